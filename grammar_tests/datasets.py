@@ -103,8 +103,7 @@ class PolicyData:
         place; rows in reverse order."""
         root = self.policy.tables[self.policy.root].unit
         assert root is not None
-        key = "rowid" if root.is_row else key_of(root.columns)
-        found = self.wild.execute(f'SELECT {key} FROM "{self.policy.root}"').fetchall()
+        found = self.wild.execute(f'SELECT {key_of(root.columns)} FROM "{self.policy.root}"').fetchall()
         units = [unit for (unit,) in found]
         if self.policy.privacy.neighbours is Neighbours.ADD_REMOVE:
             changes: list[tuple[object, object]] = [(unit, None) for unit in units]
@@ -147,12 +146,10 @@ class PolicyData:
 
 
 def owner_of(policy: Policy, schema: str, table: str, alias: str) -> str | None:
-    """Return a row's owner as SQL, along the policy's path; None for a public table, and for one of other units."""
+    """Return a row's owner as SQL, along the policy's path; None for a public table."""
     unit = policy.tables[table].unit if table in policy.tables else None
-    if unit is None or (unit.is_row and table != policy.root):
+    if unit is None:
         return None
-    if unit.is_row:
-        return f"{alias}.rowid"
     if unit.references is None or unit.references[0] == policy.root:
         return key_of(unit.columns, f"{alias}.")
     parent, key = unit.references

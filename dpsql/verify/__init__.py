@@ -8,3 +8,8 @@ House rules:
    forbidden.
 3. A rule's docstring says its premise, its conclusion, and why (soundness.md 5.6).
 """
+
+from dpsql.verify.check import Checked, Verified, verify
+from dpsql.verify.terms import Refused
+
+__all__ = ["Checked", "Refused", "Verified", "verify"]

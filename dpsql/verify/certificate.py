@@ -79,7 +79,8 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is believed: the engine, the schema as it is enforced, whose rows they are, and the promise of the policy.
+    """What is believed: the engine, the schema as it is enforced, whose rows they are, and the promise of the
+    policy.
 
     `tables` by their name, the printed parts joined by a dot: `main.orders`.
     """

@@ -1,0 +1,183 @@
+"""The lemmas: SQL in, how far an owner moves the numbers out; and for each premise a text that lacks it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dpsql.tests.verify.clinic import check
+from dpsql.verify.terms import Refused
+
+CLAMP = "CASE WHEN age BETWEEN 0 AND 120 THEN age WHEN age < 0 THEN 0 WHEN age > 120 THEN 120 END"
+BY_UNIT = (
+    "SELECT CAST(COALESCE(SUM(((c0 * 6144) // t)), 0) AS BIGINT) AS m0_0 FROM (SELECT GREATEST(COUNT(*), 6) AS t, "
+    "COUNT(*) AS c0 FROM (SELECT patient AS u, cost AS v FROM main.visit WHERE (patient IS NOT NULL)) AS r GROUP BY u) AS p"
+)
+E2 = (
+    "WITH heavy AS (SELECT u AS hu, COUNT(*) AS t FROM (SELECT patient AS u FROM main.visit) AS r GROUP BY u "
+    "HAVING COUNT(*) > 6) SELECT k0, CAST(SUM(m0_0) AS BIGINT) AS m0_0 FROM (SELECT k0, 1024 * COUNT(*) AS m0_0 FROM "
+    "(SELECT ward AS k0 FROM main.visit) AS r GROUP BY k0 HAVING k0 IN ('a', 'b') UNION ALL "
+    "SELECT k0, SUM(((c0 * 6144) // t) - 1024 * c0) AS m0_0 FROM (SELECT hu, t, k0, COUNT(*) AS c0 FROM (SELECT heavy.hu, "
+    "heavy.t, t0.ward AS k0 FROM main.visit AS t0 CROSS JOIN heavy WHERE (t0.patient = heavy.hu)) AS r GROUP BY hu, t, k0 "
+    "HAVING k0 IN ('a', 'b')) AS p GROUP BY k0) AS b GROUP BY k0"
+)
+KEPT = (
+    "WITH p AS (SELECT patient AS u, ward AS k0 FROM main.visit GROUP BY patient, ward), "
+    "above AS (SELECT u FROM p GROUP BY u HAVING COUNT(*) > 2), "
+    "ranked AS (SELECT u, k0, ROW_NUMBER() OVER (PARTITION BY u ORDER BY md5(CAST(u AS VARCHAR)), k0 NULLS LAST) AS rn "
+    "FROM p WHERE u IN (SELECT u FROM above)), dropped AS (SELECT u, k0 FROM ranked WHERE rn > 2), "
+    "kept AS (SELECT p.* FROM p ANTI JOIN dropped ON p.u = dropped.u AND p.k0 IS NOT DISTINCT FROM dropped.k0) "
+    "SELECT k0, COUNT(*) AS m0_0 FROM kept AS b GROUP BY k0"
+)
+DIRECT = (
+    f"SELECT COALESCE(0 + ((2 * COALESCE(SUM({CLAMP}), 0) + COUNT(age)) // NULLIF(2 * COUNT(age), 0)), 60) AS m0_0 "
+    "FROM main.patient"
+)
+
+
+def refused(sql: str, sensitivity: int, *masks: tuple[str, ...], **more: object) -> str:
+    """The rule by which a text is refused."""
+    with pytest.raises(Refused) as caught:
+        check(sql, sensitivity, *masks, **more)  # type: ignore[arg-type]
+    return caught.value.rule
+
+
+def test_plain_counts_the_rows_that_keys_leave_an_owner() -> None:
+    line = check("SELECT COUNT(*) AS m0_0 FROM main.patient", 1)
+    assert (line.lemma, line.rows, line.reach, line.moved) == ("plain", 1, 1, 1)
+    assert refused("SELECT COUNT(*) AS m0_0 FROM main.visit", 1) == "lemmas: an owner's rows are bounded"
+    assert (
+        refused("SELECT 2 * COUNT(*) AS m0_0 FROM main.patient", 1)
+        == "laws: a draw loses no more than its share"
+    )
+
+
+def test_a_sum_reaches_to_the_ends_of_its_clamp() -> None:
+    assert check(f"SELECT COALESCE(SUM({CLAMP}), 0) AS m0_0 FROM main.patient", 120).moved == 120
+    assert refused("SELECT COALESCE(SUM(age), 0) AS m0_0 FROM main.patient", 120).startswith(
+        "values: a number"
+    )
+    low = CLAMP.replace(" WHEN age < 0 THEN 0", "")
+    assert refused(f"SELECT SUM({low}) + COUNT(*) AS m0_0 FROM main.patient", 121).startswith(
+        "lemmas: a SUM beside"
+    )
+    assert (
+        refused("SELECT SUM(bmi) AS m0_0 FROM main.patient", 1) == "lemmas: a sum is of integers or decimals"
+    )
+
+
+def test_a_pair_reaches_no_further_than_its_width() -> None:
+    pair = (
+        f"SELECT COALESCE(SUM({CLAMP}), 0) - 0 * COUNT(age) AS m0_0, 120 * COUNT(age) - COALESCE(SUM({CLAMP}), 0) AS m0_1 "
+        "FROM main.patient"
+    )
+    assert check(pair, 120, ("m0_0", "m0_1")).moved == 120
+    assert refused(pair.replace("COUNT(age) - C", "COUNT(*) - C"), 119, ("m0_0", "m0_1")).startswith("laws")
+    assert refused(pair.replace("120 * COUNT", "121 * COUNT"), 120, ("m0_0", "m0_1")).startswith("laws")
+
+
+def test_masks_that_overlap_add_up() -> None:
+    masks = (
+        "SELECT COUNT(*) FILTER (WHERE age > 5 IS TRUE) AS m0_0, COUNT(*) FILTER (WHERE age > 5 IS NOT TRUE) AS m0_1 "
+        "FROM main.patient"
+    ).replace("age > 5 IS", "(age > 5) IS")
+    assert check(masks, 1, ("m0_0",), ("m0_1",)).moved == 1
+    assert refused(masks.replace("IS NOT TRUE", "IS TRUE"), 1, ("m0_0",), ("m0_1",)).startswith("laws")
+
+
+def test_by_unit_is_bounded_by_a_row() -> None:
+    line = check(BY_UNIT, 6144)
+    assert (line.lemma, line.rows, line.moved) == ("by unit", 6, 6144)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        ("c0 * 6144", "c0 * 6145", "laws: a draw loses no more than its share"),
+        (
+            "GREATEST(COUNT(*), 6)",
+            "GREATEST(COUNT(*) FILTER (WHERE v > 3), 6)",
+            "values: what adds something is counted",
+        ),
+        (
+            "GREATEST(COUNT(*), 6)",
+            "GREATEST(COUNT(v), 6)",
+            "lemmas: t is at least R, and all rows that count",
+        ),
+        ("GREATEST(COUNT(*), 6)", "COUNT(*)", "lemmas: t is at least R, and all rows that count"),
+        ("GROUP BY u", "GROUP BY v", "relations: GROUP BY has the owner"),
+        ("GROUP BY u", "GROUP BY u, v", "lemmas: p is grouped by exactly the owner"),
+        ("GROUP BY u", "GROUP BY u HAVING COUNT(*) < 9", "lemmas: no row of an owner is left out of t"),
+        ("((c0 * 6144) // t)", "((c0 * 6144) // t) + c0", "lemmas: all that a person adds is divided by t"),
+        ("patient AS u", "no AS u", "lemmas: p is grouped by exactly the owner"),
+    ],
+)
+def test_by_unit_has_premises(old: str, new: str, rule: str) -> None:
+    assert old in BY_UNIT
+    assert refused(BY_UNIT.replace(old, new), 6144) == rule
+
+
+def test_a_correction_bounds_who_has_many_rows() -> None:
+    line = check(E2, 6144, keys=("k0",))
+    assert (line.lemma, line.rows, line.moved) == ("E2", 6, 6144)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "count"),
+    [
+        ("> 6)", "> 7)", 1),
+        ("c0 * 6144", "c0 * 12288", 1),
+        ("- 1024 * c0", "", 1),
+        ("1024 * COUNT(*)", "2048 * COUNT(*)", 1),
+        ("(t0.patient = heavy.hu)", "(t0.no = heavy.hu)", 1),
+        (" WHERE (t0.patient = heavy.hu)", "", 1),
+        ("(t0.patient = heavy.hu)", "(t0.patient = heavy.hu) AND (t0.cost > 4)", 1),
+        ("FROM main.visit) AS r GROUP BY u", "FROM main.visit WHERE cost > 4) AS r GROUP BY u", 1),
+        ("HAVING k0 IN ('a', 'b')", "", 1),
+        ("GROUP BY hu, t, k0", "GROUP BY t, k0", 1),
+        ("t0.ward AS k0", "CAST(t0.no AS VARCHAR) AS k0", 1),
+        ("UNION ALL", "UNION", 1),
+        ("SELECT patient AS u FROM main.visit", "SELECT no AS u FROM main.visit", 1),
+    ],
+)
+def test_a_correction_has_premises(old: str, new: str, count: int) -> None:
+    assert E2.count(old) >= count
+    refused(re.sub(re.escape(old), new, E2, count=count), 6144, keys=("k0",))
+
+
+def test_ranks_keep_so_many_groups() -> None:
+    assert check(KEPT, 2, keys=("k0",)).moved == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("rn > 2", "rn > 3"),
+        ("COUNT(*) > 2", "COUNT(*) > 3"),
+        ("PARTITION BY u ", ""),
+        ("PARTITION BY u ", "PARTITION BY k0 "),
+        (", k0 NULLS LAST", ""),
+        ("md5(CAST(u AS VARCHAR))", "random()"),
+        (" AND p.k0 IS NOT DISTINCT FROM dropped.k0", ""),
+        ("p.k0 IS NOT DISTINCT FROM dropped.k0", "p.k0 = dropped.k0"),
+        ("WHERE u IN (SELECT u FROM above)", ""),
+        ("ANTI JOIN", "LEFT JOIN"),
+    ],
+)
+def test_ranks_have_premises(old: str, new: str) -> None:
+    assert old in KEPT
+    refused(KEPT.replace(old, new), 2, keys=("k0",))
+
+
+def test_a_direct_average_moves_within_its_interval() -> None:
+    assert check(DIRECT, 61).moved == 61
+    refused(DIRECT.replace(", 60)", ", 130)"), 61)
+    refused(DIRECT.replace("2 * COUNT(age)", "COUNT(age)"), 61)
+    refused(DIRECT, 60)
+
+
+def test_nothing_leaves_but_keys_and_numbers_with_noise() -> None:
+    sql = "SELECT COUNT(*) AS m0_0, MAX(age) AS seen FROM main.patient"
+    assert refused(sql, 1) == "laws: what leaves the engine is a key or a number with noise"
+    assert refused("SELECT age AS m0_0 FROM main.patient", 1) == "lemmas: a query of aggregates"

@@ -1,0 +1,184 @@
+"""`verify`: a certificate against facts, a line for each measurement that was proved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.verify.certificate import Certificate, Charge, Facts, Measurement, Query, Release
+from dpsql.verify.duckdb import DuckDB
+from dpsql.verify.laws import distance, loss
+from dpsql.verify.lemmas import Lemmas, Move, Part
+from dpsql.verify.read import Dialect, Reader, columns_of
+from dpsql.verify.relations import Relations
+from dpsql.verify.terms import Pool, Refused
+from dpsql.verify.values import Number, Values
+from dpsql.verify.windows import Windows
+
+__all__ = ["Checked", "Verified", "verify"]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was derived of one measurement: the lemma, rows of an owner (R), reach of a row, how far neighbours are
+    apart (derived, and as claimed), the law, and what the draw loses (epsilon, or rho under zCDP)."""
+
+    release: int
+    measurement: int
+    coordinates: str
+    lemma: str
+    rows: int
+    reach: Number
+    moved: Number
+    claimed: Fraction
+    law: str
+    loss: Fraction
+
+
+@dataclass(frozen=True)
+class Verified:
+    """All lines of a certificate, and what they cost together."""
+
+    lines: tuple[Checked, ...]
+    charge: Charge
+
+
+def verify(certificate: Certificate, facts: Facts) -> Verified:
+    """Proves that a statement loses no more than its charge, from its queries' text and from facts; or raises
+    Refused.
+
+    Claims: by soundness.md 3.1 the losses of draws add up, and so do those of releases.
+    """
+    lines: list[Checked] = []
+    for number, release in enumerate(certificate.releases):
+        try:
+            lines += _Release(number, release, facts).lines()
+        except RecursionError as error:
+            raise Refused("read: the text is not too deep") from error
+    _covers(
+        "laws: releases cost no more than the statement",
+        certificate.charge,
+        [one.charge for one in certificate.releases],
+    )
+    return Verified(tuple(lines), certificate.charge)
+
+
+def _covers(rule: str, charge: Charge, parts: Sequence[Charge]) -> None:
+    epsilon = sum((one.epsilon for one in parts), Fraction(0))
+    rho = sum((one.rho for one in parts), Fraction(0))
+    delta = sum((one.delta for one in parts), Fraction(0))
+    if rho > charge.rho or delta > charge.delta or (not charge.rho and epsilon > charge.epsilon):
+        raise Refused(rule, f"epsilon {epsilon}, rho {rho}, delta {delta}")
+
+
+class _Release:
+    """One release: its queries are read over one pool of terms."""
+
+    def __init__(self, number: int, release: Release, facts: Facts) -> None:
+        self.number = number
+        self.release = release
+        self.facts = facts
+        self.pool = Pool()
+        self.dialect = _dialect(facts)
+        self.reader = Reader(self.pool, self.dialect, facts)
+        self.values = Values(self.pool, self.dialect, facts)
+        self.relations = Relations(self.pool, self.values, facts)
+        self.lemmas = Lemmas(self.pool, self.values, self.relations)
+        self.windows = Windows(self.pool, self.values, self.lemmas, self.reader)
+
+    def lines(self) -> list[Checked]:
+        """Every measurement is read from a query, and no more than its columns and the keys leave the engine."""
+        release, found = self.release, []
+        if (release.groups.kind == "found") != (release.threshold is not None):
+            raise Refused("laws: found groups are tested")
+        if (release.groups.kind == "one") != (not release.keys):
+            raise Refused("laws: one group has no keys")
+        for query in release.queries:
+            found += self._query(query)
+        if sorted(line.measurement for line in found) != list(range(len(release.measurements))):
+            raise Refused("laws: a measurement is read from one query")
+        _covers(
+            "laws: draws cost no more than the release",
+            release.charge,
+            [one.share for one in release.measurements],
+        )
+        return found
+
+    def _query(self, query: Query) -> list[Checked]:
+        self.relations.parameters = query.parameters
+        measurements = [self.release.measurements[number] for number in query.measurements]
+        if self.windows.asked(measurements):
+            [number], [measurement] = query.measurements, measurements
+            move = self.windows.move(query.sql, measurement, self.release)
+            return [self._line(number, measurement, move)]
+        top = self.reader.query(query.sql)
+        columns = [name for one in measurements for mask in one.columns for name in mask]
+        if sorted([*columns, *self.release.keys]) != sorted(columns_of(top)):
+            raise Refused(
+                "laws: what leaves the engine is a key or a number with noise", ", ".join(columns_of(top))
+            )
+        parts = self.lemmas.parts(top, self.release.keys)
+        self.lemmas.shown(top, parts, self._counted(measurements))
+        return [
+            self._line(number, one, self._move(one, parts))
+            for number, one in zip(query.measurements, measurements, strict=True)
+        ]
+
+    def _counted(self, measurements: Sequence[Measurement]) -> tuple[str, int] | None:
+        """The column that counts people for a threshold, where a query has it, and the least that is told."""
+        threshold = self.release.threshold
+        if threshold is None:
+            return None
+        counted = self.release.measurements[threshold.counted]
+        if counted not in measurements or len(counted.columns) != 1 or len(counted.columns[0]) != 1:
+            return None
+        return counted.columns[0][0], threshold.minimum_units
+
+    def _move(self, measurement: Measurement, parts: Sequence[Part]) -> Move:
+        if measurement.law.name == "box" or (measurement.law.name == "gaussian" and measurement.reaches):
+            return self.lemmas.boxed(parts, measurement.columns, measurement.reaches)
+        return self.lemmas.move(parts, [name for mask in measurement.columns for name in mask])
+
+    def _line(self, number: int, measurement: Measurement, move: Move) -> Checked:
+        names = [name for mask in measurement.columns for name in mask]
+        threshold = self.release.threshold
+        threshold = threshold if threshold is not None and threshold.counted == number else None
+        alone = len(names) == 1 and not self.release.keys
+        if measurement.law.name == "flip" and self.windows.asked([measurement]) is False:
+            move = self.lemmas.score(move, measurement, self.release.groups.chosen)
+        if threshold is not None:
+            self._people(move, measurement, threshold.tau - threshold.minimum_units)
+        moved = distance(measurement, move, self.facts, alone)
+        spent = loss(measurement, moved, self.facts, threshold, bool(self.release.keys))
+        share = measurement.share
+        within = spent.rho <= share.rho if self.facts.accounting == "zcdp" else spent.epsilon <= share.epsilon
+        if not within or spent.delta > share.delta:
+            raise Refused("laws: a draw loses no more than its share", f"{spent} of {share}"[:300])
+        if threshold is not None and threshold.delta > share.delta:
+            raise Refused("laws: a draw loses no more than its share", "delta")
+        lost = spent.rho if self.facts.accounting == "zcdp" else spent.epsilon
+        return Checked(
+            self.number,
+            number,
+            " ".join(names),
+            move.lemma,
+            move.rows,
+            move.reach,
+            moved,
+            measurement.sensitivity,
+            measurement.law.name,
+            lost,
+        )
+
+    def _people(self, move: Move, measurement: Measurement, bound: int) -> None:
+        """Premise of a threshold: one owner moves each group's count by one at most, upwards; `tau - m` is the
+        law's bound."""
+        if move.in_group > 1 or not move.monotone or bound != measurement.law.bound:
+            raise Refused("laws: a threshold counts people, each once a group")
+
+
+def _dialect(facts: Facts) -> Dialect:
+    if facts.engine != "duckdb":
+        raise Refused("read: a dialect with a reader", facts.engine)
+    return DuckDB()

@@ -1,0 +1,54 @@
+"""What DuckDB spells and computes in a way of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from dpsql.verify.terms import Type, simple_type
+
+__all__ = ["DuckDB"]
+
+_TYPES: dict[str, Type] = {
+    "TINYINT": ("int", 8),
+    "SMALLINT": ("int", 16),
+    "INTEGER": ("int", 32),
+    "INT": ("int", 32),
+    "BIGINT": ("int", 64),
+    "HUGEINT": ("int", 128),
+    "INT128": ("int", 128),
+    "UTINYINT": ("int", 16),
+    "USMALLINT": ("int", 32),
+    "UINTEGER": ("int", 64),
+    "UBIGINT": ("int", 128),
+    "REAL": ("float", 32),
+    "FLOAT": ("float", 32),
+    "DOUBLE": ("float", 64),
+    "VARCHAR": ("text",),
+    "TEXT": ("text",),
+    "BOOLEAN": ("bool",),
+    "DATE": ("date",),
+    "TIMESTAMP": ("timestamp",),
+    "TIMESTAMP WITH TIME ZONE": ("timestamptz",),
+    "TIMESTAMPTZ": ("timestamptz",),
+    "UUID": ("uuid",),
+}
+
+
+class DuckDB:
+    """`//` cuts towards zero, SUM of integers is 128 bits wide, LEAST and GREATEST skip NULL."""
+
+    NAME = "duckdb"
+    WIDEST = 128
+    FUNCTIONS: Mapping[str, str] = MappingProxyType(
+        {
+            "strlen": "BYTES",
+            "round_even": "ROUND",
+            "epoch_us": "EPOCH_US",
+            "to_microseconds": "INTERVAL",
+        }
+    )
+
+    def type_of(self, text: str) -> Type:
+        """A type as the catalog or a CAST says it."""
+        return simple_type(text, _TYPES)

@@ -1,0 +1,841 @@
+"""How far one owner can move the numbers that a query prints: the lemmas, each on a pattern of relations.
+
+A coordinate is a number for each group. `Move` bounds one owner's part of a vector of coordinates, over all groups:
+what removing or adding the owner changes. Laws take it from there (`laws`). Proofs: soundness.md 1.9, 1.20-1.23,
+5.6."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dpsql.verify.certificate import Measurement
+from dpsql.verify.read import AGGREGATES, columns_of
+from dpsql.verify.relations import UNIT, Joined, Relations
+from dpsql.verify.terms import Pool, Refused, Term, walk
+from dpsql.verify.values import Form, Number, Poly, Values, add_forms, scaled
+
+__all__ = ["Lemmas", "Move", "Part"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One SELECT of aggregates: its block, keys and HAVING, and the columns as expressions of aggregates."""
+
+    block: Term
+    keys: tuple[Term, ...]
+    having: frozenset[Term]
+    columns: dict[str, Term]
+
+
+@dataclass(frozen=True)
+class Move:
+    """One owner's part: its L1 norm, the ends of its sum where there is one coordinate, whether each coordinate has
+    one sign, the most of it in one group, and the sum of box norms where reaches were given."""
+
+    lemma: str
+    rows: int
+    reach: Number
+    l1: Number
+    low: Number
+    high: Number
+    one_sign: bool
+    in_group: Number
+    monotone: bool = False
+    groups: int | None = None
+
+
+@dataclass(frozen=True)
+class Quotients:
+    """A coordinate over the rows of p, one for each owner and keys: `Σ c·(L // t)`, `weighted·(K // t)`, and a
+    sum."""
+
+    quotients: tuple[tuple[Number, Form], ...]
+    weighted: Form
+    weight: int
+    linear: Form
+
+
+class Lemmas:
+    """The lemmas over one query's relations."""
+
+    def __init__(self, pool: Pool, values: Values, relations: Relations) -> None:
+        self.pool = pool
+        self.values = values
+        self.relations = relations
+        self._boxed = False
+        self._masks: list[int] = []
+        self._reaches: list[tuple[int, ...]] = []
+
+    # --- patterns ---
+
+    def parts(self, top: Term, keys: Sequence[str]) -> list[Part]:
+        """The SELECTs whose rows are added up by group: the query itself, or the members of a UNION ALL below it.
+
+        Premise of the sum: its keys are the members' columns, its items SUM of one column each.
+        """
+        if top.op != "agg":
+            raise Refused("lemmas: a query of aggregates", top.op)
+        block, group, having, columns = top.args
+        sources, outer, conditions = block.args
+        shown = columns_of(top)
+        if len(sources) != 1 or sources[0].args[0].op != "union":
+            self._keys_are(group, [shown[name] for name in keys])
+            return [Part(block, group, frozenset(having), {n: t for n, t in columns if n not in keys})]
+        [source] = sources
+        if outer or conditions:
+            raise Refused("lemmas: parts are added up as they are")
+        members = source.args[0].args[0]
+        for member in members:
+            if member.op != "agg":
+                raise Refused("lemmas: a query of aggregates", member.op)
+        names = [one.args[1] for one in group if one.op == "col"]
+        if len(names) != len(group) or len(set(names)) != len(keys):
+            raise Refused("lemmas: groups are those of the keys")
+        self._keys_are(group, [shown[name] for name in keys])
+        found = []
+        for member in members:
+            inner = columns_of(member)
+            self._keys_are(member.args[1], [inner[name] for name in names])
+            taken = {}
+            for name, term in columns:
+                if name in keys:
+                    continue
+                item = self.plain(term)
+                if (
+                    item.op != "sum"
+                    or item.args[1]
+                    or item.args[0].op != "col"
+                    or item.args[0].args[0] is not source
+                ):
+                    raise Refused("lemmas: parts are added up as they are", name)
+                taken[name] = inner[item.args[0].args[1]]
+            ordered_keys = tuple(inner[name] for name in names)
+            found.append(Part(member.args[0], ordered_keys, frozenset(member.args[2]), taken))
+        return found
+
+    def _keys_are(self, group: Sequence[Term], shown: Sequence[Term]) -> None:
+        """The printed keys tell all groups apart, or are functions of the groups' keys alone."""
+        for term in shown:
+            for one in walk(term, lambda one: one not in group):
+                if one.op in ("col", "exists", "scalar") and one not in group:
+                    raise Refused("lemmas: groups are those of the keys")
+
+    def plain(self, term: Term) -> Term:
+        """An item without casts that keep its number, and without COALESCE(…, 0): no rows count as 0 anyway."""
+        while True:
+            if term.op == "cast" and term.args[1][0] in ("int", "decimal"):
+                if not self._whole(term.args[0]):
+                    raise Refused("lemmas: a cast of a total changes nothing", repr(term)[:200])
+                term = term.args[0]
+            elif (
+                term.op == "coalesce"
+                and len(term.args) == 2
+                and term.args[1].op == "num"
+                and not term.args[1].args[0]
+            ):
+                term = term.args[0]
+            else:
+                return term
+
+    def _whole(self, term: Term) -> bool:
+        step = self.values.ends(term).step
+        return step is not None and Fraction(step).denominator == 1
+
+    # --- forms ---
+
+    def form(self, term: Term) -> Form:
+        """An expression of aggregates as a sum over rows: what each row adds. NULL counts as 0, so what can be NULL
+        stands alone, under COALESCE(…, 0), or times a number."""
+        op, args = term.op, term.args
+        if op == "num" and not args[0]:
+            return {}
+        if op == "count*":
+            return {args[0]: {(): 1}}
+        if op == "count":
+            return {self._flags(args[1], self.values.present(args[0])): {(): 1}}
+        if op == "sum":
+            if self.values.type(args[0])[0] not in ("int", "decimal"):
+                raise Refused("lemmas: a sum is of integers or decimals", repr(args[0])[:200])
+            flags = self._flags(args[1], self.values.present(args[0]))
+            return self._split(flags, self.values.poly(args[0]))
+        if op in ("add", "sub"):
+            for one in args:
+                if self._may_be_null(one):
+                    raise Refused("lemmas: a SUM beside others is under COALESCE", repr(one)[:200])
+            return add_forms(self.form(args[0]), self.form(args[1]), 1 if op == "add" else -1)
+        if op == "neg":
+            return scaled(self.form(args[0]), -1)
+        if op == "mul":
+            for one, other in (args, args[::-1]):
+                if (factor := self._constant(one)) is not None:
+                    return scaled(self.form(other), factor)
+        if op == "cast":
+            return self.form(self.plain(term))
+        if op == "coalesce" and self.plain(term) is not term:
+            return self.form(self.plain(term))
+        raise Refused("lemmas: a number is a sum over rows", repr(term)[:200])
+
+    def _split(self, flags: tuple[Term, ...], poly: Poly) -> Form:
+        return {flags: poly} if poly else {}
+
+    def _constant(self, term: Term) -> Number | None:
+        if term.op == "cast" and term.args[1][0] in ("int", "decimal"):
+            return self._constant(term.args[0])
+        return term.args[0] if term.op == "num" and term.args[1] != "float" else None
+
+    def _flags(self, conditions: tuple[Term, ...], present: frozenset[Term]) -> tuple[Term, ...]:
+        return tuple(sorted({*conditions, *present}, key=lambda one: one.serial))
+
+    def _may_be_null(self, term: Term) -> bool:
+        if term.op == "sum":
+            return True
+        if term.op in ("coalesce", "count*", "count", "distinct", "num"):
+            return False
+        return any(self._may_be_null(one) for one in term.args if isinstance(one, Term))
+
+    def shown(self, top: Term, parts: list[Part], counted: tuple[str, int] | None) -> None:
+        """HAVING of the whole: of keys alone; or, where people are counted for a threshold, that there are at least
+        the fewest that are ever told. Why: groups with fewer are never shown, so which of them leave the engine is
+        not told."""
+        allowed: set[Term] = set()
+        if counted is not None:
+            name, least = counted
+            total = {columns_of(top)[name], self.plain(columns_of(top)[name])}
+            for one in top.args[2]:
+                if (
+                    one.op == "le"
+                    and one.args[1] in total
+                    and one.args[0].op == "num"
+                    and one.args[0].args[0] <= least
+                ):
+                    allowed.add(one)
+        for number, part in enumerate(parts):
+            if part.block is top.args[0]:
+                parts[number] = Part(part.block, part.keys, part.having - allowed, part.columns)
+        whole = Part(top.args[0], top.args[1], frozenset(top.args[2]) - allowed, {})
+        self.key_having(whole)
+        if whole.having and parts[0].block is not top.args[0]:
+            raise Refused("lemmas: HAVING looks at keys alone", "above the parts")
+
+    # --- lemmas ---
+
+    def score(self, move: Move, measurement: Measurement, chosen: int | None) -> Move:
+        """Lemma *cap*. Premise: scores of groups that an owner raises by at most `in_group` each, and lowers none.
+        Conclusion: a choice loses rate times that, whichever groups were taken before. Why: 1.23."""
+        if not move.monotone or measurement.choices != chosen:
+            raise Refused("lemmas: cap, scores rise only, and each choice is counted")
+        return replace(move, l1=move.in_group)
+
+    def boxed(self, parts: Sequence[Part], columns: Sequence[Sequence[str]], reaches: Sequence[int]) -> Move:
+        """Lemma *box*. Premise: a row adds to coordinates of one mask alone, to each at most U times its reach r_i;
+        who has t > R rows weighs them `K // t`. Conclusion: `Σ over groups and masks of max_i abs(y_i) / r_i <=
+        max(R·U, K)`, in whole numbers. Why: 1.22."""
+        self._reaches = [tuple(reaches)] * len(columns)
+        self._masks = [len(mask) for mask in columns]
+        if any(len(mask) != len(reaches) or any(one < 1 for one in reaches) for mask in columns):
+            raise Refused("lemmas: box, a reach for each coordinate")
+        used = [
+            part
+            for part in parts
+            if any(not self._nothing(part.columns[n]) for mask in columns for n in mask)
+        ]
+        names = [name for mask in columns for name in mask]
+        self._boxed = True
+        try:
+            if len(used) == 2:
+                return self.corrected(used[0], used[1], names)
+            return self.single(used[0], names)
+        finally:
+            self._boxed = False
+
+    def measure(self, rows: Sequence[Poly]) -> Number:
+        """What a row adds, in L1; for a box, in steps of its reaches, over masks."""
+        if not self._boxed:
+            return self.values.extent(rows)
+        total, place = 0, 0
+        for size, reaches in zip(self._masks, self._reaches, strict=True):
+            steps = 0
+            for poly, reach in zip(rows[place : place + size], reaches, strict=True):
+                most = max(map(abs, self.values.range(poly)))
+                steps = max(steps, -(-most // reach))
+            total, place = total + steps, place + size
+        return total
+
+    def move(self, parts: Sequence[Part], names: Sequence[str]) -> Move:
+        """The lemma that fits the parts in which these columns are not 0."""
+        used = [part for part in parts if any(not self._nothing(part.columns[name]) for name in names)]
+        if len(used) == 1:
+            return self.single(used[0], names)
+        if len(used) == 2:
+            first, second = used
+            if self._of_dropped(second) is not None:
+                return self.people(first, second, names)
+            return self.corrected(first, second, names)
+        raise Refused("lemmas: a pattern with a lemma", f"{len(used)} parts")
+
+    def _nothing(self, term: Term) -> bool:
+        return term.op == "num" and term.args[0] == 0
+
+    def single(self, part: Part, names: Sequence[str]) -> Move:
+        """Lemmas *plain* and *by unit*."""
+        joined = self.relations.joined(part.block)
+        items = [self.plain(part.columns[name]) for name in names]
+        self.relations.subqueries([*part.keys, *part.having, *items], joined)
+        if joined.public:
+            return Move("public", 0, 0, 0, 0, 0, True, 0)
+        if len(items) == 1 and items[0].op in ("coalesce", "add") and self._has_quotient(items[0]):
+            return self.direct(part, joined, items[0])
+        self.key_having(part)
+        if any(one.op == "distinct" for one in items):
+            return self.distinct(part, joined, items)
+        forms = [self.form(one) for one in items]
+        p = self._by_owner(part.block)
+        if p is not None and any(self._has_division(form) for form in forms):
+            return self.by_unit(part, p, forms)
+        mult = self.relations.mult(self.pool("select", part.block, ()))
+        if mult is None:
+            raise Refused("lemmas: an owner's rows are bounded")
+        self._owner_is_known(joined)
+        return self.plain_move("plain", forms, joined, part, mult)
+
+    def plain_move(self, lemma: str, forms: Sequence[Form], joined: Joined, part: Part, mult: int) -> Move:
+        """Premise: `mult` rows of an owner. Conclusion: mult times a row's reach. Why: triangle inequality, row by
+        row."""
+        known = joined.block.args[2]
+        reach = self.values.reach(forms, known, self.measure)
+        low, high = self.row_ends(forms, known)
+        single = self._one_row_in_a_group(joined, part.keys)
+        return Move(
+            lemma,
+            mult,
+            reach,
+            mult * reach,
+            mult * min(0, low),
+            mult * max(0, high),
+            self.one_sign(forms, known),
+            reach if single else mult * reach,
+            low >= 0,
+        )
+
+    def row_ends(self, forms: Sequence[Form], known: Sequence[Term]) -> tuple[Number, Number]:
+        """The least and the most of one row, over the coordinates."""
+        most = self.values.reach(
+            forms, known, lambda rows: max(0, *(self.values.range(one)[1] for one in rows))
+        )
+        least = self.values.reach(
+            forms, known, lambda rows: max(0, *(-self.values.range(one)[0] for one in rows))
+        )
+        return -least, most
+
+    def one_sign(self, forms: Sequence[Form], known: Sequence[Term]) -> bool:
+        """Whether each coordinate is nowhere below 0, or nowhere above."""
+        return all(0 in self.row_ends([one], known) for one in forms)
+
+    def _one_row_in_a_group(self, joined: Joined, keys: Sequence[Term]) -> bool:
+        """Whether enforced keys leave an owner one row in a group."""
+        return self.relations.determines(joined, [*self.relations.unit_terms(joined), *keys])
+
+    def _owner_is_known(self, joined: Joined) -> None:
+        """Rows of nobody are not counted: the owner is not NULL, or is found by a way of NOT NULL foreign keys."""
+        for _, terms in joined.identities:
+            if terms and all(self.relations.sure(term, joined) for term in terms):
+                return
+        raise Refused("lemmas: rows of nobody are left out")
+
+    def distinct(self, part: Part, joined: Joined, items: Sequence[Term]) -> Move:
+        """Premise: COUNT(DISTINCT x), `mult` rows of an owner. Conclusion: mult, upwards. Why: each row brings or
+        takes at most one value of one group."""
+        if len(items) != 1 or items[0].op != "distinct" or len(items[0].args[0]) != 1:
+            raise Refused("lemmas: a number is a sum over rows", "DISTINCT beside others")
+        if self.values.type(items[0].args[0][0])[0] == "float":
+            raise Refused("lemmas: distinct values are of an exact type")
+        mult = self.relations.mult(self.pool("select", part.block, ()))
+        if mult is None:
+            raise Refused("lemmas: an owner's rows are bounded")
+        self._owner_is_known(joined)
+        return self.plain_move("plain, distinct", [{(): {(): 1}}], joined, part, mult)
+
+    def key_having(self, part: Part) -> None:
+        """Premise of HAVING: of keys alone. Why: it drops whole groups, the same whoever is there."""
+        for one in part.having:
+            if any(inner.op in AGGREGATES for inner in walk(one, lambda term: term not in part.keys)):
+                raise Refused("lemmas: HAVING looks at keys alone", repr(one)[:200])
+
+    def _has_quotient(self, term: Term) -> bool:
+        return any(one.op == "intdiv" for one in walk(term, lambda one: one.op not in AGGREGATES))
+
+    def _has_division(self, form: Form) -> bool:
+        return any(
+            one.op == "intdiv"
+            for poly in form.values()
+            for term in poly
+            for atom in term
+            for one in walk(atom)
+        )
+
+    def _by_owner(self, block: Term) -> Term | None:
+        """p, where a block is `FROM p` alone and p is grouped by its owner."""
+        sources, outer, _ = block.args
+        if len(sources) != 1 or outer or sources[0].args[0].op != "agg":
+            return None
+        return sources[0]  # type: ignore[no-any-return]
+
+    # --- by unit ---
+
+    def quotients(self, form: Form, p: Term, t: str) -> Quotients:
+        """A sum over the rows of p, of quotients by the column t of sums over its rows."""
+        if set(form) - {()}:
+            raise Refused("lemmas: what a person adds is never NULL")
+        found: list[tuple[Number, Form]] = []
+        weighted: Form = {}
+        weight = 0
+        linear: Form = {}
+        for term, factor in form.get((), {}).items():
+            divisions = [one for one in term if one.op == "intdiv"]
+            rest = [one for one in term if one.op != "intdiv"]
+            if not divisions and len(rest) == 1:
+                linear = add_forms(linear, self._below(rest[0], p), factor)
+            elif len(divisions) == 1 and not rest:
+                above, below = divisions[0].args
+                self._is_column(below, p, t)
+                inner: Form = {}
+                for one, number in self.values.poly(above).items():
+                    if len(one) != 1:
+                        raise Refused("lemmas: a quotient of a sum over rows", repr(above)[:200])
+                    inner = add_forms(inner, self._below(one[0], p), number)
+                found.append((factor, inner))
+            elif len(divisions) == 1 and len(rest) == 1:
+                above, below = divisions[0].args
+                self._is_column(below, p, t)
+                size = self._constant(above)
+                if not isinstance(size, int) or (weight and weight != size) or size <= 0:
+                    raise Refused("lemmas: one weight for all")
+                weight = size
+                weighted = add_forms(weighted, self._below(rest[0], p), factor)
+            else:
+                raise Refused("lemmas: a quotient of a sum over rows", repr(term)[:200])
+        return Quotients(tuple(found), weighted, weight, linear)
+
+    def _is_column(self, term: Term, p: Term, t: str) -> None:
+        if term is not self.pool("col", p, t):
+            raise Refused("lemmas: one t for all quotients")
+
+    def _below(self, atom: Term, p: Term) -> Form:
+        """A column of p as a sum over the rows below it."""
+        if atom.op != "col" or atom.args[0] is not p:
+            raise Refused("lemmas: a quotient of a sum over rows", repr(atom)[:200])
+        return self.form(self.plain(columns_of(p.args[0])[atom.args[1]]))
+
+    def divisor(self, forms: Sequence[Form]) -> Term:
+        """The column by which all quotients are taken."""
+        found = {
+            one.args[1]
+            for form in forms
+            for poly in form.values()
+            for term in poly
+            for atom in term
+            for one in walk(atom)
+            if one.op == "intdiv"
+        }
+        if len(found) != 1:
+            raise Refused("lemmas: one t for all quotients")
+        column: Term = found.pop()
+        if column.op != "col":
+            raise Refused("lemmas: one t for all quotients")
+        return column
+
+    def by_unit(self, part: Part, p: Term, forms: Sequence[Form]) -> Move:
+        """Premise: p is grouped by exactly the owner, `t = GREATEST(COUNT(*) [F], R)`, every row that adds
+        something satisfies F. Conclusion: `max over rows of Σ abs(L)`. Why: quotients are cut towards zero, so
+        `Σ abs(L // t) <= Σ over rows of abs(L(row)) / t`, and at most t rows add something."""
+        if part.keys or part.block.args[2]:
+            raise Refused("lemmas: by unit, without groups")
+        relation: Term = p.args[0]
+        self.relations.rows(relation)
+        column = self.divisor(forms)
+        if any(self._cases(form) for form in forms):
+            return self.one_pass(part, p, forms, column)
+        definition = columns_of(relation)[column.args[1]]
+        if definition.op != "greatest" or len(definition.args) != 2:
+            raise Refused("lemmas: t is at least R, and all rows that count")
+        counted, least = definition.args
+        bound = self._constant(least)
+        if counted.op != "count*" or not isinstance(bound, int) or bound < 1:
+            raise Refused("lemmas: t is at least R, and all rows that count")
+        joined = self._exactly_by_owner(relation)
+        if relation.args[2]:
+            raise Refused("lemmas: no row of an owner is left out of t")
+        coordinates = [self.quotients(form, p, column.args[1]) for form in forms]
+        if any(one.linear for one in coordinates):
+            raise Refused("lemmas: all that a person adds is divided by t")
+        return self._divided("by unit", coordinates, joined, counted.args[0], bound)
+
+    def _exactly_by_owner(self, relation: Term, more: Sequence[Term] = ()) -> Joined:
+        """Premise: the keys are the owner and no others (but `more`)."""
+        joined = self.relations.joined(relation.args[0])
+        keys = {joined.find(self.relations.bare(key)) for key in relation.args[1] if key not in more}
+        for kind, terms in joined.identities:
+            if kind == UNIT and {joined.find(term) for term in terms} == keys:
+                return joined
+        raise Refused("lemmas: p is grouped by exactly the owner")
+
+    def _divided(
+        self, lemma: str, coordinates: Sequence[Quotients], joined: Joined, within: Sequence[Term], bound: int
+    ) -> Move:
+        known = joined.block.args[2]
+        if any(one.weighted for one in coordinates):
+            if any(one.quotients for one in coordinates):
+                raise Refused("lemmas: one weight for all")
+            size = max(one.weight for one in coordinates)
+            forms = [one.weighted for one in coordinates]
+            reach = self.values.reach(forms, known, self.measure, within) * size
+            low, high = (size * one for one in self.row_ends(forms, known))
+            return Move(
+                lemma,
+                bound,
+                reach,
+                reach,
+                min(0, low),
+                max(0, high),
+                self.one_sign(forms, known),
+                reach,
+                low >= 0,
+            )
+        if self._boxed:
+            raise Refused("lemmas: box, whole weights", "quotients of each coordinate round apart")
+        shares, signed = self._cancelled(coordinates, known)
+        reach = self.values.reach(shares, known, within=within)
+        if len(coordinates) == 1 and not signed:
+            [only] = coordinates
+            low, high = self.row_ends([scaled(form, c) for c, form in only.quotients][:1], known)
+            if len(only.quotients) != 1:
+                low, high = -reach, reach
+        else:
+            low, high = (0 if signed else -reach), reach
+        one_sign = signed or all(
+            len(one.quotients) == 1 and self.one_sign([form for _, form in one.quotients], known)
+            for one in coordinates
+        )
+        return Move(lemma, bound, reach, reach, min(0, low), max(0, high), one_sign, reach, low >= 0)
+
+    def _cancelled(self, coordinates: Sequence[Quotients], known: Sequence[Term]) -> tuple[list[Form], bool]:
+        """Forms whose sum bounds `Σ abs(coordinate)·t`, and whether all coordinates are at least 0.
+
+        `P // t - Q // t` is at least 0 where `0 <= Q <= P` on every row; of coordinates that are at least 0 the
+        absolute values are themselves, and equal quotients cancel."""
+        total: dict[frozenset[tuple[object, ...]], tuple[Form, Number]] = {}
+        rest: list[Form] = []
+        positive = True
+        for one in coordinates:
+            if self._at_least_zero(one, known):
+                for factor, form in one.quotients:
+                    key = frozenset((flags, frozenset(poly.items())) for flags, poly in form.items())
+                    total[key] = (form, total.get(key, (form, 0))[1] + factor)
+            else:
+                positive = False
+                rest += [scaled(form, factor) for factor, form in one.quotients]
+        return [scaled(form, factor) for form, factor in total.values() if factor > 0] + rest, positive
+
+    def _at_least_zero(self, coordinate: Quotients, known: Sequence[Term]) -> bool:
+        plus = [form for factor, form in coordinate.quotients if factor == 1]
+        minus = [form for factor, form in coordinate.quotients if factor == -1]
+        if len(plus) != 1 or len(minus) > 1 or len(plus) + len(minus) != len(coordinate.quotients):
+            return False
+        checked = [plus[0]] if not minus else [minus[0], add_forms(plus[0], minus[0], -1)]
+        return all(self.row_ends([form], known)[0] >= 0 for form in checked)
+
+    # --- one pass ---
+
+    def _cases(self, form: Form) -> bool:
+        return any(atom.op == "case" for poly in form.values() for term in poly for atom in term)
+
+    def one_pass(self, part: Part, p: Term, forms: Sequence[Form], column: Term) -> Move:
+        raise Refused("lemmas: a pattern with a lemma", "one pass")
+
+    # --- E2 ---
+
+    def corrected(self, first: Part, second: Part, names: Sequence[str]) -> Move:
+        """Lemma *E2*. Premise: the first part sums f over B by keys; the second, over the rows of p (B joined with
+        the owners who have t > R rows in B that satisfy F, by owner and the same keys, under the same HAVING), adds
+        g - f with g = `Σ c·(L // t)` or `form·(K // t)`; every row that adds something satisfies F. Conclusion: the
+        larger of R·reach(f) and what g moves. Why: an owner with t <= R adds f over at most R rows; of one above it
+        f is taken off again, to the row, and g is bounded as by unit."""
+        p = self._by_owner(second.block)
+        if p is None or second.block.args[2]:
+            raise Refused("lemmas: E2, a correction over p")
+        relation: Term = p.args[0]
+        corrections = [self.form(self.plain(second.columns[name])) for name in names]
+        column = self.divisor(corrections)
+        light = [self.form(self.plain(first.columns[name])) for name in names]
+        definitions = columns_of(relation)
+        heavy, rest = self._without_heavy(relation, definitions[column.args[1]])
+        self._same_rows(first, rest)
+        joined = self.relations.joined(rest)
+        owner = self._heavy_owner(relation, heavy)
+        bound, within = self.heavy(heavy, definitions[column.args[1]], owner, rest)
+        keys = [definitions[one.args[1]] for one in second.keys if one.op == "col" and one.args[0] is p]
+        others = [key for key in relation.args[1] if key.op != "col" or key.args[0] is not heavy]
+        if tuple(keys) != first.keys or set(others) != set(first.keys) or len(keys) != len(second.keys):
+            raise Refused("lemmas: E2, both parts have the same groups")
+        if frozenset(relation.args[2]) != first.having or second.having:
+            raise Refused("lemmas: E2, both parts have the same HAVING")
+        self.key_having(first)
+        coordinates = [self.quotients(form, p, column.args[1]) for form in corrections]
+        for form, one in zip(light, coordinates, strict=True):
+            if add_forms(form, one.linear, 1):
+                raise Refused("lemmas: E2, what is taken off is what was added")
+        known = rest.args[2]
+        self.relations.subqueries([*first.keys, *first.columns.values()], joined)
+        above = self._divided("E2", coordinates, joined, within, bound)
+        reach = self.values.reach(light, known, self.measure, within)
+        low, high = self.row_ends(light, known)
+        single = self._one_row_in_a_group(joined, first.keys)
+        return Move(
+            "E2",
+            bound,
+            reach,
+            max(bound * reach, above.l1),
+            min(bound * min(0, low), above.low),
+            max(bound * max(0, high), above.high),
+            above.one_sign and self.one_sign(light, known),
+            max(reach, above.l1 / Fraction(bound)) if single else max(bound * reach, above.l1),
+            low >= 0 and above.monotone,
+        )
+
+    def _without_heavy(self, relation: Term, t: Term) -> tuple[Term, Term]:
+        """(heavy, B) of a block that is B joined with heavy on the owner and on nothing else."""
+        block = relation.args[0]
+        if t.op != "col" or t.args[0] not in block.args[0]:
+            raise Refused("lemmas: E2, t is a column of heavy")
+        heavy: Term = t.args[0]
+        sources = tuple(one for one in block.args[0] if one is not heavy)
+        conditions = tuple(one for one in block.args[2] if heavy not in one.free)
+        if any(heavy in one.free for _, on in block.args[1] for one in on) or heavy in dict(block.args[1]):
+            raise Refused("lemmas: E2, heavy is joined on the owner alone")
+        return heavy, self.pool("block", sources, block.args[1], conditions)
+
+    def _heavy_owner(self, relation: Term, heavy: Term) -> tuple[Term, ...]:
+        """The terms of B that are equated with heavy's owner columns, all of which are keys of p."""
+        owner = self.owner_of([one for one in relation.args[0].args[2] if heavy in one.free], heavy)
+        columns = columns_of(heavy.args[0])
+        held = {columns[key.args[1]] for key in relation.args[1] if key.op == "col" and key.args[0] is heavy}
+        if not set(heavy.args[0].args[1]) <= held:
+            raise Refused("lemmas: E2, p is grouped by the owner")
+        return owner
+
+    def owner_of(self, on: Sequence[Term], heavy: Term) -> tuple[Term, ...]:
+        """The terms that are equated with heavy's columns: its owner's, all of them and no others."""
+        owner: dict[str, Term] = {}
+        for one in on:
+            sides = [side for side in one.args if isinstance(side, Term)] if one.op == "eq" else []
+            inner = [side for side in sides if side.op == "col" and side.args[0] is heavy]
+            outer = [side for side in sides if heavy not in side.free]
+            if len(inner) != 1 or len(outer) != 1 or inner[0].args[1] in owner:
+                raise Refused("lemmas: E2, heavy is joined on the owner alone")
+            owner[inner[0].args[1]] = outer[0]
+        columns = columns_of(heavy.args[0])
+        if heavy.args[0].op != "agg" or {columns[name] for name in owner} != set(heavy.args[0].args[1]):
+            raise Refused("lemmas: E2, heavy is joined on the owner alone")
+        if any(
+            ours not in (columns[n], self._through(heavy.args[0], columns[n])) for n, ours in owner.items()
+        ):
+            raise Refused("lemmas: E2, heavy's owner is the rows' owner")
+        return tuple(owner.values())
+
+    def _through(self, relation: Term, term: Term) -> Term:
+        """A column of p over the rows that p groups, where heavy reads p; else the term itself."""
+        p = self._by_owner(relation.args[0])
+        if p is None or term.op != "col" or term.args[0] is not p or relation.args[0].args[2]:
+            return term
+        below: Term = columns_of(p.args[0])[term.args[1]]
+        return below
+
+    def heavy(self, heavy: Term, t: Term, owner: Sequence[Term], rest: Term) -> tuple[int, tuple[Term, ...]]:
+        """(R, F). Premise: heavy groups B and F by exactly the owner, `HAVING n > R`, and t is that n: COUNT(*) of
+        the rows, or the sum of p's COUNT(*) over the owner's groups."""
+        relation: Term = heavy.args[0]
+        joined = self.relations.joined(rest)
+        classes = {joined.find(self.relations.bare(one)) for one in owner}
+        if not any(
+            k == UNIT and {joined.find(term) for term in terms} == classes for k, terms in joined.identities
+        ):
+            raise Refused("lemmas: E2, heavy's owner is the rows' owner")
+        self.relations.rows(relation)
+        number = columns_of(relation)[t.args[1]]
+        block, keys, having, _ = relation.args
+        if len(having) != 1 or having[0].op != "lt" or having[0].args[1] is not number:
+            raise Refused("lemmas: E2, HAVING t > R")
+        bound = self._constant(having[0].args[0])
+        inner = self.plain(number)
+        summed = inner.op == "sum"
+        grouped = {self._through(relation, key) if summed else key for key in keys}
+        if not isinstance(bound, int) or bound < 1 or grouped != set(owner):
+            raise Refused("lemmas: E2, HAVING t > R")
+        if summed:
+            block = self._summed(inner, relation)
+        elif inner is not self.pool("count*", ()):
+            raise Refused("lemmas: E2, t counts rows")
+        if block.args[:2] != rest.args[:2] or not set(rest.args[2]) <= set(block.args[2]):
+            raise Refused("lemmas: E2, heavy counts the rows of B")
+        return bound, tuple(one for one in block.args[2] if one not in rest.args[2])
+
+    def _summed(self, total: Term, relation: Term) -> Term:
+        """The block of p, where t is the sum of p's COUNT(*) over the owner's groups and p leaves out no group."""
+        p = self._by_owner(relation.args[0])
+        if p is None or relation.args[0].args[2] or p.args[0].args[2] or total.args[1]:
+            raise Refused("lemmas: E2, t counts rows", "a sum over groups")
+        if self.plain(self._through(relation, total.args[0])) is not self.pool("count*", ()):
+            raise Refused("lemmas: E2, t counts rows", "a sum over groups")
+        self.relations.rows(p.args[0])
+        block: Term = p.args[0].args[0]
+        return block
+
+    def _same_rows(self, first: Part, rest: Term) -> None:
+        """B is the same in both parts: the same block, but for tables that only lead to the owner."""
+        if first.block is not rest:
+            raise Refused("lemmas: E2, both parts read the same rows")
+
+    # --- people ---
+
+    def _of_dropped(self, part: Part) -> tuple[Term, int] | None:
+        sources, outer, conditions = part.block.args
+        if len(sources) != 1 or outer:
+            return None
+        return self.relations.dropped(sources[0], conditions)
+
+    def people(self, first: Part, second: Part, names: Sequence[str]) -> Move:
+        """Lemma *people*. Premise: COUNT(*) of p, less COUNT(*) of the rows of p that lemma *cut* drops, by the
+        same keys. Conclusion: C rows of an owner stay, upwards. Why: it is the number of the rows that are kept,
+        without the join."""
+        found = self._of_dropped(second)
+        assert found is not None
+        p, bound = found
+        source = self.pool("src", p, 0, 0)
+        [dropped] = second.block.args[0]
+        count = self.pool("count*", ())
+        if (
+            len(names) != 1
+            or first.block is not self.pool("block", (source,), (), ())
+            or first.having
+            or second.having
+        ):
+            raise Refused("lemmas: people, p less the dropped")
+        if first.columns[names[0]] is not count or second.columns[names[0]] is not self.pool("neg", count):
+            raise Refused("lemmas: people, p less the dropped")
+        if any(one.op != "col" for one in (*first.keys, *second.keys)):
+            raise Refused("lemmas: people, by the same keys")
+        if [one.args[1] for one in first.keys] != [one.args[1] for one in second.keys]:
+            raise Refused("lemmas: people, by the same keys")
+        if any(one.args[0] is not dropped for one in second.keys):
+            raise Refused("lemmas: people, by the same keys")
+        joined = self.relations.joined(first.block)
+        self._owner_is_known(joined)
+        return self.plain_move("people", [{(): {(): 1}}], joined, first, bound)
+
+    # --- direct ---
+
+    def direct(self, part: Part, joined: Joined, item: Term) -> Move:
+        """Lemma *direct*. Premise: `COALESCE(L + N // NULLIF(D, 0), m)`, N and D sums over rows with `0 <= N <=
+        k·D` on each, and m in `[L, L + floor(k)]`. Conclusion: each of an owner's groups moves by W = floor(k) at
+        most; by floor(W/2) + 1 where it has one row in a group and m is as near to both ends. Why: 1.1, direct."""
+        self.key_having(part)
+        middle = self._constant(item.args[1]) if item.op == "coalesce" else None
+        inner = item.args[0]
+        least: Number = 0
+        if inner.op == "add" and (first := self._constant(inner.args[0])) is not None:
+            least, inner = first, inner.args[1]
+        inner = self.plain(inner)
+        if (
+            middle is None
+            or inner.op != "intdiv"
+            or inner.args[1].op != "nullif"
+            or inner.args[1].args[1].op != "num"
+        ):
+            raise Refused("lemmas: direct, an average in its interval")
+        forms = [
+            self._rows_below(self.form(one), part.block) for one in (inner.args[0], inner.args[1].args[0])
+        ]
+        block = forms[0][1]
+        over, under = forms[0][0], forms[1][0]
+        known = block.args[2]
+        if self.row_ends([over], known)[0] < 0 or self.row_ends([under], known)[0] < 0:
+            raise Refused("lemmas: direct, an average in its interval")
+
+        def ratio(rows: Sequence[Poly]) -> Number:
+            if not rows[0] and not rows[1]:
+                return 0
+            if set(rows[1]) != {()}:
+                raise Refused("lemmas: direct, an average in its interval")
+            return Fraction(self.values.range(rows[0])[1]) / rows[1][()]
+
+        width = int(self.values.reach([over, under], known, ratio))
+        if not least <= middle <= least + width:
+            raise Refused("lemmas: direct, an average in its interval")
+        mult = 1 if not part.keys else self.relations.mult(self.pool("select", part.block, ()))
+        if mult is None:
+            raise Refused("lemmas: an owner's rows are bounded")
+        self._owner_is_known(joined)
+        step = width // 2 + 1
+        near = max(middle - least, least + width - middle) <= step
+        single = near and block is part.block and self._one_row_in_a_group(joined, part.keys)
+        step = min(width, step) if single else width
+        return Move("direct", mult, width, mult * step, 0, width, False, step)
+
+    def _rows_below(self, form: Form, block: Term) -> tuple[Form, Term]:
+        """A form over p as one over the rows that p groups; over other blocks itself."""
+        p = self._by_owner(block)
+        if p is None:
+            return form, block
+        self.relations.rows(p.args[0])
+        total: Form = {}
+        for flags, poly in form.items():
+            if flags:
+                raise Refused("lemmas: what a person adds is never NULL")
+            for term, factor in poly.items():
+                if len(term) != 1:
+                    raise Refused("lemmas: direct, an average in its interval")
+                total = add_forms(total, self._below(term[0], p), factor)
+        return total, p.args[0].args[0]
+
+    # --- windows ---
+
+    def weights(self, block: Term, weight: Term) -> Move:
+        """Lemma *weights*. Premise: each row weighs 1; or `COALESCE(K // t, U)`, t of the owners with t > R of the
+        same rows, by LEFT JOIN on the owner, and who has t > K is left out. Conclusion: an owner's weights add up
+        to at most max(K, R·U). Why: t rows of K // t each."""
+        if weight.op == "num" and weight.args[0] == 1:
+            joined = self.relations.joined(block)
+            mult = self.relations.mult(self.pool("select", block, ()))
+            if mult is None:
+                raise Refused("lemmas: an owner's rows are bounded")
+            self._owner_is_known(joined)
+            return Move("weights", mult, 1, mult, 0, mult, True, mult, True)
+        quotient = weight.args[0] if weight.op == "coalesce" and len(weight.args) == 2 else weight
+        unit = self._constant(weight.args[1]) if weight.op == "coalesce" else None
+        most = self._constant(quotient.args[0]) if quotient.op == "intdiv" else None
+        if not isinstance(unit, int) or not isinstance(most, int) or unit < 1:
+            raise Refused("lemmas: weights, COALESCE(K // t, U)")
+        t = quotient.args[1]
+        heavy = t.args[0] if t.op == "col" else None
+        on = dict(block.args[1]).get(heavy)
+        test = self.pool("or", self.pool("isnull", t), self.pool("le", t, quotient.args[0]))
+        if heavy is None or on is None or test not in block.args[2]:
+            raise Refused("lemmas: weights, too heavy owners are left out")
+        rest = self.pool(
+            "block",
+            tuple(one for one in block.args[0] if one is not heavy),
+            tuple(pair for pair in block.args[1] if pair[0] is not heavy),
+            tuple(one for one in block.args[2] if one is not test),
+        )
+        if any(heavy in one.free for one in rest.args[2]) or any(
+            heavy in x.free for _, y in rest.args[1] for x in y
+        ):
+            raise Refused("lemmas: E2, heavy is joined on the owner alone")
+        owner = self.owner_of(on, heavy)
+        bound, within = self.heavy(heavy, t, owner, rest)
+        if within:
+            raise Refused("lemmas: weights, t counts all rows")
+        total = max(most, bound * unit)
+        return Move("weights", bound, unit, total, 0, total, True, total, True)

@@ -1,0 +1,792 @@
+"""SQL text to relations: what is printed, as terms, with nothing decided yet.
+
+A select-project-join block stays flat: sources, conditions that all hold, columns as expressions over the sources.
+What is none (GROUP BY, windows, UNION ALL, FULL JOIN) is a relation of its own, and one source of whoever reads it:
+
+    ("table", name)                         ("agg", block, keys, having, columns)     ("union", relations)
+    ("select", block, columns)              ("window", block, columns)                ("full", left, right, on)
+    ("public", columns)                     block: ("block", sources, outer, conditions)
+
+`columns` are pairs of a name and a term; `outer` pairs of a source and the ON terms of its LEFT JOIN. CTEs are
+inlined. Nodes and arguments of the parser that are not listed here are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from fractions import Fraction
+from typing import Any, Protocol
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from dpsql.verify.certificate import Facts
+from dpsql.verify.terms import Pool, Refused, Term, Type, walk
+
+__all__ = ["AGGREGATES", "Dialect", "Reader", "columns_of"]
+
+AGGREGATES = frozenset({"count*", "count", "distinct", "sum", "min", "max", "boolor"})
+
+
+class Dialect(Protocol):
+    """What an engine spells, types or computes in a way of its own; one module each."""
+
+    NAME: str
+    FUNCTIONS: Mapping[str, str]
+    WIDEST: int
+
+    def type_of(self, text: str) -> Type: ...
+
+
+@dataclass
+class Flat:
+    """A select-project-join block while it is read."""
+
+    sources: list[Term] = field(default_factory=list)
+    outer: dict[Term, tuple[Term, ...]] = field(default_factory=dict)
+    conditions: list[Term] = field(default_factory=list)
+    columns: dict[str, Term] = field(default_factory=dict)
+
+
+@dataclass
+class Scope:
+    """Names that an expression may say: of the sources at hand, then of those around it."""
+
+    items: dict[str, dict[str, Term]]
+    ctes: Ctes
+    depth: int
+    around: Scope | None = None
+    aliases: dict[str, exp.Expression] = field(default_factory=dict)
+
+    def column(self, table: str, name: str) -> Term:
+        found = [
+            columns[name]
+            for alias, columns in self.items.items()
+            if name in columns and (not table or alias == table)
+        ]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise Refused("read: a name means one column", name)
+        if self.around is None:
+            raise Refused("read: a name means one column", f"{table}.{name}")
+        return self.around.column(table, name)
+
+
+@dataclass(frozen=True)
+class Ctes:
+    """The WITH entries that are visible, each with those that are visible to it."""
+
+    entries: dict[str, tuple[exp.Expression, Ctes]]
+
+
+_BINARY: dict[type[exp.Expression], str] = {
+    exp.Add: "add",
+    exp.Sub: "sub",
+    exp.Mul: "mul",
+    exp.Mod: "mod",
+    exp.IntDiv: "intdiv",
+    exp.BitwiseAnd: "bitand",
+    exp.BitwiseRightShift: "shr",
+    exp.EQ: "eq",
+    exp.NEQ: "ne",
+    exp.LT: "lt",
+    exp.LTE: "le",
+    exp.NullSafeEQ: "same",
+    exp.DPipe: "concat",
+    exp.Nullif: "nullif",
+}
+_FUNCTIONS: dict[type[exp.Expression], tuple[str, ...]] = {
+    exp.Abs: ("this",),
+    exp.AtTimeZone: ("this", "zone"),
+    exp.Ceil: ("this",),
+    exp.Chr: ("expressions",),
+    exp.Contains: ("this", "expression"),
+    exp.DateDiff: ("this", "expression", "unit"),
+    exp.Explode: ("this",),
+    exp.Extract: ("expression", "this"),
+    exp.Floor: ("this",),
+    exp.IsNan: ("this",),
+    exp.Left: ("this", "expression"),
+    exp.Length: ("this",),
+    exp.Lower: ("this",),
+    exp.MD5: ("this",),
+    exp.Pad: ("this", "expression", "fill_pattern"),
+    exp.Right: ("this", "expression"),
+    exp.Round: ("this",),
+    exp.StrPosition: ("this", "substr"),
+    exp.Substring: ("this", "start", "length"),
+    exp.TimestampTrunc: ("this", "unit"),
+    exp.Trim: ("this", "expression"),
+    exp.Trunc: ("this",),
+    exp.Upper: ("this",),
+}
+_FORMAL = {
+    "big_int",
+    "safe",
+    "typed",
+    "ignore_nulls",
+    "is_left",
+    "date_part_boundary",
+    "position",
+    "single_replace",
+}
+"""Arguments that the parser sets of itself, to say which dialect it read."""
+
+
+class Reader:
+    """Reads queries of one dialect over the tables of `facts`."""
+
+    def __init__(self, pool: Pool, dialect: Dialect, facts: Facts) -> None:
+        self.pool = pool
+        self.dialect = dialect
+        self.facts = facts
+        self._flat: dict[tuple[int, int], Flat] = {}
+        self._kept: list[exp.Expression] = []
+        self._types: dict[str, Type] = {}
+
+    def query(self, sql: str) -> Term:
+        """The relation that a text computes."""
+        return self.tree(self.parse(sql))
+
+    def parse(self, sql: str, dialect: str = "") -> exp.Expression:
+        """One statement, by the dialect's own parser; templates are written in DuckDB's."""
+        try:
+            [tree] = sqlglot.parse(sql, read=dialect or self.dialect.NAME)
+        except (SqlglotError, ValueError, RecursionError) as error:
+            raise Refused("read: the text is one statement", type(error).__name__) from error
+        if not isinstance(tree, exp.Expression):
+            raise Refused("read: the text is one statement")
+        self._kept.append(tree)
+        return tree
+
+    def tree(self, tree: exp.Expression, ctes: Ctes | None = None) -> Term:
+        """The relation of a parsed query; ORDER BY of the whole statement says nothing about its rows."""
+        tree.set("order", None)
+        return self._whole(self._relation(tree, ctes or Ctes({}), None, 0))
+
+    # --- relations ---
+
+    def _relation(self, node: exp.Expression, ctes: Ctes, around: Scope | None, depth: int) -> Flat:
+        """What a query computes, as a block at `depth`; what is no block becomes its one source."""
+        key = (id(node), depth)
+        if around is None and key in self._flat:
+            return self._flat[key]
+        ctes = self._with(node, ctes)
+        if isinstance(node, exp.Subquery):
+            _only(node, "this")
+            flat = self._relation(node.this, ctes, around, depth)
+        elif isinstance(node, exp.Union):
+            _only(node, "this", "expression", "with_", "distinct")
+            flat = self._source(self._union(node, ctes), depth)
+        elif isinstance(node, exp.Select):
+            flat = self._select(node, ctes, around, depth)
+        else:
+            raise Refused("read: a query of a listed kind", type(node).__name__)
+        if around is None:
+            self._flat[key] = flat
+        return flat
+
+    def _with(self, node: exp.Expression, ctes: Ctes) -> Ctes:
+        clause = node.args.get("with_")
+        if clause is None:
+            return ctes
+        _only(clause, "expressions")
+        for cte in clause.expressions:
+            _only(cte, "this", "alias", "materialized")
+            if set(cte.args["alias"].args) - {"this"} and cte.args["alias"].args.get("columns"):
+                raise Refused("read: a query of a listed kind", "column aliases of a CTE")
+            ctes = Ctes({**ctes.entries, cte.alias: (cte.this, ctes)})
+        return ctes
+
+    def _union(self, node: exp.Union, ctes: Ctes) -> Term:
+        if node.args.get("distinct"):
+            raise Refused("read: a query of a listed kind", "UNION DISTINCT")
+        members: list[Term] = []
+        for part in (node.this, node.expression):
+            flat = self._relation(part, ctes, None, 0)
+            relation = self._whole(flat)
+            if isinstance(part, exp.Union) and relation.op == "union":
+                members.extend(relation.args[0])
+            else:
+                members.append(relation)
+        names = tuple(name for name, _ in _pairs(members[0]))
+        return self.pool("union", tuple(self._renamed(member, names) for member in members))
+
+    def _whole(self, flat: Flat) -> Term:
+        """A block as a relation: the relation itself where the block only passes it on."""
+        if len(flat.sources) == 1 and not flat.conditions and not flat.outer:
+            [source] = flat.sources
+            relation: Term = source.args[0]
+            if relation.op != "table":
+                plain = {self.pool("col", source, name): term for name, term in _pairs(relation)}
+                if len(plain) == len(flat.columns) and list(flat.columns.values()) == list(plain):
+                    return self._renamed(relation, tuple(flat.columns))
+        return self._closed(flat)
+
+    def _renamed(self, relation: Term, names: tuple[str, ...]) -> Term:
+        """A relation under other column names, by position."""
+        if relation.op == "union":
+            return self.pool("union", tuple(self._renamed(one, names) for one in relation.args[0]))
+        columns = _pairs(relation)
+        if len(columns) != len(names):
+            raise Refused("read: members of a union have the same columns")
+        if relation.op == "full":
+            return relation
+        renamed = tuple((name, term) for name, (_, term) in zip(names, columns, strict=True))
+        return self.pool(relation.op, *relation.args[:-1], renamed)
+
+    def _source(self, relation: Term, depth: int) -> Flat:
+        source = self.pool("src", relation, depth, 0)
+        names = (
+            [name for name, _ in _pairs(relation)]
+            if relation.op != "table"
+            else self._table(relation.args[0])
+        )
+        return Flat([source], columns={name: self.pool("col", source, name) for name in names})
+
+    def _table(self, name: str) -> list[str]:
+        if name not in self.facts.tables:
+            raise Refused("facts: the table is known", name)
+        return list(self.facts.tables[name].columns)
+
+    def _closed(self, flat: Flat) -> Term:
+        return self.pool("select", self.block(flat), tuple(flat.columns.items()))
+
+    def block(self, flat: Flat) -> Term:
+        """A block without its columns, in normal form: conditions in one order, each once."""
+        outer = tuple((source, flat.outer[source]) for source in flat.sources if source in flat.outer)
+        sources = tuple(sorted(flat.sources, key=lambda source: source.serial))
+        return self.pool("block", sources, outer, ordered(flat.conditions))
+
+    def _select(self, node: exp.Select, ctes: Ctes, around: Scope | None, depth: int) -> Flat:
+        _only(node, "expressions", "from_", "joins", "where", "group", "having", "with_")
+        windows = any(isinstance(one, exp.Window) for item in node.expressions for one in _own(item))
+        grouped = bool(node.args.get("group") or node.args.get("having")) or any(
+            isinstance(one, exp.AggFunc) for item in node.expressions for one in _own(item)
+        )
+        if windows or grouped:
+            around_here, here = None, 0
+            if around is not None and not windows and not node.args.get("group"):
+                around_here, here = around, depth  # an aggregate that looks outwards: read by `_scalar` alone
+        else:
+            around_here, here = around, depth
+        scope, flat = self._from(node, ctes, around_here, here)
+        scope.aliases = {item.alias: item.this for item in node.expressions if isinstance(item, exp.Alias)}
+        if where := node.args.get("where"):
+            flat.conditions += self._conditions(where.this, scope)
+        columns: dict[str, Term] = {}
+        for item in node.expressions:
+            for name, term in self._item(item, scope):
+                if name in columns:
+                    raise Refused("read: a name means one column", name)
+                columns[name] = term
+        if grouped and not windows:
+            relation = self._grouped(node, scope, flat, columns)
+            return self._source(relation, depth)
+        if windows:
+            if grouped and (node.args.get("group") or node.args.get("having")):
+                raise Refused("read: a query of a listed kind", "windows beside GROUP BY")
+            return self._source(self.pool("window", self.block(flat), tuple(columns.items())), depth)
+        if not flat.sources:
+            return self._source(self.pool("public", tuple(columns.items())), depth)
+        return Flat(flat.sources, flat.outer, flat.conditions, columns)
+
+    def _grouped(self, node: exp.Select, scope: Scope, flat: Flat, columns: dict[str, Term]) -> Term:
+        keys: list[Term] = []
+        if group := node.args.get("group"):
+            _only(group, "expressions")
+            for key in group.expressions:
+                if isinstance(key, exp.Literal):
+                    raise Refused("read: a query of a listed kind", "GROUP BY position")
+                keys.append(self._key(key, scope))
+        having: list[Term] = []
+        if clause := node.args.get("having"):
+            having = self._conditions(clause.this, scope)
+        for term in (*columns.values(), *having):
+            self._of_groups(term, frozenset(keys))
+        relation = self.pool(
+            "agg", self.block(flat), tuple(dict.fromkeys(keys)), ordered(having), tuple(columns.items())
+        )
+        return relation
+
+    def _key(self, key: exp.Expression, scope: Scope) -> Term:
+        """A GROUP BY item: an input column, or the alias of a SELECT item where no input column has that name."""
+        alias = isinstance(key, exp.Column) and not key.table and key.name in scope.aliases
+        if alias and not any(key.name in columns for columns in scope.items.values()):
+            return self.term(scope.aliases[key.name], scope)
+        return self.term(key, scope)
+
+    def _of_groups(self, term: Term, keys: frozenset[Term]) -> None:
+        """An item of a group: made of keys, constants and aggregates alone."""
+        for one in walk(term, lambda one: one not in keys and one.op not in AGGREGATES):
+            if one.op in ("col", "exists", "scalar", "over") and one not in keys:
+                raise Refused("read: an item of a group is made of keys and aggregates", repr(one))
+
+    def _from(self, node: exp.Select, ctes: Ctes, around: Scope | None, depth: int) -> tuple[Scope, Flat]:
+        flat = Flat()
+        scope = Scope({}, ctes, depth, around)
+        clause = node.args.get("from_")
+        if clause is None:
+            if node.args.get("joins"):
+                raise Refused("read: a query of a listed kind", "a join of nothing")
+            return scope, flat
+        _only(clause, "this")
+        self._add(clause.this, scope, flat)
+        for join in node.args.get("joins") or ():
+            self._join(join, scope, flat)
+        return scope, flat
+
+    def _join(self, join: exp.Join, scope: Scope, flat: Flat) -> None:
+        _only(join, "this", "kind", "side", "on")
+        kind, side, on = join.kind.upper(), join.side.upper(), join.args.get("on")
+        if kind == "ANTI":
+            inner = Scope({}, scope.ctes, scope.depth + 1, scope)
+            kept = Flat()
+            self._add(join.this, inner, kept)
+            kept.conditions += self._conditions(on, inner)
+            flat.conditions.append(self.pool("not", self.pool("exists", self.block(kept))))
+        elif side == "FULL":
+            self._full(join, scope, flat)
+        elif side == "LEFT":
+            alias, item = self._item_of_from(join.this, scope)
+            if (
+                len(item.sources) != 1
+                or item.conditions
+                or item.outer
+                or any(t.op != "col" for t in item.columns.values())
+            ):
+                closed = self._closed(self._item_of_from(join.this, Scope({}, scope.ctes, 0))[1])
+                item = self._source(closed, scope.depth)
+            self._merge(alias, self._outer(item), scope, flat)
+            source = next(iter(scope.items[alias].values())).args[0]
+            flat.outer[source] = ordered(self._conditions(on, scope))
+        elif not side and kind in ("", "INNER", "CROSS"):
+            self._add(join.this, scope, flat)
+            if on is not None:
+                flat.conditions += self._conditions(on, scope)
+        else:
+            raise Refused("read: a query of a listed kind", f"{side} {kind} JOIN")
+
+    def _outer(self, item: Flat) -> Flat:
+        """A source as the right side of a LEFT JOIN has it: another one, as all its columns can be NULL."""
+        [source] = item.sources
+        other = self.pool("src", *source.args, "outer")
+        return Flat([other], columns={n: self.pool("col", other, t.args[1]) for n, t in item.columns.items()})
+
+    def _full(self, join: exp.Join, scope: Scope, flat: Flat) -> None:
+        """FULL JOIN of two sources, as one source whose columns are `0.name` and `1.name`."""
+        [(left_alias, left_columns)] = scope.items.items()
+        alias, item = self._item_of_from(join.this, Scope({}, scope.ctes, 0))
+        left, right = (
+            self._closed(Flat(flat.sources, flat.outer, flat.conditions, left_columns)),
+            self._closed(item),
+        )
+        sides = [self.pool("src", left, 0, 0), self.pool("src", right, 0, 1)]
+        names = [[name for name, _ in _pairs(side)] for side in (left, right)]
+        inner = Scope(
+            {
+                one: {name: self.pool("col", source, name) for name in ours}
+                for one, source, ours in zip((left_alias, alias), sides, names, strict=True)
+            },
+            scope.ctes,
+            0,
+        )
+        relation = self.pool("full", left, right, ordered(self._conditions(join.args["on"], inner)))
+        source = self.pool("src", relation, scope.depth, 0)
+        flat.sources[:], flat.outer, flat.conditions[:] = [source], {}, []
+        scope.items[left_alias] = {name: self.pool("col", source, f"0.{name}") for name in names[0]}
+        scope.items[alias] = {name: self.pool("col", source, f"1.{name}") for name in names[1]}
+
+    def _add(self, node: exp.Expression, scope: Scope, flat: Flat) -> None:
+        self._merge(*self._item_of_from(node, scope), scope, flat)
+
+    def _item_of_from(self, node: exp.Expression, scope: Scope) -> tuple[str, Flat]:
+        if isinstance(node, exp.Table):
+            _only(node, "this", "db", "alias", "only")
+            name = node.name
+            if not node.db and name in scope.ctes.entries:
+                query, visible = scope.ctes.entries[name]
+                return node.alias or name, self._relation(query, visible, None, scope.depth)
+            full = f"{node.db}.{name}" if node.db else name
+            return node.alias or name, self._source(self.pool("table", full), scope.depth)
+        if isinstance(node, exp.Subquery):
+            _only(node, "this", "alias")
+            return node.alias, self._relation(node.this, scope.ctes, scope.around, scope.depth)
+        raise Refused("read: a query of a listed kind", type(node).__name__)
+
+    def _merge(self, alias: str, item: Flat, scope: Scope, flat: Flat) -> None:
+        """Joins the rows of `item`; a source that is there already gets another number."""
+        if not alias or alias in scope.items:
+            raise Refused("read: a name means one column", alias)
+        by: dict[Term, Term] = {}
+        taken = {*flat.sources, *item.sources}
+        for source in item.sources:
+            if source in flat.sources:
+                number = source.args[2]
+                while (other := self.pool("src", *source.args[:2], number, *source.args[3:])) in taken:
+                    number += 1
+                taken.add(other)
+                by[source] = other
+        memo: dict[Term, Term] = {}
+
+        def new(term: Term) -> Term:
+            return self.pool.replace(term, by, memo) if by else term
+
+        flat.sources += [by.get(source, source) for source in item.sources]
+        flat.outer |= {by.get(one, one): tuple(map(new, on)) for one, on in item.outer.items()}
+        flat.conditions += map(new, item.conditions)
+        scope.items[alias] = {name: new(term) for name, term in item.columns.items()}
+
+    def _item(self, item: exp.Expression, scope: Scope) -> Iterable[tuple[str, Term]]:
+        if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+            table = item.table if isinstance(item, exp.Column) else ""
+            if table and table not in scope.items:
+                raise Refused("read: a name means one column", table)
+            for alias, columns in scope.items.items():
+                if not table or alias == table:
+                    yield from columns.items()
+        elif isinstance(item, exp.Alias):
+            _only(item, "this", "alias")
+            yield item.alias, self.term(item.this, scope)
+        elif isinstance(item, exp.Column):
+            yield item.name, self.term(item, scope)
+        else:
+            yield "", self.term(item, scope)
+
+    # --- expressions ---
+
+    def _conditions(self, node: exp.Expression | None, scope: Scope) -> list[Term]:
+        """The AND terms of a condition."""
+        if node is None:
+            raise Refused("read: a query of a listed kind", "a join without ON")
+        return conjuncts(self.term(node, scope))
+
+    def term(self, node: Any, scope: Scope) -> Term:
+        """An expression as a term."""
+        kind = type(node)
+        if kind is exp.Paren:
+            return self.term(node.this, scope)
+        if kind is exp.Column:
+            _only(node, "this", "table")
+            return scope.column(node.table, node.name)
+        if operator := _BINARY.get(kind):
+            _only(node, "this", "expression")
+            return self.pool(operator, self.term(node.this, scope), self.term(node.expression, scope))
+        if arguments := _FUNCTIONS.get(kind):
+            return self._function(node, arguments, scope)
+        method = getattr(self, f"_read_{kind.__name__.lower()}", None)
+        if method is None:
+            raise Refused("read: an expression of a listed kind", kind.__name__)
+        result = method(node, scope)
+        assert isinstance(result, Term)
+        return result
+
+    def _function(self, node: exp.Expression, arguments: tuple[str, ...], scope: Scope) -> Term:
+        _only(node, *arguments)
+        parts: list[Any] = []
+        for name in arguments:
+            value = node.args.get(name)
+            for one in value if isinstance(value, list) else [value] if value is not None else []:
+                parts.append(one.name.upper() if isinstance(one, exp.Var) else self.term(one, scope))
+        return self.pool("fn", kind_name(node), *parts)
+
+    def _read_anonymous(self, node: exp.Anonymous, scope: Scope) -> Term:
+        name = self.dialect.FUNCTIONS.get(node.name.lower())
+        if name is None:
+            raise Refused("read: an expression of a listed kind", node.name)
+        return self.pool("fn", name, *(self.term(one, scope) for one in node.expressions))
+
+    def _read_literal(self, node: exp.Literal, scope: Scope) -> Term:
+        if node.is_string:
+            return self.pool("text", node.name)
+        kind = "float" if "e" in node.name.lower() else "decimal" if "." in node.name else "int"
+        return self.pool("num", number(node.name), kind)
+
+    def _read_boolean(self, node: exp.Boolean, scope: Scope) -> Term:
+        return self.pool("bool", bool(node.this))
+
+    def _read_null(self, node: exp.Null, scope: Scope) -> Term:
+        return self.pool("null")
+
+    def _read_placeholder(self, node: exp.Expression, scope: Scope) -> Term:
+        return self.pool("param", str(node.name or node.this))
+
+    _read_parameter = _read_placeholder
+
+    def _read_neg(self, node: exp.Neg, scope: Scope) -> Term:
+        inner = self.term(node.this, scope)
+        return (
+            self.pool("num", -inner.args[0], inner.args[1]) if inner.op == "num" else self.pool("neg", inner)
+        )
+
+    def _read_gt(self, node: exp.GT, scope: Scope) -> Term:
+        return self.pool("lt", self.term(node.expression, scope), self.term(node.this, scope))
+
+    def _read_gte(self, node: exp.GTE, scope: Scope) -> Term:
+        return self.pool("le", self.term(node.expression, scope), self.term(node.this, scope))
+
+    def _read_between(self, node: exp.Between, scope: Scope) -> Term:
+        _only(node, "this", "low", "high")
+        this = self.term(node.this, scope)
+        low, high = self.term(node.args["low"], scope), self.term(node.args["high"], scope)
+        return self.pool("and", self.pool("le", low, this), self.pool("le", this, high))
+
+    def _read_and(self, node: exp.And, scope: Scope) -> Term:
+        return self.pool("and", *(self.term(one, scope) for one in node.flatten()))
+
+    def _read_or(self, node: exp.Or, scope: Scope) -> Term:
+        """OR; a COUNT(*) below 0 is FALSE."""
+        parts = [self.term(one, scope) for one in node.flatten()]
+        never = self.pool("lt", self.pool("count*", ()), self.pool("num", 0, "int"))
+        parts = [one for one in parts if one is not never]
+        return parts[0] if len(parts) == 1 else self.pool("or", *parts)
+
+    def _read_not(self, node: exp.Not, scope: Scope) -> Term:
+        inner = self.term(node.this, scope)
+        return self.pool("notnull", inner.args[0]) if inner.op == "isnull" else self.pool("not", inner)
+
+    def _read_is(self, node: exp.Is, scope: Scope) -> Term:
+        _only(node, "this", "expression", "negate")
+        this, what = self.term(node.this, scope), node.expression
+        negated = bool(node.args.get("negate"))
+        if isinstance(what, exp.Null):
+            return self.pool("notnull" if negated else "isnull", this)
+        if isinstance(what, exp.Boolean):
+            result = self.pool("istrue" if what.this else "isfalse", this)
+            return self.pool("not", result) if negated else result
+        raise Refused("read: an expression of a listed kind", "IS")
+
+    def _read_in(self, node: exp.In, scope: Scope) -> Term:
+        _only(node, "this", "expressions", "query")
+        if query := node.args.get("query"):
+            kept = self._sub(query, scope)
+            left = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
+            if len(left) != len(kept.columns):
+                raise Refused("read: an expression of a listed kind", "IN")
+            for one, term in zip(left, kept.columns.values(), strict=True):
+                kept.conditions.append(self.pool("eq", self.term(one, scope), term))
+            return self.pool("insub", self.pool("exists", self.block(kept)))
+        return self.pool(
+            "in", self.term(node.this, scope), tuple(self.term(one, scope) for one in node.expressions)
+        )
+
+    def _sub(self, query: exp.Expression, scope: Scope) -> Flat:
+        """A subquery that may look outwards: one level deeper, so its sources are none of those around it."""
+        found = self._relation(query, scope.ctes, scope, scope.depth + 1)
+        return Flat(list(found.sources), dict(found.outer), list(found.conditions), dict(found.columns))
+
+    def _read_exists(self, node: exp.Exists, scope: Scope) -> Term:
+        return self.pool("exists", self.block(self._sub(node.this, scope)))
+
+    def _read_subquery(self, node: exp.Subquery, scope: Scope) -> Term:
+        """A scalar subquery: an aggregate without GROUP BY, so one row whatever it reads."""
+        query = node.this
+        if not isinstance(query, exp.Select) or query.args.get("group") or query.args.get("having"):
+            raise Refused("read: a scalar subquery is an aggregate without groups")
+        found = self._relation(query, scope.ctes, scope, scope.depth + 1)
+        relation = found.sources[0].args[0] if len(found.sources) == 1 else None
+        if relation is None or relation.op != "agg" or len(relation.args[3]) != 1:
+            raise Refused("read: a scalar subquery is an aggregate without groups")
+        return self.pool("scalar", relation.args[0], relation.args[3][0][1])
+
+    def _read_cast(self, node: exp.Cast, scope: Scope) -> Term:
+        _only(node, "this", "to")
+        text = node.to.sql(self.dialect.NAME)
+        if text not in self._types:
+            self._types[text] = self.dialect.type_of(text)
+        kind, inner = self._types[text], self.term(node.this, scope)
+        if inner.op == "text" and kind[0] in ("float", "date", "timestamp"):
+            return self._constant(inner.args[0], kind[0])
+        return self.pool("cast", inner, kind)
+
+    _read_trycast = _read_cast
+
+    def _constant(self, text: str, kind: str) -> Term:
+        """A literal of another type that is written as text: a double, or a moment, in microseconds."""
+        try:
+            if kind == "float":
+                return self.pool("num", number(text), "float")
+            moment = datetime.fromisoformat(text) - datetime(1970, 1, 1)
+            return self.pool("num", moment // timedelta(microseconds=1), kind)
+        except (ValueError, OverflowError):
+            return self.pool("literal", text, kind)
+
+    def _read_case(self, node: exp.Case, scope: Scope) -> Term:
+        """CASE as pairs of a condition and a value, with a default."""
+        _only(node, "this", "ifs", "default")
+        subject = self.term(node.this, scope) if node.this is not None else None
+        pairs = []
+        for branch in node.args["ifs"]:
+            _only(branch, "this", "true")
+            when = self.term(branch.this, scope)
+            when = self.pool("eq", subject, when) if subject is not None else when
+            pairs.append((when, self.term(branch.args["true"], scope)))
+        default = node.args.get("default")
+        return self.pool("case", tuple(pairs), self.term(default, scope) if default else self.pool("null"))
+
+    def _several(self, name: str, node: exp.Expression, scope: Scope) -> Term:
+        return self.pool(name, *(self.term(one, scope) for one in (node.this, *node.expressions)))
+
+    def _read_coalesce(self, node: exp.Coalesce, scope: Scope) -> Term:
+        _only(node, "this", "expressions")
+        return self._several("coalesce", node, scope)
+
+    def _read_least(self, node: exp.Least, scope: Scope) -> Term:
+        return self._several("least", node, scope)
+
+    def _read_greatest(self, node: exp.Greatest, scope: Scope) -> Term:
+        return self._several("greatest", node, scope)
+
+    def _read_div(self, node: exp.Div, scope: Scope) -> Term:
+        return self.pool("div", self.term(node.this, scope), self.term(node.expression, scope))
+
+    def _read_collate(self, node: exp.Collate, scope: Scope) -> Term:
+        """COLLATE C compares bytes, as the columns that are admitted do already."""
+        if node.expression.name.upper() != "C":
+            raise Refused("read: an expression of a listed kind", "COLLATE")
+        return self.term(node.this, scope)
+
+    def _read_like(self, node: exp.Like, scope: Scope) -> Term:
+        return self.pool("like", self.term(node.this, scope), self.term(node.expression, scope))
+
+    def _read_escape(self, node: exp.Escape, scope: Scope) -> Term:
+        if not isinstance(node.this, exp.Like):
+            raise Refused("read: an expression of a listed kind", "ESCAPE")
+        return self._read_like(node.this, scope)
+
+    def _read_struct(self, node: exp.Struct, scope: Scope) -> Term:
+        return self.pool("struct", *(self.term(one.expression, scope) for one in node.expressions))
+
+    def _read_array(self, node: exp.Array, scope: Scope) -> Term:
+        return self.pool("struct", *(self.term(one, scope) for one in node.expressions))
+
+    # --- aggregates and windows ---
+
+    def _read_count(self, node: exp.Count, scope: Scope) -> Term:
+        _only(node, "this")
+        if isinstance(node.this, exp.Star):
+            return self.pool("count*", ())
+        if isinstance(node.this, exp.Distinct):
+            _only(node.this, "expressions")
+            return self.pool("distinct", tuple(self.term(one, scope) for one in node.this.expressions), ())
+        return self.pool("count", self.term(node.this, scope), ())
+
+    def _aggregate(self, name: str, node: exp.Expression, scope: Scope) -> Term:
+        _only(node, "this")
+        return self.pool(name, self.term(node.this, scope), ())
+
+    def _read_sum(self, node: exp.Sum, scope: Scope) -> Term:
+        return self._aggregate("sum", node, scope)
+
+    def _read_min(self, node: exp.Min, scope: Scope) -> Term:
+        return self._aggregate("min", node, scope)
+
+    def _read_max(self, node: exp.Max, scope: Scope) -> Term:
+        return self._aggregate("max", node, scope)
+
+    def _read_logicalor(self, node: exp.LogicalOr, scope: Scope) -> Term:
+        return self._aggregate("boolor", node, scope)
+
+    def _read_filter(self, node: exp.Filter, scope: Scope) -> Term:
+        inner = self.term(node.this, scope)
+        if inner.op not in AGGREGATES or inner.args[-1]:
+            raise Refused("read: an expression of a listed kind", "FILTER")
+        return self.pool(inner.op, *inner.args[:-1], ordered(self._conditions(node.expression.this, scope)))
+
+    def _read_rownumber(self, node: exp.RowNumber, scope: Scope) -> Term:
+        return self.pool("fn", "ROWNUMBER")
+
+    def _read_rank(self, node: exp.Expression, scope: Scope) -> Term:
+        return self.pool("fn", "RANK")
+
+    def _read_lag(self, node: exp.Lag, scope: Scope) -> Term:
+        _only(node, "this")
+        return self.pool("fn", "LAG", self.term(node.this, scope))
+
+    def _read_window(self, node: exp.Window, scope: Scope) -> Term:
+        """`f OVER (PARTITION BY … ORDER BY …)`; the only frame that is written is the running one of rows."""
+        _only(node, "this", "partition_by", "order", "over", "spec")
+        function = self.term(node.this, scope)
+        if function.op not in AGGREGATES and function.args[0] not in ("ROWNUMBER", "RANK", "LAG"):
+            raise Refused("read: an expression of a listed kind", "OVER")
+        partition = tuple(self.term(one, scope) for one in node.args.get("partition_by") or ())
+        order: list[tuple[Term, bool, bool]] = []
+        if clause := node.args.get("order"):
+            for one in clause.expressions:
+                _only(one, "this", "desc", "nulls_first")
+                order.append(
+                    (
+                        self.term(one.this, scope),
+                        bool(one.args.get("desc")),
+                        bool(one.args.get("nulls_first")),
+                    )
+                )
+        frame = ""
+        if spec := node.args.get("spec"):
+            said = (
+                spec.args.get("kind"),
+                spec.args.get("start"),
+                spec.args.get("start_side"),
+                spec.args.get("end"),
+            )
+            if said not in (
+                ("ROWS", "UNBOUNDED", "PRECEDING", None),
+                ("ROWS", "UNBOUNDED", "PRECEDING", "CURRENT ROW"),
+            ):
+                raise Refused("read: an expression of a listed kind", "a window's frame")
+            frame = "running rows"
+        return self.pool("over", function, partition, tuple(order), frame)
+
+
+def kind_name(node: exp.Expression) -> str:
+    """The name of a parser's node as functions of terms have it."""
+    return type(node).__name__.upper()
+
+
+def number(text: str) -> int | Fraction:
+    """A literal as a number: an int where it is whole."""
+    value = Fraction(text)
+    return value.numerator if value.denominator == 1 else value
+
+
+def ordered(terms: Iterable[Term]) -> tuple[Term, ...]:
+    """Terms in the order in which they were first built, each once."""
+    return tuple(sorted(set(terms), key=lambda term: term.serial))
+
+
+def conjuncts(term: Term) -> list[Term]:
+    """The terms of an AND, of any depth."""
+    if term.op == "and":
+        return [part for one in term.args for part in conjuncts(one)]
+    return [] if term.op == "bool" and term.args[0] is True else [term]
+
+
+def columns_of(relation: Term) -> dict[str, Term]:
+    """A relation's columns by name: what each is over the block below (a union: of its first member)."""
+    return dict(_pairs(relation))
+
+
+def _pairs(relation: Term) -> tuple[tuple[str, Term], ...]:
+    if relation.op == "union":
+        return _pairs(relation.args[0][0])
+    if relation.op == "full":
+        return tuple(
+            (f"{side}.{name}", term) for side in (0, 1) for name, term in _pairs(relation.args[side])
+        )
+    result: tuple[tuple[str, Term], ...] = relation.args[-1]
+    return result
+
+
+def _only(node: exp.Expression, *names: str) -> None:
+    """A node has no arguments but these, and none of the parser's own flags changes its meaning."""
+    for name, value in node.args.items():
+        if value not in (None, False, []) and name not in names and name not in _FORMAL:
+            raise Refused("read: an argument of a listed kind", f"{type(node).__name__}.{name}")
+
+
+def _own(item: exp.Expression) -> Iterable[object]:
+    """The nodes of an expression, those of subqueries left out."""
+    return item.walk(prune=lambda one: isinstance(one, (exp.Subquery, exp.Exists)))

@@ -1,0 +1,761 @@
+"""Whose rows: owners, keys and how many rows an owner has, derived from the printed relation and enforced keys.
+
+A relation is public, or **owned**: the disjoint union, over owners, of functions of one owner's rows and of public
+ones. An *identity* says where an owner is read off: `(UNIT, values)`, the owner itself, or `((table, key),
+values)`, the owner of the one row of a private table that has those values for an enforced key. Two sources are one
+owner's where an identity of the one has, by printed equalities, the values of an identity of the other, of the same
+kind. Everything that is not one of the rules below is refused (soundness.md 1.10, 1.12, 5.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from dpsql.verify.certificate import Facts
+from dpsql.verify.read import AGGREGATES, columns_of
+from dpsql.verify.terms import Pool, Refused, Term, walk
+from dpsql.verify.values import Values
+
+__all__ = ["UNIT", "Joined", "Relations", "Rows"]
+
+Kind = tuple[str, ...]
+UNIT: Kind = ("unit",)
+HIDDEN: tuple[Kind, tuple[()]] = (("hidden",), ())
+"""Rows that have owners, of whom no column speaks: it meets no other identity."""
+Identity = tuple[Kind, tuple[Term, ...]]
+_EXACT = {"int", "decimal", "text", "bool", "date", "timestamp", "timestamptz", "uuid"}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is known of a relation: identities by output columns (none: public), and the most rows of an owner."""
+
+    identities: tuple[tuple[Kind, tuple[str, ...]], ...]
+    mult: int | None
+
+    @property
+    def public(self) -> bool:
+        return not self.identities
+
+
+@dataclass
+class Joined:
+    """A block looked at: classes of equal columns, identities of its rows, what is established not to be NULL."""
+
+    block: Term
+    parent: dict[Term, Term] = field(default_factory=dict)
+    constants: set[Term] = field(default_factory=set)
+    established: set[Term] = field(default_factory=set)
+    identities: list[Identity] = field(default_factory=list)
+    public: bool = True
+
+    def find(self, term: Term) -> Term:
+        """The representative of a term's class."""
+        while (above := self.parent.get(term)) is not None:
+            term = above
+        return term
+
+    def unite(self, one: Term, other: Term) -> bool:
+        """Makes one class of two; whether they were two."""
+        one, other = self.find(one), self.find(other)
+        if one is not other:
+            self.parent[one] = other
+        return one is not other
+
+    def canonical(self, identity: Identity) -> Identity:
+        return identity[0], tuple(self.find(term) for term in identity[1])
+
+
+class Relations:
+    """The rules, over one set of facts."""
+
+    def __init__(self, pool: Pool, values: Values, facts: Facts) -> None:
+        self.pool = pool
+        self.values = values
+        self.facts = facts
+        self.parameters: tuple[str, ...] = ()
+        self._rows: dict[Term, Rows] = {}
+        self._joined: dict[Term, Joined] = {}
+
+    # --- relations ---
+
+    def rows(self, relation: Term) -> Rows:
+        """The rule of a relation's operator."""
+        known = self._rows.get(relation)
+        if known is None:
+            rule = getattr(self, f"_{relation.op}", None)
+            if rule is None:
+                raise Refused("relations: an operator with a rule", relation.op)
+            known = self._rows[relation] = rule(relation)
+        return known
+
+    def _table(self, relation: Term) -> Rows:
+        """Premise: the table is public, or says its unit; a way's next key is enforced unique. Conclusion:
+        public, or owned. Why: a row has one owner, since the key that it names has one row."""
+        table = self.facts.tables[relation.args[0]]
+        if table.unit is None:
+            return Rows((), None)
+        found: list[tuple[Kind, tuple[str, ...]]] = []
+        if table.unit.table is None:
+            found.append((UNIT, table.unit.columns))
+        else:
+            above = self.facts.tables[table.unit.table]
+            if set(table.unit.referenced) not in [set(key) for key in above.unique] or above.unit is None:
+                raise Refused("relations: a key on the way to the unit is enforced", relation.args[0])
+            pairs = sorted(zip(table.unit.referenced, table.unit.columns, strict=True))
+            kind = ("key", table.unit.table, *(one for one, _ in pairs))
+            found.append((kind, tuple(column for _, column in pairs)))
+        for key in table.unique:
+            found.append((("key", relation.args[0], *sorted(key)), tuple(sorted(key))))
+        single = table.unit.table is None and any(set(key) <= set(table.unit.columns) for key in table.unique)
+        return Rows(tuple(found), 1 if single else None)
+
+    def _public(self, relation: Term) -> Rows:
+        """Premise: no FROM. Conclusion: public. Why: constants and parameters, of which claims hold for each
+        value."""
+        for _, term in relation.args[0]:
+            if term.free or any(one.op in AGGREGATES or one.op in ("exists", "scalar") for one in walk(term)):
+                raise Refused("relations: an operator with a rule", "aggregates of nothing")
+        return Rows((), None)
+
+    def _select(self, relation: Term) -> Rows:
+        """Premise: a block of one owner. Conclusion: owned, by what is exposed of its identities. Why: a row
+        function."""
+        block, columns = relation.args
+        joined = self.joined(block)
+        self.subqueries((term for _, term in columns), joined)
+        return Rows(self._exposed(joined, dict(columns)), self.mult(relation))
+
+    def _exposed(self, joined: Joined, columns: dict[str, Term]) -> tuple[tuple[Kind, tuple[str, ...]], ...]:
+        """The identities of which each value is a column."""
+        if joined.public:
+            return ()
+        place: dict[Term, str] = {}
+        for name, term in columns.items():
+            place.setdefault(joined.find(self.bare(term)), name)
+        found = [
+            (kind, tuple(place[one] for one in classes))
+            for kind, classes in dict.fromkeys(joined.canonical(one) for one in joined.identities)
+            if all(one in place for one in classes)
+        ]
+        return tuple(found) or (HIDDEN,)
+
+    def _agg(self, relation: Term) -> Rows:
+        """Premise: the keys have an identity of the block, not NULL; sums are of integers or decimals. Conclusion:
+        owned, a row for each owner and other keys. Why: a group is of one owner's rows, and its aggregates are of
+        their bag."""
+        block, keys, having, columns = relation.args
+        joined = self.joined(block)
+        terms = [*keys, *having, *(term for _, term in columns)]
+        self.subqueries(terms, joined)
+        self.aggregates(terms)
+        for key in keys:
+            if self.values.type(key)[0] == "float":
+                raise Refused("relations: a group's key is no double", repr(key)[:200])
+        if joined.public:
+            return Rows((), 1 if not keys else None)
+        held = {joined.find(self.bare(key)): key for key in keys}
+        whole = [
+            one for one in joined.identities if one[1] and all(joined.find(term) in held for term in one[1])
+        ]
+        if not any(all(self.sure(held[joined.find(t)], joined) for t in terms) for _, terms in whole):
+            raise Refused("relations: GROUP BY has the owner", "among its keys, not NULL")
+        kept = {name: term for name, term in columns if term in keys}
+        return Rows(self._exposed(joined, kept), self.mult(relation))
+
+    def aggregates(self, terms: Iterable[Term]) -> None:
+        """Premise of every aggregate of rows: what is added up is exact, and what is compared has an exact
+        order."""
+        for term in terms:
+            for one in walk(term):
+                if one.op == "sum" and self.values.type(one.args[0])[0] not in ("int", "decimal"):
+                    raise Refused("relations: a sum is of integers or decimals", repr(one)[:200])
+                if one.op in ("min", "max") and self.values.type(one.args[0])[0] not in (*_EXACT, "struct"):
+                    raise Refused("relations: MIN and MAX are of an exact order", repr(one)[:200])
+
+    def _window(self, relation: Term) -> Rows:
+        """Premise: PARTITION BY has an identity of the block; rows that tie are alike in all that is shown, or the
+        order determines the row. Conclusion: owned, the same rows. Why: numbers are of one owner's rows, and of
+        nothing else."""
+        block, columns = relation.args
+        joined = self.joined(block)
+        shown = [term for _, term in columns]
+        self.subqueries(shown, joined)
+        self.aggregates(shown)
+        for term in shown:
+            for over in (one for one in walk(term) if one.op == "over"):
+                self._partition(over, joined, [one for one in shown if one.op != "over"])
+        plain = {name: term for name, term in columns if term.op != "over"}
+        return Rows(self._exposed(joined, plain), self.mult(relation))
+
+    def _partition(self, over: Term, joined: Joined, shown: Sequence[Term]) -> None:
+        function, partition, order, _ = over.args
+        if joined.public:
+            return
+        held = {joined.find(self.bare(one)) for one in partition}
+        if not any(
+            terms and all(joined.find(term) in held for term in terms) for _, terms in joined.identities
+        ):
+            raise Refused("relations: PARTITION BY has the owner")
+        if function.op == "fn" and function.args[0] == "RANK":
+            return
+        if function.op in AGGREGATES and not order:
+            return
+        basis = {self.bare(term) for term, _, _ in order} | {self.bare(term) for term in partition}
+        asked = [*shown, *(one for one in function.args if isinstance(one, Term))]
+        if not self.determines(joined, basis) and not all(self._made_of(one, basis, joined) for one in asked):
+            raise Refused("relations: rows that tie are alike", repr(function))
+
+    def _made_of(self, term: Term, basis: set[Term], joined: Joined) -> bool:
+        classes = {joined.find(one) for one in basis}
+        inner = walk(term, lambda one: one not in basis and joined.find(self.bare(one)) not in classes)
+        return all(
+            one in basis or joined.find(self.bare(one)) in classes
+            for one in inner
+            if one.op in ("col", "exists", "scalar", "insub")
+        )
+
+    def _union(self, relation: Term) -> Rows:
+        """Premise: all members owned, one identity in the same columns (or all public). Conclusion: owned; rows add
+        up. Why: a union of disjoint unions over the same owners."""
+        members = [self.rows(one) for one in relation.args[0]]
+        if all(one.public for one in members):
+            return Rows((), None)
+        common = [one for one in members[0].identities if all(one in other.identities for other in members)]
+        if any(one.public for one in members):
+            raise Refused("relations: the members of a union are owned, or all public")
+        mult = self._cut_before_a_join(relation)
+        if mult is None and all(one.mult is not None for one in members):
+            mult = sum(one.mult or 0 for one in members)
+        return Rows(tuple(common) or (HIDDEN,), mult)
+
+    def _full(self, relation: Term) -> Rows:
+        """Premise: both sides owned, of one owner wherever ON holds. Conclusion: owned by whichever side is there.
+        Why: a row that matched is of one owner's rows, one that did not is there because of its owner's rows, or
+        for lack of them."""
+        left, right, on = relation.args
+        sides = [self.pool("src", side, 0, number) for number, side in enumerate((left, right))]
+        joined = self.joined(self.pool("block", tuple(sides), (), on))
+        rows = [self.rows(side) for side in (left, right)]
+        if joined.public or any(one.public for one in rows):
+            raise Refused("relations: both sides of a FULL JOIN are owned")
+        return Rows((HIDDEN,), None)
+
+    # --- blocks ---
+
+    def joined(self, block: Term, around: Joined | None = None) -> Joined:
+        """A join of sources. Premise: all owned ones have one owner, by printed equalities; of a LEFT JOIN the left
+        side is owned, and the right public or of the left's owner by ON; a subquery is public or of the row's
+        owner. Conclusion: owned. Why: a row is made of rows of one owner and public ones."""
+        if around is None and block in self._joined:
+            return self._joined[block]
+        sources, outer, conditions = block.args
+        joined = Joined(block)
+        if around is not None:
+            joined.parent, joined.constants = dict(around.parent), set(around.constants)
+            joined.established = set(around.established)
+        ons = dict(outer)
+        owned: list[list[Identity]] = []
+        for source in sources:
+            if source not in ons:
+                identities = self.identities(source)
+                if identities:
+                    owned.append(identities)
+        self._equate(joined, [one for one in sources if one not in ons], conditions)
+        if around is not None and around.identities:
+            owned.insert(0, around.identities)
+        self._one_owner(joined, owned)
+        if around is not None and around.public and owned:
+            raise Refused("relations: a public row is not filtered by private ones")
+        joined.public = not owned
+        for source, on in outer:
+            self._left(joined, source, on)
+        if around is None:
+            self._joined[block] = joined
+        self.subqueries(conditions, joined)
+        return joined
+
+    def _equate(self, joined: Joined, sources: Sequence[Term], conditions: Iterable[Term]) -> None:
+        """Classes of equal columns: printed equalities of one exact type, closed under enforced keys."""
+        joined.established |= self.values.established(conditions)
+        for one in conditions:
+            if one.op == "eq":
+                self.equal(joined, *one.args)
+        for source in sources:
+            for names in self._alike(source.args[0]):
+                for name in names[1:]:
+                    joined.unite(self.pool("col", source, names[0]), self.pool("col", source, name))
+        tables = [one for one in sources if one.args[0].op == "table"]
+        changed = True
+        while changed:
+            changed = False
+            for place, one in enumerate(tables):
+                for other in tables[place + 1 :]:
+                    if one.args[0] is other.args[0] and self._one_row(joined, one, other):
+                        for name in self.facts.tables[one.args[0].args[0]].columns:
+                            changed |= joined.unite(
+                                self.pool("col", one, name), self.pool("col", other, name)
+                            )
+
+    def _alike(self, relation: Term) -> list[tuple[str, ...]]:
+        """Columns of a derived relation that are equal in each of its rows: of one class in the block below."""
+        if relation.op == "union":
+            found = [{frozenset(names) for names in self._alike(one)} for one in relation.args[0]]
+            return [tuple(sorted(names)) for names in found[0] if all(names in others for others in found)]
+        if relation.op not in ("select", "agg", "window"):
+            return []
+        joined = self.joined(relation.args[0])
+        classes: dict[Term, list[str]] = {}
+        for name, term in columns_of(relation).items():
+            classes.setdefault(joined.find(self.bare(term)), []).append(name)
+        return [tuple(names) for names in classes.values() if len(names) > 1]
+
+    def equal(self, joined: Joined, left: Term, right: Term) -> None:
+        """Takes over one printed equality, where both sides are columns, or a column and a constant, of one exact
+        type."""
+        a, b = self.bare(left), self.bare(right)
+        if self.values.type(a)[0] != self.values.type(b)[0] or self.values.type(a)[0] not in _EXACT:
+            return
+        if a.op in ("col", "coalesce") and b.op in ("col", "coalesce"):
+            joined.unite(a, b)
+        for one, other in ((a, b), (b, a)):
+            if one.op == "col" and other.op in ("num", "text", "bool", "literal"):
+                joined.constants.add(one)
+
+    def _one_row(self, joined: Joined, one: Term, other: Term) -> bool:
+        keys = self.facts.tables[one.args[0].args[0]].unique
+        return any(
+            all(
+                joined.find(self.pool("col", one, name)) is joined.find(self.pool("col", other, name))
+                for name in key
+            )
+            and all(self.sure(self.pool("col", one, name), joined) for name in key)
+            for key in keys
+        )
+
+    def _one_owner(self, joined: Joined, owned: Sequence[Sequence[Identity]]) -> None:
+        """Sources whose identities meet are one owner's; all have to be."""
+        if not owned:
+            return
+        met = {joined.canonical(one) for one in owned[0]} - {HIDDEN}
+        rest = [list(one) for one in owned[1:]]
+        while rest:
+            near = [one for one in rest if any(joined.canonical(identity) in met for identity in one)]
+            if not near:
+                raise Refused("relations: rows of two owners")
+            for one in near:
+                met |= {joined.canonical(identity) for identity in one} - {HIDDEN}
+                rest.remove(one)
+        joined.identities = [one for identities in owned for one in identities]
+
+    def _left(self, joined: Joined, source: Term, on: tuple[Term, ...]) -> None:
+        identities = self.identities(source)
+        inner = Joined(joined.block, dict(joined.parent), set(joined.constants), set(joined.established))
+        self._equate(inner, [source], on)
+        inner.public = joined.public and not identities
+        if identities:
+            if joined.public:
+                raise Refused("relations: a public row is not filtered by private ones", "LEFT JOIN")
+            self._one_owner(inner, [joined.identities, identities])
+        else:
+            inner.identities = joined.identities
+        self.subqueries(on, inner)
+
+    def identities(self, source: Term) -> list[Identity]:
+        """The identities of a source's rows, over its own columns."""
+        relation = source.args[0]
+        if relation.op == "full":
+            return self._full_identities(source)
+        rows = self.rows(relation)
+        return [
+            (kind, tuple(self.pool("col", source, name) for name in names)) for kind, names in rows.identities
+        ]
+
+    def _full_identities(self, source: Term) -> list[Identity]:
+        """Of a FULL JOIN the owner is COALESCE of both sides' columns of one kind."""
+        self.rows(source.args[0])
+        left, right = (self.rows(side).identities for side in source.args[0].args[:2])
+        found: list[Identity] = []
+        for kind, names in left:
+            for other, others in right:
+                if kind == other and kind == UNIT:
+                    for first, second in (((0, names), (1, others)), ((1, others), (0, names))):
+                        pairs = zip(
+                            *(
+                                [self.pool("col", source, f"{side}.{one}") for one in these]
+                                for side, these in (first, second)
+                            ),
+                            strict=True,
+                        )
+                        found.append((kind, tuple(self.pool("coalesce", *pair) for pair in pairs)))
+        return found or [HIDDEN]
+
+    def subqueries(self, terms: Iterable[Term], joined: Joined) -> None:
+        """Premise of EXISTS, IN and scalar aggregates, wherever they stand: public, or of the row's own owner."""
+        for term in terms:
+            for one in walk(term, lambda one: one.op not in ("exists", "scalar")):
+                if one.op in ("exists", "scalar"):
+                    inner = self.joined(one.args[0], joined)
+                    if one.op == "scalar":
+                        self.aggregates([one.args[1]])
+                        self.subqueries([one.args[1]], inner)
+
+    # --- equality, NULL, keys ---
+
+    def bare(self, term: Term) -> Term:
+        """A column under casts that tell all its values apart: text as text, integers as wider ones."""
+        while True:
+            if term.op == "cast":
+                inner, outer = self.values.type(term.args[0]), term.args[1]
+                same = inner == outer and inner[0] in _EXACT
+                if not same and not (inner[0] == outer[0] == "int" and inner[1] <= outer[1]):
+                    return term
+                term = term.args[0]
+            elif term.op == "fn" and term.args[0] in ("VALID", "UTC"):
+                term = term.args[1]
+            else:
+                return term
+
+    def sure(self, term: Term, joined: Joined) -> bool:
+        """Whether a term is not NULL in any row of a block."""
+        return all(
+            flag in joined.established
+            or (
+                flag.op == "notnull"
+                and any(self._in_class(flag.args[0], one, joined) for one in joined.established)
+            )
+            for flag in self.values.present(term)
+        )
+
+    def _in_class(self, term: Term, flag: Term, joined: Joined) -> bool:
+        return flag.op == "notnull" and joined.find(self.bare(flag.args[0])) is joined.find(self.bare(term))
+
+    def closure(self, joined: Joined, start: Iterable[Term]) -> tuple[set[Term], set[Term]]:
+        """Classes and sources that given terms determine (soundness.md 1.12): a source one of whose keys is known
+        is one row, and all its columns are known; of a LEFT JOIN no more than one row, and nothing of it is
+        known."""
+        known = {joined.find(self.bare(term)) for term in start} | {
+            joined.find(one) for one in joined.constants
+        }
+        sources, outer, _ = joined.block.args
+        ons = dict(outer)
+        done: set[Term] = set()
+        changed = True
+        while changed:
+            changed = False
+            for source in sources:
+                if source in done:
+                    continue
+                names = {
+                    name
+                    for name in self._names(source.args[0])
+                    if joined.find(self.pool("col", source, name)) in known
+                    or (source in ons and self._known_by_on(source, name, ons[source], known, joined))
+                }
+                if self.determined(source.args[0], names):
+                    done.add(source)
+                    changed = True
+                    if source not in ons:
+                        known |= {
+                            joined.find(self.pool("col", source, name))
+                            for name in self._names(source.args[0])
+                        }
+        return known, done
+
+    def _known_by_on(
+        self, source: Term, name: str, on: Sequence[Term], known: set[Term], joined: Joined
+    ) -> bool:
+        column = self.pool("col", source, name)
+        for one in on:
+            if one.op == "eq":
+                sides = [self.bare(side) for side in one.args]
+                for a, b in (sides, sides[::-1]):
+                    if a is column and (joined.find(b) in known or b.op in ("num", "text")):
+                        return (
+                            self.values.type(a)[0] == self.values.type(b)[0]
+                            and self.values.type(a)[0] in _EXACT
+                        )
+        return False
+
+    def _names(self, relation: Term) -> Iterator[str]:
+        if relation.op == "table":
+            yield from self.facts.tables[relation.args[0]].columns
+        else:
+            yield from columns_of(relation)
+
+    def determined(self, relation: Term, names: set[str]) -> bool:
+        """Whether no two rows of a relation agree in these columns (NULL aside)."""
+        if relation.op == "table":
+            return any(set(key) <= names for key in self.facts.tables[relation.args[0]].unique)
+        if relation.op in ("select", "window"):
+            block, columns = relation.args
+            return self.determines(self.joined(block), {term for name, term in columns if name in names})
+        if relation.op == "agg":
+            block, keys, _, columns = relation.args
+            joined = self.joined(block)
+            held = {term for name, term in columns if name in names and term in keys}
+            known, _ = self.closure(joined, held)
+            return all(key in held or joined.find(self.bare(key)) in known for key in keys)
+        if relation.op == "public":
+            return self._passed_once(relation, names)
+        return False
+
+    def _passed_once(self, relation: Term, names: set[str]) -> bool:
+        """Lists of parameters side by side: of a release's groups each is passed once, of one without keys one
+        row."""
+        words = {}
+        for name, term in relation.args[0]:
+            parameters = [one.args[0] for one in walk(term) if one.op == "param"]
+            if (
+                len(parameters) != 1
+                or not parameters[0].isdigit()
+                or int(parameters[0]) > len(self.parameters)
+            ):
+                return False
+            words[name] = self.parameters[int(parameters[0]) - 1]
+        keys = {name for name, word in words.items() if word in ("released-key", "keys", "chosen")}
+        return keys <= names if keys else set(words.values()) == {"released-row"}
+
+    def determines(self, joined: Joined, terms: Iterable[Term]) -> bool:
+        """Whether no two rows of a block agree in these terms."""
+        _, done = self.closure(joined, terms)
+        return done == set(joined.block.args[0])
+
+    # --- how many rows ---
+
+    def mult(self, relation: Term) -> int | None:
+        """The most rows of one owner, or None where nothing bounds them."""
+        block = relation.args[0]
+        joined = self.joined(block)
+        if joined.public:
+            return None
+        mult = self.rows_of_block(joined)
+        if relation.op == "agg":
+            known, _ = self.closure(joined, self.unit_terms(joined))
+            free = [key for key in relation.args[1] if not self._made_of(key, known, joined)]
+            listed = self.listed(relation.args[2], free)
+            mult = 1 if not free else _least(mult, listed)
+        elif relation.op == "select":
+            mult = _least(mult, _least(self._ranked(joined), self.cut(joined)))
+            mult = _least(mult, self._few(joined))
+        return mult
+
+    def unit_terms(self, joined: Joined) -> list[Term]:
+        """Terms that are the same in all rows of an owner: the owner."""
+        return [term for kind, terms in joined.identities if kind == UNIT for term in terms]
+
+    def rows_of_block(self, joined: Joined) -> int | None:
+        """The product over sources that the owner does not determine."""
+        _, done = self.closure(joined, self.unit_terms(joined))
+        outer = dict(joined.block.args[1])
+        total: int | None = 1
+        for source in joined.block.args[0]:
+            if source not in done:
+                rows = self.rows(source.args[0]).mult if source.args[0].op != "full" else None
+                rows = max(1, rows) if rows is not None and source in outer else rows
+                total = (
+                    None
+                    if total is None or rows is None or self.rows(source.args[0]).public
+                    else total * rows
+                )
+        return total
+
+    def listed(self, having: Sequence[Term], keys: Sequence[Term]) -> int | None:
+        """How many tuples of these keys a HAVING lets through, by its lists of literals."""
+        number, fixed = self._list(self.pool("and", *having) if having else self.pool("bool", True))
+        return number if set(keys) <= fixed else None
+
+    def _list(self, term: Term) -> tuple[int, set[Term]]:
+        """(at most so many combinations of these keys); without keys nothing is said."""
+        if term.op == "in":
+            return len(set(term.args[1])), {term.args[0]}
+        if term.op in ("isnull", "istrue", "isfalse"):
+            return 1, {term.args[0]}
+        if term.op in ("eq", "same") and term.args[1].op in ("num", "text", "bool", "literal"):
+            return 1, {term.args[0]}
+        parts = (
+            [self._list(one) for one in term.args if isinstance(one, Term)]
+            if term.op in ("and", "or")
+            else []
+        )
+        if term.op == "or" and parts and all(fixed for _, fixed in parts):
+            return sum(number for number, _ in parts), set.intersection(*(fixed for _, fixed in parts))
+        number, keys = 1, set[Term]()
+        for one, fixed in parts if term.op == "and" else []:
+            if fixed - keys:
+                number, keys = number * one, keys | fixed
+        return number, keys
+
+    def _ranked(self, joined: Joined) -> int | None:
+        """`rn <= C` over ROW_NUMBER by owner: C rows of each."""
+        least: int | None = None
+        for one in joined.block.args[2]:
+            if (
+                one.op in ("le", "eq")
+                and self.bare(one.args[0]).op == "col"
+                and self._number(one.args[1]) is not None
+            ):
+                source, name = self.bare(one.args[0]).args
+                number = self._number(one.args[1])
+                if len(joined.block.args[0]) == 1 and self._is_rank(source, name):
+                    least = _least(least, 1 if one.op == "eq" else number)
+        return least
+
+    def _number(self, term: Term) -> int | None:
+        term = term.args[0] if term.op == "cast" and term.args[1][0] == "int" else term
+        return term.args[0] if term.op == "num" and isinstance(term.args[0], int) else None
+
+    def _is_rank(self, source: Term, name: str) -> bool:
+        relation = source.args[0]
+        if relation.op != "window":
+            return False
+        term = columns_of(relation)[name]
+        if term.op != "over" or term.args[0].args[0] != "ROWNUMBER":
+            return False
+        inner = self.joined(relation.args[0])
+        known, _ = self.closure(inner, self.unit_terms(inner))
+        return all(self._made_of(one, known, inner) for one in term.args[1])
+
+    def _few(self, joined: Joined) -> int | None:
+        """`NOT EXISTS (heavy of the owner)` over the rows that heavy counts, `HAVING COUNT(*) > R`: R rows of
+        each."""
+        for one in joined.block.args[2]:
+            if one.op == "not" and one.args[0].op == "exists":
+                sources, _, conditions = one.args[0].args[0].args
+                if len(sources) == 1 and sources[0].args[0].op == "agg" and len(conditions) == 1:
+                    heavy: Term = sources[0].args[0]
+                    rest = [other for other in joined.block.args[2] if other is not one]
+                    above = self.above(heavy)
+                    same = heavy.args[0] is self.pool("block", joined.block.args[0], (), tuple(rest))
+                    if (
+                        above is not None
+                        and same
+                        and self._matches_owner(conditions, sources[0], heavy, heavy.args[1])
+                    ):
+                        return above
+        return None
+
+    def _matches_owner(
+        self, conditions: Sequence[Term], source: Term, relation: Term, owner: Sequence[Term]
+    ) -> bool:
+        """Conditions that equate exactly the columns of `source` that are the owner with these terms."""
+        columns = columns_of(relation)
+        pairs = set()
+        for one in conditions:
+            if one.op != "eq":
+                return False
+            for inner, other in (one.args, one.args[::-1]):
+                if inner.op == "col" and inner.args[0] is source:
+                    pairs.add((columns[inner.args[1]], other))
+        return pairs == {(term, term) for term in owner} and len(pairs) == len(conditions)
+
+    def above(self, relation: Term) -> int | None:
+        """R of a grouping by exactly the owner with `HAVING COUNT(*) > R`; None where it is no such grouping."""
+        if relation.op != "agg" or len(relation.args[2]) != 1:
+            return None
+        joined = self.joined(relation.args[0])
+        keys = {joined.find(self.bare(key)) for key in relation.args[1]}
+        exact = any(
+            kind == UNIT and {joined.find(one) for one in terms} == keys for kind, terms in joined.identities
+        )
+        having = relation.args[2][0]
+        if (
+            exact
+            and having.op == "lt"
+            and having.args[0].op == "num"
+            and having.args[1] is self.pool("count*", ())
+        ):
+            return int(having.args[0].args[0])
+        return None
+
+    def _cut_before_a_join(self, union: Term) -> int | None:
+        """Who has at most R rows keeps all, who has more keeps R ranked ones: R rows of each, as nobody is both."""
+        members = union.args[0]
+        if len(members) != 2 or any(one.op != "select" for one in members):
+            return None
+        few, ranked = (self.mult(one) for one in members)
+        first, second = members
+        exists = [
+            one.args[0] for one in first.args[0].args[2] if one.op == "not" and one.args[0].op == "exists"
+        ]
+        window = second.args[0].args[0][0].args[0] if len(second.args[0].args[0]) == 1 else None
+        if few is None or ranked is None or window is None or window.op != "window":
+            return None
+        return max(few, ranked) if any(one in window.args[0].args[2] for one in exists) else None
+
+    def cut(self, joined: Joined) -> int | None:
+        """Lemma *cut*. Premise: rows of p (one for each owner and keys), less those in `dropped` by a key of p;
+        dropped are the rows ranked beyond C, in a total order of each owner's rows, of the owners who have more
+        than C' <= C rows of p. Conclusion: C rows of an owner stay. Why: the others lose nothing, and of these
+        exactly C ranks stay."""
+        if len(joined.block.args[0]) != 1:
+            return None
+        [p] = joined.block.args[0]
+        for one in joined.block.args[2]:
+            if one.op == "not" and one.args[0].op == "exists":
+                sources, outer, conditions = one.args[0].args[0].args
+                if len(sources) == 1 and not outer:
+                    inner = [one for one in conditions if one.free <= {sources[0]}]
+                    dropped = self.dropped(sources[0], inner)
+                    rest = [one for one in conditions if one not in inner]
+                    if dropped is not None and dropped[0] is p.args[0] and self._by_key(p, sources[0], rest):
+                        return dropped[1]
+        return None
+
+    def dropped(self, ranked: Term, conditions: Sequence[Term]) -> tuple[Term, int] | None:
+        """(p, C) of `FROM ranked WHERE rn > C`, as in lemma *cut*; what columns are p's keep their names."""
+        window: Term = ranked.args[0]
+        if window.op != "window" or len(conditions) != 1 or len(window.args[0].args[0]) != 1:
+            return None
+        [condition] = conditions
+        bound = self._number(condition.args[0]) if condition.op == "lt" else None
+        if bound is None or condition.args[1].op != "col" or condition.args[1].args[0] is not ranked:
+            return None
+        rank = condition.args[1].args[1]
+        [p], outer, within = window.args[0].args
+        if outer or not self._is_rank(ranked, rank):
+            return None
+        if any(
+            term is not self.pool("col", p, name) for name, term in columns_of(window).items() if name != rank
+        ):
+            return None
+        self.rows(window)
+        if len(within) != 1 or not self._of_above(within[0], p, bound):
+            return None
+        return p.args[0], bound
+
+    def _of_above(self, condition: Term, p: Term, bound: int) -> bool:
+        """`owner IN (SELECT owner FROM p GROUP BY owner HAVING COUNT(*) > C')`, C' <= bound."""
+        if condition.op != "insub":
+            return False
+        sources, outer, conditions = condition.args[0].args[0].args
+        if len(sources) != 1 or outer:
+            return False
+        above: Term = sources[0].args[0]
+        number = self.above(above)
+        if (
+            number is None
+            or number > bound
+            or set(above.args[0].args[0]) != {self.pool("src", p.args[0], 0, 0)}
+        ):
+            return False
+        return not above.args[0].args[2] and self._matches_owner(conditions, sources[0], above, above.args[1])
+
+    def _by_key(self, p: Term, other: Term, conditions: Sequence[Term]) -> bool:
+        """Conditions that equate a key of p with the columns of the same name, NULL with NULL."""
+        joined = self.joined(self.pool("block", (p,), (), ()))
+        names = set()
+        for one in conditions:
+            if one.op not in ("eq", "same") or any(side.op != "col" for side in one.args):
+                return False
+            (a, name), (b, again) = (side.args for side in one.args)
+            if {a, b} != {p, other} or name != again:
+                return False
+            if one.op == "eq" and not self.sure(self.pool("col", p, name), joined):
+                return False
+            names.add(name)
+        return self.determined(p.args[0], names)
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else min(one, other)

@@ -1,0 +1,858 @@
+"""Values of expressions: their types, when they are NULL, between which ends they lie, and what a row adds to a
+sum.
+
+A **flag** is a condition that holds or not of a row; a **form** is what each row adds to a number: for sets of
+flags a polynomial over numeric expressions (*atoms*) whose ends are known. How far a row can move a vector of forms
+is computed: over all truth values of the flags, and all corners of the box of the atoms (`reach`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from fractions import Fraction
+from itertools import product
+from math import gcd, lcm
+from typing import Any, NamedTuple
+
+from dpsql.verify.certificate import Facts
+from dpsql.verify.read import Dialect, columns_of
+from dpsql.verify.terms import Pool, Refused, Term, Type
+
+__all__ = ["Ends", "Form", "Number", "Poly", "Values", "add_forms", "scaled"]
+
+Number = Any
+"""An int or a Fraction: ints are a hundred times faster, and most numbers are."""
+Poly = dict[tuple[Term, ...], Number]
+"""Monomials, each a sorted tuple of atoms, and their coefficients."""
+Form = dict[tuple[Term, ...], Poly]
+"""Conditions that are TRUE, and what a row adds where they are."""
+Formula = bool | tuple[str, Any]
+"""`("is", flag)`, `("no", formula)`, `("all", formulas)`, `("any", formulas)`, or known."""
+
+
+class Ends(NamedTuple):
+    """Where a number lies when it is not NULL, and of what it is a multiple; None: not known."""
+
+    low: Number | None = None
+    high: Number | None = None
+    step: Number | None = None
+
+
+_BOOLEAN = frozenset(
+    [
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "same",
+        "and",
+        "or",
+        "not",
+        "isnull",
+        "notnull",
+        "istrue",
+        "isfalse",
+        "in",
+        "like",
+        "exists",
+        "insub",
+        "bool",
+        "boolor",
+    ]
+)
+_TYPE_OF_FUNCTION: dict[str, Type] = {
+    **dict.fromkeys(
+        ["LENGTH", "STRPOSITION", "EXTRACT", "BYTES", "EPOCH_US", "DATEDIFF", "ROWNUMBER", "RANK"],
+        ("int", 64),
+    ),
+    **dict.fromkeys(
+        ["LEFT", "RIGHT", "LOWER", "UPPER", "SUBSTRING", "TRIM", "PAD", "MD5", "CHR", "TEXT"], ("text",)
+    ),
+    **dict.fromkeys(["ISNAN", "CONTAINS"], ("bool",)),
+}
+_PARTS = {
+    "MONTH": 12,
+    "DAY": 31,
+    "HOUR": 23,
+    "MINUTE": 59,
+    "QUARTER": 4,
+    "WEEK": 53,
+    "DOW": 7,
+    "ISODOW": 7,
+} | {
+    **dict.fromkeys(("DAYOFWEEK", "DAYOFWEEK_ISO"), 7),
+    **dict.fromkeys(("DOY", "DAYOFYEAR"), 366),
+}
+"""Parts of a moment and the most that they are; none is below 0."""
+_STRICT = {"add", "sub", "mul", "neg", "concat", "shr", "bitand", "eq", "ne", "lt", "le", "like"}
+
+
+class Values:
+    """Answers about expressions over the tables of `facts`; what is asked twice is computed once."""
+
+    def __init__(self, pool: Pool, dialect: Dialect, facts: Facts) -> None:
+        self.pool = pool
+        self.dialect = dialect
+        self.facts = facts
+        self._types: dict[Term, Type] = {}
+        self._ends: dict[Term, Ends] = {}
+        self._present: dict[Term, frozenset[Term]] = {}
+        self._formulas: dict[tuple[Term, bool], Formula] = {}
+        self._polys: dict[Term, Poly] = {}
+        self._column_types: dict[str, Type] = {}
+
+    # --- types ---
+
+    def type(self, term: Term) -> Type:
+        """An expression's type, `("other", …)` where it is not known."""
+        known = self._types.get(term)
+        if known is None:
+            known = self._types[term] = self._type(term)
+        return known
+
+    def _type(self, term: Term) -> Type:
+        op, args = term.op, term.args
+        if op == "col":
+            return self.column_type(args[0].args[0], args[1])
+        if op == "num":
+            return self._literal_type(args[0], args[1])
+        if op == "cast":
+            return tuple(args[1])
+        if op in _BOOLEAN:
+            return ("bool",)
+        if op in ("text", "concat"):
+            return ("text",)
+        if op in ("add", "sub", "mul", "mod", "intdiv"):
+            return self._arithmetic(op, self.type(args[0]), self.type(args[1]))
+        if op in ("neg", "shr", "bitand", "nullif", "min", "max"):
+            return self.type(args[0])
+        if op == "div":
+            kinds = {self.type(args[0])[0], self.type(args[1])[0]}
+            return ("float", 64) if "float" in kinds else ("other", "division")
+        if op == "case":
+            return self.joined([self.type(one) for _, one in args[0]] + [self.type(args[1])])
+        if op in ("coalesce", "least", "greatest"):
+            return self.joined([self.type(one) for one in args])
+        if op in ("count*", "count", "distinct"):
+            return ("int", 64)
+        if op == "sum":
+            inner = self.type(args[0])
+            return {"int": ("int", self.dialect.WIDEST), "decimal": ("decimal", 38, inner[-1])}.get(
+                inner[0], inner
+            )
+        if op in ("over", "scalar"):
+            return self.type(args[0] if op == "over" else args[1])
+        if op == "fn":
+            if args[0] in ("FLOOR", "ROUND", "TRUNC", "CEIL", "ABS", "TIMESTAMPTRUNC"):
+                return self.type(args[1])
+            if args[0] == "EXPLODE":
+                inner = self.type(args[1])
+                return inner[1] if inner[0] == "list" else ("other", "list")
+            return _TYPE_OF_FUNCTION.get(args[0], ("other", args[0]))
+        if op == "struct":
+            return ("struct", *(self.type(one) for one in args))
+        return ("null",) if op == "null" else ("other", op)
+
+    def column_type(self, relation: Term, name: str) -> Type:
+        """The type of a relation's column; of a union, the one that all members have or are widened to."""
+        if relation.op == "table":
+            text = self.facts.tables[relation.args[0]].columns[name]
+            if text not in self._column_types:
+                self._column_types[text] = self.dialect.type_of(text)
+            return self._column_types[text]
+        if relation.op == "union":
+            return self.joined([self.column_type(one, name) for one in relation.args[0]])
+        return self.type(columns_of(relation)[name])
+
+    def joined(self, types: Sequence[Type]) -> Type:
+        """The type that values of several types are brought to."""
+        found = {one for one in types if one != ("null",)}
+        if len(found) == 1:
+            return found.pop()
+        kinds = {one[0] for one in found}
+        if kinds == {"int"}:
+            return ("int", max(one[1] for one in found))
+        if kinds <= {"int", "decimal"}:
+            return ("decimal", 38, max([one[2] or 0 for one in found if one[0] == "decimal"], default=0))
+        return ("float", 64) if kinds and kinds <= {"int", "decimal", "float"} else ("other", "several")
+
+    def _literal_type(self, value: Number, kind: str) -> Type:
+        if kind == "int":
+            return (
+                "int",
+                next((bits for bits in (32, 64, 128) if -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)), 256),
+            )
+        if kind == "decimal":
+            return ("decimal", 38, _places(Fraction(value)))
+        return ("float", 64) if kind == "float" else (kind,)
+
+    def _arithmetic(self, op: str, left: Type, right: Type) -> Type:
+        kinds = {left[0], right[0]}
+        if kinds == {"int"}:
+            return ("int", max(left[1], right[1]))
+        if kinds <= {"int", "decimal"}:
+            scales = [one[2] if one[0] == "decimal" else 0 for one in (left, right)]
+            if None in scales:
+                return ("decimal", None, None)
+            return ("decimal", 38, sum(scales) if op == "mul" else max(scales))
+        if kinds <= {"int", "decimal", "float"}:
+            return ("float", 64)
+        return left if left[0] in ("date", "timestamp") else ("other", op)
+
+    # --- presence ---
+
+    def present(self, term: Term) -> frozenset[Term]:
+        """Flags that hold all together exactly where an expression is not NULL; `NULL` itself has the flag
+        FALSE."""
+        known = self._present.get(term)
+        if known is None:
+            known = self._present[term] = self._presence(term)
+        return known
+
+    def _presence(self, term: Term) -> frozenset[Term]:
+        op, args = term.op, term.args
+        nothing: frozenset[Term] = frozenset()
+        if op in (
+            "num",
+            "text",
+            "bool",
+            "literal",
+            "count*",
+            "count",
+            "distinct",
+            "exists",
+            "isnull",
+            "notnull",
+        ):
+            return nothing
+        if op in ("istrue", "isfalse", "same", "struct"):
+            return nothing
+        if op == "null":
+            return frozenset((self.pool("bool", False),))
+        if op == "cast":
+            return self.present(args[0])
+        if op in _STRICT:
+            return nothing.union(*(self.present(one) for one in args))
+        if op == "in":
+            return self.present(args[0]).union(*(self.present(one) for one in args[1]))
+        if op in ("coalesce", "least", "greatest") and any(not self.present(one) for one in args):
+            return nothing
+        if op == "case":
+            clamped = _clamped(term)
+            if clamped is not None and self.type(clamped)[0] in ("int", "decimal", "date", "timestamp"):
+                return self.present(clamped)
+            if all(not self.present(one) for one in (*(value for _, value in args[0]), args[1])):
+                return nothing
+        if op in ("mod", "intdiv", "div"):
+            ends = self.ends(args[1])
+            if (ends.low is not None and ends.low > 0) or (ends.high is not None and ends.high < 0):
+                return self.present(args[0]) | self.present(args[1])
+        if op == "col" and self.never_null(args[0], args[1]):
+            return nothing
+        return frozenset((self.pool("notnull", term),))
+
+    def never_null(self, source: Term, name: str) -> bool:
+        """Whether a column holds no NULL by the schema, or by what it is computed of; not after a LEFT JOIN."""
+        relation = source.args[0]
+        if len(source.args) > 3:
+            return False
+        if relation.op == "table":
+            return name in self.facts.tables[relation.args[0]].not_null
+        if relation.op == "union":
+            return all(self.never_null(self.pool("src", one, 0, 0), name) for one in relation.args[0])
+        if relation.op in ("full", "public"):
+            return False
+        having = relation.args[2] if relation.op == "agg" else ()
+        return self.present(columns_of(relation)[name]) <= self.established(
+            (*relation.args[0].args[2], *having)
+        )
+
+    def established(self, conditions: Iterable[Term]) -> set[Term]:
+        """Flags of presence that hold where conditions are TRUE: a comparison with NULL is not."""
+        found: set[Term] = set()
+        for one in conditions:
+            if one.op in ("eq", "ne", "lt", "le", "in", "like"):
+                found |= self.present(one)
+            elif one.op == "notnull":
+                found |= self.present(one.args[0])
+        return found
+
+    # --- flags ---
+
+    def formula(self, term: Term, holds: bool = True) -> Formula:
+        """When a condition is TRUE (or FALSE), over flags: three-valued logic written out in two."""
+        key = (term, holds)
+        known = self._formulas.get(key)
+        if known is None:
+            known = self._formulas[key] = self._formula(term, holds)
+        return known
+
+    def _formula(self, term: Term, holds: bool) -> Formula:
+        op, args = term.op, term.args
+        if op == "bool":
+            return args[0] is holds
+        if op in ("and", "or"):
+            kind = "all" if (op == "and") == holds else "any"
+            return _combined(kind, [self.formula(one, holds) for one in args])
+        if op == "not":
+            return self.formula(args[0], not holds)
+        if op in ("istrue", "isfalse"):
+            inner: Formula = self.formula(args[0], op == "istrue")
+            return inner if holds else _no(inner)
+        if op in ("isnull", "notnull"):
+            flags = self.present(args[0])
+            if flags == {term}:
+                inner = ("is", (term, True))
+            else:
+                inner = _combined(
+                    "all", [self.formula(one) for one in sorted(flags, key=lambda one: one.serial)]
+                )
+            return inner if (op == "notnull") == holds else _no(inner)
+        if op == "insub":
+            return self.formula(args[0]) if holds else ("is", (term, False))
+        if op == "exists":
+            return ("is", (term, True)) if holds else ("no", ("is", (term, True)))
+        return ("is", (term, holds))
+
+    def true_vectors(
+        self, conditions: Sequence[Term], known: Iterable[Term] = ()
+    ) -> Iterator[tuple[tuple[bool, ...], dict[object, bool]]]:
+        """Every way in which a row can make conditions true or not, given conditions that hold of all rows."""
+        formulas = [self.formula(one) for one in conditions]
+        known = list(known)
+        given = [self.formula(one) for one in (*known, *self.established(known))]
+        assigned: dict[object, bool] = {}
+        for one in given:
+            _assume(one, assigned)
+
+        def search() -> Iterator[tuple[tuple[bool, ...], dict[object, bool]]]:
+            flag = None
+            truths = []
+            for one in formulas:
+                truth, first = _evaluated(one, assigned)
+                truths.append(bool(truth))
+                if truth is None and flag is None:
+                    flag = first
+            if flag is None:
+                if all(_evaluated(one, assigned)[0] is not False for one in given):
+                    yield tuple(truths), assigned
+                return
+            for value in (True, False):
+                added = [flag]
+                assigned[flag] = value
+                assert isinstance(flag, tuple)
+                other = (flag[0], not flag[1])
+                if value and other not in assigned:
+                    assigned[other] = False  # not TRUE and FALSE at once
+                    added.append(other)
+                yield from search()
+                for gone in added:
+                    del assigned[gone]
+
+        return search()
+
+    # --- ends ---
+
+    def ends(self, term: Term) -> Ends:
+        """Where an expression lies when it is not NULL."""
+        known = self._ends.get(term)
+        if known is None:
+            known = self._ends[term] = self._end(term, {})
+        return known
+
+    def _in(self, term: Term, under: dict[Term, Ends]) -> Ends:
+        if not under:
+            return self.ends(term)
+        found = under.get(term)
+        if found is not None:
+            whole = self.ends(term)
+            return Ends(_max(whole.low, found.low), _min(whole.high, found.high), whole.step)
+        return self._end(term, under) if term.op != "col" else self.ends(term)
+
+    def _end(self, term: Term, under: dict[Term, Ends]) -> Ends:
+        op, args = term.op, term.args
+        if op == "num":
+            return Ends(args[0], args[0], abs(args[0]) if args[1] != "float" else None)
+        if op == "col":
+            return self._column_ends(args[0].args[0], args[1])
+        if op in ("add", "sub", "mul", "neg"):
+            return _computed(op, [self._in(one, under) for one in args])
+        if op == "cast":
+            return _cast(self._in(args[0], under), args[1])
+        if op == "case":
+            return self._case(args[0], args[1], under)
+        if op == "coalesce":
+            return _hull([self._in(one, under) for one in args if one.op != "null"])
+        if op in ("least", "greatest"):
+            parts = [self._in(one, under) for one in args]
+            hull = _hull(parts)
+            sure = [part for one, part in zip(args, parts, strict=True) if not self.present(one)]
+            if op == "least":
+                return hull._replace(
+                    high=min((p.high for p in sure if p.high is not None), default=hull.high)
+                )
+            return hull._replace(low=max((p.low for p in sure if p.low is not None), default=hull.low))
+        if op in ("mod", "intdiv", "shr", "bitand"):
+            return self._whole_numbers(op, args, under)
+        if op in ("count*", "count", "distinct"):
+            return Ends(0, None, 1)
+        if op == "sum":
+            inner = self._in(args[0], under)
+            return Ends(0 if inner.low is not None and inner.low >= 0 else None, None, inner.step)
+        if op in ("min", "max", "nullif"):
+            return self._in(args[0], under)
+        if op == "over":
+            return self.ends(args[0]) if args[0].op != "sum" else Ends(None, None, self.ends(args[0]).step)
+        if op == "scalar":
+            return self.ends(args[1])
+        if op == "fn":
+            return self._function_ends(args, under)
+        kind = self.type(term)
+        return Ends(step=1) if kind[0] == "int" else Ends()
+
+    def _column_ends(self, relation: Term, name: str) -> Ends:
+        if relation.op == "union":
+            return _hull([self._column_ends(one, name) for one in relation.args[0]])
+        if relation.op == "agg":
+            under: dict[Term, Ends] = {}
+            for one in relation.args[2]:
+                under = _narrowed(under, one)
+            return self._in(columns_of(relation)[name], under)
+        if relation.op != "table":
+            return self.ends(columns_of(relation)[name])
+        kind = self.column_type(relation, name)
+        if kind[0] == "int":
+            return Ends(step=1)
+        if kind[0] == "decimal" and kind[2] is not None:
+            return Ends(step=Fraction(1, 10 ** kind[2]) if kind[2] else 1)
+        return Ends()
+
+    def _case(self, pairs: tuple[tuple[Term, Term], ...], default: Term, under: dict[Term, Ends]) -> Ends:
+        """The hull of the branches, each under its own condition and, the last, under none of the others."""
+        parts = []
+        left = dict(under)
+        for when, value in pairs:
+            if value.op != "null":
+                inside = _narrowed(dict(under), when)
+                parts.append(self._in(value, inside))
+            if when.op == "lt" and len(pairs) <= 4:
+                left = _narrowed(left, self.pool("le", when.args[1], when.args[0]))
+        if default.op != "null":
+            parts.append(self._in(default, left))
+        return _hull(parts)
+
+    def _whole_numbers(self, op: str, args: tuple[Term, ...], under: dict[Term, Ends]) -> Ends:
+        left, right = self._in(args[0], under), self._in(args[1], under)
+        if right.low is None or right.low != right.high or not isinstance(right.low, int) or right.low <= 0:
+            return Ends(step=1)
+        by = right.low
+        if op == "bitand":
+            return Ends(0, by, 1)
+        if op == "mod":
+            low = 0 if left.low is not None and left.low >= 0 else 1 - by
+            return Ends(
+                low, by - 1 if left.high is None or left.high > 0 else 0, 1 if _whole(left.step) else None
+            )
+        if left.low is None or left.high is None or not _whole(left.step):
+            return Ends(step=1)
+        if op == "shr":
+            return Ends(int(left.low) >> by, int(left.high) >> by, 1)
+        return Ends(cut(left.low, by), cut(left.high, by), 1)
+
+    def _function_ends(self, args: tuple[object, ...], under: dict[Term, Ends]) -> Ends:
+        name = args[0]
+        if name in ("FLOOR", "ROUND", "TRUNC", "CEIL") and isinstance(args[1], Term):
+            inner = self._in(args[1], under)
+            low = None if inner.low is None else Fraction(inner.low).__floor__()
+            return Ends(low, None if inner.high is None else Fraction(inner.high).__ceil__(), 1)
+        if name == "ABS" and isinstance(args[1], Term):
+            inner = self._in(args[1], under)
+            high = None if inner.low is None or inner.high is None else max(abs(inner.low), abs(inner.high))
+            return Ends(0, high, inner.step)
+        if name == "EXTRACT" and isinstance(args[2], str):
+            if args[2] == "YEAR" and isinstance(args[1], Term):
+                inner = self._in(args[1], under)
+                if inner.low is not None and inner.high is not None:
+                    return Ends(_year(inner.low), _year(inner.high), 1)
+            return Ends(0, _PARTS[args[2]], 1) if args[2] in _PARTS else Ends(step=1)
+        if name in ("LENGTH", "BYTES", "STRPOSITION", "ROWNUMBER", "RANK"):
+            return Ends(0, None, 1)
+        return Ends(step=1) if name in ("EPOCH_US", "DATEDIFF", "EXTRACT") else Ends()
+
+    # --- forms ---
+
+    def poly(self, term: Term) -> Poly:
+        """A number as a polynomial over atoms; equal to it wherever it is not NULL."""
+        known = self._polys.get(term)
+        if known is None:
+            known = self._polys[term] = self._poly(term)
+        return known
+
+    def _poly(self, term: Term) -> Poly:
+        op, args = term.op, term.args
+        if op == "num" and args[1] != "float":
+            return {(): args[0]} if args[0] else {}
+        if op in ("add", "sub"):
+            return add_polys(self.poly(args[0]), self.poly(args[1]), 1 if op == "add" else -1)
+        if op == "neg":
+            return add_polys({}, self.poly(args[0]), -1)
+        if op == "mul":
+            return _product(self.poly(args[0]), self.poly(args[1]))
+        if op == "cast" and self.exact_cast(term):
+            return self.poly(args[0])
+        return {(term,): 1}
+
+    def exact_cast(self, term: Term) -> bool:
+        """Whether a cast changes no number: to integers or decimals whose grid has all values, and not to
+        doubles."""
+        inner, kind = term.args
+        if self.type(inner)[0] not in ("int", "decimal") or kind[0] not in ("int", "decimal"):
+            return False
+        step = self.ends(inner).step
+        places = kind[2] if kind[0] == "decimal" else 0
+        return places is None or (step is not None and Fraction(step * 10**places).denominator == 1)
+
+    def extent(self, polys: Sequence[Poly]) -> Number:
+        """The most that `Σ abs(poly)` is over the box of the atoms.
+
+        Each absolute value is convex in one atom alone where no atom is squared, so their sum is greatest at a
+        corner. With squares, or more than 12 atoms together, each is bounded by itself."""
+        total: Number = 0
+        for group in _together([one for one in polys if one]):
+            atoms = sorted(
+                {atom for poly in group for term in poly for atom in term}, key=lambda one: one.serial
+            )
+            if len(atoms) <= 12 and all(len(set(term)) == len(term) for poly in group for term in poly):
+                total += max(sum(abs(_at(poly, corner)) for poly in group) for corner in self._corners(atoms))
+            else:
+                total += sum(max(map(abs, self.range(poly))) for poly in group)
+        return total
+
+    def range(self, poly: Poly) -> tuple[Number, Number]:
+        """The least and the most of a polynomial over the box: exact at corners, at vertices of one atom; else by
+        parts."""
+        atoms = sorted({atom for term in poly for atom in term}, key=lambda one: one.serial)
+        squared = any(len(set(term)) != len(term) for term in poly)
+        if not squared and len(atoms) <= 12:
+            found = [_at(poly, corner) for corner in self._corners(atoms)]
+            return min(found), max(found)
+        if len(atoms) == 1 and all(len(term) <= 2 for term in poly):
+            [atom] = atoms
+            points = list(self._box(atom))
+            square, line = poly.get((atom, atom), 0), poly.get((atom,), 0)
+            vertex = Fraction(-line, 1) / (2 * square) if square else points[0]
+            if points[0] < vertex < points[1]:
+                points.append(vertex)
+            found = [square * x * x + line * x + poly.get((), 0) for x in points]
+            return min(found), max(found)
+        ends = _computed_sum(
+            [_times(factor, [Ends(*self._box(one)) for one in term]) for term, factor in poly.items()]
+        )
+        assert ends.low is not None
+        assert ends.high is not None
+        return ends.low, ends.high
+
+    def _box(self, atom: Term) -> tuple[Number, Number]:
+        ends = self.ends(atom)
+        if ends.low is None or ends.high is None:
+            raise Refused("values: a number that is added up has ends", repr(atom)[:200])
+        return ends.low, ends.high
+
+    def _corners(self, atoms: Sequence[Term]) -> Iterator[dict[Term, Number]]:
+        for corner in product(*(self._box(one) for one in atoms)):
+            yield dict(zip(atoms, corner, strict=True))
+
+    def reach(
+        self,
+        forms: Sequence[Form],
+        known: Iterable[Term] = (),
+        measure: Callable[[Sequence[Poly]], Number] | None = None,
+        within: Sequence[Term] = (),
+    ) -> Number:
+        """The most that `Σ abs(form)` is in one row (or another `measure` of what the row adds).
+
+        Every row that adds something has to satisfy `within`: else refused.
+        """
+        measure = measure or self.extent
+        conditions = list(dict.fromkeys(one for form in forms for key in form for one in key))
+        place = {one: number for number, one in enumerate(conditions)}
+        most: Number = 0
+        inside = [self.formula(one) for one in within]
+        seen: set[tuple[bool, ...]] = set()
+        for truths, assigned in self.true_vectors(conditions, known):
+            if truths in seen and not inside:
+                continue
+            seen.add(truths)
+            rows = []
+            for form in forms:
+                total: Poly = {}
+                for key, poly in form.items():
+                    if all(truths[place[one]] for one in key):
+                        total = add_polys(total, poly, 1)
+                rows.append(total)
+            if any(rows):
+                if any(not self._follows(one, assigned) for one in inside):
+                    raise Refused("values: what adds something is counted", "a row outside of t")
+                most = max(most, measure(rows))
+        return most
+
+    def _follows(self, formula: Formula, assigned: dict[object, bool]) -> bool:
+        return _evaluated(formula, assigned)[0] is True
+
+
+def add_polys(left: Poly, right: Poly, factor: Number) -> Poly:
+    """left + factor·right, without zeros."""
+    result = dict(left)
+    for term, value in right.items():
+        new = result.get(term, 0) + factor * value
+        if new:
+            result[term] = new
+        else:
+            result.pop(term, None)
+    return result
+
+
+def add_forms(left: Form, right: Form, factor: Number) -> Form:
+    """left + factor·right, without zeros."""
+    result = dict(left)
+    for key, poly in right.items():
+        new = add_polys(result.get(key, {}), poly, factor)
+        if new:
+            result[key] = new
+        else:
+            result.pop(key, None)
+    return result
+
+
+def scaled(form: Form, factor: Number) -> Form:
+    """A form times a number."""
+    return add_forms({}, form, factor)
+
+
+def cut(value: Number, by: int) -> int:
+    """A quotient, cut towards zero."""
+    size = abs(value) // by
+    return int(size if value >= 0 else -size)
+
+
+def _product(left: Poly, right: Poly) -> Poly:
+    result: Poly = {}
+    for one, factor in left.items():
+        term = {
+            tuple(sorted((*one, *two), key=lambda atom: atom.serial)): value for two, value in right.items()
+        }
+        result = add_polys(result, term, factor)
+    return result
+
+
+def _at(poly: Poly, corner: dict[Term, Number]) -> Number:
+    total: Number = 0
+    for term, factor in poly.items():
+        for atom in term:
+            factor = factor * corner[atom]
+        total += factor
+    return total
+
+
+def _together(polys: Sequence[Poly]) -> list[list[Poly]]:
+    """Polynomials in groups that share no atoms."""
+    groups: list[tuple[set[Term], list[Poly]]] = []
+    for poly in polys:
+        atoms = {atom for term in poly for atom in term}
+        joined, rest = (atoms, [poly]), []
+        for group in groups:
+            if group[0] & atoms:
+                joined = (joined[0] | group[0], joined[1] + group[1])
+            else:
+                rest.append(group)
+        groups = [*rest, joined]
+    return [group for _, group in groups]
+
+
+def _clamped(term: Term) -> Any:
+    """`x` of `CASE WHEN x BETWEEN a AND b THEN … WHEN x < a THEN … WHEN x > b THEN … END`, where each branch is x
+    or a constant: NULL exactly where x is, as one of the three holds of every number (not of NaN)."""
+    pairs, default = term.args
+    if len(pairs) != 3 or default.op != "null":
+        return None
+    (middle, _), (below, _), (above, _) = pairs
+    if middle.op != "and" or len(middle.args) != 2 or any(one.op != "le" for one in middle.args):
+        return None
+    (low, x), (y, high) = middle.args[0].args, middle.args[1].args
+    constant = all(value is x or value.op in ("num", "text", "literal") for _, value in pairs)
+    if (
+        x is y
+        and constant
+        and below.op == above.op == "lt"
+        and below.args == (x, low)
+        and above.args == (high, x)
+    ):
+        return x
+    return None
+
+
+def _narrowed(under: dict[Term, Ends], when: Term) -> dict[Term, Ends]:
+    """Ends of expressions where a condition is TRUE."""
+    if when.op == "and":
+        for one in when.args:
+            under = _narrowed(under, one)
+    elif when.op in ("lt", "le", "eq"):
+        left, right = when.args
+        for one, other, below in ((left, right, True), (right, left, False)):
+            if other.op == "num" and one.op != "num":
+                ends = under.get(one, Ends())
+                if below or when.op == "eq":
+                    ends = ends._replace(high=_min(ends.high, other.args[0]))
+                if not below or when.op == "eq":
+                    ends = ends._replace(low=_max(ends.low, other.args[0]))
+                under[one] = ends
+    return under
+
+
+def _max(one: Number | None, other: Number | None) -> Number | None:
+    return other if one is None else one if other is None else max(one, other)
+
+
+def _min(one: Number | None, other: Number | None) -> Number | None:
+    return other if one is None else one if other is None else min(one, other)
+
+
+def _places(value: Fraction) -> int:
+    places = 0
+    while (value * 10**places).denominator != 1:
+        places += 1
+    return places
+
+
+def _whole(step: Number | None) -> bool:
+    return step is not None and Fraction(step).denominator == 1
+
+
+def _common(one: Number | None, other: Number | None) -> Number | None:
+    """The greatest common divisor of two rationals (of 0 and x: x)."""
+    if one is None or other is None:
+        return None
+    if isinstance(one, int) and isinstance(other, int):
+        return gcd(one, other)
+    a, b = Fraction(one), Fraction(other)
+    below = lcm(a.denominator, b.denominator)
+    found = Fraction(gcd(int(a * below), int(b * below)), below)
+    return found.numerator if found.denominator == 1 else found
+
+
+def _hull(parts: Sequence[Ends]) -> Ends:
+    if not parts:
+        return Ends(0, 0, 0)
+    lows, highs = [one.low for one in parts], [one.high for one in parts]
+    step: Number | None = 0
+    for one in parts:
+        step = _common(step, one.step)
+    low = None if None in lows else min(one for one in lows if one is not None)
+    return Ends(low, None if None in highs else max(one for one in highs if one is not None), step)
+
+
+def _computed(op: str, parts: Sequence[Ends]) -> Ends:
+    if op == "neg":
+        [one] = parts
+        return Ends(None if one.high is None else -one.high, None if one.low is None else -one.low, one.step)
+    left, right = parts
+    if op == "sub":
+        right = _computed("neg", [right])
+    if op in ("add", "sub"):
+        low = None if left.low is None or right.low is None else left.low + right.low
+        high = None if left.high is None or right.high is None else left.high + right.high
+        return Ends(low, high, _common(left.step, right.step))
+    step = None if left.step is None or right.step is None else left.step * right.step
+    if None in (left.low, left.high, right.low, right.high):
+        if left.low is not None and right.low is not None and left.low >= 0 and right.low >= 0:
+            return Ends(left.low * right.low, None, step)
+        return Ends(None, None, step)
+    corners = [x * y for x in left[:2] for y in right[:2] if x is not None and y is not None]
+    return Ends(min(corners), max(corners), step)
+
+
+def _computed_sum(parts: Sequence[Ends]) -> Ends:
+    total = Ends(0, 0, 0)
+    for one in parts:
+        total = _computed("add", [total, one])
+    return total
+
+
+def _times(factor: Number, parts: Sequence[Ends]) -> Ends:
+    total = Ends(factor, factor, None)
+    for one in parts:
+        total = _computed("mul", [total, one])
+    return total
+
+
+def _cast(inner: Ends, kind: Type) -> Ends:
+    """A cast rounds to the grid of its type; what is on it stays."""
+    if kind[0] == "float":
+        return Ends(inner.low, inner.high, None)
+    if kind[0] not in ("int", "decimal"):
+        return inner if kind[0] in ("date", "timestamp") else Ends()
+    places = kind[2] if kind[0] == "decimal" else 0
+    if places is None:
+        return inner
+    if inner.step is not None and Fraction(inner.step * 10**places).denominator == 1:
+        return inner
+    grid = 10**places
+    low = None if inner.low is None else Fraction(Fraction(inner.low * grid).__floor__(), grid)
+    high = None if inner.high is None else Fraction(Fraction(inner.high * grid).__ceil__(), grid)
+    return Ends(low, high, Fraction(1, grid) if places else 1)
+
+
+def _year(moment: Number) -> int:
+    return (datetime(1970, 1, 1) + timedelta(microseconds=int(moment))).year
+
+
+def _combined(kind: str, parts: list[Formula]) -> Formula:
+    absorbing = kind == "any"
+    rest = [one for one in dict.fromkeys(parts) if one is not (not absorbing)]
+    if any(one is absorbing for one in rest):
+        return absorbing
+    if not rest:
+        return not absorbing
+    return rest[0] if len(rest) == 1 else (kind, tuple(rest))
+
+
+def _no(formula: Formula) -> Formula:
+    if isinstance(formula, bool):
+        return not formula
+    return formula[1] if formula[0] == "no" else ("no", formula)
+
+
+def _assume(formula: Formula, assigned: dict[object, bool], value: bool = True) -> None:
+    """Takes over flags that a formula that holds fixes."""
+    if isinstance(formula, bool):
+        return
+    kind, inner = formula
+    if kind == "is":
+        assigned[inner] = value
+    elif kind == "no":
+        _assume(inner, assigned, not value)
+    elif (kind == "all") == value:
+        for one in inner:
+            _assume(one, assigned, value)
+
+
+def _evaluated(formula: Formula, assigned: dict[object, bool]) -> tuple[bool | None, object]:
+    """A formula's truth, or None and the first flag that it waits for."""
+    if isinstance(formula, bool):
+        return formula, None
+    kind, inner = formula
+    if kind == "is":
+        truth = assigned.get(inner)
+        return truth, inner if truth is None else None
+    if kind == "no":
+        truth, flag = _evaluated(inner, assigned)
+        return None if truth is None else not truth, flag
+    absorbing = kind == "any"
+    waiting = None
+    for one in inner:
+        truth, flag = _evaluated(one, assigned)
+        if truth is absorbing:
+            return absorbing, None
+        if truth is None and waiting is None:
+            waiting = flag
+    return (None, waiting) if waiting is not None else (not absorbing, None)
