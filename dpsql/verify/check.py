@@ -10,8 +10,10 @@ from dpsql.verify.certificate import Certificate, Charge, Facts, Measurement, Qu
 from dpsql.verify.duckdb import DuckDB
 from dpsql.verify.laws import distance, loss
 from dpsql.verify.lemmas import Lemmas, Move, Part
+from dpsql.verify.postgres import Postgres
 from dpsql.verify.read import Dialect, Reader, columns_of
 from dpsql.verify.relations import Relations
+from dpsql.verify.spark import Spark
 from dpsql.verify.terms import Pool, Refused
 from dpsql.verify.values import Number, Values
 from dpsql.verify.windows import Windows
@@ -81,8 +83,8 @@ class _Release:
         self.facts = facts
         self.pool = Pool()
         self.dialect = _dialect(facts)
-        self.reader = Reader(self.pool, self.dialect, facts)
         self.values = Values(self.pool, self.dialect, facts)
+        self.reader = Reader(self.pool, self.dialect, facts, self.values.type)
         self.relations = Relations(self.pool, self.values, facts)
         self.lemmas = Lemmas(self.pool, self.values, self.relations)
         self.windows = Windows(self.pool, self.values, self.lemmas, self.reader)
@@ -179,6 +181,7 @@ class _Release:
 
 
 def _dialect(facts: Facts) -> Dialect:
-    if facts.engine != "duckdb":
+    dialects: dict[str, type[Dialect]] = {"duckdb": DuckDB, "postgres": Postgres, "spark": Spark}
+    if facts.engine not in dialects:
         raise Refused("read: a dialect with a reader", facts.engine)
-    return DuckDB()
+    return dialects[facts.engine]()

@@ -40,6 +40,7 @@ class DuckDB:
 
     NAME = "duckdb"
     WIDEST = 128
+    INTEGERS_DIVIDE_WHOLE = False
     FUNCTIONS: Mapping[str, str] = MappingProxyType(
         {
             "strlen": "BYTES",
@@ -52,3 +53,7 @@ class DuckDB:
     def type_of(self, text: str) -> Type:
         """A type as the catalog or a CAST says it."""
         return simple_type(text, _TYPES)
+
+    def sum_of(self, kind: Type) -> Type:
+        """The type of a SUM."""
+        return {"int": ("int", 128), "decimal": ("decimal", 38, kind[-1])}.get(kind[0], kind)

@@ -160,6 +160,8 @@ class Lemmas:
                 raise Refused("lemmas: a sum is of integers or decimals", repr(args[0])[:200])
             flags = self._flags(args[1], self.values.present(args[0]))
             return self._split(flags, self.values.poly(args[0]))
+        if op == "add" and (whole := self._halves(*args)) is not None:
+            return self.form(whole)
         if op in ("add", "sub"):
             for one in args:
                 if self._may_be_null(one):
@@ -176,6 +178,20 @@ class Lemmas:
         if op == "coalesce" and self.plain(term) is not term:
             return self.form(self.plain(term))
         raise Refused("lemmas: a number is a sum over rows", repr(term)[:200])
+
+    def _halves(self, high: Term, low: Term) -> Term | None:
+        """SUM(x) of `2^k·SUM(x >> k) + SUM(x & (2^k - 1))`: an integer is its high and its low bits."""
+        if high.op != "mul" or low.op != "sum" or low.args[0].op != "bitand":
+            return None
+        factor, above = self._constant(high.args[1]), high.args[0]
+        above = above.args[0] if above.op == "cast" and above.args[1][0] in ("int", "decimal") else above
+        if above.op != "sum" or above.args[0].op != "shr" or above.args[1] != low.args[1]:
+            return None
+        (x, places), (y, mask) = above.args[0].args, low.args[0].args
+        power = 2 ** places.args[0] if places.op == "num" and places.args[0] in range(63) else None
+        if x is not y or power is None or factor != power or mask.op != "num" or mask.args[0] != power - 1:
+            return None
+        return self.pool("sum", x, low.args[1]) if self.values.type(x)[0] == "int" else None
 
     def _split(self, flags: tuple[Term, ...], poly: Poly) -> Form:
         return {flags: poly} if poly else {}
@@ -376,11 +392,30 @@ class Lemmas:
         )
 
     def _by_owner(self, block: Term) -> Term | None:
-        """p, where a block is `FROM p` alone and p is grouped by its owner."""
+        """p, where a block is `FROM p` alone and p is grouped; or p with windows over its rows."""
         sources, outer, _ = block.args
-        if len(sources) != 1 or outer or sources[0].args[0].op != "agg":
+        if len(sources) != 1 or outer or self.grouping(sources[0]) is None:
             return None
-        return sources[0]  # type: ignore[no-any-return]
+        source: Term = sources[0]
+        return source
+
+    def grouping(self, p: Term) -> Term | None:
+        """The GROUP BY whose rows p has."""
+        relation: Term = p.args[0]
+        if (
+            relation.op == "window"
+            and len(relation.args[0].args[0]) == 1
+            and relation.args[0].args[1:] == ((), ())
+        ):
+            relation = relation.args[0].args[0][0].args[0]
+        return relation if relation.op == "agg" else None
+
+    def definition(self, p: Term, name: str) -> Term:
+        """A column of p over the rows that p groups; of a window over p's rows as it is."""
+        term: Term = columns_of(p.args[0])[name]
+        if p.args[0].op == "window" and term.op == "col":
+            term = columns_of(term.args[0].args[0])[term.args[1]]
+        return term
 
     # --- by unit ---
 
@@ -426,7 +461,7 @@ class Lemmas:
         """A column of p as a sum over the rows below it."""
         if atom.op != "col" or atom.args[0] is not p:
             raise Refused("lemmas: a quotient of a sum over rows", repr(atom)[:200])
-        return self.form(self.plain(columns_of(p.args[0])[atom.args[1]]))
+        return self.form(self.plain(self.definition(p, atom.args[1])))
 
     def divisor(self, forms: Sequence[Form]) -> Term:
         """The column by which all quotients are taken."""
@@ -450,27 +485,52 @@ class Lemmas:
         """Premise: p is grouped by exactly the owner, `t = GREATEST(COUNT(*) [F], R)`, every row that adds
         something satisfies F. Conclusion: `max over rows of Σ abs(L)`. Why: quotients are cut towards zero, so
         `Σ abs(L // t) <= Σ over rows of abs(L(row)) / t`, and at most t rows add something."""
-        if part.keys or part.block.args[2]:
-            raise Refused("lemmas: by unit, without groups")
-        relation: Term = p.args[0]
-        self.relations.rows(relation)
+        if part.block.args[2]:
+            raise Refused("lemmas: by unit, of all persons")
+        self.relations.rows(p.args[0])
         column = self.divisor(forms)
+        counted, bound, joined = self.all_rows(p, column, part)
         if any(self._cases(form) for form in forms):
-            return self.one_pass(part, p, forms, column)
-        definition = columns_of(relation)[column.args[1]]
-        if definition.op != "greatest" or len(definition.args) != 2:
-            raise Refused("lemmas: t is at least R, and all rows that count")
-        counted, least = definition.args
-        bound = self._constant(least)
-        if counted.op != "count*" or not isinstance(bound, int) or bound < 1:
-            raise Refused("lemmas: t is at least R, and all rows that count")
-        joined = self._exactly_by_owner(relation)
-        if relation.args[2]:
-            raise Refused("lemmas: no row of an owner is left out of t")
+            return self.one_pass(p, forms, column, joined, counted, bound)
         coordinates = [self.quotients(form, p, column.args[1]) for form in forms]
         if any(one.linear for one in coordinates):
             raise Refused("lemmas: all that a person adds is divided by t")
-        return self._divided("by unit", coordinates, joined, counted.args[0], bound)
+        return self._divided("by unit", coordinates, joined, counted, bound)
+
+    def all_rows(self, p: Term, t: Term, part: Part) -> tuple[tuple[Term, ...], int, Joined]:
+        """(F, R, rows) of `t = GREATEST(n, R)`: n is COUNT(*) of F where p is grouped by exactly the owner, or
+        the sum over the owner's groups of p's COUNT(*), where p has keys too; p leaves out no group."""
+        grouping = self.grouping(p)
+        definition = self.definition(p, t.args[1]) if t.op == "col" and t.args[0] is p else t
+        counted, least = (
+            definition.args if definition.op == "greatest" and len(definition.args) == 2 else (t, t)
+        )
+        bound = self._constant(least)
+        counted = counted.args[0] if counted.op == "cast" and counted.args[1][0] == "int" else counted
+        if not isinstance(bound, int) or bound < 1 or grouping is None:
+            raise Refused("lemmas: t is at least R, and all rows that count")
+        if grouping.args[2]:
+            raise Refused("lemmas: no row of an owner is left out of t")
+        if counted.op == "count*" and p.args[0] is grouping and not part.keys:
+            return counted.args[0], bound, self._exactly_by_owner(grouping)
+        function, partition, order, _ = counted.args if counted.op == "over" else (t, (), (), "")
+        inner = p.args[0].args[0].args[0][0] if p.args[0] is not grouping else p
+        if function.op != "sum" or function.args[1] or order or function.args[0].op != "col":
+            raise Refused("lemmas: t is at least R, and all rows that count")
+        number = self.plain(self.definition(inner, function.args[0].args[1]))
+        joined = self.relations.joined(grouping.args[0])
+        owner = {self.definition(inner, one.args[1]) for one in partition if one.op == "col"}
+        if number.op != "count*" or len(owner) != len(partition) or not owner <= set(grouping.args[1]):
+            raise Refused("lemmas: t is at least R, and all rows that count")
+        self._is_owner(owner, joined)
+        return number.args[0], bound, joined
+
+    def _is_owner(self, terms: set[Term], joined: Joined) -> None:
+        classes = {joined.find(self.relations.bare(one)) for one in terms}
+        if not any(
+            k == UNIT and {joined.find(one) for one in unit} == classes for k, unit in joined.identities
+        ):
+            raise Refused("lemmas: t is of exactly the owner")
 
     def _exactly_by_owner(self, relation: Term, more: Sequence[Term] = ()) -> Joined:
         """Premise: the keys are the owner and no others (but `more`)."""
@@ -551,8 +611,61 @@ class Lemmas:
     def _cases(self, form: Form) -> bool:
         return any(atom.op == "case" for poly in form.values() for term in poly for atom in term)
 
-    def one_pass(self, part: Part, p: Term, forms: Sequence[Form], column: Term) -> Move:
-        raise Refused("lemmas: a pattern with a lemma", "one pass")
+    def one_pass(
+        self, p: Term, forms: Sequence[Form], t: Term, joined: Joined, within: Sequence[Term], bound: int
+    ) -> Move:
+        """Lemma *one pass*. Premise: each coordinate is the sum over p of `CASE WHEN t > R THEN g ELSE f END`,
+        t and R as by unit, f a sum over rows. Conclusion: the larger of R·reach(f) and what g moves. Why: as
+        E2, without a correction."""
+        light, heavy = [], []
+        for form in forms:
+            [(atom, factor)] = form.get((), {((), ()): 0}).items()
+            if (
+                len(form) != 1
+                or factor != 1
+                or len(atom) != 1
+                or atom[0].op != "case"
+                or len(atom[0].args[0]) != 1
+            ):
+                raise Refused("lemmas: one pass, CASE WHEN t > R")
+            [(when, above)], below = atom[0].args
+            if when.op != "lt" or when.args[1] is not t or self._constant(when.args[0]) != bound:
+                raise Refused("lemmas: one pass, CASE WHEN t > R")
+            heavy.append(self.quotients({(): self.values.poly(above)}, p, t.args[1]))
+            rest = self.quotients({(): self.values.poly(below)}, p, t.args[1])
+            if rest.quotients or rest.weighted or heavy[-1].linear:
+                raise Refused("lemmas: all that a person adds is divided by t")
+            light.append(rest.linear)
+        return self._larger("one pass", light, heavy, joined, within, bound, ())
+
+    def _larger(
+        self,
+        lemma: str,
+        light: Sequence[Form],
+        heavy: Sequence[Quotients],
+        joined: Joined,
+        within: Sequence[Term],
+        bound: int,
+        keys: Sequence[Term],
+    ) -> Move:
+        """Who has at most R rows adds the form of each, who has more their quotients."""
+        known = joined.block.args[2]
+        above = self._divided(lemma, heavy, joined, within, bound)
+        reach = self.values.reach(light, known, self.measure, within)
+        low, high = self.row_ends(light, known)
+        most = max(bound * reach, above.l1)
+        single = bool(keys) and self._one_row_in_a_group(joined, keys)
+        return Move(
+            lemma,
+            bound,
+            reach,
+            most,
+            min(bound * min(0, low), above.low),
+            max(bound * max(0, high), above.high),
+            above.one_sign and self.one_sign(light, known),
+            max(reach, above.l1 / Fraction(bound)) if single else most,
+            low >= 0 and above.monotone,
+        )
 
     # --- E2 ---
 
@@ -563,7 +676,7 @@ class Lemmas:
         larger of R·reach(f) and what g moves. Why: an owner with t <= R adds f over at most R rows; of one above it
         f is taken off again, to the row, and g is bounded as by unit."""
         p = self._by_owner(second.block)
-        if p is None or second.block.args[2]:
+        if p is None or second.block.args[2] or p.args[0].op != "agg":
             raise Refused("lemmas: E2, a correction over p")
         relation: Term = p.args[0]
         corrections = [self.form(self.plain(second.columns[name])) for name in names]
@@ -586,23 +699,8 @@ class Lemmas:
         for form, one in zip(light, coordinates, strict=True):
             if add_forms(form, one.linear, 1):
                 raise Refused("lemmas: E2, what is taken off is what was added")
-        known = rest.args[2]
         self.relations.subqueries([*first.keys, *first.columns.values()], joined)
-        above = self._divided("E2", coordinates, joined, within, bound)
-        reach = self.values.reach(light, known, self.measure, within)
-        low, high = self.row_ends(light, known)
-        single = self._one_row_in_a_group(joined, first.keys)
-        return Move(
-            "E2",
-            bound,
-            reach,
-            max(bound * reach, above.l1),
-            min(bound * min(0, low), above.low),
-            max(bound * max(0, high), above.high),
-            above.one_sign and self.one_sign(light, known),
-            max(reach, above.l1 / Fraction(bound)) if single else max(bound * reach, above.l1),
-            low >= 0 and above.monotone,
-        )
+        return self._larger("E2", light, coordinates, joined, within, bound, first.keys)
 
     def _without_heavy(self, relation: Term, t: Term) -> tuple[Term, Term]:
         """(heavy, B) of a block that is B joined with heavy on the owner and on nothing else."""
@@ -647,7 +745,13 @@ class Lemmas:
     def _through(self, relation: Term, term: Term) -> Term:
         """A column of p over the rows that p groups, where heavy reads p; else the term itself."""
         p = self._by_owner(relation.args[0])
-        if p is None or term.op != "col" or term.args[0] is not p or relation.args[0].args[2]:
+        if (
+            p is None
+            or p.args[0].op != "agg"
+            or term.op != "col"
+            or term.args[0] is not p
+            or relation.args[0].args[2]
+        ):
             return term
         below: Term = columns_of(p.args[0])[term.args[1]]
         return below
@@ -684,7 +788,13 @@ class Lemmas:
     def _summed(self, total: Term, relation: Term) -> Term:
         """The block of p, where t is the sum of p's COUNT(*) over the owner's groups and p leaves out no group."""
         p = self._by_owner(relation.args[0])
-        if p is None or relation.args[0].args[2] or p.args[0].args[2] or total.args[1]:
+        if (
+            p is None
+            or p.args[0].op != "agg"
+            or relation.args[0].args[2]
+            or p.args[0].args[2]
+            or total.args[1]
+        ):
             raise Refused("lemmas: E2, t counts rows", "a sum over groups")
         if self.plain(self._through(relation, total.args[0])) is not self.pool("count*", ()):
             raise Refused("lemmas: E2, t counts rows", "a sum over groups")
@@ -786,7 +896,7 @@ class Lemmas:
     def _rows_below(self, form: Form, block: Term) -> tuple[Form, Term]:
         """A form over p as one over the rows that p groups; over other blocks itself."""
         p = self._by_owner(block)
-        if p is None:
+        if p is None or p.args[0].op != "agg":
             return form, block
         self.relations.rows(p.args[0])
         total: Form = {}

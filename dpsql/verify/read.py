@@ -12,7 +12,7 @@ inlined. Nodes and arguments of the parser that are not listed here are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -36,8 +36,11 @@ class Dialect(Protocol):
     NAME: str
     FUNCTIONS: Mapping[str, str]
     WIDEST: int
+    INTEGERS_DIVIDE_WHOLE: bool
 
     def type_of(self, text: str) -> Type: ...
+
+    def sum_of(self, kind: Type) -> Type: ...
 
 
 @dataclass
@@ -99,30 +102,32 @@ _BINARY: dict[type[exp.Expression], str] = {
     exp.Nullif: "nullif",
 }
 _FUNCTIONS: dict[type[exp.Expression], tuple[str, ...]] = {
-    exp.Abs: ("this",),
+    **dict.fromkeys(
+        (exp.Abs, exp.Ceil, exp.Explode, exp.Floor, exp.FromBase64, exp.IsNan, exp.Length), ("this",)
+    ),
+    **dict.fromkeys(
+        (exp.Lower, exp.MD5, exp.Rint, exp.Round, exp.Trunc, exp.TsOrDsToDate, exp.UnixDate), ("this",)
+    ),
+    **dict.fromkeys((exp.UnixMicros, exp.Upper, exp.Year), ("this",)),
+    **dict.fromkeys(
+        (exp.ArrayToString, exp.Contains, exp.Left, exp.Right, exp.RegexpSplit), ("this", "expression")
+    ),
+    **dict.fromkeys((exp.Split, exp.Transform, exp.Trim), ("this", "expression")),
+    **dict.fromkeys((exp.DateDiff, exp.TimestampAdd), ("this", "expression", "unit")),
+    **dict.fromkeys((exp.Interval, exp.TimestampTrunc), ("this", "unit")),
     exp.AtTimeZone: ("this", "zone"),
-    exp.Ceil: ("this",),
     exp.Chr: ("expressions",),
-    exp.Contains: ("this", "expression"),
-    exp.DateDiff: ("this", "expression", "unit"),
-    exp.Explode: ("this",),
     exp.Extract: ("expression", "this"),
-    exp.Floor: ("this",),
-    exp.IsNan: ("this",),
-    exp.Left: ("this", "expression"),
-    exp.Length: ("this",),
-    exp.Lower: ("this",),
-    exp.MD5: ("this",),
+    exp.Format: ("this", "expressions"),
+    exp.FromJson: ("this", "expression", "options"),
     exp.Pad: ("this", "expression", "fill_pattern"),
-    exp.Right: ("this", "expression"),
-    exp.Round: ("this",),
+    exp.RegexpReplace: ("this", "expression", "replacement"),
     exp.StrPosition: ("this", "substr"),
     exp.Substring: ("this", "start", "length"),
-    exp.TimestampTrunc: ("this", "unit"),
-    exp.Trim: ("this", "expression"),
-    exp.Trunc: ("this",),
-    exp.Upper: ("this",),
+    exp.Translate: ("this", "from_", "to"),
+    exp.VarMap: ("keys", "values"),
 }
+"""Functions of their arguments alone, and which arguments are read."""
 _FORMAL = {
     "big_int",
     "safe",
@@ -139,8 +144,9 @@ _FORMAL = {
 class Reader:
     """Reads queries of one dialect over the tables of `facts`."""
 
-    def __init__(self, pool: Pool, dialect: Dialect, facts: Facts) -> None:
+    def __init__(self, pool: Pool, dialect: Dialect, facts: Facts, type_of: Callable[[Term], Type]) -> None:
         self.pool = pool
+        self.type_of = type_of
         self.dialect = dialect
         self.facts = facts
         self._flat: dict[tuple[int, int], Flat] = {}
@@ -163,8 +169,7 @@ class Reader:
         return tree
 
     def tree(self, tree: exp.Expression, ctes: Ctes | None = None) -> Term:
-        """The relation of a parsed query; ORDER BY of the whole statement says nothing about its rows."""
-        tree.set("order", None)
+        """The relation of a parsed query."""
         return self._whole(self._relation(tree, ctes or Ctes({}), None, 0))
 
     # --- relations ---
@@ -262,7 +267,8 @@ class Reader:
         return self.pool("block", sources, outer, ordered(flat.conditions))
 
     def _select(self, node: exp.Select, ctes: Ctes, around: Scope | None, depth: int) -> Flat:
-        _only(node, "expressions", "from_", "joins", "where", "group", "having", "with_")
+        _only(node, "expressions", "from_", "joins", "where", "group", "having", "with_", "order")
+        self._unordered(node)
         windows = any(isinstance(one, exp.Window) for item in node.expressions for one in _own(item))
         grouped = bool(node.args.get("group") or node.args.get("having")) or any(
             isinstance(one, exp.AggFunc) for item in node.expressions for one in _own(item)
@@ -293,6 +299,13 @@ class Reader:
         if not flat.sources:
             return self._source(self.pool("public", tuple(columns.items())), depth)
         return Flat(flat.sources, flat.outer, flat.conditions, columns)
+
+    def _unordered(self, node: exp.Select) -> None:
+        """ORDER BY without LIMIT says nothing about which rows there are; it names columns alone, so it cannot
+        fail."""
+        for one in node.args["order"].expressions if node.args.get("order") else ():
+            if not isinstance(one.this, (exp.Column, exp.Literal)):
+                raise Refused("read: ORDER BY names columns")
 
     def _grouped(self, node: exp.Select, scope: Scope, flat: Flat, columns: dict[str, Term]) -> Term:
         keys: list[Term] = []
@@ -451,6 +464,9 @@ class Reader:
         elif isinstance(item, exp.Alias):
             _only(item, "this", "alias")
             yield item.alias, self.term(item.this, scope)
+        elif isinstance(item, exp.Aliases) and isinstance(item.this, exp.Inline):
+            for name, one in zip(item.expressions, item.this.this.expressions, strict=True):
+                yield name.name, self.pool("fn", "EXPLODE", self.term(one, scope))
         elif isinstance(item, exp.Column):
             yield item.name, self.term(item, scope)
         else:
@@ -474,6 +490,8 @@ class Reader:
             return scope.column(node.table, node.name)
         if operator := _BINARY.get(kind):
             _only(node, "this", "expression")
+            if kind is exp.EQ and type(node.this) is type(node.expression) is exp.Array:
+                return self._arrays(node, scope)
             return self.pool(operator, self.term(node.this, scope), self.term(node.expression, scope))
         if arguments := _FUNCTIONS.get(kind):
             return self._function(node, arguments, scope)
@@ -483,6 +501,14 @@ class Reader:
         result = method(node, scope)
         assert isinstance(result, Term)
         return result
+
+    def _arrays(self, node: exp.EQ, scope: Scope) -> Term:
+        """Arrays are equal where their elements are, NULL with NULL."""
+        left, right = node.this.expressions, node.expression.expressions
+        pairs = zip(left, right, strict=True)
+        return self.pool(
+            "and", *(self.pool("same", self.term(a, scope), self.term(b, scope)) for a, b in pairs)
+        )
 
     def _function(self, node: exp.Expression, arguments: tuple[str, ...], scope: Scope) -> Term:
         _only(node, *arguments)
@@ -512,7 +538,7 @@ class Reader:
         return self.pool("null")
 
     def _read_placeholder(self, node: exp.Expression, scope: Scope) -> Term:
-        return self.pool("param", str(node.name or node.this))
+        return self.pool("param", str(node.name or node.this).lstrip("p"))
 
     _read_parameter = _read_placeholder
 
@@ -641,13 +667,28 @@ class Reader:
         return self._several("greatest", node, scope)
 
     def _read_div(self, node: exp.Div, scope: Scope) -> Term:
-        return self.pool("div", self.term(node.this, scope), self.term(node.expression, scope))
+        left, right = self.term(node.this, scope), self.term(node.expression, scope)
+        whole = (
+            self.dialect.INTEGERS_DIVIDE_WHOLE and self.type_of(left)[0] == self.type_of(right)[0] == "int"
+        )
+        return self.pool("intdiv" if whole else "div", left, right)
 
     def _read_collate(self, node: exp.Collate, scope: Scope) -> Term:
-        """COLLATE C compares bytes, as the columns that are admitted do already."""
-        if node.expression.name.upper() != "C":
+        """Collations that compare bytes, as the columns that are admitted do already."""
+        if node.expression.name.upper() not in ("C", "PG_C_UTF8"):
             raise Refused("read: an expression of a listed kind", "COLLATE")
         return self.term(node.this, scope)
+
+    def _read_hexstring(self, node: exp.HexString, scope: Scope) -> Term:
+        return self.pool("literal", str(node.this), "binary")
+
+    def _read_lambda(self, node: exp.Lambda, scope: Scope) -> Term:
+        """A function of one name, of what it is called with alone."""
+        names = {one.name: self.pool("param", f"lambda {one.name}") for one in node.expressions}
+        return self.pool("fn", "LAMBDA", self.term(node.this, Scope({"": names}, scope.ctes, scope.depth)))
+
+    def _read_identifier(self, node: exp.Identifier, scope: Scope) -> Term:
+        return scope.column("", node.name)
 
     def _read_like(self, node: exp.Like, scope: Scope) -> Term:
         return self.pool("like", self.term(node.this, scope), self.term(node.expression, scope))

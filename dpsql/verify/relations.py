@@ -279,7 +279,7 @@ class Relations:
         """Classes of equal columns: printed equalities of one exact type, closed under enforced keys."""
         joined.established |= self.values.established(conditions)
         for one in conditions:
-            if one.op == "eq":
+            if one.op == "eq" or (one.op == "same" and any(self.sure(side, joined) for side in one.args)):
                 self.equal(joined, *one.args)
         for source in sources:
             for names in self._alike(source.args[0]):

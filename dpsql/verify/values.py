@@ -62,7 +62,18 @@ _BOOLEAN = frozenset(
 )
 _TYPE_OF_FUNCTION: dict[str, Type] = {
     **dict.fromkeys(
-        ["LENGTH", "STRPOSITION", "EXTRACT", "BYTES", "EPOCH_US", "DATEDIFF", "ROWNUMBER", "RANK"],
+        [
+            "LENGTH",
+            "STRPOSITION",
+            "EXTRACT",
+            "BYTES",
+            "EPOCH_US",
+            "DATEDIFF",
+            "UNIXMICROS",
+            "UNIXDATE",
+            "ROWNUMBER",
+            "RANK",
+        ],
         ("int", 64),
     ),
     **dict.fromkeys(
@@ -136,14 +147,13 @@ class Values:
         if op in ("count*", "count", "distinct"):
             return ("int", 64)
         if op == "sum":
-            inner = self.type(args[0])
-            return {"int": ("int", self.dialect.WIDEST), "decimal": ("decimal", 38, inner[-1])}.get(
-                inner[0], inner
-            )
+            return self.dialect.sum_of(self.type(args[0]))
         if op in ("over", "scalar"):
             return self.type(args[0] if op == "over" else args[1])
         if op == "fn":
-            if args[0] in ("FLOOR", "ROUND", "TRUNC", "CEIL", "ABS", "TIMESTAMPTRUNC"):
+            if args[0] == "FROMJSON" and args[2].op == "text" and args[2].args[0] == "ARRAY<STRING>":
+                return ("list", ("text",))
+            if args[0] in ("FLOOR", "ROUND", "RINT", "TRUNC", "CEIL", "ABS", "TIMESTAMPTRUNC", "VALID"):
                 return self.type(args[1])
             if args[0] == "EXPLODE":
                 inner = self.type(args[1])
@@ -178,12 +188,11 @@ class Values:
 
     def _literal_type(self, value: Number, kind: str) -> Type:
         if kind == "int":
-            return (
-                "int",
-                next((bits for bits in (32, 64, 128) if -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)), 256),
-            )
+            wide = [bits for bits in (32, 64, 128) if bits <= self.dialect.WIDEST]
+            fit = [bits for bits in wide if -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)]
+            return ("int", fit[0]) if fit else ("decimal", None, 0)
         if kind == "decimal":
-            return ("decimal", 38, _places(Fraction(value)))
+            return ("decimal", None, _places(Fraction(value)))
         return ("float", 64) if kind == "float" else (kind,)
 
     def _arithmetic(self, op: str, left: Type, right: Type) -> Type:
@@ -192,9 +201,9 @@ class Values:
             return ("int", max(left[1], right[1]))
         if kinds <= {"int", "decimal"}:
             scales = [one[2] if one[0] == "decimal" else 0 for one in (left, right)]
-            if None in scales:
-                return ("decimal", None, None)
-            return ("decimal", 38, sum(scales) if op == "mul" else max(scales))
+            if op == "intdiv" or None in scales:
+                return ("decimal", None, 0 if op == "intdiv" else None)
+            return ("decimal", None, sum(scales) if op == "mul" else max(scales))
         if kinds <= {"int", "decimal", "float"}:
             return ("float", 64)
         return left if left[0] in ("date", "timestamp") else ("other", op)
@@ -461,7 +470,7 @@ class Values:
 
     def _function_ends(self, args: tuple[object, ...], under: dict[Term, Ends]) -> Ends:
         name = args[0]
-        if name in ("FLOOR", "ROUND", "TRUNC", "CEIL") and isinstance(args[1], Term):
+        if name in ("FLOOR", "ROUND", "RINT", "TRUNC", "CEIL") and isinstance(args[1], Term):
             inner = self._in(args[1], under)
             low = None if inner.low is None else Fraction(inner.low).__floor__()
             return Ends(low, None if inner.high is None else Fraction(inner.high).__ceil__(), 1)
@@ -477,7 +486,9 @@ class Values:
             return Ends(0, _PARTS[args[2]], 1) if args[2] in _PARTS else Ends(step=1)
         if name in ("LENGTH", "BYTES", "STRPOSITION", "ROWNUMBER", "RANK"):
             return Ends(0, None, 1)
-        return Ends(step=1) if name in ("EPOCH_US", "DATEDIFF", "EXTRACT") else Ends()
+        return (
+            Ends(step=1) if name in ("EPOCH_US", "DATEDIFF", "UNIXMICROS", "UNIXDATE", "EXTRACT") else Ends()
+        )
 
     # --- forms ---
 

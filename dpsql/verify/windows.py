@@ -18,7 +18,7 @@ __all__ = ["Windows"]
 _RANK = """
 WITH g AS (SELECT {keys} {cell} AS cell, CAST(SUM(w) AS BIGINT) AS w FROM r GROUP BY {keys} cell),
 c AS (SELECT {keys} cell, w,
-  CAST(SUM(w) OVER ({partition} ORDER BY cell ROWS UNBOUNDED PRECEDING) AS BIGINT) - w AS less,
+  CAST(SUM(w) OVER ({partition} ORDER BY cell {nulls} ROWS UNBOUNDED PRECEDING) AS BIGINT) - w AS less,
   CAST(SUM(w) OVER ({partition}) AS BIGINT) AS n FROM g WHERE cell IS NOT NULL)
 """
 _NEAR = (
@@ -28,8 +28,8 @@ _CELLS = """, s AS (SELECT {keys} cell, less, n FROM c WHERE {near}),
 h AS (SELECT {of_r} s.cell, r.v, CAST(SUM(r.w) AS BIGINT) AS w, MIN(s.less) AS base, MIN(s.n) AS n
   FROM r JOIN s ON {same} (r.v >> {shift}) = s.cell GROUP BY {of_r} s.cell, r.v),
 e AS (SELECT {keys} v,
-  base + CAST(SUM(w) OVER (PARTITION BY {keys} cell ORDER BY v ROWS UNBOUNDED PRECEDING) AS BIGINT) - w AS less, w, n
-  FROM h),
+  base + CAST(SUM(w) OVER (PARTITION BY {keys} cell ORDER BY v {nulls} ROWS UNBOUNDED PRECEDING) AS BIGINT) - w
+  AS less, w, n FROM h),
 d AS (SELECT {keys} v, less, w, n FROM e WHERE {near}) SELECT {keys} v, less, w, n FROM d
 """
 
@@ -135,6 +135,7 @@ class Windows:
             partition=f"PARTITION BY {', '.join(keys)}" if keys else "",
             cell=f"(v >> {shift})" if shift else "v",
             near=near,
+            nulls="NULLS FIRST" if self.reader.dialect.NAME == "spark" else "",
             shift=shift,
         )
 

@@ -1,0 +1,43 @@
+"""What Spark spells and computes in a way of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from dpsql.verify.terms import Type, simple_type
+
+__all__ = ["Spark"]
+
+_TYPES: dict[str, Type] = {
+    "TINYINT": ("int", 8),
+    "SMALLINT": ("int", 16),
+    "INT": ("int", 32),
+    "INTEGER": ("int", 32),
+    "BIGINT": ("int", 64),
+    "FLOAT": ("float", 32),
+    "DOUBLE": ("float", 64),
+    "STRING": ("text",),
+    "BOOLEAN": ("bool",),
+    "DATE": ("date",),
+    "TIMESTAMP_NTZ": ("timestamp",),
+    "TIMESTAMP": ("timestamptz",),
+    "TIMESTAMP_LTZ": ("timestamptz",),
+}
+
+
+class Spark:
+    """`DIV` cuts towards zero and is a BIGINT; LEAST and GREATEST skip NULL; `/` is never of integers."""
+
+    NAME = "spark"
+    WIDEST = 64
+    INTEGERS_DIVIDE_WHOLE = False
+    FUNCTIONS: Mapping[str, str] = MappingProxyType({"octet_length": "BYTES", "try_validate_utf8": "VALID"})
+
+    def type_of(self, text: str) -> Type:
+        """A type as the catalog or a CAST says it."""
+        return simple_type(text, _TYPES)
+
+    def sum_of(self, kind: Type) -> Type:
+        """The type of a SUM."""
+        return {"int": ("int", 64), "decimal": ("decimal", 38, kind[-1])}.get(kind[0], kind)
