@@ -23,6 +23,7 @@ __all__ = [
     "DpsqlError",
     "EngineFailure",
     "FilesChanged",
+    "LedgerAway",
     "LedgerError",
     "LedgerMissing",
     "PolicyError",
@@ -182,8 +183,8 @@ class FilesChanged(EngineFailure):
 
 
 _FAILED = ("the database could not answer this statement", "the owner's log says more")
-_FAILURES = {
-    "57014": ("the statement was cancelled", "what was charged stays spent"),
+_FAILURES: dict[str, tuple[str, str | None]] = {
+    "57014": ("the statement was cancelled", None),
     "53200": (
         "there is no room for another answer",
         "read, or close, what was asked before; then ask again",
@@ -207,6 +208,10 @@ class LedgerError(DpsqlError):
     """The ledger cannot be trusted or reached; nothing is answered until the owner has mended it."""
 
     default_sqlstate = "F0V02"
+
+
+class LedgerAway(LedgerError):
+    """The ledger cannot be reached now: its server, or its disk, is away, does not answer, or has no room."""
 
 
 class LedgerMissing(LedgerError):

@@ -103,7 +103,8 @@ class PolicyData:
         place; rows in reverse order."""
         root = self.policy.tables[self.policy.root].unit
         assert root is not None
-        found = self.wild.execute(f'SELECT {key_of(root.columns)} FROM "{self.policy.root}"').fetchall()
+        key = "rowid" if root.is_row else key_of(root.columns)
+        found = self.wild.execute(f'SELECT {key} FROM "{self.policy.root}"').fetchall()
         units = [unit for (unit,) in found]
         if self.policy.privacy.neighbours is Neighbours.ADD_REMOVE:
             changes: list[tuple[object, object]] = [(unit, None) for unit in units]
@@ -146,10 +147,12 @@ class PolicyData:
 
 
 def owner_of(policy: Policy, schema: str, table: str, alias: str) -> str | None:
-    """Return a row's owner as SQL, along the policy's path; None for a public table."""
+    """Return a row's owner as SQL, along the policy's path; None for a public table, and for one of other units."""
     unit = policy.tables[table].unit if table in policy.tables else None
-    if unit is None:
+    if unit is None or (unit.is_row and table != policy.root):
         return None
+    if unit.is_row:
+        return f"{alias}.rowid"
     if unit.references is None or unit.references[0] == policy.root:
         return key_of(unit.columns, f"{alias}.")
     parent, key = unit.references

@@ -26,26 +26,27 @@ import psycopg
 from psycopg import capabilities, sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
-from psycopg_pool import ConnectionPool
 
 from ..errors import EngineFailure, PolicyError
 from ..policy.live_schema import LiveSchema
+from ..postgres_waits import cancel, hang_up, wait_bounded
+from ..waits import Stop, Stopped, acquire, check, is_told, until
 from .backend import CHUNK_ROWS, Backend, Snapshot, implements, unknown_url
 from .deployment import Finding
 from .postgres_connection import (
     LOCK_SECONDS,
     Connection,
+    Connections,
+    EngineConnection,
     check_connection,
-    connect,
     guarded,
-    open_pool,
     set_locally,
     target_of,
 )
 from .postgres_deployment import verify
 from .postgres_schema import FoundTable, SchemaSnapshot, find_tables, path_of, read_catalog, read_state
 from .postgres_values import array_of, read_as_arrays, read_exactly, sendable
-from .stoppable import OpenSnapshots, Stoppable
+from .stoppable import OpenSnapshots
 
 __all__ = ["PostgresBackend", "PostgresSnapshot"]
 
@@ -54,7 +55,6 @@ _T = TypeVar("_T")
 _SELECT = re.compile(r"[ \t\r\n(]*(SELECT|WITH|VALUES)\b", re.IGNORECASE | re.ASCII)
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _MARK = "dpsql_begun"
-_CANCEL_SECONDS = 5
 # No such table, no right to it, something else than a table: it was another one when it was found.
 _GONE = (
     psycopg.errors.UndefinedTable,
@@ -72,7 +72,7 @@ class PostgresSnapshot:
         """`is_ours`: the connection has our settings, and keeps a prepared statement for us."""
         self._connection = connection
         self._is_ours = is_ours
-        self._calls = Stoppable(self._interrupt)
+        self._stop = Stop()
         self._stream: Generator[tuple[Any, ...], None, None] | None = None
         self._runs = 0
         self._catalog: SchemaSnapshot | None = None
@@ -138,20 +138,26 @@ class PostgresSnapshot:
         return self._call("check", lambda: verify(self._query, names, is_private=is_private))
 
     def cancel(self) -> None:
-        """Stop what runs, from any thread; this snapshot answers nothing more."""
-        self._calls.cancel()
+        """Stop what runs, from any thread; this snapshot answers nothing more. Whoever waits for it looks often."""
+        self._stop.set()
 
     def close(self) -> None:
         """End the transaction. A connection of ours that is not clean after that is closed."""
-        self._calls.close()
-        with suppress(psycopg.Error):
+        with until(self._stop), suppress(psycopg.Error, Stopped):
+            if self._is_ours and is_told():
+                self._leave()  # A cancel that arrives late would stop the next statement on it.
             if self._stream is not None:
                 self._stream.close()
             if not self._connection.closed:
                 self._execute("ROLLBACK")
-        is_clean = self._connection.info.transaction_status == TransactionStatus.IDLE
-        if self._is_ours and (self._calls.is_cancelled or not is_clean):
-            self._connection.close()  # A cancel that arrives late would stop the next statement on it.
+        if self._is_ours and self._connection.info.transaction_status != TransactionStatus.IDLE:
+            self._connection.close()
+
+    def _leave(self) -> None:
+        """Have the server stop what it may still be sending, and close the connection."""
+        if self._connection.info.transaction_status == TransactionStatus.ACTIVE:
+            cancel(self._connection)
+        hang_up(self._connection)
 
     # --- one result ---------------------------------------------------------------------------------------
 
@@ -232,11 +238,18 @@ class PostgresSnapshot:
         return psycopg.RawCursor(self._connection, row_factory=tuple_row)
 
     def _call(self, stage: str, action: Callable[[], _T]) -> _T:
-        return self._calls.call(lambda: guarded(stage, action))
-
-    def _interrupt(self) -> None:
-        with suppress(psycopg.Error):  # A connection that has just been closed runs nothing.
-            self._connection.cancel_safe(timeout=_CANCEL_SECONDS)
+        """Return what the action returns; once the statement has to end, all that it raises or returns is Stopped."""
+        with until(self._stop):
+            check(stage)
+            try:
+                result = guarded(stage, action)
+            except EngineFailure as error:
+                failure = error
+            else:
+                check(stage)
+                return result
+            check(stage)
+        raise failure
 
 
 @implements(Backend)
@@ -255,7 +268,7 @@ class PostgresBackend:
         self._target = target_of(url)
         self._names = None if tables is None else frozenset(tables)
         self._given: Connection | None = None
-        self._pool: ConnectionPool[Connection] | None = None
+        self._connections = Connections(self._target)
         self._known: SchemaSnapshot | None = None
         self._snapshots = OpenSnapshots()
         self._users = 0
@@ -314,9 +327,7 @@ class PostgresBackend:
         with self._lock:
             if self._users or self._given is not None:
                 return False
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.close()
+            self._connections.close()
         return True
 
     def findings(self) -> list[Finding]:
@@ -342,19 +353,15 @@ class PostgresBackend:
         with self._lock:
             self._users += 1
         try:
-            pool = self._opened_pool()
-            connection = guarded("open", pool.getconn)
-            try:
+            with self._connections.one() as connection:
                 yield connection
-            finally:
-                pool.putconn(connection)
         finally:
             with self._lock:
                 self._users -= 1
 
     @contextmanager
     def _borrowed(self, connection: Connection) -> Iterator[Connection]:
-        if not self._turn.acquire(timeout=LOCK_SECONDS):
+        if not acquire(self._turn, LOCK_SECONDS, "the connection"):
             raise EngineFailure("busy: the connection serves another statement")
         try:
             if connection.info.transaction_status != TransactionStatus.IDLE:
@@ -362,20 +369,28 @@ class PostgresBackend:
             commits = connection.autocommit
             guarded("begin", lambda: connection.set_autocommit(True))
             try:
-                yield connection
+                with _bounded(connection):
+                    yield connection
             finally:
                 with suppress(psycopg.Error):
                     connection.set_autocommit(commits)
         finally:
             self._turn.release()
 
-    def _opened_pool(self) -> ConnectionPool[Connection]:
-        """Return the pool. The first connection is made here, where its failure can be told at once."""
-        with self._turn:
-            if self._pool is None:
-                connect(self._target).close()
-                self._pool = open_pool(self._target)
-            return self._pool
+
+@contextmanager
+def _bounded(connection: Connection) -> Iterator[None]:
+    """Have an owner's connection wait as ours do within the block."""
+
+    def wait(generator: Generator[Any, Any, _T], *args: Any, **options: Any) -> _T:
+        bounded = wait_bounded(connection, generator, EngineConnection.longest, cancels=True)
+        return type(connection).wait(connection, bounded, *args, **options)
+
+    connection.wait = wait  # type: ignore[assignment, method-assign]
+    try:
+        yield
+    finally:
+        del connection.wait
 
 
 def _require_select(sql: str) -> None:

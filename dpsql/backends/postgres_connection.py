@@ -1,18 +1,30 @@
-"""Connections to an owner's Postgres: where to, with which settings, and what may be said when one fails."""
+"""Connections to an owner's Postgres: where to, with which settings, and what may be said when one fails.
+
+House rules:
+
+1. A connection is looked at, without asking anybody, before it is given again: one that was lost is replaced by the
+   statement that needs it, at once.
+2. Every wait here ends with its statement (`waits`), that for a place among the connections too.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Any, TypeVar
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg.pq import TransactionStatus
 
 from ..errors import EngineFailure, PolicyError
+from ..postgres_waits import BoundedConnection, is_lost
+from ..waits import acquire
 
-__all__ = ["Connection", "check_connection", "connect", "guarded", "open_pool", "set_locally", "target_of"]
+__all__ = ["Connection", "Connections", "check_connection", "connect", "guarded", "set_locally", "target_of"]
 
 Connection = psycopg.Connection[Any]
 
@@ -26,6 +38,7 @@ STATEMENT_SECONDS = 600
 LOCK_SECONDS = 10
 WAIT_SECONDS = 30
 _MOST_CONNECTIONS = 16
+_OLDEST_SECONDS = 3600
 _SECRETS = ("password", "sslpassword", "oauth_client_secret")
 
 # What the printed SQL relies on.
@@ -60,12 +73,19 @@ _DEFAULTS: dict[str, Any] = {
     "keepalives_idle": 30,
     "keepalives_interval": 10,
     "keepalives_count": 3,
+    "tcp_user_timeout": 1000 * WAIT_SECONDS,
 }
 """What a URL may say otherwise."""
 
-# The driver and its pool log what the server said when a connection failed, in the server's own words.
-for _name in ("psycopg", "psycopg.pool"):
-    logging.getLogger(_name).disabled = True
+# The driver logs what the server said when a connection failed, in the server's own words.
+logging.getLogger("psycopg").disabled = True
+
+
+class EngineConnection(BoundedConnection):
+    """A connection on which a statement that has to end is cancelled."""
+
+    longest: ClassVar[float] = STATEMENT_SECONDS + 5
+    cancels: ClassVar[bool] = True
 
 
 def target_of(url: str) -> str:
@@ -87,7 +107,7 @@ def target_of(url: str) -> str:
 
 def connect(target: str) -> Connection:
     """Return a connection on which every setting of ours holds. Raises EngineFailure and PolicyError."""
-    connection = guarded("open", lambda: psycopg.connect(target, autocommit=True))
+    connection = guarded("open", lambda: EngineConnection.connect(target, autocommit=True))
     try:
         guarded("open", lambda: _configure(connection))
         check_connection(connection)
@@ -97,23 +117,53 @@ def connect(target: str) -> Connection:
     return connection
 
 
-def open_pool(target: str) -> ConnectionPool[Connection]:
-    """Return a pool that opens connections as they are needed, each with our settings."""
-    pool = ConnectionPool(
-        target,
-        kwargs={"autocommit": True},
-        min_size=0,
-        max_size=_MOST_CONNECTIONS,
-        configure=_configure,
-        check=ConnectionPool.check_connection,
-        timeout=WAIT_SECONDS,
-        reconnect_timeout=WAIT_SECONDS,
-        num_workers=1,
-        open=False,
-        name="dpsql",
-    )
-    pool.open()
-    return pool
+class Connections:
+    """Up to sixteen connections to one server, made by the statements that need them, and kept while they are sound."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._places = threading.Semaphore(_MOST_CONNECTIONS)
+        self._idle: list[tuple[Connection, float]] = []  # whose ends are taken and added to in one step
+
+    @contextmanager
+    def one(self) -> Iterator[Connection]:
+        """Give a connection for one use. Raises as `connect`; EngineFailure where none is free, Stopped."""
+        if not acquire(self._places, WAIT_SECONDS, "a free connection"):
+            raise EngineFailure(f"busy: all {_MOST_CONNECTIONS} connections are in use")
+        try:
+            connection, made = self._kept() or (connect(self._target), time.monotonic())
+            try:
+                yield connection
+            finally:
+                is_idle = not connection.closed and _status(connection) == TransactionStatus.IDLE
+                if is_idle and time.monotonic() - made < _OLDEST_SECONDS:
+                    self._idle.append((connection, made))
+                else:
+                    connection.close()
+        finally:
+            self._places.release()
+
+    def close(self) -> None:
+        """Close those that nobody uses."""
+        while (found := self._pop()) is not None:
+            found[0].close()
+
+    def _kept(self) -> tuple[Connection, float] | None:
+        while (found := self._pop()) is not None:
+            if not is_lost(found[0]):
+                return found
+            found[0].close()
+        return None
+
+    def _pop(self) -> tuple[Connection, float] | None:
+        try:
+            return self._idle.pop()  # the last that was used: the others may rest
+        except IndexError:
+            return None
+
+
+def _status(connection: Connection) -> TransactionStatus:
+    return TransactionStatus(connection.info.transaction_status)
 
 
 def check_connection(connection: Connection) -> None:
@@ -161,7 +211,7 @@ def guarded(stage: str, action: Callable[[], T]) -> T:
     """
     try:
         return action()
-    except (psycopg.Error, PoolTimeout, ValueError, OverflowError) as error:
+    except (psycopg.Error, ValueError, OverflowError) as error:
         failure = EngineFailure(_describe(stage, error))
     raise failure
 
@@ -193,7 +243,5 @@ def _describe(stage: str, error: Exception) -> str:
         for words, meaning in _AT_THE_DOOR:
             if words in text:
                 return meaning
-    if isinstance(error, PoolTimeout):
-        return f"busy: all {_MOST_CONNECTIONS} connections are in use, or the server is away"
     state = error.sqlstate if isinstance(error, psycopg.Error) else None
     return f"{stage}: {type(error).__name__}{f' {state}' if state else ''}"

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from ..errors import EngineFailure
 from ..policy.live_schema import LiveSchema
+from ..waits import acquire
 from .backend import CHUNK_ROWS, Backend, Snapshot, implements
 from .deployment import Finding
 from .spark_connection import SparkConnection, guarded, guarding
@@ -239,7 +240,7 @@ class SparkBackend:
         with self._lock:
             self._users += 1
         try:
-            if not self._turns.acquire(timeout=_WAIT_SECONDS):
+            if not acquire(self._turns, _WAIT_SECONDS, "a session of Spark's"):
                 raise EngineFailure(f"busy: all {_MOST_SESSIONS} sessions are in use")
             try:
                 lease = _Lease(self._kept() or SparkConnection(self._target))

@@ -10,6 +10,7 @@ House rules:
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -36,9 +37,12 @@ __all__ = [
     "delta_text",
     "epsilon_nano_of",
     "epsilon_text",
+    "is_digest",
     "rho_text",
     "shown_epsilon",
 ]  # fmt: skip
+
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 KEY_BYTES = 32
 """The length of a measure key (a sha256 digest)."""
@@ -103,6 +107,11 @@ def require_text(name: str, value: str) -> None:
         value.encode()
     except UnicodeEncodeError as error:
         raise ValueError(f"{name} is not valid Unicode text") from error
+
+
+def is_digest(text: object) -> bool:
+    """Return whether this is a sha256 in lower-case hex."""
+    return isinstance(text, str) and _DIGEST.fullmatch(text) is not None
 
 
 def _require_keys(measures: tuple[bytes, ...]) -> None:
@@ -192,7 +201,8 @@ class MeasurementClaim:
     (soundness.md 1.14(6)): such a measurement is always charged and never looked up; its keys come with `commit`.
     `grouping`: what it may answer besides, where it may. `top_up`: where what is stored of it lowers what is to be
     drawn and charged, in a ledger that is kept in rho (soundness.md 3.13). `statement`: what it is drawn for, where
-    that is not all that the claim is for.
+    that is not all that the claim is for. `certificate`: the digest of the one that proves its charge, which is stored
+    (`BudgetStore.put_certificate`).
     """
 
     measures: tuple[bytes, ...]
@@ -202,9 +212,12 @@ class MeasurementClaim:
     grouping: Grouping | None = None
     top_up: TopUp | None = None
     statement: str | None = None
+    certificate: str | None = None
 
     def __post_init__(self) -> None:
         _require_keys(self.measures)
+        if self.certificate is not None and not is_digest(self.certificate):
+            raise ValueError("a certificate is named by its sha256, in hex")
         require_integer("epsilon_nano", self.charge.epsilon_nano, 1, MOST_EPSILON_NANO)
         require_integer("delta_atto", self.charge.delta_atto, 0, MOST_DELTA_ATTO)
         require_integer("rho_atto", self.charge.rho_atto, 1, MOST_RHO_ATTO)

@@ -16,13 +16,16 @@ from typing import Any
 from ..errors import LedgerError
 from ..mechanisms import Law, law_of
 from ..policy import Accounting
-from .claim import KEY_BYTES, Charge, Draw, Grouping, GroupingKey, epsilon_nano_of
+from .claim import KEY_BYTES, Charge, Draw, Grouping, GroupingKey, epsilon_nano_of, is_digest
 
 __all__ = [
+    "CERTIFIED",
     "DIGEST",
     "FORMAT",
     "MALFORMED",
+    "OF_ZCDP",
     "UNSAID",
+    "Clock",
     "Entry",
     "EntryState",
     "EpochStart",
@@ -41,16 +44,23 @@ __all__ = [
     "stored_payload",
 ]
 
-FORMAT = 3
+FORMAT = 5
 """The newest version of the records and of the schema beside them. 2: laws other than Laplace, named by a word.
-3: zCDP, in the ledgers that are kept in it alone.
+3: zCDP, in the ledgers that are kept in it alone. 4, and 5 where zCDP is: certificates, and the tables for them; the
+ledger's clock.
 
 What an earlier version wrote is read as it is, and a ledger gets its number before anything is written to it: a
 version that knows less refuses it then (`newer`), in place of calling damaged what it cannot read.
 """
 
-FORMATS = {Accounting.PURE: 2, Accounting.ZCDP: 3}
+FORMATS = {Accounting.PURE: 4, Accounting.ZCDP: 5}
 """The version that a ledger gets. Who keeps it otherwise sees by it, in each transaction, that it was moved."""
+
+OF_ZCDP = frozenset({3, 5})
+"""The versions of ledgers that are kept in rho."""
+
+CERTIFIED = 4
+"""The first version that has certificates."""
 
 DIGEST = "sha256"
 """The checksum of draws. It is part of the record, hence of the log: a draw cannot lose its checksum unseen."""
@@ -121,6 +131,7 @@ class Entry:
 
     `seq`: in a log, its place there; as the store gives it, its number in the ledger. `digest`: the kind of
     checksum that its draw is stored under; empty for entries of before there was one. `grouping`: as it was claimed.
+    `certificate`: the sha256, in hex, of the certificate of its charge, where it has one.
     """
 
     seq: int
@@ -135,6 +146,7 @@ class Entry:
     state: EntryState = EntryState.RESERVED
     digest: str = DIGEST
     grouping: Grouping | None = None
+    certificate: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +203,19 @@ class KeyCheck:
         return self.table, self.columns, self.version
 
 
-Record = Header | Entry | Grant | EpochStart | Move | KeyCheck
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The moment that the ledger has come to (soundness.md 3.12): seen in passing, or confirmed by the owner, `by`.
+
+    It is written where periods have caps, or by the owner's act.
+    """
+
+    seq: int
+    at: str
+    by: str = ""
+
+
+Record = Header | Entry | Grant | EpochStart | Move | KeyCheck | Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +245,7 @@ class Status:
 
     Under zCDP rho is what has caps, `rho_cap_atto` and `analyst_rho_cap_atto`; an epsilon that is spent is that of
     all the rho, at `conversion_delta_atto`, and delta is the part that thresholds may spend. `rations`: the caps of the
-    running period.
+    running period; `clock`: where the machine's is not that of the ledger (`Rations.moment`), how it is told.
     """
 
     epsilon_spent_nano: int
@@ -238,6 +262,7 @@ class Status:
     analyst_rho_spent_atto: int = 0
     analyst_rho_cap_atto: int | None = None
     rations: tuple[Scope, ...] = ()
+    clock: str = ""
 
     @property
     def in_rho(self) -> bool:
@@ -298,6 +323,8 @@ def record_text(record: Record) -> str:
             }
             if record.digest:
                 fields["digest"] = record.digest
+            if record.certificate is not None:
+                fields["certificate"] = record.certificate
             if record.grouping:
                 fields["grouping"] = [
                     record.grouping.family.hex(),
@@ -330,6 +357,8 @@ def record_text(record: Record) -> str:
                 "dpsql": record.dpsql,
                 "by": record.by,
             }
+        case Clock():
+            fields |= {"kind": "clock", "by": record.by}
     return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
 
@@ -374,6 +403,7 @@ def _record(fields: dict[str, Any], state: EntryState) -> Record:
                 state=state,
                 digest=_known_digest(fields.get("digest", "")),
                 grouping=_grouping(fields["grouping"]) if "grouping" in fields else None,
+                certificate=_sha256(fields["certificate"]) if "certificate" in fields else None,
             )
         case "grant":
             return Grant(seq, at, fields["analyst"], fields["epsilon_nano"], fields["by"])
@@ -386,6 +416,8 @@ def _record(fields: dict[str, Any], state: EntryState) -> Record:
             return KeyCheck(
                 seq, at, **{name: fields[name] for name in names} | {"columns": tuple(fields["columns"])}
             )
+        case "clock":
+            return Clock(seq, at, fields["by"])
         case _:
             raise ValueError("unknown kind of record")
 
@@ -402,6 +434,12 @@ def _known_digest(name: str) -> str:
     if name not in ("", DIGEST):
         raise ValueError("unknown checksum")
     return name
+
+
+def _sha256(written: str) -> str:
+    if not is_digest(written):
+        raise ValueError("no digest")
+    return written
 
 
 def _known_format(number: object) -> int:

@@ -10,7 +10,7 @@ import errno
 import os
 import sqlite3
 
-from ..errors import LedgerError
+from ..errors import LedgerAway, LedgerError
 
 __all__ = ["busy", "file_fault", "sqlite_fault"]
 
@@ -35,7 +35,7 @@ _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PR
 
 def busy() -> LedgerError:
     """Return the error for a turn that did not come in time."""
-    return LedgerError("the ledger is busy", hint="ask again in a moment")
+    return LedgerAway("the ledger is busy", hint="ask again in a moment")
 
 
 def file_fault(error: OSError, subject: str) -> LedgerError:
@@ -79,31 +79,31 @@ def _fault(cause: int | None, subject: str, shown: str) -> LedgerError:
             "folder that holds them",
         )
     if cause == errno.EROFS:
-        return LedgerError(
+        return LedgerAway(
             f"{subject} is on a file system that is read-only",
             hint="mount it for writing: every charge is written before the data is asked",
         )
     if cause in _NO_SPACE:
-        return LedgerError(
+        return LedgerAway(
             f"there is no space left for {subject}: the disk is full, or a quota or a limit is reached",
             hint="make room and ask again; nothing of the ledger is lost, and what was charged stays spent",
         )
     if cause in _NO_PLACE:
-        return LedgerError(
+        return LedgerAway(
             f"there is no folder for {subject}", hint="make the folder, or name another place in the policy"
         )
     if cause == errno.EIO:
-        return LedgerError(
+        return LedgerAway(
             f"the disk under {subject} fails, or lets it grow no further ({shown})",
             hint="make room, or see the system's own log; from a disk that fails, move the ledger and its log to a "
             "sound one",
         )
     if cause in _NO_FILES:
-        return LedgerError(
+        return LedgerAway(
             f"{subject} cannot be opened: too many files are open",
             hint="raise the limit (ulimit -n), and restart",
         )
-    return LedgerError(
+    return LedgerAway(
         f"{subject} cannot be read or written ({shown})",
         hint="see that it and its log are sound files on a local disk",
     )

@@ -76,27 +76,29 @@ def refuse_over_cap(status: Status, charge: Charge) -> None:
         needs, left = delta_text(charge.delta_atto), delta_text(max(0, delta_left))
         raise BudgetExhausted(f"needs delta {needs}, left {left} of the dataset's budget", hint=_HINT)
     for scope in others:
-        _refuse_over(scope, charge, status.accounting)
+        _refuse_over(scope, charge, status.accounting, status.clock)
 
 
-def _refuse_over(scope: Scope, charge: Charge, accounting: Accounting) -> None:
+def _refuse_over(scope: Scope, charge: Charge, accounting: Accounting, clock: str = "") -> None:
     if accounting is Accounting.PURE:
         if charge.epsilon_nano > scope.cap - scope.spent:
             needs, left = epsilon_text(charge.epsilon_nano), epsilon_text(scope.left)
             raise BudgetExhausted(
-                f"needs epsilon {needs}, left {left} of {scope.whose} budget", hint=_hint(scope)
+                f"needs epsilon {needs}, left {left} of {scope.whose} budget", hint=_hint(scope, clock)
             )
     elif charge.rho_atto > scope.cap - scope.spent:
         needs = f"epsilon {shown_epsilon(charge.rho_atto)} (rho {rho_text(charge.rho_atto)})"
         fits = f"at most epsilon {epsilon_text(epsilon_nano_of(scope.left))} (rho {rho_text(scope.left)})"
         raise BudgetExhausted(
-            f"needs {needs}; {fits} fits what is left of {scope.whose} budget", hint=_hint(scope)
+            f"needs {needs}; {fits} fits what is left of {scope.whose} budget", hint=_hint(scope, clock)
         )
 
 
-def _hint(scope: Scope) -> str:
+def _hint(scope: Scope, clock: str) -> str:
     if not scope.until:
         return _HINT
+    if clock:
+        return f"{clock}: the owner looks at it with dpsql budget clock"
     return f"repeat an earlier question (free), ask with less, or wait until {scope.until} (UTC)"
 
 

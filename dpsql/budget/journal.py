@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import LedgerError
+from ..waits import check
 from .faults import busy
 
 __all__ = ["Journal", "create_journal", "require_file"]
@@ -129,12 +130,13 @@ class Journal:
     def held(self, seconds: float) -> Iterator[None]:
         """Keep all others who ask for the same log out, processes and threads, until the block ends.
 
-        Raises LedgerError when somebody else has kept it for so long.
+        Raises LedgerError when somebody else has kept it for so long, Stopped.
         """
         deadline = time.monotonic() + seconds
         while not self._lock():
             if time.monotonic() >= deadline:
                 raise busy()
+            check("the ledger's log")
             time.sleep(0.002)
         try:
             yield

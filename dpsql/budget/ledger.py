@@ -24,12 +24,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..errors import LedgerError
+from ..errors import LedgerAway, LedgerError
 from ..policy import Accounting
+from ..waits import check
 from .claim import delta_text
 from .entry import (
+    CERTIFIED,
     FORMAT,
     MALFORMED,
+    OF_ZCDP,
     Entry,
     EntryState,
     EpochStart,
@@ -83,6 +86,10 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def untold(is_logged: bool | None) -> None:
+    """Do nothing: nobody is told what became of records that could not be written."""
+
+
 def identity(path: Path) -> tuple[int, int] | None:
     """Return what tells this file from one put in its place, or None when there is none."""
     try:
@@ -90,6 +97,17 @@ def identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return stat.st_dev, stat.st_ino
+
+
+def require_same(path: Path, known: tuple[int, int] | None) -> None:
+    """Raise LedgerAway where a file is not to be seen, LedgerError where it is another one than it was."""
+    found = identity(path)
+    if found is None:
+        raise LedgerAway(
+            "the ledger or its log is not to be seen in its place", hint="see that its disk is there"
+        )
+    if found != known:
+        raise LedgerError("the ledger or its log was replaced while in use", hint="restart dpsql")
 
 
 def read_header(journal: Journal) -> Header | None:
@@ -118,6 +136,11 @@ class Ledger(ABC):
         self._given_up: set[int] = set()
 
     # What an engine has of its own.
+
+    @property
+    @abstractmethod
+    def log_id(self) -> str:
+        """The name of this log, where several share a ledger; empty where it has one alone."""
 
     @property
     @abstractmethod
@@ -176,6 +199,11 @@ class Ledger(ABC):
     def _set_format(self, db: Database) -> None:
         """Note that the ledger is of the format of the promise."""
 
+    @property
+    @abstractmethod
+    def _later_tables(self) -> Sequence[str]:
+        """Make the tables that a ledger of before format 4 does not have."""
+
     @abstractmethod
     def _next(self, db: Database) -> LedgerCursor:
         """Ask for one row: the next record's number in the ledger, and its place in this log."""
@@ -211,7 +239,7 @@ class Ledger(ABC):
                     logged, version = db.execute(*self._logged).fetchone()
                     self._check_format(version)
                     if version != self.promise.format:
-                        self._set_format(db)
+                        self._upgrade(db, version)
                     is_settled = not given_up and logged == self._journal.size()
                     if is_settled:
                         yield db
@@ -221,6 +249,17 @@ class Ledger(ABC):
                 self._appended.clear()
                 if is_settled:
                     return
+
+    def _upgrade(self, db: Database, version: int) -> None:
+        """Bring a ledger of an earlier format to that of the promise; what is in it stays as it is."""
+        for statement in self._later_tables if version < CERTIFIED else ():
+            db.execute(statement)
+        self._set_format(db)
+
+    def has_certificates(self) -> bool:
+        """Return whether the ledger has the tables of format 4: one that was not written to since has not."""
+        [[(_, version)]] = self._read_together([self._logged])
+        return int(version) >= CERTIFIED
 
     def read_settled(self, *statements: Statement) -> list[list[Any]]:
         """Return the rows of each statement, with nothing that the log has missing from them."""
@@ -235,26 +274,40 @@ class Ledger(ABC):
         """Return what `read_settled` does; None where that would have to wait, as it would for a server."""
         return None
 
-    def append(self, db: Database, records: Sequence[Record]) -> int:
+    def append(
+        self, db: Database, records: Sequence[Record], told: Callable[[bool | None], None] = untold
+    ) -> int:
         """Write the records, in their order, to the log and then to the ledger; return the first one's number.
 
         Their `seq` is given here. Requires: inside `write`. An entry whose transaction then fails, or
-        ends unknown, stays spent and is closed as failed before the next change.
+        ends unknown, stays spent and is closed as failed before the next change. `told`: whether the log has them, None
+        before that is known.
         """
         number, place = self._next(db).fetchone()
         self.step("before log")
         placed = [replace(record, seq=place + i) for i, record in enumerate(records)]
         self._appended.update(range(number, number + len(placed)))
         self._given_up |= self._appended
-        end = self._journal.append([record_text(record) for record in placed], self.step)
+        before = self._journal.size()
+        told(None)
+        try:
+            end = self._journal.append([record_text(record) for record in placed], self.step)
+        except OSError:
+            if self._journal.size() == before:
+                told(False)
+            raise
+        told(True)
         self._insert_all(db, number, placed, is_replay=False)
         self._set_logged(db, end)
         self.step("inserted")
         return int(number)
 
     def give_up(self, numbers: Sequence[int]) -> None:
-        """Close what is still reserved here of these entries as failed; if not now, before the next change."""
+        """Close what is still reserved here of these entries as failed: now, unless the statement has to end and would
+        wait for that; then before the next change.
+        """
         self._given_up.update(numbers)
+        check("to close what was reserved")
         with self.write():
             pass
 
@@ -272,14 +325,13 @@ class Ledger(ABC):
         """Raise LedgerError after a fork, and when the log's file is not the one that was opened."""
         if os.getpid() != self._process:
             raise LedgerError("an open ledger was carried over a fork", hint="open it in the new process")
-        if identity(self._log) != self._log_file:
-            raise LedgerError("the ledger or its log was replaced while in use", hint="restart dpsql")
+        require_same(self._log, self._log_file)
 
     def _check_format(self, version: int) -> None:
         """Raise LedgerError where a newer version of dpsql has written meanwhile, or the ledger was moved."""
         if version > FORMAT:
             raise newer()
-        if version > self.promise.format:
+        if version in OF_ZCDP and self.promise.accounting is Accounting.PURE:
             raise moved()
 
     def damage(self) -> LedgerError:

@@ -17,12 +17,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..errors import EngineFailure, LedgerError
 from ..mechanisms import NANO, Law, UnknownLaw, law_of, precision_of, pure_epsilon
 from ..policy import Accounting
+from ..waits import Stopped
+from . import certificates
 from .claim import (
     MOST_DELTA_ATTO,
     MOST_EPSILON_NANO,
@@ -43,6 +47,7 @@ from .claim import (
 )
 from .entry import (
     MALFORMED,
+    Clock,
     Entry,
     EntryState,
     EpochStart,
@@ -58,8 +63,8 @@ from .entry import (
 from .filter import cap_of, in_accounting, refuse_over_cap, refuse_past
 from .ledger import GRANTED, Database, Ledger, Statement, utc_now
 from .match import MOST_COMBINED, Found, Laws, choose_draws, combined_draws, running_draws
-from .period import Rations
-from .store import never_cancelled
+from .period import KEPT_HOURS, Rations
+from .store import never_cancelled, untold
 
 __all__ = ["LedgerStore", "no_step"]
 
@@ -81,9 +86,11 @@ _SPENT: Statement = ("SELECT analyst, epsilon_nano, delta_atto, rho_atto FROM sp
 _GRANTS: Statement = ("SELECT body FROM record WHERE kind = 'grant' AND state = ?", (GRANTED,))
 
 _LAST: Statement = ("SELECT COALESCE(MAX(seq), -1) FROM record", ())
+_NEWEST: Statement = ("SELECT body FROM record ORDER BY seq DESC LIMIT 1", ())
 _KEY_CHECKS = "SELECT body FROM record WHERE seq > ? AND kind = 'keycheck' ORDER BY seq"
 _RECORDS = "SELECT seq, body FROM record WHERE seq > ? ORDER BY seq LIMIT ?"
 _PAGE = 10_000
+_CLOCK_SECONDS = 600.0
 
 
 @dataclass(slots=True)
@@ -134,6 +141,7 @@ class LedgerStore:
         self._last_read: tuple[list[list[Any]] | None, dict[object, Status]] = None, {}
         """What was read at once last, and what it came to."""
         self._secret: bytes | None = None
+        self._look_at_clock = 0.0
 
     def close(self) -> None:
         """Let the ledger go. What this store has reserved and not committed counts as failed."""
@@ -189,13 +197,18 @@ class LedgerStore:
         return None
 
     def reserve(
-        self, claim: Claim, *, wait_seconds: float = 60.0, cancelled: Callable[[], bool] = never_cancelled
+        self,
+        claim: Claim,
+        *,
+        wait_seconds: float = 60.0,
+        cancelled: Callable[[], bool] = never_cancelled,
+        charging: Callable[[Charge, bool | None], None] = untold,
     ) -> Reservation:
         """See `BudgetStore.reserve`."""
         deadline = time.monotonic() + wait_seconds
         pause = _SHORTEST_PAUSE
         while True:
-            reservation = self._try_reserve(claim)
+            reservation = self._try_reserve(claim, charging)
             if reservation is not None:
                 return reservation
             if cancelled():
@@ -205,18 +218,20 @@ class LedgerStore:
             time.sleep(pause)
             pause = min(2 * pause, self._ledger.longest_pause)
 
-    def _try_reserve(self, claim: Claim) -> Reservation | None:
+    def _try_reserve(
+        self, claim: Claim, charging: Callable[[Charge, bool | None], None]
+    ) -> Reservation | None:
         """Return the reservation, or None while another statement draws what would be a hit."""
         with self._ledger.write(is_logged=True) as db:
-            at = utc_now()
-            self._read_rations(lambda statement: db.execute(*statement).fetchall())
+            clock = utc_now()
+            at = self._moment(db, clock)
             asked = [db.execute(*statement) for statement in (_EPOCH, _SPENT, _GRANTS)]
             with self._sound():
                 drawn = _drawn(db, _keys(claim))
             wanted = [self._find(measurement, drawn, claim.reuse) for measurement in claim.measurements]
             if claim.reuse and any(self._must_wait(db, one) for one in wanted):
                 return None
-            status = self._status(*[rows.fetchall() for rows in asked], analyst=claim.analyst, at=at)
+            status = self._status(*[rows.fetchall() for rows in asked], analyst=claim.analyst, clock=clock)
             with self._sound():  # before any charge: what is stored is there, and as it was stored
                 draws = _load(db, {entry for one in wanted for entry in one.entries})
                 found = tuple(
@@ -229,7 +244,8 @@ class LedgerStore:
             entries: tuple[int | None, ...] = (None,) * len(wanted)
             if missed:
                 refuse_over_cap(status, charge)
-                numbers = iter(self._charge(db, claim, missed, status.epoch, at))
+                told = partial(charging, charge)
+                numbers = iter(self._charge(db, claim, missed, status.epoch, at, told))
                 entries = tuple(next(numbers) if one.found is None else None for one in wanted)
             reservation = Reservation(entries, found, charge, status.epoch, fresh)
         self._ledger.step("reserved")
@@ -273,8 +289,17 @@ class LedgerStore:
         ]
         return bool(stored and running_draws(stored, running, wanted.claim.law))
 
-    def _charge(self, db: Database, claim: Claim, missed: Sequence[_Wanted], epoch: int, at: str) -> range:
-        """Record the charge of what must be drawn; return the entries' numbers."""
+    def _charge(
+        self,
+        db: Database,
+        claim: Claim,
+        missed: Sequence[_Wanted],
+        epoch: int,
+        at: str,
+        told: Callable[[bool | None], None],
+    ) -> range:
+        """Record the charge of what must be drawn; return the entries' numbers. `told`: see `Ledger.append`."""
+        certificates.require_stored(db, self._ledger.log_id, (one.claim.certificate for one in missed))
         entries = [
             Entry(
                 seq=_UNNUMBERED,
@@ -287,10 +312,11 @@ class LedgerStore:
                 law=one.law,
                 charge=one.charge,
                 grouping=one.claim.grouping,
+                certificate=one.claim.certificate,
             )
             for one in missed
         ]
-        first = self._ledger.append(db, entries)
+        first = self._ledger.append(db, entries, told)
         for number, entry in enumerate(entries, first):
             _insert_measures(db, number, entry, entry.measures, entry.law)
             if entry.grouping is not None:
@@ -335,7 +361,7 @@ class LedgerStore:
         Where the ledger is out of reach now, the entries are closed before its next change.
         """
         if reservation.to_draw:
-            with suppress(LedgerError):
+            with suppress(LedgerError, Stopped):
                 self._ledger.give_up(reservation.to_draw)
 
     def spent(self) -> Charge:
@@ -380,7 +406,7 @@ class LedgerStore:
         grants: list[Any],
         *,
         analyst: str | None,
-        at: str | None = None,
+        clock: str | None = None,
     ) -> Status:
         """Return the status from the rows of `_EPOCH`, `_SPENT` and `_GRANTS`."""
         everybody, own = ZERO, ZERO
@@ -410,11 +436,50 @@ class LedgerStore:
         def cap(epsilon_nano: int) -> int:
             return cap_of(epsilon_nano, promise, self._caps.delta_atto)
 
-        return replace(kept, rations=self._rations.scopes(kept, analyst, at or utc_now(), cap))
+        moment, untaken = self._rations.moment(clock or utc_now())
+        return replace(kept, rations=self._rations.scopes(kept, analyst, moment, cap), clock=untaken)
 
     def tidy(self) -> None:
         """See `BudgetStore.tidy`."""
         self._ledger.tidy()
+        if self._rations is not None and time.monotonic() >= self._look_at_clock:
+            self._look_at_clock = time.monotonic() + _CLOCK_SECONDS
+            self._keep_clock(self._rations)
+
+    def _keep_clock(self, rations: Rations) -> None:
+        """Leave a record where there was none for long, so that the ledger's moment goes on while nobody asks."""
+        self.status()
+        at, untaken = rations.moment(utc_now())
+        before = rations.highest
+        if untaken or before is None or datetime.fromisoformat(at) - before < timedelta(hours=KEPT_HOURS):
+            return
+        with self._ledger.write() as db:
+            self._ledger.append(db, [Clock(_UNNUMBERED, self._moment(db))])
+
+    def _moment(self, db: Database, clock: str | None = None) -> str:
+        """Return the moment of what is recorded now: the clock's, or the ledger's own where periods have caps."""
+        clock = clock or utc_now()
+        if self._rations is None:
+            return clock
+        self._read_rations(lambda statement: db.execute(*statement).fetchall())
+        return self._rations.moment(clock)[0]
+
+    def moment(self) -> str:
+        """Return the moment that the ledger has come to: where no period has caps, that of its last record."""
+        if self._rations is not None:
+            self.status()
+            if self._rations.highest is not None:
+                return self._rations.highest.isoformat(timespec="seconds")
+        ((row,),) = self._ledger.read_settled(_NEWEST)
+        return str(read_record(row[0]).at)
+
+    def confirm_clock(self, by: str) -> str:
+        """Have the ledger take the machine's clock as it is, and return it: an owner's act, recorded."""
+        require_text("by", by)
+        at = utc_now()
+        with self._ledger.write() as db:
+            self._ledger.append(db, [Clock(_UNNUMBERED, at, by)])
+        return at
 
     def back_up(self, folder: Path) -> list[Path]:
         """Copy the ledger and its log; see `Ledger.back_up`."""
@@ -441,7 +506,7 @@ class LedgerStore:
         for name in (analyst, by):
             require_text("name", name or "")
         with self._ledger.write() as db:
-            self._ledger.append(db, [Grant(_UNNUMBERED, utc_now(), analyst, epsilon_nano, by)])
+            self._ledger.append(db, [Grant(_UNNUMBERED, self._moment(db), analyst, epsilon_nano, by)])
 
     def move_to_zcdp(self, conversion_delta_atto: int, by: str) -> Status:
         """See `BudgetStore.move_to_zcdp`."""
@@ -450,7 +515,7 @@ class LedgerStore:
         with self._ledger.write() as db:
             if self._ledger.promise.accounting is not Accounting.PURE:
                 raise LedgerError("this ledger is kept in rho already", hint="there is nothing to move")
-            move = Move(_UNNUMBERED, utc_now(), conversion_delta_atto, by)
+            move = Move(_UNNUMBERED, self._moment(db), conversion_delta_atto, by)
             asked = [db.execute(*statement).fetchall() for statement in (_EPOCH, _SPENT, _GRANTS)]
             refuse_past(in_accounting(self._status(*asked, analyst=None), self._ledger.promise.after(move)))
             self._ledger.append(db, [move])
@@ -465,8 +530,8 @@ class LedgerStore:
     def advance_epoch(self, checked: Sequence[KeyCheck] = ()) -> int:
         """See `BudgetStore.advance_epoch`."""
         with self._ledger.write() as db:
-            epoch = int(db.execute(*_EPOCH).fetchone()[0]) + 1
-            self._ledger.append(db, [EpochStart(_UNNUMBERED, utc_now(), epoch), *_of_epoch(checked, epoch)])
+            epoch, at = int(db.execute(*_EPOCH).fetchone()[0]) + 1, self._moment(db)
+            self._ledger.append(db, [EpochStart(_UNNUMBERED, at, epoch), *_of_epoch(checked, epoch, at)])
         return epoch
 
     def record_keys(self, checked: Sequence[KeyCheck]) -> None:
@@ -474,7 +539,7 @@ class LedgerStore:
         if checked:
             with self._ledger.write() as db:
                 epoch = int(db.execute(*_EPOCH).fetchone()[0])
-                self._ledger.append(db, _of_epoch(checked, epoch))
+                self._ledger.append(db, _of_epoch(checked, epoch, self._moment(db)))
 
     def key_check(self, table: str, columns: tuple[str, ...], version: str) -> KeyCheck | None:
         """See `BudgetStore.key_check`."""
@@ -489,6 +554,24 @@ class LedgerStore:
         self._key_checks = int(last), found
         return found.get((table, columns, version))
 
+    def put_certificate(self, digest: str, content: bytes) -> None:
+        """See `BudgetStore.put_certificate`."""
+        certificates.require_name(digest, content)
+        log = self._ledger.log_id
+        if self._ledger.has_certificates():
+            with self._ledger.read() as db:
+                if certificates.has(db, log, digest):
+                    return
+        with self._ledger.write() as db:
+            certificates.put(db, log, digest, content)
+
+    def certificate(self, digest: str) -> bytes | None:
+        """See `BudgetStore.certificate`."""
+        if not self._ledger.has_certificates():
+            return None
+        with self._ledger.read() as db:
+            return certificates.stored(db, digest)
+
     def secret(self) -> bytes:
         """See `BudgetStore.secret`."""
         if self._secret is None:
@@ -497,11 +580,10 @@ class LedgerStore:
         return self._secret
 
 
-def _of_epoch(checked: Sequence[KeyCheck], epoch: int) -> list[KeyCheck]:
+def _of_epoch(checked: Sequence[KeyCheck], epoch: int, at: str) -> list[KeyCheck]:
     for one in checked:
         for text in (one.table, *one.columns, one.version, one.dpsql, one.by):
             require_text("name", text)
-    at = utc_now()
     return [replace(one, seq=_UNNUMBERED, at=at, epoch=epoch) for one in checked]
 
 

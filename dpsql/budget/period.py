@@ -3,8 +3,10 @@
 House rules:
 
 1. Only the total promises anything: a clock that is wrong moves rations from one period to another, and adds nothing.
-2. An entry belongs to the period in which its record says that it was charged, in UTC. It is that of the clock's one
-   reading by which its charge was let through.
+2. An entry belongs to the period in which its record says that it was charged, in UTC. It is that of the one moment by
+   which its charge was let through.
+3. The ledger's moment comes from its records, and goes back by the owner's act alone. A clock moves it on, by
+   a day at most from one record to the next.
 """
 
 from __future__ import annotations
@@ -19,7 +21,12 @@ from ..policy import Period
 from .claim import Charge
 from .entry import Scope, Status
 
-__all__ = ["Ration", "Rations", "end_of", "number_of", "start_of"]
+__all__ = ["KEPT_HOURS", "LONGEST_STEP", "Ration", "Rations", "end_of", "number_of", "start_of"]
+
+LONGEST_STEP = timedelta(days=1)
+"""How far a clock may be beyond the last moment that the ledger knows, without the owner's word."""
+KEPT_HOURS = 12
+"""After so long without a record a running server leaves one, so that a quiet week is no such step."""
 
 
 def start_of(period: Period, day: date) -> date:
@@ -73,10 +80,14 @@ class Ration:
 
 @dataclass
 class Rations:
-    """What was spent in each period, from the records of a ledger as far as they were read. Safe for threads."""
+    """What was spent in each period, from the records of a ledger as far as they were read. Safe for threads.
+
+    `highest`: the latest moment that a record has, or the one that the owner has confirmed since.
+    """
 
     ration: Ration
     read_to: int = -1
+    highest: datetime | None = None
     _spent: dict[tuple[int, str], Charge] = field(default_factory=dict)
     _first: int | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -89,6 +100,7 @@ class Rations:
                     continue
                 self.read_to = number
                 record = json.loads(body)
+                self._pass(record["kind"], _moment(record["at"]), is_owners=bool(record.get("by")))
                 period = number_of(self.ration.period, _day(record["at"]))
                 self._first = period if self._first is None else min(self._first, period)
                 if record["kind"] == "entry":
@@ -96,6 +108,27 @@ class Rations:
                     key = period, record["analyst"]
                     known = self._spent.get(key)
                     self._spent[key] = charge if known is None else known + charge
+
+    def _pass(self, kind: str, at: datetime, *, is_owners: bool) -> None:
+        if kind == "header" and self.highest is not None:
+            return  # of another machine's log: nothing has looked at its clock yet
+        if self.highest is None or at > self.highest or (kind == "clock" and is_owners):
+            self.highest = at
+
+    def moment(self, clock: str) -> tuple[str, str]:
+        """Return the moment that something is recorded at when a machine's clock says `clock`; and where it is another
+        than that, in words, how they differ.
+        """
+        with self._lock:
+            highest = self.highest
+        if highest is None:
+            return clock, ""
+        ahead = _moment(clock) - highest
+        if timedelta(0) <= ahead <= LONGEST_STEP:
+            return clock, ""
+        way = "before" if ahead < timedelta(0) else "more than a day after"
+        kept = highest.isoformat(timespec="seconds")
+        return kept, f"the clock says {clock}, which is {way} the ledger's last moment, {kept}"
 
     def scopes(
         self, status: Status, analyst: str | None, at: str, cap_of: Callable[[int], int]
@@ -124,7 +157,12 @@ class Rations:
 
 def _day(at: str) -> date:
     """Return the day of a record's time, in UTC; the first one of all where it is no time."""
+    return _moment(at).date()
+
+
+def _moment(at: str) -> datetime:
+    """Return a record's time, in UTC; the first one of all where it is no time."""
     try:
-        return datetime.fromisoformat(at).astimezone(UTC).date()
+        return datetime.fromisoformat(at).astimezone(UTC)
     except (ValueError, OverflowError):
-        return date.min
+        return datetime.min.replace(tzinfo=UTC)

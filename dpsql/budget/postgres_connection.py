@@ -2,33 +2,32 @@
 
 House rules:
 
-1. No server keeps us waiting for ever: every wait has a deadline of its own here, whatever the server does.
+1. No server keeps us waiting for ever: every wait has a deadline of its own here, whatever the server does, and ends
+   with the statement that it is for (`Stopped`).
 2. What fails is rolled back, or the connection is closed; it is made anew at its next use.
 3. A commit counts when the server has said so. Anything else is unknown, and raises.
 """
 
 from __future__ import annotations
 
-import select
 import threading
-import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, ClassVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import PipelineStatus, TransactionStatus
+from psycopg.pq import TransactionStatus
 
-from ..errors import LedgerError
+from ..errors import LedgerAway, LedgerError
+from ..postgres_waits import BoundedConnection, is_lost
+from ..waits import Stopped, acquire
 from .faults import busy, file_fault
 from .ledger import Database
 
 __all__ = ["DEADLINE_SECONDS", "LedgerConnection", "as_ledger_errors"]
-
-T = TypeVar("T")
 
 DEADLINE_SECONDS = 30
 """The longest that one statement, or the wait for our turn, may take."""
@@ -69,26 +68,10 @@ _SET = "SELECT " + ", ".join(
 )
 
 
-class _Connection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection whose waits end."""
+class _Connection(BoundedConnection):
+    """A connection whose waits end. What runs on it is not cancelled: a commit under way may yet be heard of."""
 
-    def wait(self, gen: Generator[Any, Any, T], *args: Any, **options: Any) -> T:
-        """See `psycopg.Connection.wait`; closes the connection and raises when the deadline passes."""
-        return super().wait(self._until_deadline(gen), *args, **options)
-
-    def _until_deadline(self, generator: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
-        deadline = time.monotonic() + DEADLINE_SECONDS + _GRACE_SECONDS
-        try:
-            wanted = next(generator)
-            while True:
-                ready = yield wanted
-                if not ready and time.monotonic() >= deadline:
-                    self.pgconn.finish()
-                    raise psycopg.OperationalError("the server does not answer")
-                wanted = generator.send(ready)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+    longest: ClassVar[float] = DEADLINE_SECONDS + _GRACE_SECONDS
 
 
 class LedgerConnection:
@@ -114,9 +97,9 @@ class LedgerConnection:
     def alone(self) -> Iterator[Database]:
         """Keep other threads out and give a sound connection, on which each statement stands for itself.
 
-        What the server does wrong is raised as LedgerError.
+        What the server does wrong is raised as LedgerError. Raises Stopped.
         """
-        if not self._lock.acquire(timeout=DEADLINE_SECONDS):
+        if not acquire(self._lock, DEADLINE_SECONDS, "the ledger"):
             raise busy()
         try:
             with as_ledger_errors():
@@ -136,7 +119,7 @@ class LedgerConnection:
         try:
             with connection.pipeline(), block:
                 yield _Sender(connection)
-        except psycopg.Error as error:
+        except (psycopg.Error, Stopped) as error:
             block.failure = block.failure or error
         if block.failure is not None:
             self._clean_up()
@@ -164,7 +147,7 @@ class LedgerConnection:
     def _make_ready(self) -> None:
         if self._is_closed:
             raise LedgerError("the ledger was closed", hint="open it again")
-        if self._connection is not None and _is_lost(self._connection):
+        if self._connection is not None and is_lost(self._connection):
             self._drop()
         if self._connection is None:
             connection = _Connection.connect(**self._parameters, autocommit=True)  # type: ignore[arg-type]
@@ -231,21 +214,6 @@ def _with_marks(sql: str) -> bytes:
     return sql.replace("?", "%s").encode()
 
 
-def _is_lost(connection: _Connection) -> bool:
-    """Return whether the server has gone, or the connection was left in the middle of something; asks nobody."""
-    pgconn = connection.pgconn
-    if connection.closed or pgconn.pipeline_status != PipelineStatus.OFF:
-        return True
-    poll = select.poll()
-    poll.register(pgconn.socket, select.POLLIN)
-    try:
-        while poll.poll(0):
-            pgconn.consume_input()
-    except psycopg.Error:
-        return True
-    return connection.closed or pgconn.transaction_status != TransactionStatus.IDLE
-
-
 _BUSY = {"55P03", "57014", "25P03", "40P01", "53300"}
 _NO_SPACE = {"53100"}
 _DAMAGED = {"XX001", "XX002"}
@@ -274,7 +242,7 @@ def _explained(error: psycopg.Error) -> LedgerError:
             "SELECT, INSERT and UPDATE on its tables",
         )
     if error.sqlstate in _UNREACHABLE and isinstance(error, psycopg.OperationalError):
-        return LedgerError(
+        return LedgerAway(
             "the ledger's server cannot be reached",
             hint="see that it runs, and that the role in the policy's `ledger` may log in; the password comes "
             "from the environment or a passfile",
@@ -290,7 +258,7 @@ def _explained(error: psycopg.Error) -> LedgerError:
             hint="name the primary server in the policy's `ledger`",
         )
     if error.sqlstate in _NO_SPACE:
-        return LedgerError(
+        return LedgerAway(
             "there is no space left for the ledger on its server",
             hint="make room there and ask again; nothing of the ledger is lost, and what was charged stays spent",
         )

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import LedgerError, LedgerMissing
+from . import certificates
 from .entry import FORMAT, UNSAID, Header, Promise, Record, newer, record_text
 from .holder import open_alone
 from .journal import Journal, create_journal
@@ -64,6 +65,7 @@ _SCHEMA = (
     "CREATE TABLE dpsql.draw (entry bigint PRIMARY KEY, measures bytea NOT NULL, scale text NOT NULL,"
     " payload bytea NOT NULL)",
 )
+_LATER = (f"CREATE TABLE IF NOT EXISTS dpsql.{certificates.TABLE.format(bytes='bytea')}",)
 
 _CREATION_LOCK = 0x6470_7371_6C00_0001
 """Taken while the tables are made, so that two who make them at once make them once."""
@@ -130,6 +132,11 @@ class PostgresLedger(Ledger):
             "a ledger on Postgres is backed up with its server",
             hint=f"pg_dump --schema=dpsql, and then a copy of {self._journal.path.name} of each machine",
         )
+
+    @property
+    def log_id(self) -> str:
+        """See `Ledger.log_id`."""
+        return self._log_id
 
     @property
     def holder(self) -> str:
@@ -199,6 +206,8 @@ class PostgresLedger(Ledger):
 
     def _set_format(self, db: Database) -> None:
         db.execute("UPDATE ledger SET format = ?", (self.promise.format,))
+
+    _later_tables = _LATER
 
     def _next(self, db: Database) -> LedgerCursor:
         return db.execute(
@@ -315,7 +324,7 @@ def _has_tables(db: Database) -> bool:
 def _make_tables(db: Database, dataset: str) -> None:
     if db.execute("SELECT 1 FROM pg_namespace WHERE nspname = 'dpsql'").fetchone() is None:
         db.execute("CREATE SCHEMA dpsql")
-    for statement in _SCHEMA:
+    for statement in (*_SCHEMA, *_LATER):
         db.execute(statement)
     db.execute(
         "INSERT INTO dpsql.ledger (format, dataset, epoch, secret) VALUES (?, ?, 1, ?)",

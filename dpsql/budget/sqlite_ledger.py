@@ -16,17 +16,20 @@ import os
 import secrets
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from ..errors import LedgerError, LedgerMissing
+from ..waits import acquire, check
+from . import certificates
 from .entry import FORMAT, UNSAID, Header, Promise, Record, newer, record_text
-from .faults import file_fault, sqlite_fault
+from .faults import busy, file_fault, sqlite_fault
 from .holder import Holder, is_alive, open_alone, remove_dead
 from .journal import create_journal, require_file
-from .ledger import Database, Ledger, LedgerCursor, Statement, Step, identity, utc_now
+from .ledger import Database, Ledger, LedgerCursor, Statement, Step, identity, require_same, utc_now
 
 __all__ = ["SqliteLedger"]
 
@@ -46,8 +49,12 @@ _SCHEMA = (
     "CREATE TABLE draw (entry INTEGER PRIMARY KEY, measures BLOB NOT NULL, scale TEXT NOT NULL,"
     " payload BLOB NOT NULL)",
 )
+_LATER = (f"CREATE TABLE IF NOT EXISTS {certificates.TABLE.format(bytes='BLOB')}",)
 _TIDY_CHANGES = 200
 """Rows that are changed until there is something to tidy: some thirty statements."""
+_WAIT_SECONDS = 30.0
+_LOOK_MILLISECONDS = 100
+"""How long SQLite waits for another process by itself, between two looks at whether the statement has to end."""
 _LONGEST_WAL = 5_000
 """Pages of 4 KiB that wait beside the file until a commit moves them itself: where nobody tidies."""
 
@@ -102,11 +109,17 @@ class SqliteLedger(Ledger):
             with ExitStack() as undo:
                 undo.callback(ledger.close)
                 _prepare(ledger._db)
+                ledger._db.execute(f"PRAGMA busy_timeout = {_LOOK_MILLISECONDS}")
                 _make_durable(ledger._tidier)
                 ledger._verify(dataset, promise)
                 ledger._fail_dead()
                 undo.pop_all()
         return ledger
+
+    @property
+    def log_id(self) -> str:
+        """See `Ledger.log_id`."""
+        return ""
 
     @property
     def holder(self) -> str:
@@ -121,8 +134,7 @@ class SqliteLedger(Ledger):
     def check_in_place(self) -> None:
         """See `Ledger.check_in_place`; the ledger's file is looked at too."""
         super().check_in_place()
-        if identity(self._path) != self._file:
-            raise LedgerError("the ledger or its log was replaced while in use", hint="restart dpsql")
+        require_same(self._path, self._file)
 
     def tidy(self) -> None:
         """See `Ledger.tidy`: move what was committed into the file, where that is much."""
@@ -150,9 +162,14 @@ class SqliteLedger(Ledger):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with self._lock, _as_ledger_errors(self._path):
-            self.check_in_place()
-            yield
+        if not acquire(self._lock, _WAIT_SECONDS, "the ledger"):
+            raise busy()
+        try:
+            with _as_ledger_errors(self._path):
+                self.check_in_place()
+                yield
+        finally:
+            self._lock.release()
 
     @contextmanager
     def _change(self, *, is_logged: bool = False) -> Iterator[Database]:
@@ -167,13 +184,25 @@ class SqliteLedger(Ledger):
 
     @contextmanager
     def _begun(self, begin: str) -> Iterator[None]:
-        self._db.execute(begin)
+        self._begin(begin)
         try:
             yield
             self._db.execute("COMMIT")
         finally:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
+
+    def _begin(self, begin: str) -> None:
+        """Begin a transaction once no other process writes: at most for so long as one waits. Raises Stopped."""
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while True:
+            try:
+                self._db.execute(begin)
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                    raise
+            check("the ledger")
 
     def _read_together(self, statements: Sequence[Statement]) -> list[list[Any]]:
         with self.read() as db:
@@ -214,6 +243,8 @@ class SqliteLedger(Ledger):
 
     def _set_format(self, db: Database) -> None:
         db.execute(f"PRAGMA user_version = {self.promise.format}")
+
+    _later_tables = _LATER
 
     def _next(self, db: Database) -> LedgerCursor:
         return db.execute("SELECT COALESCE(MAX(seq), -1) + 1, COALESCE(MAX(seq), -1) + 1 FROM record")
@@ -267,7 +298,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         path.chmod(0o600)
     else:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    return sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+    return sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
 
 
 def _prepare(database: sqlite3.Connection) -> None:
@@ -285,7 +316,7 @@ def _prepare(database: sqlite3.Connection) -> None:
     if database.execute("SELECT 1 FROM sqlite_master").fetchone() is not None:
         raise LedgerError("this file is no ledger", hint="name another file in the policy")
     database.execute("BEGIN IMMEDIATE")
-    for statement in _SCHEMA:
+    for statement in (*_SCHEMA, *_LATER):
         database.execute(statement)
     database.execute("INSERT INTO ledger VALUES (1, ?, 0)", (secrets.token_bytes(32),))
     database.execute(f"PRAGMA user_version = {UNSAID.format}")  # what is written first raises it

@@ -9,12 +9,16 @@ from ..mechanisms import Law
 from .claim import Charge, Claim, DatedDraw, Draw, Fresh, Reservation, StoredGrouping, Together
 from .entry import Entry, KeyCheck, Status
 
-__all__ = ["BudgetStore", "StoredDraws", "never_cancelled"]
+__all__ = ["BudgetStore", "StoredDraws", "never_cancelled", "untold"]
 
 
 def never_cancelled() -> bool:
     """Return False: the caller cannot be cancelled."""
     return False
+
+
+def untold(charge: Charge, is_logged: bool | None) -> None:
+    """Do nothing: the caller does not tell what a statement that fails was charged."""
 
 
 class StoredDraws(Protocol):
@@ -55,16 +59,25 @@ class BudgetStore(StoredDraws, Protocol):
         ...
 
     def reserve(
-        self, claim: Claim, *, wait_seconds: float = 60.0, cancelled: Callable[[], bool] = never_cancelled
+        self,
+        claim: Claim,
+        *,
+        wait_seconds: float = 60.0,
+        cancelled: Callable[[], bool] = never_cancelled,
+        charging: Callable[[Charge, bool | None], None] = untold,
     ) -> Reservation:
         """Find what is stored and charge for the rest, durably and in one step.
 
         Where another statement is drawing the same measures, waits for it: its draw is then a hit;
         if it fails, this claim is charged on its own.
 
+        `charging` is called with what is about to be charged and None before the log is asked to keep it, and with True
+        once it does, or False where it does not. What it keeps is spent, whatever is raised here; after None alone
+        nobody knows.
+
         Raises BudgetExhausted when a cap does not allow it, EngineFailure (57014) when `cancelled()`
         turns true while waiting, EngineFailure when `wait_seconds` have passed; nothing is charged
-        in these cases.
+        in these cases. Raises Stopped (57014) where the statement has to end while the ledger does not answer.
         """
         ...
 
@@ -73,7 +86,8 @@ class BudgetStore(StoredDraws, Protocol):
 
         Only after this may a byte of the answer leave (soundness.md 3.5).
         Raises ValueError when a draw does not hold the measures, or the law, that were reserved;
-        LedgerError when the reservation was given up meanwhile. What was charged stays spent.
+        LedgerError when the reservation was given up meanwhile. What was charged stays spent. LedgerAway, or Stopped:
+        whether the draws are stored is not known.
         """
         ...
 
@@ -125,6 +139,18 @@ class BudgetStore(StoredDraws, Protocol):
 
     def key_check(self, table: str, columns: tuple[str, ...], version: str) -> KeyCheck | None:
         """Return what was found last of a key in data of exactly this version, None if nobody looked."""
+        ...
+
+    def put_certificate(self, digest: str, content: bytes) -> None:
+        """Store a certificate that entries may name (`MeasurementClaim.certificate`), once; durable on return.
+
+        `digest`: its sha256 in hex. Raises ValueError for a digest that is not that of the content and for a
+        certificate that is too long, LedgerError where there is no room.
+        """
+        ...
+
+    def certificate(self, digest: str) -> bytes | None:
+        """Return a certificate that was put, None where there is none. Raises LedgerError where it is damaged."""
         ...
 
     def tidy(self) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
 import click
 
 from ..errors import LedgerError, PolicyError
+from . import interrupts
 from .failure import tell
 from .owner import login_name, open_ledger, verified_files
 from .settings import CommandSettings, json_option, pass_settings, wants_json
@@ -164,6 +167,30 @@ def grant(settings: CommandSettings, epsilon: str, analyst: str | None) -> None:
     cap = status.epsilon_cap_nano if analyst is None else status.analyst_cap_nano
     whose = "everybody together" if analyst is None else terminal_text(analyst)
     click.echo(f"The cap for {whose} is now epsilon {decimal_text(_epsilon(cap or 0))}.")
+
+
+@budget.command()
+@click.option("--yes", is_flag=True, help="Take the clock without being asked.")
+@pass_settings
+def clock(settings: CommandSettings, yes: bool) -> None:
+    """Have the ledger take this machine's clock as it is, where periods have caps.
+
+    A clock that goes back opens no period again, and one that is more than a day beyond the ledger's last record is not
+    taken before the owner has looked at it, as after some days in which nothing ran. Recorded in the ledger.
+    """
+    with open_ledger(settings.policy_path) as ledger:
+        moment, now = ledger.moment(), datetime.now(UTC).isoformat(timespec="seconds")
+        click.echo(f"The ledger's last moment is {moment}.")
+        click.echo(f"This machine's clock says   {now}.")
+        if not yes:
+            if not sys.stdin.isatty():
+                raise click.UsageError("Say --yes to take the clock as it is.")
+            with interrupts.unwinding():
+                agreed = click.confirm("Is the clock right?", err=True)
+            if not agreed:
+                tell("The ledger stays as it was.")
+                return
+        click.echo(f"The ledger is at {ledger.confirm_clock(by=login_name())} from now on.")
 
 
 @budget.command()

@@ -184,16 +184,24 @@ class Answer:
 
 # --- what a statement that fails has spent by then ----------------------------------------------------
 
-_STOPPED = ("53200", "55006", "57014", "57V01")
+_STOPPED = ("53200", "55006", "57014", "57V01", "58V01", "F0V02")
 """Errors that may come before the charge as well as after it: they always say which it was."""
 
 
 @dataclass
 class Cost:
-    """What the running statement was charged so far; `is_stored`: what was drawn for it is stored."""
+    """What the running statement was charged so far; `is_known`: for certain; `is_stored`: what was drawn for it is
+    stored, None: it may be.
+    """
 
     charge: Charge = ZERO
-    is_stored: bool = False
+    is_stored: bool | None = False
+    is_known: bool = True
+
+    def charging(self, charge: Charge, is_logged: bool | None) -> None:
+        """Take note of a charge that is being made; see `BudgetStore.reserve`."""
+        self.charge = ZERO if is_logged is False else charge
+        self.is_known = is_logged is not None
 
     @property
     def is_nothing(self) -> bool:
@@ -206,9 +214,13 @@ class Cost:
             return "nothing was charged"
         delta = f", delta {delta_text(self.charge.delta_atto)}" if self.charge.delta_atto else ""
         charged = f"epsilon {epsilon_text(self.charge.epsilon_nano)}{delta}"
+        if not self.is_known:
+            return f"whether {charged} was charged is not known; if so, it stays spent, and nothing is stored for it"
+        again = "asking again is free" if reuse else "asking again with dpsql.reuse on is free"
+        if self.is_stored is None:
+            return f"{charged} was charged and stays spent; whether its release is stored is not known: if so, {again}"
         if not self.is_stored:
             return f"{charged} stays spent, and nothing was stored for it"
-        again = "asking again is free" if reuse else "asking again with dpsql.reuse on is free"
         return f"{charged} was charged, and the release is stored: {again}"
 
 

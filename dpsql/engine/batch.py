@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -28,6 +27,7 @@ from ..mechanisms import ATTO
 from ..plan.planner import Plan
 from ..sql.statement import AdmittedQuery, ResetSetting, SetSetting, parse_statement
 from ..sql.text import split_statements
+from ..waits import until
 from .answer import Answer, Cost, telling
 from .batch_split import Drawn, relative_errors, split, wishing
 from .consistent import consistent
@@ -567,10 +567,8 @@ def _runner(
 
 @contextmanager
 def _begun(session: Session) -> Iterator[LazySnapshot]:
-    session._cancelled.clear()
-    session._expired.clear()
-    session._began = time.monotonic()
-    with session.dataset.lazy_snapshot(session, session._cancelled) as snapshot:
+    session._begin()
+    with until(session._cancelled), session.dataset.lazy_snapshot(session, session._cancelled) as snapshot:
         yield snapshot
 
 

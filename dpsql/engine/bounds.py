@@ -89,6 +89,8 @@ def measure(session: Session, wish: Wish, statement: str) -> Measured | str:
     unit = session.catalog.tables[wish.table].unit
     if unit is None:
         return f'"{wish.table}" is public: it is answered as it is, and nothing of it needs a bound.'
+    if unit.is_row and not wish.columns:
+        return f'each row of "{wish.table}" is a unit by itself: there is no max_rows to choose.'
     if unit.is_unique and not wish.columns:
         return f'"{wish.table}" has one row a person, held by the database: there is no max_rows to choose.'
     columns = tuple(declared_column(session.policy, wish.table, *column) for column in wish.columns)

@@ -46,6 +46,9 @@ def bounds_of(release: ReleasePlan, of: str = "") -> list[str]:
 
 def contribution_lines(release: ReleasePlan) -> Iterator[str]:
     """Yield EXPLAIN's lines on one person's part of a release."""
+    if release.release.rows.row_tables:
+        yield "each row is a unit by itself"
+        return
     if release.bounding.per_row:
         yield "one row per person, held by the database"
         return

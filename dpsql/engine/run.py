@@ -38,7 +38,7 @@ from ..budget import (
     StoredDraws,
     Together,
 )
-from ..errors import EngineFailure, Refusal
+from ..errors import EngineFailure, LedgerAway, Refusal
 from ..mechanisms import ATTO, NANO, Coordinate, Law, Mix, Noise, Vector, mean_of
 from ..plan.backend_sql.print_release import BackendQuery, Part
 from ..plan.planner import Plan, ReleasePlan, Work, check_grown
@@ -46,6 +46,7 @@ from ..plan.privacy.rows import IntermediateColumn
 from ..relation.catalog import Scalar
 from ..relation.expressions import IntermediateValue
 from ..relation.types import SqlType
+from ..waits import Stopped
 from .answer import Cost
 from .finer import Finer, find_finer, grouping_of
 from .privatise import AskPart, Drawn, Exact, draw, draw_picks, pick_groups, privatise, publish
@@ -333,7 +334,7 @@ class PlanRunner:
     @contextmanager
     def reserved(self, claim: Claim) -> Iterator[Reservation]:
         """Reserve; whatever goes wrong afterwards, the entries are closed and stay spent."""
-        reservation = self.store.reserve(claim, cancelled=self.cancelled)
+        reservation = self.store.reserve(claim, cancelled=self.cancelled, charging=self.cost.charging)
         self.cost.charge = reservation.charge
         done, is_full = False, False
         try:
@@ -584,7 +585,11 @@ def carry_out(
         if drawn:
             first.hold()
         # Before anybody sees it: whoever asks again gets what is stored (law L7).
-        first.store.commit(reservation, drawn)
+        try:
+            first.store.commit(reservation, drawn)
+        except (LedgerAway, Stopped):
+            first.cost.is_stored = None  # its answer did not come
+            raise
         first.cost.is_stored = True
     return charges
 

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from ..backends import Backend
 from ..budget import ZERO, Charge, Fresh, Status, shown_epsilon
@@ -44,6 +45,7 @@ from ..sql.statement import (
 )
 from ..sql.text import is_text
 from ..sql.text_process import TextProcess
+from ..waits import Stop, until
 from .accuracy import choose
 from .answer import (
     Answer,
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
 DEFAULT_LEVEL = Fraction(19, 20)
 _WITHOUT_BARS = "error bars took too long, or too much memory, and are NULL here"
 _AGREE = (
@@ -88,6 +91,18 @@ _MOST_TOLD = 1_000
 """Notes that a session remembers to have told."""
 _LONGEST_KEPT = 20_000
 """Characters of a statement with its parameters, of which plan and answer are remembered."""
+
+
+def _statement(method: Callable[Concatenate[Session, _P], _T]) -> Callable[Concatenate[Session, _P], _T]:
+    """Have a method be one statement: what stops it ends its waits, and what stopped an earlier one does not."""
+
+    @wraps(method)
+    def run(self: Session, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        self._begin()
+        with until(self._cancelled):
+            return method(self, *args, **kwargs)
+
+    return run
 
 
 @dataclass
@@ -119,7 +134,7 @@ class Session:
         self.settings = Settings.of(self.policy)
         self.access = access_of(self.policy, self.analyst)
         self.catalog = self.dataset.seen_by(self.access)
-        self._cancelled, self._expired = threading.Event(), threading.Event()
+        self._cancelled, self._expired = Stop(), threading.Event()
         self._sealed = self.dataset.sealed.sharing(self._cancelled.is_set, self.analyst)
         self._place = None if self.turns is None else self.turns.place(self.analyst)
         self._began = 0.0
@@ -185,6 +200,7 @@ class Session:
 
     # --- statements --------------------------------------------------------------------------------
 
+    @_statement
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Answer:
         """Answer one statement: a query, EXPLAIN, or SET / SHOW / RESET of a dpsql setting.
 
@@ -194,9 +210,9 @@ class Session:
             EngineFailure: the database failed, the statement was cancelled, or post-processing took too long;
                 the charge stays spent, and `cost` says what it was.
         """
-        self._begin()
         self.doing = "planning"
-        status = self.budget()
+        with telling(Cost(), reuse=self.settings.reuse):
+            status = self.budget()
         key = self._key(sql, parameters)
         if (known := self._remembered(key, status)) is not None:
             return known
@@ -209,13 +225,14 @@ class Session:
             return Answer((_PLAN,), [(line,) for line in lines], "EXPLAIN", None)
         return self._setting(statement)
 
+    @_statement
     def price(self, statements: str | Sequence[str], *, epsilon: Fraction | None = None) -> PricedBatch:
         """Return what each query of a batch would get, and what all cost together; costs nothing. See `release`."""
         from .batch import price_batch, read_batch, script_of
 
-        self._begin()
         return price_batch(self, read_batch(self, script_of(statements)), epsilon)
 
+    @_statement
     def release(self, statements: str | Sequence[str], *, epsilon: Fraction | None = None) -> list[Answer]:
         """Answer the queries of a batch, planned together and charged once, as `dpsql release` does.
 
@@ -226,7 +243,6 @@ class Session:
         """
         from .batch import price_batch, read_batch, run_batch, script_of
 
-        self._begin()
         read = read_batch(self, script_of(statements))
         return run_batch(self, read, epsilon, price_batch(self, read, epsilon).charge)
 
@@ -257,9 +273,9 @@ class Session:
         self._told_notes = once | (self._told_notes if len(self._told_notes) < _MOST_TOLD else set())
         return replace(answer, receipt=replace(answer.receipt, notes=notes))
 
+    @_statement
     def explain(self, sql: str, parameters: Sequence[object] = ()) -> Explanation:
         """Return what a query would release, how noisy it would be and what it would cost; costs nothing."""
-        self._begin()
         statement = self._parsed(sql)
         if isinstance(statement, Explain):
             statement = statement.query
@@ -277,10 +293,13 @@ class Session:
         known = self.dataset.prepared.get(key)
         if known is not None:
             return known.columns
-        self._begin()
+        return self._described(sql, tuple(parameters), key)
+
+    @_statement
+    def _described(self, sql: str, parameters: tuple[object, ...], key: object) -> tuple[AnswerColumn, ...]:
         statement = self._parsed(sql)
         if isinstance(statement, AdmittedQuery):
-            return self._prepare(statement, tuple(parameters), key).columns
+            return self._prepare(statement, parameters, key).columns
         if isinstance(statement, Explain):
             return (_PLAN,)
         return (AnswerColumn(statement.name, TEXT),) if isinstance(statement, ShowSetting) else ()
@@ -289,6 +308,7 @@ class Session:
         """Return whether a statement was planned already, so that `describe` takes no time."""
         return self.dataset.prepared.get(self._key(sql, parameters)) is not None
 
+    @_statement
     def describe_parameters(
         self, sql: str, declared: Sequence[SqlType | None]
     ) -> tuple[tuple[AnswerColumn, ...], tuple[SqlType, ...]]:
@@ -298,7 +318,6 @@ class Session:
         computed with, else text. A refusal that a value may still avert (bounds that depend on it) is left to
         `execute`. Nothing is charged, and no row is read. Raises as `describe`.
         """
-        self._begin()
         statement = self._parsed(sql)
         if not isinstance(statement, (AdmittedQuery, Explain)):
             return self.describe(sql), ()
@@ -528,9 +547,9 @@ class Session:
             snapshot.open, seconds, share, most_rows=limits.public_rows, most_seconds=most, rest=rest
         )
 
+    @_statement
     def read_in_turn(self, text: str, read: Callable[[], _T]) -> _T:
         """Return what `read` makes of a text, in the turn of such texts. Raises what it raises, and EngineFailure."""
-        self._begin()
         with self._to_plan(text):
             return read()
 
@@ -730,13 +749,13 @@ class Session:
 
     # --- a plan that no text says ---------------------------------------------------------------------------
 
+    @_statement
     def released(self, planned: Plan, statement: str) -> tuple[list[ReleasedRows], Charge]:
         """Return a plan's releases and what they cost: from the store, else charged, drawn and stored as a query's.
 
         For what an owner measures (`bounds`): no analyst's text comes here. `statement`: for the ledger's record.
         Requires: a plan without intermediate results. Raises BudgetExhausted, EngineFailure, LedgerError.
         """
-        self._begin()
         cost = Cost()
         with self.dataset.lazy_snapshot(self, self._cancelled) as snapshot, telling(cost, reuse=True):
             runner = PlanRunner(

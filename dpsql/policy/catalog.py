@@ -165,6 +165,7 @@ def _unit_content(unit: Unit, engine_types: dict[str, str]) -> dict[str, object]
         "is_unique": unit.is_unique,
         "is_not_null": unit.is_not_null,
         "is_held": unit.is_held,
+        **({"is_row": True} if unit.is_row else {}),
         "max_rows": unit.max_rows,
         "max_rows_per_group": unit.max_rows_per_group,
         "max_groups": unit.max_groups,

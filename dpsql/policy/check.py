@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
@@ -16,7 +17,7 @@ from .model import Policy, TablePolicy, UnitPolicy
 from .owners import is_own_way, private_behind, without_unit
 from .personal import is_named_for_people, is_telling, known_people, personal_columns
 from .section import plain, quote_key
-from .units import asserted_key, build_unit, find_live_table
+from .units import asserted_key, build_unit, find_live_table, quoted_key
 
 __all__ = ["ColumnReport", "Report", "TableReport", "check"]
 
@@ -188,8 +189,11 @@ def _table_report(
         return TableReport(declared.name, "public", "public, nobody's data", (), days, columns, hidden)
     is_root = declared.unit.references is None and unit is not None and unit.is_unique
     role = "root" if is_root else "private"
-    missing, notes = [], []
-    if unit is not None and unit.is_unique:
+    missing: list[str] = []
+    notes: list[str] = []
+    if unit is not None and unit.is_row:
+        notes += _row_notes(table)
+    elif unit is not None and unit.is_unique:
         if unit.max_rows is not None:
             notes.append(_ONE_ROW)
     elif unit is not None and unit.max_rows is None:
@@ -199,6 +203,21 @@ def _table_report(
         )
     text = _owner_text(policy, declared.unit, is_root=is_root)
     return TableReport(declared.name, role, text, tuple(missing), (*notes, *days), columns, hidden)
+
+
+def _row_notes(table: LiveTable) -> Iterator[str]:
+    """Yield what the owner promises with `unit = "row"`, and a key of the table that says more."""
+    yield (
+        "each row is taken for one person: of somebody with several rows each is protected, not all of them together; "
+        "rows join public tables alone"
+    )
+    for key in (table.primary_key, *table.unique, table.asserted):
+        if key:
+            yield (
+                f"{quoted_names(key)} is a key; if it is a person's number, unit = {quoted_key(key)} says so, and "
+                "allows joins on it"
+            )
+            return
 
 
 def _whole_days(declared: TablePolicy, table: LiveTable) -> tuple[str, ...]:
@@ -216,6 +235,8 @@ def _whole_days(declared: TablePolicy, table: LiveTable) -> tuple[str, ...]:
 
 def _owner_text(policy: Policy, unit: UnitPolicy, *, is_root: bool) -> str:
     """Return how a row finds its owner, hop by hop: the references end at a table that says its unit itself."""
+    if unit.is_row:
+        return "private, each row is a unit by itself"
     if unit.references is None:
         return f"{'root, one row per' if is_root else 'private, the'} unit in {quoted_names(unit.columns)}"
     hops = [
@@ -296,7 +317,12 @@ def _table_warnings(
 def _shared_unit_warning(where: str, policy: Policy, declared: TablePolicy) -> list[str]:
     """Return the warning for a table whose own unit column is named otherwise than the first such table's."""
     first = policy.tables[policy.root]
-    if declared.unit is None or declared.unit.references is not None or first.unit is None:
+    if (
+        declared.unit is None
+        or declared.unit.references is not None
+        or first.unit is None
+        or declared.unit.is_row
+    ):
         return []
     if declared.name == first.name or (
         declared.unit.columns == first.unit.columns and any(map(is_telling, first.unit.columns))

@@ -41,7 +41,9 @@ def table_comment(table: Table | View) -> str:
         )
     if unit is None:
         return "; ".join([*parts, "public, nobody's data: answered exactly and free"])
-    if table.unnamed.intersection(unit.columns):
+    if unit.is_row:
+        parts.append("private, each row is a unit by itself")
+    elif table.unnamed.intersection(unit.columns):
         parts.append("private, one row per person" if unit.is_unique else "private, each row is one person's")
     elif unit.references is None:
         parts.append(

@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 from ..errors import PolicyError
 from .engines import ENGINES
-from .load_tables import ReadTables, read_tables
+from .load_tables import ROW, ReadTables, read_tables
 from .model import (
     FILES,
     SPARK,
@@ -440,9 +440,11 @@ def _read_verifier(section: Section, name: str) -> str | None:
 def _find_root(top: Section, read: ReadTables) -> str | None:
     """Return the first table whose own rows say their unit; the others share its values (soundness.md 1.26).
 
-    None where it may be one that is wrong.
+    Where there is none, the first of those whose rows are units by themselves. None where it may be one that is wrong.
     """
-    roots = [name for name, table in read.tables.items() if table.unit and table.unit.references is None]
+    units = [(name, table.unit) for name, table in read.tables.items() if table.unit is not None]
+    roots = [name for name, unit in units if unit.references is None and not unit.is_row]
+    roots += [name for name, unit in units if unit.is_row]
     if not roots and read.undecided:
         raise top.error(NO_UNIT, "tables", read.undecided[0])
     if not roots and read.broken:
@@ -527,6 +529,12 @@ def _check_reference(top: Section, read: ReadTables, name: str, table: TablePoli
             raise top.error(f'no table "{parent}" is declared{suggest(parent, list(tables))}', *here)
         if tables[parent].unit is None:
             raise top.error(f'table "{parent}" is public and has no owners; name a private one', *here)
+        if tables[parent].unit == ROW:
+            raise top.error(
+                f'table "{parent}" has unit = "row": nobody is known there by a key; name the column of it that says '
+                "whose a row is as its unit, or take this table out",
+                *here,
+            )
         if parent in seen:
             raise top.error("leads back to itself; it must end at the root", *here)
         seen.append(parent)

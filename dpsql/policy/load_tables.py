@@ -10,7 +10,10 @@ from functools import partial
 from .model import Bound, ColumnPolicy, Key, RandomizedPolicy, TablePolicy, UnitPolicy, ViewPolicy
 from .section import Section, exact, plain
 
-__all__ = ["ReadTables", "read_bounds", "read_tables"]
+__all__ = ["ROW", "ReadTables", "read_bounds", "read_tables"]
+
+ROW = UnitPolicy((), is_row=True)
+"""`unit = "row"`: each row is a privacy unit by itself (soundness.md 1.33)."""
 
 
 MAX_CONTRIBUTION = 2**22
@@ -90,7 +93,7 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
     is_public = section.flag("public")
     if is_public and unit is not None:
         raise section.error("is both public and owned by a unit; keep either public or unit", "public")
-    bounds = _read_contribution(section, is_public=bool(is_public))
+    bounds = _read_contribution(section, is_public=bool(is_public), is_row=unit == ROW)
     columns = _read_columns(section)
     description = section.note("description")
     source = _read_source(section)
@@ -136,7 +139,9 @@ def _read_asserted(section: Section) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _read_contribution(section: Section, *, is_public: bool) -> tuple[int | None, int | None, int | None]:
+def _read_contribution(
+    section: Section, *, is_public: bool, is_row: bool
+) -> tuple[int | None, int | None, int | None]:
     """Return R, M and C of a table as they are declared. Raises PolicyError."""
     _refuse_old_keys(section)
     total, in_group, groups = (section.count(key) for key in _BOUNDS)
@@ -145,6 +150,8 @@ def _read_contribution(section: Section, *, is_public: bool) -> tuple[int | None
             continue
         if is_public:
             raise section.error("a public table has no units; take it out", key)
+        if is_row:
+            raise section.error('with unit = "row" a unit has one row; take it out', key)
         if total is None:
             raise section.error("tightens max_rows; declare that too", key)
         if value > total:
@@ -178,6 +185,9 @@ def _read_unit(section: Section) -> UnitPolicy | None:
     if not isinstance(value, dict):
         if not isinstance(value, str | list) or not value:
             raise section.error(fix, "unit")
+        if value == "row":
+            section.take("unit")
+            return ROW
         return UnitPolicy(_read_names(section, "unit"))
     unit = section.section("unit")
     assert unit is not None, "it was just seen to be a table"

@@ -151,10 +151,14 @@ class ColumnPolicy:
 
 @dataclass(frozen=True, slots=True)
 class UnitPolicy:
-    """How a table's rows find their owner: `references` is a parent's name and its key's columns; None on the root."""
+    """How a table's rows find their owner: `references` is a parent's name and its key's columns; None on the root.
+
+    `is_row`: each row is a unit by itself, and no column says whose it is: `columns` is ().
+    """
 
     columns: tuple[str, ...]
     references: References | None = None
+    is_row: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,10 @@ from .units import can_identify_unit, find_live_table, unit_line
 
 __all__ = ["NO_UNIT", "is_own_way", "possible_owners", "private_behind", "unit_text", "without_unit"]
 
-NO_UNIT = "has no unit; write unit = …, or public = true if nobody's data is in it"
+NO_UNIT = (
+    'has no unit; write unit = …, unit = "row" if each row is one person and nobody has two, or public = true if '
+    "nobody's data is in it"
+)
 
 
 def possible_owners(
@@ -82,7 +85,7 @@ def without_unit(where: str, policy: Policy, name: str, live: LiveSchema) -> Pol
     roots = [
         live.path_of(one.name)
         for one in policy.tables.values()
-        if one.unit is not None and one.unit.references is None
+        if one.unit is not None and one.unit.references is None and not one.unit.is_row
     ]
     keys = possible_owners(table, roots, tables, chosen)
     if not keys:

@@ -14,7 +14,7 @@ from ..relation.types import Kind
 from .live_schema import KEY_TYPES, LiveColumn, LiveForeignKey, LiveSchema, LiveTable
 from .owners import unit_text
 from .people_guess import Guess, guess_people, unit_key
-from .personal import doubtful_columns, is_named_for_people, names_person_of, personal_columns
+from .personal import doubtful_columns, is_named_for_people, is_telling, names_person_of, personal_columns
 from .section import plain, quote_key, quote_text
 from .units import can_identify_unit, quoted_key
 
@@ -46,6 +46,21 @@ _NO_ROOT = """
 #   unit = "<its key>"
 # or off a table of events in whose rows the person's number stands, with
 #   unit = "<the column with that number>"
+# or off a table without such a number in which each row is one person, and nobody has two, with
+#   unit = "row"
+"""
+_ONE_ROW = """\
+# Nothing here says whose a row is. If each row is one person, and nobody has two, take this comment sign off: each row
+# is protected by itself then, and joins public tables alone.
+# unit = "row"
+"""
+_NUMBERED = """\
+# Or, if {column} is a person's number, this one: all rows with one number are protected together.
+# unit = {column}
+"""
+_NAMED = """\
+# Or, if a column is a person's number, write it here: all rows with one number are protected together.
+# unit = ""
 """
 _CHOICE = """\
 # A row leads to more than one owner, and only the one you choose is protected. Take one comment sign off:
@@ -99,7 +114,7 @@ def scaffold(
     tables = [table for table in usable if table not in public]
     guess = guess_people(tables)
     parts = [_HEAD.replace("{database}", quote_text(database_url))]
-    if guess.root is None and not guess.units:
+    if guess.root is None and not guess.units and not _is_alone(tables):
         parts.append(_NO_ROOT)
     parts.append(_missing_rights(tables, live))
     ordered = sorted(tables, key=lambda table: table is not guess.root)
@@ -218,6 +233,8 @@ def _unowned_text(table: LiveTable, guess: Guess, tables: Sequence[LiveTable], m
     """Return a table from which nothing leads to the people; as public only if it does not look like theirs."""
     known = guess.known(tables, made.live)
     head = _commented(made.head_of(table))
+    if known is None and _is_alone(tables):
+        return _row_text(table, guess, made)
     if known is None:
         return f'\n{head}# unit = ""\n'
     people = quote_key(made.live.name_of(known.root.path))
@@ -237,6 +254,19 @@ def _unowned_text(table: LiveTable, guess: Guess, tables: Sequence[LiveTable], m
         return f'{text}{head}# unit = {{ column = "", references = "" }}\n'
     key = LiveForeignKey((owner.name,), guess.root.path, guess.root.primary_key)
     return text + _commented(_owned_text(table, (key,), guess, made).strip() + "\n")
+
+
+def _is_alone(tables: Sequence[LiveTable]) -> bool:
+    """Say whether there is one table, which no key tells the rows of apart: its rows may be people by themselves."""
+    return len(tables) == 1 and not (tables[0].primary_key or tables[0].unique or tables[0].asserted)
+
+
+def _row_text(table: LiveTable, guess: Guess, made: Scaffold) -> str:
+    """Return the one table, in which nothing says whose a row is: the policy waits for the owner's word."""
+    named = [one.name for one in table.columns if not is_telling(one.name) and can_identify_unit(one)]
+    other = _NUMBERED.format(column=quote_text(named[0])) if named else _NAMED
+    text = f"\n{made.head_of(table)}{_ONE_ROW}{other}"
+    return text + _columns_text(table, (), guess, made)
 
 
 def _commented(text: str) -> str:

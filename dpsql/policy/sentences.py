@@ -85,7 +85,9 @@ def _table(policy: Policy, table: TablePolicy) -> Iterator[str]:
         yield "Nobody's data: answered exactly and free."
         yield from filter(None, (_public_column(column) for column in table.columns))
         return
-    if table.name == policy.root:
+    if table.unit.is_row:
+        yield "Each row is one person by itself; no column says whose it is."
+    elif table.name == policy.root:
         yield f"Each row is {one}; whose it is stands in {_list(table.unit.columns)}."
     elif table.unit.references is not None:
         parent, _ = table.unit.references

@@ -75,6 +75,13 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
     if declared.unit is None:
         return None
     table = find_live_table(where, declared.name, live)
+    if declared.unit.is_row:
+        if table.column("row") is not None:
+            raise PolicyError(
+                f'{where}.unit: "row" says that each row is a unit by itself, and table "{table.path[1]}" has a column '
+                'of that name; write unit = ["row"] if you mean the column, else rename it'
+            )
+        return Unit((), (), is_unique=True, is_not_null=True, is_row=True)
     names, references = declared.unit.columns, declared.unit.references
     columns = [_unit_column(f"{where}.unit", table, name) for name in names]
     is_held = False
@@ -142,7 +149,7 @@ def _require_one_unit(
     for other in policy.tables.values():
         if other.name == declared.name:
             return
-        if other.unit is None or other.unit.references is not None:
+        if other.unit is None or other.unit.references is not None or other.unit.is_row:
             continue
         first = live.table(live.path_of(other.name))
         others = other.unit.columns

@@ -99,6 +99,7 @@ class Unit:
     `is_unique`: the engine enforces one row per value of `columns` with the owner in them.
     `is_not_null`: the engine enforces that none of them is ever NULL; `is_held`: that what is not NULL is in the
     columns that they reference (a foreign key).
+    `is_row`: each row is a unit by itself: `columns` is (), and `is_unique` and `is_not_null` hold.
     `max_rows` (R): the rows of a unit that count in one result; None: not declared. `max_rows_per_group` (M) and
     `max_groups` (C) tighten it; None: neither does, and each of them is R.
     """
@@ -109,6 +110,7 @@ class Unit:
     is_unique: bool = False
     is_not_null: bool = False
     is_held: bool = False
+    is_row: bool = False
     max_rows: int | None = None
     max_rows_per_group: int | None = None
     max_groups: int | None = None

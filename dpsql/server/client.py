@@ -264,7 +264,7 @@ class Client:
         assert database is not None, "it has logged in"
         sessions = database.sessions
         session = await asyncio.wrap_future(server.pool.submit(sessions.open, startup.user))
-        self._worker = Worker(session, sessions, server.pool, self._channel, self._check)
+        self._worker = Worker(session, sessions, server.pool, server.stops, self._channel, self._check)
         catalog = sessions.catalog(session)
         client = ClientSettings.of(
             startup.user, session.policy, asked, schema=catalog.default_schema,

@@ -57,7 +57,9 @@ class Server:
         if self.encryption is None and not is_loopback(options.host):
             raise ValueError(f"{options.host} can be reached from other machines, which takes TLS")
         self._metrics_token = self._load_metrics_token()
-        self.pool = ThreadPoolExecutor(options.max_connections + len(policies), thread_name_prefix="dpsql")
+        most = options.max_connections + len(policies)
+        self.pool = ThreadPoolExecutor(most, thread_name_prefix="dpsql")
+        self.stops = ThreadPoolExecutor(most, thread_name_prefix="dpsql-stop")
         self._texts, self._precedence = TextProcess(), Precedence()
         self.databases = self._open(policies)
         self._secret = self.databases[0].secret()
@@ -115,7 +117,8 @@ class Server:
         for database in self.databases:
             database.sessions.shut()
         self._texts.close()
-        self.pool.shutdown(wait=False, cancel_futures=True)
+        for threads in (self.pool, self.stops):
+            threads.shutdown(wait=False, cancel_futures=True)
         log("stopped")
         write_out(_LAST_SECONDS)
 

@@ -29,13 +29,15 @@ class Worker:
     """A session whose calls are awaited one at a time; a client that leaves stops its statement."""
 
     def __init__(
-        self, session: Session, sessions: Sessions, pool: ThreadPoolExecutor, channel: Channel,
-        check: Callable[[], None],
+        self, session: Session, sessions: Sessions, pool: ThreadPoolExecutor, stops: ThreadPoolExecutor,
+        channel: Channel, check: Callable[[], None],
     ) -> None:  # fmt: skip
-        """`check` raises Fault where no statement may be begun any more."""
+        """`stops`: threads that stop statements, one for each of `pool`, so that none waits for another's engine.
+        `check` raises Fault where no statement may be begun any more.
+        """
         self.session = session
         self._check = check
-        self._sessions, self._pool, self._channel = sessions, pool, channel
+        self._sessions, self._pool, self._stops, self._channel = sessions, pool, stops, channel
         self.pace = sessions.pace(session.analyst)
         self._has_grid = session.policy.server.has_grid
         session.release_time = release_time if self._has_grid else None
@@ -120,7 +122,7 @@ class Worker:
             return
         if timeout is not None and timeout <= self._longest:
             error.message = f"the statement took more than {timeout:g} seconds, its statement_timeout"
-            error.hint = "SET statement_timeout = 0 takes the limit away; what was charged stays spent"
+            error.hint = "SET statement_timeout = 0 takes the limit away"
         else:
             error.message = (
                 f"the statement took more than {self._longest:g} seconds, the longest that this server waits"
@@ -180,7 +182,7 @@ class Worker:
 
     async def _stop(self, future: asyncio.Future[Any]) -> None:
         while not future.done():
-            await asyncio.to_thread(self._stop_it)
+            await asyncio.get_running_loop().run_in_executor(self._stops, self._stop_it)
             await asyncio.wait({future}, timeout=_AGAIN)
 
     async def _wait(self, start: float) -> None:

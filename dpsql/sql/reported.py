@@ -256,7 +256,8 @@ def _is_key(node: Relation, columns: set[int]) -> bool:
     table = node.table
     every = (*table.columns, *table.owner_columns)
     names = {every[index].name for index in columns}
-    if table.unit is not None and table.unit.is_unique and names.issuperset(table.unit.columns):
+    unit = table.unit
+    if unit is not None and unit.is_unique and not unit.is_row and names.issuperset(unit.columns):
         return True
     return any(set(key) <= names for key in table.keys)
 

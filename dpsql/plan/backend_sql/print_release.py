@@ -34,7 +34,7 @@ from functools import partial
 
 from ...mechanisms import FlipChoice, Near
 from ...relation.catalog import Scalar
-from ...relation.expressions import Expr, IntermediateValue, Literal
+from ...relation.expressions import Expr, Field, IntermediateValue, Literal
 from ...relation.types import Kind, SqlType
 from ..dialects.dialect import Dialect
 from ..measures.measurements import Bounding, BoundingQuery, Mask, Measurement, MeasurementKind, counted_in
@@ -43,13 +43,19 @@ from ..measures.ranks import Choice, RankMeasurement, SplitMeasurement
 from ..measures.top import TopGroups
 from ..privacy.keys import MAX_DOMAIN, Domain
 from ..privacy.public_keys import KeyList
-from ..privacy.rows import Fan, IntermediateColumn, OwnedRows, TableSource
+from ..privacy.rows import Fan, IntermediateColumn, OwnedRows, TableSource, fields_in
 from .print_source import SourcePrinter, carried_as, numbered
 from .print_sums import CappedSums, GroupSums, InnerRows, KeptSums, UnitSums, integer_type
 from .print_value import print_whole
 from .print_windows import WindowPrinter
 
 __all__ = ["BackendQuery", "Part", "Tested", "print_fan", "print_keys", "print_part", "print_release"]
+
+
+_SCATTERING = frozenset(
+    {Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEAN}
+)
+"""Types of one spelling: what equal values are scattered by where a row is a unit by itself (soundness.md 1.33)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +186,7 @@ class _Release:
         self.relation, self.keys, self.dialect, self.tested = rows, keys, dialect, tested
         self.measurements, self.bounding, self.domains = measurements, bounding, domains
         self.key_names = [f"k{i}" for i in range(len(keys))]
+        assert rows.owner or bounding.per_row, "rows that are units by themselves have no owner to bound by"
         self.unit, self.heavy = (numbered(name, len(rows.owner)) for name in ("u", "hu"))
         self.groups: Sequence[tuple[Scalar, ...]] | None = None
 
@@ -508,13 +515,17 @@ class _Release:
         assert measurement.value is not None
         assert not isinstance(choice, FlipChoice)
         sources = SourcePrinter(self.dialect, 1)
-        inner = self._inner(sources, (number,), shows_unit=not self.bounding.per_row or choice.hash_bits > 0)
+        scattering = self._scattering() if choice.hash_bits else ()
+        shows_unit = not self.bounding.per_row or (choice.hash_bits > 0 and bool(self.relation.owner))
+        inner = self._inner(sources, (number,), more=scattering, shows_unit=shows_unit)
         z = print_whole(inner.printer, inner.item, measurement.value, measurement.known_lattice)
         flag = inner.mask(measurement.masks[0])
         # A value is computed wherever it stands: rows without one fall out of the cells, or before t is counted.
         tests = [*([] if self.bounding.per_row else [f"{z} IS NOT NULL"]), *([flag] if flag else [])]
         where = f" WHERE {' AND '.join(tests)}" if tests else ""
-        place = self._place(z, measurement.known_lattice.low, choice)
+        names = [inner.item(inner.printer.key(column), "h") for column in scattering]
+        scattered = [(name, column.type) for name, column in zip(names, scattering, strict=True)]
+        place = self._place(z, measurement.known_lattice.low, choice, scattered)
         keys = "".join(f"{name}, " for name in self.key_names)
         last = "r" if part is None else "b"
         if self.bounding.per_row:
@@ -593,13 +604,28 @@ class _Release:
         """Return a step that the next ones read twice: what is joined is computed once."""
         return self.dialect.step(name, rows, is_kept=False if self._is_of_table() else None)
 
-    def _place(self, z: str, low: int, choice: Choice) -> str:
-        """Return the candidate of a value in lattice integers: its steps, then bits of the row's person."""
+    def _scattering(self) -> tuple[Field, ...]:
+        """Return what equal values of rows that are units by themselves are scattered by: what the row holds."""
+        return tuple(
+            Field(column.type, start + index, column.name)
+            for item, start in fields_in(self.relation.items) if item.source.row_tables
+            for index, column in enumerate(item.columns) if column.type.kind in _SCATTERING
+        )  # fmt: skip
+
+    def _place(self, z: str, low: int, choice: Choice, row: Sequence[tuple[str, SqlType]]) -> str:
+        """Return the candidate of a value in lattice integers: its steps, then bits of the row's person.
+
+        `row`: where the row is the person, what it holds.
+        """
         above = f"({z} - {self.dialect.cast(str(low), 'BIGINT')})"
         place = self.dialect.shifted_right(above, choice.shift) if choice.shift else above
         if not choice.hash_bits:
             return place
-        scattered = self.dialect.scattered(self._typed_unit(), choice.hash_bits)
+        if self.relation.owner:
+            scattered = self.dialect.scattered(self._typed_unit(), choice.hash_bits)
+        else:
+            texts = [f"COALESCE({self.dialect.hash_text(name, type_)}, chr(30))" for name, type_ in row]
+            scattered = self.dialect.scattered_texts(texts or ["''"], choice.hash_bits)
         return f"({place} * {2**choice.hash_bits} + {scattered})"
 
     def _in_part(self, part: Part) -> str:
@@ -655,12 +681,13 @@ class _Release:
     # --- parts of all queries -------------------------------------------------------------------------------
 
     def _inner(
-        self, sources: SourcePrinter, numbers: Iterable[int], *, shows_unit: bool = False, beside: str = "",
-        is_kept: bool = False,
+        self, sources: SourcePrinter, numbers: Iterable[int], *, more: Iterable[Expr] = (), shows_unit: bool = False,
+        beside: str = "", is_kept: bool = False,
     ) -> InnerRows:  # fmt: skip
-        """Return the rows that some measurements are computed from."""
+        """Return the rows that some measurements are computed from, `more`: and that have these columns."""
         measurements = [self.measurements[number] for number in numbers]
-        read = [value for measurement in measurements for value in measurement.values]
+        read = [*more]
+        read += [value for measurement in measurements for value in measurement.values]
         read += [term for measurement in measurements for mask in measurement.masks for term, _ in mask.terms]
         return self._rows(sources, self.keys, read, shows_unit=shows_unit, beside=beside, is_kept=is_kept)
 

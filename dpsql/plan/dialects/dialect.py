@@ -392,7 +392,11 @@ class Dialect(ABC):
         if len(parts) == 1 and parts[0][1].is_integer:
             whole, prime = self.cast(parts[0][0], "BIGINT"), 2**31 - 1
             return f"((({whole} % {prime} + {prime}) * 48271 % {prime}) & {2**bits - 1})"
-        digits = f"substr({self.hashed([self.hash_text(sql, type_) for sql, type_ in parts])}, 1, 3)"
+        return self.scattered_texts([self.hash_text(sql, type_) for sql, type_ in parts], bits)
+
+    def scattered_texts(self, parts: list[str], bits: int) -> str:
+        """Return so many bits of a hash of texts none of which is NULL, as `scattered` does."""
+        digits = f"substr({self.hashed(parts)}, 1, 3)"
         return f"({self.read_hexadecimal(digits)} & {2**bits - 1})"
 
     @abstractmethod

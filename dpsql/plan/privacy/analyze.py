@@ -66,6 +66,7 @@ from .rows import (
     Derived,
     Grouped,
     Item,
+    OwnedRows,
     PrivateBlock,
     Release,
 )
@@ -284,6 +285,7 @@ class _Analysis:
             rows = resolve_owner(side, self.catalog, node.position)
             block = Block(rows.items, rows.predicate, side.outputs, rows.owner, works=rows.works)
             parts.append((block, rows))
+        _check_once(node, *(rows for _, rows in parts))
         both = _of_source(union(parts, node.outputs), [column.name for column in node.columns])
         return both if node.all else self._distinct_rows(node, both)
 
@@ -297,10 +299,10 @@ class _Analysis:
         rows = resolve_owner(source, self.catalog, node.position)
         for call in calls:
             if not owner_of(call.partition, rows):
+                by = "" if rows.row_tables else "partition it by the person's key, or "
                 raise Refusal(
                     "a window over private rows mixes rows of different people", sqlstate="PV003",
-                    position=call.position or node.position,
-                    hint="partition it by the person's key, or aggregate with GROUP BY first",
+                    position=call.position or node.position, hint=f"{by}aggregate with GROUP BY first",
                 )  # fmt: skip
             if call.frame and not is_plain_frame(call.frame):
                 raise Refusal(
@@ -414,6 +416,21 @@ def _not_below(node: Relation, refused: Refusal | None) -> Refusal:
         position=node.position or (refused.position if refused is not None else None),
         hint="aggregate the people's rows in a subquery first, and use its result",
     )  # fmt: skip
+
+
+def _check_once(node: SetOperation, left: OwnedRows, right: OwnedRows) -> None:
+    """Refuse a UNION ALL in which a row that is a unit could stand twice, or beside rows of units of another kind."""
+    if left.row_tables & right.row_tables:
+        said = left.said if left.said == right.said else f"{left.said}, {right.said}"
+        raise _refuse(
+            node, f'a row of "{said}" could be in both parts of this UNION, and each row is one unit that counts once',
+            "write one SELECT, its conditions joined by OR, or aggregate each part first",
+        )  # fmt: skip
+    if bool(left.row_tables) != bool(right.row_tables):
+        raise _refuse(
+            node, "UNION of rows that are one person's each and of rows that are units by themselves",
+            "aggregate each part first, then combine the results",
+        )  # fmt: skip
 
 
 def _of_source(source: Derived, names: Sequence[str]) -> PrivateBlock:

@@ -211,16 +211,17 @@ def _derived(
     identities: dict[tuple[int, ...], Identity] = {}
     owner: tuple[int, ...] = ()
     owners_columns: list[Column] = []
-    if resolved:
+    row_tables = frozenset[str]().union(*(rows.row_tables for rows in resolved))
+    if resolved and not row_tables:
         owners = zip(*(rows.owner for rows in resolved), strict=True)
         types = [_type_of_owners([part.type for part in parts_]) for parts_ in owners]
         owner = tuple(range(len(merged), len(merged) + len(types)))
         identities = {**_identities(parts), owner: resolved[0].root}
         owners_columns = [Column("", type_, Enforced(not_null=True)) for type_ in types]
     merged = [*_held(merged, identities), *owners_columns]
-    if len(resolved) == 1 and resolved[0].is_single:
+    if len(resolved) == 1 and resolved[0].is_single and owner:
         keys = (*keys, frozenset(owner))
-    one_each = any(key == set(owner) for key in keys)
+    one_each = bool(owner) and any(key == set(owner) for key in keys)
     reach = Reach(1) if resolved and one_each else sum_of_reaches([rows.reach for rows in resolved])
     shown = ", ".join(dict.fromkeys(rows.name for rows in resolved))
     label = ", ".join(dict.fromkeys(rows.said for rows in resolved))
@@ -235,6 +236,7 @@ def _derived(
         reach=reach,
         label=label,
         noted=noted,
+        row_tables=row_tables,
     )
 
 

@@ -129,7 +129,11 @@ class _Multiplicity:
         self._root = root
         known, whole = self._closure(owners)
         private = [p for p, item in enumerate(items) if item.kind != "mark" and item.source.is_private]
-        self.many = {place for place in private if not whole[place] and not _is_hop(items[place].source)}
+        self.many = {
+            place
+            for place in private
+            if not whole[place] and not _is_hop(items[place].source) and not items[place].source.row_tables
+        }
         self._determines = {place: self._closure(known | self._own(place))[1] for place in sorted(self.many)}
         self.fans = self._fans(known.union(*(self._own(place) for place in private)))
 

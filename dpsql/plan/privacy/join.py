@@ -171,7 +171,7 @@ def _check_link(node: Join, left: PrivateBlock, item: Item, catalog: Catalog) ->
     # By ON alone: an equality in WHERE would come after the row was made, and matched other people's rows.
     if not item.source.is_private or are_linked(left.items, item, item.on):
         return
-    if node.word == "NOT IN":
+    if node.word == "NOT IN" and not item.source.row_tables:
         raise Refusal(
             "NOT IN over private rows: one NULL in the list empties the result for everybody",
             sqlstate="PV003", position=node.position,

@@ -11,6 +11,8 @@ House rules:
    identity (soundness.md 1.26, 1.29). Where no source has one, the path of declared foreign
    keys is joined, one enforced unique key after the other; rows that it does not reach are dropped.
 3. What counts as an equality, and what enforced keys make of it, is `functional_dependencies`.
+4. Where each row is a unit by itself no column holds it, and nothing that is equal makes two rows one unit's. So such
+   rows stand alone among private ones, with public rows that keys hold to one for each (soundness.md 1.33).
 """
 
 from __future__ import annotations
@@ -100,7 +102,10 @@ def _table_source(table: Table, catalog: Catalog, columns: list[Column], shown: 
     identities: dict[tuple[int, ...], Identity] = {}
     total = rows = groups = None
     known = [*table.keys, *_referenced(table, catalog)]
-    if table.unit is not None:
+    is_row = table.unit is not None and table.unit.is_row
+    if is_row:
+        total = rows = groups = 1
+    elif table.unit is not None:
         for key in known:
             names = tuple(sorted(key))
             identities |= dict.fromkeys(_places(names, shown), (table.name, names))
@@ -113,13 +118,16 @@ def _table_source(table: Table, catalog: Catalog, columns: list[Column], shown: 
         identities |= dict.fromkeys(_places(names, shown), first)
         total, rows, groups = _declared(table.unit)
     keys = {frozenset(shown.index(name) for name in key) for key in known if set(key) <= set(shown)}
+    telling = {index for key in keys for index in key if is_row and len(key) == 1}
+    telling |= {index for places in identities for index in places if len(places) == 1}
     marked = (
-        replace(column, is_personal=(index,) in identities, name="" if name in table.unnamed else column.name)
+        replace(column, is_personal=index in telling, name="" if name in table.unnamed else column.name)
         for index, (column, name) in enumerate(zip(columns, shown, strict=True))
     )
     return TableSource(
         table.name, tuple(marked), tuple(sorted(keys, key=sorted)), dict(sorted(identities.items())), rows, groups,
         total, table, tuple(shown), label=table.label, noted=table.noted,
+        row_tables=frozenset({table.name} if is_row else ()),
     )  # fmt: skip
 
 
@@ -171,7 +179,7 @@ def _referenced(table: Table, catalog: Catalog) -> set[tuple[str, ...]]:
 def _root_identity(catalog: Catalog) -> Identity:
     """Return the identity of the unit: of all tables whose rows say it themselves, the first one's columns."""
     for table in catalog.tables.values():
-        if table.unit is not None and table.unit.references is None:
+        if table.unit is not None and table.unit.references is None and not table.unit.is_row:
             return table.name, table.unit.columns
     raise AssertionError("a private table leads to a unit")
 
@@ -196,13 +204,15 @@ def resolve_owner(private: PrivateBlock, catalog: Catalog, position: Position | 
     Raises:
         Refusal: PV003 when the sources are not of one owner.
     """
-    root = _root_identity(catalog)
     items = private.items
     if len(items) > MAX_SOURCES:
         raise Refusal(
             f"{len(items)} tables and subqueries are joined here; at most {MAX_SOURCES} are", sqlstate="54001",
             position=position, hint="aggregate some of them first, in a subquery",
         )  # fmt: skip
+    if any(item.source.row_tables for item in items):
+        return _each_row(private, catalog, position)
+    root = _root_identity(catalog)
     classes = classes_of(items, private.predicate, root)
     _check_linked(items, classes, position, catalog)  # from here on all sources are one owner's
     items, links, owner = _with_owner(items, catalog)
@@ -220,6 +230,41 @@ def resolve_owner(private: PrivateBlock, catalog: Catalog, position: Position | 
     return OwnedRows(
         held_.items, len(private.items), predicate, owner, root, units, frozenset(fixed), all(at_most_one), bounds.rows,
         bounds.groups, bounds.in_all, bounds.undeclared, held_.reach, held_.works,
+    )  # fmt: skip
+
+
+_NO_COLUMNS: Identity = ("", ())
+"""What stands for the key of a unit that is a row: no source holds it."""
+
+
+def _each_row(private: PrivateBlock, catalog: Catalog, position: Position | None) -> OwnedRows:
+    """Return a block of rows that are units by themselves: of one such source, and public rows that copy none of it.
+
+    Raises:
+        Refusal: PV003 where another private source stands beside it, or public rows may copy a row.
+    """
+    items = private.items
+    owned = [(item, start) for item, start in fields_in(items) if item.source.is_private]
+    if len(owned) > 1:
+        raise refuse_different_owners(
+            owned[0][0].source, owned[1][0].source, owned[1][0].position or position, catalog
+        )
+    (row, start), root = owned[0], _NO_COLUMNS
+    assert row.kind == "inner", "a row that is a unit matches no other private row"
+    predicate = tuple(sorted(dict.fromkeys(private.predicate), key=repr))
+    own = set(range(start, start + len(row.columns)))
+    fixed, at_most_one = functional_closure(items, predicate, classes_of(items, predicate, root), own)
+    for item, has_one in zip(items, at_most_one, strict=True):
+        if item is not row and not has_one:
+            raise Refusal(
+                f'this join could copy a row of "{row.source.said or "…"}", where each row is one unit and counts once',
+                sqlstate="PV003", position=item.position or position,
+                hint=f'join "{item.source.said or "…"}" by all columns of a key of it that is declared or enforced, or '
+                "aggregate it by them first, in a subquery",
+            )  # fmt: skip
+    held_ = grown(items, predicate, root, lambda source: ((Item(source),), (), ()), position)
+    return OwnedRows(
+        held_.items, len(items), predicate, (), root, (), frozenset(fixed), True, 1, 1, 1, "", held_.reach, held_.works,
     )  # fmt: skip
 
 
@@ -277,9 +322,16 @@ def refuse_different_owners(
     said = (
         f'this join of "{left.said or "…"}" and "{right.said or "…"}" could put rows of two people together'
     )
-    if word in ("EXISTS", "IN", "scalar"):
+    if word in ("EXISTS", "IN", "NOT IN", "scalar"):
         kind = "this subquery" if word == "scalar" else f"this {word}"
         said = f'{kind} could look at rows of "{right.said or "…"}" that are other people\'s'
+    for source in (left, right):
+        if source.row_tables:
+            hint = (
+                f'each row of "{source.said or "…"}" is one unit, and nothing says which other rows are the same '
+                "person's; aggregate both sides first, and join the results"
+            )
+            return Refusal(said, sqlstate="PV003", position=position, hint=hint)
     return Refusal(said, sqlstate="PV003", position=position, hint=_link_between(left, right, catalog))
 
 

@@ -152,8 +152,10 @@ def _spread(node: Aggregate, rows: Relation, chosen: tuple[int, ...], calls: Ite
 def owner_of(keys: Iterable[Expr], rows: OwnedRows) -> tuple[Field, ...]:
     """Return those of some keys that together are the value of an identity, and never NULL; () where none are.
 
-    They are of one inner source, or equal the owner in columns of several.
+    They are of one inner source, or equal the owner in columns of several. No column holds a unit that is a row.
     """
+    if not rows.owner:
+        return ()
     fields = {key.index: key for key in keys if isinstance(key, Field)}
     known = identities_in(rows.items)
     certain = {index for index in fields if _is_certain(index, rows)}
@@ -202,6 +204,8 @@ def check_keys(rows: OwnedRows, keys: tuple[Expr, ...]) -> None:
 
 def _unit_in(keys: Sequence[Expr], rows: OwnedRows) -> tuple[Field, ...]:
     """Return those of some keys that equal the owner, all of it, in whatever columns; () where none do."""
+    if not rows.units:
+        return ()
     fields = [key for key in keys if isinstance(key, Field)]
     shown = [next((field for field in fields if field.index in unit), None) for unit in rows.units]
     found = tuple(field for field in shown if field is not None)

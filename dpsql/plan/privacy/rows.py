@@ -101,6 +101,8 @@ class Source:
     order; none on a public source.
     `max_rows_per_group` (M), `max_groups` (C) and `max_rows` (R, in all groups together): the contribution bounds of
     a private source, as declared or as they follow; None where none is declared.
+    `row_tables`: where each row is a unit by itself, the tables whose rows these are, each of them once at most
+    (soundness.md 1.33). Such a source has no identities: nothing makes two of its rows one unit's.
     """
 
     name: str
@@ -112,11 +114,12 @@ class Source:
     max_rows: int | None = field(repr=False, compare=False)
     label: str = field(default="", repr=False, compare=False, kw_only=True)
     noted: str = field(default="", repr=False, compare=False, kw_only=True)
+    row_tables: frozenset[str] = field(default=frozenset(), repr=False, compare=False, kw_only=True)
 
     @property
     def is_private(self) -> bool:
-        """Say whether its rows have owners."""
-        return bool(self.identities)
+        """Say whether its rows have owners, or are units by themselves."""
+        return bool(self.identities) or bool(self.row_tables)
 
     @property
     def said(self) -> str:
@@ -236,7 +239,9 @@ class Item:
 
 
 def holds_unit(columns: Iterable[Expr], units: Units) -> bool:
-    """Say whether columns are the owner: the whole of it, and nothing else."""
+    """Say whether columns are the owner: the whole of it, and nothing else. No columns are a row that is a unit."""
+    if not units:
+        return False
     places = [column.index if isinstance(column, Field) else -1 for column in columns]
     return all(unit.intersection(places) for unit in units) and frozenset().union(*units).issuperset(places)
 
@@ -299,6 +304,8 @@ class PrivateBlock:
 class OwnedRows:
     """Rows with one owner each: those of `items` on which `predicate` holds and no column of `owner` is NULL.
 
+    Where each row is a unit by itself (`row_tables`), `owner` and `units` are (), and `is_single` holds.
+
     `written`: how many of the items the statement has; those after them lead to the owner. `root`: the key that
     `owner` is a value of. `units`: of each column of the owner, the columns that equal it in every row.
     `fixed_columns`: the columns that are the same in
@@ -330,6 +337,11 @@ class OwnedRows:
     def columns(self) -> tuple[Column, ...]:
         """The columns that the expressions are over."""
         return columns_of(self.items)
+
+    @cached_property
+    def row_tables(self) -> frozenset[str]:
+        """The tables whose rows these are, where each is a unit by itself; none where a column says whose they are."""
+        return frozenset().union(*(item.source.row_tables for item in self.items))
 
     @property
     def is_flat(self) -> bool:

@@ -68,7 +68,7 @@ def test_a_ledger_of_the_first_version_is_read_and_then_of_this_one(place: Place
     assert found.law == TRUNCATED
     assert store.log(1)[0].law == TRUNCATED
     store.close()
-    assert formats(place) == {2}
+    assert formats(place) == {4}
     assert '"format":1' in place.log.read_text()
     store = place.open()
     assert store.spent() == spent + pure(EPSILON // 10, delta=7)
@@ -79,7 +79,7 @@ def test_an_earlier_version_does_not_open_what_this_one_has_opened(place: Place)
     with version(1):
         place.open().close()
     place.open().close()
-    assert formats(place) == {2}
+    assert formats(place) == {4}
     with version(1), pytest.raises(LedgerError, match=NEWER):
         place.open()
     place.open().close()
@@ -98,7 +98,7 @@ def test_a_log_of_this_version_is_not_taken_for_damaged_by_an_earlier_one(place:
 def test_a_running_version_stops_when_a_later_one_takes_the_ledger(place: Place) -> None:
     store = place.open()
     buy(store, "a")
-    with version(4):
+    with version(6):
         place.open(create=False).close()
     size = place.log.stat().st_size
     for use in (lambda: buy(store, "c"), store.spent, store.status, lambda: store.epoch):

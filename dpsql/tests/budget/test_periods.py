@@ -7,13 +7,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.budget import Caps, LedgerStore, Ration, ledger, ledger_store
+from dpsql.budget import Caps, LedgerStore, Ration, ledger, ledger_store, postgres_ledger, sqlite_ledger
 from dpsql.budget.period import end_of, number_of, start_of
 from dpsql.errors import BudgetExhausted
 from dpsql.mechanisms import rho_within
@@ -35,7 +36,7 @@ def place(place: Place, accounting: Accounting) -> Place:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     def be(day: str) -> None:
-        for module in (ledger, ledger_store):
+        for module in (ledger, ledger_store, postgres_ledger, sqlite_ledger):
             monkeypatch.setattr(module, "utc_now", lambda: f"{day}T12:00:00+00:00")
 
     be("2026-01-31")
@@ -100,6 +101,8 @@ def test_what_is_left_over_is_carried_where_the_owner_says_so(place: Place, cloc
     store = place.open(caps(monthly(carries=True)))
     assert buys(store, "january") == held(place)
     clock("2026-04-15")
+    assert buys(store, "april, as the clock says") == 0
+    store.confirm_clock("owner")
     assert buys(store, "april") == held(place, times=4) - held(place)
     store.close()
     place.lose()
@@ -110,22 +113,110 @@ def test_what_is_left_over_is_carried_where_the_owner_says_so(place: Place, cloc
 
 def test_a_clock_that_goes_backwards_gives_nothing_back(place: Place, clock: Clock) -> None:
     store = place.open(caps(monthly()))
-    january = buys(store, "january")
-    clock("2026-02-10")
-    store.reserve(claim(measurement("february"), analyst="bob"))
-    clock("2026-01-15")
-    assert buys(store, "january again") == 0
-    clock("2025-12-24")
-    store.reserve(claim(measurement("december"), analyst="bob"))
-    clock("2026-02-10")
-    assert buys(store, "february again") == january - 1
+    assert buys(store, "january") == held(place)
+    clock("2026-02-01")
+    assert buys(store, "february") == held(place)
+    for day in ("2026-01-15", "2025-12-24"):
+        clock(day)
+        with pytest.raises(BudgetExhausted, match="this month's budget") as caught:
+            store.reserve(claim(measurement("more"), analyst="bob"))
+        assert f"the clock says {day}" in (caught.value.hint or "")
+        assert "dpsql budget clock" in (caught.value.hint or "")
+    assert store.log(1)[0].at == "2026-02-01T12:00:00+00:00"
+    store.close()
+    place.lose()
+    again = place.open(caps(monthly()))
+    assert buys(again, "replayed") == 0, "its records have the moment"
+    again.close()
+
+
+def test_what_is_charged_under_a_clock_that_is_behind_has_the_ledgers_moment(
+    place: Place, clock: Clock
+) -> None:
+    store = place.open(caps(monthly()))
+    clock("2026-02-01")
+    store.reserve(claim(measurement("a"), analyst="bob"))
+    clock("1999-12-31")
+    store.reserve(claim(measurement("b"), analyst="bob"))
+    store.grant(None, 1, "owner")
+    assert [entry.at for entry in store.log(2)] == ["2026-02-01T12:00:00+00:00"] * 2
+    assert store.moment() == "2026-02-01T12:00:00+00:00"
+    store.close()
+
+
+def test_a_leap_of_the_clock_waits_for_the_owners_word(place: Place, clock: Clock) -> None:
+    store = place.open(caps(monthly()))
+    assert buys(store, "january") == held(place)
+    clock("2026-02-02")
+    for _ in range(2):
+        with pytest.raises(BudgetExhausted) as caught:
+            store.reserve(claim(measurement("leap"), analyst="bob"))
+        assert "more than a day after the ledger's last moment, 2026-01-31T12:00:00+00:00" in (
+            caught.value.hint or ""
+        )
+        store.grant(None, 1, "an owner's act is no word about the clock")
+    assert store.status().clock
+    store.close()
+    other = place.open(caps(monthly()))
+    assert other.confirm_clock("owner") == "2026-02-02T12:00:00+00:00"
+    assert not other.status().clock
+    assert buys(other, "february") == held(place)
+    other.close()
+    place.lose()
+    again = place.open(caps(monthly()))
+    assert again.moment() == "2026-02-02T12:00:00+00:00"
+    again.close()
+
+
+def test_the_owner_takes_a_wrong_clock_back(place: Place, clock: Clock) -> None:
+    """One year is confirmed by mistake: the true one can be, and what was charged meanwhile stays where it is."""
+    store = place.open(caps(monthly()))
+    clock("2099-01-01")
+    store.confirm_clock("owner")
+    store.reserve(claim(measurement("far"), analyst="bob"))
+    clock("2026-01-31")
+    assert store.status().clock
+    store.confirm_clock("owner")
+    assert not store.status().clock
+    assert buys(store, "january") == held(place)
+    store.close()
+
+
+def test_a_quiet_week_of_a_running_server_is_no_leap(
+    place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = place.open(caps(monthly()))
+    assert buys(store, "january") == held(place)
+    size = place.log.stat().st_size
+    store.tidy()
+    assert place.log.stat().st_size == size, "the last record is fresh"
+    for day in range(1, 8):
+        clock(f"2026-02-0{day}")
+        monkeypatch.setattr(store, "_look_at_clock", 0.0)
+        store.tidy()
+    assert store.moment() == "2026-02-07T12:00:00+00:00"
+    store.close()
+    again = place.open(caps(monthly()))
+    assert buys(again, "february") == held(place)
+    again.close()
+
+
+def test_a_machine_that_joins_with_a_wrong_clock_moves_nothing(place: Place, clock: Clock) -> None:
+    if place.is_sqlite:
+        pytest.skip("a file has one log")
+    store = place.open(caps(monthly()))
+    assert buys(store, "january") == held(place)
+    clock("2027-05-05")
+    second = replace(place, log=place.log.with_name("second.log")).open(caps(monthly()), create=False)
+    assert buys(second, "may") == 0
+    second.close()
     store.close()
 
 
 def test_the_total_is_the_promise(place: Place, clock: Clock) -> None:
     store = place.open(replace(caps(monthly()), epsilon_nano=EPSILON // 2))
     first = buys(store, "january")
-    clock("2026-02-10")
+    clock("2026-02-01")
     assert first == held(place, EPSILON // 2)
     assert buys(store, "february") == 0
     store.close()
@@ -173,17 +264,25 @@ def test_whatever_the_clock_says_no_ration_is_passed(
 ) -> None:
     folder: Path = tmp_path_factory.mktemp("ledger")
     place = Place(f"sqlite:{folder / 'ledger.db'}", folder / "ledger.db.log")
-    spent: Counter[int] = Counter()
+    moments: list[date] = []
     with pytest.MonkeyPatch.context() as patch:
+        for module in (ledger, ledger_store, sqlite_ledger):
+            patch.setattr(module, "utc_now", lambda: "2026-01-01T00:00:00+00:00")
         store = place.open(caps(Ration(Period.WEEK, 3 * TENTH, {})))
         for number, after in enumerate(days):
             day = date(2026, 1, 1) + timedelta(days=after)
             patch.setattr(ledger_store, "utc_now", lambda day=day: f"{day}T00:00:00+00:00")
-            week = number_of(Period.WEEK, day)
             try:
                 store.reserve(claim(measurement(f"{number}"), analyst="bob"))
-                spent[week] += 1
             except BudgetExhausted:
-                assert spent[week] == 3
-        assert max(spent.values()) <= 3
+                assert store.status().rations[0].left == 0
+            moments.append(date.fromisoformat(store.moment()[:10]))
+        assert moments == sorted(moments)
+        assert all(
+            after - before <= timedelta(days=1) for before, after in pairwise([date(2026, 1, 1), *moments])
+        )
+        spent = Counter(
+            number_of(Period.WEEK, date.fromisoformat(entry.at[:10])) for entry in store.log(1_000)
+        )
+        assert max(spent.values(), default=0) <= 3
         store.close()

@@ -27,7 +27,7 @@ DECLARED = {
         Requirement, tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
     )
 }
-TRUSTED = ("sqlglot", "duckdb", "psycopg", "psycopg-pool")
+TRUSTED = ("sqlglot", "duckdb", "psycopg")
 """What reads the statement, runs it, and brings its values."""
 
 

@@ -186,5 +186,8 @@ def test_files_that_say_no_unit_are_told_what_to_write(policy: Path) -> None:
     policy.write_text(POLICY.replace("public = true\n", ""))
     looked = run(policy, "check")
     assert looked.exit_code == 5
-    said = "files.toml: tables.ward: has no unit; write unit = …, or public = true if nobody's data is in it"
+    said = (
+        'files.toml: tables.ward: has no unit; write unit = …, unit = "row" if each row is one person and nobody has two, '
+        "or public = true if nobody's data is in it"
+    )
     assert f"problem: {said}" in looked.stdout

@@ -268,11 +268,13 @@ TEXT_ERRORS = [
     ),
     (
         HEAD + "[tables.student]\n",
-        "tables.student: has no unit; write unit = …, or public = true if nobody's data is in it",
+        'tables.student: has no unit; write unit = …, unit = "row" if each row is one person and nobody has two, '
+        "or public = true if nobody's data is in it",
     ),
     (
         HEAD + "[tables.student]\npublic = false",
-        "tables.student: has no unit; write unit = …, or public = true if nobody's data is in it",
+        'tables.student: has no unit; write unit = …, unit = "row" if each row is one person and nobody has two, '
+        "or public = true if nobody's data is in it",
     ),
     (
         HEAD + STUDENT + "public = true",

@@ -180,7 +180,8 @@ def test_without_a_unit_and_a_way(bank: LiveSchema, table: str) -> None:
     assert problems(bank, BASE + f"[tables.{table}]\n") == (
         {
             "branch": "campus.toml: tables.branch: has no unit; "
-            "write unit = …, or public = true if nobody's data is in it",
+            'write unit = …, unit = "row" if each row is one person and nobody has two, '
+            "or public = true if nobody's data is in it",
             "lone": 'campus.toml: tables.lone: the database has no table "lone"'
             "; known here: account, branch, note, student, transfer",
         }[table],

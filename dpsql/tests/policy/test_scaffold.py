@@ -143,7 +143,7 @@ def declared(live: LiveSchema) -> dict[str, object]:
             {"e": "patient_id"},
         ),
         ("CREATE TABLE e (device_id VARCHAR, n INT)", {"e": "device_id"}),
-        ("CREATE TABLE e (users INT, user_kind ENUM ('a'))", {}),
+        ("CREATE TABLE e (users INT, user_kind ENUM ('a')); CREATE TABLE f (x INT)", {}),
         (
             "CREATE TABLE visit (id INT PRIMARY KEY, patient_id INT);"
             "CREATE TABLE item (visit_id INT REFERENCES visit (id))",
