@@ -142,6 +142,9 @@ class _TimedSnapshot:
     def schema(self) -> LiveSchema:
         return self.snapshot.schema()
 
+    def catalog(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.snapshot.catalog(sql)
+
     def columns(self, sql: str) -> Any:
         return self.snapshot.columns(sql)
 

@@ -166,6 +166,10 @@ class _TimedSnapshot:
         found: LiveSchema = self._snapshot.schema()
         return found
 
+    def catalog(self, sql: str) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = self._snapshot.catalog(sql)
+        return found
+
     def run(
         self, sql: str, parameters: Sequence[object] = (), size: int = 65536
     ) -> Iterator[list[tuple[Any, ...]]]:

@@ -32,6 +32,13 @@ class Snapshot(Protocol):
         """Run one SELECT; yield its rows in chunks of `size`, integers exact. Raises EngineFailure."""
         ...
 
+    def catalog(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run one SELECT of the engine's own catalog, which reads no row of a table. Raises EngineFailure.
+
+        Of Spark nothing is asked: what its tables are is recorded.
+        """
+        ...
+
     def columns(self, sql: str) -> list[tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]]:
         """Run one SELECT; return its columns as arrays, each with where it is NULL. Raises EngineFailure."""
         ...

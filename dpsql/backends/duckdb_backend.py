@@ -92,6 +92,11 @@ class DuckDBSnapshot:
         self._runs += 1
         return self._chunks(sql, tuple(parameters), self._runs, size)
 
+    def catalog(self, sql: str) -> list[tuple[Any, ...]]:
+        """See `Snapshot`."""
+        self._runs += 1
+        return self._call("schema", lambda: self._cursor.execute(sql).fetchall())
+
     def columns(self, sql: str) -> list[tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]]:
         """Run one SELECT and return its columns as arrays, each with where it is NULL (None: nowhere).
 

@@ -119,6 +119,12 @@ class PostgresSnapshot:
         self._runs += 1
         return self._chunks(sql, [sendable(value) for value in parameters], self._runs, size)
 
+    def catalog(self, sql: str) -> list[tuple[Any, ...]]:
+        """See `Snapshot`."""
+        self._runs += 1
+        self._give_up()
+        return self._call("schema", partial(self._query, sql, ()))
+
     def columns(self, sql: str) -> list[tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]]:
         """Run one SELECT and return its columns as arrays, each with where it is NULL (None: nowhere).
 

@@ -80,6 +80,10 @@ class SparkSnapshot:
         self._runs += 1
         return self._chunks(sql, parameters, self._runs, size)
 
+    def catalog(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return nothing: the catalog of Spark enforces nothing."""
+        return []
+
     def columns(self, sql: str) -> list[tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]]:
         """Run one query and return its columns as arrays, each with where it is NULL (None: nowhere).
 

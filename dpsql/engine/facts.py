@@ -103,14 +103,15 @@ def read_facts(snapshot: Snapshot, policy: Policy, store: BudgetStore) -> Facts:
         schema, dot, table = name.partition(".")
         return (schema, table) if dot else (live.default_schema, name)
 
-    def run(sql: str) -> list[tuple[Any, ...]]:
-        return [row for chunk in snapshot.run(sql) for row in chunk]
-
     paths = {name: path_of(name) for name in policy.tables}
     places = {path: ".".join(path) for path in paths.values()}
     found: dict[Path, Table] = {}
     if live.dialect != "spark":
-        found = _postgres(run, paths.values()) if live.dialect == "postgres" else _duckdb(run)
+        found = (
+            _postgres(snapshot.catalog, paths.values())
+            if live.dialect == "postgres"
+            else _duckdb(snapshot.catalog)
+        )
     for name, path in paths.items():
         here = live.table(path)
         if here is None or not here.version:

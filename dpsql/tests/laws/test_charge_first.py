@@ -59,7 +59,7 @@ class Watched:
 class _Seen:
     def __init__(self, watched: Watched, inner: Snapshot) -> None:
         self.watched, self.inner = watched, inner
-        self.schema = inner.schema
+        self.schema, self.catalog = inner.schema, inner.catalog
         self.cancel = inner.cancel
 
     def run(
