@@ -29,6 +29,7 @@ __all__ = [
     "PolicyError",
     "Position",
     "Refusal",
+    "Unverified",
 ]
 
 CODES = MappingProxyType(
@@ -73,6 +74,7 @@ CODES = MappingProxyType(
         "58V01": "the engine failed",
         "F0V01": "the policy is wrong",
         "F0V02": "the ledger cannot be used",
+        "XX000": "the plan could not be verified, and is not run",
     }
 )
 """SQLSTATE -> what it means, for all codes that dpsql raises."""
@@ -143,6 +145,22 @@ class Refusal(DpsqlError):
     """The statement is not answered: a decision made from the text, the policy and the schema alone."""
 
     default_sqlstate = "PV001"
+
+
+class Unverified(Refusal):
+    """A plan that is not proved once more to hold what it claims: a fault of dpsql's own, or a form without a rule.
+
+    `rule` is for the owner's log alone and is never part of `str()`.
+    """
+
+    default_sqlstate = "XX000"
+
+    def __init__(self, rule: str) -> None:
+        super().__init__(
+            "the plan could not be verified",
+            hint="tell the owner, whose log says what is missing; another form of the question may do",
+        )
+        self.rule = rule
 
 
 class BudgetExhausted(DpsqlError):

@@ -34,6 +34,7 @@ from .serve import serve
 from .settings import CommandSettings
 from .streams import fill_closed
 from .user import user
+from .verify import verify
 
 __all__ = ["program", "run"]
 
@@ -108,7 +109,8 @@ def program(ctx: click.Context, policy_path: str, analyst: str) -> None:
 
 
 for _command in (
-    query, explain, release, check, audit, bounds, init, convert, budget, refresh, serve, page, user, local, demo, docs,
+    query, explain, release, check, verify, audit, bounds, init, convert, budget, refresh, serve, page, user, local,
+    demo, docs,
 ):  # fmt: skip
     program.add_command(_command)
 

@@ -18,6 +18,7 @@ TOPICS = (
     "notebook",
     "operator",
     "threat-model",
+    "verify",
     "performance",
     "architecture",
     "soundness",

@@ -8,12 +8,14 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from ..budget import Charge as Spent
 from ..mechanisms import (
     ATTO,
+    NANO,
     Box,
     FlipChoice,
     Gaussian,
@@ -27,10 +29,11 @@ from ..mechanisms import Law as NoiseLaw
 from ..mechanisms import Truncated as TruncatedLaw
 from ..plan.backend_sql.print_release import BackendQuery
 from ..plan.measures.measurements import Joint
-from ..plan.measures.measurements import Measurement as Planned
-from ..plan.measures.ranks import WeighedChoice
+from ..plan.measures.ranks import RankMeasurement, SplitMeasurement, WeighedChoice
 from ..plan.measures.top import TopGroups
 from ..plan.planner import ReleasePlan
+from ..plan.privacy.rows import IntermediateColumn, Released, selects_in
+from ..relation.expressions import IntermediateValue
 from ..verify.certificate import (
     Certificate,
     Charge,
@@ -40,10 +43,11 @@ from ..verify.certificate import (
     Measurement,
     Query,
     Release,
+    Table,
     Threshold,
 )
 
-__all__ = ["Asked", "certificate_of", "certify"]
+__all__ = ["Asked", "certificate_of", "certify", "law_of_noise", "released_keys"]
 
 _WINDOW = ("v", "less", "w", "n")
 """The columns of a query of rows near a rank, behind its keys."""
@@ -51,11 +55,15 @@ _WINDOW = ("v", "less", "w", "n")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Measurements of a release that are to be drawn, and the texts that are sent for them."""
+    """Measurements of a release that are to be drawn, and the texts that are sent for them.
+
+    `charges`: of what costs something else than it was planned with, since some of it is stored.
+    """
 
     plan: ReleasePlan
     wanted: tuple[int, ...]
     queries: tuple[BackendQuery, ...]
+    charges: Mapping[int, Spent] = field(default_factory=dict)
 
     @classmethod
     def of(cls, plan: ReleasePlan, wanted: Iterable[int]) -> Asked:
@@ -75,13 +83,30 @@ def certificate_of(plans: Sequence[ReleasePlan], facts: Facts) -> Certificate:
 
 def certify(asked: Sequence[Asked], facts: Facts) -> Certificate:
     """Return what is claimed of all that is to be drawn under one charge."""
-    releases = tuple(_release(one) for one in asked if one.wanted)
-    return Certificate(facts, releases, _sum(one.charge for one in releases))
+    releases = tuple(_release(one, facts) for one in asked if one.wanted)
+    texts = [query.sql for release in releases for query in release.queries]
+    return Certificate(_of_texts(facts, texts), releases, _sum(one.charge for one in releases))
 
 
-def _release(asked: Asked) -> Release:
+def _of_texts(facts: Facts, texts: Sequence[str]) -> Facts:
+    """Return the facts of the tables that could stand in some texts, and of those that these lead to."""
+    left = [
+        name for name in facts.tables if any(all(part in text for part in name.split(".")) for text in texts)
+    ]
+    found: dict[str, Table] = {}
+    while left:
+        name = left.pop()
+        if name in found or name not in facts.tables:
+            continue
+        found[name] = table = facts.tables[name]
+        left += [one.table for one in table.foreign_keys]
+        left += [table.unit.table] if table.unit is not None and table.unit.table else []
+    return replace(facts, tables=found)
+
+
+def _release(asked: Asked, facts: Facts) -> Release:
     plan, place = asked.plan, {number: index for index, number in enumerate(asked.wanted)}
-    measurements = tuple(_measurement(plan, number) for number in asked.wanted)
+    measurements = tuple(_measurement(plan, number, _share(asked, number, facts)) for number in asked.wanted)
     threshold = None
     if plan.counted in place:
         assert plan.counted is not None
@@ -89,7 +114,7 @@ def _release(asked: Asked) -> Release:
         threshold = Threshold(place[plan.counted], plan.minimum_units, plan.tau, plan.delta)
     return Release(
         tuple(f"k{number}" for number in range(len(plan.release.keys))),
-        _groups(plan),
+        _groups(plan, place),
         measurements,
         tuple(_query(query, plan, place) for query in asked.queries),
         _sum(one.share for one in measurements),
@@ -97,20 +122,41 @@ def _release(asked: Asked) -> Release:
     )
 
 
-def _groups(plan: ReleasePlan) -> Groups:
+def _groups(plan: ReleasePlan, place: Mapping[int, int]) -> Groups:
+    """Return which groups are answered; of those that are chosen, or found, whoever asks later knows the list."""
     if not plan.release.keys:
         return Groups("one")
     if plan.groups is None:
         return Groups("found")
     if plan.top is not None:
-        return Groups("chosen", len(plan.groups), plan.top.count)
+        is_made = plan.selection in place
+        return (
+            Groups("chosen", len(plan.groups), plan.top.count)
+            if is_made
+            else Groups("declared", plan.top.count)
+        )
     return Groups("declared", len(plan.groups))
 
 
 def _query(query: BackendQuery, plan: ReleasePlan, place: dict[int, int]) -> Query:
-    parameters = ["salt"] * query.salted + ["released"] * len(query.intermediates)
+    keys = released_keys(plan)
+    parameters = ["salt"] * query.salted + [_said_of(one, keys) for one in query.intermediates]
     parameters += ["keys"] * (len(plan.release.keys) * query.of_shown)
     return Query(query.sql, tuple(place[number] for number in query.measurements), tuple(parameters))
+
+
+def _said_of(parameter: IntermediateValue | IntermediateColumn, keys: Mapping[int, frozenset[int]]) -> str:
+    """Return what travels as a parameter: of rows, whether it is part of what no two of them share."""
+    if isinstance(parameter, IntermediateValue) or parameter.intermediate not in keys:
+        return "released"
+    key = keys[parameter.intermediate]
+    return "released-row" if not key else "released-key" if parameter.index in key else "released"
+
+
+def released_keys(plan: ReleasePlan) -> dict[int, frozenset[int]]:
+    """Return the columns that no two rows of an intermediate result share, where there are such: of one row, none."""
+    sources = (item.source for select in selects_in(plan.release.rows) for item in select.items)
+    return {one.intermediate: one.keys[0] for one in sources if isinstance(one, Released) and one.keys}
 
 
 def _sum(charges: Iterable[Charge]) -> Charge:
@@ -122,13 +168,20 @@ def _sum(charges: Iterable[Charge]) -> Charge:
     )
 
 
-def _measurement(plan: ReleasePlan, number: int) -> Measurement:
+def _share(asked: Asked, number: int, facts: Facts) -> Charge:
+    """Return what a draw costs, as the ledger is asked for it; rho in a zCDP dataset alone."""
+    plan, is_zcdp = asked.plan, facts.accounting == "zcdp"
+    delta = plan.delta if number == plan.counted else Fraction(0)
+    if number in asked.charges:
+        spent = asked.charges[number]
+        epsilon, rho = Fraction(spent.epsilon_nano, NANO), Fraction(spent.rho_atto, ATTO)
+        return Charge(epsilon, delta, rho if is_zcdp else Fraction(0))
+    rho = Fraction(plan.rho_atto(number), ATTO) if is_zcdp else Fraction(0)
+    return Charge(plan.epsilons[number], delta, rho)
+
+
+def _measurement(plan: ReleasePlan, number: int, share: Charge) -> Measurement:
     one = plan.measurements[number]
-    share = Charge(
-        plan.epsilons[number],
-        plan.delta if number == plan.counted else Fraction(0),
-        Fraction(plan.rhos[number], ATTO) if plan.rhos else Fraction(0),
-    )
     kind, count = one.kind.value, one.per_mask
     if isinstance(one, TopGroups):
         law = Law("flip", rates=(1 / plan.scale(number),))
@@ -136,7 +189,7 @@ def _measurement(plan: ReleasePlan, number: int) -> Measurement:
         return Measurement(kind, ((f"m{number}_0",),), moved, law, share, choices=one.count)
     if isinstance(one, WeighedChoice):
         return _choice(plan, number, one, share)
-    law = _law(plan.law(number))
+    law = law_of_noise(plan.law(number))
     columns = tuple(
         tuple(f"m{number}_{mask * count + part}" for part in range(count)) for mask in range(len(one.masks))
     )
@@ -155,10 +208,11 @@ def _choice(plan: ReleasePlan, number: int, one: WeighedChoice, share: Charge) -
         return Measurement(
             one.kind.value, (_WINDOW,), moved, law, share, one.unit, candidates=choice.candidates
         )
+    assert isinstance(one, RankMeasurement | SplitMeasurement)
     gammas = (choice.gamma,) if isinstance(choice, RankChoice) else _gammas(choice)
     return Measurement(
         one.kind.value, (_WINDOW,), moved, Law("rank", rates=gammas), share, one.unit,
-        fractions=_fractions(one), offsets=tuple(near.offset for near in choice.read),
+        fractions=one.shares, offsets=tuple(near.offset for near in choice.read),
         caps=tuple(near.clamp for near in choice.read), candidates=choice.candidates, hash_bits=choice.hash_bits,
     )  # fmt: skip
 
@@ -167,12 +221,8 @@ def _gammas(split: RankSplit) -> tuple[Fraction, ...]:
     return tuple(split.choice(between, split.candidates).gamma for between in split.between)
 
 
-def _fractions(one: Planned) -> tuple[Fraction, ...]:
-    shares: tuple[Fraction, ...] = one.shares  # type: ignore[attr-defined]
-    return shares
-
-
-def _law(law: NoiseLaw) -> Law:
+def law_of_noise(law: NoiseLaw) -> Law:
+    """Return the law of an additive draw, as a certificate says it."""
     match law:
         case Laplace():
             return Law("laplace", law.scale)
@@ -186,4 +236,4 @@ def _law(law: NoiseLaw) -> Law:
             return Law("truncated", law.scale, bound=law.bound, weight=law.weight)
         case Thresholded():
             return Law("thresholded", sigmas=(law.scale,), bound=law.bound)
-    raise AssertionError(f"no draw has the law {law.text}")
+    raise ValueError(f"no draw has the law {law.text}")

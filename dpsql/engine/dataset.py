@@ -31,6 +31,7 @@ from .answer import Answer, AnswerColumn
 from .asserted_keys import require_verified
 from .people_above import PeopleAbove, find_people_above
 from .post_processing import Compiled
+from .verifying import Verifier
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
@@ -158,6 +159,7 @@ class Dataset:
             raise wrong[0]
         self._seen: dict[Access, Catalog] = {}
         self.dialect = dialect_of(self.catalog.dialect, self.catalog.case_collation)
+        self.verifier = Verifier(self.policy, self.store, self.catalog.dialect)
         self.prepared: Cache[PreparedPlan] = Cache(_MAX_CACHED)
         self.answers: Cache[Answer] = Cache(_MAX_CACHED)
         self._people: dict[str, tuple[Policy, Catalog]] = {}

@@ -4,7 +4,8 @@ House rules (laws L5, L6, L7; soundness.md 1.14(5), 3.2 and 3.5):
 
 1. Nothing of private rows is asked of the engine before `BudgetStore.reserve` has returned (public ones are counted
    here, and fetched by `session`): all intermediate results of the statement, and all statements of a batch, are
-   reserved at once, and nothing is ever given back.
+   reserved at once, and nothing is ever given back. Nothing is reserved before it is verified, and no text of private
+   rows is sent that is not (`verifying`).
 2. Nothing reaches the analyst before `BudgetStore.commit` has returned: what was drawn is stored, and
    the answer is made from what was stored.
 3. Which way is taken (store, engine) depends on the store's noisy content alone. A measurement's own stored draw goes
@@ -38,6 +39,7 @@ from ..budget import (
     StoredDraws,
     Together,
 )
+from ..budget.filter import refuse_over_cap
 from ..errors import EngineFailure, LedgerAway, Refusal
 from ..mechanisms import ATTO, NANO, Coordinate, Law, Mix, Noise, Vector, mean_of
 from ..plan.backend_sql.print_release import BackendQuery, Part
@@ -48,6 +50,7 @@ from ..relation.expressions import IntermediateValue
 from ..relation.types import SqlType
 from ..waits import Stopped
 from .answer import Cost
+from .certificate import Asked, certify, released_keys
 from .finer import Finer, find_finer, grouping_of
 from .privatise import AskPart, Drawn, Exact, draw, draw_picks, pick_groups, privatise, publish
 from .released import (
@@ -63,9 +66,11 @@ from .released import (
     vectors_of,
 )
 from .topped_up import said_of_top_up, top_up_of
+from .verifying import Certified, Verifier
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
+    from ..verify.certificate import Facts
 
 __all__ = [
     "IntermediateRows",
@@ -145,7 +150,8 @@ class PlanRunner:
     `IntermediateRows`. `hold()` waits until it may be known that what was drawn is there (soundness.md 3.6): before
     that moment nobody finds it in the store. `cost` is kept up to date. `finer`: what stored draws of other questions
     say, by release and measurement; what is there from the start is what the plan takes (`public_inputs`).
-    `pending`: in a batch, the store with what is drawn and not stored yet.
+    `pending`: in a batch, the store with what is drawn and not stored yet. `verifier`: of what is about to be asked;
+    None of a runner that asks nothing. `verified`: the texts that were; `facts`: by these.
     """
 
     plan: Plan
@@ -163,6 +169,9 @@ class PlanRunner:
     finer: dict[tuple[int, int], Finer] = field(default_factory=dict)
     fresh: dict[tuple[int, int], Fresh] = field(default_factory=dict)
     pending: Pending | None = None
+    verifier: Verifier | None = field(default=None, kw_only=True)
+    verified: set[str] = field(default_factory=set, kw_only=True)
+    facts: Facts | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self.rows = [_known_rows(plan) for plan in self.plan.releases]
@@ -305,6 +314,35 @@ class PlanRunner:
                 places.append((number, index))
         return Claim(self.analyst, self.statement, tuple(measurements), self.reuse), places
 
+    # --- verified --------------------------------------------------------------------------------------------
+
+    def verify(self, places: Sequence[Place], facts: Facts) -> Certified:
+        """Return the certificate of what is about to be drawn at some places. Raises Unverified."""
+        self.facts = facts
+        asked = [
+            Asked.of(rows.plan, (index for release, index in places if release == number))
+            for number, rows in enumerate(self.rows)
+        ]
+        return self._require(asked)
+
+    def _require(self, asked: Sequence[Asked]) -> Certified:
+        assert self.verifier is not None, "who asks is verified"
+        assert self.facts is not None, "it was verified before it was charged"
+        found = self.verifier.require(certify(asked, self.facts))
+        self.verified |= {query.sql for one in asked for query in one.queries}
+        return found
+
+    def _verify_drawn(self, reservation: Reservation, wanted: Wanted) -> None:
+        """Verify what is drawn under another noise, or for less, than was claimed (soundness.md 3.13)."""
+        changed: dict[Place, Charge] = {}
+        for place, claim, one in zip(wanted.places, wanted.claims, reservation.fresh, strict=True):
+            if one is not None and (one.law, one.charge) != (claim.law, claim.charge):
+                changed[place] = one.charge
+        for number, rows in enumerate(self.rows):
+            charges = {index: charge for (release, index), charge in changed.items() if release == number}
+            if charges:
+                self._require([replace(Asked.of(rows.plan, charges), charges=charges)])
+
     # --- the engine --------------------------------------------------------------------------------------
 
     def from_engine(self, snapshot: Snapshot, epoch_secret: Callable[[int], bytes]) -> Charge:
@@ -320,6 +358,7 @@ class PlanRunner:
         owed = [place for place, entry in claimed if entry is not None]
         self._take_found(reservation, wanted)
         self._take_fresh(dict(zip(wanted.places, reservation.fresh, strict=True)))
+        self._verify_drawn(reservation, wanted)
         drawn: dict[Place, Draw] = {}
         for number in range(len(self.rows)):
             if not self._advance_intermediates(number):
@@ -506,11 +545,25 @@ class PlanRunner:
         assert isinstance(value, IntermediateRows)
         return value.columns[intermediate.index]
 
+    def _hold_key(self, intermediate: int, key: frozenset[int]) -> None:
+        """Hold that no two rows of an intermediate result share a key of it: what is verified rests on it."""
+        rows = self.intermediates[intermediate]
+        if not isinstance(rows, IntermediateRows):
+            return
+        count = len(rows.columns[0]) if rows.columns else 0
+        found = set(zip(*(rows.columns[index] for index in sorted(key)), strict=True)) if key else {()}
+        if count > len(found):
+            raise EngineFailure("run: two rows of an intermediate result have one key")
+
     def _ask(
         self, exact: Exact, rows: ReleasedRows, query: BackendQuery, snapshot: Snapshot, salt: str
     ) -> None:
-        """Run one backend query and take its exact integers in."""
+        """Run one backend query and take its exact integers in. Raises Unverified."""
         plan, keys = rows.plan, rows.plan.release.keys
+        for number, unique in released_keys(plan).items():
+            self._hold_key(number, unique)
+        if query.sql not in self.verified:  # it was printed from what is released meanwhile
+            self._require([Asked(plan, query.measurements, (query,))])
         parameters: list[object] = [salt] if query.salted else []
         parameters += [self._parameter(intermediate) for intermediate in query.intermediates]
         if query.of_shown:
@@ -553,19 +606,35 @@ class Wanted:
             reservation.entries[part], reservation.found[part], charge, reservation.epoch, fresh
         )
 
+    @property
+    def missing(self) -> list[Place]:
+        """The places that are to be drawn, as far as it was looked up."""
+        rows = self.runner.rows
+        return [(number, index) for number, index in self.places if index not in rows[number].measurements]
+
+    def named(self, certificate: str | None) -> Wanted:
+        """Return it with the certificate of what is to be drawn."""
+        missing = set(self.missing)
+        claims = (
+            replace(claim, certificate=certificate) if place in missing else claim
+            for claim, place in zip(self.claims, self.places, strict=True)
+        )
+        return replace(self, claims=tuple(claims))
+
 
 def carry_out(
     wanted: Sequence[Wanted], snapshot: Snapshot, epoch_secret: Callable[[int], bytes]
 ) -> list[Charge]:
-    """Reserve, run, noise and store what statements want, all together or nothing; return what each was charged.
+    """Verify, reserve, run, noise and store what statements want, all together or nothing; return their charges.
 
-    One after the other: what one draws may answer the next. They share one store, analyst, cost and `hold`.
+    One after the other: what one draws may answer the next. They share one store, analyst, cost, verifier and `hold`.
+    Raises Unverified.
     """
     first = wanted[0].runner
     for one in wanted:
         one.runner.check_growth(snapshot)  # of public rows: a refusal here is free
-    claims = tuple(claim for one in wanted for claim in one.claims)
-    whole = Claim(first.analyst, first.statement, claims, first.reuse)
+    wanted = _certified(wanted, snapshot)
+    whole = _whole(wanted)
     charges, drawn = [], list[Draw]()
     with first.reserved(whole) as reservation:  # durable: private rows may be asked for (law L5)
         if any(found.epoch != reservation.epoch for one in wanted for found in one.runner.finer.values()):
@@ -592,6 +661,28 @@ def carry_out(
             raise
         first.cost.is_stored = True
     return charges
+
+
+def _whole(wanted: Sequence[Wanted]) -> Claim:
+    """Return what statements claim together."""
+    first = wanted[0].runner
+    claims = tuple(claim for one in wanted for claim in one.claims)
+    return Claim(first.analyst, first.statement, claims, first.reuse)
+
+
+def _certified(wanted: Sequence[Wanted], snapshot: Snapshot) -> list[Wanted]:
+    """Verify what statements want, store its certificates, and return it with their names. Raises Unverified."""
+    first = wanted[0].runner
+    assert first.verifier is not None, "who asks is verified"
+    facts = first.verifier.facts(snapshot)
+    found = [(one, one.runner.verify(one.missing, facts)) for one in wanted]
+
+    def refuse() -> None:  # before a byte is stored for it: who has no budget leaves nothing in the ledger
+        fresh = first.store.quote(_whole(wanted))
+        price = sum((one.charge for one in fresh if one is not None), ZERO)
+        refuse_over_cap(first.store.status(first.analyst), price)
+
+    return [one.named(first.verifier.keep(certificate, refuse)) for one, certificate in found]
 
 
 def _short_salt(secret: bytes, relation: bytes) -> str:

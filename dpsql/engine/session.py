@@ -59,6 +59,7 @@ from .answer import (
     telling,
 )
 from .beside import find_beside
+from .certificate import certificate_of
 from .consistent import consistent
 from .dataset import Dataset, LazySnapshot, PreparedPlan
 from .explain import Explanation
@@ -66,6 +67,7 @@ from .listed_keys import ListedKeys
 from .notes import bias_notes, found_notes, rank_notes
 from .people_above import more_rows
 from .post_processing import Compiled, Patience, PublicRows, check_public, compile_public, run_public
+from .proofs import proof_lines, prove
 from .row_previews import row_preview
 from .run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
 from .settings import Settings
@@ -220,6 +222,9 @@ class Session:
         if isinstance(statement, AdmittedQuery):
             return self._once(self._query(statement, tuple(parameters), key, status.epoch))
         if isinstance(statement, Explain):
+            if statement.verify:
+                lines = self._verified(statement.query, tuple(parameters))
+                return Answer((_PLAN,), [(line,) for line in lines], "EXPLAIN", None)
             shown = self._explain(statement.query, tuple(parameters))
             lines = [shown.json_text()] if statement.json else shown.text().split("\n")
             return Answer((_PLAN,), [(line,) for line in lines], "EXPLAIN", None)
@@ -447,7 +452,7 @@ class Session:
         return PlanRunner(
             prepared.plan, self.dataset.store, self._noise, self.analyst, " ".join(query.text.split()),
             self.settings.reuse, lambda number, rows: self._intermediate(prepared, number, rows, public),
-            self._cancelled.is_set, hold, cost,
+            self._cancelled.is_set, hold, cost, verifier=self.dataset.verifier,
         )  # fmt: skip
 
     def _beside(self, prepared: PreparedPlan, runner: PlanRunner) -> tuple[PreparedPlan, PlanRunner] | None:
@@ -747,6 +752,22 @@ class Session:
             prepared.chosen, (*prepared.bar_notes, *bias_notes(prepared.plan, self._more_rows)), more,
         )  # fmt: skip
 
+    def _verified(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> list[str]:
+        """Return how a statement's plan is verified, all of it: a line for each measurement. Costs nothing.
+
+        Raises Unverified, where the policy refuses.
+        """
+        verifier = self.dataset.verifier
+        with self.dataset.lazy_snapshot(self, self._cancelled) as snapshot:
+            key = self._key("EXPLAIN " + query.text, parameters)
+            prepared = self._prepare(query, parameters, key, snapshot)
+            certificate = certificate_of(prepared.plan.releases, verifier.facts(snapshot.open()))
+        verifier.require(certificate)
+        proof = prove(certificate)
+        if not certificate.releases:
+            return ["nothing private is asked"]
+        return ["not verified"] if proof.verified is None else proof_lines(certificate, proof.verified)
+
     # --- a plan that no text says ---------------------------------------------------------------------------
 
     @_statement
@@ -760,7 +781,7 @@ class Session:
         with self.dataset.lazy_snapshot(self, self._cancelled) as snapshot, telling(cost, reuse=True):
             runner = PlanRunner(
                 planned, self.dataset.store, self._noise, self.analyst, statement, True, _no_intermediate,
-                self._cancelled.is_set, lambda: self._hold(snapshot.close), cost,
+                self._cancelled.is_set, lambda: self._hold(snapshot.close), cost, verifier=self.dataset.verifier,
             )  # fmt: skip
             if not runner.from_store():
                 runner.from_engine(snapshot.open(), self.dataset.salt)

@@ -22,6 +22,7 @@ from .model import (
     ServerPolicy,
     TablePolicy,
     UnitPolicy,
+    Verify,
 )
 from .scaffold import left_out, scaffold
 from .secrecy import is_open_to_others
@@ -46,6 +47,7 @@ __all__ = [
     "ServerPolicy",
     "TablePolicy",
     "UnitPolicy",
+    "Verify",
     "access_of",
     "build_catalog",
     "check",

@@ -37,6 +37,7 @@ from .model import (
     ServerPolicy,
     TablePolicy,
     UnitPolicy,
+    Verify,
     ViewPolicy,
 )
 from .owners import NO_UNIT
@@ -267,10 +268,14 @@ def _read_privacy(top: Section) -> LifetimeCap:
         raise section.error(f"is above {_MOST_TOGETHER}, the most that are protected together", "together")
     accounting, conversion_delta = _read_accounting(section, delta or Fraction(0))
     rationing = _read_rationing(section, epsilon)
+    verify = section.text("verify")
+    if verify is not None and verify not in {kind.value for kind in Verify}:
+        raise section.error('write "refuse" or "log"', "verify")
     section.finish()
     return LifetimeCap(
-        epsilon, delta or Fraction(0), Neighbours(name), together, accounting, conversion_delta, rationing
-    )
+        epsilon, delta or Fraction(0), Neighbours(name), together, accounting, conversion_delta, rationing,
+        None if verify is None else Verify(verify),
+    )  # fmt: skip
 
 
 def _read_rationing(section: Section, total: Fraction) -> Rationing | None:

@@ -36,6 +36,7 @@ __all__ = [
     "ServerPolicy",
     "TablePolicy",
     "UnitPolicy",
+    "Verify",
     "ViewPolicy",
 ]
 
@@ -66,6 +67,13 @@ class Accounting(enum.Enum):
     ZCDP = "zcdp"
 
 
+class Verify(enum.Enum):
+    """What becomes of a statement whose plan is not verified: it is refused, or it is run and the log says so."""
+
+    REFUSE = "refuse"
+    LOG = "log"
+
+
 class Period(enum.Enum):
     """How long a ration is for, in UTC. A week begins on Monday."""
 
@@ -93,7 +101,8 @@ class LifetimeCap:
 
     `together`: the promise holds for any so many units together (soundness.md 1.19). `accounting`: how losses add up
     under the cap (3.11). `conversion_delta`: under zCDP, the part of `delta` at which the sum of rho is `epsilon`; the
-    rest is for groups that are found in the data. 0 otherwise. `rationing`: caps by the period inside.
+    rest is for groups that are found in the data. 0 otherwise. `rationing`: caps by the period inside. `verify`: what
+    becomes of a plan that is not verified; None: what is usual for the engine.
     """
 
     epsilon: Fraction
@@ -103,6 +112,7 @@ class LifetimeCap:
     accounting: Accounting = Accounting.PURE
     conversion_delta: Fraction = Fraction(0)
     rationing: Rationing | None = None
+    verify: Verify | None = None
 
     @property
     def threshold_delta(self) -> Fraction:

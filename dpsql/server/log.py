@@ -14,6 +14,7 @@ House rules:
 from __future__ import annotations
 
 import json
+import logging
 import select
 import sys
 import threading
@@ -25,7 +26,9 @@ from datetime import UTC, datetime
 from types import MappingProxyType, TracebackType
 from typing import Literal
 
-__all__ = ["EVENTS", "SECONDS", "Outcome", "Seldom", "Tally", "log", "place_of", "write_out"]
+__all__ = [
+    "EVENTS", "SECONDS", "Outcome", "Seldom", "Tally", "VerifyHandler", "log", "place_of", "write_out",
+]  # fmt: skip
 
 EVENTS = MappingProxyType(
     {
@@ -58,6 +61,8 @@ EVENTS = MappingProxyType(
         "healthy": "it can be used again",
         "catalog query refused": "a client's query of the system catalog is of a kind that is not answered: `reason`",
         "engine failed": "the database could not answer, or no file for an answer could be written",
+        "not verified": "a plan is not verified, and is refused where the policy does not say otherwise: `reason` says "
+        "which premise does not hold, or which rule is missing; or a certificate could not be stored",
         "owner has to act": "policy or ledger of `database` could not be used for a statement or a login",
         "bug": "dpsql met a bug: its kind and its place",
         "unsaid": "an error that its client could not be told any more",
@@ -146,6 +151,18 @@ class Seldom:
         if now >= self._next:
             log(self._event, times=self._times, **fields)
             self._times, self._next = 0, now + _SELDOM
+
+
+class VerifyHandler(logging.Handler):
+    """Writes what the engine logs of plans that are not verified."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told = Seldom("not verified")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line, or count."""
+        self._told.log(reason=record.getMessage())
 
 
 def place_of(error: BaseException) -> str:

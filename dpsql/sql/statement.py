@@ -49,10 +49,11 @@ class AdmittedQuery:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """EXPLAIN of a query, for people or (FORMAT JSON) for programs."""
+    """EXPLAIN of a query, for people or (FORMAT JSON) for programs. `verify`: its plan as it is verified."""
 
     query: AdmittedQuery
     json: bool
+    verify: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ _OPTIONS = frozenset(
     | {"memory"}
 )
 """Postgres' own, which have no meaning here: nothing is run, and there are no costs."""
+_SWITCHED = ("", "on", "off", "true", "false", "0", "1")
 _SET = re.compile(
     r"\s*set\s+(?:session\s+)?([a-z_][a-z_0-9.]*)\s*(?:=|\bto\b)\s*('([^']*)'|[^\s';]+)\s*;?\s*",
     re.IGNORECASE,
@@ -139,8 +141,8 @@ def parse_statement(text: str) -> Statement:
     if first == "explain" and _EXPLAIN.match(text, tokens[0].start):
         match = _EXPLAIN.match(text, tokens[0].start)
         assert match is not None
-        is_json = _reads_json(text, match)
-        return Explain(_parse_query(blank_prefix(text, match.end())), is_json)
+        is_json, is_verified = _read_options(text, match)
+        return Explain(_parse_query(blank_prefix(text, match.end())), is_json, is_verified)
     return _parse_tokens(text, tokenized)
 
 
@@ -149,24 +151,26 @@ def check_statement(text: str) -> None:
     parse_statement(text)
 
 
-def _reads_json(text: str, match: re.Match[str]) -> bool:
-    """Say whether EXPLAIN's options ask for JSON; what has no meaning here is read and left.
+def _read_options(text: str, match: re.Match[str]) -> tuple[bool, bool]:
+    """Say whether EXPLAIN's options ask for JSON, and to verify; what has no meaning here is read and left.
 
     Raises:
         Refusal: 42601 for an option that is none, or another FORMAT.
     """
-    is_json = False
+    is_json = is_verified = False
     for option in () if match[1] is None else match[1].split(","):
         read = _OPTION.fullmatch(option)
         name, value = (read[1].lower(), (read[2] or "").lower()) if read is not None else ("", "")
         if name == "format" and value in ("json", "text"):
             is_json = value == "json"
-        elif name not in _OPTIONS or value not in ("", "on", "off", "true", "false", "0", "1"):
+        elif name == "verify" and value in _SWITCHED:
+            is_verified = value in ("", "on", "true", "1")
+        elif name not in _OPTIONS or value not in _SWITCHED:
             raise Refusal(
                 "EXPLAIN has no such option", sqlstate="42601", position=place(text, match.start(1)),
-                hint="EXPLAIN (FORMAT JSON), or EXPLAIN alone",
+                hint="EXPLAIN (FORMAT JSON), EXPLAIN (VERIFY), or EXPLAIN alone",
             )  # fmt: skip
-    return is_json
+    return is_json, is_verified
 
 
 _OF_JOIN = ("side", "kind", "method", "on", "using")

@@ -1,0 +1,176 @@
+"""What was verified, in words: a line for each measurement, of an owner's own ledger or of a certificate in a file.
+
+For an owner's mathematician, who reads these lines and the SQL that they are of in place of the program.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from ..budget import BudgetStore, Entry
+from ..errors import LedgerError, PolicyError
+from ..mechanisms import ATTO, NANO, Gaussian, Gaussians
+from ..verify import Checked, Verified
+from ..verify.certificate import Certificate, Facts, Measurement, Table, loads
+from .certificate import law_of_noise
+from .settings import decimal_text
+from .verifying import verdict_on
+
+__all__ = ["Proof", "Proved", "proof_lines", "prove", "prove_file", "prove_ledger"]
+
+MISSING = "its certificate is missing"
+DAMAGED = "its certificate is damaged"
+OTHER = "its certificate does not say what was charged"
+UNNAMED = "it names no certificate"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A certificate that was verified again. `problem`: why it does not hold; "" where it does."""
+
+    certificate: Certificate
+    verified: Verified | None
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """Entries of a ledger that name one certificate. `problem`: what is wrong with it, or with one of them; else ""."""
+
+    digest: str | None
+    entries: tuple[Entry, ...]
+    proof: Proof | None
+    problem: str
+
+
+def prove(certificate: Certificate) -> Proof:
+    """Verify a certificate by its own facts."""
+    verified, rule = verdict_on(certificate, certificate.facts)
+    return Proof(certificate, verified, f"not proved: {rule}" if rule else "")
+
+
+def prove_file(path: Path) -> Proof:
+    """Verify the certificate in a file. Raises PolicyError: there is none in it."""
+    try:
+        certificate = loads(Certificate, path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise PolicyError(
+            f"{path.name}: is no certificate", hint="name a file of JSON that a ledger gave, or leave it out"
+        ) from None
+    return prove(certificate)
+
+
+def prove_ledger(store: BudgetStore, limit: int) -> Iterator[Proved]:
+    """Verify again what the newest entries of a ledger name, each certificate once, the newest first.
+
+    Raises LedgerError.
+    """
+    named: dict[str | None, list[Entry]] = {}
+    for entry in store.log(limit):
+        named.setdefault(entry.certificate, []).append(entry)
+    for digest, entries in named.items():
+        yield _proved(store, digest, tuple(entries))
+
+
+def _proved(store: BudgetStore, digest: str | None, entries: tuple[Entry, ...]) -> Proved:
+    if digest is None:
+        return Proved(None, entries, None, UNNAMED)
+    try:
+        content = store.certificate(digest)
+        certificate = None if content is None else loads(Certificate, content.decode())
+    except (LedgerError, ValueError):
+        return Proved(digest, entries, None, DAMAGED)
+    if certificate is None:
+        return Proved(digest, entries, None, MISSING)
+    proof = prove(certificate)
+    problem = proof.problem or ("" if all(_is_of(one, certificate) for one in entries) else OTHER)
+    return Proved(digest, entries, proof, problem)
+
+
+def _is_of(entry: Entry, certificate: Certificate) -> bool:
+    """Say whether a certificate has a measurement that costs what was charged, under the noise that was drawn."""
+    measurements = [one for release in certificate.releases for one in release.measurements]
+    return any(_is_charge_of(entry, one, certificate.facts) for one in measurements)
+
+
+def _is_charge_of(entry: Entry, one: Measurement, facts: Facts) -> bool:
+    charge, law = entry.charge, entry.law
+    if facts.accounting == "zcdp" and isinstance(law, Gaussian | Gaussians) and one.law.name == "gaussian":
+        # What is stored lowers what is drawn and charged (soundness.md 3.13): its own loss is D²/(2 sigma²).
+        return one.sensitivity / (2 * law.scale**2) <= Fraction(charge.rho_atto, ATTO)
+    share = one.share
+    if (charge.epsilon_nano, charge.delta_atto) != (_up(share.epsilon * NANO), _up(share.delta * ATTO)):
+        return False
+    return one.law.name in ("rank", "flip") or law_of_noise(law) == one.law
+
+
+def _up(number: Fraction) -> int:
+    return math.ceil(number)
+
+
+# --- words ------------------------------------------------------------------------------------------------------
+
+
+def proof_lines(certificate: Certificate, verified: Verified, *, explains: bool = False) -> list[str]:
+    """Return a line for each measurement: columns, lemma, R, reach, S, law, loss; `explains`: with text and facts."""
+    lines: list[str] = []
+    for number, release in enumerate(certificate.releases):
+        head = f"release {number + 1}: " if len(certificate.releases) > 1 else ""
+        lines += [f"{head}{_line(one)}" for one in verified.lines if one.release == number]
+        for query in release.queries if explains else ():
+            lines += _explained(query.sql, certificate.facts)
+    charge = verified.charge
+    delta = f", delta {_short(charge.delta)}" if charge.delta else ""
+    total = (
+        f"rho {_short(charge.rho)}"
+        if certificate.facts.accounting == "zcdp"
+        else f"epsilon {_short(charge.epsilon)}"
+    )
+    return [*lines, f"together: {total}{delta}"]
+
+
+def _line(one: Checked) -> str:
+    first, *more = one.coordinates.split(" ")
+    moved = f"S {_short(one.moved)}" + (
+        "" if one.moved == one.claimed else f" (claimed {_short(one.claimed)})"
+    )
+    bounds = f"R {one.rows}, reach {_short(one.reach)}, {moved}"
+    columns = f"{first} to {more[-1]}" if more else first
+    return f"{columns}: {one.lemma}; {bounds}; {one.law}, loss {_short(one.loss)}"
+
+
+def _short(number: Fraction | int) -> str:
+    """Return a number exactly, where that is short; else to eight digits."""
+    text = decimal_text(Fraction(number))
+    return text if len(text) <= 16 else f"{float(number):.8g}"
+
+
+def _explained(sql: str, facts: Facts) -> list[str]:
+    """Return what lines are derived from: the text that is sent, and the facts of the tables in it."""
+    return [
+        f"  {sql}",
+        *(f"    {_said(name, table)}" for name, table in facts.tables.items() if _is_named(name, sql)),
+    ]
+
+
+def _is_named(name: str, sql: str) -> bool:
+    parts = name.split(".")
+    return (
+        any(quote + f"{quote}.{quote}".join(parts) + quote in sql for quote in ('"', "`"))
+        or f"`{name}`" in sql
+    )
+
+
+def _said(name: str, table: Table) -> str:
+    """Return whose a table's rows are, and what is enforced of them."""
+    said = ["public"]
+    if table.unit is not None:
+        place = f" of {table.unit.table} ({', '.join(table.unit.referenced)})" if table.unit.table else ""
+        said = [f"owner {', '.join(table.unit.columns)}{place}"]
+    said += [f"unique {', '.join(key)}" for key in table.unique]
+    said += [f"not null {', '.join(table.not_null)}"] if table.not_null else []
+    return f"{name}: {'; '.join(said)}"

@@ -1,0 +1,105 @@
+"""`dpsql verify`: what was charged is verified again, and what does not hold is told."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from dpsql.verify.certificate import Certificate, digest, dumps, loads
+
+from .conftest import Run
+
+COUNT = "SELECT COUNT(*) FROM student WHERE gpa > 3"
+LOANS = "SELECT branch, COUNT(*) FROM loan GROUP BY branch"
+
+
+@pytest.fixture
+def asked(run: Run) -> Run:
+    for sql in (COUNT, LOANS, COUNT):
+        assert run("query", sql).exit_code == 0
+    return run
+
+
+def stored(campus: Path) -> dict[str, Certificate]:
+    """The certificates in the ledger, by their digests."""
+    with sqlite3.connect(campus.parent / "campus-ledger.db") as ledger:
+        rows = ledger.execute("SELECT digest, content FROM certificate").fetchall()
+    return {name: loads(Certificate, bytes(content).decode()) for name, content in rows}
+
+
+def replace_one(campus: Path, name: str, other: Certificate) -> None:
+    """Have the ledger give another text for a certificate."""
+    with sqlite3.connect(campus.parent / "campus-ledger.db") as ledger:
+        ledger.execute("UPDATE certificate SET content = ? WHERE digest = ?", (dumps(other).encode(), name))
+
+
+def test_each_charge_is_proved_a_line_a_measurement(asked: Run) -> None:
+    shown = asked("verify")
+    assert shown.exit_code == 0
+    assert (
+        f"  {COUNT}\n  m0_0: plain; R 1, reach 1, S 1; laplace, loss 0.1\n  together: epsilon 0.1\n"
+        in shown.output
+    )
+    assert f"  {LOANS}\n  m0_0: E2; R 60, reach 1024, S 61440; laplace, loss 0.1\n" in shown.output
+    assert "SELECT CAST" not in shown.output
+    assert ": all" not in shown.output
+    with_sql = asked("verify", "--explain")
+    assert "    SELECT CAST(COUNT(*) AS BIGINT) AS m0_0 FROM " in with_sql.output
+    assert "      main.loan: owner student_id; unique id; not null id, student_id" in with_sql.output
+
+
+def test_as_json(asked: Run) -> None:
+    found = [json.loads(line) for line in asked("verify", "--json", "-n", "2").output.splitlines()]
+    assert [len(one["entries"]) for one in found] == [1, 1]
+    assert found[-1]["problem"] is None
+    assert found[0]["lines"][-1] == "together: epsilon 0.1"
+
+
+def test_a_certificate_in_a_file(asked: Run, campus: Path, tmp_path: Path) -> None:
+    for name, certificate in stored(campus).items():
+        assert digest(certificate) == name
+        file = tmp_path / "one.json"
+        file.write_text(dumps(certificate))
+        shown = asked("verify", str(file))
+        assert (shown.exit_code, shown.output.splitlines()[-1][:9]) in ((0, "together:"), (3, "not prove"))
+    file.write_text("{}")
+    wrong = asked("verify", str(file))
+    assert wrong.exit_code == 5
+    assert "F0V01: one.json: is no certificate" in wrong.output
+
+
+def test_one_that_does_not_hold_is_told(asked: Run, campus: Path, tmp_path: Path) -> None:
+    """A claim of half the sensitivity, in a file: its digest does not protect it there."""
+    certificate = next(one for one in stored(campus).values() if "main.loan" in one.facts.tables)
+    file = tmp_path / "half.json"
+    file.write_text(dumps(certificate).replace('"scale":"614400"', '"scale":"307200"'))
+    assert file.read_text() != dumps(certificate)
+    shown = asked("verify", str(file))
+    assert shown.exit_code == 3
+    assert shown.output.startswith("not proved: laws: ")
+
+
+def test_what_is_missing_damaged_or_of_another_charge_is_reported(asked: Run, campus: Path) -> None:
+    certificates = stored(campus)
+    loan = next(name for name, one in certificates.items() if "main.loan" in one.facts.tables)
+    (count,) = certificates.keys() - {loan}
+    replace_one(campus, loan, certificates[count])
+    shown = asked("verify")
+    assert shown.exit_code == 3
+    assert f"{LOANS}\n  its certificate is damaged\n" in shown.output
+    with sqlite3.connect(campus.parent / "campus-ledger.db") as ledger:
+        ledger.execute("DELETE FROM certificate WHERE digest = ?", (loan,))
+    shown = asked("verify")
+    assert shown.exit_code == 3
+    assert f"{LOANS}\n  its certificate is missing\n" in shown.output
+
+
+def test_explain_verify_says_the_same_before_and_is_free(run: Run) -> None:
+    before = run("budget", "show").output
+    shown = run("query", f"EXPLAIN (VERIFY) {LOANS}")
+    assert "m0_0: E2; R 60, reach 1024, S 61440; laplace, loss 0.1" in shown.output
+    assert "together: epsilon 0.1" in shown.output
+    assert run("budget", "show").output == before

@@ -1,0 +1,309 @@
+"""No charge before a plan is verified, in any door, and no text of private rows is sent that was not."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from dpsql.backends.duckdb_backend import DuckDBSnapshot
+from dpsql.engine import Session, verifying
+from dpsql.engine.bounds import Wish, measure
+from dpsql.engine.dataset import open_ledger
+from dpsql.errors import BudgetExhausted, Unverified
+from dpsql.policy import load_policy
+from dpsql.verify import Refused
+from dpsql.verify.certificate import Certificate, Facts, digest, loads
+
+POLICY = """
+database = "duckdb:people.duckdb"
+ledger = "sqlite:people.db"
+[privacy]
+epsilon = {epsilon}
+delta = 1e-4
+{more}
+[defaults]
+epsilon = 0.5
+delta = 1e-6
+[tables.person]
+unit = "id"
+[tables.person.columns]
+age = {{ bounds = [0, 90] }}
+name = {{}}
+city = {{ values = ["a", "b", "c", "d", "e", "f", "g", "h"] }}
+[tables.visit]
+unit = {{ column = "person_id", references = "person.id" }}
+max_rows = 40
+max_rows_per_group = 5
+[tables.visit.columns]
+day = {{ bounds = [0, 10] }}
+place = {{ values = ["p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13"] }}
+[tables.town]
+public = true
+"""
+COUNT = "SELECT COUNT(*) FROM person"
+NAMES = "SELECT name, COUNT(*) FROM person GROUP BY name"
+TOP = "SELECT place, COUNT(*) AS n FROM visit GROUP BY place ORDER BY n DESC LIMIT 1"
+QUARTILES = ", ".join(
+    f"PERCENTILE_DISC({share}) WITHIN GROUP (ORDER BY age)" for share in ("0.1", "0.25", "0.5", "0.75", "0.9")
+)
+
+LOGGED = "a plan is not verified: a rule"
+
+Open = Callable[..., Session]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Open]:
+    with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
+        connection.execute(
+            "CREATE TABLE person (id INTEGER PRIMARY KEY, age INTEGER NOT NULL, name VARCHAR NOT NULL, city VARCHAR NOT "
+            "NULL);"
+            "CREATE TABLE visit (person_id INTEGER NOT NULL REFERENCES person (id), day INTEGER, place VARCHAR);"
+            "CREATE TABLE town (city VARCHAR PRIMARY KEY);"
+            "INSERT INTO town VALUES ('a'), ('b');"
+            "INSERT INTO person SELECT i, i % 90, 'n' || (i % 4), chr((97 + i % 8)::INTEGER) FROM range(9000) t(i);"
+            "INSERT INTO visit SELECT i % 900, i % 10, 'p' || (i % 14) FROM range(9000) t(i)"
+        )
+    with ExitStack() as stack:
+
+        def session(more: str = 'verify = "refuse"', epsilon: str = "50") -> Session:
+            path = tmp_path / "people.toml"
+            path.write_text(POLICY.format(more=more, epsilon=epsilon))
+            open_ledger(load_policy(path), create=True).close()
+            return stack.enter_context(Session.open(path))
+
+        yield session
+
+
+class Checked:
+    """A checker that notes what it verifies, and refuses by a word in a text."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, refused: str = "no text has this") -> None:
+        self.seen: list[Certificate] = []
+        self.refused = refused
+        monkeypatch.setattr(verifying, "verify", self)
+
+    def __call__(self, certificate: Certificate, facts: Facts) -> tuple[()]:
+        self.seen.append(certificate)
+        if any(self.refused in text for text in self.texts):
+            raise Refused("a rule", f"of {self.refused}")
+        return ()
+
+    @property
+    def texts(self) -> set[str]:
+        return {query.sql for one in self.seen for release in one.releases for query in release.queries}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What reaches the database."""
+    found: list[str] = []
+    run = DuckDBSnapshot.run
+
+    def noted(self: DuckDBSnapshot, sql: str, *more: Any) -> Any:
+        found.append(sql)
+        return run(self, sql, *more)
+
+    monkeypatch.setattr(DuckDBSnapshot, "run", noted)
+    return found
+
+
+def private(asked: list[str]) -> list[str]:
+    return [sql for sql in asked if '"person"' in sql or '"visit"' in sql]
+
+
+def released(session: Session) -> None:
+    session.release(["SELECT COUNT(*) FROM person WHERE age > 50", "SELECT AVG(age) FROM person"])
+
+
+def measured(session: Session) -> None:
+    measure(session, Wish("visit", Fraction(1), Fraction(1)), "dpsql bounds visit")
+
+
+def accurate(session: Session) -> None:
+    session.execute("SET dpsql.accuracy = '40'")
+    session.execute("SELECT COUNT(*) FROM person WHERE age < 20")
+
+
+def anew(session: Session) -> None:
+    session.execute("SET dpsql.reuse = off")
+    session.execute(COUNT)
+
+
+DOORS: dict[str, Callable[[Session], object]] = {
+    "a count": lambda session: session.execute(COUNT),
+    "of joins": lambda session: session.execute(
+        "SELECT city, SUM(day) FROM person JOIN visit ON visit.person_id = person.id GROUP BY city"
+    ),
+    "found groups": lambda session: session.execute(NAMES),
+    "chosen groups": lambda session: session.execute(TOP),
+    "ranks": lambda session: session.execute(f"SELECT {QUARTILES} FROM person"),
+    "ranks of rows": lambda session: session.execute("SELECT MEDIAN(day), MODE() WITHIN GROUP (ORDER BY place) FROM visit"),
+    "an intermediate result": lambda session: session.execute(
+        "SELECT COUNT(*) FROM person WHERE age > (SELECT AVG(age) FROM person)"
+    ),
+    "a released table": lambda session: session.execute(
+        "SELECT COUNT(*) FROM person JOIN (SELECT city, COUNT(*) AS n FROM person GROUP BY city) AS c USING (city) "
+        "WHERE c.n > 500"
+    ),
+    "listed keys": lambda session: session.execute(
+        "SELECT town.city, COUNT(*) FROM person JOIN town ON town.city = person.city GROUP BY town.city"
+    ),
+    "a batch": released,
+    "bounds": measured,
+    "an accuracy": accurate,
+    "without reuse": anew,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("accounting", ["", 'accounting = "zcdp"'], ids=["pure", "zcdp"])
+@pytest.mark.parametrize("door", DOORS)
+def test_what_is_sent_was_verified_as_it_is(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, asked: list[str], door: str, accounting: str
+) -> None:
+    checked, session = Checked(monkeypatch), opened(f'verify = "refuse"\n{accounting}')
+    DOORS[door](session)
+    sent = private(asked)
+    assert sent
+    assert set(sent) <= checked.texts
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_what_is_not_verified_is_refused_and_free(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, asked: list[str], door: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    session = opened()
+    Checked(monkeypatch, "FROM")
+    with caplog.at_level(logging.WARNING), pytest.raises(Unverified) as refused:
+        DOORS[door](session)
+    assert refused.value.sqlstate == "XX000"
+    assert "the plan could not be verified" in str(refused.value)
+    assert "a rule" not in str(refused.value), "it is for the owner"
+    assert [(one.name, one.getMessage()) for one in caplog.records] == [("dpsql.verify", LOGGED)]
+    assert not private(asked)
+    store = session.dataset.store
+    assert (store.spent().epsilon_nano, store.log(9)) == (0, [])
+
+
+def test_what_is_printed_from_released_numbers_is_verified_before_it_is_sent(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, asked: list[str]
+) -> None:
+    """Of chosen groups the second text has their names: it is refused after the charge, and never sent."""
+    session, checked = opened(), Checked(monkeypatch)
+    chosen = next(one for one in session.explain(TOP).plan.releases if one.top is not None)
+    planned = {query.sql for query in chosen.queries(tuple(range(len(chosen.measurements))))}
+    original = checked.__call__
+
+    def only_planned(certificate: Certificate, facts: Facts) -> tuple[()]:
+        original(certificate, facts)
+        texts = {query.sql for release in certificate.releases for query in release.queries}
+        if not texts <= planned:
+            raise Refused("a rule")
+        return ()
+
+    monkeypatch.setattr(verifying, "verify", only_planned)
+    for _ in range(8):  # the groups that are chosen may be those that stood for them
+        session.execute("SET dpsql.reuse = off")
+        asked.clear()
+        with suppress(Unverified):
+            session.execute(TOP)
+            continue
+        assert session.dataset.store.spent().epsilon_nano
+        assert set(private(asked)) <= planned
+        return
+    raise AssertionError("the same group was chosen each time")
+
+
+def test_the_policy_can_have_it_run_and_logged(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = opened('verify = "log"')
+    Checked(monkeypatch, "FROM")
+    with caplog.at_level(logging.WARNING):
+        assert session.execute(COUNT).rows
+    assert [one.getMessage() for one in caplog.records] == [LOGGED]
+
+
+def test_a_bug_of_the_checker_refuses(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(certificate: Certificate, facts: Facts) -> tuple[()]:
+        raise KeyError("on purpose")
+
+    monkeypatch.setattr(verifying, "verify", broken)
+    with pytest.raises(Unverified) as refused:
+        opened().execute(COUNT)
+    assert refused.value.rule == "a bug: KeyError"
+
+
+def test_the_same_text_facts_and_claim_are_verified_once(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, checked = opened(), Checked(monkeypatch)
+    session.execute("SET dpsql.reuse = off")
+    for _ in range(3):
+        session.execute(COUNT)
+    assert len(checked.seen) == 1
+    session.execute("SET dpsql.epsilon = 0.25")
+    session.execute(COUNT)
+    assert len(checked.seen) == 2, "another claim"
+
+
+def test_the_entry_names_the_certificate_which_is_stored(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, checked = opened(), Checked(monkeypatch)
+    session.execute("SELECT COUNT(*), AVG(age) FROM person")
+    store = session.dataset.store
+    entries = store.log(9)
+    (digest,) = {entry.certificate for entry in entries}
+    assert digest is not None
+    content = store.certificate(digest)
+    assert content is not None
+    assert loads(Certificate, content.decode()) == checked.seen[0]
+    assert sum((entry.charge.epsilon_nano for entry in entries), 0) == checked.seen[0].charge.epsilon * 10**9
+
+
+def test_what_does_not_fit_the_budget_leaves_no_certificate(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, checked = opened(epsilon="0.75"), Checked(monkeypatch)
+    session.execute(COUNT)
+    with pytest.raises(BudgetExhausted):
+        session.execute("SELECT COUNT(*) FROM visit")
+    _, certificate = checked.seen
+    assert session.dataset.store.certificate(digest(certificate)) is None
+
+
+def test_what_is_stored_already_is_not_asked_and_not_in_the_certificate(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, checked = opened(), Checked(monkeypatch)
+    session.execute(COUNT)
+    session.execute(COUNT)
+    assert len(checked.seen) == 1
+    session.execute("SELECT COUNT(*), AVG(age) FROM person")
+    (release,) = checked.seen[-1].releases
+    assert all(one.kind != "count" for one in release.measurements)
+
+
+def test_a_certificate_that_cannot_be_stored_is_missing_and_logged(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = opened()
+    Checked(monkeypatch)
+
+    def full(digest: str, content: bytes) -> None:
+        raise ValueError("too long")
+
+    monkeypatch.setattr(session.dataset.store, "put_certificate", full)
+    with caplog.at_level(logging.WARNING):
+        assert session.execute(COUNT).rows
+    assert [entry.certificate for entry in session.dataset.store.log(9)] == [None]
+    assert len(caplog.records) == 1
