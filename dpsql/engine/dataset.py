@@ -29,6 +29,7 @@ from ..postprocess.bars import has_companions
 from ..relation.catalog import Catalog
 from .answer import Answer, AnswerColumn
 from .asserted_keys import require_verified
+from .last_read import LastRead
 from .people_above import PeopleAbove, find_people_above
 from .post_processing import Compiled
 from .verifying import Verifier
@@ -162,6 +163,7 @@ class Dataset:
         self.verifier = Verifier(self.policy, self.store, self.catalog.dialect)
         self.prepared: Cache[PreparedPlan] = Cache(_MAX_CACHED)
         self.answers: Cache[Answer] = Cache(_MAX_CACHED)
+        self.last_read = LastRead()
         self._people: dict[str, tuple[Policy, Catalog]] = {}
         self._last_said: dict[tuple[str, int], PeopleAbove | None] = {}
 

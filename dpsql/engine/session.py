@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from ..backends import Backend
 from ..budget import ZERO, Charge, Fresh, Status, shown_epsilon
-from ..errors import EngineFailure, PolicyError, Refusal
+from ..errors import EngineFailure, LedgerAway, PolicyError, Refusal
 from ..fair import Turn
 from ..mechanisms import ATTO, NANO, Noise, SampledNoise
 from ..memory import STATEMENT_BYTES, Share
@@ -45,7 +45,7 @@ from ..sql.statement import (
 )
 from ..sql.text import is_text
 from ..sql.text_process import TextProcess
-from ..waits import Stop, until
+from ..waits import Stop, Stopped, until
 from .accuracy import choose
 from .answer import (
     Answer,
@@ -63,6 +63,7 @@ from .certificate import certificate_of
 from .consistent import consistent
 from .dataset import Dataset, LazySnapshot, PreparedPlan
 from .explain import Explanation
+from .last_read import ASK_SECONDS
 from .listed_keys import ListedKeys
 from .notes import bias_notes, found_notes, rank_notes
 from .people_above import more_rows
@@ -198,7 +199,9 @@ class Session:
     def budget(self) -> Status:
         """Return what is spent and what the caps are."""
         store = self.dataset.store
-        return store.status_at_once(self.analyst) or store.status(self.analyst)
+        status = store.status_at_once(self.analyst) or store.status(self.analyst)
+        self.dataset.last_read.read(self.analyst, status)
+        return status
 
     # --- statements --------------------------------------------------------------------------------
 
@@ -213,9 +216,11 @@ class Session:
                 the charge stays spent, and `cost` says what it was.
         """
         self.doing = "planning"
-        with telling(Cost(), reuse=self.settings.reuse):
-            status = self.budget()
         key = self._key(sql, parameters)
+        with telling(Cost(), reuse=self.settings.reuse):
+            status = self._asked(self._held(key))
+        if isinstance(status, Answer):
+            return status
         if (known := self._remembered(key, status)) is not None:
             return known
         statement = self._parsed(sql)
@@ -260,7 +265,39 @@ class Session:
         if not self.settings.reuse or self.dataset.prepared.get(key) is None:
             return None
         status = self.dataset.store.status_at_once(self.analyst)
-        return None if status is None else self._remembered(key, status)
+        if status is None:
+            return None
+        self.dataset.last_read.read(self.analyst, status)
+        return self._remembered(key, status)
+
+    def _held(self, key: object) -> tuple[Answer, Receipt, Status] | None:
+        """Return the answer to a statement that is in memory under what was read last of the ledger, with its receipt
+        and that; None where there is none.
+        """
+        status = self.dataset.last_read.status(self.analyst)
+        if status is None or not self.settings.reuse:
+            return None
+        cached = self.dataset.answers.get((key, status.epoch))
+        return None if cached is None or cached.receipt is None else (cached, cached.receipt, status)
+
+    def _asked(self, held: tuple[Answer, Receipt, Status] | None) -> Status | Answer:
+        """Return the status; where the ledger does not answer, and `held` is there, that (soundness.md 3.17).
+
+        Raises LedgerError, Stopped.
+        """
+        if held is None:
+            return self.budget()
+        last, (cached, was, status) = self.dataset.last_read, held
+        if not last.is_away:
+            try:
+                with until(Stop.after(ASK_SECONDS)):
+                    return self.budget()
+            except (LedgerAway, Stopped):
+                self._check_cancelled()
+                last.failed()
+        notes = (last.note(self.analyst), *was.notes)
+        again = self._receipt(ZERO, status, reused=was.reused or was.epsilon > 0, notes=notes)
+        return self._once(replace(cached, receipt=again))
 
     def _remembered(self, key: object, status: Status) -> Answer | None:
         cached = self.dataset.answers.get((key, status.epoch))

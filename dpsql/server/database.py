@@ -69,10 +69,15 @@ class BudgetWatch:
         self._database = database
         self._spent: Charge | None = None
         self._told: dict[tuple[str, str], int] = {}
+        self._has_told_clock = False
 
     def look(self, store: BudgetStore, analysts: Iterable[str]) -> None:
         """Warn where a cap of all, or of one of `analysts`, has reached a level. Raises LedgerError."""
-        self._tell("everybody", store.status())
+        status = store.status()
+        self._tell("everybody", status)
+        if status.clock and not self._has_told_clock:
+            log("clock not taken", reason=status.clock, database=self._database)
+        self._has_told_clock = bool(status.clock)
         spent = store.spent()
         if spent != self._spent:
             for name in analysts:
@@ -137,6 +142,7 @@ class Database:
             verifiers_of(policy)
             await loop.run_in_executor(self._pool, self.sessions.replace, policy)
         except DpsqlError as error:
+            self.sessions.forget_last_read()
             log("reload refused", what="policy", reason=error.message, database=self.name)
             return False
         self.policy = policy
@@ -152,6 +158,7 @@ class Database:
     def _look(self) -> None:
         """Raise LedgerError where the ledger cannot be used; warn of what is nearly spent."""
         self._budget_watch.look(self.sessions.dataset.store, list(self.policy.analysts))
+        self.sessions.tell_answered_away()
 
 
 def _check_same_dataset(old: Policy, new: Policy) -> None:

@@ -38,9 +38,13 @@ EVENTS = MappingProxyType(
         "disconnected": "the connection has ended",
         "answered": "a statement that charged, or was answered from the store: what it cost, and in how many "
         "milliseconds, `ms`",
+        "answered away": "the ledger is back: while it was away `analyst` was `given` a stored answer of `database`, "
+        "at that time; one line for each",
         "refused": "a statement ended in an error: `sqlstate`; of each analyst and code one line in ten seconds",
         "budget low": "80, or 95, per cent of a cap are spent, now `percent`: of an analyst's, or everybody's (`of`), "
         "in `what`, of `database`",
+        "clock not taken": "the clock went back, or is more than a day beyond the last record of the ledger of "
+        "`database`: periods go by the ledger's moment, `reason`, until `dpsql budget clock`",
         "cancelled": "a client asked to stop the statement of the connection `process`",
         "login refused": "`reason`: the password or the user, the client is not told which; or, of who has proved a "
         "password, the database. `delay`: seconds until it is told",

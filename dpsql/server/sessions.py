@@ -22,7 +22,7 @@ from ..policy import Access, Policy, ServerPolicy, access_of
 from ..precedence import Pace, Precedence
 from ..sql.text_process import TextProcess
 from ..system_catalog import SystemCatalog
-from .log import Seldom
+from .log import Seldom, log
 from .replies import Replies
 from .setting_table import VERSION, VERSION_TEXT
 
@@ -147,8 +147,23 @@ class Sessions:
             if is_file or rested > _IDLE_SECONDS:
                 dataset.backend.close_idle()
 
+    def forget_last_read(self) -> None:
+        """Have no stored answer be given without the ledger before it is read again (soundness.md 3.17)."""
+        with self._lock:
+            for opened in self._opened.values():
+                opened.dataset.last_read.forget()
+
+    def tell_answered_away(self) -> None:
+        """Write a line of the log for each answer that was given while the ledger was away. Once it is back."""
+        with self._lock:
+            known = [opened.dataset for opened in self._opened.values()]
+        for dataset in known:
+            for analyst, at in dataset.last_read.take_noted():
+                log("answered away", analyst=analyst, given=at, database=dataset.policy.path.stem)
+
     def shut(self) -> None:
         """Close the current dataset, unless a session is still on it."""
+        self.tell_answered_away()  # or nobody would
         with self._lock:
             self._close_unused(self._current)
 

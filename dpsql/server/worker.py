@@ -81,7 +81,7 @@ class Worker:
         self._sessions.used()
         with self._busy(timeout):
             try:
-                known = self.session.recall(sql, values)
+                known = self.recall(sql, values)
                 if known is not None:
                     return known
                 with self.session.ahead(len(sql)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -341,6 +342,58 @@ def test_a_ledger_that_says_a_byte_now_and_then(ledger: Place) -> None:
         check_told(
             ledger, connection, told(connection, fresh()), before, {NOTHING, SPENT, MAYBE_STORED, STORED}
         )
+
+
+def test_what_was_answered_is_answered_while_the_ledger_is_silent(ledger: Place) -> None:
+    """At once but for the first, with a note, at no charge; each is told once the ledger is back."""
+    notices: list[str] = []
+    with ledger.served.connect() as connection:
+        heals(ledger, connection)
+        asked = fresh().encode()
+        first = connection.execute(asked).fetchall()
+        before, told_before = ledger.spent(), logged(ledger, "answered away")
+        connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
+        ledger.proxy.stall()
+        took = []
+        for _ in range(4):
+            start = time.monotonic()
+            assert connection.execute(asked).fetchall() == first
+            took.append(time.monotonic() - start)
+        assert took[0] < 1.6
+        assert max(took[1:]) < 0.3
+        assert sum("the ledger cannot be read now: this is a stored answer" in one for one in notices) == 4
+        ended = told(connection, fresh())
+        assert ended[0] <= LATEST
+        assert ended[2] == NOTHING
+        heals(ledger, connection)
+        assert ledger.spent() == before + 100
+        ledger.served.wait_for("answered away", told_before + 4)
+        lines = [line for line in ledger.served.lines if line["event"] == "answered away"][told_before:]
+        assert {line["analyst"] for line in lines} == {"alice"}
+        assert len(lines) == 4
+        notices.clear()
+        assert connection.execute(asked).fetchall() == first
+        assert not any("cannot be read" in one for one in notices)
+
+
+def test_after_a_reload_that_could_not_read_the_ledger_nothing_is_answered(ledger: Place) -> None:
+    with ledger.served.connect() as connection:
+        heals(ledger, connection)
+        asked = fresh().encode()
+        first = connection.execute(asked).fetchall()
+        ledger.proxy.stall()
+        refused = logged(ledger, "reload refused")
+        ledger.served.process.send_signal(signal.SIGHUP)
+        ledger.served.wait_for("reload refused", refused + 1)
+        ended = told(connection, asked.decode())
+        assert ended[0] <= LATEST
+        assert ended[2] == NOTHING
+        ledger.proxy.resume()
+        assert connection.execute(asked).fetchall() == first
+
+
+def logged(place: Place, event: str) -> int:
+    return sum(line["event"] == event for line in place.served.lines)
 
 
 def test_twenty_statements_of_a_silent_ledger(ledger: Place) -> None:
