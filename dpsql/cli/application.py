@@ -21,6 +21,7 @@ from .check import check
 from .convert import convert
 from .demo import demo
 from .docs import docs
+from .doctor import doctor
 from .explain import explain
 from .failure import Failure, leave_streams, tell
 from .faults import install_bug_hook
@@ -109,8 +110,8 @@ def program(ctx: click.Context, policy_path: str, analyst: str) -> None:
 
 
 for _command in (
-    query, explain, release, check, verify, audit, bounds, init, convert, budget, refresh, serve, page, user, local,
-    demo, docs,
+    query, explain, release, check, doctor, verify, audit, bounds, init, convert, budget, refresh, serve, page, user,
+    local, demo, docs,
 ):  # fmt: skip
     program.add_command(_command)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from ..pgwire import tls_server_end_point
 
-__all__ = ["ALPN", "Encryption", "load_encryption", "refuse_open"]
+__all__ = ["ALPN", "Encryption", "end_of_certificate", "load_encryption", "refuse_open"]
 
 ALPN = "postgresql"
 """What a client that begins with TLS at once has to name (Postgres 17), so that no other protocol is led here."""
@@ -70,3 +72,30 @@ def refuse_open(file: Path, what: str) -> None:
         raise ValueError(
             f"others than its owner can read {what}, or change it: chmod 600 it (640 where it is root's)"
         )
+
+
+def end_of_certificate(certificate: Path, encryption: Encryption) -> datetime | None:
+    """Return until when a server's certificate is good, as a client that trusts itself alone sees it; None: not now.
+
+    Requires: `encryption` was loaded from it.
+    """
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname = False
+    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    client.load_verify_locations(certificate)
+    to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = (
+        client.wrap_bio(to_client, to_server),
+        encryption.context.wrap_bio(to_server, to_client, server_side=True),
+    )
+    try:
+        for _ in range(4):
+            for end in ends:
+                with suppress(ssl.SSLWantReadError):
+                    end.do_handshake()
+        seen = ends[0].getpeercert()
+    except (ssl.SSLError, ValueError):
+        return None
+    if not seen:
+        return None
+    return datetime.fromtimestamp(ssl.cert_time_to_seconds(str(seen["notAfter"])), UTC)
