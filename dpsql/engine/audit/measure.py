@@ -39,31 +39,42 @@ def measure_release(
     """Return every measurement's integers, as the production path reads them; declared groups are filled up.
 
     Where keys are found, of all groups: which of them leave the engine is told by the people they keep (soundness.md
-    1.7), and sums of groups that both of two databases show are held to the claim whichever these are.
+    1.7), and sums of groups that both of two databases show are held to the claim whichever these are. Of a group that
+    leaves with the count of its people, the integers are those of that query.
     `intermediates`: by number, the value of an earlier intermediate result, or the columns of its rows. A release
     that is empty from its text alone asks the engine nothing: its measurements are empty here too.
     """
-    found: dict[int, Groups] = {number: {} for number in range(len(release.measurements))}
-    width = len(release.release.keys)
-    changes = [canonical(key.type) for key in release.release.keys]
-    for query in replace(release, counted=None).queries(tuple(range(len(release.measurements)))):
-        parameters: list[object] = [SALT] if query.salted else []
-        parameters += [
-            parameter_of(intermediates[value.intermediate], value) for value in query.intermediates
-        ]
-        rows = (
-            (*(v if c is None else c(v) for v, c in zip(row[:width], changes, strict=True)), *row[width:])
-            for chunk in snapshot.run(query.sql, parameters)
-            for row in chunk
-        )
-        if query.is_window:
-            (number,) = query.measurements
-            found[number] = windows_of(release.choices[number], rows, width)
-        else:
-            _take_in(found, release, query, rows)
+    wanted = tuple(range(len(release.measurements)))
+    every = replace(release, counted=None).queries(wanted)
+    leaving = [query for query in release.queries(wanted) if not (query.of_shown or query in every)]
+    found, left = ({number: dict[Any, Any]() for number in wanted} for _ in range(2))
+    for query in (*every, *leaving):
+        _measure(left if query in leaving else found, release, query, snapshot, intermediates)
+    found = {number: {**groups, **left[number]} for number, groups in found.items()}
     if release.groups is not None:
         found = {number: _filled(release, number, groups) for number, groups in found.items()}
     return found
+
+
+def _measure(
+    found: dict[int, Groups], release: ReleasePlan, query: BackendQuery, snapshot: Snapshot,
+    intermediates: Sequence[object],
+) -> None:  # fmt: skip
+    """Add what a query returns."""
+    width = len(release.release.keys)
+    changes = [canonical(key.type) for key in release.release.keys]
+    parameters: list[object] = [SALT] if query.salted else []
+    parameters += [parameter_of(intermediates[value.intermediate], value) for value in query.intermediates]
+    rows = (
+        (*(v if c is None else c(v) for v, c in zip(row[:width], changes, strict=True)), *row[width:])
+        for chunk in snapshot.run(query.sql, parameters)
+        for row in chunk
+    )
+    if query.is_window:
+        (number,) = query.measurements
+        found[number] = windows_of(release.choices[number], rows, width)
+    else:
+        _take_in(found, release, query, rows)
 
 
 def _take_in(

@@ -129,7 +129,7 @@ def print_release(
     chosen = {how: tuple(i for i in wanted if measurements[i].query is how) for how in BoundingQuery}
     scaled, ranked = chosen[BoundingQuery.SCALED], chosen[BoundingQuery.RANKED]
     if scaled and release.is_count_of_all_people(ranked):
-        queries = [release.with_people(scaled, *ranked)]
+        queries = [release.scaled(scaled, *ranked)]
     else:
         queries = [release.scaled(scaled)] if scaled else []
         queries += [release.ranked(ranked)] if ranked else []
@@ -176,6 +176,13 @@ _MOST_OF_EACH_UNIT = 2
 take 1.2 times where nobody is, but 2.8 and 3.0 times where half of the units are."""
 
 
+_FAR = 64
+"""How many times what is kept of a unit it has, for its first to be taken by an engine's heap and not by a window.
+
+A heap has room for all that is kept, in each thread of the engine: in all far less than such a unit's rows take. Of
+many units with a few more than is kept it takes three times what the window does, with sixteen threads."""
+
+
 class _Release:
     """Prints the queries of one release."""
 
@@ -206,11 +213,16 @@ class _Release:
 
     # --- counts and sums of units with many rows ------------------------------------------------------------
 
-    def scaled(self, numbers: tuple[int, ...]) -> BackendQuery:
-        """Counts and sums of all rows, each for less where its unit has more than R: in the cheapest of four ways."""
+    def scaled(self, numbers: tuple[int, ...], counted: int | None = None) -> BackendQuery:
+        """Counts and sums of all rows, each for less where its unit has more than R: in the cheapest of four ways.
+
+        `counted`: the measurement that counts the people of each group, with them (`is_count_of_all_people`).
+        """
+        if not self.dialect.keeps_steps and (counted is not None or not self._is_of_table()):
+            return self._in_one_pass(numbers, counted)
         if not self._is_of_table():
-            return self._of_joins(numbers) if self.dialect.keeps_steps else self._in_one_pass(numbers)
-        return self._by_unit(numbers) if self._are_few(numbers) else self._of_table(numbers)
+            return self._of_joins(numbers, counted)
+        return self._by_unit(numbers) if self._are_few(numbers) else self._of_table(numbers, counted)
 
     def _is_of_table(self) -> bool:
         items = self.relation.items
@@ -236,9 +248,10 @@ class _Release:
             numbers, sources,
         )  # fmt: skip
 
-    def _of_table(self, numbers: tuple[int, ...]) -> BackendQuery:
+    def _of_table(self, numbers: tuple[int, ...], counted: int | None) -> BackendQuery:
         """A plain aggregate of a table, corrected for the units with more than R rows (house rule 3)."""
-        sources = SourcePrinter(self.dialect, 1)
+        is_salted = counted is not None and self.bounding.ranked
+        sources = SourcePrinter(self.dialect, 2 if is_salted else 1)
         filters = counted_in(self.measurements)
         listed = self._rows(sources, (), filters, shows_unit=True)
         if filters:
@@ -247,12 +260,18 @@ class _Release:
         plain, inner = self._inner(sources, numbers), self._inner(sources, numbers, beside="heavy")
         whole, units = self._whole(numbers, GroupSums(plain)), UnitSums(inner)
         changes = self._changes(numbers, units)
-        sums = self._corrected(whole, f"({plain.sql()}) AS r", changes, units, f"({inner.sql()})")
-        return _query(f"WITH {', '.join(steps)} {sums}", numbers, sources)
+        if counted is not None:
+            steps += self._people(self._rows(sources, self.keys, (), shows_unit=True).sql())
+            numbers = (*numbers, counted)
+        sums = self._corrected(
+            whole, f"({plain.sql()}) AS r", changes, units, f"({inner.sql()}) AS r", counted
+        )
+        return _query(f"WITH {', '.join(steps)} {sums}", numbers, sources, salted=is_salted)
 
-    def _of_joins(self, numbers: tuple[int, ...]) -> BackendQuery:
+    def _of_joins(self, numbers: tuple[int, ...], counted: int | None) -> BackendQuery:
         """The same of rows that are made once: joins, filters and subqueries cost more than to keep what they leave."""
-        sources = SourcePrinter(self.dialect, 1)
+        is_salted = counted is not None and self.bounding.ranked
+        sources = SourcePrinter(self.dialect, 2 if is_salted else 1)
         inner = self._inner(sources, numbers, is_kept=True)
         whole, units = self._whole(numbers, GroupSums(inner)), UnitSums(inner)
         changes = self._changes(numbers, units)
@@ -261,13 +280,17 @@ class _Release:
             self.dialect.step("r", inner.sql(), is_kept=True),
             self.dialect.step("heavy", self._heavy(f"({listed}) AS r"), is_kept=True),
         ]
-        sums = self._corrected(whole, "r", changes, units, f"({inner.of_units([], beside='heavy')})")
-        return _query(f"WITH {', '.join(steps)} {sums}", numbers, sources)
+        if counted is not None:
+            steps += self._people(inner.of_units([], whole=True))
+            numbers = (*numbers, counted)
+        of_heavy = f"({inner.of_units([], beside='heavy')}) AS r"
+        sums = self._corrected(whole, "r", changes, units, of_heavy, counted)
+        return _query(f"WITH {', '.join(steps)} {sums}", numbers, sources, salted=is_salted)
 
     def _in_one_pass(self, numbers: tuple[int, ...], counted: int | None = None) -> BackendQuery:
         """The same where each reader of a step computes it again: each unit's sums in each group, and then its t.
 
-        `counted`: the measurement that counts the units of each group, by their first C groups in hashed order.
+        `counted`: as in `scaled`; the units of each group, by their first C groups in hashed order.
         """
         is_ranked = counted is not None and self.bounding.ranked
         sources = SourcePrinter(self.dialect, 2 if is_ranked else 1)
@@ -300,11 +323,11 @@ class _Release:
     def _first_groups(self) -> str:
         return f" FILTER (WHERE rn <= {self.bounding.groups})"
 
-    def _heavy(self, listed: str, rows: str = "COUNT(*)") -> str:
-        """Return the units with more than R rows, and how many they have (t), from a list of units: of each row's."""
+    def _heavy(self, listed: str) -> str:
+        """Return the units with more than R rows, and how many they have (t), from a list of each row's unit."""
         shown = "".join(f"{name} AS {other}, " for name, other in zip(self.unit, self.heavy, strict=True))
         by = ", ".join(self.unit)
-        return f"SELECT {shown}{rows} AS t FROM {listed} GROUP BY {by} HAVING {rows} > {self.bounding.in_all}"
+        return f"SELECT {shown}COUNT(*) AS t FROM {listed} GROUP BY {by} HAVING COUNT(*) > {self.bounding.in_all}"
 
     def _counted(self, inner: InnerRows) -> list[str]:
         """Return tests over r of which one is true on every row that a scaled measurement could count; none for all
@@ -329,71 +352,59 @@ class _Release:
 
     def _corrected(
         self, whole: list[tuple[str, str]], rows: str, changes: list[tuple[str, str]], sums: UnitSums, of_heavy: str,
-        people: int | None = None,
+        counted: int | None,
     ) -> str:  # fmt: skip
-        """Return the sums of all rows and of the changes for the heavy units', by group.
+        """Return the sums of all rows (r) and of the changes for the heavy units' (r too), by group.
 
-        `people`: the measurement that counts the units of each group, from p and `dropped`.
+        `counted`: the measurement that counts the units of each group, which are those of `people`: other groups are
+        summed up by nobody.
         """
         by = f" GROUP BY {', '.join(self.key_names)}" if self.keys else ""
-        nobody = [] if people is None else [(f"m{people}_0", "0")]
+        nobody = [] if counted is None else [(f"m{counted}_0", "0")]
+        if counted is not None:
+            rows, of_heavy = self._beside_people(rows), self._beside_people(of_heavy)
         plain = f"SELECT {self._listed([*whole, *nobody])} FROM {rows}{by}{self._in_domain()}"
         units = [*self.heavy, "t", *self.key_names]
-        parts = (
-            f"SELECT {sums.sql(units)} FROM {of_heavy} AS r GROUP BY {', '.join(units)}{self._in_domain()}"
-        )
+        parts = f"SELECT {sums.sql(units)} FROM {of_heavy} GROUP BY {', '.join(units)}{self._in_domain()}"
         added = [plain, f"SELECT {self._listed([*changes, *nobody])} FROM ({parts}) AS p{by}"]
-        for count, source in [("COUNT(*)", "p"), ("-COUNT(*)", "dropped")][: 1 + self.bounding.ranked]:
-            counted = [*((name, "0") for name, _ in whole), *((name, count) for name, _ in nobody)]
-            added += [f"SELECT {self._listed(counted)} FROM {source}{by}"] if nobody else []
+        if counted is not None:
+            added += [
+                f"SELECT {self._listed([*((name, '0') for name, _ in whole), (f'm{counted}_0', 'n')])} FROM people"
+            ]
         total = [(name, f"SUM({name})") for name, _ in (*whole, *nobody)]
         return self._outer(f"({' UNION ALL '.join(added)}) AS b", total)
 
     # --- counts and sums, and the people of the same keys -----------------------------------------------------
 
     def is_count_of_all_people(self, ranked: tuple[int, ...]) -> bool:
-        """Say whether all that is ranked is one count of people without masks, by keys none of which is declared."""
-        measurements = [self.measurements[number] for number in ranked]
-        are_all = [(measurement.kind, measurement.masks) for measurement in measurements] == [
-            (MeasurementKind.UNITS, (Mask(()),))
-        ]
-        return are_all and bool(self.keys) and all(domain is None for domain in self.domains)
+        """Say whether all that is ranked is the one count of people that groups are tested by, and has no masks.
 
-    def with_people(self, numbers: tuple[int, ...], counted: int) -> BackendQuery:
-        """Counts and sums beside the count of people, for which each unit's groups are listed (p) anyway.
-
-        A unit's t is the sum of its rows in p. A group has as many people as it has rows of p, less those `dropped`
-        beyond C: as many as `ranked` keeps. One that keeps nobody comes out with 0 here, and there not at all; it is
-        not tested by either (soundness.md 1.7).
+        Where no group is tested, as where keys are read from public tables, one that keeps nobody has sums too.
         """
-        if not self.dialect.keeps_steps:
-            return self._in_one_pass(numbers, counted)
-        sources = SourcePrinter(self.dialect, 2 if self.bounding.ranked else 1)
-        if self._is_of_table():
-            listed = self._rows(sources, self.keys, counted_in(self.measurements), shows_unit=True)
-            plain, inner = self._inner(sources, numbers), self._inner(sources, numbers, beside="heavy")
-        else:
-            listed = plain = inner = self._inner(sources, numbers, is_kept=True)
-        rows, units = self._rows_counted(listed), UnitSums(inner)
-        whole, changes = self._whole(numbers, GroupSums(plain)), self._changes(numbers, units)
-        if listed is plain:
-            steps, of_all = [self.dialect.step("r", plain.sql(), is_kept=True)], "r"
-            each, of_heavy = listed.of_units([], whole=True), inner.of_units([], beside="heavy")
-        else:
-            steps, of_all = [], f"({plain.sql()}) AS r"
-            each, of_heavy = listed.sql(), inner.sql()
-        by = ", ".join([*self.unit, *self.key_names])
-        steps += [
-            self.dialect.step(
-                "p", f"SELECT {by}, {rows} AS n FROM ({each}) AS r GROUP BY {by}", is_kept=True
-            ),
-            self.dialect.step("heavy", self._heavy("p", "CAST(SUM(n) AS BIGINT)"), is_kept=True),
-        ]
+        if self.tested is None or ranked != (self.tested.counted,):
+            return False
+        measurement = self.measurements[self.tested.counted]
+        is_all = (measurement.kind, measurement.masks) == (MeasurementKind.UNITS, (Mask(()),))
+        return is_all and all(domain is None for domain in self.domains)
+
+    def _people(self, rows: str) -> list[str]:
+        """Return the steps that count the units of each group, those that keep it, from rows with unit and keys.
+
+        A group that keeps nobody is in none of them, and is not tested by `ranked` either (soundness.md 1.7).
+        """
+        by, keys = [*self.unit, *self.key_names], ", ".join(self.key_names)
+        listed = f"SELECT {', '.join(by)} FROM ({rows}) AS r GROUP BY {', '.join(by)}"
+        steps = [self.dialect.step("p", listed, is_kept=True)]
         if self.bounding.ranked:
-            steps += self._dropped("p", self._key_hashes(), self.key_names, self.bounding.groups)
-        sql = self._corrected(whole, of_all, changes, units, f"({of_heavy})", counted)
-        numbers = (*numbers, counted)
-        return _query(f"WITH {', '.join(steps)} {sql}", numbers, sources, salted=self.bounding.ranked)
+            steps += self._kept("p", self._key_hashes(), self.key_names, self.bounding.groups)
+        kept = "kept" if self.bounding.ranked else "p"
+        counted = f"SELECT {keys}, COUNT(*) AS n FROM {kept} GROUP BY {keys}"
+        return [*steps, self.dialect.step("people", counted, is_kept=True)]
+
+    def _beside_people(self, rows: str) -> str:
+        """Return the rows of r whose group somebody keeps."""
+        same = [self.dialect.same(f"r.{name}", f"people.{name}") for name in self.key_names]
+        return f"(SELECT r.* FROM {rows} JOIN people ON {' AND '.join(same)}) AS r"
 
     def _share(self, measurement: Measurement, sql: str) -> str:
         """Return s·R·U div t of a heavy unit, cut towards zero; of what is weighed s times R·U div t."""
@@ -422,7 +433,7 @@ class _Release:
             f"p AS (SELECT {sums.sql(by)} FROM r GROUP BY {', '.join(by)}{self._in_domain()})",
         ]
         if self.bounding.ranked:
-            steps += self._kept("p", self._key_hashes(), self.key_names, self.bounding.groups)
+            steps += self._kept("p", self._key_hashes(), self.key_names, self.bounding.groups, sums.names([]))
         body = self._outer(f"{'kept' if self.bounding.ranked else 'p'} AS b", coordinates)
         return _query(f"WITH {', '.join(steps)} {body}", numbers, sources, salted=self.bounding.ranked)
 
@@ -445,11 +456,14 @@ class _Release:
         body = self._outer("kept AS b", [(f"m{number}_0", "COUNT(DISTINCT x)")])
         return _query(f"WITH {', '.join(steps)} {body}", (number,), sources, salted=True)
 
-    def _kept(self, source: str, hashes: list[str], names: list[str], most: int) -> list[str]:
+    def _kept(
+        self, source: str, hashes: list[str], names: list[str], most: int, more: Sequence[str] = ()
+    ) -> list[str]:
         """Return the steps that keep so many rows of each unit, in hashed order with all they show as the last word.
 
-        Where few units can have more, or a unit has few of the many keys that are found, only units that have
-        more are ranked, by their keys alone; else it is faster to rank all. The same are kept.
+        `names` tell a unit's rows apart, `more` are what else they have. Where few units can have more, or a unit has
+        few of the many keys that are found, only units that have more are ranked; else it is faster to rank all. Of a
+        unit with very many the first are taken without a sort, where the engine can. The same are kept.
         """
         sizes = [len(domain.values) for domain in self.domains if domain is not None]
         if self.dialect.ranks_all or (len(sizes) == len(names) and math.prod(sizes) > 2 * most):
@@ -457,27 +471,33 @@ class _Release:
                 f"ranked AS (SELECT {source}.*, {self._rank(hashes, names)} FROM {source})",
                 f"kept AS (SELECT * FROM ranked WHERE rn <= {most})",
             ]
-        kept = self.dialect.without(source, "dropped", self.unit, names)
-        return [*self._dropped(source, hashes, names, most), f"kept AS ({kept})"]
-
-    def _dropped(self, source: str, hashes: list[str], names: list[str], most: int) -> list[str]:
-        """Return the steps that find what the units above so many rows have beyond them, in hashed order."""
-        columns, rank = ", ".join([*self.unit, *names]), self._rank(hashes, names)
-        unit = ", ".join(self.unit)
-        subject = f"({unit})" if len(self.unit) > 1 else unit
+        unit, columns = ", ".join(self.unit), [*self.unit, *names, *more]
+        of = f"{source} WHERE {f'({unit})' if len(self.unit) > 1 else unit} IN (SELECT {unit} FROM above"
+        far, hashed = _FAR * most, self._hashed(hashes)
+        first = self.dialect.first(f"{of} WHERE n > {far})", self.unit, hashed, [*names, *more], most)
+        parts = [
+            self.dialect.without(source, "above", self.unit, columns),
+            f"SELECT {', '.join(columns)} FROM ranked WHERE rn <= {most}",
+            *([first] if first else []),
+        ]
+        near = f" WHERE n <= {far}" if first else ""
+        size = ", COUNT(*) AS n" if first else ""
         return [
-            f"above AS (SELECT {unit} FROM {source} GROUP BY {unit} HAVING COUNT(*) > {most})",
-            f"ranked AS (SELECT {columns}, {rank} FROM {source} WHERE {subject} IN (SELECT {unit} FROM above))",
-            f"dropped AS (SELECT {columns} FROM ranked WHERE rn > {most})",
+            f"above AS (SELECT {unit}{size} FROM {source} GROUP BY {unit} HAVING COUNT(*) > {most})",
+            f"ranked AS (SELECT {', '.join(columns)}, {self._rank(hashes, names)} FROM {of}{near}))",
+            f"kept AS ({' UNION ALL '.join(parts)})",
         ]
 
     def _rank(self, hashes: list[str], names: list[str]) -> str:
+        by = ", ".join([self._hashed(hashes), *(f"{name} NULLS LAST" for name in names)])
+        return f"ROW_NUMBER() OVER (PARTITION BY {', '.join(self.unit)} ORDER BY {by}) AS rn"
+
+    def _hashed(self, hashes: list[str]) -> str:
+        """Return the salted hash of a unit's row by what tells its rows apart."""
         unit = [self.dialect.hash_text(name, type_) for name, type_ in self._typed_unit()]
-        hashed = self.dialect.hashed(
+        return self.dialect.hashed(
             [f"CAST({self.dialect.parameter(1, is_text=True)} AS {self.dialect.text})", *unit, *hashes]
         )
-        by = ", ".join([hashed, *(f"{name} NULLS LAST" for name in names)])
-        return f"ROW_NUMBER() OVER (PARTITION BY {', '.join(self.unit)} ORDER BY {by}) AS rn"
 
     def _typed_unit(self) -> list[tuple[str, SqlType]]:
         return [(name, part.type) for name, part in zip(self.unit, self.relation.owner, strict=True)]

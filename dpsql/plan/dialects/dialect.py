@@ -415,8 +415,18 @@ class Dialect(ABC):
         return f"{name} AS {word}({sql})"
 
     @abstractmethod
-    def without(self, rows: str, left_out: str, known: list[str], keys: list[str]) -> str:
-        """Return the rows of one table that have no equal in another: in what is `known`, not NULL, and in `keys`."""
+    def without(self, rows: str, left_out: str, known: Sequence[str], shown: Sequence[str]) -> str:
+        """Return the rows of one table that have no equal in another in what is `known`, which is never NULL."""
+
+    def first(
+        self, rows: str, unit: Sequence[str], hashed: str, shown: Sequence[str], most: int
+    ) -> str | None:
+        """Return so many rows of each unit without a sort of all, None where the engine has nothing of the kind.
+
+        They are the first by a hash, which is never NULL, and then by all that is shown, NULL last: those that a window
+        of this order numbers to `most`, where no two rows of a unit show the same.
+        """
+        return None
 
 
 def dialect_of(name: str, case_collation: str | None) -> Dialect:

@@ -12,6 +12,9 @@ from .quote import identifier, text
 
 __all__ = ["DUCKDB", "DuckDBDialect"]
 
+_LEAST_TAKE = 1_000_000
+"""min(x, n) takes an n below it."""
+
 
 class DuckDBDialect(Dialect):
     """DuckDB 1.4 and later."""
@@ -147,10 +150,20 @@ class DuckDBDialect(Dialect):
         shown = f"unnest(CAST({self.parameter(column.parameter)} AS {self.kind(column.carried)}[]))"
         return f"TRY_CAST({shown} AS {column.cast})" if column.cast else shown
 
-    def without(self, rows: str, left_out: str, known: list[str], keys: list[str]) -> str:
-        same = [self.same(f"{rows}.{key}", f"{left_out}.{key}") for key in keys]
-        match = " AND ".join([*(f"{rows}.{one} = {left_out}.{one}" for one in known), *same])
-        return f"SELECT {rows}.* FROM {rows} ANTI JOIN {left_out} ON {match}"
+    def without(self, rows: str, left_out: str, known: Sequence[str], shown: Sequence[str]) -> str:
+        match = " AND ".join(f"{rows}.{one} = {left_out}.{one}" for one in known)
+        return f"SELECT {', '.join(shown)} FROM {rows} ANTI JOIN {left_out} ON {match}"
+
+    def first(
+        self, rows: str, unit: Sequence[str], hashed: str, shown: Sequence[str], most: int
+    ) -> str | None:
+        """The least of structs, which are ordered by their fields, one after the other, NULL last."""
+        if most >= _LEAST_TAKE:
+            return None
+        by, fields = ", ".join(unit), "".join(f", {name} := {name}" for name in shown)
+        least = f"min(struct_pack(hashed := {hashed}{fields}), {most})"
+        columns = ", ".join([*unit, *(f"one.{name}" for name in shown)])
+        return f"SELECT {columns} FROM (SELECT {by}, unnest({least}) AS one FROM {rows} GROUP BY {by}) AS f"
 
 
 DUCKDB = DuckDBDialect()

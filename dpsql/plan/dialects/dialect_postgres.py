@@ -197,6 +197,8 @@ class PostgresDialect(Dialect):
         shown = f"unnest(CAST({self.parameter(column.parameter)} AS {self.kind(column.carried)}[]))"
         return f"CAST({shown} AS {column.cast})" if column.cast else shown
 
-    def without(self, rows: str, left_out: str, known: list[str], keys: list[str]) -> str:
-        match = " AND ".join(self.same(f"{rows}.{key}", f"{left_out}.{key}") for key in (*known, *keys))
-        return f"SELECT {rows}.* FROM {rows} WHERE NOT EXISTS (SELECT 1 FROM {left_out} WHERE {match})"
+    def without(self, rows: str, left_out: str, known: Sequence[str], shown: Sequence[str]) -> str:
+        match = " AND ".join(f"{rows}.{one} = {left_out}.{one}" for one in known)
+        return (
+            f"SELECT {', '.join(shown)} FROM {rows} WHERE NOT EXISTS (SELECT 1 FROM {left_out} WHERE {match})"
+        )

@@ -319,10 +319,9 @@ class SparkDialect(Dialect):
         )
         return f"SELECT {shown} FROM (SELECT inline(arrays_zip({lists})) AS ({names})) AS l"
 
-    def without(self, rows: str, left_out: str, known: list[str], keys: list[str]) -> str:
-        same = [self.same(f"{rows}.{key}", f"{left_out}.{key}") for key in keys]
-        match = " AND ".join([*(f"{rows}.{one} = {left_out}.{one}" for one in known), *same])
-        return f"SELECT {rows}.* FROM {rows} LEFT ANTI JOIN {left_out} ON {match}"
+    def without(self, rows: str, left_out: str, known: Sequence[str], shown: Sequence[str]) -> str:
+        match = " AND ".join(f"{rows}.{one} = {left_out}.{one}" for one in known)
+        return f"SELECT {', '.join(shown)} FROM {rows} LEFT ANTI JOIN {left_out} ON {match}"
 
 
 SPARK = SparkDialect()

@@ -131,8 +131,8 @@ def test_keep_one_group_or_value_too_many(adding: World, monkeypatch: Patch, sql
     """In a domain of more than twice as many all are ranked, in another one the heavy units' alone."""
     original = print_release._Release._kept
 
-    def kept(self: Any, source: str, hashes: list[str], names: list[str], most: int) -> list[str]:
-        return original(self, source, hashes, names, most + 1)
+    def kept(self: Any, source: str, hashes: list[str], names: list[str], most: int, *more: Any) -> list[str]:
+        return original(self, source, hashes, names, most + 1, *more)
 
     holds(adding, sql, WIDE)
     monkeypatch.setattr(print_release._Release, "_kept", kept)

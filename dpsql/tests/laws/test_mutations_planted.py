@@ -35,8 +35,8 @@ FAULTS: dict[str, tuple[Function, str, str, str]] = {
         planner._key_law, "counted.scale(each.epsilon)", "counted.scale(each.epsilon) / 2", TAGS,
     ),
     "one group more than C in the count of people": (
-        print_release._Release.ranked, "self.key_names, self.bounding.groups)",
-        "self.key_names, self.bounding.groups + 1)", "SELECT tag, COUNT(DISTINCT person_id) FROM visit GROUP BY tag",
+        print_release._Release.ranked, "self.key_names, self.bounding.groups, ",
+        "self.key_names, self.bounding.groups + 1, ", "SELECT tag, COUNT(DISTINCT person_id) FROM visit GROUP BY tag",
     ),
     "all of delta for each grouping set": (
         planner._delta_of, "privacy.delta * Fraction(*release.share)", "privacy.delta",

@@ -117,7 +117,7 @@ def check(made: World, plan: Plan) -> int:
             continue
         intermediates = fixed_intermediates(plan)
         with made.backend.snapshot() as snapshot:
-            every = measure_release(release, snapshot, intermediates)
+            every = measure_release(replace(release, counted=None), snapshot, intermediates)
         tested = {
             key for key, (people,) in every[release.counted].items() if people >= plan.privacy.minimum_units
         }
@@ -289,8 +289,8 @@ _HAVING = print_release._Release._is_tested
 FAULTS: dict[str, tuple[Callable[..., Any], str, str]] = {
     "no HAVING": (_HAVING, 'else [f"{people} >= {self.tested.least}"]', "else []"),
     "HAVING on rows": (_HAVING, 'f"{people} >=', 'f"COUNT(*) >='),
-    "HAVING before the cut to C": (
-        _HAVING, 'f"{people} >=', "f\"{people.replace('(m', '(ABS(m') + ')' * people.startswith('SUM')} >="
+    "people before the cut to C": (
+        print_release._Release._people, '"kept" if self.bounding.ranked', '"p" if self.bounding.ranked',
     ),
     "one person less": (_HAVING, "{self.tested.least}", "{self.tested.least - 1}"),
     "all groups in the query of the sums": (

@@ -62,7 +62,46 @@ def test_a_hash_is_of_parts_that_cannot_run_into_each_other() -> None:
 
 
 def test_rows_without_those_left_out() -> None:
-    rows = "a AS (SELECT * FROM (VALUES (1, NULL), (1, 2), (3, NULL)) AS v(u, k))"
-    left_out = "b AS (SELECT * FROM (VALUES (1, CAST(NULL AS INTEGER))) AS v(u, k))"
+    rows = "a AS (SELECT * FROM (VALUES (1, NULL), (1, 2), (3, NULL), (4, 5)) AS v(u, k))"
+    left_out = "b AS (SELECT * FROM (VALUES (1, 9), (4, NULL)) AS v(u, n))"
     kept = duckdb.sql(f"WITH {rows}, {left_out} {DUCKDB.without('a', 'b', ['u'], ['k'])}").fetchall()
-    assert sorted(kept, key=repr) == [(1, 2), (3, None)]
+    assert kept == [(None,)]
+
+
+KEPT_TYPES = {
+    "INTEGER": "CASE WHEN i % 7 > 0 THEN i % 50 END",
+    "VARCHAR": "CASE i % 5 WHEN 0 THEN NULL WHEN 1 THEN '' ELSE 'é' || chr(CAST(1 + i % 40 AS INTEGER)) || 'b' END",
+    "BOOLEAN": "CASE i % 3 WHEN 0 THEN NULL WHEN 1 THEN true ELSE false END", "DATE": "DATE '-0044-03-15' + CAST(i AS INTEGER)",
+    "TIMESTAMP": "TIMESTAMP '2020-01-01' - i * INTERVAL 1 HOUR", "DECIMAL(9, 2)": "(i - 60) / 8", "HUGEINT": "(60 - i) * 10::HUGEINT ** 30",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("type_", KEPT_TYPES)
+@pytest.mark.parametrize("hashed", ["md5(CAST(k AS VARCHAR))", "'one'", "md5(CAST(k IS NULL AS VARCHAR))"])
+def test_the_first_by_heap_are_those_by_window(type_: str, hashed: str) -> None:
+    """Where hashes tie, as none do, what is shown has the last word in both: all orders of the rows give the same."""
+    hashed = f"COALESCE({hashed}, chr(30))"
+    for number in range(3):
+        rows = (
+            f"(SELECT DISTINCT CAST(i % 4 AS BIGINT) AS u, i % 2 AS u1, CAST({KEPT_TYPES[type_]} AS {type_}) AS k, -i % 3 AS l "
+            f"FROM range(200) AS t(i) ORDER BY hash(i + {number})) AS p"
+        )
+        for most in (1, 5, 100):
+            first = DUCKDB.first(rows, ["u", "u1"], hashed, ["k", "l"], most)
+            window = (
+                f"SELECT u, u1, k, l FROM (SELECT u, u1, k, l, ROW_NUMBER() OVER (PARTITION BY u, u1 ORDER BY {hashed}, "
+                f"k NULLS LAST, l NULLS LAST) AS rn FROM {rows}) WHERE rn <= {most}"
+            )
+            of_window = duckdb.sql(window).fetchall()
+            assert first is not None
+            assert sorted(duckdb.sql(first).fetchall(), key=repr) == sorted(of_window, key=repr)
+    assert of_window
+
+
+def test_a_heap_takes_no_more_than_the_engine_lets_it() -> None:
+    shown = [
+        DUCKDB.first("(SELECT 1 AS u, 2 AS k) AS p", ["u"], "'h'", ["k"], most)
+        for most in (999_999, 1_000_000)
+    ]
+    assert shown[1] is None
+    assert duckdb.sql(str(shown[0])).fetchall() == [(1, 2)]
