@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Prompt", "prompt_loop"]
 
 _LEAVE = frozenset({"\\q", "quit", "exit"})
+_HELP = frozenset({"help", "?"})
 _THEN_WATCH = re.compile(r"(?P<sql>.*\S)\s*(?P<watch>\\watch(?:[ \t]+\S+)?)\s*\Z", re.DOTALL)
 _USUAL_SECONDS = 2.0
 _TICK_SECONDS = 0.1
@@ -77,6 +78,8 @@ class Prompt:
             return False
         if text.strip().startswith("\\"):
             self._command(text)
+        elif _is_word_of(text, _HELP):
+            self._command("\\?")
         elif watched := _THEN_WATCH.match(text):
             if self._statements(watched["sql"]):
                 self._command(watched["watch"])
@@ -202,13 +205,18 @@ def _left(running: RunningSession) -> str:
 
 
 def _is_complete(text: str) -> bool:
-    if not text.strip() or _leaves(text) or text.strip().startswith("\\") or _THEN_WATCH.match(text):
+    is_command = text.strip().startswith("\\") or _is_word_of(text, _HELP) or _leaves(text)
+    if not text.strip() or is_command or _THEN_WATCH.match(text):
         return True
     return ends_statement(text)
 
 
 def _leaves(text: str) -> bool:
-    return text.strip().rstrip(";").lower() in _LEAVE
+    return _is_word_of(text, _LEAVE)
+
+
+def _is_word_of(text: str, words: frozenset[str]) -> bool:
+    return text.strip().rstrip(";").lower() in words
 
 
 # --- the line that is typed ----------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ def ask(
 ) -> Answer:
     """Run one statement of `script`, print its answer, tell its cost, and return it. Raises Failure."""
     try:
-        answer = running.run(running.session.execute, piece.text, parameters)
+        answer = running.run(running.execute, piece.text, parameters)
     except DpsqlError as error:
         raise Failure(error, script, piece.start) from None
     try:

@@ -22,7 +22,11 @@ from ..errors import EngineFailure
 from . import interrupts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..backends import Backend
+    from ..dbapi.schema import Schema
+    from ..engine import Answer
     from ..engine.session import Session
     from ..policy import Policy
 
@@ -50,11 +54,11 @@ def open_session(
             opening = thread.submit(_open, policy, analyst, backend)
             wait([opening])
         with interrupts.noting():
-            session = opening.result()
+            running = RunningSession(opening.result(), thread)
             try:
-                yield RunningSession(session, thread)
+                yield running
             finally:
-                thread.submit(session.close).result()
+                thread.submit(running.close).result()
 
 
 def _open(policy: Path | Policy, analyst: str, backend: Backend | None) -> Session:
@@ -67,11 +71,30 @@ def _open(policy: Path | Policy, analyst: str, backend: Backend | None) -> Sessi
 
 
 class RunningSession:
-    """A session and its thread: `run(running.session.execute, sql)` waits for the answer."""
+    """A session and its thread: `run(running.execute, sql)` waits for the answer."""
 
     def __init__(self, session: Session, thread: ThreadPoolExecutor) -> None:
         self.session = session
         self._thread = thread
+        self._schema: Schema | None = None
+
+    def execute(self, text: str, parameters: Sequence[object] = ()) -> Answer:
+        """Answer a statement: SHOW TABLES, DESCRIBE and the system catalog from declared names alone, else the session.
+
+        Raises DpsqlError.
+        """
+        if self._schema is None:
+            from ..dbapi.schema import Schema
+
+            self._schema = Schema(self.session)
+        of_schema = self._schema.answer(text, parameters)
+        return self.session.execute(text, parameters) if of_schema is None else of_schema
+
+    def close(self) -> None:
+        """Let the session go, and the system catalog if it was asked."""
+        if self._schema is not None:
+            self._schema.close()
+        self.session.close()
 
     def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what the call returns or raises; Ctrl-C cancels it, and its error then comes back here.
@@ -95,6 +118,8 @@ class RunningSession:
                     break
                 if interrupts.has_come():
                     self.session.cancel()
+                    if self._schema is not None:
+                        self._schema.interrupt()
                 if spins:
                     doing = "stopping" if interrupts.has_come() else self.session.doing
                     line = f"{frame} {doing}, {time.monotonic() - began:.0f} s"

@@ -99,7 +99,7 @@ class Receipt:
     @property
     def said_left(self) -> str:
         """What is left, in words."""
-        return self.left_words or f"{decimal_text(self.left)} left"
+        return self.left_words or f"{_short_left(int(self.left * NANO))} left"
 
     @property
     def said_charge(self) -> str:
@@ -249,7 +249,7 @@ def statements_left(status: Status, each: Fraction) -> int:
 def left_text(status: Status, each: Fraction) -> str:
     """Return what is left; `each`: the epsilon of a statement, where it is told in statements."""
     if not status.in_rho:
-        return f"{decimal_text(Fraction(status.left_nano, NANO))} left"
+        return f"{_short_left(status.left_nano)} left"
     return in_statements(status, each)
 
 
@@ -271,7 +271,7 @@ def budget_text(status: Status, each: Fraction) -> str:
     if not status.in_rho:
         caps = [status.epsilon_cap_nano]
         caps += [] if status.analyst_cap_nano is None else [status.analyst_cap_nano]
-        return f"{epsilon_text(status.left_nano)} of {epsilon_text(min(caps))} epsilon left"
+        return f"{_short_left(status.left_nano)} of {epsilon_text(min(caps))} epsilon left"
     if least.until:
         return f"{ration_text(least, status)}; {left_text(status, each)}"
     spent, cap = (
@@ -304,6 +304,12 @@ def _short(epsilon_nano: int) -> str:
     """Return an epsilon that is spent, rounded up to its first four digits."""
     step = int(10 ** max(0, len(str(epsilon_nano)) - 4))
     return epsilon_text(-(-epsilon_nano // step) * step)
+
+
+def _short_left(epsilon_nano: int) -> str:
+    """Return an epsilon that is left, rounded down to four decimals, of a small one to its first four digits."""
+    step = min(NANO // 10**4, int(10 ** max(0, len(str(epsilon_nano)) - 4)))
+    return epsilon_text(epsilon_nano // step * step)
 
 
 def said_delta(delta: Fraction) -> str:

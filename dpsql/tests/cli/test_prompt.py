@@ -86,6 +86,18 @@ def test_tables_and_what_may_be_asked_of_columns(typed: Typed) -> None:
     assert typed("\\d \x1b[2J")[0] == 'there is no table "\\x1b[2J"; \\d lists them\n'
 
 
+def test_what_people_type_who_come_from_another_prompt(typed: Typed) -> None:
+    shown, told = typed("SHOW TABLES;")
+    assert ("student" in shown, "course" in shown, told) == (True, True, "")
+    shown, told = typed("DESCRIBE student;")
+    assert ("whose row it is" in shown, told) == (True, "")
+    shown, told = typed("SELECT column_name FROM information_schema.columns WHERE table_name = 'student';")
+    assert ("gpa" in shown, told) == (True, "")
+    assert typed("help")[0] == typed("\\?")[0]
+    told = typed("DESCRIBE nobody;")[1]
+    assert ('table "nobody" does not exist' in told, "HINT: tables: " in told) == (True, True)
+
+
 def test_a_line_for_each_value(typed: Typed) -> None:
     assert typed("\\x")[1] == "A line for each value: on\n"
     shown, _ = typed("SELECT major, COUNT(*) AS n FROM student GROUP BY major LIMIT 2;")

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.engine.answer import said_delta, said_epsilon
+from dpsql.engine.answer import Receipt, said_delta, said_epsilon
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,16 @@ def test_never_less_than_was_charged() -> None:
         charged = Fraction(rng.randrange(1, 10 ** rng.randint(1, 12)), 10**9)
         for said in (said_epsilon(charged), said_delta(charged)):
             assert charged <= Fraction(said) <= charged * Fraction(100001, 100000)
+
+
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        (7_420_600_001, "7.4206"), (10**10, "10"), (9_940_600_000, "9.9406"), (9_940_699_999, "9.9406"),
+        (8_813_000_000_001, "8813"), (123_456_789, "0.1234"), (12_345, "0.00001234"), (1, "0.000000001"), (0, "0"),
+    ],
+)  # fmt: skip
+def test_what_is_left_is_never_said_to_be_more(left: int, said: str) -> None:
+    receipt = Receipt(Fraction(1), Fraction(0), Fraction(left, 10**9), False)
+    assert receipt.said_left == f"{said} left"
+    assert Fraction(said) <= receipt.left
