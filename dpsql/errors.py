@@ -19,6 +19,7 @@ from typing import ClassVar
 __all__ = [
     "CODES",
     "ON_THE_WIRE",
+    "UNLISTED",
     "BudgetExhausted",
     "DpsqlError",
     "EngineFailure",
@@ -65,6 +66,7 @@ CODES = MappingProxyType(
         "PV202": "the expression could fail on some row",
         "PV203": "too many group keys",
         "PV301": "bad privacy parameter",
+        "PV302": "a comparison with a value that the policy does not list",
         # Resources.
         "53200": "no room for answers: what is kept for an analyst, or for all, is at its limit",
         "53V01": "the privacy budget is spent",
@@ -79,11 +81,14 @@ CODES = MappingProxyType(
 )
 """SQLSTATE -> what it means, for all codes that dpsql raises."""
 
+UNLISTED = "PV302"
+"""Of a refusal that a prompt asks about: whether the comparison was meant."""
+
 ON_THE_WIRE = MappingProxyType(
     {
         **dict.fromkeys(("PV002", "PV003", "PV005"), "42501"),
         **dict.fromkeys(("PV001", "PV004", "PV101", "PV102", "PV103", "PV201", "PV202", "PV203"), "0A000"),
-        "PV301": "22023",
+        **dict.fromkeys(("PV301", "PV302"), "22023"),
         "53V01": "53400",
         "57V01": "57014",
         "58V01": "58000",

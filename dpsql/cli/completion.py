@@ -29,6 +29,7 @@ SETTINGS = {
     "dpsql.max_rows": "how many rows of a person count, if fewer than the policy says",
     "dpsql.reuse": "off: draw anew and pay, in place of the stored answer",
     "dpsql.selection": "off: measure all groups, where the largest would be chosen first",
+    "dpsql.unlisted": "on: compare with values that the policy does not list",
     "dpsql.budget": "what is left (SHOW only)",
 }
 """Each setting with its meaning."""

@@ -18,12 +18,13 @@ __all__ = ["Failure", "leave_streams", "tell"]
 class Failure(click.ClickException):
     """Ends the program with the error's text on standard error and its exit code.
 
-    `source` is the text that the user gave, `start` where the failed statement begins in it.
+    `source` is the text that the user gave, `start` where the failed statement begins in it. `sqlstate`: the error's.
     """
 
     def __init__(self, error: DpsqlError, source: str = "", start: int = 0) -> None:
         super().__init__(error.message)
         self.exit_code = exit_code(error)  # type: ignore[misc]  # click itself assigns it on instances
+        self.sqlstate = error.sqlstate
         self._text = (error_json if wants_json() else error_text)(error, source, start)
 
     def show(self, file: IO[Any] | None = None) -> None:

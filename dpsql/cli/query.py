@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from ..errors import DpsqlError, EngineFailure
+from ..errors import UNLISTED, DpsqlError, EngineFailure
 from ..sql.text import ScriptStatement, split_statements
 from . import interrupts
 from .asking import apply_settings, one_of, parameter_values, script_text, source_options
@@ -87,7 +87,13 @@ def query(
 
             def ask_anew(text: str, piece: ScriptStatement) -> Answer:
                 interrupts.forget()
-                return ask(running, text, piece, view, values)
+                try:
+                    return ask(running, text, piece, view, values)
+                except Failure as failure:
+                    if failure.sqlstate != UNLISTED or not _is_meant(failure):
+                        raise
+                with running.unlisted():
+                    return ask(running, text, piece, view, values)
 
             prompt_loop(running, view, ask_anew)
             interrupts.forget()
@@ -127,6 +133,16 @@ def ask(
         usual = running.session.settings.epsilon if is_read_by_people() else None
         tell(receipt_line(answer.receipt, usual))
     return answer
+
+
+def _is_meant(failure: Failure) -> bool:
+    """Ask the person at the prompt whether a comparison with a value that the policy does not list was meant."""
+    failure.show()
+    try:
+        return click.confirm("Ask it all the same?", err=True)
+    except click.Abort:
+        tell("")
+        return False
 
 
 def _are_bars_usual(format_name: str) -> bool:

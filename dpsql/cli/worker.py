@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -89,6 +90,16 @@ class RunningSession:
             self._schema = Schema(self.session)
         of_schema = self._schema.answer(text, parameters)
         return self.session.execute(text, parameters) if of_schema is None else of_schema
+
+    @contextmanager
+    def unlisted(self) -> Iterator[None]:
+        """Let statements compare with values that the policy does not list, as somebody has said that they mean it."""
+        usual = self.session.settings
+        self.session.settings = replace(usual, unlisted=True)
+        try:
+            yield
+        finally:
+            self.session.settings = usual
 
     def close(self) -> None:
         """Let the session go, and the system catalog if it was asked."""

@@ -81,7 +81,7 @@ class _Found:
     ) -> Finer | None:
         draws = self._store.lookup(measures, plan.law(index))
         if draws is not None:
-            said = f"answered with a stored {plan.measurements[index].label}; dpsql.reuse = off asks alone"
+            said = f"read with an earlier {plan.measurements[index].label}; SET dpsql.reuse = off measures this alone"
             return Finer(assemble(measures, draws), self._epoch, said)
         found = find_finer(plan, index, groups, self._store)
         return found if found is not None and found.epoch == self._epoch else None

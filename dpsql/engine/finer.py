@@ -118,10 +118,13 @@ def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: StoredDraw
         return None
     _, _, parts, question = min(served, key=lambda it: it[:2])
     cells = max(part.cells for part in parts)
-    summed = f"sums of {cells} groups" if cells > 1 else "groups"
+    groups = (
+        f"an earlier answer by {question.name}" if question.name else "an earlier answer with more groups"
+    )
+    added = f", each number from up to {cells} groups added up" if cells > 1 else ""
     said = (
-        f"answered from a stored grouping by {question.name or 'finer keys'}: {summed} of it, whose bound on a "
-        "person's rows is over all its groups; dpsql.reuse = off asks alone"
+        f"read from {groups}{added}: a person's rows are bounded over all of its groups; "
+        "SET dpsql.reuse = off measures this alone"
     )
     drawn = [(part, store.draw_of(part.stored)) for part in parts]
     measurement = _measurement(plan.measurements[number].size, question, drawn)

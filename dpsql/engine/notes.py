@@ -5,11 +5,12 @@ House rule: from the plan, the laws of the draws that answer, and noisy numbers 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 from ..mechanisms import Law, Truncated
-from ..plan.measures.formulas import Chosen
+from ..plan.measures.formulas import Chosen, Within
 from ..plan.measures.measurements import MeasurementKind
 from ..plan.measures.ranks import share_of
 from ..plan.planner import Plan, ReleasePlan, releases_of
@@ -22,7 +23,7 @@ from ..relation.size_rules import is_cut, read_length
 from ..relation.types import Kind
 from .answer import GroupNote, OnceNote, OpenRankNote, RankNote
 from .contribution import contribution_notes, nothing_said
-from .explain import call_text, number_text
+from .explain import call_text, expected_error, number_text
 from .grouping_sets import set_notes
 from .people_above import MoreRows
 from .run import ReleasedRows
@@ -64,6 +65,29 @@ def length_notes(plan: Plan) -> Iterator[OnceNote]:
                 lengths
             ):  # else the key is of their beginnings alone
                 yield OnceNote(f"texts are read to {max(lengths):,} characters")
+
+
+def width_notes(plan: Plan) -> Iterator[OnceNote]:
+    """Yield which numbers tell nothing: their expected error is as wide as all that the policy lets them be."""
+    for release in plan.releases:
+        for index, (call, formula) in enumerate(
+            zip(release.release.aggregates, release.formulas, strict=True)
+        ):
+            if release.is_empty or not isinstance(formula, Within) or formula.highest is None:
+                continue
+            half = expected_error(release, index)[0]
+            if half < formula.highest - formula.lowest:
+                continue
+            rows = release.release.rows
+            said = call_text(call, rows)
+            names = [rows.columns[arg.index].name for arg in call.args if isinstance(arg, Field)]
+            helps = (
+                f"; GROUP BY {names[0]} shows how many rows each value has" if call.distinct and names else ""
+            )
+            yield OnceNote(
+                f"{said} tells nothing at this epsilon: it is {formula.lowest} to {formula.highest} by the policy, and "
+                f"the error ± {math.ceil(half):,}{helps}"
+            )
 
 
 def _is_read_cut(env: Environment, index: int) -> bool:
@@ -133,6 +157,7 @@ def bias_notes(plan: Plan, more: MoreRows = nothing_said) -> tuple[str, ...]:
             )
     notes += null_notes(plan)
     notes += length_notes(plan)
+    notes += width_notes(plan)
     coins = [said for relation in (*plan.intermediates, plan.root) for said in estimate_notes(relation)]
     notes += coins
     if coins and any(release.groups is None for release in plan.releases):

@@ -74,6 +74,7 @@ from .run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_inte
 from .settings import Settings
 from .stored_count import stored_count
 from .turns import LONG, StatementTurns
+from .unlisted import check_listed
 from .value_bars import Barred, draw_bars
 
 if TYPE_CHECKING:
@@ -557,6 +558,8 @@ class Session:
             chosen = choose(planned, self.settings.accuracy, level, most, self._counted)
             planned = planned if chosen is None else self._plan(relation, chosen.epsilon, keys)
         self._check_cancelled()
+        if not self.settings.unlisted:
+            check_listed(planned)
         barred = self._barred(planned)
         planned = barred.plan
         compiled = self._compiled(planned)

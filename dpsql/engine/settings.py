@@ -1,4 +1,4 @@
-"""A session's settings: dpsql.epsilon, .accuracy, .intervals, .max_rows, .reuse, .selection.
+"""A session's settings: dpsql.epsilon, .accuracy, .intervals, .max_rows, .reuse, .selection, .unlisted.
 
 dpsql.budget can only be shown.
 """
@@ -23,6 +23,7 @@ NAMES = (
     "dpsql.max_rows",
     "dpsql.reuse",
     "dpsql.selection",
+    "dpsql.unlisted",
     "dpsql.budget",
 )
 """What SET and SHOW know."""
@@ -69,7 +70,8 @@ class Settings:
     `max_rows`: most rows of a person that count in a result, where the policy takes more; None: what it takes.
     `accuracy`: where it is set, the least epsilon for it is spent in place of `epsilon`. `selection`: whether the
     largest groups may be chosen before they are measured. `draws_ends`: whether the ends of a chosen value's bar are
-    drawn with it where bars are on, which leaves less of epsilon for the value.
+    drawn with it where bars are on, which leaves less of epsilon for the value. `unlisted`: whether a column is
+    compared with values that the policy does not list for it.
     """
 
     epsilon: Fraction
@@ -79,13 +81,14 @@ class Settings:
     accuracy: Accuracy | None = None
     selection: bool = True
     draws_ends: bool = True
+    unlisted: bool = False
     _hash: int = field(init=False, repr=False, compare=False, default=0)
     """Made once: a fraction's takes longer than all else that is looked at before a remembered answer."""
 
     def __post_init__(self) -> None:
         own = (
             self.epsilon, self.intervals, self.reuse, self.max_rows, self.accuracy, self.selection,
-            self.draws_ends,
+            self.draws_ends, self.unlisted,
         )  # fmt: skip
         object.__setattr__(self, "_hash", hash(own))
 
@@ -133,6 +136,8 @@ class Settings:
             return replace(self, reuse=_read_switch(name, value))
         if name == "dpsql.selection":
             return replace(self, selection=_read_switch(name, value))
+        if name == "dpsql.unlisted":
+            return replace(self, unlisted=_read_switch(name, value))
         if name == "dpsql.max_rows":
             return replace(self, max_rows=_read_max_rows(value, policy))
         if name == "dpsql.budget":
@@ -165,6 +170,8 @@ class Settings:
             return "on" if self.reuse else "off"
         if name == "dpsql.selection":
             return "on" if self.selection else "off"
+        if name == "dpsql.unlisted":
+            return "on" if self.unlisted else "off"
         raise unknown(name)
 
 

@@ -54,6 +54,7 @@ __all__ = [
     "intermediates_in",
     "selects_in",
     "uncut",
+    "written_in",
 ]  # fmt: skip
 
 Identity = tuple[str, tuple[str, ...]]
@@ -479,13 +480,13 @@ def intermediates_in(rows: OwnedRows | Block) -> Iterator[int]:
     """Yield the intermediate results that rows depend on, those of subqueries included; some may come twice."""
     for select in selects_in(rows):
         yield from (item.source.intermediate for item in select.items if isinstance(item.source, Released))
-        for expr in _read_in(select):
+        for expr in (*written_in(select), *(term for item in select.items for term in item.on)):
             yield from (part.intermediate for part in walk(expr) if isinstance(part, IntermediateValue))
 
 
-def _read_in(select: OwnedRows | Block) -> list[Expr]:
-    """Return the expressions of one select, those of its subqueries left out."""
-    exprs = [*select.predicate, *(term for item in select.items for term in item.on)]
+def written_in(select: OwnedRows | Block) -> list[Expr]:
+    """Return the expressions of one select over all of its sources, those of its subqueries left out."""
+    exprs = [*select.predicate]
     if isinstance(select, Block):
         exprs += select.outputs
     if isinstance(select, Grouped):

@@ -15,10 +15,12 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from dpsql.cli import interrupts, prompt
+from dpsql.cli.application import program
 from dpsql.cli.completion import SETTINGS, Offers, SqlCompleter
 from dpsql.cli.meant import meant
 from dpsql.cli.prompt import Prompt
@@ -96,6 +98,25 @@ def test_what_people_type_who_come_from_another_prompt(typed: Typed) -> None:
     assert typed("help")[0] == typed("\\?")[0]
     told = typed("DESCRIBE nobody;")[1]
     assert ('table "nobody" does not exist' in told, "HINT: tables: " in told) == (True, True)
+
+
+def test_a_value_that_is_not_listed_is_asked_about(campus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = "SELECT COUNT(*) FROM student WHERE major = 'C.S.';"
+    said: list[str] = []
+
+    def loop(running: RunningSession, view: View, run: Callable[..., object]) -> None:
+        for reply in (False, True):
+            monkeypatch.setattr(
+                "dpsql.cli.query.click.confirm", lambda text, err, reply=reply: said.append(text) or reply
+            )
+            Prompt(running, view, run).take(sql)  # type: ignore[arg-type]
+            said.append(str(running.session.budget().epsilon_spent_nano))
+        assert running.session.settings.unlisted is False
+
+    monkeypatch.setattr("dpsql.cli.prompt.prompt_loop", loop)
+    monkeypatch.setattr("dpsql.cli.query.script_text", lambda *_: None)
+    result = CliRunner().invoke(program, ["-P", str(campus), "query"])
+    assert (result.exit_code, said) == (0, ["Ask it all the same?", "0", "Ask it all the same?", "100000000"])
 
 
 def test_a_line_for_each_value(typed: Typed) -> None:

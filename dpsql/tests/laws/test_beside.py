@@ -120,7 +120,7 @@ def test_one_more_aggregate_beside_a_stored_count(session: Session, more: str, l
     counts = dict(session.execute(COUNT).rows)
     said = told(session, sql)
     assert "count of rows: stored already" in said
-    assert "answered with a stored count of rows; dpsql.reuse = off asks alone" in said
+    assert "read with an earlier count of rows; SET dpsql.reuse = off measures this alone" in said
     assert f"{label}" in said
     beside_it = session.explain(sql).plan
     assert no_wider(beside_it, alone)
@@ -192,7 +192,7 @@ def test_a_row_of_a_stored_grouping_stands_beside_a_sum(session: Session) -> Non
     """The count of a filter's rows is one of the stored groups, in this tile as in the other."""
     counts = dict(session.execute(COUNT).rows)
     sql = "SELECT COUNT(*), SUM(amount) FROM loan WHERE branch = 'b'"
-    said = "answered from a stored grouping by branch: groups of it"
+    said = "read from an earlier answer by branch"
     assert said in told(session, sql)
     answer = session.execute(sql)
     assert (cost(answer), answer.rows[0][0]) == (1, counts["b"])

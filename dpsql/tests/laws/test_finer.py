@@ -88,14 +88,14 @@ def test_in_any_order_a_dashboard_costs_no_more_than_its_tiles(desk: OpenDesk, s
 
 def test_it_says_what_it_is_from_and_reuse_off_asks_alone(full: Desk) -> None:
     full.session.execute(CITIES)
-    said = "answered from a stored grouping by city: groups of it"
+    said = "read from an earlier answer by city"
     assert said in " ".join(full.session.explain(DRILLED[0]).text().split())
     assert said in notes(full.session.execute(DRILLED[0]))
     assert said in notes(full.session.execute(DRILLED[0]))  # the remembered answer too
     full.session.execute("SET dpsql.reuse = off")
-    assert "stored grouping" not in full.session.explain(DRILLED[0]).text()
+    assert "an earlier answer" not in full.session.explain(DRILLED[0]).text()
     alone = full.session.execute(DRILLED[0])
-    assert (cost(alone), "stored grouping" in notes(alone)) == (1, False)
+    assert (cost(alone), "an earlier answer" in notes(alone)) == (1, False)
     full.session.execute("SET dpsql.reuse = on")
     assert full.session.execute(DRILLED[0]).rows == alone.rows  # its own draw goes first from now on
 

@@ -1,0 +1,89 @@
+"""Comparisons with a value that the policy does not list: mostly a slip, told before it is charged.
+
+House rule: text and policy decide, never data. The list is no constraint: rows may hold other values, and with
+`dpsql.unlisted` on they are asked for as any others. What the engine enforces needs no charge and is no question here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+
+from ..errors import UNLISTED, Refusal
+from ..plan.planner import Plan, ReleasePlan
+from ..plan.privacy.rows import Item, Source, selects_in, written_in
+from ..relation.catalog import Column
+from ..relation.expressions import Call, Expr, Field, Literal, walk
+
+__all__ = ["check_listed"]
+
+_MOST_NAMED = 8
+
+
+def check_listed(plan: Plan) -> None:
+    """Refuse a plan that compares a column of people with what its declared values lack. Raises Refusal (PV302)."""
+    for release in plan.releases:
+        if release.is_empty:
+            continue
+        for column, literal in _compared(release):
+            value = str(literal.value)
+            raise Refusal(
+                f'"{column.name}" has no value {_quoted(value)} in the policy',
+                sqlstate=UNLISTED,
+                position=literal.position,
+                hint=f"{_nearest(value, column)}; SET dpsql.unlisted = on asks for it all the same",
+            )
+
+
+def _compared(release: ReleasePlan) -> Iterator[tuple[Column, Literal]]:
+    """Yield texts that a column of people with declared values is compared with, and that are none of them."""
+    rows = release.release.rows
+    for select in selects_in(rows):
+        written = written_in(select)
+        if select is rows:
+            written += release.release.keys
+            for call in release.release.aggregates:
+                written += [*call.args, *([] if call.filter is None else [call.filter])]
+        yield from _in(written, [column for item in select.items for column in _columns(item)])
+        for place, item in enumerate(select.items):
+            before = [column for one in select.items[:place] for column in _columns(one)]
+            yield from _in(item.on, [*before, *_of(item.source)])
+
+
+def _columns(item: Item) -> Sequence[Column | None]:
+    return item.columns if item.kind == "mark" else _of(item.source)
+
+
+def _of(source: Source) -> Sequence[Column | None]:
+    """Return a source's columns; of public rows, which show what they hold, none is asked about."""
+    return source.columns if source.is_private else [None] * len(source.columns)
+
+
+def _in(written: Sequence[Expr], columns: Sequence[Column | None]) -> Iterator[tuple[Column, Literal]]:
+    for part in (part for expr in written for part in walk(expr)):
+        if not isinstance(part, Call) or part.function not in ("eq", "ne", "in"):
+            continue
+        known = [columns[side.index] for side in part.args[:2] if isinstance(side, Field)]
+        for column in known[:1]:
+            if column is not None and column.values is not None:
+                for side in part.args:
+                    if (
+                        isinstance(side, Literal)
+                        and isinstance(side.value, str)
+                        and side.value not in column.values
+                    ):
+                        yield column, side
+
+
+def _nearest(value: str, column: Column) -> str:
+    listed = [one for one in column.values or () if isinstance(one, str)]
+    by_lower = {one.lower(): one for one in listed}
+    close = difflib.get_close_matches(value.lower(), by_lower, 1, 0.5)
+    if close:
+        return f"did you mean {_quoted(by_lower[close[0]])}?"
+    shown = ", ".join(map(_quoted, listed[:_MOST_NAMED]))
+    return f"it has {shown}{', …' if len(listed) > _MOST_NAMED else ''}"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text[:60].replace("'", "''") + "'"
