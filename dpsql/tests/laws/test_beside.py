@@ -126,7 +126,7 @@ def test_one_more_aggregate_beside_a_stored_count(session: Session, more: str, l
     assert no_wider(beside_it, alone)
     answer = session.execute(sql)
     assert cost(answer) == 1
-    assert "stored count of rows" in notes(answer)
+    assert "earlier count of rows" in notes(answer)
     assert {row[0]: row[1] for row in answer.rows} == counts
     again = session.execute(sql)
     assert (cost(again), again.rows) == (0, answer.rows)
@@ -163,7 +163,7 @@ def check_a_pair_gives_its_sum(session: Session) -> None:
     session.execute(tile("COUNT(*), AVG(amount), AVG(balance)"))
     session.execute("SET dpsql.epsilon = 0.5")
     said = told(session, tile("SUM(amount)"))
-    assert "answered with a stored complementary sums" in said
+    assert "read with an earlier complementary sums" in said
     assert cost(session.execute(tile("SUM(amount)"))) == 0
     # of -200 to 600 a pair's sum has 40/36 times the variance of one alone
     assert cost(session.execute(tile("SUM(balance)"))) == Fraction(1, 2)
