@@ -118,12 +118,12 @@ def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: StoredDraw
         return None
     _, _, parts, question = min(served, key=lambda it: it[:2])
     cells = max(part.cells for part in parts)
-    groups = (
+    source = (
         f"an earlier answer by {question.name}" if question.name else "an earlier answer with more groups"
     )
     added = f", each number from up to {cells} groups added up" if cells > 1 else ""
     said = (
-        f"read from {groups}{added}: a person's rows are bounded over all of its groups; "
+        f"read from {source}{added}: a person's rows are bounded over all of its groups; "
         "SET dpsql.reuse = off measures this alone"
     )
     drawn = [(part, store.draw_of(part.stored)) for part in parts]
