@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from ..errors import EngineFailure
 from . import interrupts
+from .failure import tell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,6 +69,7 @@ def _open(policy: Path | Policy, analyst: str, backend: Backend | None) -> Sessi
 
     session = Session.open(policy, analyst=analyst, backend=backend)
     session.time_limit = LONGEST_SECONDS  # nobody else waits for this process
+    session.dataset.verifier.tell = tell
     return session
 
 

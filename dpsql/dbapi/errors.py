@@ -103,6 +103,7 @@ _CLASSES: MappingProxyType[str, type[DatabaseError]] = MappingProxyType(
         "57": OperationalError,
         "58": OperationalError,
         "F0": OperationalError,
+        "XX": InternalError,
     }
 )
 """The first two characters of a code and the exception it becomes."""

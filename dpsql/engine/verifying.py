@@ -13,7 +13,6 @@ House rules:
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -35,9 +34,6 @@ __all__ = ["USUAL", "Certified", "Verifier", "verdict_on"]
 USUAL = {"duckdb": Verify.LOG, "postgres": Verify.LOG, "spark": Verify.LOG}
 """What becomes of a plan that is not verified where the policy does not say, by engine."""
 
-LOG = logging.getLogger("dpsql.verify")
-"""The owner's log: a server writes it with its own."""
-
 _MAX_KNOWN = 4096
 
 
@@ -51,13 +47,17 @@ class Certified:
 
 
 class Verifier:
-    """Verifies what a dataset's statements are about to ask; safe for threads. What was verified is remembered."""
+    """Verifies what a dataset's statements are about to ask; safe for threads. What was verified is remembered.
+
+    `tell`: takes a line for the owner alone, with the rule that is missing: a server's goes to its log.
+    """
 
     def __init__(self, policy: Policy, store: BudgetStore, engine: str) -> None:
         self._policy, self._store = policy, store
         self._refuses = (policy.privacy.verify or USUAL[engine]) is Verify.REFUSE
         self._known: Cache[str] = Cache(_MAX_KNOWN)
         self._read: tuple[LiveSchema, Facts] | None = None
+        self.tell: Callable[[str], None] = _nobody
 
     def facts(self, snapshot: Snapshot) -> Facts:
         """Return what is believed while a snapshot is open. Raises EngineFailure, LedgerError, PolicyError.
@@ -77,7 +77,7 @@ class Verifier:
         """Return the certificate of what is about to be asked, as it is stored. Raises Unverified: it does not hold."""
         found = self.certified(certificate)
         if found.rule:
-            LOG.warning("a plan is not verified: %s", found.rule)
+            self.tell(f"a plan is not verified: {found.rule}")
             if self._refuses:
                 raise Unverified(found.rule)
         return found
@@ -104,9 +104,13 @@ class Verifier:
         try:
             self._store.put_certificate(certified.digest, certified.content)
         except (LedgerError, ValueError):
-            LOG.warning("a certificate cannot be stored: %s", certified.digest)
+            self.tell(f"a certificate cannot be stored: {certified.digest}")
             return None
         return certified.digest
+
+
+def _nobody(line: str) -> None:
+    """Nobody listens: of an embedded session the owner is told by `dpsql verify`."""
 
 
 def verdict_on(certificate: Certificate, facts: Facts) -> tuple[Verified | None, str]:

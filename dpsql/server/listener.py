@@ -21,7 +21,7 @@ from .channel import Channel
 from .client import Client
 from .database import Database
 from .encryption import load_encryption
-from .log import Seldom, VerifyHandler, log, place_of, write_out
+from .log import Seldom, log, place_of, write_out
 from .login import Logins, places_by_name
 from .options import Options, is_loopback
 from .report import ClientGone, changed, removed, stopping
@@ -96,8 +96,6 @@ class Server:
         logging.getLogger(
             "asyncio"
         ).disabled = True  # its words are no lines of the log, and may quote values
-        told = logging.getLogger("dpsql.verify")
-        told.handlers, told.propagate = [VerifyHandler()], False
         with ExitStack() as doors:
             listeners = open_listeners(self.options.host, self.options.port)
             for listener in listeners:

@@ -14,7 +14,6 @@ House rules:
 from __future__ import annotations
 
 import json
-import logging
 import select
 import sys
 import threading
@@ -26,9 +25,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType, TracebackType
 from typing import Literal
 
-__all__ = [
-    "EVENTS", "SECONDS", "Outcome", "Seldom", "Tally", "VerifyHandler", "log", "place_of", "write_out",
-]  # fmt: skip
+__all__ = ["EVENTS", "SECONDS", "Outcome", "Seldom", "Tally", "log", "place_of", "write_out"]
 
 EVENTS = MappingProxyType(
     {
@@ -155,18 +152,6 @@ class Seldom:
         if now >= self._next:
             log(self._event, times=self._times, **fields)
             self._times, self._next = 0, now + _SELDOM
-
-
-class VerifyHandler(logging.Handler):
-    """Writes what the engine logs of plans that are not verified."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._told = Seldom("not verified")
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write a line, or count."""
-        self._told.log(reason=record.getMessage())
 
 
 def place_of(error: BaseException) -> str:

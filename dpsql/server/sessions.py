@@ -177,6 +177,8 @@ class Sessions:
 
     def _open(self, policy: Policy) -> _Opened:
         dataset = Dataset.open(policy, memory=self.memory, leaves_core=True)
+        told = Seldom("not verified")
+        dataset.verifier.tell = lambda reason: told.log(reason=reason, database=policy.path.stem)
         try:
             kinds = dict.fromkeys(access_of(policy, name) for name in policy.analysts)
             return _Opened(dataset, {access: _catalog_of(dataset, access) for access in kinds})
