@@ -116,8 +116,9 @@ class DpsqlError(Exception):
     """The base of all errors that dpsql raises on purpose.
 
     Attributes: `sqlstate` (a key of `CODES`), `message` (one sentence), `hint` (what to write or
-    declare instead), `position` (where in the statement, when known), `cost` (what the statement had
-    spent when it failed, as a clause; None where nothing can have been).
+    declare instead), `owner_hint` (the same for who has the policy file in hand; None where it is the same), `position`
+    (where in the statement, when known), `cost` (what the statement had spent when it failed, as a clause; None where
+    nothing can have been).
     """
 
     default_sqlstate: ClassVar[str] = "58V01"
@@ -129,6 +130,7 @@ class DpsqlError(Exception):
         sqlstate: str | None = None,
         hint: str | None = None,
         position: Position | None = None,
+        owner_hint: str | None = None,
     ) -> None:
         super().__init__(message)
         self.sqlstate = sqlstate if sqlstate is not None else self.default_sqlstate
@@ -136,6 +138,7 @@ class DpsqlError(Exception):
             raise AssertionError(f"unlisted SQLSTATE {self.sqlstate}")
         self.message = message
         self.hint = hint
+        self.owner_hint = owner_hint
         self.position = position
         self.cost: str | None = None
 
@@ -200,9 +203,11 @@ class FilesChanged(EngineFailure):
             self.hint = (
                 "the owner looks at them with dpsql check, and takes them as they are with dpsql refresh"
             )
+            self.owner_hint = "look at them with dpsql check, and take them as they are with dpsql refresh"
         else:
             self.message = "the data files are not recorded yet"
             self.hint = "the owner runs dpsql budget create"
+            self.owner_hint = "run dpsql budget create"
 
 
 _FAILED = ("the database could not answer this statement", "the owner's log says more")

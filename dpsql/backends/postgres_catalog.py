@@ -30,13 +30,18 @@ ORDER BY""",
 
 UNREADABLE = """
 SELECT n.nspname::pg_catalog.text, c.relname::pg_catalog.text, pg_catalog.format(
-  'GRANT USAGE ON SCHEMA %1$I TO %3$I; GRANT SELECT ON %1$I.%2$I TO %3$I', n.nspname, c.relname, CURRENT_USER)
+  CASE WHEN pg_catalog.count(*) OVER (PARTITION BY n.oid) > 1 AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_class AS o WHERE o.relnamespace = n.oid AND o.relkind IN ('r', 'p', 'v')
+      AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(o.oid, 'SELECT'))
+  THEN 'GRANT USAGE ON SCHEMA %1$I TO %3$I; GRANT SELECT ON ALL TABLES IN SCHEMA %1$I TO %3$I'
+  ELSE 'GRANT USAGE ON SCHEMA %1$I TO %3$I; GRANT SELECT ON %1$I.%2$I TO %3$I' END, n.nspname, c.relname, CURRENT_USER)
 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND NOT c.relispartition
   AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
   AND NOT (pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT'))
 ORDER BY n.nspname, c.relname"""
-"""The tables that the role may not read: schema, name, and what grants it."""
+"""The tables that the role may not read: schema, name, and what grants it: all of a schema's, where it may read none of
+several."""
 
 CATALOG = """
 SELECT pg_catalog.json_build_object('tables', (

@@ -169,11 +169,14 @@ def _grant_findings(query: Query, role: str, database: str) -> Iterator[Finding]
 
 def _readability(query: Query, role: str, names: Collection[str] | None) -> Iterator[Finding]:
     paths = sorted({path_of(name) for name in names or ()})
+    found: dict[str, list[str]] = {}
     for schema, table in query(_UNREADABLE, ([schema for schema, _ in paths], [table for _, table in paths])):
+        found.setdefault(schema, []).append(table)
+    for schema, tables in found.items():
         yield Finding(
             Severity.ERROR,
-            f"the role {role} may not read {table}",
-            f"GRANT USAGE ON SCHEMA {schema} TO {role}; GRANT SELECT ON {table} TO {role}",
+            f"the role {role} may not read {_listed(tables)}",
+            f"GRANT USAGE ON SCHEMA {schema} TO {role}; GRANT SELECT ON {', '.join(tables)} TO {role}",
         )
 
 

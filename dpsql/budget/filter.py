@@ -21,6 +21,10 @@ from .entry import Promise, Scope, Status
 __all__ = ["cap_of", "in_accounting", "refuse_over_cap", "refuse_past"]
 
 _HINT = "repeat an earlier question (free), ask with less, or ask the owner to grant more"
+_OWNER_HINT = (
+    "repeat an earlier question (free), ask with less, or raise the cap for ever with dpsql budget grant, by which "
+    "more can be learned about each person"
+)
 
 
 def in_accounting(status: Status, promise: Promise, analyst_rho_atto: int = 0) -> Status:
@@ -74,7 +78,9 @@ def refuse_over_cap(status: Status, charge: Charge) -> None:
     delta_left = status.delta_cap_atto - status.delta_spent_atto
     if charge.delta_atto > delta_left:
         needs, left = delta_text(charge.delta_atto), delta_text(max(0, delta_left))
-        raise BudgetExhausted(f"needs delta {needs}, left {left} of the dataset's budget", hint=_HINT)
+        raise BudgetExhausted(
+            f"needs delta {needs}, left {left} of the dataset's budget", hint=_HINT, owner_hint=_OWNER_HINT
+        )
     for scope in others:
         _refuse_over(scope, charge, status.accounting, status.clock)
 
@@ -84,14 +90,16 @@ def _refuse_over(scope: Scope, charge: Charge, accounting: Accounting, clock: st
         if charge.epsilon_nano > scope.cap - scope.spent:
             needs, left = epsilon_text(charge.epsilon_nano), epsilon_text(scope.left)
             raise BudgetExhausted(
-                f"needs epsilon {needs}, left {left} of {scope.whose} budget", hint=_hint(scope, clock)
-            )
+                f"needs epsilon {needs}, left {left} of {scope.whose} budget", hint=_hint(scope, clock),
+                owner_hint=_owner_hint(scope, clock),
+            )  # fmt: skip
     elif charge.rho_atto > scope.cap - scope.spent:
         needs = f"epsilon {shown_epsilon(charge.rho_atto)} (rho {rho_text(charge.rho_atto)})"
         fits = f"at most epsilon {epsilon_text(epsilon_nano_of(scope.left))} (rho {rho_text(scope.left)})"
         raise BudgetExhausted(
-            f"needs {needs}; {fits} fits what is left of {scope.whose} budget", hint=_hint(scope, clock)
-        )
+            f"needs {needs}; {fits} fits what is left of {scope.whose} budget", hint=_hint(scope, clock),
+            owner_hint=_owner_hint(scope, clock),
+        )  # fmt: skip
 
 
 def _hint(scope: Scope, clock: str) -> str:
@@ -100,6 +108,12 @@ def _hint(scope: Scope, clock: str) -> str:
     if clock:
         return f"{clock}: the owner looks at it with dpsql budget clock"
     return f"repeat an earlier question (free), ask with less, or wait until {scope.until} (UTC)"
+
+
+def _owner_hint(scope: Scope, clock: str) -> str | None:
+    if not scope.until:
+        return _OWNER_HINT
+    return f"{clock}: look at it with dpsql budget clock" if clock else None
 
 
 def refuse_past(status: Status) -> None:

@@ -123,7 +123,7 @@ def _tell_report(settings: CommandSettings, report: Report, fault: LedgerError |
             click.echo(f"\n{terminal_text(_NO_LEDGER.format(path=settings.policy_path))}")
         elif fault is not None:
             click.echo(f"\n{error_text(fault)}")
-    if report.problems:
+    if report.problems or report.left_out:
         click.get_current_context().exit(5)
     if fault is not None and not is_missing:
         click.get_current_context().exit(exit_code(fault))

@@ -135,11 +135,14 @@ def _in_source(position: Position | None, source: str, start: int) -> Position |
 
 
 def _hint(error: DpsqlError) -> str | None:
-    """Return the error's hint; for an engine's failure that of this program, which keeps no log."""
+    """Return the error's hint, in words for who has the policy file in hand, as whoever runs this program has.
+
+    For an engine's failure it is that of this program, which keeps no log.
+    """
     if not isinstance(error, EngineFailure) or isinstance(error, FilesChanged):
-        return error.hint
+        return error.owner_hint or error.hint
     if error.sqlstate in ("55006", "57V01"):
         return error.hint
     if error.sqlstate == "57014":
         return None
-    return "the owner can run dpsql check: it says whether the database can be opened and read"
+    return "run dpsql check: it says whether the database can be opened and read"

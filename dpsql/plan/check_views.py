@@ -19,11 +19,9 @@ def view_reports(report: Report, policy: Policy, live: LiveSchema) -> Report:
     if not policy.views:
         return report
     found, errors = build_views(policy, live)
-    problems = [error.message for error in errors if error.message not in report.problems]
+    left_out = [error.message for error in errors.values() if error.message not in report.problems]
     views = tuple(_view_report(policy, view) for view in found.values())
-    return replace(
-        report, tables=(*report.tables, *views), problems=(*report.problems, *dict.fromkeys(problems))
-    )
+    return replace(report, tables=(*report.tables, *views), left_out=tuple(dict.fromkeys(left_out)))
 
 
 def _view_report(policy: Policy, view: View) -> TableReport:

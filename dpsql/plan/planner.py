@@ -67,12 +67,12 @@ from .privacy.functional_dependencies import has_one_row
 from .privacy.growth import MAX_GROWN, joined_rows
 from .privacy.keys import (
     MAX_DOMAIN,
-    UNDECLARED_HINT,
     Domain,
     domain_of,
     environment_of,
     existing_groups,
     max_groups_in,
+    undeclared_rows,
 )
 from .privacy.public_keys import KeyList, key_lists
 from .privacy.rows import Release, intermediates_in, selects_in
@@ -700,6 +700,8 @@ def _delta_of(release: Release, domains: Sequence[Domain | None], privacy: Priva
             "these group keys are not declared, and there is no delta to find them with",
             sqlstate="PV103", position=unknown.position,
             hint="declare the key's values, list them in WHERE key IN (…), or ask the owner for a delta",
+            owner_hint="write { values = […] } at the key's column in the policy, list them in WHERE key IN (…), or "
+            "write a delta above 0 in [privacy] and [defaults]",
         )  # fmt: skip
     return delta
 
@@ -900,12 +902,7 @@ def _bounding(
     if rows.is_single:
         return Bounding(1, 1, 1, True, False, privacy.replace_one, grouped, privacy.together)
     if rows.max_rows is None or rows.max_rows_per_group is None or rows.max_groups is None:
-        raise Refusal(
-            f'max_rows is not declared for table "{rows.undeclared}"',
-            sqlstate="PV102",
-            position=release.position,
-            hint=UNDECLARED_HINT,
-        )
+        raise undeclared_rows(rows.undeclared, release.position)
     m = 1 if grouped and has_one_row(rows, release.keys) else rows.max_rows_per_group
     in_all = min(rows.max_rows, m * rows.max_groups, privacy.max_rows or rows.max_rows)
     if not grouped:

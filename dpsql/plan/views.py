@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from types import MappingProxyType
 from typing import NoReturn
 
@@ -44,28 +45,29 @@ _A_YEAR = 400 * 24 * 3600 * 1_000_000
 def build_catalog(policy: Policy, live: LiveSchema) -> Catalog:
     """Return all that statements can name, with the types and constraints that the database has right now.
 
-    Raises PolicyError on the first disagreement; `check` lists them all.
+    A view that is wrong is left out, and named in `left_out`: one that breaks is no reason to answer nothing.
+    Raises PolicyError on the first disagreement of a table; `check` lists them all.
     """
     catalog = build_tables(policy, live)
     if not policy.views:
         return catalog
     found, problems = build_views(policy, live)
-    if problems:
-        raise problems[0]
     shown = {name: view for name, view in found.items() if not policy.views[name].is_hidden}
-    return narrowed(replace(catalog, views=MappingProxyType(shown)), Access())
+    left_out = {name: error.message for name, error in problems.items()}
+    whole = replace(catalog, views=MappingProxyType(shown), left_out=MappingProxyType(left_out))
+    return narrowed(whole, Access())
 
 
-def build_views(policy: Policy, live: LiveSchema) -> tuple[dict[str, View], list[PolicyError]]:
+def build_views(policy: Policy, live: LiveSchema) -> tuple[dict[str, View], dict[str, PolicyError]]:
     """Return the views by name that are whole, hidden ones too, and what is wrong with each other one."""
     reader = _Reader(policy, live)
     found: dict[str, View] = {}
-    problems: list[PolicyError] = []
+    problems: dict[str, PolicyError] = {}
     for name in policy.views:
         try:
             found[name] = reader.view(name)
         except PolicyError as error:
-            problems.append(error)
+            problems[name] = error
     return found, problems
 
 
@@ -77,6 +79,12 @@ class _Reader:
     live: LiveSchema
     known: dict[str, View] = field(default_factory=dict)
     reading: list[str] = field(default_factory=list)
+
+    @cached_property
+    def _enums(self) -> frozenset[str]:
+        """The types of labels that the tables have, as the engine prints them."""
+        columns = (column for table in self.live.tables for column in table.columns)
+        return frozenset(column.engine_type for column in columns if column.enum_values is not None)
 
     def view(self, name: str) -> View:
         """Return a view. Raises PolicyError."""
@@ -96,7 +104,7 @@ class _Reader:
     def _read(self, where: str, declared: ViewPolicy) -> View:
         found = self._live_view(where, declared)
         try:
-            query = view_query(found.definition, self.live.dialect)
+            query = view_query(found.definition, self.live.dialect, self._enums)
             catalog = self._catalog_of(where, found, query)
             relation = _bound(query, catalog)
             _check_meaning(relation, self.live.dialect)

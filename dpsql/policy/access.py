@@ -36,7 +36,7 @@ def check_access(policy: Policy, catalog: Catalog) -> list[PolicyError]:
     for analyst in policy.analysts.values():
         known = {f"{name}.{column.name}" for name, table in catalog.shown.items() for column in table.named}
         for hidden in analyst.access.hide:
-            if hidden not in known:
+            if hidden not in known and not any(hidden.startswith(f"{name}.") for name in catalog.left_out):
                 where = f"{policy.source}: analysts.{quote_key(analyst.name)}.hide"
                 problem = f'"{hidden}" is no column that analysts see{suggest(hidden, sorted(known))}'
                 found.append(PolicyError(f"{where}: {problem}"))
@@ -54,8 +54,13 @@ def narrowed(catalog: Catalog, access: Access) -> Catalog:
         name: _narrowed_view(view, access, tables) for name, view in catalog.views.items() if name in granted
     }
     databases = tuple(name for name in catalog.databases if not name.startswith(roots))
+    left_out = {} if access.is_narrowed else catalog.left_out
     return replace(
-        catalog, tables=MappingProxyType(tables), views=MappingProxyType(views), databases=databases
+        catalog,
+        tables=MappingProxyType(tables),
+        views=MappingProxyType(views),
+        databases=databases,
+        left_out=left_out,
     )
 
 

@@ -54,7 +54,8 @@ class TableReport:
 class Report:
     """The policy held against the live schema. It is servable exactly if `problems` is empty.
 
-    `analysts`: who sees which tables, where not all see everything.
+    `left_out`: what is wrong with views, without which the rest is served. `analysts`: who sees which tables, where not
+    all see everything.
     """
 
     source: str
@@ -64,6 +65,7 @@ class Report:
     problems: tuple[str, ...]
     warnings: tuple[str, ...]
     analysts: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain dicts, tuples and strings, for `json.dumps`."""
@@ -73,6 +75,7 @@ class Report:
         """Return the report for a terminal, problems first."""
         lines = [f"{self.source}: dataset {self.dataset}", f"{self.privacy}", ""]
         lines += [f"problem: {problem}" for problem in self.problems]
+        lines += [f"left out: {problem}" for problem in self.left_out]
         lines += [f"warning: {warning}" for warning in self.warnings]
         for table in self.tables:
             lines += ["", f"{quote_key(table.name)}: {table.unit}"]

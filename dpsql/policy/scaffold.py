@@ -21,6 +21,7 @@ from .units import can_identify_unit, quoted_key
 __all__ = ["Scaffold", "left_out", "scaffold"]
 
 _MOST_LABELS = 30
+_MOST_NAMED = 8
 
 _HEAD = """\
 # A dpsql policy. What is not declared here does not exist for an analyst.
@@ -145,10 +146,15 @@ def left_out(live: LiveSchema) -> tuple[str, ...]:
         why = _why_left_out(table)
         if why and not table.is_partition:
             said.append(f"{quote_key(live.name_of(table.path))}: {why}")
+    by_fix: dict[str, list[str]] = {}
     for path, fix in live.unreadable:
+        by_fix.setdefault(fix, []).append(quote_key(live.name_of(path)))
+    for fix, names in by_fix.items():
         shown = quote_text(fix)[1:-1] if not fix.isprintable() else fix
+        more = f" and {len(names) - _MOST_NAMED} more" if names[_MOST_NAMED:] else ""
+        it = "them" if names[1:] else "it"
         said.append(
-            f"{quote_key(live.name_of(path))}: dpsql's role may not read it; run {shown}, and init again"
+            f"{', '.join(names[:_MOST_NAMED])}{more}: dpsql's role may not read {it}; run {shown}, and init again"
         )
     return tuple(said)
 

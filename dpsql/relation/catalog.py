@@ -259,6 +259,7 @@ class Catalog:
     constraints): two catalogs with one fingerprint give the same plans. `dialect`: how the engine is
     spoken to; `case_collation`: its collation for lower() and upper(), where it needs one. `databases`: what the
     database is called by those who connect to it. `views`: the declared views by name, without the hidden ones.
+    `left_out`: declared views that are none now, each with the reason, for the owner.
     """
 
     tables: Mapping[str, Table]
@@ -268,6 +269,7 @@ class Catalog:
     case_collation: str | None = None
     databases: tuple[str, ...] = ()
     views: Mapping[str, View] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def shown(self) -> dict[str, Table | View]:

@@ -133,6 +133,8 @@ def undeclared(expr: Expr, env: Environment) -> Refusal:
                     sqlstate="PV101",
                     position=part.position or expr.position,
                     hint=f"filter with {column.name} BETWEEN … AND …, or ask the owner to declare its bounds",
+                    owner_hint=f"write {column.name} = {{ bounds = [lower, upper] }} among its table's columns in the "
+                    f"policy, or filter with {column.name} BETWEEN … AND …",
                 )
     return Refusal(
         "this expression has no finite bounds",

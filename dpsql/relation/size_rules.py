@@ -146,6 +146,7 @@ def size_of_call(rule: SizeRule | None, args: list[Facts], call: Call) -> int:
         raise Refusal(
             f"this text could grow beyond {MAX_TEXT} characters", sqlstate="54001", position=call.position,
             hint="join fewer texts, or shorter ones: left(x, 100); or ask the owner to declare max_length",
+            owner_hint="join fewer texts, or shorter ones: left(x, 100); or declare max_length in the policy",
         )  # fmt: skip
     return size
 
@@ -164,6 +165,7 @@ def row_bytes(values: Iterable[tuple[SqlType, int, Position | None]]) -> int:
                 f"a row of these values could be larger than {MAX_ROW_BYTES} bytes", sqlstate="54001",
                 position=position,
                 hint="take fewer texts, or shorter ones: left(x, 100); or ask the owner to declare max_length",
+                owner_hint="take fewer texts, or shorter ones: left(x, 100); or declare max_length in the policy",
             )  # fmt: skip
     return total
 

@@ -147,11 +147,13 @@ class Database:
             return False
         self.policy = policy
         log("reloaded", what="policy", database=self.name)
-        self.look_at_file()
+        self.look_at_policy()
         return True
 
-    def look_at_file(self) -> None:
-        """Warn of a policy that others can read."""
+    def look_at_policy(self) -> None:
+        """Warn of a policy that others can read, and of its views that are left out."""
+        for table, reason in self.sessions.dataset.catalog.left_out.items():
+            log("left out", table=table, reason=reason, database=self.name)
         if is_open_to_others(self.policy):
             log("policy readable", database=self.name)
 

@@ -112,7 +112,7 @@ class Server:
                 databases=", ".join(database.name for database in self.databases),
             )  # fmt: skip
             for database in self.databases:
-                database.look_at_file()
+                database.look_at_policy()
             await self._serve(listeners)
         for database in self.databases:
             database.sessions.shut()

@@ -55,6 +55,8 @@ EVENTS = MappingProxyType(
         "ledger not tidied": "what was committed beside the ledger's file could not be moved into it, `reason`; "
         "nothing is lost, and it is tried again",
         "reloaded": "SIGHUP: the `certificate`, or the `policy` of a `database`, was read anew",
+        "left out": "the view `table` of the policy of `database` is wrong, `reason`: it does not exist until it is "
+        "mended and the policy read anew; all other tables do",
         "reload refused": "it could not be; what was read before stays in force",
         "policy readable": "others on this machine can read the policy of `database`, and the verifiers of "
         "passwords in it",

@@ -101,9 +101,12 @@ def find_table(context: BindingContext, node: exp.Table, position: Position | No
         table = shown[names[found[0]]] if len(found) == 1 else None
         if table is not None and (schema is None or fold_name(schema)[0] in schemas_of(context, table)):
             return table
+    hint, left_out = f"tables: {known}", written in context.catalog.left_out
     raise Refusal(
-        f'table "{written}" does not exist', sqlstate="42P01", position=position, hint=f"tables: {known}"
-    )
+        f'table "{written}" does not exist', sqlstate="42P01", position=position, hint=hint,
+        owner_hint=f"{hint}; the policy has a view of this name, and dpsql check says what is wrong with it"
+        if left_out else None,
+    )  # fmt: skip
 
 
 def schemas_of(context: BindingContext, table: Table | View) -> frozenset[str]:

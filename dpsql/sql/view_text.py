@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Collection
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -30,14 +31,16 @@ class _KeptByDuckDB(PostgresAsWritten):
     NULL_ORDERING = "nulls_are_last"
 
 
-def view_query(definition: str, engine: str) -> AdmittedQuery:
+def view_query(definition: str, engine: str, enums: Collection[str] = ()) -> AdmittedQuery:
     """Return the query of a view. `engine`: whose text it is, `duckdb` (CREATE VIEW …) or `postgres` (the query alone).
+
+    `enums`: types of labels, as the engine prints them in its texts.
 
     Raises:
         Refusal: what is not read in statements either; its position is in the text as the engine has it.
     """
     if engine != "duckdb":
-        return parse_view(definition, PostgresAsWritten)
+        return parse_view(_without_labels(definition, enums), PostgresAsWritten)
     tokens = tokenize(definition)
     start = next((token.end + 1 for token in tokens if token.token_type is TokenType.ALIAS), None)
     if start is None:
@@ -56,6 +59,58 @@ def _spelled(text: str, tokens: list[Token]) -> str:
         if is_call and name.text == "count_star" and text[after.end + 1 : after.end + 2] == ")":
             text = _put(text, name.start, "count(*)    ")
     return text
+
+
+_EQUAL = frozenset({TokenType.EQ, TokenType.NEQ})
+_LISTED = frozenset({TokenType.L_BRACKET, TokenType.COMMA})
+
+
+def _without_labels(text: str, enums: Collection[str]) -> str:
+    """Return a text of Postgres' with labels as the texts that they are: `(state = 'paid'::public.state)`.
+
+    A label is its text where it is compared by equality: alone, in `= ANY (ARRAY[…])` or after WHEN. In any other place
+    the type is left, and refused: labels are ordered as they were declared, and texts by their letters.
+    """
+    if not enums:
+        return text
+    tokens = tokenize(text)
+    for number, (label, cast) in enumerate(itertools.pairwise(tokens)):
+        if label.token_type is not TokenType.STRING or cast.token_type is not TokenType.DCOLON:
+            continue
+        start = cast.end + 1
+        type_ = next(
+            (one for one in enums if re.compile(f'{re.escape(one)}(?![\\w."[])').match(text, start)), ""
+        )
+        later = [token for token in tokens[number + 2 :] if token.start >= start + len(type_)]
+        is_whole = bool(type_) and tokens[number + 2].start == start
+        if is_whole and _is_for_equality(tokens[:number], later[0].token_type if later else None):
+            text = _put(text, cast.start, " " * (start + len(type_) - cast.start))
+    return text
+
+
+def _is_for_equality(before: list[Token], after: TokenType | None) -> bool:
+    """Say whether what stands between some tokens and a next one is compared for being equal, and nothing else."""
+    if not before:
+        return False
+    last = before[-1].token_type
+    ends = after in (
+        None,
+        TokenType.R_PAREN,
+        TokenType.AND,
+        TokenType.OR,
+        TokenType.THEN,
+        TokenType.SEMICOLON,
+    )
+    if last in _EQUAL:
+        return ends
+    if last is TokenType.WHEN:
+        return after is TokenType.THEN
+    brackets = [token.token_type for token in before if token.token_type is TokenType.L_BRACKET]
+    if last not in _LISTED or after not in (TokenType.COMMA, TokenType.R_BRACKET) or not brackets:
+        return False
+    opened = max(place for place, token in enumerate(before) if token.token_type is TokenType.L_BRACKET)
+    words = tuple(token.text.upper() for token in before[max(0, opened - 4) : opened])
+    return words in (("=", "ANY", "(", "ARRAY"), ("<>", "ALL", "(", "ARRAY"))
 
 
 def _put(text: str, start: int, new: str) -> str:

@@ -82,6 +82,7 @@ def unbounded(expr: Expr) -> Refusal:
         sqlstate="PV101",
         position=named.position or expr.position,
         hint=f"ask the owner to declare bounds for {named.name}",
+        owner_hint=f"write {named.name} = {{ bounds = [lower, upper] }} among its table's columns in the policy",
     )
 
 

@@ -37,6 +37,7 @@ from ...errors import Position, Refusal
 from ...relation.expressions import Call, Expr, Field, conjuncts, fields_of, shifted
 from ...relation.types import Kind
 from .functional_dependencies import Classes, equalities, functional_closure
+from .keys import undeclared_rows
 from .rows import (
     LINEAR,
     Block,
@@ -328,11 +329,7 @@ def _cut(
     item = items[place]
     source, most = item.source, item.source.max_rows
     if most is None:
-        raise Refusal(
-            f'max_rows is not declared for table "{source.said}"', sqlstate="PV102",
-            position=item.position or position,
-            hint="ask the owner to declare how many rows of one person a join may multiply",
-        )  # fmt: skip
+        raise undeclared_rows(source.said, item.position or position, "a join may multiply")
     inside, links, owner = path(source)
     outputs = tuple(Field(column.type, i, column.name) for i, column in enumerate(source.columns))
     own = () if item.kind == "full" else _own_terms(items, place, predicate)

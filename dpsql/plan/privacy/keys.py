@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from ...errors import Refusal
+from ...errors import Position, Refusal
 from ...relation.calendar import DAY, step_units
 from ...relation.catalog import MAX_DERIVED, Column, Scalar
 from ...relation.expressions import Call, Expr, Field, IntermediateValue, Literal, conjuncts, fields_of, walk
@@ -41,7 +41,6 @@ from .rows import OwnedRows
 
 __all__ = [
     "MAX_DOMAIN",
-    "UNDECLARED_HINT",
     "Domain",
     "SteppedKey",
     "domain_of",
@@ -49,11 +48,21 @@ __all__ = [
     "existing_groups",
     "max_groups_in",
     "stepped_keys",
+    "undeclared_rows",
 ]
 
 MAX_DOMAIN = 100_000
 """Most groups of a cross product of domains."""
-UNDECLARED_HINT = "ask the owner to declare how many rows of one person may count in one result"
+
+
+def undeclared_rows(name: str, position: Position | None, may: str = "may count in one result") -> Refusal:
+    """Return the refusal of a table of people without `max_rows`."""
+    return Refusal(
+        f'max_rows is not declared for table "{name}"', sqlstate="PV102", position=position,
+        hint=f"ask the owner to declare how many rows of one person {may}",
+        owner_hint=f"write max_rows = <rows of one person that count> at the table in the policy, or measure it: dpsql "
+        f"bounds {name}",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,12 +280,7 @@ def max_groups_in(rows: OwnedRows, keys: tuple[Expr, ...], env: Environment) -> 
     if rows.is_single or fields_of(*keys) <= rows.fixed_columns:
         return 1
     if rows.max_groups is None:
-        raise Refusal(
-            f'max_rows is not declared for table "{rows.undeclared}"',
-            sqlstate="PV102",
-            position=keys[0].position,
-            hint=UNDECLARED_HINT,
-        )
+        raise undeclared_rows(rows.undeclared, keys[0].position)
     domains = [domain_of(key, env) for key in keys]
     size = math.prod(len(domain.values) for domain in domains if domain is not None)
     known = all(domain is not None for domain in domains)

@@ -10,7 +10,8 @@ import pytest
 
 from dpsql.backends import PostgresBackend
 from dpsql.errors import PolicyError
-from dpsql.policy import LiveForeignKey, LiveSchema, build_catalog, parse_policy
+from dpsql.plan.views import build_catalog as build_whole
+from dpsql.policy import LiveForeignKey, LiveSchema, build_catalog, left_out, parse_policy
 from dpsql.policy.live_schema import comparable_type
 from dpsql.relation import types
 from dpsql.relation.types import SqlType, numeric
@@ -355,3 +356,39 @@ def test_an_owner_is_found_by_one_type_of_the_engine(
         f'campus.toml: tables.loan.unit.references: "student_id" is {names[1]} and "id" is {names[0]}; '
         "give both columns one type"
     )
+
+
+def test_a_view_with_labels_is_read(schema_of: Read) -> None:
+    schema = schema_of(
+        "CREATE TYPE state AS ENUM ('open', 'paid', 'sent')",
+        "CREATE TABLE orders (id int PRIMARY KEY, state state NOT NULL, total int)",
+        "CREATE VIEW paid AS SELECT id, total, state FROM orders WHERE state = 'paid' OR state IN ('sent', 'open')",
+        "CREATE VIEW late AS SELECT id FROM orders WHERE state > 'paid'",
+    )
+    text = (
+        'database = "postgresql://x/y"\n[privacy]\nepsilon = 1\n[tables.orders]\nunit = "id"\n'
+        "[tables.paid]\nview = true\n[tables.late]\nview = true\n"
+    )
+    catalog = build_whole(parse_policy(text, Path("/nowhere/shop.toml")), schema)
+    assert list(catalog.views) == ["paid"]
+    assert list(catalog.left_out) == ["late"], (
+        "labels are ordered as they were declared, and texts by their letters"
+    )
+
+
+def test_without_any_grant_one_for_all_tables_is_offered(
+    postgres: PostgresServer, emptied: psycopg.Connection[Any], schema_of: Read
+) -> None:
+    schema_of(
+        "CREATE TABLE a (x int)", "CREATE TABLE b (x int)", "CREATE SCHEMA open", "CREATE TABLE open.c (x int)",
+        "CREATE TABLE open.d (x int)", "DROP ROLE IF EXISTS looking", "CREATE ROLE looking LOGIN",
+        "GRANT USAGE ON SCHEMA open TO looking", "GRANT SELECT ON open.c TO looking",
+    )  # fmt: skip
+    backend = PostgresBackend(postgres.url(emptied.info.dbname, "looking"))
+    with backend.snapshot() as snapshot:
+        said = left_out(snapshot.schema())
+    whole = "GRANT USAGE ON SCHEMA public TO looking; GRANT SELECT ON ALL TABLES IN SCHEMA public TO looking"
+    assert f"a, b: dpsql's role may not read them; run {whole}, and init again" in said
+    assert any(one.startswith('"open.d": ') and "SELECT ON open.d TO looking" in one for one in said)
+    assert backend.close_idle()
+    emptied.execute("DROP OWNED BY looking; DROP ROLE looking")

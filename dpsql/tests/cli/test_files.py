@@ -81,7 +81,7 @@ def test_a_changed_file_is_told_with_the_next_command(policy: Path) -> None:
     assert refused.exit_code == 6
     assert refused.stderr == (
         "ERROR 58V01: the data files are not the ones that were recorded\n"
-        "HINT: the owner looks at them with dpsql check, and takes them as they are with dpsql refresh\n"
+        "HINT: look at them with dpsql check, and take them as they are with dpsql refresh\n"
     )
     looked = run(policy, "check")
     assert looked.exit_code == 5

@@ -15,8 +15,12 @@ from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import PolicyError, Refusal
 from dpsql.plan.check_views import view_reports
 from dpsql.plan.views import build_catalog, build_views
-from dpsql.policy import Policy, check, parse_policy, scaffold
+from dpsql.policy import Policy, check, narrowed, parse_policy, scaffold
+from dpsql.policy.access import check_access
 from dpsql.relation.catalog import Catalog, View
+from dpsql.sql.bind_select import bind
+from dpsql.sql.scope import BindingContext
+from dpsql.sql.statement import AdmittedQuery, parse_statement
 from dpsql.testing.injected_noise import ZeroNoise
 
 TABLES = """
@@ -63,7 +67,7 @@ def read(
     policy = parse_policy(POLICY + more, Path("/nowhere/clinic.toml"))
     with DuckDBBackend.over(connection).snapshot() as snapshot:
         found, problems = build_views(policy, snapshot.schema())
-    return policy, found, [problem.message for problem in problems]
+    return policy, found, [problem.message for problem in problems.values()]
 
 
 TAKEN = {
@@ -110,9 +114,10 @@ def test_what_is_refused_in_a_statement_is_refused_in_a_view(
     (problem,) = problems
     assert problem.startswith("clinic.toml: tables.v: ")
     assert REFUSED[text] in problem
-    with DuckDBBackend.over(connection).snapshot() as snapshot, pytest.raises(PolicyError) as raised:
-        build_catalog(policy, snapshot.schema())
-    assert raised.value.message == problem
+    with DuckDBBackend.over(connection).snapshot() as snapshot:
+        catalog = build_catalog(policy, snapshot.schema())
+    assert dict(catalog.left_out) == {"v": problem}
+    assert list(catalog.shown) == ["icd"]
 
 
 def test_views_over_views(connection: duckdb.DuckDBPyConnection) -> None:
@@ -270,3 +275,20 @@ def test_check_and_init_say_what_a_view_is(connection: duckdb.DuckDBPyConnection
     report = view_reports(check(policy, live), policy, live)
     assert "v: a view of visit: private, each row is one person's" in report.to_text()
     assert "# [tables.v]\n# view = true\n" in scaffold(live, "duckdb:clinic.duckdb")
+
+
+def test_a_bad_view_is_left_out_for_its_owner_alone(connection: duckdb.DuckDBPyConnection) -> None:
+    text = POLICY + '[analysts.alice]\nepsilon = 1\ntables = ["v", "icd"]\nhide = ["v.h"]\n'
+    connection.execute("CREATE OR REPLACE VIEW v AS SELECT pid / 2 AS h FROM visit")
+    policy = parse_policy(text, Path("/nowhere/clinic.toml"))
+    with DuckDBBackend.over(connection).snapshot() as snapshot:
+        catalog = build_catalog(policy, snapshot.schema())
+    assert list(catalog.left_out) == ["v"]
+    assert check_access(policy, catalog) == []
+    assert narrowed(catalog, policy.analysts["alice"].access).left_out == {}
+    query = parse_statement("SELECT COUNT(*) FROM v")
+    assert isinstance(query, AdmittedQuery)
+    with pytest.raises(Refusal, match='table "v" does not exist') as refused:
+        bind(query, BindingContext(catalog, query.text, (), 0, {}))
+    assert "dpsql check says what is wrong with it" in (refused.value.owner_hint or "")
+    assert "dpsql check" not in str(refused.value)
