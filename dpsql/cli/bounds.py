@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterator
 from datetime import date, datetime
 from fractions import Fraction
@@ -17,24 +18,30 @@ from .text_cells import decimal_text, terminal_text
 from .worker import open_session
 
 if TYPE_CHECKING:
-    from ..budget import Charge
+    from pathlib import Path
+
+    from ..budget import Charge, Status
     from ..engine.bounds import Measured, Wish
-    from ..engine.people_above import PeopleAbove
+    from ..engine.left_out import LeftOut
     from ..policy import ColumnPolicy
     from ..policy.model import Bound
 
-__all__ = ["bounds"]
+__all__ = ["bounds", "measure_tables"]
 
+_PART = Fraction(1, 100)
+"""What all tables together take of the budget."""
 _ENOUGH = 10_000
 """From about so many people on, what is measured is a better guide than what an owner knows (mechanisms' benchmark)."""
 
 
 @click.command()
-@click.argument("table")
+@click.argument("table", required=False)
+@click.option("--all", "is_all", is_flag=True, help="Every table of which a person may have many rows.")
 @click.option(
     "--epsilon",
     metavar="PRICE",
-    help="What to take of the budget, for all of it together; without it, as much as one usual question.",
+    help="What to take of the budget, for all of it together; without it, as much as one usual question, or with "
+    "--all 1 % of the budget.",
 )
 @click.option(
     "--for-epsilon",
@@ -49,25 +56,30 @@ _ENOUGH = 10_000
     help="Also find bounds for this column, between two values that you are sure of; without them, between the "
     "declared ones. May be repeated; each shares the price.",
 )
+@click.option("--yes", "is_sure", is_flag=True, help="With --all: do not ask before it is charged.")
 @json_option
 @pass_settings
 def bounds(
     settings: CommandSettings,
-    table: str,
+    table: str | None,
+    is_all: bool,
     epsilon: str | None,
     for_epsilon: str | None,
     columns: tuple[str, ...],
+    is_sure: bool,
 ) -> None:
-    """Measure, privately, which max_rows fits TABLE, and how many people have more rows than that.
+    """Measure, privately, which max_rows fits TABLE, how many people have more rows, and what that leaves out.
 
     If you know how many rows hardly anybody exceeds, write that into the policy: it costs nothing, and for fewer than
     about 10,000 people it is better than what can be measured. If you do not, this asks the data once, as a question
     that is charged to the budget, and prints the lines to paste. The answer is noisy, and safe to show.
 
-    It also stores how many people have more rows than max_rows. Answers over the table say so from then on.
+    It also stores how many rows people have beside max_rows. From then on error bars over the table hold the noise and
+    what max_rows leaves out together, and answers say what share of the rows counts.
     Run again, it is answered from the store, free. A public table, or one row a person, costs nothing either.
 
     \b
+      dpsql bounds --all
       dpsql bounds loan
       dpsql bounds loan --epsilon 0.5 --column fee=0,1000 --column loaned_on=2020-01-01,2025-12-31
     """
@@ -75,6 +87,14 @@ def bounds(
     from ..mechanisms import parse_epsilon
     from ..policy.measured import read_range
 
+    if (table is None) != is_all or (is_all and columns):
+        raise click.UsageError("Name one table, or say --all; --column is for one table.")
+    later = None if for_epsilon is None else parse_epsilon(for_epsilon)
+    if is_all:
+        price = None if epsilon is None else parse_epsilon(epsilon)
+        measure_tables(settings.policy_path, price, later, is_sure=is_sure)
+        return
+    assert table is not None
     asked = []
     for column in columns:
         name, equals, text = column.partition("=")
@@ -89,11 +109,10 @@ def bounds(
     )
     with open_session(settings.policy_path, f"owner {login_name()}") as running:
         usual = running.session.policy.defaults.epsilon
-        price, later = (usual if text is None else parse_epsilon(text) for text in (epsilon, for_epsilon))
-        wish = Wish(table, price, later, tuple(asked))
+        price = usual if epsilon is None else parse_epsilon(epsilon)
+        wish = Wish(table, price, later or usual, tuple(asked))
         found = running.run(measure, running.session, wish, command)
-        status = running.session.budget()
-    left = Fraction(status.epsilon_cap_nano - status.epsilon_spent_nano, 10**9)
+        left = _left(running.session.budget())
     if wants_json():
         click.echo(json.dumps(_nothing_json(wish, found) if isinstance(found, str) else _json(found)))
     elif isinstance(found, str):
@@ -102,32 +121,79 @@ def bounds(
         click.echo("\n".join(map(terminal_text, _lines(found, left))))
 
 
+def measure_tables(
+    policy_path: Path, price: Fraction | None, later: Fraction | None, *, is_sure: bool
+) -> None:
+    """Measure every table of which a person may have many rows, after asking whether to charge it, and print it.
+
+    `price`: of all together; None: 1 % of the budget. `later`: what people will spend on a question.
+    """
+    from ..engine.bounds import Wish, measure_all, tables_to_measure
+    from ..mechanisms import floor_to_nano
+
+    with open_session(policy_path, f"owner {login_name()}") as running:
+        policy, names = running.session.policy, tables_to_measure(running.session)
+        whole = floor_to_nano(policy.privacy.epsilon * _PART) if price is None else price
+        if not names:
+            click.echo(
+                "In each table a person has one row: there is no max_rows to choose. Nothing was charged."
+            )
+            return
+        asked = (
+            f"Measure how many rows people have in {', '.join(names)}, for epsilon {decimal_text(whole)} of "
+        )
+        asked += f"{decimal_text(policy.privacy.epsilon)}, once?"
+        if not is_sure and not sys.stdin.isatty():
+            raise click.UsageError(f"Say --yes to spend epsilon {decimal_text(whole)} on this.")
+        if not is_sure and not click.confirm(terminal_text(asked), err=True):
+            click.echo("Nothing was charged.")
+            return
+        each = floor_to_nano(whole / len(names))
+        wishes = [Wish(name, each, later or policy.defaults.epsilon) for name in names]
+        found = running.run(measure_all, running.session, wishes, "dpsql bounds --all")
+        left = _left(running.session.budget())
+    if wants_json():
+        click.echo(json.dumps([_json(one) for one in found]))
+        return
+    for number, one in enumerate(found):
+        click.echo(
+            "\n".join(map(terminal_text, _lines(one, left, is_short=True))) + "\n" * (number + 1 < len(found))
+        )
+
+
+def _left(status: Status) -> Fraction:
+    return Fraction(status.epsilon_cap_nano - status.epsilon_spent_nano, 10**9)
+
+
 # --- for people ----------------------------------------------------------------------------------------------
 
 
-def _lines(found: Measured, left: Fraction) -> Iterator[str]:
+def _lines(found: Measured, left: Fraction, *, is_short: bool = False) -> Iterator[str]:
+    """Yield what was measured; `is_short`: where what is declared is kept, there is nothing to paste."""
     spent = _epsilon(found.spent)
     cost = f"charged epsilon {spent}" if found.spent.epsilon_nano else "free: measured before, and stored"
     yield f"{cost}; {decimal_text(left)} left"
     yield ""
-    if found.above:
-        best = found.above[0]
+    if found.left_out:
+        best = found.left_out[0]
         low, high = best.people_ends
         yield f"{best.people:,} people have rows in {found.wish.table} ({low:,} to {high:,} at 95 %)."
-        for one in found.above:
-            yield _share_line(one, found)
+        for one in found.left_out:
+            yield from _share_lines(one, found)
         yield f"max_rows = {found.suggested} suits questions at epsilon {decimal_text(found.wish.for_epsilon)}."
         if high < _ENOUGH:
             yield f"Of fewer than {_ENOUGH:,} people this is a rough guide: what you know of them goes first."
         yield ""
+    if is_short and found.suggested == found.declared:
+        return
     yield from _trust_lines(found)
     yield "Paste into the policy:"
     yield ""
     yield from _policy_lines(found)
 
 
-def _share_line(one: PeopleAbove, found: Measured) -> str:
-    from ..engine.people_above import percent
+def _share_lines(one: LeftOut, found: Measured) -> Iterator[str]:
+    from ..engine.left_out import FEW, TAIL, percent
 
     which = [
         name
@@ -136,7 +202,16 @@ def _share_line(one: PeopleAbove, found: Measured) -> str:
     ]
     share = "too few to say" if one.share is None else f"about {percent(one.share)}"
     most = percent(one.share_ends[1], up=True)
-    return f"  more than {one.max_rows} rows ({' and '.join(which)}): {share}, at most {most}"
+    kept = "too few to say" if one.kept is None else f"about {percent(one.kept)}"
+    least = percent(one.kept_at_least, down=True)
+    yield f"  max_rows = {one.max_rows} ({' and '.join(which)}): {share} of the people have more, at most {most};"
+    if not one.kept_at_least:
+        yield f"    {kept} of the rows count; how many at least cannot be said: {percent(float(FEW))} of the people"
+        yield "    or more have far more, or they are too few for this price"
+        return
+    rung = one.rungs[-1]
+    yield f"    {kept} of the rows count, at least {least}, if who has more than {rung:,} rows"
+    yield f"    has no more than {(1 + TAIL) * rung:,} on average"
 
 
 def _trust_lines(found: Measured) -> Iterator[str]:
@@ -144,7 +219,7 @@ def _trust_lines(found: Measured) -> Iterator[str]:
     price = found.wish.epsilon
     for column, enough in zip(found.columns, found.reliable_from, strict=True):
         line = f"About 1 % of the values of {column.name} lie outside its bounds, where {enough:,} people have one"
-        if found.above and (people := max(1, found.above[0].people)) < enough:
+        if found.left_out and (people := max(1, found.left_out[0].people)) < enough:
             needed = Fraction(math.ceil(price * enough / people * 10), 10)
             line += f"; of {people:,} the bounds may be far too wide, but at --epsilon {decimal_text(needed)}"
         yield f"{line}."
@@ -211,8 +286,10 @@ def _json(found: Measured) -> dict[str, object]:
                 "above": one.above,
                 "share_above": one.share,
                 "share_above_95": one.share_ends,
+                "share_of_rows_kept": one.kept,
+                "share_of_rows_kept_at_least_95": one.kept_at_least,
             }
-            for one in found.above
+            for one in found.left_out
         ],
         "columns": [
             {

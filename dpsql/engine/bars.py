@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -34,12 +34,13 @@ from ..postprocess.simulate import DRAW, ROW, joint_bars
 from ..postprocess.variances import NoisyCoordinates, few_rows, variance_ends
 from ..relation.expressions import Field
 from ..relation.types import BIGINT, DOUBLE, SqlType
+from .cut import Cut
 from .run import ReleasedRows
 
 if TYPE_CHECKING:
     from .post_processing import Patience
 
-__all__ = ["Maker", "Simulation", "empty_bars", "empty_replicas", "empty_simulation"]
+__all__ = ["Cuts", "Maker", "Simulation", "empty_bars", "empty_replicas", "empty_simulation", "no_cuts"]
 
 _DRAWS = 2_000
 _FEWEST_DRAWS, _FEWEST_JOINT = 200, 100
@@ -52,8 +53,15 @@ _SMALL = 2**62
 _LEAST = 1
 """Fewest people of a group that is shown: only groups that the data have are tested."""
 
+Cuts = Callable[[int, int], Cut | None]
+"""Returns of a release, by its number, and an aggregate of it what a bound may leave out; None: that is not known."""
 Array = npt.NDArray[Any]
 Ends = tuple[Sequence[float | None], Sequence[float | None]]
+
+
+def no_cuts(number: int, index: int) -> Cut | None:
+    """Know nothing of what bounds leave out."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +83,10 @@ class Simulation:
 def empty_bars(table: ReleasedTable, bars: Sequence[Bar]) -> ReleasedTable:
     """Return a table without rows with the columns of its bars."""
     for index, bar in enumerate(bars):
-        table = _with_half(table, index, []) if bar.is_even else _with_ends(table, index, ([], []))
+        if bar.is_even:
+            table = _with_widths(table, index, []) if bar.is_cut else _with_half(table, index, [])
+        else:
+            table = _with_ends(table, index, ([], []))
     return table
 
 
@@ -97,7 +108,8 @@ def empty_replicas(simulation: Simulation) -> list[ReleasedTable]:
 class Maker:
     """Makes the bars of one answer at one level, in the time that its patience leaves.
 
-    `rows`: the statement's releases; `bars`: of each release, those that stand in its table.
+    `rows`: the statement's releases; `bars`: of each release, those that stand in its table. `cuts`: what bounds leave
+    out of their numbers.
     """
 
     engine: SealedEngine
@@ -105,6 +117,7 @@ class Maker:
     patience: Patience
     rows: Sequence[ReleasedRows]
     bars: Mapping[int, Sequence[Bar]]
+    cuts: Cuts = no_cuts
 
     def with_bars(self, number: int, table: ReleasedTable) -> ReleasedTable:
         """Return a release's table with the columns that its bars are printed from, by the laws of its draws."""
@@ -113,6 +126,7 @@ class Maker:
         return table
 
     def _with_bar(self, number: int, table: ReleasedTable, index: int, bar: Bar) -> ReleasedTable:
+        cut = self._cut(number, bar)
         beta = self._missing(bar)
         if bar.chosen is not None:
             return _with_ends(table, index, self._drawn_ends(number, bar.chosen, beta))
@@ -121,16 +135,31 @@ class Maker:
         if not bar.is_shown:
             each = _noises_on_each(self.rows[number], bar.terms, table.row_count)
             # no law: the answer is in the statement's own text
-            halves = [float(half_width_of(noises, beta)) if bar.terms else 0.0 for noises in each]
-            return _with_half(table, index, halves * (1 if len(halves) > 1 else table.row_count))
+            widths = [_widths(noises, beta, cut) if bar.terms else (0.0, 0.0) for noises in each]
+            widths *= 1 if len(widths) > 1 else table.row_count
+            if bar.is_cut:
+                return _with_widths(table, index, widths)
+            return _with_half(table, index, [half for half, _ in widths])
         ((place, weight),) = bar.terms
         released = table.columns[_position(table, place)].values
         rule = _showing(self.rows[number])
-        fewest, most = shown_ends(rule, np.asarray(released), float(beta))
         constant = _constant(self.rows[number].plan, bar)
-        ends = sorted((fewest, most), key=lambda end: float(weight) * float(end.sum()))
-        low, high = ((constant + float(weight) * end).tolist() for end in ends)
-        return _with_ends(table, index, (low, high))
+
+        def ends_at(missing: Fraction) -> list[Array]:
+            found = shown_ends(rule, np.asarray(released), float(missing))
+            return [
+                constant + float(weight) * end for end in sorted(found, key=lambda e: float(weight) * e.sum())
+            ]
+
+        low, high = ends_at(beta)
+        if cut is not None:
+            wider, (above, below) = (
+                ends_at(beta / 2),
+                cut.most(beta / 2),
+            )  # half of what each end may miss for either
+            low = wider[0] - above if above else low
+            high = wider[1] + below if below else high
+        return _with_ends(table, index, (low.tolist(), high.tolist()))
 
     def _drawn_ends(self, number: int, chosen: Chosen, beta: Fraction) -> Ends:
         """Return the values at both ends of a chosen one's bar; NULL where what was drawn misses by more (1.21)."""
@@ -153,6 +182,16 @@ class Maker:
                 for one, mid in zip(high, middle, strict=True)
             ],
         )
+
+    def _cut(self, number: int, bar: Bar) -> Cut | None:
+        """Return what a bound leaves out of a bar's number; None where it is not known."""
+        rows = self.rows[number]
+        if (
+            not bar.is_cut or rows.fitted
+        ):  # what agrees with others is made of several, some with weights below 0
+            return None
+        assert isinstance(bar.expr, Field)
+        return self.cuts(number, bar.expr.index - len(rows.plan.release.keys))
 
     def _missing(self, bar: Bar) -> Fraction:
         """Return how often a bar may miss, so that all bars that are to hold at once do, at the level."""
@@ -427,6 +466,20 @@ def _position(table: ReleasedTable, place: int) -> int:
 def _with_half(table: ReleasedTable, index: int, halves: Sequence[float]) -> ReleasedTable:
     column = ReleasedColumn(f"half{index}", DOUBLE, list(halves))
     return ReleasedTable(table.name, (*table.columns, column))
+
+
+def _widths(noises: Sequence[tuple[Law, Fraction]], beta: Fraction, cut: Cut | None) -> tuple[float, float]:
+    """Return how far a bar's ends are below the number and above it."""
+    if cut is not None:
+        return cut.widths(noises, beta)
+    half = float(half_width_of(noises, beta))
+    return half, half
+
+
+def _with_widths(table: ReleasedTable, index: int, widths: Sequence[tuple[float, float]]) -> ReleasedTable:
+    below, above = ([width[side] for width in widths] for side in (0, 1))
+    added = (ReleasedColumn(f"below{index}", DOUBLE, below), ReleasedColumn(f"above{index}", DOUBLE, above))
+    return ReleasedTable(table.name, (*table.columns, *added))
 
 
 def _with_ends(table: ReleasedTable, index: int, ends: Ends) -> ReleasedTable:

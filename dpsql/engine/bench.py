@@ -28,7 +28,7 @@ from ..sql.bind_select import bind
 from ..sql.scope import BindingContext
 from ..sql.statement import AdmittedQuery, parse_statement
 from .dataset import Dataset
-from .people_above import PeopleAbove
+from .left_out import LeftOut
 
 __all__ = ["EPSILONS", "BenchNoise", "BenchStatement", "bench_statements", "measured_people"]
 
@@ -69,9 +69,9 @@ def bench_statements(dataset: Dataset) -> tuple[BenchStatement, ...]:
     return tuple(_statements(dataset))
 
 
-def measured_people(dataset: Dataset, table: str, bounds: Sequence[int]) -> tuple[PeopleAbove, ...]:
+def measured_people(dataset: Dataset, table: str, bounds: Sequence[int]) -> tuple[LeftOut, ...]:
     """Return what is stored of the people with more rows than some bounds. Raises LedgerError."""
-    found = (dataset.people_above(table, bound) for bound in bounds)
+    found = (dataset.left_out(table, bound) for bound in bounds)
     return tuple(one for one in found if one is not None)
 
 

@@ -1,4 +1,4 @@
-"""What an owner may pay to learn before writing bounds: `max_rows` of a table, ends of its columns (soundness.md 3.10).
+"""What an owner may pay to learn of bounds: `max_rows` of a table, ends of its columns (soundness.md 3.10).
 
 House rules:
 
@@ -30,16 +30,20 @@ from ..policy.load_tables import MAX_CONTRIBUTION
 from ..policy.measured import column_policy, declared_column, find_table
 from ..policy.model import Bound
 from ..relation.types import Kind, SqlType
-from .people_above import PeopleAbove, above_sql, planned, quoted, rows_each
+from .left_out import LeftOut, counts_sql, planned, quoted, rows_each, rungs_for
 from .run import ReleasedRows
 from .session import Session
 
-__all__ = ["Measured", "Wish", "measure"]
+__all__ = ["Measured", "Wish", "measure", "measure_all", "tables_to_measure"]
 
 _LOW, _HIGH = "0.005", "0.995"
 """The ranks between which a column's bounds leave its values."""
 _STEPS = 1_000
 """Ends that are no whole numbers are rounded outwards, to a power of ten of about this part of what lies between."""
+_COUNTS = 3
+"""Shares of the price that go to how many rows people have; the choice of a bound, and each column, has one."""
+_NEAR = 2
+"""A declared bound is kept unless the chosen one is more than so many times it, or less than one part in so many."""
 _MISSING = Fraction(1, 20)
 _EPOCH = datetime(1970, 1, 1)
 
@@ -62,16 +66,17 @@ class Wish:
 class Measured:
     """What came out, as it is stored.
 
-    `declared`, `suggested`: `max_rows`; nothing is suggested where a person has one row. `above`: the people beyond
-    the declared bound and the suggested one. `columns`: with bounds inside which nearly all values lie, where so many
-    people have one (`reliable_from`): of fewer they may be far outside. `measured`: the day of the oldest.
+    `declared`, `suggested`: `max_rows`, the same where the declared one is about as good; nothing is suggested where a
+    person has one row. `left_out`: what the declared bound and the suggested one leave out. `columns`: with bounds
+    inside which nearly all values lie, where so many people have one (`reliable_from`): of fewer they may be far
+    outside. `measured`: the day of the oldest.
     `spent`: in this run; `paid`: for all of it, whenever.
     """
 
     wish: Wish
     declared: int | None
     suggested: int | None
-    above: tuple[PeopleAbove, ...]
+    left_out: tuple[LeftOut, ...]
     columns: tuple[ColumnPolicy, ...]
     reliable_from: tuple[int, ...]
     measured: str
@@ -94,15 +99,17 @@ def measure(session: Session, wish: Wish, statement: str) -> Measured | str:
     if unit.is_unique and not wish.columns:
         return f'"{wish.table}" has one row a person, held by the database: there is no max_rows to choose.'
     columns = tuple(declared_column(session.policy, wish.table, *column) for column in wish.columns)
-    share = floor_to_nano(wish.epsilon / (len(columns) + (0 if unit.is_unique else 2)))
+    share = _share(wish, is_unique=unit.is_unique)
     act = _Act(session, statement)
     ends = [_ends(session, wish.table, column, share) for column in columns]
     choices = [] if unit.is_unique else [_choice(session, wish, share)]
     act.require([*choices, *ends], wish.epsilon)
     rows = act.carry_out([*choices, *ends])
-    suggested = GRID[_value(rows[0], 0)] if choices else None
+    chosen = GRID[_value(rows[0], 0)] if choices else 1
+    suggested = _suggested(table.max_rows, chosen) if choices else None
     thresholds = sorted({table.max_rows or suggested, suggested}) if suggested else []
-    above = act.people(wish.table, thresholds, share) if thresholds else ()
+    rest = wish.epsilon - share * (len(choices) + len(ends))
+    left_out = act.people(wish.table, thresholds, chosen, rest) if thresholds else ()
     bounds = tuple(
         replace(column, bounds=_read_ends(found, column.bounds))
         for column, found in zip(columns, rows[len(choices) :], strict=True)
@@ -110,8 +117,36 @@ def measure(session: Session, wish: Wish, statement: str) -> Measured | str:
     )
     reliable_from = tuple(map(_reliable_from, ends))
     return Measured(
-        wish, table.max_rows, suggested, above, bounds, reliable_from, min(act.days), act.spent, act.paid
+        wish, table.max_rows, suggested, left_out, bounds, reliable_from, min(act.days), act.spent, act.paid
     )
+
+
+def tables_to_measure(session: Session) -> list[str]:
+    """Return the tables of which a person may have many rows."""
+    units = ((name, session.catalog.tables[name].unit) for name in session.policy.tables)
+    return [name for name, unit in units if unit is not None and not unit.is_unique]
+
+
+def measure_all(session: Session, wishes: Sequence[Wish], statement: str) -> list[Measured]:
+    """Return what was measured of some of these tables, one after the other, where the budget holds the price of all.
+
+    Raises as `measure`.
+    """
+    choices = [_choice(session, wish, _share(wish)) for wish in wishes]
+    _Act(session, statement).require(choices, sum((wish.epsilon for wish in wishes), Fraction(0)))
+    found = [measure(session, wish, statement) for wish in wishes]
+    return [one for one in found if isinstance(one, Measured)]
+
+
+def _share(wish: Wish, *, is_unique: bool = False) -> Fraction:
+    """Return the part of a price that each of what is measured has."""
+    return floor_to_nano(wish.epsilon / (len(wish.columns) + (0 if is_unique else 1 + _COUNTS)))
+
+
+def _suggested(declared: int | None, chosen: int) -> int:
+    """Return the bound to suggest: the declared one where another would be little better."""
+    is_near = declared is not None and chosen <= _NEAR * declared and declared <= _NEAR * chosen
+    return declared if is_near and declared is not None else chosen
 
 
 class _Act:
@@ -148,13 +183,17 @@ class _Act:
                 self.paid = self.paid + found.charge
         return rows
 
-    def people(self, name: str, bounds: Sequence[int], epsilon: Fraction) -> tuple[PeopleAbove, ...]:
-        """Return how many people have more rows of a table than each of some bounds, for epsilon in all."""
+    def people(self, name: str, bounds: Sequence[int], few: int, epsilon: Fraction) -> tuple[LeftOut, ...]:
+        """Return how many rows people have, and what each of some bounds leaves out of them, for epsilon in all.
+
+        `few`: of how many rows it is said that few people have more.
+        """
         policy, catalog = self.session.dataset.under_people(name)
         below = [bound for bound in bounds if bound < MAX_CONTRIBUTION]
 
         def releases(each: Fraction) -> list[ReleasePlan]:
-            plans = (planned(above_sql(policy, name, bound), catalog, policy, each) for bound in below)
+            ladders = (rungs_for(bound, few) for bound in below)
+            plans = (planned(counts_sql(policy, name, rungs), catalog, policy, each) for rungs in ladders)
             return [release for one in plans for release in one.releases]
 
         halves = releases(
@@ -162,7 +201,7 @@ class _Act:
         )  # what there is once the suggested bound is the declared one
         is_stored = self._are_stored(halves)
         self.carry_out(halves if is_stored else releases(floor_to_nano(epsilon / len(below))))
-        found = (self.session.dataset.people_above(name, bound) for bound in below)
+        found = (self.session.dataset.left_out(name, bound) for bound in below)
         return tuple(one for one in found if one is not None)
 
 

@@ -1,12 +1,14 @@
 """What is said of how much one person counts: the bounds of a release, what was declared, which of them binds.
 
-Pure: from plans alone, and from what was measured before (`people_above`). Nothing is known, or said, of whether any
-row of an answer was left out.
+Pure: from plans alone, and from what was measured before (`left_out`). Nothing is known, or said, of whether any row of
+an answer was left out.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ..plan.measures.measurements import BoundingQuery
 from ..plan.planner import ReleasePlan
@@ -14,19 +16,34 @@ from ..plan.privacy.rows import Block, Cut, Grouped, Item, OwnedRows, TableSourc
 from ..relation.catalog import Table
 from ..relation.expressions import fields_of
 from .answer import BoundNote
-from .people_above import MoreRows
+from .cut import FindLeftOut, cut_of, measured_of
+from .left_out import LeftOut, percent
 
 __all__ = [
+    "Known",
     "asserted_keys",
     "bounds_of",
     "contribution_lines",
     "contribution_notes",
     "declared_in",
-    "nothing_said",
+    "nothing_measured",
     "what_binds",
 ]
 
-_UNSEEN = "the error bars do not show what this leaves out"
+_UNBOUNDED = "cut not bounded"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of what bounds leave out: `find` says what was measured.
+
+    `has_bars`: error bars are asked for; `is_computed`: some of them are of what is computed from several numbers,
+    which hold the noise alone.
+    """
+
+    find: FindLeftOut
+    has_bars: bool = False
+    is_computed: bool = False
 
 
 def bounds_of(release: ReleasePlan, of: str = "") -> list[str]:
@@ -123,39 +140,79 @@ def asserted_keys(release: ReleasePlan) -> list[str]:
     return [f"{table.name} ({', '.join(table.asserted)})" for table in tables if table.asserted]
 
 
-def nothing_said(name: str, max_rows: int) -> str:
-    """Say nothing of how many people have more rows than count."""
-    return ""
+def nothing_measured(name: str, max_rows: int) -> LeftOut | None:
+    """Know of nothing that was measured."""
+    return None
 
 
-def contribution_notes(release: ReleasePlan, more: MoreRows) -> Iterator[BoundNote]:
-    """Yield what bounds on one person leave out of an answer, in words for a receipt.
-
-    `more`: says of a table and its `max_rows` how many people have more; it is asked where that is what bounds.
-    """
+def contribution_notes(release: ReleasePlan, known: Known) -> Iterator[BoundNote]:
+    """Yield what bounds on one person leave out of an answer, in one line each, for a receipt."""
     rows = release.release.rows
     if bounds := bounds_of(release, f' of "{rows.shown_name}"'):
-        is_of_rows = any(measurement.query.takes_all_rows for measurement in release.measurements)
-        above = _above([rows], release.bounding.in_all, more) if is_of_rows else ""
-        yield BoundNote(f"a person counts with at most {' and '.join(bounds)}; {_UNSEEN}{above}")
+        yield BoundNote(f"a person counts with at most {' and '.join(bounds)}{_said(release, known)}")
     for (most, name), parts in sorted(_cut_per_person(rows).items()):
         yield BoundNote(
-            f'what is counted or summed per person takes at most {_counted(most, "row")} of "{name}"; '
-            f"{_UNSEEN}{_above(parts, most, more)}"
+            f"what is counted or summed per person takes at most {_counted(most, 'row')} of "
+            f'"{name}"{_quoted(parts, most, known)}; {_UNBOUNDED}'
         )
     for (most, name), parts in sorted(_cut_before_joins(rows).items()):
         yield BoundNote(
-            f'a join would multiply the rows of a person: it takes at most {_counted(most, "row")} of "{name}"; '
-            f"{_UNSEEN}{_above(parts, most, more)}"
+            f"a join would multiply the rows of a person: it takes at most {_counted(most, 'row')} of "
+            f'"{name}"{_quoted(parts, most, known)}; {_UNBOUNDED}'
         )
 
 
-def _above(parts: Sequence[OwnedRows | Block], most: int, more: MoreRows) -> str:
-    """Return what is known of the people beyond a bound, for the tables of which it is the `max_rows`."""
+def _said(release: ReleasePlan, known: Known) -> str:
+    """Return what is known of what the bounds of a release leave out, and whether its bars hold it."""
+    measured, rows = measured_of(release, known.find), release.release.rows
+    is_all = any(measurement.query.takes_all_rows for measurement in release.measurements)
+    if measured is None:
+        quoted = _quoted([rows], release.bounding.in_all, known) if is_all else ""
+        return f"{quoted}; {_UNBOUNDED}{_never(rows) if is_all else ''}"
+    is_said = is_all and release.bounding.in_all == measured.max_rows
+    quoted = _kept(measured) if is_said else ""
+    if not measured.is_current:
+        return f"{quoted}; {_UNBOUNDED}{'' if quoted else ': the data have changed since it was measured'}"
+    if not known.has_bars:
+        return quoted or "; SET dpsql.intervals = 0.95 says how much that can cut"
+    calls = release.release.aggregates
+    open_ = [n for n in range(len(calls)) if cut_of(release, n, measured) is None]
+    if len(open_) == len(calls):
+        return f"{quoted}; {_UNBOUNDED}"
+    if not open_ and not known.is_computed:
+        return f"{quoted}; the error bars hold noise and cut"
+    names = [release.release.names[len(release.release.keys) + n] or calls[n].function for n in open_]
+    names += ["what is computed of several numbers"] if known.is_computed else []
+    return f"{quoted}; {_UNBOUNDED} for {', '.join(dict.fromkeys(names))}"
+
+
+def _never(rows: OwnedRows) -> str:
+    """Return how an owner can have it bounded, where that is so."""
+    table = rows.table_alone
+    if table is None or table.unit is None or table.unit.max_rows is None or table.noted != table.name:
+        return ""
+    return f": never measured (dpsql bounds {shlex.quote(table.name)})"
+
+
+def _quoted(parts: Sequence[OwnedRows | Block], most: int, known: Known) -> str:
+    """Return what is known of the rows that a bound keeps, for the tables of which it is the `max_rows`."""
     tables = dict.fromkeys(table for part in parts for table in _private_tables(part))
     units = ((table.name, table.unit) for table in tables if table.noted == table.name)
-    said = [more(name, most) for name, unit in units if unit and not unit.is_unique and unit.max_rows == most]
-    return "".join(f"; {one}" for one in said if one)
+    found = [
+        known.find(name, most)
+        for name, unit in units
+        if unit and not unit.is_unique and unit.max_rows == most
+    ]
+    return "".join(_kept(one) for one in found if one is not None)
+
+
+def _kept(measured: LeftOut) -> str:
+    """Return about how many of a table's rows count under its bound, and how few it can be."""
+    since = "" if measured.is_current else "; the data have changed since"
+    if measured.kept is None:
+        return f", too few people to say how many rows that is (measured {measured.measured}{since})"
+    least = f", at least {percent(measured.kept_at_least, down=True)}" if measured.kept_at_least else ""
+    return f", about {percent(measured.kept)} of all rows{least} (measured {measured.measured}{since})"
 
 
 def _cut_per_person(rows: OwnedRows) -> dict[tuple[int, str], list[Block]]:

@@ -30,7 +30,7 @@ from ..relation.catalog import Catalog
 from .answer import Answer, AnswerColumn
 from .asserted_keys import require_verified
 from .last_read import LastRead
-from .people_above import PeopleAbove, find_people_above
+from .left_out import LeftOut, find_left_out
 from .post_processing import Compiled
 from .verifying import Verifier
 
@@ -165,7 +165,7 @@ class Dataset:
         self.answers: Cache[Answer] = Cache(_MAX_CACHED)
         self.last_read = LastRead()
         self._people: dict[str, tuple[Policy, Catalog]] = {}
-        self._last_said: dict[tuple[str, int], PeopleAbove | None] = {}
+        self._last_said: dict[tuple[str, int], LeftOut | None] = {}
 
     @classmethod
     def open(
@@ -223,12 +223,12 @@ class Dataset:
             self._people[name] = policy, self.catalog_under(policy)
         return self._people[name]
 
-    def people_above(self, name: str, max_rows: int) -> PeopleAbove | None:
-        """Return how many people have more rows of a table than a bound, as it was measured last, or None.
+    def left_out(self, name: str, max_rows: int) -> LeftOut | None:
+        """Return how many rows people have of a table beside a bound, as it was measured last, or None.
 
         An answer that is remembered says what was known then: where that has changed, none is. Raises LedgerError.
         """
-        found = find_people_above(self.store, *self.under_people(name), name, max_rows)
+        found = find_left_out(self.store, *self.under_people(name), name, max_rows)
         if self._last_said.setdefault((name, max_rows), found) != found:
             self._last_said[name, max_rows] = found
             self.answers.clear()

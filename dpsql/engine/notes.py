@@ -22,10 +22,9 @@ from ..relation.relations import AggregateCall, Relation, expressions
 from ..relation.size_rules import is_cut, read_length
 from ..relation.types import Kind
 from .answer import GroupNote, OnceNote, OpenRankNote, RankNote
-from .contribution import contribution_notes, nothing_said
+from .contribution import Known, contribution_notes, nothing_measured
 from .explain import call_text, expected_error, number_text
 from .grouping_sets import set_notes
-from .people_above import MoreRows
 from .run import ReleasedRows
 from .selection import selection_notes
 from .settings import decimal_text
@@ -128,17 +127,19 @@ def _name(plan: ReleasePlan, number: int) -> str:
 
 # --- what may bend an answer --------------------------------------------------------------------------
 
+_NOTHING = Known(nothing_measured)
 
-def bias_notes(plan: Plan, more: MoreRows = nothing_said) -> tuple[str, ...]:
+
+def bias_notes(plan: Plan, known: Known = _NOTHING) -> tuple[str, ...]:
     """Return what may bend the answers besides the noise: contribution bounds that leave rows out.
 
-    From the plan, and what `more` has of earlier releases: nothing is known, or said, of whether any row was left out.
+    From the plan, and what is `known` by earlier releases: nothing is said of whether any row was left out.
     What the plan does not have is not asked for its notes.
     """
     notes: list[str] = []
     for release in plan.releases:
         if not (release.bounding.per_row and release.release.rows.is_flat):
-            notes += contribution_notes(release, more)
+            notes += contribution_notes(release, known)
         notes += _coarse_steps(release)
         if release.top is not None:
             notes += selection_notes(release)

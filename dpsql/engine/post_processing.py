@@ -37,7 +37,7 @@ from ..relation.catalog import Scalar, Table
 from ..relation.relations import Relation, called_in
 from ..relation.types import BIGINT, TEXT, Kind, SqlType
 from ..watchdog import interrupt_after
-from .bars import Maker, Simulation, empty_bars, empty_replicas, empty_simulation
+from .bars import Cuts, Maker, Simulation, empty_bars, empty_replicas, empty_simulation, no_cuts
 from .released import Groups, ReleasedMeasurement, integers, shown
 from .run import ReleasedRows
 
@@ -223,8 +223,10 @@ def run_public(
     level: Fraction,
     public: PublicRows,
     patience: Patience,
+    cuts: Cuts = no_cuts,
 ) -> Sequence[tuple[Any, ...]]:
-    """Return the rows of a compiled query over released rows and public tables; `level` is that of its bars.
+    """Return the rows of a compiled query over released rows and public tables; `level` is that of its bars, and `cuts`
+    says what bounds leave out at it.
 
     Raises:
         Refusal: 54001 for public rows or an answer that are too many.
@@ -234,7 +236,7 @@ def run_public(
     if compiled.in_database:
         return public.answer(compiled.parts[0])
     fetched = [public.table(f"p{i}", part) for i, part in enumerate(compiled.parts)]
-    maker = Maker(engine, level, patience, rows, compiled.bars)
+    maker = Maker(engine, level, patience, rows, compiled.bars, cuts)
     plain = {number: _table(number, rows[number]) for number in compiled.releases}
     tables: list[ReleasedTable | FetchedTable] = []
     for number in sorted(compiled.releases):

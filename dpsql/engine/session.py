@@ -61,12 +61,13 @@ from .answer import (
 from .beside import find_beside
 from .certificate import certificate_of
 from .consistent import consistent
+from .contribution import Known
+from .cut import Cut, cut_of, measured_of
 from .dataset import Dataset, LazySnapshot, PreparedPlan
 from .explain import Explanation
 from .last_read import ASK_SECONDS
 from .listed_keys import ListedKeys
 from .notes import bias_notes, found_notes, rank_notes
-from .people_above import more_rows
 from .post_processing import Compiled, Patience, PublicRows, check_public, compile_public, run_public
 from .proofs import proof_lines, prove
 from .row_previews import row_preview
@@ -733,14 +734,15 @@ class Session:
         with self._to_compute():
             patience = Patience(self.time_limit)
             try:
-                found = run_public(prepared.compiled, rows, self._sealed, level, public, patience)
+                cuts = self._cuts(prepared.plan.releases)
+                found = run_public(prepared.compiled, rows, self._sealed, level, public, patience, cuts)
             except EngineFailure as failure:
                 raise self._told(failure, patience.limit, has_releases=bool(rows)) from None
         reused = charge == ZERO and any(row.plan.measurements and not row.plan.is_empty for row in rows)
         notes: tuple[str, ...] = (prepared.chosen,) if prepared.chosen else ()
         ranks = tuple(dict.fromkeys(rank_notes(rows, level, self._counted)))
         notes += (*found_notes(rows), *ranks, *prepared.bar_notes)
-        notes += (*bias_notes(prepared.plan, self._more_rows), *runner.origins)
+        notes += (*bias_notes(prepared.plan, self._known(prepared.compiled)), *runner.origins)
         notes += (runner.topped_up,) if prepared.plan.rho_atto and runner.topped_up else ()
         notes += (_AGREE,) if any(row.fitted for row in rows) else ()
         notes += (_WITHOUT_BARS,) if patience.without_bars else ()
@@ -789,7 +791,7 @@ class Session:
                 more = self.dataset.store.quote(runner.claim()[0]) if self.settings.reuse else ()
         return Explanation(
             prepared.plan, prepared.compiled, prepared.intermediates, status, self.policy.defaults.epsilon, origins,
-            prepared.chosen, (*prepared.bar_notes, *bias_notes(prepared.plan, self._more_rows)), more,
+            prepared.chosen, (*prepared.bar_notes, *bias_notes(prepared.plan, self._known(prepared.compiled))), more,
         )  # fmt: skip
 
     def _verified(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> list[str]:
@@ -852,8 +854,24 @@ class Session:
             if self._cancelled.wait(max(0.0, self.release_time(self._began, now) - now)):
                 raise EngineFailure("cancelled", sqlstate="57014")
 
-    def _more_rows(self, name: str, max_rows: int) -> str:
-        return more_rows(self.dataset.people_above)(name, max_rows)
+    def _cuts(self, releases: Sequence[ReleasePlan]) -> Callable[[int, int], Cut | None]:
+        """Return what says how much of a release's numbers bounds leave out."""
+
+        def cut(number: int, index: int) -> Cut | None:
+            measured = measured_of(releases[number], self.dataset.left_out)
+            return None if measured is None else cut_of(releases[number], index, measured)
+
+        return cut
+
+    def _known(self, compiled: Compiled) -> Known:
+        """Return what is known of what bounds leave out, and of which bars hold it."""
+        if self.settings.intervals is None:
+            return Known(self.dataset.left_out)
+        bars = (bar for found in compiled.bars.values() for bar in found)
+        is_computed = bool(compiled.simulations) or any(
+            bar.terms is None and bar.chosen is None for bar in bars
+        )
+        return Known(self.dataset.left_out, True, is_computed)
 
     def _receipt(self, charge: Charge, status: Status, *, reused: bool, notes: tuple[str, ...]) -> Receipt:
         left, delta = Fraction(status.left_nano, NANO), Fraction(charge.delta_atto, ATTO)

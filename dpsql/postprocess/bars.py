@@ -65,6 +65,7 @@ class Bar:
     with their weights, when it is their sum and so has exact bars; None: to be simulated. `together`: the bars are
     to hold for all rows at once. `is_shown`: its one noisy number is the count that the release's rows were
     shown by, so its bars are those of a count that was shown. `chosen`: it is a value that was drawn with its ends.
+    `is_cut`: a bound may leave out something of it, which moves the ends apart where its owner has measured how much.
     """
 
     expr: Expr
@@ -73,10 +74,11 @@ class Bar:
     together: bool = False
     is_shown: bool = False
     chosen: Chosen | None = None
+    is_cut: bool = False
 
     @property
     def is_even(self) -> bool:
-        """Whether both ends are as far away in every row, so that one half-width says it."""
+        """Whether noise puts both ends as far away in every row, so that one half-width says it."""
         return self.terms is not None and not self.is_shown
 
 
@@ -391,7 +393,8 @@ def _bar(release: Release, plan: ReleasePlan, wanted: _Wanted) -> Bar | None:
     if isinstance(expr, Field):
         formula = plan.formulas[used[0]]
         if isinstance(formula, Linear) and (len(formula.terms) == 1 or not shown):
-            return Bar(expr, coordinates, formula.terms, wanted.together, shown)
+            is_cut = release.rows.table_alone is not None and not plan.bounding.per_row
+            return Bar(expr, coordinates, formula.terms, wanted.together, shown, is_cut=is_cut)
     return None if shown or wanted.together else Bar(expr, coordinates, None)
 
 

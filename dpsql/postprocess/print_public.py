@@ -75,9 +75,9 @@ __all__ = ["PublicPrinter"]
 class PublicPrinter:
     """Prints analyzed relations; collects the released and public tables that the query reads.
 
-    A relation is printed as a SELECT with columns c0, c1, …; release number i is table "r<i>" with
-    columns k0…, m0…, for the error bars of a row half0… or lo0…, hi0…, and "row", its rows' numbers, when it is
-    among `numbered`. Bars of several rows together are table "b<i>", number i of `simulations`; a simulation reads
+    A relation is printed as a SELECT with columns c0, c1, …; release number i is table "r<i>" with columns k0…, m0…,
+    for the error bars of a row half0…, or below0…, above0…, or lo0…, hi0…, and "row", its rows' numbers,
+    when it is among `numbered`. Bars of several rows together are table "b<i>", number i of `simulations`; one reads
     replicas, tables "s<i>", and the draws. Part number i is table "p<i>" with those of its columns that are read; those
     read are `read`. A public table is "t_<name>"; `in_database` prints for the owner's engine: the table itself, and no
     operator that the sealed engine's settings make null_on_error.
@@ -264,7 +264,10 @@ def _with_bars(printer: PublicPrinter, node: Relation) -> str:
             known.append(bar)
         number_of_bar = known.index(bar)
         if bar.is_even:
-            columns += _exact_ends(printer, node.release, bar, row, f"half{number_of_bar}")
+            names = ("below", "above") if bar.is_cut else ("half", "half")
+            columns += _exact_ends(
+                printer, node.release, bar, row, [f"{one}{number_of_bar}" for one in names]
+            )
         else:
             columns += [f"{end}{number_of_bar}" for end in ("lo", "hi")]
     printer.bars[number] = tuple(known)
@@ -272,17 +275,17 @@ def _with_bars(printer: PublicPrinter, node: Relation) -> str:
 
 
 def _exact_ends(
-    printer: PublicPrinter, release: Release, bar: Bar, row: Sequence[str], half: str
+    printer: PublicPrinter, release: Release, bar: Bar, row: Sequence[str], widths: Sequence[str]
 ) -> list[str]:
-    """Return the ends of a bar that is as wide on both sides, those of what has limits within them."""
+    """Return the ends of a bar so far below and above the number, those of what has limits within them."""
     _, plan = printer.releases[release]
     index = bar.expr.index - len(release.keys) if isinstance(bar.expr, Field) else -1
     formula = plan.formulas[index] if index >= 0 else None
     if not isinstance(formula, Within):
         centre = f"CAST({printer.expr(bar.expr, row)} AS DOUBLE)"
-        return [f"({centre} - {half})", f"({centre} + {half})"]
+        return [f"({centre} {sign} {one})" for sign, one in zip("-+", widths, strict=True)]
     centre = print_formula(Linear(formula.terms, formula.constant), DOUBLE)
-    return [print_within(formula, f"({centre} {sign} {half})") for sign in "-+"]
+    return [print_within(formula, f"({centre} {sign} {one})") for sign, one in zip("-+", widths, strict=True)]
 
 
 def _numbered(printer: PublicPrinter, node: Relation) -> str:

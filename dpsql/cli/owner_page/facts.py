@@ -15,7 +15,7 @@ from ...budget import Entry, EntryState, Status, epsilon_text, rho_text
 from ...engine.answer import in_statements, ration_text, said_delta, spent_text
 from ...engine.bench import BenchStatement, measured_people
 from ...engine.dataset import Dataset
-from ...engine.people_above import PeopleAbove
+from ...engine.left_out import LeftOut
 from ...mechanisms import NANO
 from ...policy import Policy
 from ...policy.sentences import policy_sentences
@@ -96,7 +96,7 @@ class Facts:
     stored: Stored
     chapters: tuple[tuple[str, tuple[str, ...]], ...]
     bench: tuple[BenchStatement, ...]
-    people: dict[str, tuple[PeopleAbove, ...]]
+    people: dict[str, tuple[LeftOut, ...]]
 
     @property
     def is_cut(self) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from ... import __version__
-from ...engine.people_above import PeopleAbove, percent
+from ...engine.left_out import LeftOut, percent
 from .charts import asset, budget_chart, series_of
 from .facts import Facts
 from .markup import data, text
@@ -306,11 +306,12 @@ def _bench_data(facts: Facts) -> dict[str, object]:
     }
 
 
-def _cut_words(table: str, found: PeopleAbove) -> str:
+def _cut_words(table: str, found: LeftOut) -> str:
     since = "" if found.is_current else "; the data have changed since"
     if found.share is None:
         return f"Too few people to say how many have more than {found.max_rows:,} rows in {table}{since}."
+    kept = "" if found.kept is None else f", and about {percent(found.kept)} of the rows count"
     return (
         f"About {percent(found.share)} of the people have more than {found.max_rows:,} rows in {table} and are cut, at "
-        f"most {percent(found.share_ends[1], up=True)} (measured {found.measured}{since})."
+        f"most {percent(found.share_ends[1], up=True)}{kept} (measured {found.measured}{since})."
     )

@@ -229,7 +229,7 @@ def resolve_owner(private: PrivateBlock, catalog: Catalog, position: Position | 
     held_ = held(items, predicate, catalog, position)
     return OwnedRows(
         held_.items, len(private.items), predicate, owner, root, units, frozenset(fixed), all(at_most_one), bounds.rows,
-        bounds.groups, bounds.in_all, bounds.undeclared, held_.reach, held_.works,
+        bounds.groups, bounds.in_all, bounds.undeclared, held_.reach, held_.works, bounds.alone,
     )  # fmt: skip
 
 
@@ -459,12 +459,16 @@ def _is_held(rows: OwnedRows, parent: Item, start: int, links: tuple[Expr, ...])
 
 @dataclass(frozen=True)
 class _Bounds:
-    """M, C and the rows of a person in all; None where `undeclared` (a source's name) declares none."""
+    """M, C and the rows of a person in all; None where `undeclared` (a source's name) declares none.
+
+    `alone`: the place of the source whose rows these are, none of them twice; None where there is no one such.
+    """
 
     rows: int | None
     groups: int | None
     in_all: int | None
     undeclared: str
+    alone: int | None = None
 
 
 def _contribution(
@@ -482,6 +486,7 @@ def _contribution(
     own = [set(range(start, start + len(item.columns))) for item, start in fields_in(items)]
     counts = [item.source.is_private and item.kind != "mark" for item in items]
     chosen: list[Source] = []
+    alone: int | None = None
     left = {place for place, is_counted in enumerate(counts) if is_counted}
     while open_ := sorted(place for place in left if not at_most_one[place]):
         trials = {place: functional_closure(items, predicate, classes, fixed | own[place]) for place in open_}
@@ -490,12 +495,21 @@ def _contribution(
         chosen.append(items[best].source)
         fixed, at_most_one = trials[best]
         left.remove(best)
+        alone = best if len(chosen) == 1 else None
+    others = (has_one for place, has_one in enumerate(at_most_one) if place != alone)
+    if alone is not None and not (_joins_plainly(items, alone) and all(others)):
+        alone = None
     chosen = chosen or [item.source for item in items if item.source.is_private][:1]
     rows = _product(source.max_rows_per_group for source in chosen)
     groups = _product(source.max_groups for source in chosen)
     in_all = _product(source.max_rows for source in chosen)
     lacking = [s.said for s in chosen if s.max_rows is None]
-    return _Bounds(rows, groups, in_all, lacking[0] if lacking else "")
+    return _Bounds(rows, groups, in_all, lacking[0] if lacking else "", alone)
+
+
+def _joins_plainly(items: tuple[Item, ...], alone: int) -> bool:
+    """Say whether each row of a block has a row of a source, which no join makes up."""
+    return items[alone].kind == "inner" and all(item.kind in ("inner", "left", "mark") for item in items)
 
 
 def _product(bounds: Iterable[int | None]) -> int | None:

@@ -313,7 +313,8 @@ class OwnedRows:
     all rows of one owner. `is_single`: an owner has at most one row. Both follow from keys that the engine
     enforces and equalities that are printed (soundness.md 1.12). `max_rows_per_group` (M), `max_groups` (C),
     `max_rows` (R): the bounds to enforce, None where `undeclared` (a source's name) has none. `reach`: the most
-    rows of one owner, `works`: of what its joins multiply, on the way too.
+    rows of one owner, `works`: of what its joins multiply, on the way too. `alone`: the item of which each row is made
+    of one row, and no two rows of the same; None where there is none.
     """
 
     items: tuple[Item, ...]
@@ -330,6 +331,7 @@ class OwnedRows:
     undeclared: str
     reach: Reach
     works: tuple[Reach, ...]
+    alone: int | None
 
     def __repr__(self) -> str:
         return "Private(…)"
@@ -343,6 +345,12 @@ class OwnedRows:
     def row_tables(self) -> frozenset[str]:
         """The tables whose rows these are, where each is a unit by itself; none where a column says whose they are."""
         return frozenset().union(*(item.source.row_tables for item in self.items))
+
+    @property
+    def table_alone(self) -> Table | None:
+        """The table of which these are some rows, each once; None where they are not known to be of one."""
+        source = None if self.alone is None else self.items[self.alone].source
+        return source.table if isinstance(source, TableSource) else None
 
     @property
     def is_flat(self) -> bool:

@@ -70,9 +70,9 @@ def repeated(session: Session, sql: str, monkeypatch: pytest.MonkeyPatch) -> Rep
     """Return a statement over its exact numbers; it is charged once, and nothing of it is remembered."""
     caught: list[tuple[Compiled, list[ReleasedRows], PublicRows]] = []
 
-    def catch(compiled: Compiled, rows: Any, engine: Any, level: Any, public: Any, patience: Any) -> Any:
+    def catch(compiled: Compiled, rows: Any, engine: Any, level: Any, public: Any, *more: Any) -> Any:
         caught.append((compiled, rows, public))
-        return run_public(compiled, rows, engine, level, public, patience)
+        return run_public(compiled, rows, engine, level, public, *more)
 
     session._noise = ZeroNoise()
     with monkeypatch.context() as patched:

@@ -14,8 +14,8 @@ import dpsql
 from .conftest import POLICY, Served, make_dataset, run_server
 
 COUNT = "SELECT COUNT(*) FROM visit"
-NEVER = "was never measured; its owner can: dpsql bounds visit"
-QUOTED = re.compile(r'; about [\d.]+ % of the people of "visit" have more rows \(at most [\d.]+ %, measured ')
+NEVER = "cut not bounded: never measured (dpsql bounds visit)"
+QUOTED = re.compile(r'rows of "visit", about [\d.]+ % of all rows, at least [\d.]+ % \(measured ')
 _VISITS = """
 [tables.visit]
 unit = { column = "who", references = "person.id" }

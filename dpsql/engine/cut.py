@@ -1,0 +1,92 @@
+"""What contribution bounds leave out of each number of a release at most, from what the owner measured of its rows.
+
+Pure: from plans, and from noisy numbers that are stored (`left_out`). The ends of a bar that holds the noise are moved
+apart by it, and hold the truth then (soundness.md 3.18).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..mechanisms import Law, half_width_of
+from ..plan.measures.formulas import Linear
+from ..plan.measures.measurements import BoundingQuery, Measurement, MeasurementKind
+from ..plan.planner import ReleasePlan
+from .left_out import Excess, LeftOut
+
+__all__ = ["Cut", "FindLeftOut", "cut_of", "measured_of"]
+
+_ROUNDING = Fraction(1, 512)
+"""More than what rounding takes of each person above a bound, in rows: two parts of 2^-10 (soundness.md 1.9)."""
+_SUMMED = (MeasurementKind.PAIR, MeasurementKind.SUM, MeasurementKind.CENTRED)
+
+FindLeftOut = Callable[[str, int], LeftOut | None]
+"""Returns what was measured of a table for its `max_rows`; None where nothing was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """By how much a number may be below the truth, and above it: so many times the rows that a bound leaves out."""
+
+    excess: Excess
+    below: Fraction
+    above: Fraction
+
+    def widths(self, noises: Sequence[tuple[Law, Fraction]], beta: Fraction) -> tuple[float, float]:
+        """Return how far the ends of a bar stand below a number and above it, so that each misses half of `beta`.
+
+        `noises`: on the number. Those on what is left out are independent of them, and both are taken together.
+        """
+        return self._width(noises, beta, self.above), self._width(noises, beta, self.below)
+
+    def _width(self, noises: Sequence[tuple[Law, Fraction]], beta: Fraction, by: Fraction) -> float:
+        alone = half_width_of(noises, beta)
+        if not by:
+            return float(alone)
+        both = [*noises, *((law, by * weight) for law, weight in self.excess.noises)]
+        return float(max(alone, by * self.excess.rows + half_width_of(both, beta)))
+
+    def most(self, beta: Fraction) -> tuple[float, float]:
+        """Return by how much the number is above the truth at most, and below it, each but for half of `beta`."""
+        most = max(Fraction(0), self.excess.rows + half_width_of(self.excess.noises, beta))
+        return float(self.above * most), float(self.below * most)
+
+
+def measured_of(plan: ReleasePlan, find: FindLeftOut) -> LeftOut | None:
+    """Return what was measured of the table of which a release's rows are some, each once; None: nothing."""
+    table = plan.release.rows.table_alone
+    if table is None or table.unit is None or table.unit.max_rows is None or table.noted != table.name:
+        return None
+    return find(table.name, table.unit.max_rows)
+
+
+def cut_of(plan: ReleasePlan, index: int, measured: LeftOut) -> Cut | None:
+    """Return by how much an aggregate of a release may be off for what is left out; None: that is not bounded."""
+    call, formula = plan.release.aggregates[index], plan.formulas[index]
+    if not isinstance(formula, Linear) or plan.is_empty or not measured.is_current:
+        return None
+    numbers = {plan.measurement_of(coordinate) for coordinate in formula.coordinates}
+    found = [_cut_by(plan.measurements[number], call.function, measured) for number in numbers]
+    return found[0] if len(found) == 1 else None
+
+
+def _cut_by(measurement: Measurement, function: str, measured: LeftOut) -> Cut | None:
+    bounding, is_units = measurement.bounding, measurement.kind is MeasurementKind.UNITS
+    is_of_rows = measurement.query is BoundingQuery.SCALED and not measurement.weighed
+    if not is_units and not is_of_rows:
+        return None
+    excess = measured.excess(bounding.groups if is_units else bounding.in_all)
+    if is_units and not bounding.ranked:  # a person is in no more groups than count
+        excess = Excess(Fraction(0), ())
+    if excess is None:
+        return None
+    if function == "count":
+        return Cut(excess, 1 + _ROUNDING if excess.noises else Fraction(0), Fraction(0))
+    lattice = measurement.lattice
+    if function != "sum" or measurement.kind not in _SUMMED or lattice is None:
+        return None
+    low, high = (end * lattice.step for end in (lattice.low, lattice.high))
+    rounded = _ROUNDING * max(abs(low), abs(high), high - low)
+    return Cut(excess, max(high, Fraction(0)) + rounded, max(-low, Fraction(0)) + rounded)
