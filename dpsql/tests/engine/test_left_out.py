@@ -149,7 +149,9 @@ def test_the_upper_end_goes_as_far_as_what_is_left_out(opened: Open, sql: str, t
     bounds(session)
     (same, lower, higher) = ends(session, f"{sql} ")[place]
     assert same == number
-    assert 0 <= low - lower <= 4 * ("SUM" in sql), "what is left out is only more, but for how a sum is rounded"
+    assert 0 <= low - lower <= 4 * ("SUM" in sql), (
+        "what is left out is only more, but for how a sum is rounded"
+    )
     assert higher > high
     assert HELD in notes(session, f"{sql}  ")
     assert lower <= truth <= higher

@@ -113,7 +113,9 @@ def test_people_are_counted_as_they_are(at_engine: dict[str, Desk]) -> None:
     measured = found(session, wish())
     (declared,) = (one for one in measured.left_out if one.max_rows == 6)
     assert (declared.above, declared.people) == (3, 6)
-    assert declared.kept == pytest.approx(31 / (31 + sum(min(count, declared.rungs[-1]) - 6 for count in (7, 30, 200))))
+    assert declared.kept == pytest.approx(
+        31 / (31 + sum(min(count, declared.rungs[-1]) - 6 for count in (7, 30, 200)))
+    )
 
 
 @pytest.mark.parametrize(
