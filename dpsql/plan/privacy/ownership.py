@@ -265,6 +265,7 @@ def _each_row(private: PrivateBlock, catalog: Catalog, position: Position | None
     held_ = grown(items, predicate, root, lambda source: ((Item(source),), (), ()), position)
     return OwnedRows(
         held_.items, len(items), predicate, (), root, (), frozenset(fixed), True, 1, 1, 1, "", held_.reach, held_.works,
+        None,
     )  # fmt: skip
 
 
