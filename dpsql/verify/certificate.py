@@ -53,8 +53,9 @@ class Unit:
     """Whose a row is: the values of `columns`, or, with `table`, the owner of the row there whose `referenced` they
     are.
 
-    A reference to the very columns that are the unit of `table` (the whole of it) is written without `table`, since
-    the row holds the owner's value itself; the order of `columns` is that of the root's unit."""
+    Without `columns` each row is an owner of its own. A reference to the very columns that are the unit of
+    `table` (the whole of it) is written without `table`, since the row holds the owner's value itself; the
+    order of `columns` is that of the root's unit."""
 
     columns: tuple[str, ...]
     table: str | None = None
@@ -66,9 +67,9 @@ class Table:
     """A table or file as the engine holds it.
 
     `columns`: name -> type, as the engine's catalog says it; a column whose equality is not bytewise (a collation)
-    has a type that names the collation. `unique`: sets of columns that no two rows share, NULL aside, by a valid,
-    immediate, complete constraint, or asserted and checked on the version that is read. `unit` is None for a public
-    table, and exactly for these."""
+    has a type that names the collation; `string valid` is text on Spark that was found to be UTF-8. `unique`:
+    sets of columns that no two rows share, NULL aside, by a valid, immediate, complete constraint, or asserted
+    and checked on the version that is read. `unit` is None for a public table, and exactly for these."""
 
     columns: Mapping[str, str]
     not_null: tuple[str, ...] = ()

@@ -53,24 +53,25 @@ def verify(certificate: Certificate, facts: Facts) -> Verified:
     Claims: by soundness.md 3.1 the losses of draws add up, and so do those of releases.
     """
     lines: list[Checked] = []
+    zcdp = facts.accounting == "zcdp"
     for number, release in enumerate(certificate.releases):
         try:
             lines += _Release(number, release, facts).lines()
         except RecursionError as error:
             raise Refused("read: the text is not too deep") from error
-    _covers(
-        "laws: releases cost no more than the statement",
-        certificate.charge,
-        [one.charge for one in certificate.releases],
-    )
+        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+            raise Refused("read: a form that a rule expects", type(error).__name__) from error
+    charges = [one.charge for one in certificate.releases]
+    _covers("laws: releases cost no more than the statement", certificate.charge, charges, zcdp)
     return Verified(tuple(lines), certificate.charge)
 
 
-def _covers(rule: str, charge: Charge, parts: Sequence[Charge]) -> None:
+def _covers(rule: str, charge: Charge, parts: Sequence[Charge], zcdp: bool) -> None:
     epsilon = sum((one.epsilon for one in parts), Fraction(0))
     rho = sum((one.rho for one in parts), Fraction(0))
     delta = sum((one.delta for one in parts), Fraction(0))
-    if rho > charge.rho or delta > charge.delta or (not charge.rho and epsilon > charge.epsilon):
+    spent = rho > charge.rho if zcdp else epsilon > charge.epsilon or rho > 0
+    if spent or delta > charge.delta:
         raise Refused(rule, f"epsilon {epsilon}, rho {rho}, delta {delta}")
 
 
@@ -100,21 +101,19 @@ class _Release:
             found += self._query(query)
         if sorted(line.measurement for line in found) != list(range(len(release.measurements))):
             raise Refused("laws: a measurement is read from one query")
-        _covers(
-            "laws: draws cost no more than the release",
-            release.charge,
-            [one.share for one in release.measurements],
-        )
+        shares = [one.share for one in release.measurements]
+        zcdp = self.facts.accounting == "zcdp"
+        _covers("laws: draws cost no more than the release", release.charge, shares, zcdp)
         return found
 
     def _query(self, query: Query) -> list[Checked]:
         self.relations.parameters = query.parameters
         measurements = [self.release.measurements[number] for number in query.measurements]
-        if self.windows.asked(measurements):
+        if self.windows.asked(measurements) or any(one.law.name == "rank" for one in measurements):
             [number], [measurement] = query.measurements, measurements
             move = self.windows.move(query.sql, measurement, self.release)
             return [self._line(number, measurement, move)]
-        top = self.reader.query(query.sql)
+        top = self.lemmas.unlisted(self.reader.query(query.sql), self.release.keys)
         columns = [name for one in measurements for mask in one.columns for name in mask]
         if sorted([*columns, *self.release.keys]) != sorted(columns_of(top)):
             raise Refused(

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from dpsql.verify.certificate import Measurement
 from dpsql.verify.read import AGGREGATES, columns_of
-from dpsql.verify.relations import UNIT, Joined, Relations
+from dpsql.verify.relations import ROW, UNIT, Joined, Relations
 from dpsql.verify.terms import Pool, Refused, Term, walk
 from dpsql.verify.values import Form, Number, Poly, Values, add_forms, scaled
 
@@ -80,7 +80,8 @@ class Lemmas:
         block, group, having, columns = top.args
         sources, outer, conditions = block.args
         shown = columns_of(top)
-        if len(sources) != 1 or sources[0].args[0].op != "union":
+        summed = len(sources) == 1 and sources[0].args[0].op == "union"
+        if not summed or all(one.op == "select" for one in sources[0].args[0].args[0]):
             self._keys_are(group, [shown[name] for name in keys])
             return [Part(block, group, frozenset(having), {n: t for n, t in columns if n not in keys})]
         [source] = sources
@@ -112,11 +113,47 @@ class Lemmas:
                     raise Refused("lemmas: parts are added up as they are", name)
                 taken[name] = inner[item.args[0].args[1]]
             ordered_keys = tuple(inner[name] for name in names)
+            if set(ordered_keys) != set(member.args[1]):
+                raise Refused("lemmas: groups are those of the keys")
             found.append(Part(member.args[0], ordered_keys, frozenset(member.args[2]), taken))
         return found
 
+    def unlisted(self, top: Term, keys: Sequence[str]) -> Term:
+        """A query without the list of shown groups that it is joined with. Premise: nothing but keys is
+        compared, and the list passes each group once. Why: whole groups are dropped, by a list that is the
+        draw's own."""
+        if top.op != "select" or len(top.args[0].args[0]) != 2 or top.args[0].args[1]:
+            return top
+        for source, listed in (top.args[0].args[0], top.args[0].args[0][::-1]):
+            if source.args[0].op != "agg" or listed.args[0].op != "public":
+                continue
+            held = set()
+            for one in top.args[0].args[2]:
+                sides = {
+                    side.args[0] if side.op == "cast" else side for side in one.args if isinstance(side, Term)
+                }
+                ours = {side.args[1] for side in sides if side.op == "col" and side.args[0] is source}
+                theirs = {side.args[1] for side in sides if side.op == "col" and side.args[0] is listed}
+                if (
+                    one.op not in ("eq", "same")
+                    or len(ours) != 1
+                    or len(theirs) != 1
+                    or not ours <= set(keys)
+                ):
+                    return top
+                held |= theirs
+            plain = all(term is self.pool("col", source, name) for name, term in columns_of(top).items())
+            if plain and self.relations.determined(listed.args[0], held):
+                return source.args[0]  # type: ignore[no-any-return]
+        return top
+
     def _keys_are(self, group: Sequence[Term], shown: Sequence[Term]) -> None:
-        """The printed keys tell all groups apart, or are functions of the groups' keys alone."""
+        """The printed keys are functions of the groups' keys alone, and each has one spelling of a value."""
+        for key in group:
+            kind = self.values.type(key)
+            spelled = key.op == "fn" and key.args[0] == "TRIM_SCALE"
+            if kind[0] in ("float", "other") or (kind[0] == "decimal" and kind[2] is None and not spelled):
+                raise Refused("lemmas: a key has one spelling", f"{kind}")
         for term in shown:
             for one in walk(term, lambda one: one not in group):
                 if one.op in ("col", "exists", "scalar") and one not in group:
@@ -311,10 +348,26 @@ class Lemmas:
         if p is not None and any(self._has_division(form) for form in forms):
             return self.by_unit(part, p, forms)
         mult = self.relations.mult(self.pool("select", part.block, ()))
+        mult = mult if mult is not None else self._ranked(forms)
         if mult is None:
             raise Refused("lemmas: an owner's rows are bounded")
         self._owner_is_known(joined)
         return self.plain_move("plain", forms, joined, part, mult)
+
+    def _ranked(self, forms: Sequence[Form]) -> int | None:
+        """C, where only rows of rank up to C among their owner's add something: `FILTER (WHERE rn <= C)`."""
+        most = 0
+        ranks = set()
+        for key in (key for form in forms for key in form):
+            for one in key:
+                bound = self.relations.ranked(one)
+                if bound is not None:
+                    ranks.add(bound[0])
+                    most = max(most, bound[1])
+                    break
+            else:
+                return None
+        return most if len(ranks) == 1 else None
 
     def plain_move(self, lemma: str, forms: Sequence[Form], joined: Joined, part: Part, mult: int) -> Move:
         """Premise: `mult` rows of an owner. Conclusion: mult times a row's reach. Why: triangle inequality, row by
@@ -322,7 +375,7 @@ class Lemmas:
         known = joined.block.args[2]
         reach = self.values.reach(forms, known, self.measure)
         low, high = self.row_ends(forms, known)
-        single = self._one_row_in_a_group(joined, part.keys)
+        single = self._one_row_in_a_group(joined, part.keys) or self._one_row_of_p(part)
         return Move(
             lemma,
             mult,
@@ -335,7 +388,7 @@ class Lemmas:
             low >= 0,
         )
 
-    def row_ends(self, forms: Sequence[Form], known: Sequence[Term]) -> tuple[Number, Number]:
+    def row_ends(self, forms: Sequence[Form], known: tuple[Term, ...]) -> tuple[Number, Number]:
         """The least and the most of one row, over the coordinates."""
         most = self.values.reach(
             forms, known, lambda rows: max(0, *(self.values.range(one)[1] for one in rows))
@@ -345,7 +398,7 @@ class Lemmas:
         )
         return -least, most
 
-    def one_sign(self, forms: Sequence[Form], known: Sequence[Term]) -> bool:
+    def one_sign(self, forms: Sequence[Form], known: tuple[Term, ...]) -> bool:
         """Whether each coordinate is nowhere below 0, or nowhere above."""
         return all(0 in self.row_ends([one], known) for one in forms)
 
@@ -353,10 +406,24 @@ class Lemmas:
         """Whether enforced keys leave an owner one row in a group."""
         return self.relations.determines(joined, [*self.relations.unit_terms(joined), *keys])
 
+    def _one_row_of_p(self, part: Part) -> bool:
+        """Whether the keys are all of p's but the owner: p has one row of an owner for each."""
+        p = self._by_owner(part.block)
+        grouping = self.grouping(p) if p is not None else None
+        if p is None or grouping is None or any(one.op != "col" or one.args[0] is not p for one in part.keys):
+            return False
+        joined = self.relations.joined(grouping.args[0])
+        owner = {joined.find(term) for term in self.relations.unit_terms(joined)}
+        held = {self.definition(p, one.args[1]) for one in part.keys}
+        return all(key in held or joined.find(self.relations.bare(key)) in owner for key in grouping.args[1])
+
     def _owner_is_known(self, joined: Joined) -> None:
-        """Rows of nobody are not counted: the owner is not NULL, or is found by a way of NOT NULL foreign keys."""
-        for _, terms in joined.identities:
-            if terms and all(self.relations.sure(term, joined) for term in terms):
+        """Rows of nobody are not counted: the owner is not NULL, there or in the rows that p groups."""
+        p = self._by_owner(joined.block) if not joined.block.args[1] else None
+        grouping = self.grouping(p) if p is not None else None
+        joined = self.relations.joined(grouping.args[0]) if grouping is not None else joined
+        for kind, terms in joined.identities:
+            if (kind, terms) == ROW or (terms and all(self.relations.sure(term, joined) for term in terms)):
                 return
         raise Refused("lemmas: rows of nobody are left out")
 
@@ -396,6 +463,7 @@ class Lemmas:
         sources, outer, _ = block.args
         if len(sources) != 1 or outer or self.grouping(sources[0]) is None:
             return None
+        self.relations.rows(sources[0].args[0])
         source: Term = sources[0]
         return source
 
@@ -440,10 +508,12 @@ class Lemmas:
                     if len(one) != 1:
                         raise Refused("lemmas: a quotient of a sum over rows", repr(above)[:200])
                     inner = add_forms(inner, self._below(one[0], p), number)
+                self._cuts(divisions[0])
                 found.append((factor, inner))
             elif len(divisions) == 1 and len(rest) == 1:
                 above, below = divisions[0].args
                 self._is_column(below, p, t)
+                self._cuts(divisions[0])
                 size = self._constant(above)
                 if not isinstance(size, int) or (weight and weight != size) or size <= 0:
                     raise Refused("lemmas: one weight for all")
@@ -452,6 +522,14 @@ class Lemmas:
             else:
                 raise Refused("lemmas: a quotient of a sum over rows", repr(term)[:200])
         return Quotients(tuple(found), weighted, weight, linear)
+
+    def _cuts(self, quotient: Term) -> None:
+        """A quotient of whole numbers is cut towards zero."""
+        kinds = {self.values.type(one)[0] for one in quotient.args}
+        if not kinds <= {"int", "decimal"} or ("decimal" in kinds and self.values.dialect.NAME == "duckdb"):
+            raise Refused("lemmas: a quotient of whole numbers is cut", repr(quotient)[:200])
+        if not self._whole(quotient.args[0]):
+            raise Refused("lemmas: a quotient of whole numbers is cut", repr(quotient)[:200])
 
     def _is_column(self, term: Term, p: Term, t: str) -> None:
         if term is not self.pool("col", p, t):
@@ -490,6 +568,7 @@ class Lemmas:
         self.relations.rows(p.args[0])
         column = self.divisor(forms)
         counted, bound, joined = self.all_rows(p, column, part)
+        self._owner_is_known(joined)
         if any(self._cases(form) for form in forms):
             return self.one_pass(p, forms, column, joined, counted, bound)
         coordinates = [self.quotients(form, p, column.args[1]) for form in forms]
@@ -580,7 +659,9 @@ class Lemmas:
         )
         return Move(lemma, bound, reach, reach, min(0, low), max(0, high), one_sign, reach, low >= 0)
 
-    def _cancelled(self, coordinates: Sequence[Quotients], known: Sequence[Term]) -> tuple[list[Form], bool]:
+    def _cancelled(
+        self, coordinates: Sequence[Quotients], known: tuple[Term, ...]
+    ) -> tuple[list[Form], bool]:
         """Forms whose sum bounds `Σ abs(coordinate)·t`, and whether all coordinates are at least 0.
 
         `P // t - Q // t` is at least 0 where `0 <= Q <= P` on every row; of coordinates that are at least 0 the
@@ -598,7 +679,7 @@ class Lemmas:
                 rest += [scaled(form, factor) for factor, form in one.quotients]
         return [scaled(form, factor) for form, factor in total.values() if factor > 0] + rest, positive
 
-    def _at_least_zero(self, coordinate: Quotients, known: Sequence[Term]) -> bool:
+    def _at_least_zero(self, coordinate: Quotients, known: tuple[Term, ...]) -> bool:
         plus = [form for factor, form in coordinate.quotients if factor == 1]
         minus = [form for factor, form in coordinate.quotients if factor == -1]
         if len(plus) != 1 or len(minus) > 1 or len(plus) + len(minus) != len(coordinate.quotients):
@@ -896,7 +977,8 @@ class Lemmas:
     def _rows_below(self, form: Form, block: Term) -> tuple[Form, Term]:
         """A form over p as one over the rows that p groups; over other blocks itself."""
         p = self._by_owner(block)
-        if p is None or p.args[0].op != "agg":
+        grouping = self.grouping(p) if p is not None else None
+        if p is None or grouping is None:
             return form, block
         self.relations.rows(p.args[0])
         total: Form = {}
@@ -907,7 +989,7 @@ class Lemmas:
                 if len(term) != 1:
                     raise Refused("lemmas: direct, an average in its interval")
                 total = add_forms(total, self._below(term[0], p), factor)
-        return total, p.args[0].args[0]
+        return total, grouping.args[0]
 
     # --- windows ---
 

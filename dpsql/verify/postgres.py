@@ -38,6 +38,8 @@ class Postgres:
         """A type as the catalog or a CAST says it; texts of a limited length are texts, padded ones are not."""
         if text.lower().startswith(("character varying", "varchar")):
             return ("text",)
+        if text.lower().startswith("bit("):
+            return ("bits",)
         return simple_type(text, _TYPES)
 
     def sum_of(self, kind: Type) -> Type:

@@ -517,7 +517,8 @@ class Reader:
             value = node.args.get(name)
             for one in value if isinstance(value, list) else [value] if value is not None else []:
                 parts.append(one.name.upper() if isinstance(one, exp.Var) else self.term(one, scope))
-        return self.pool("fn", kind_name(node), *parts)
+        said = [str(node.args[name]) for name in ("is_left", "position") if node.args.get(name)]
+        return self.pool("fn", type(node).__name__.upper(), *parts, *said)
 
     def _read_anonymous(self, node: exp.Anonymous, scope: Scope) -> Term:
         name = self.dialect.FUNCTIONS.get(node.name.lower())
@@ -620,10 +621,14 @@ class Reader:
 
     def _read_cast(self, node: exp.Cast, scope: Scope) -> Term:
         _only(node, "this", "to")
+        if node.args.get("safe"):
+            raise Refused("read: an expression of a listed kind", "TRY_CAST")
         text = node.to.sql(self.dialect.NAME)
         if text not in self._types:
             self._types[text] = self.dialect.type_of(text)
         kind, inner = self._types[text], self.term(node.this, scope)
+        if kind[0] == "other":
+            raise Refused("read: a cast to a listed type", text)
         if inner.op == "text" and kind[0] in ("float", "date", "timestamp"):
             return self._constant(inner.args[0], kind[0])
         return self.pool("cast", inner, kind)
@@ -690,13 +695,13 @@ class Reader:
     def _read_identifier(self, node: exp.Identifier, scope: Scope) -> Term:
         return scope.column("", node.name)
 
-    def _read_like(self, node: exp.Like, scope: Scope) -> Term:
-        return self.pool("like", self.term(node.this, scope), self.term(node.expression, scope))
+    def _read_like(self, node: exp.Like, scope: Scope, escape: str = "") -> Term:
+        return self.pool("like", self.term(node.this, scope), self.term(node.expression, scope), escape)
 
     def _read_escape(self, node: exp.Escape, scope: Scope) -> Term:
         if not isinstance(node.this, exp.Like):
             raise Refused("read: an expression of a listed kind", "ESCAPE")
-        return self._read_like(node.this, scope)
+        return self._read_like(node.this, scope, node.expression.name)
 
     def _read_struct(self, node: exp.Struct, scope: Scope) -> Term:
         return self.pool("struct", *(self.term(one.expression, scope) for one in node.expressions))
@@ -780,11 +785,6 @@ class Reader:
                 raise Refused("read: an expression of a listed kind", "a window's frame")
             frame = "running rows"
         return self.pool("over", function, partition, tuple(order), frame)
-
-
-def kind_name(node: exp.Expression) -> str:
-    """The name of a parser's node as functions of terms have it."""
-    return type(node).__name__.upper()
 
 
 def number(text: str) -> int | Fraction:

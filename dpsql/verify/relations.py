@@ -20,6 +20,8 @@ __all__ = ["UNIT", "Joined", "Relations", "Rows"]
 
 Kind = tuple[str, ...]
 UNIT: Kind = ("unit",)
+ROW: tuple[Kind, tuple[()]] = (("row",), ())
+"""Rows that are owners themselves: no two are of one owner, and no other identity is met."""
 HIDDEN: tuple[Kind, tuple[()]] = (("hidden",), ())
 """Rows that have owners, of whom no column speaks: it meets no other identity."""
 Identity = tuple[Kind, tuple[Term, ...]]
@@ -96,12 +98,15 @@ class Relations:
         if table.unit is None:
             return Rows((), None)
         found: list[tuple[Kind, tuple[str, ...]]] = []
+        if not table.unit.columns:
+            return Rows((ROW,), 1)
         if table.unit.table is None:
             found.append((UNIT, table.unit.columns))
         else:
             above = self.facts.tables[table.unit.table]
             if set(table.unit.referenced) not in [set(key) for key in above.unique] or above.unit is None:
                 raise Refused("relations: a key on the way to the unit is enforced", relation.args[0])
+            self.rows(self.pool("table", table.unit.table))
             pairs = sorted(zip(table.unit.referenced, table.unit.columns, strict=True))
             kind = ("key", table.unit.table, *(one for one, _ in pairs))
             found.append((kind, tuple(column for _, column in pairs)))
@@ -158,10 +163,18 @@ class Relations:
         whole = [
             one for one in joined.identities if one[1] and all(joined.find(term) in held for term in one[1])
         ]
-        if not any(all(self.sure(held[joined.find(t)], joined) for t in terms) for _, terms in whole):
+        if not any(
+            all(self._tells(held[joined.find(t)], kind, joined) for t in terms) for kind, terms in whole
+        ):
             raise Refused("relations: GROUP BY has the owner", "among its keys, not NULL")
         kept = {name: term for name, term in columns if term in keys}
         return Rows(self._exposed(joined, kept), self.mult(relation))
+
+    def _tells(self, key: Term, kind: Kind, joined: Joined) -> bool:
+        """Whether a key that is NULL is nobody's: of the owner itself, read as it is; else it is never NULL."""
+        read = walk(key, lambda one: one.op in ("cast", "fn"))
+        as_it_is = kind == UNIT and all(one.op in ("cast", "col") for one in read)
+        return as_it_is or self.sure(key, joined)
 
     def aggregates(self, terms: Iterable[Term]) -> None:
         """Premise of every aggregate of rows: what is added up is exact, and what is compared has an exact
@@ -192,7 +205,7 @@ class Relations:
         function, partition, order, _ = over.args
         if joined.public:
             return
-        held = {joined.find(self.bare(one)) for one in partition}
+        held = {joined.find(self.bare(one)) for one in partition if self.sure(one, joined)}
         if not any(
             terms and all(joined.find(term) in held for term in terms) for _, terms in joined.identities
         ):
@@ -221,13 +234,39 @@ class Relations:
         members = [self.rows(one) for one in relation.args[0]]
         if all(one.public for one in members):
             return Rows((), None)
-        common = [one for one in members[0].identities if all(one in other.identities for other in members)]
+        common = [
+            (kind, names)
+            for kind, names in members[0].identities
+            if (kind, names) != HIDDEN
+            if all((kind, names) in other.identities for other in members)
+            and all(self.values.column_type(relation, name)[0] in _EXACT for name in names)
+        ]
         if any(one.public for one in members):
             raise Refused("relations: the members of a union are owned, or all public")
         mult = self._cut_before_a_join(relation)
         if mult is None and all(one.mult is not None for one in members):
-            mult = sum(one.mult or 0 for one in members)
+            apart = set(common) == {ROW} and self._of_other_tables(relation.args[0])
+            mult = (max if apart else sum)(one.mult or 0 for one in members)
         return Rows(tuple(common) or (HIDDEN,), mult)
+
+    def _of_other_tables(self, members: Sequence[Term]) -> bool:
+        """Whether no private table is read by two of these blocks: rows that are owners are then in one of them
+        alone."""
+        seen: set[str] = set()
+        for member in members:
+            names = [
+                source.args[0].args[0] for source in member.args[0].args[0] if source.args[0].op == "table"
+            ]
+            names = [name for name in names if self.facts.tables[name].unit is not None]
+            if (
+                member.op != "select"
+                or len(names) != 1
+                or len(member.args[0].args[0]) != 1
+                or names[0] in seen
+            ):
+                return False
+            seen |= set(names)
+        return True
 
     def _full(self, relation: Term) -> Rows:
         """Premise: both sides owned, of one owner wherever ON holds. Conclusion: owned by whichever side is there.
@@ -337,14 +376,14 @@ class Relations:
         """Sources whose identities meet are one owner's; all have to be."""
         if not owned:
             return
-        met = {joined.canonical(one) for one in owned[0]} - {HIDDEN}
+        met = {joined.canonical(one) for one in owned[0]} - {HIDDEN, ROW}
         rest = [list(one) for one in owned[1:]]
         while rest:
             near = [one for one in rest if any(joined.canonical(identity) in met for identity in one)]
             if not near:
                 raise Refused("relations: rows of two owners")
             for one in near:
-                met |= {joined.canonical(identity) for identity in one} - {HIDDEN}
+                met |= {joined.canonical(identity) for identity in one} - {HIDDEN, ROW}
                 rest.remove(one)
         joined.identities = [one for identities in owned for one in identities]
 
@@ -411,7 +450,7 @@ class Relations:
                 if not same and not (inner[0] == outer[0] == "int" and inner[1] <= outer[1]):
                     return term
                 term = term.args[0]
-            elif term.op == "fn" and term.args[0] in ("VALID", "UTC"):
+            elif term.op == "fn" and term.args[0] == "VALID":
                 term = term.args[1]
             else:
                 return term
@@ -486,7 +525,8 @@ class Relations:
     def determined(self, relation: Term, names: set[str]) -> bool:
         """Whether no two rows of a relation agree in these columns (NULL aside)."""
         if relation.op == "table":
-            return any(set(key) <= names for key in self.facts.tables[relation.args[0]].unique)
+            table = self.facts.tables[relation.args[0]]
+            return any(set(key) <= names and set(key) <= set(table.not_null) for key in table.unique)
         if relation.op in ("select", "window"):
             block, columns = relation.args
             return self.determines(self.joined(block), {term for name, term in columns if name in names})
@@ -541,8 +581,15 @@ class Relations:
         return mult
 
     def unit_terms(self, joined: Joined) -> list[Term]:
-        """Terms that are the same in all rows of an owner: the owner."""
-        return [term for kind, terms in joined.identities if kind == UNIT for term in terms]
+        """Terms that are the same in all rows of an owner: the owner, and what an owner has one row of."""
+        found = [term for kind, terms in joined.identities if kind == UNIT for term in terms]
+        outer = dict(joined.block.args[1])
+        for source in joined.block.args[0]:
+            relation = source.args[0]
+            rows = self.rows(relation) if source not in outer and relation.op != "full" else None
+            if rows is not None and rows.mult == 1 and not rows.public:
+                found += [self.pool("col", source, name) for name in self._names(relation)]
+        return found
 
     def rows_of_block(self, joined: Joined) -> int | None:
         """The product over sources that the owner does not determine."""
@@ -588,18 +635,19 @@ class Relations:
 
     def _ranked(self, joined: Joined) -> int | None:
         """`rn <= C` over ROW_NUMBER by owner: C rows of each."""
-        least: int | None = None
-        for one in joined.block.args[2]:
-            if (
-                one.op in ("le", "eq")
-                and self.bare(one.args[0]).op == "col"
-                and self._number(one.args[1]) is not None
-            ):
-                source, name = self.bare(one.args[0]).args
-                number = self._number(one.args[1])
-                if len(joined.block.args[0]) == 1 and self._is_rank(source, name):
-                    least = _least(least, 1 if one.op == "eq" else number)
-        return least
+        if len(joined.block.args[0]) != 1:
+            return None
+        found = [bound for one in joined.block.args[2] if (bound := self.ranked(one)) is not None]
+        return min((number for _, number in found), default=None)
+
+    def ranked(self, condition: Term) -> tuple[Term, int] | None:
+        """(rn, C) of `rn <= C`, or `rn = 1`, where rn is a ROW_NUMBER by owner."""
+        if condition.op not in ("le", "eq"):
+            return None
+        column, number = self.bare(condition.args[0]), self._number(condition.args[1])
+        if column.op != "col" or number is None or not self._is_rank(*column.args):
+            return None
+        return column, 1 if condition.op == "eq" else number
 
     def _number(self, term: Term) -> int | None:
         term = term.args[0] if term.op == "cast" and term.args[1][0] == "int" else term

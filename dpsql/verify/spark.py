@@ -32,11 +32,13 @@ class Spark:
     NAME = "spark"
     WIDEST = 64
     INTEGERS_DIVIDE_WHOLE = False
-    FUNCTIONS: Mapping[str, str] = MappingProxyType({"octet_length": "BYTES", "try_validate_utf8": "VALID"})
+    FUNCTIONS: Mapping[str, str] = MappingProxyType(
+        {"octet_length": "BYTES", "try_validate_utf8": "VALID", "conv": "CONV"}
+    )
 
     def type_of(self, text: str) -> Type:
-        """A type as the catalog or a CAST says it."""
-        return simple_type(text, _TYPES)
+        """A type as the catalog or a CAST says it; `string valid` is text that was read and is UTF-8."""
+        return simple_type(text.removesuffix(" valid"), _TYPES)
 
     def sum_of(self, kind: Type) -> Type:
         """The type of a SUM."""

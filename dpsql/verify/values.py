@@ -77,7 +77,22 @@ _TYPE_OF_FUNCTION: dict[str, Type] = {
         ("int", 64),
     ),
     **dict.fromkeys(
-        ["LEFT", "RIGHT", "LOWER", "UPPER", "SUBSTRING", "TRIM", "PAD", "MD5", "CHR", "TEXT"], ("text",)
+        [
+            "LEFT",
+            "RIGHT",
+            "LOWER",
+            "UPPER",
+            "SUBSTRING",
+            "TRIM",
+            "PAD",
+            "MD5",
+            "CHR",
+            "TEXT",
+            "ARRAYTOSTRING",
+            "FORMAT",
+            "TRANSLATE",
+        ],
+        ("text",),
     ),
     **dict.fromkeys(["ISNAN", "CONTAINS"], ("bool",)),
 }
@@ -111,6 +126,7 @@ class Values:
         self._formulas: dict[tuple[Term, bool], Formula] = {}
         self._polys: dict[Term, Poly] = {}
         self._column_types: dict[str, Type] = {}
+        self._given: dict[tuple[Term, ...], tuple[dict[object, bool], list[Formula]]] = {}
 
     # --- types ---
 
@@ -153,6 +169,8 @@ class Values:
         if op == "fn":
             if args[0] == "FROMJSON" and args[2].op == "text" and args[2].args[0] == "ARRAY<STRING>":
                 return ("list", ("text",))
+            if args[0] in ("TIMESTAMPADD", "ATTIMEZONE"):
+                return ("timestamp",)
             if args[0] in ("FLOOR", "ROUND", "RINT", "TRUNC", "CEIL", "ABS", "TIMESTAMPTRUNC", "VALID"):
                 return self.type(args[1])
             if args[0] == "EXPLODE":
@@ -241,7 +259,7 @@ class Values:
         if op == "cast":
             return self.present(args[0])
         if op in _STRICT:
-            return nothing.union(*(self.present(one) for one in args))
+            return nothing.union(*(self.present(one) for one in args if isinstance(one, Term)))
         if op == "in":
             return self.present(args[0]).union(*(self.present(one) for one in args[1]))
         if op in ("coalesce", "least", "greatest") and any(not self.present(one) for one in args):
@@ -256,9 +274,20 @@ class Values:
             ends = self.ends(args[1])
             if (ends.low is not None and ends.low > 0) or (ends.high is not None and ends.high < 0):
                 return self.present(args[0]) | self.present(args[1])
+        if op == "fn" and args[0] == "VALID" and self._is_valid(args[1]):
+            return self.present(args[1])
         if op == "col" and self.never_null(args[0], args[1]):
             return nothing
         return frozenset((self.pool("notnull", term),))
+
+    def _is_valid(self, term: Term) -> bool:
+        """Whether a text is a column that was found to be UTF-8: checking it makes nothing NULL."""
+        while term.op == "cast":
+            term = term.args[0]
+        relation = term.args[0].args[0] if term.op == "col" else term
+        return relation.op == "table" and self.facts.tables[relation.args[0]].columns[term.args[1]].endswith(
+            " valid"
+        )
 
     def never_null(self, source: Term, name: str) -> bool:
         """Whether a column holds no NULL by the schema, or by what it is computed of; not after a LEFT JOIN."""
@@ -324,15 +353,18 @@ class Values:
         return ("is", (term, holds))
 
     def true_vectors(
-        self, conditions: Sequence[Term], known: Iterable[Term] = ()
+        self, keys: Sequence[tuple[Term, ...]], known: tuple[Term, ...] = ()
     ) -> Iterator[tuple[tuple[bool, ...], dict[object, bool]]]:
-        """Every way in which a row can make conditions true or not, given conditions that hold of all rows."""
-        formulas = [self.formula(one) for one in conditions]
-        known = list(known)
-        given = [self.formula(one) for one in (*known, *self.established(known))]
-        assigned: dict[object, bool] = {}
-        for one in given:
-            _assume(one, assigned)
+        """Every way in which a row can make sets of conditions true or not, given conditions that hold of all
+        rows."""
+        formulas = [_combined("all", [self.formula(one) for one in key]) for key in keys]
+        if known not in self._given:
+            holds = [self.formula(one) for one in (*known, *self.established(known))]
+            fixed: dict[object, bool] = {}
+            for one in holds:
+                _assume(one, fixed)
+            self._given[known] = fixed, [one for one in holds if _evaluated(one, fixed)[0] is not True]
+        assigned, given = dict(self._given[known][0]), self._given[known][1]
 
         def search() -> Iterator[tuple[tuple[bool, ...], dict[object, bool]]]:
             flag = None
@@ -576,7 +608,7 @@ class Values:
     def reach(
         self,
         forms: Sequence[Form],
-        known: Iterable[Term] = (),
+        known: tuple[Term, ...] = (),
         measure: Callable[[Sequence[Poly]], Number] | None = None,
         within: Sequence[Term] = (),
     ) -> Number:
@@ -585,26 +617,27 @@ class Values:
         Every row that adds something has to satisfy `within`: else refused.
         """
         measure = measure or self.extent
-        conditions = list(dict.fromkeys(one for form in forms for key in form for one in key))
-        place = {one: number for number, one in enumerate(conditions)}
+        keys = list(dict.fromkeys(key for form in forms for key in form))
         most: Number = 0
         inside = [self.formula(one) for one in within]
         seen: set[tuple[bool, ...]] = set()
-        for truths, assigned in self.true_vectors(conditions, known):
+        for truths, assigned in self.true_vectors(keys, known):
             if truths in seen and not inside:
                 continue
-            seen.add(truths)
-            rows = []
+            holding = {key for key, truth in zip(keys, truths, strict=True) if truth}
+            rows: list[Poly] = []
             for form in forms:
                 total: Poly = {}
                 for key, poly in form.items():
-                    if all(truths[place[one]] for one in key):
-                        total = add_polys(total, poly, 1)
+                    if key in holding:
+                        total = add_polys(total, poly, 1) if total else poly
                 rows.append(total)
             if any(rows):
-                if any(not self._follows(one, assigned) for one in inside):
+                if not all(self._follows(one, assigned) for one in inside):
                     raise Refused("values: what adds something is counted", "a row outside of t")
-                most = max(most, measure(rows))
+                if truths not in seen:
+                    most = max(most, measure(rows))
+            seen.add(truths)
         return most
 
     def _follows(self, formula: Formula, assigned: dict[object, bool]) -> bool:

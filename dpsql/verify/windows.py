@@ -72,6 +72,8 @@ class Windows:
         if weight.op != "sum" or weight.args[1]:
             raise Refused("lemmas: window, the steps of the template")
         self.lemmas.relations.subqueries([*keys, *having], self.lemmas.relations.joined(block))
+        if measurement.law.name not in ("flip", "rank"):
+            raise Refused("laws: values are chosen, by rank or by weight")
         if measurement.law.name == "flip":
             self._mode(printed, grouped, measurement, release)
         else:
@@ -147,6 +149,9 @@ class Windows:
             raise Refused("lemmas: mode, a weight for each value")
         [source] = printed.args[0].args[0]
         if source.args[0] is not grouped or list(columns) != [*release.keys, "v", "less", "w", "n"]:
+            raise Refused("lemmas: mode, a weight for each value")
+        nothing = self.pool("cast", self.pool("num", 0, "int"), ("int", 64))
+        if columns["less"] is not nothing or columns["n"] is not nothing:
             raise Refused("lemmas: mode, a weight for each value")
         if any(columns[name] is not self.pool("col", source, name) for name in (*release.keys, "w")):
             raise Refused("lemmas: mode, a weight for each value")
