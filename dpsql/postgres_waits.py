@@ -12,12 +12,12 @@ import select
 import time
 from collections.abc import Generator
 from contextlib import suppress
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import psycopg
 from psycopg.pq import PipelineStatus, TransactionStatus
 
-from .waits import Stopped, is_over, is_told
+from .waits import Stopped, apart, is_over, is_told
 
 __all__ = ["BoundedConnection", "cancel", "hang_up", "is_lost", "wait_bounded"]
 
@@ -35,6 +35,14 @@ class BoundedConnection(psycopg.Connection[tuple[Any, ...]]):
 
     cancels: ClassVar[bool] = False
     """Whether a statement that has to end has the server cancel what it runs."""
+
+    @classmethod
+    def reach(cls, conninfo: str = "", **parameters: Any) -> Self:
+        """Return a new connection, as `connect` does; no look-up of a name makes its statement wait for longer.
+
+        Raises what `connect` raises, and Stopped.
+        """
+        return apart(lambda: cls.connect(conninfo, **parameters), "the server's name", cls.close)
 
     def wait(self, gen: Generator[Any, Any, _T], *args: Any, **options: Any) -> _T:
         """See `psycopg.Connection.wait`. Raises Stopped, OperationalError where the longest wait is over."""

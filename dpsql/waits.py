@@ -14,14 +14,17 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Protocol, Self
+from contextvars import ContextVar, copy_context
+from typing import Protocol, Self, TypeVar
 
 from .errors import EngineFailure
 
-__all__ = ["GRACE_SECONDS", "Stop", "Stopped", "acquire", "check", "is_over", "is_told", "until"]
+__all__ = ["GRACE_SECONDS", "Stop", "Stopped", "acquire", "apart", "check", "is_over", "is_told", "until"]
+
+_T = TypeVar("_T")
 
 GRACE_SECONDS = 0.4
 """How long a peer that is asked already may take to answer after its statement was told to end. With what a wait looks
@@ -105,6 +108,31 @@ def acquire(lock: _Lock, seconds: float, what: str) -> bool:
         if lock.acquire(True, min(left, _LOOK_SECONDS)):
             return True
     return False
+
+
+def apart(action: Callable[[], _T], what: str, undo: Callable[[_T], object]) -> _T:
+    """Return what an action returns that may wait where nothing looks at the stop, as where the system looks up a name.
+
+    It goes on in a thread of its own, which is left behind where the statement has to end first; `undo` is called with
+    what comes too late. Raises what the action raises, and Stopped.
+    """
+    if not _stops.get():
+        return action()
+    future: Future[_T] = Future()
+    context = copy_context()
+
+    def run() -> None:
+        try:
+            future.set_result(context.run(action))
+        except BaseException as error:  # noqa: BLE001  # it is raised where it is waited for
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="dpsql-apart", daemon=True).start()
+    while not wait([future], timeout=_LOOK_SECONDS).done:
+        if is_over():
+            future.add_done_callback(lambda late: late.exception() or undo(late.result()))
+            raise Stopped(f"cancelled: {what}")
+    return future.result()
 
 
 def _told_at() -> float:

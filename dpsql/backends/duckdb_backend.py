@@ -28,6 +28,7 @@ import numpy.typing as npt
 from ..errors import EngineFailure, PolicyError
 from ..policy.live_schema import LiveSchema
 from ..seal import NO_WAY_OUT
+from ..waits import check
 from .backend import CHUNK_ROWS, Backend, Snapshot, implements, unknown_url
 from .deployment import Finding
 from .duckdb_schema import Query, read_schema
@@ -222,6 +223,7 @@ class DuckDBBackend:
             except EngineFailure as failure:
                 if failure.sqlstate != _BUSY or time.monotonic() > until:
                     raise
+            check("the database file")
             time.sleep(_BUSY_PAUSE)
 
     def cancel(self, owner: object = None) -> None:

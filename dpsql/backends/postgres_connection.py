@@ -107,7 +107,7 @@ def target_of(url: str) -> str:
 
 def connect(target: str) -> Connection:
     """Return a connection on which every setting of ours holds. Raises EngineFailure and PolicyError."""
-    connection = guarded("open", lambda: EngineConnection.connect(target, autocommit=True))
+    connection = guarded("open", lambda: EngineConnection.reach(target, autocommit=True))
     try:
         guarded("open", lambda: _configure(connection))
         check_connection(connection)

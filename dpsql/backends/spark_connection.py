@@ -25,6 +25,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import EngineFailure, PolicyError
+from ..waits import Stopped, apart
 from .spark_target import TOKEN, SparkTarget
 
 
@@ -188,7 +189,8 @@ class _Calls(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor
             streamed.cancel()
 
     def intercept_unary_unary(self, call: Callable[..., Any], details: Any, request: Any) -> Any:
-        return call(_Details(details, details.timeout or _CALL_SECONDS), request)
+        ended = _Details(details, details.timeout or _CALL_SECONDS)
+        return apart(lambda: call(ended, request), "the server", lambda _: None)
 
     def intercept_unary_stream(self, call: Callable[..., Any], details: Any, request: Any) -> Any:
         self._streamed = streamed = call(_Details(details, self._seconds), request)
@@ -285,7 +287,7 @@ class SparkConnection:
 
     def close(self) -> None:
         """Have the server forget the session, with its views and all that it still runs."""
-        with suppress(grpc.RpcError, ValueError):
+        with suppress(grpc.RpcError, ValueError, Stopped):
             self._stub.ReleaseSession(self._about(messages.ReleaseSessionRequest()), timeout=_CANCEL_SECONDS)
         self._channel.close()
 

@@ -81,7 +81,7 @@ class LedgerConnection:
     """
 
     def __init__(self, url: str, greet: Callable[[Database], None] | None = None) -> None:
-        self._parameters = {**_DEFAULTS, **conninfo_to_dict(url)}
+        self._parameters: dict[str, Any] = {**_DEFAULTS, **conninfo_to_dict(url)}
         self._greet = greet
         self._lock = threading.Lock()
         self._connection: _Connection | None = None
@@ -150,7 +150,7 @@ class LedgerConnection:
         if self._connection is not None and is_lost(self._connection):
             self._drop()
         if self._connection is None:
-            connection = _Connection.connect(**self._parameters, autocommit=True)  # type: ignore[arg-type]
+            connection = _Connection.reach(**self._parameters, autocommit=True)
             try:
                 connection.execute(_SET.encode())
                 if self._greet is not None:

@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 from ..engine import Session
 from ..engine.dataset import Dataset
 from ..engine.turns import StatementTurns
-from ..errors import LedgerError, PolicyError
+from ..errors import EngineFailure, LedgerError, PolicyError
 from ..memory import MIB, MemoryLimits, ResultMemory, give_back
 from ..policy import Access, Policy, ServerPolicy, access_of
 from ..precedence import Pace, Precedence
 from ..sql.text_process import TextProcess
 from ..system_catalog import SystemCatalog
+from ..waits import Stop, Stopped, until
 from .log import Seldom, log
 from .replies import Replies
 from .setting_table import VERSION, VERSION_TEXT
@@ -32,6 +33,8 @@ _IDLE_SECONDS = 30.0
 _FILE_SECONDS = 1.0
 """How long after the last statement began a database is kept open; a DuckDB file, which nobody can write meanwhile."""
 
+_OPEN_SECONDS = 120.0
+"""How long a dataset may take to be opened anew: a peer that is silent holds up no login, and no reload, for longer."""
 _TRIM_SECONDS, _TRIM_UNTIL = 10.0, 120.0
 
 
@@ -176,7 +179,11 @@ class Sessions:
         self._close_unused(old)
 
     def _open(self, policy: Policy) -> _Opened:
-        dataset = Dataset.open(policy, memory=self.memory, leaves_core=True)
+        try:
+            with until(Stop.after(_OPEN_SECONDS)):
+                dataset = Dataset.open(policy, memory=self.memory, leaves_core=True)
+        except Stopped:
+            raise EngineFailure("open: the database, or the ledger, did not answer in time") from None
         told = Seldom("not verified")
         dataset.verifier.tell = lambda reason: told.log(reason=reason, database=policy.path.stem)
         try:

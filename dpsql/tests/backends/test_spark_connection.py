@@ -21,6 +21,7 @@ from dpsql.backends.spark_backend import SparkBackend
 from dpsql.backends.spark_connection import SETTINGS, SparkConnection, guarded, messages
 from dpsql.backends.spark_target import TOKEN, SparkTarget
 from dpsql.errors import EngineFailure, FilesChanged, PolicyError
+from dpsql.waits import Stop, Stopped, until
 
 from .conftest import SECRET
 
@@ -338,6 +339,22 @@ def test_a_server_that_answers_nothing_else_is_given_up(
     )
     server.delay.set()
     connection.close()
+
+
+def test_a_statement_that_has_to_end_waits_for_no_other_call(server: Server) -> None:
+    """Settings that are read back, a session that is opened, one that is let go."""
+    connection = SparkConnection(target(server))
+    server.delay.clear()
+    for call in (connection.check, lambda: SparkConnection(target(server))):
+        start = time.monotonic()
+        with until(Stop.after(0.2)), pytest.raises(Stopped):
+            call()
+        assert time.monotonic() - start < 2
+    start = time.monotonic()
+    with until(Stop.after(0.2)):
+        connection.close()
+    assert time.monotonic() - start < 2
+    server.delay.set()
 
 
 def test_a_server_that_answers_is_waited_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,9 @@ stored."""
 
 from __future__ import annotations
 
+import errno
+import os
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -14,7 +17,8 @@ import numpy as np
 import pytest
 
 from dpsql.backends.duckdb_backend import DuckDBSnapshot
-from dpsql.budget import LedgerStore
+from dpsql.budget import LedgerStore, journal, ledger_store
+from dpsql.budget.sqlite_ledger import SqliteLedger
 from dpsql.engine import Session, bars, post_processing
 from dpsql.engine import session as spine
 from dpsql.engine.dataset import open_ledger
@@ -76,6 +80,78 @@ def instead(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, before: Call
         return inner(*arguments, **options)
 
     monkeypatch.setattr(owner, name, call)
+
+
+# --- a disk that is full ---------------------------------------------------------------------------------
+
+
+MAYBE = "whether epsilon 0.1 was charged is not known; if so, it stays spent, and nothing is stored for it"
+MAYBE_STORED = "epsilon 0.1 was charged and stays spent; whether its release is stored is not known: if so, asking again is free"
+
+
+def full(session: Session) -> LedgerError:
+    with pytest.raises(LedgerError) as caught:
+        session.execute(COUNT)
+    return caught.value
+
+
+def test_a_full_disk_before_the_log_has_a_byte(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(fd: int, content: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", write)
+        error = full(session)
+    assert error.cost == "nothing was charged"
+    assert spent(session) == 0
+
+
+@pytest.mark.parametrize(("bytes_left", "expected"), [(100, 0.0), (10_000, 0.1)])
+def test_a_disk_that_fills_in_the_middle_of_the_log(
+    session: Session, monkeypatch: pytest.MonkeyPatch, bytes_left: int, expected: float
+) -> None:
+    """A torn record is none; a whole one whose sync failed is spent. Neither is known when the error is told."""
+    real = os.write
+
+    def write(fd: int, content: bytes) -> int:
+        written = real(fd, content[:bytes_left])
+        if written < len(content):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return written
+
+    def sync(fd: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", write)
+        patched.setattr(journal, "_sync", sync)
+        error = full(session)
+    assert error.cost == MAYBE
+    session.dataset.store.grant(None, 1, "a change puts in order what the log has")
+    assert spent(session) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "expected"), [(SqliteLedger, "_insert", LOST), (ledger_store, "_store", MAYBE_STORED)]
+)
+def test_a_ledger_whose_file_cannot_grow(
+    session: Session, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, expected: str
+) -> None:
+    """At the charge, which the log has by then; and at its draws."""
+
+    def is_full() -> None:
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode, error.sqlite_errorname = sqlite3.SQLITE_FULL, "SQLITE_FULL"
+        raise error
+
+    with monkeypatch.context() as patched:
+        instead(patched, owner, name, is_full)
+        error = full(session)
+    assert error.message.startswith("there is no space left for the ledger")
+    assert error.cost == expected
+    assert spent(session) == pytest.approx(0.1)
+    session.execute(COUNT)
+    assert spent(session) == pytest.approx(0.2)
 
 
 # --- cancelled ------------------------------------------------------------------------------------------

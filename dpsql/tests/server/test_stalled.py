@@ -263,6 +263,19 @@ def test_a_cancel_of_a_silent_database(engine: Place) -> None:
         check_told(engine, connection, ended, before, {SPENT})
 
 
+def test_a_database_that_closes_its_half(engine: Place) -> None:
+    """At once an error where a statement runs; where none does, the next one has another connection."""
+    with engine.served.connect() as connection:
+        heals(engine, connection)
+        before = engine.spent()
+        engine.proxy.stall_at(b"1000", closes=True)
+        ended = told(connection, fresh())
+        assert ended[1] == "the database could not answer this statement"
+        check_told(engine, connection, ended, before, {SPENT})
+        engine.proxy.half_close()
+        heals(engine, connection)
+
+
 def test_twenty_statements_of_a_silent_database(engine: Place, postgres: PostgresServer) -> None:
     """More than there are connections: those that wait for one end in time too, and none is lost to the others."""
     clients = [engine.served.connect() for _ in range(20)]
@@ -301,12 +314,22 @@ LEDGER_STAGES: dict[str, tuple[Callable[[StallProxy], None], set[str]]] = {
     "a read": (lambda proxy: proxy.stall_at(b"spent"), {NOTHING}),
     "the lock": (lambda proxy: proxy.stall_at(b"LOCK TABLE"), {NOTHING}),
     "the lock unheard": (lambda proxy: proxy.stall_at(b"LOCK TABLE", reaches=False), {NOTHING}),
+    "the certificate": (
+        lambda proxy: proxy.stall_at(b"INSERT INTO certificate", b"COMMIT\0"),
+        {NOTHING},
+    ),
     "the record": (lambda proxy: proxy.stall_at(b"INSERT INTO record"), {SPENT}),
-    "the commit of a charge": (lambda proxy: proxy.stall_at(b"COMMIT\0"), {SPENT}),
-    "that unheard": (lambda proxy: proxy.stall_at(b"COMMIT\0", reaches=False), {SPENT}),
+    "the commit of a charge": (lambda proxy: proxy.stall_at(b"INSERT INTO record", b"COMMIT\0"), {SPENT}),
+    "that unheard": (
+        lambda proxy: proxy.stall_at(b"INSERT INTO record", b"COMMIT\0", reaches=False),
+        {SPENT},
+    ),
     "the draws": (lambda proxy: proxy.stall_at(b"INSERT INTO draw"), {MAYBE_STORED}),
-    "the commit of draws": (lambda proxy: proxy.stall_at(b"COMMIT\0", count=2), {MAYBE_STORED}),
-    "those unheard": (lambda proxy: proxy.stall_at(b"COMMIT\0", count=2, reaches=False), {MAYBE_STORED}),
+    "the commit of draws": (lambda proxy: proxy.stall_at(b"INSERT INTO draw", b"COMMIT\0"), {MAYBE_STORED}),
+    "those unheard": (
+        lambda proxy: proxy.stall_at(b"INSERT INTO draw", b"COMMIT\0", reaches=False),
+        {MAYBE_STORED},
+    ),
 }
 
 
@@ -323,6 +346,34 @@ def test_a_silent_ledger(ledger: Place, postgres: PostgresServer, stage: str) ->
         ended = told(connection, fresh())
         assert ledger.proxy.is_silent
         check_told(ledger, connection, ended, before, expected)
+
+
+def test_a_ledger_that_closes_its_half(ledger: Place, postgres: PostgresServer) -> None:
+    with ledger.served.connect() as connection:
+        end_connections(postgres, "application_name = 'dpsql ledger'")
+        heals(ledger, connection)
+        before = ledger.spent()
+        ledger.proxy.stall_at(b"INSERT INTO record", b"COMMIT\0", closes=True)
+        ended = told(connection, fresh())
+        assert ended[1] == "the ledger cannot be used"
+        check_told(ledger, connection, ended, before, {SPENT})
+        ledger.proxy.half_close()
+        heals(ledger, connection)
+
+
+def test_a_cancel_of_a_silent_ledger(ledger: Place, postgres: PostgresServer) -> None:
+    with ledger.served.connect() as connection:
+        end_connections(postgres, "application_name = 'dpsql ledger'")
+        heals(ledger, connection)
+        before = ledger.spent()
+        ledger.proxy.stall_at(b"LOCK TABLE")
+        timer = threading.Timer(0.3, connection.cancel)
+        timer.start()
+        ended = told(connection, fresh())
+        timer.join()
+        assert ended[0] <= 0.3 + 1.0
+        assert ended[1] == "the statement was cancelled"
+        check_told(ledger, connection, ended, before, {NOTHING})
 
 
 def test_a_ledger_that_is_silent_from_the_first_byte(ledger: Place, postgres: PostgresServer) -> None:

@@ -28,10 +28,12 @@ class StallProxy:
         self._speaks = threading.Event()
         self._speaks.set()
         self._ended = False
-        self._marker: tuple[bytes, int, bool] | None = None
+        self._markers: list[bytes] = []
+        self._reaches, self._closes = True, False
         self._left: int | None = None
         self._drip: float | None = None
         self._lock = threading.Lock()
+        self._clients: set[socket.socket] = set()
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -48,9 +50,12 @@ class StallProxy:
         """Fall silent now. New connections are taken, and hear nothing."""
         self._speaks.clear()
 
-    def stall_at(self, marker: bytes, *, count: int = 1, reaches: bool = True) -> None:
-        """Fall silent when a client says this for so many times; `reaches`: the server still hears it."""
-        self._marker = marker, count, reaches
+    def stall_at(self, *markers: bytes, reaches: bool = True, closes: bool = False) -> None:
+        """Fall silent when clients have said all of these, in order.
+
+        `reaches`: the server still hears the last; `closes`: it closes its half of all connections then.
+        """
+        self._markers, self._reaches, self._closes = list(markers), reaches, closes
 
     def stall_after(self, size: int) -> None:
         """Fall silent once the server has said so many bytes more."""
@@ -62,8 +67,16 @@ class StallProxy:
 
     def resume(self) -> None:
         """Speak again."""
-        self._marker = self._left = self._drip = None
+        self._markers = []
+        self._left = self._drip = None
         self._speaks.set()
+
+    def half_close(self) -> None:
+        """Say nothing more on the connections that are there, as a peer does that has closed its half of each."""
+        self.stall()
+        for client in list(self._clients):
+            with suppress(OSError):
+                client.shutdown(socket.SHUT_WR)
 
     @property
     def is_silent(self) -> bool:
@@ -81,6 +94,7 @@ class StallProxy:
     def _pass_on(self, client: socket.socket) -> None:
         self._speaks.wait()
         server = socket.socket(socket.AF_UNIX)
+        self._clients.add(client)
         with client, server, suppress(OSError):
             server.connect(self._target)
             while not self._ended:
@@ -99,17 +113,18 @@ class StallProxy:
 
     def _to_server(self, server: socket.socket, said: bytes) -> None:
         with self._lock:
-            meets, reaches = False, True
-            if self._marker is not None and self._marker[0] in said:
-                marker, count, reaches = self._marker
-                meets = count == 1
-                self._marker = None if meets else (marker, count - 1, reaches)
-            if meets and not reaches:
+            rest, waits = said, bool(self._markers)
+            while self._markers and self._markers[0] in rest:
+                rest = rest.partition(self._markers.pop(0))[2]
+            meets = waits and not self._markers
+            if meets and not self._reaches:
                 self.stall()
         self._speaks.wait()
         server.sendall(said)
-        if meets and reaches:
+        if meets and self._reaches:
             self.stall()
+            if self._closes:
+                self.half_close()
 
     def _to_client(self, client: socket.socket, heard: bytes) -> None:
         with self._lock:
