@@ -451,12 +451,9 @@ def _expected_rank(plan: ReleasePlan, number: int, share: Fraction) -> str:
     assert isinstance(choice, RankChoice)
     if not choice.offset:
         return f"within {rows} rows of {_wanted(share)} at 95 %"
-    end = "smallest" if share == 0 else "largest"
     inside = _rows_inside(measurement, choice)
-    return (
-        f"within {rows} rows of the one {inside} rows inside the {end} at 95 %; "
-        f"of fewer than {2 * inside} rows it says little"
-    )
+    which = "smaller" if share == 0 else "larger"
+    return f"at most {rows + inside} rows {which} at 95 %; of fewer than {2 * inside} rows it says little"
 
 
 def _wanted(share: Fraction) -> str:

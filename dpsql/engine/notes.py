@@ -265,8 +265,8 @@ def _said(
     if call.function == "mode":
         where = f"the value has at most {rows:,} rows fewer than the most frequent one"
     elif call.function in ("min", "max"):
-        end = "smallest" if call.function == "min" else "largest"
-        where = f"the value stands within {rows:,} rows of the one {law.half_width(_INSIDE):,} rows inside the {end}"
+        rows += law.half_width(_INSIDE)
+        where = f"at most {rows:,} rows are {'smaller' if call.function == 'min' else 'larger'} than the value"
     else:
         shares = sorted({share_of(one) for one in calls})
         subject = "the value stands" if len(shares) == 1 else f"each of {len(shares)} values stands"

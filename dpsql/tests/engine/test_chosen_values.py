@@ -105,7 +105,7 @@ def test_of_a_finer_draw_that_answers_it_says_the_rank(session: Session) -> None
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
-        ("SELECT MIN(age) FROM person", "min(age): the value stands within 156 rows of the one 156 rows inside the smallest"),
+        ("SELECT MIN(age) FROM person", "min(age): at most 312 rows are smaller than the value, at 95 %"),
         ("SELECT MODE() WITHIN GROUP (ORDER BY age) FROM person",
          "mode(age): the value has at most 78 rows fewer than the most frequent one"),
         ("SELECT PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY age DESC) FROM person",
