@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from . import interrupts
 from .owner import login_name
 from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .text_cells import decimal_text, terminal_text
@@ -143,9 +144,9 @@ def measure_tables(
             f"Measure how many rows people have in {', '.join(names)}, for epsilon {decimal_text(whole)} of "
         )
         asked += f"{decimal_text(policy.privacy.epsilon)}, once?"
-        if not is_sure and not sys.stdin.isatty():
+        if not is_sure and not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise click.UsageError(f"Say --yes to spend epsilon {decimal_text(whole)} on this.")
-        if not is_sure and not click.confirm(terminal_text(asked), err=True):
+        if not is_sure and not _is_agreed(asked):
             click.echo("Nothing was charged.")
             return
         each = floor_to_nano(whole / len(names))
@@ -159,6 +160,11 @@ def measure_tables(
         click.echo(
             "\n".join(map(terminal_text, _lines(one, left, is_short=True))) + "\n" * (number + 1 < len(found))
         )
+
+
+def _is_agreed(asked: str) -> bool:
+    with interrupts.unwinding():
+        return click.confirm(terminal_text(asked), err=True)
 
 
 def _left(status: Status) -> Fraction:

@@ -16,6 +16,7 @@ import click
 
 from ..errors import LedgerError, PolicyError
 from . import interrupts
+from .bounds import measure_tables
 from .failure import tell
 from .owner import login_name, open_ledger, verified_files
 from .settings import CommandSettings, json_option, pass_settings, wants_json
@@ -41,6 +42,9 @@ def create(settings: CommandSettings) -> None:
     Where tables are files, they are read and recorded as they are now, and the keys that the policy asserts are
     verified in them; where a copy of the database file is asked (snapshot = "copy"), it is made.
 
+    At a terminal it then offers to measure how many rows people have in each table, for 1 % of the budget, once, so
+    that error bars hold what max_rows leaves out (`dpsql bounds --all`).
+
     A ledger that is lost is restored from its backup or from its log, not made anew: a new one has
     forgotten what was spent.
     """
@@ -59,6 +63,9 @@ def create(settings: CommandSettings) -> None:
     click.echo("The ledger was there already." if was_there else "The ledger is made. Keep it, and its log.")
     head = "" if status.in_rho else "epsilon  "
     click.echo(f"{head}{dataset_text(status, _usual(settings))}")
+    if not was_there and sys.stdin.isatty() and sys.stderr.isatty():
+        click.echo("")
+        measure_tables(settings.policy_path, None, None, is_sure=False)
 
 
 @budget.command()
