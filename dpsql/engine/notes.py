@@ -266,7 +266,9 @@ def _said(
         where = f"the value has at most {rows:,} rows fewer than the most frequent one"
     elif call.function in ("min", "max"):
         rows += law.half_width(_INSIDE)
-        where = f"at most {rows:,} rows are {'smaller' if call.function == 'min' else 'larger'} than the value"
+        where = (
+            f"at most {rows:,} rows are {'smaller' if call.function == 'min' else 'larger'} than the value"
+        )
     else:
         shares = sorted({share_of(one) for one in calls})
         subject = "the value stands" if len(shares) == 1 else f"each of {len(shares)} values stands"
