@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..mechanisms import Law, TopUp, rho_of_pure
+from ..relation.catalog import Ground
 
 if TYPE_CHECKING:
     from .period import Ration
@@ -32,6 +33,7 @@ __all__ = [
     "GroupingKey",
     "MeasurementClaim",
     "Reservation",
+    "Resting",
     "StoredGrouping",
     "Together",
     "delta_text",
@@ -202,7 +204,7 @@ class MeasurementClaim:
     `grouping`: what it may answer besides, where it may. `top_up`: where what is stored of it lowers what is to be
     drawn and charged, in a ledger that is kept in rho (soundness.md 3.13). `statement`: what it is drawn for, where
     that is not all that the claim is for. `certificate`: the digest of the one that proves its charge, which is stored
-    (`BudgetStore.put_certificate`).
+    (`BudgetStore.put_certificate`). `grounds`: what it rests on of policy and schema (3.7).
     """
 
     measures: tuple[bytes, ...]
@@ -213,6 +215,7 @@ class MeasurementClaim:
     top_up: TopUp | None = None
     statement: str | None = None
     certificate: str | None = None
+    grounds: tuple[Ground, ...] = ()
 
     def __post_init__(self) -> None:
         _require_keys(self.measures)
@@ -223,6 +226,8 @@ class MeasurementClaim:
         require_integer("rho_atto", self.charge.rho_atto, 1, MOST_RHO_ATTO)
         require_text("note", self.note)
         require_text("statement", self.statement or "")
+        for ground in self.grounds:
+            require_text("ground", "".join(ground))
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +281,13 @@ class Fresh:
     charge: Charge
     beside: tuple[tuple[Draw | None, ...], ...] = ()
     stored_atto: int = 0
+
+
+Grounds = tuple[Ground, ...] | None
+"""What a stored answer rests on; None for those of before it was written."""
+
+Resting = dict[Grounds, tuple[int, Charge]]
+"""By what they rest on, how many stored answers there are, and what they cost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import LedgerError
 from ..mechanisms import Law, law_of
 from ..policy import Accounting
+from ..relation.catalog import Ground
 from .claim import KEY_BYTES, Charge, Draw, Grouping, GroupingKey, epsilon_nano_of, is_digest
 
 __all__ = [
@@ -47,7 +48,7 @@ __all__ = [
 FORMAT = 5
 """The newest version of the records and of the schema beside them. 2: laws other than Laplace, named by a word.
 3: zCDP, in the ledgers that are kept in it alone. 4, and 5 where zCDP is: certificates, and the tables for them; the
-ledger's clock.
+ledger's clock; what an entry's answer rests on.
 
 What an earlier version wrote is read as it is, and a ledger gets its number before anything is written to it: a
 version that knows less refuses it then (`newer`), in place of calling damaged what it cannot read.
@@ -130,8 +131,9 @@ class Entry:
     """One charged measurement: who, when, which statement, which measures under which noise, what it cost.
 
     `seq`: in a log, its place there; as the store gives it, its number in the ledger. `digest`: the kind of
-    checksum that its draw is stored under; empty for entries of before there was one. `grouping`: as it was claimed.
-    `certificate`: the sha256, in hex, of the certificate of its charge, where it has one.
+    checksum that its draw is stored under; empty for entries of before there was one. `grouping`, `grounds`: as it was
+    claimed; `grounds` None for entries of before they were written, whose keys are of another making. `certificate`:
+    the sha256, in hex, of the certificate of its charge, where it has one.
     """
 
     seq: int
@@ -147,6 +149,7 @@ class Entry:
     digest: str = DIGEST
     grouping: Grouping | None = None
     certificate: str | None = None
+    grounds: tuple[Ground, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,6 +333,8 @@ def record_text(record: Record) -> str:
                     record.grouping.family.hex(),
                     [[key.digest.hex(), key.size, key.is_complete] for key in record.grouping.keys],
                 ]
+            if record.grounds is not None:
+                fields["grounds"] = [list(ground) for ground in record.grounds]
         case Grant():
             fields |= {
                 "kind": "grant",
@@ -404,6 +409,7 @@ def _record(fields: dict[str, Any], state: EntryState) -> Record:
                 digest=_known_digest(fields.get("digest", "")),
                 grouping=_grouping(fields["grouping"]) if "grouping" in fields else None,
                 certificate=_sha256(fields["certificate"]) if "certificate" in fields else None,
+                grounds=tuple((of, said) for of, said in fields["grounds"]) if "grounds" in fields else None,
             )
         case "grant":
             return Grant(seq, at, fields["analyst"], fields["epsilon_nano"], fields["by"])

@@ -37,8 +37,10 @@ from .claim import (
     DatedDraw,
     Draw,
     Fresh,
+    Grounds,
     MeasurementClaim,
     Reservation,
+    Resting,
     StoredGrouping,
     Together,
     require_integer,
@@ -89,6 +91,9 @@ _LAST: Statement = ("SELECT COALESCE(MAX(seq), -1) FROM record", ())
 _NEWEST: Statement = ("SELECT body FROM record ORDER BY seq DESC LIMIT 1", ())
 _KEY_CHECKS = "SELECT body FROM record WHERE seq > ? AND kind = 'keycheck' ORDER BY seq"
 _RECORDS = "SELECT seq, body FROM record WHERE seq > ? ORDER BY seq LIMIT ?"
+_STORED = (
+    "SELECT seq, body FROM record WHERE kind = 'entry' AND state = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
+)
 _PAGE = 10_000
 _CLOCK_SECONDS = 600.0
 
@@ -195,6 +200,29 @@ class LedgerStore:
                 if set(measures) <= set(draw.measures):
                     return DatedDraw(draw, entry.at, entry.charge, entry.epoch == epoch)
         return None
+
+    def resting(self) -> Resting:
+        """See `BudgetStore.resting`."""
+        found: dict[str, tuple[int, Charge]] = {}
+        for fields in self._stored():
+            grounds = json.dumps(fields.get("grounds"))
+            number, charge = found.get(grounds, (0, ZERO))
+            own = Charge(fields["epsilon_nano"], fields["delta_atto"], fields["rho_atto"])
+            found[grounds] = number + 1, charge + own
+        return {_grounds(text): told for text, told in found.items()}
+
+    def _stored(self) -> Iterator[dict[str, Any]]:
+        """Yield the records of this epoch's stored answers, the newest first."""
+        epoch, before = self.epoch, _NEW
+        while True:
+            (rows,) = self._ledger.read_settled((_STORED, (EntryState.COMMITTED.value, before, _PAGE)))
+            for before, body in rows:  # noqa: B007
+                fields = json.loads(body)
+                if fields["epoch"] < epoch:
+                    return
+                yield fields
+            if len(rows) < _PAGE:
+                return
 
     def reserve(
         self,
@@ -313,6 +341,7 @@ class LedgerStore:
                 charge=one.charge,
                 grouping=one.claim.grouping,
                 certificate=one.claim.certificate,
+                grounds=one.claim.grounds,
             )
             for one in missed
         ]
@@ -578,6 +607,11 @@ class LedgerStore:
             with self._ledger.read() as db:
                 self._secret = bytes(db.execute("SELECT secret FROM ledger").fetchone()[0])
         return self._secret
+
+
+def _grounds(text: str) -> Grounds:
+    found = json.loads(text)
+    return None if found is None else tuple((of, said) for of, said in found)
 
 
 def _of_epoch(checked: Sequence[KeyCheck], epoch: int, at: str) -> list[KeyCheck]:

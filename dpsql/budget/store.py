@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ..mechanisms import Law
-from .claim import Charge, Claim, DatedDraw, Draw, Fresh, Reservation, StoredGrouping, Together
+from .claim import Charge, Claim, DatedDraw, Draw, Fresh, Reservation, Resting, StoredGrouping, Together
 from .entry import Entry, KeyCheck, Status
 
 __all__ = ["BudgetStore", "StoredDraws", "never_cancelled", "untold"]
@@ -56,6 +56,13 @@ class BudgetStore(StoredDraws, Protocol):
 
     def newest(self, measures: Sequence[bytes]) -> DatedDraw | None:
         """Return the newest epoch's best stored draw that holds all of these measures, or None; charges nothing."""
+        ...
+
+    def resting(self) -> Resting:
+        """Return what the stored answers of this epoch rest on, how many they are and what they cost.
+
+        Reads as many records as there are since the epoch began.
+        """
         ...
 
     def reserve(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from .text_cells import terminal_text
 
 if TYPE_CHECKING:
     from ..backends import Finding
+    from ..engine.retired import Retired
     from ..policy import FileSources, LiveSchema, Policy, Report
     from ..relation.catalog import Catalog
 
@@ -52,8 +54,9 @@ def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
     Says, for each table and column, what an analyst may do with it and what is still missing, and which
     rights dpsql's role has in the database that it should not have: all that is wrong in one round, with what to
     write. Reads the schema, never the data.
-    Looks after the ledger too. Ends with exit code 5 when the policy or the role must be mended, 7 when
-    the ledger cannot be used; one that was not made yet is no fault.
+    Looks after the ledger too, and says how many stored answers an edit of the policy has retired, and what they cost.
+    Ends with exit code 5 when the policy or the role must be mended, 7 when the ledger cannot be used; one that was
+    not made yet is no fault.
 
     With `--preview` it says what analysts would get, before any budget is spent: how far off counts, sums and
     averages of each table would be for how many people, around the bounds and epsilon that are declared.
@@ -91,9 +94,12 @@ def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
         warnings = (*report.warnings, *warnings_of(policy, catalog))
         report = replace(report, warnings=warnings, analysts=seen_lines(policy, catalog))
     report = _with_deployment(report, policy, catalog, is_data=is_data)
-    fault = _ledger_fault(policy)
+    fault, gone = _in_ledger(policy, catalog)
+    if gone is not None and gone.number:
+        said = f"{policy.source}: {gone.text(policy.privacy.accounting)}"
+        report = replace(report, warnings=(*report.warnings, said))
     report = _with_keys(report, policy, live, fault, is_data=is_data)
-    _tell_report(settings, report, fault)
+    _tell_report(settings, report, fault, gone)
 
 
 def _with_keys(
@@ -110,12 +116,15 @@ def _with_keys(
     return with_ledger(report, policy, live) if fault is None else report
 
 
-def _tell_report(settings: CommandSettings, report: Report, fault: LedgerError | None) -> None:
+def _tell_report(
+    settings: CommandSettings, report: Report, fault: LedgerError | None, gone: Retired | None
+) -> None:
     """Print what was found, and end with the exit code that says it."""
     is_missing = isinstance(fault, LedgerMissing)
     if wants_json():
         problem = None if fault is None or is_missing else {"message": fault.message, "hint": fault.hint}
         body = {**report.to_json(), "has_ledger": not is_missing, "ledger_problem": problem}
+        body["retired"] = None if gone is None else gone.to_json()
         click.echo(json.dumps(body))
     else:
         click.echo(_printable(report.to_text()))
@@ -193,12 +202,17 @@ def _file_findings(policy: Policy, files: FileSources, *, is_data: bool) -> list
     return said
 
 
-def _ledger_fault(policy: Policy) -> LedgerError | None:
-    """Return why the ledger cannot be used, or None. A missing one is not made."""
+def _in_ledger(policy: Policy, catalog: Catalog | None) -> tuple[LedgerError | None, Retired | None]:
+    """Return why the ledger cannot be used, or None, and which of its answers the policy has no use for.
+
+    A missing ledger is not made. `catalog`: None where the policy is not in force as it is.
+    """
     from ..engine.dataset import open_ledger
+    from ..engine.retired import grounds_under, retired
 
     try:
-        open_ledger(policy, create=False).close()
+        with closing(open_ledger(policy, create=False)) as ledger:
+            found = None if catalog is None else retired(ledger.resting(), grounds_under(policy, catalog))
     except LedgerError as error:
-        return error
-    return None
+        return error, None
+    return None, found

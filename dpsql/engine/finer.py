@@ -86,7 +86,7 @@ def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
         if not values:
             return None
         product.append(values)
-        digest = _digest(key, values)
+        digest = _digest(plan, key, values)
         found.append(GroupingKey(digest, len(values), digest in whole))
     groups = declared_groups(plan.groups, [key.type for key in keys])
     if math.prod(map(len, product)) != groups.size or groups.tuples() != list(itertools.product(*product)):
@@ -163,7 +163,7 @@ def _named_digests(plan: ReleasePlan) -> frozenset[bytes] | None:
         key = Field(column.type, index, column.name)
         values = _values(key, env) if column.name and column.type.kind is Kind.BOOLEAN else None
         if values is not None:
-            found.add(_digest(key, values))
+            found.add(_digest(plan, key, values))
     return frozenset(found)
 
 
@@ -246,7 +246,7 @@ def _question(
         values = _values(term.key, env)
         if values is None or not set(term.values) <= set(values):
             return None
-        digest = _digest(term.key, values)
+        digest = _digest(plan, term.key, values)
         places = [values.index(value) for value in term.values]
         kept[digest] = [place for place in kept.get(digest, places) if place in places]
         if not kept[digest]:
@@ -258,7 +258,7 @@ def _question(
         if values is None:
             return None
         place = {value: i for i, value in enumerate(values)}
-        digest = _digest(key, values)
+        digest = _digest(plan, key, values)
         asked = column.tolist() if isinstance(column, np.ndarray) else column
         if not all(value in place for value in asked):
             return None
@@ -280,7 +280,7 @@ def whole_keys(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, in
     for key in dict.fromkeys((*plan.release.keys, *terms)):
         values = _values(key, env)
         if values and (_is_complete(key, values, env) or (key in listed and set(listed[key]) <= set(values))):
-            found[_digest(key, values)] = len(values)
+            found[_digest(plan, key, values)] = len(values)
     return found
 
 
@@ -304,8 +304,9 @@ def _is_complete(key: Expr, values: Sequence[Scalar], env: Environment) -> bool:
     return {True, False} <= set(values) and (None in values or not narrowed_facts(key, env).nullable)
 
 
-def _digest(key: Expr, values: Sequence[Scalar]) -> bytes:
-    return hashlib.sha256(repr((key, values)).encode()).digest()[:16]
+def _digest(plan: ReleasePlan, key: Expr, values: Sequence[Scalar]) -> bytes:
+    """Return what a key is, with its public values and what is said of the columns that it reads (soundness.md 3.7)."""
+    return hashlib.sha256(repr((key, values, plan.said_of(key))).encode()).digest()[:16]
 
 
 # --- its answer ------------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from ..policy import Policy
 from ..policy.measured import path_to_owner
 from ..policy.model import Neighbours
 from ..relation.catalog import Catalog
+from ..relation.map_tables import all_grounds
 from ..sql.bind_select import bind
 from ..sql.scope import BindingContext
 from ..sql.statement import AdmittedQuery, parse_statement
@@ -267,16 +268,16 @@ def find_left_out(
 
 @dataclass(frozen=True, slots=True)
 class _Under:
-    """A catalog and its policy, alike where the fingerprints are."""
+    """A catalog and its policy, alike where plans rest on the same."""
 
     catalog: Catalog
     policy: Policy
 
     def __hash__(self) -> int:
-        return hash(self.catalog.fingerprint)
+        return hash(all_grounds(self.catalog))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Under) and other.catalog.fingerprint == self.catalog.fingerprint
+        return isinstance(other, _Under) and all_grounds(other.catalog) == all_grounds(self.catalog)
 
 
 @lru_cache(maxsize=256)

@@ -309,6 +309,7 @@ class PlanRunner:
                         _note(plan, index),
                         grouping,
                         top_up_of(plan, index) if plan.is_zcdp else None,
+                        grounds=plan.grounds_at(index),
                     )
                 )
                 places.append((number, index))

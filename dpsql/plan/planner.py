@@ -35,7 +35,7 @@ from ..mechanisms import (
     rho_of_pure,
 )
 from ..policy.model import Accounting
-from ..relation.catalog import Catalog, Scalar
+from ..relation.catalog import Catalog, Ground, Scalar
 from ..relation.expressions import Expr, IntermediateValue, Literal, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
 from ..relation.intervals import Environment, facts_of
@@ -53,6 +53,7 @@ from .backend_sql.print_release import (
     print_release,
 )
 from .dialects import Dialect, dialect_of
+from .grounds import column_grounds, grounds_below, grounds_of, units_ground
 from .measures.formulas import Formula, Linear
 from .measures.least_error import choose_measurements, others
 from .measures.measurements import Bounding, BoundingQuery, Joint, Measurement, MeasurementKind, counted_in
@@ -131,7 +132,9 @@ class ReleasePlan:
     multiples of. `epsilons`: per measurement; in a zCDP dataset that of a pure draw of its `rhos`, in 1e-18, which
     there are () of in a pure dataset.
     `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
-    `measure_keys`. `is_empty`: no row can count, by the text alone: answered exactly and free, without the
+    `measure_keys`. `grounds`: what its rows and keys rest on of policy and schema, which is in that hash; `below`: what
+    each intermediate result of the statement does (soundness.md 3.7). `is_empty`: no row can count, by the text alone:
+    answered exactly and free, without the
     engine (soundness.md 1.16); `is_proved`: by the text and the constraints that the engine enforces, in the schema of
     the snapshot that answers. `listed_from`: the public tables that keys were read from. `taken`: of each
     measurement the law on it where a stored draw has it already, which is neither charged nor asked (3.8); () for
@@ -154,13 +157,14 @@ class ReleasePlan:
     delta: Fraction
     is_empty: bool
     identity: bytes
-    fingerprint: str
+    grounds: tuple[Ground, ...]
     dialect: Dialect = field(repr=False, compare=False)
     listed_from: tuple[str, ...] = ()
     taken: tuple[Law | None, ...] = ()
     rhos: tuple[int, ...] = ()
     bars: Bars = field(default_factory=dict, repr=False, compare=False)
     is_proved: bool = False
+    below: tuple[frozenset[Ground], ...] = field(default=(), repr=False, compare=False)
 
     @property
     def tau(self) -> int | None:
@@ -418,8 +422,17 @@ class ReleasePlan:
         if isinstance(measurement, Joint):
             label = (*label, tuple(part.said for part in measurement.parts))
         bounds = (bounding.in_all, bounding.per_row, bounding.replace_one, counted_in(self.measurements))
-        base = (self.fingerprint, rows.items, predicate, *rows.owner, bounds)
-        return hashlib.sha256(repr(("family", base, label)).encode()).digest()
+        rests = sorted(grounds_of(replace(rows, predicate=predicate), (), self.below))
+        base = (rests, rows.items, predicate, *rows.owner, bounds)
+        return hashlib.sha256(repr(("family", base, label, self.said_of((label, bounds)))).encode()).digest()
+
+    def said_of(self, read: object) -> tuple[Ground, ...]:
+        """Return what is said of the columns that expressions over the rows read, wherever they stand in a value."""
+        return tuple(sorted(set(column_grounds(self.release.rows, read))))
+
+    def grounds_at(self, number: int) -> tuple[Ground, ...]:
+        """Return what a measurement rests on of policy and schema: all that its store keys change with."""
+        return tuple(sorted({*self.grounds, *self.said_of(self._labels(number))}))
 
     def measure_keys(self, number: int, relation: bytes, keyset: bytes) -> tuple[bytes, ...]:
         """Return the store keys of a measured's coordinates (soundness.md 3.7: a release's identity is per measure).
@@ -427,8 +440,13 @@ class ReleasePlan:
         With one row per unit a coordinate does not depend on its neighbours in the measured, so that a
         sum asked alone and a sum from a pair are one measure when they are one number.
         """
+        labels = ((label, self.said_of(label)) for label in self._labels(number))
+        return tuple(hashlib.sha256(relation + keyset + repr(label).encode()).digest() for label in labels)
+
+    def _labels(self, number: int) -> list[tuple[object, ...]]:
+        """Return what each coordinate of a measurement is, of rows that are the same."""
         measured = self.measurements[number]
-        keys = []
+        labels = []
         for index, mask in enumerate(measured.masks):
             for part in range(measured.per_mask):
                 label: tuple[object, ...] = (measured.kind.value, part, measured.value, measured.lattice)
@@ -458,8 +476,8 @@ class ReleasePlan:
                     label += (
                         (counted_in(self.measurements),) if measured.query is BoundingQuery.SCALED else ()
                     )
-                keys.append(hashlib.sha256(relation + keyset + repr(label).encode()).digest())
-        return tuple(keys)
+                labels.append(label)
+        return labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,11 +529,12 @@ def plan(
         ordered.update(dict.fromkeys(releases_of(part)))
     blocks = sum((Fraction(*release.share) for release in ordered), Fraction(0))
     looking = Looking()
+    below = grounds_below((part, list(releases_of(part))) for part in analyzed.intermediates)
     has_groups = any(release.keys for release in ordered)
     tops = top_rows((*analyzed.intermediates, analyzed.root)) if privacy.selection and has_groups else {}
     releases = tuple(
         _selecting(
-            _plan_release(release, catalog, privacy, blocks, read, looking),
+            _plan_release(release, catalog, privacy, blocks, read, looking, below),
             tops.get(release),
             privacy,
             blocks,
@@ -583,7 +602,7 @@ def _check_size(relation: Relation) -> None:
 
 def _plan_release(
     release: Release, catalog: Catalog, privacy: PrivacyParameters, blocks: Fraction, read: ReadKeys | None,
-    looking: Looking, bars: Bars = NO_BARS,
+    looking: Looking, below: tuple[frozenset[Ground], ...], bars: Bars = NO_BARS,
 ) -> ReleasePlan:  # fmt: skip
     rows = release.rows
     env = environment_of(rows.columns, rows.predicate)
@@ -612,8 +631,11 @@ def _plan_release(
     if measured.counted is not None and not is_empty:
         delta = _delta_of(release, domains, privacy)
         key_law = _key_law(measured.measurements[measured.counted], each, delta, privacy.together)
-    said: tuple[object, ...] = (catalog.fingerprint, rows.identity(), release.keys, bounding, domains,
-                                privacy.minimum_units)  # fmt: skip
+    grounds = grounds_of(rows, release.keys, below)
+    if groups is None:
+        grounds |= {units_ground(privacy.minimum_units)}
+    rests = tuple(sorted(grounds))
+    said: tuple[object, ...] = (rests, rows.identity(), release.keys, bounding, domains)
     whole = math.prod(len(domain.values) for domain in domains if domain)
     if groups is not None and (listed or len(groups) < whole):
         said = (*said, groups)  # not all that the domains make
@@ -633,12 +655,13 @@ def _plan_release(
         delta,
         is_empty,
         identity,
-        catalog.fingerprint,
+        rests,
         dialect,
         tuple(dict.fromkeys(name for one in listed for name in one.tables)),
         rhos=() if each.rho is None else (each.rho,) * count,
         bars=bars,
         is_proved=is_proved,
+        below=below,
     )
 
 
@@ -841,7 +864,7 @@ def with_bars(
 
     Requires: groups that are known from text and policy. Raises Refusal as `plan` does.
     """
-    planned = _plan_release(release.release, catalog, privacy, blocks, None, Looking(), bars)
+    planned = _plan_release(release.release, catalog, privacy, blocks, None, Looking(), release.below, bars)
     planned.queries(tuple(range(len(planned.measurements))))
     return planned
 
@@ -860,7 +883,7 @@ def counting(
     """Return the plan of a count of the very rows that an aggregate takes in, by the same keys; of a count, its own."""
     count = count_of(call)
     alone = replace(release.release, aggregates=(count,), share=(1, 1), names=_names(release.release, count))
-    return _plan_release(alone, catalog, privacy, Fraction(1), None, Looking())
+    return _plan_release(alone, catalog, privacy, Fraction(1), None, Looking(), release.below)
 
 
 def other_measures(release: ReleasePlan) -> Iterator[ReleasePlan]:

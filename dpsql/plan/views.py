@@ -10,6 +10,7 @@ House rules:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -19,14 +20,15 @@ from typing import NoReturn
 from ..errors import PolicyError, Refusal
 from ..policy import Access, LiveColumn, LiveSchema, LiveTable, Neighbours, Policy, narrowed
 from ..policy import build_catalog as build_tables
-from ..policy.catalog import column_key, database_names, match_column, table_key, whole_table
+from ..policy.catalog import column_key, database_names, match_column, table_key, view_ground, whole_table
 from ..policy.columns import build_column
 from ..policy.model import ViewPolicy
 from ..policy.section import plain, quote_key, suggest
-from ..relation.catalog import Catalog, Column, Enforced, Table, View
+from ..relation.catalog import Catalog, Column, Enforced, Ground, Table, View
 from ..relation.catalog import Scalar as CatalogScalar
 from ..relation.expressions import Call, Field, Scalar, walk
 from ..relation.intervals import Environment, facts_of
+from ..relation.map_tables import map_tables
 from ..relation.relations import Declared, Filter, Join, Limit, Project, Relation, Scan, Sort, expressions
 from ..relation.types import Kind, SqlType
 from ..sql.bind_select import bind
@@ -109,6 +111,7 @@ class _Reader:
             relation = _bound(query, catalog)
             _check_meaning(relation, self.live.dialect)
             relation = self._shown(where, declared, found, relation, catalog)
+            relation = map_tables(relation, _read_through(view_ground(declared, found.definition)))
             view = View(
                 declared.name, self.live.path_of(declared.name), (), relation, _role(relation, catalog),
                 _tables_of(relation), declared.description,
@@ -161,7 +164,7 @@ class _Reader:
         }
         ordered = {name: ({**tables, **others})[name] for name in self.policy.tables}
         return Catalog(
-            MappingProxyType(ordered), self.live.default_schema, "", self.live.dialect, self.live.case_collation,
+            MappingProxyType(ordered), self.live.default_schema, self.live.dialect, self.live.case_collation,
             database_names(self.policy), views,
         )  # fmt: skip
 
@@ -378,6 +381,11 @@ def _tables_of(relation: Relation) -> tuple[str, ...]:
 
     look(relation)
     return tuple(dict.fromkeys(names))
+
+
+def _read_through(ground: Ground) -> Callable[[Table], Table]:
+    """Return what has plans that read a table rest on a view, too."""
+    return lambda table: replace(table, grounds=(*table.grounds, ground))
 
 
 _FAMILIES = {

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
 
 from ..errors import PolicyError
-from ..relation.catalog import Catalog, Column, Proved, Table, Unit
+from ..relation.catalog import Catalog, Column, Ground, Proved, Table, Unit
 from .columns import build_column, describe_column
 from .live_schema import LiveColumn, LiveSchema, LiveTable
-from .model import ColumnPolicy, Policy, TablePolicy
+from .model import ColumnPolicy, Policy, TablePolicy, ViewPolicy
 from .owners import without_unit
 from .section import quote_key, suggest
 from .units import asserted_key, build_unit, enforced_keys, find_live_table
 
-__all__ = ["build_catalog", "column_key", "database_names", "match_column", "table_key", "whole_table"]
+__all__ = [
+    "MEASURING", "build_catalog", "column_key", "database_names", "match_column", "table_key", "view_ground",
+    "whole_table",
+]  # fmt: skip
+
+
+MEASURING = "dpsql bounds"
+"""What plans rest on, in place of the dataset, by which the owner measures bounds."""
 
 
 def build_catalog(policy: Policy, live: LiveSchema) -> Catalog:
@@ -32,11 +38,9 @@ def build_catalog(policy: Policy, live: LiveSchema) -> Catalog:
     """
     for name in policy.undecided:
         raise without_unit(table_key(policy, name), policy, name, live)
-    tables = {name: _build_table(policy, declared, live) for name, declared in policy.tables.items()}
-    fingerprint = _fingerprint(policy, tables, live)
+    tables = {name: _grounded(policy, name, live) for name in policy.tables}
     return Catalog(
-        MappingProxyType(tables), live.default_schema, fingerprint, live.dialect, live.case_collation,
-        database_names(policy),
+        MappingProxyType(tables), live.default_schema, live.dialect, live.case_collation, database_names(policy),
     )  # fmt: skip
 
 
@@ -68,7 +72,16 @@ def match_column(where: str, declared: ColumnPolicy, table: LiveTable) -> LiveCo
 
 def whole_table(policy: Policy, name: str, live: LiveSchema) -> Table:
     """Return a table with all of its columns, as views read it. Raises PolicyError."""
-    return _build_table(policy, policy.tables[name], live, is_whole=True)
+    return _grounded(policy, name, live, is_whole=True)
+
+
+def _grounded(policy: Policy, name: str, live: LiveSchema, *, is_whole: bool = False) -> Table:
+    table = _build_table(policy, policy.tables[name], live, is_whole=is_whole)
+    found = _live(table, live)
+    columns = tuple(
+        (f"{name}.{column.name}", _digest(_column_content(column, found))) for column in table.columns
+    )
+    return replace(table, grounds=_grounds(policy, table, live), column_grounds=columns)
 
 
 def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_whole: bool = False) -> Table:
@@ -92,7 +105,23 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_
     return Table(
         declared.name, table.path, tuple(ordered), unit, declared.description, keys, table.is_partitioned,
         declared.is_hidden, asserted, table.read_as, proved=_proved(table, keys),
+        referred=_referred(policy, declared, keys),
     )  # fmt: skip
+
+
+def _referred(
+    policy: Policy, declared: TablePolicy, keys: tuple[tuple[str, ...], ...]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the keys that units of other tables refer to, and that are none of `keys`: each is enforced to be unique.
+
+    Not the columns of the unit itself, of which a table may have many rows (soundness.md 1.26).
+    """
+    units = [one.unit for one in policy.tables.values() if one.unit is not None]
+    ways = [unit.references for unit in units if unit.references is not None]
+    found = {tuple(sorted(key)) for name, key in ways if name == declared.name}
+    own = declared.unit
+    held = {tuple(sorted(own.columns))} if own is not None and own.references is None else set()
+    return tuple(sorted(found - held - {tuple(sorted(key)) for key in keys}))
 
 
 def _proved(table: LiveTable, keys: tuple[tuple[str, ...], ...]) -> Proved | None:
@@ -102,100 +131,117 @@ def _proved(table: LiveTable, keys: tuple[tuple[str, ...], ...]) -> Proved | Non
     return replace(table.proved, keys=tuple(key for key in table.proved.keys if key in keys))
 
 
-def _fingerprint(policy: Policy, tables: dict[str, Table], live: LiveSchema) -> str:
-    """Return SHA-256 in hex over all that a plan may rely on: declarations, types, enforced constraints.
+# --- what plans rest on (soundness.md 3.7) -----------------------------------------------------------------
 
-    Caps, analysts and descriptions are left out: they change no plan, and stored releases outlive them. `version` rises
-    when the same declaration comes to mean something else, so that no draw of the old meaning answers the new.
+
+def view_ground(view: ViewPolicy, definition: str) -> Ground:
+    """Return what a plan rests on that reads a table through a view: its text, and what is declared of its columns."""
+    declared = [repr(replace(column, description=None)) for column in view.columns]
+    return view.name, _digest([view.source, declared, definition])
+
+
+def _of_dataset(policy: Policy, live: LiveSchema) -> Ground:
+    """Return what every plan rests on. Caps, analysts and descriptions are left out: they change no plan.
+
+    `version` rises when the same declaration comes to mean something else, so that no draw of the old meaning answers
+    the new.
     """
+    units = [table.unit for table in policy.tables.values() if table.unit is not None]
     content = {
-        "version": 4,
+        "version": 5,
         "dataset": policy.dataset_id,
         "neighbours": policy.privacy.neighbours.value,
-        **({"together": policy.privacy.together} if policy.privacy.together > 1 else {}),
-        "minimum_units": policy.defaults.minimum_units,
-        "root": policy.root,
+        "together": policy.privacy.together,
+        "root": [
+            policy.root,
+            *(unit.columns for unit in units if unit.references is None and not unit.is_row),
+        ][:2],
         "default_schema": live.default_schema,
-        **({} if live.dialect == "duckdb" else {"engine": [live.dialect, live.case_collation]}),
-        "tables": {name: _table_content(table, live) for name, table in tables.items()},
-        **({"views": _views_content(policy, live)} if policy.views else {}),
+        "engine": [live.dialect, live.case_collation],
     }
-    text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    return MEASURING if policy.is_measuring else "dataset", _digest(content)
 
 
-def _table_content(table: Table, live: LiveSchema) -> dict[str, object]:
+def _grounds(policy: Policy, table: Table, live: LiveSchema) -> tuple[Ground, ...]:
+    """Return what plans that read a table rest on: what is said of it but for the columns that they do not read, and of
+    each table on the way to its owner what leads on from there.
+    """
+    found = [
+        _of_dataset(policy, live),
+        (table.name, _digest([*_way_content(table, live), *_own_content(table)])),
+    ]
+    while table.unit is not None and table.unit.references is not None:
+        table = _build_table(policy, policy.tables[table.unit.references[0]], live)
+        found.append((table.name, _digest(_way_content(table, live))))
+    return tuple(found)
+
+
+def _way_content(table: Table, live: LiveSchema) -> list[object]:
+    """Return what plans rest on whose rows find their owner over a table: where it is, its keys, and how it leads on.
+
+    Not its bounds, nor its other columns: the rows that count are bounded where they are read.
+    """
+    found = _live(table, live)
+    key_columns = {name for key in (*table.keys, *table.referred) for name in key}
+    columns = key_columns.union(() if table.unit is None else table.unit.columns)
+    return [
+        table.path,
+        found.version,
+        table.is_partitioned,
+        None if table.unit is None else _unit_content(table.unit, found),
+        table.keys,
+        table.referred,
+        found.asserted,
+        None if table.proved is None else [table.proved.keys, table.proved.foreign_keys],
+        [_column_content(column, found) for column in table.columns if column.name in columns],
+    ]
+
+
+def _own_content(table: Table) -> list[object]:
+    """Return what plans that read a table's rows rest on besides: its bounds, and which column stands where."""
+    unit = table.unit
+    bounds = None if unit is None else [unit.max_rows, unit.max_rows_per_group, unit.max_groups]
+    return [bounds, [column.name for column in table.columns]]
+
+
+def _live(table: Table, live: LiveSchema) -> LiveTable:
     found = live.table((table.path[0], table.path[1]))
     assert found is not None, "the catalog's tables were found in this schema"
-    engine_types = {column.name: column.engine_type for column in found.columns}
-    return {
-        "path": table.path,
-        **({"version": found.version} if found.version else {}),
-        "unit": None if table.unit is None else _unit_content(table.unit, engine_types),
-        "keys": table.keys,
-        **({"asserted": found.asserted} if found.asserted else {}),
-        **({"proved": [table.proved.keys, table.proved.foreign_keys]} if table.proved else {}),
-        "columns": [_column_content(column, engine_types[column.name]) for column in table.columns],
-    }
+    return found
 
 
-def _views_content(policy: Policy, live: LiveSchema) -> dict[str, object]:
-    """Return the views' own texts, and what is declared of their columns; with all that their tables enforce."""
-    return {
-        "declared": {
-            name: [view.source, repr([replace(column, description=None) for column in view.columns])]
-            for name, view in policy.views.items()
-        },
-        "texts": {
-            view.source: found.definition
-            for view in policy.views.values()
-            if (found := live.table(live.path_of(view.source))) is not None
-        },
-        "whole": repr([live.table(live.path_of(name)) for name in policy.tables]),
-    }
+def _unit_content(unit: Unit, found: LiveTable) -> list[object]:
+    types = [
+        [str(type_), _engine_type(name, found)] for name, type_ in zip(unit.columns, unit.types, strict=True)
+    ]
+    return [unit.columns, types, unit.references, unit.is_unique, unit.is_not_null, unit.is_held, unit.is_row]
 
 
-def _unit_content(unit: Unit, engine_types: dict[str, str]) -> dict[str, object]:
-    return {
-        "column": _one(unit.columns),
-        "type": _one(
-            [[str(type_), engine_types[name]] for name, type_ in zip(unit.columns, unit.types, strict=True)]
-        ),
-        "references": None if unit.references is None else [unit.references[0], _one(unit.references[1])],
-        "is_unique": unit.is_unique,
-        "is_not_null": unit.is_not_null,
-        "is_held": unit.is_held,
-        **({"is_row": True} if unit.is_row else {}),
-        "max_rows": unit.max_rows,
-        "max_rows_per_group": unit.max_rows_per_group,
-        "max_groups": unit.max_groups,
-    }
+def _column_content(column: Column, found: LiveTable) -> list[object]:
+    enforced, values = column.enforced, column.values
+    return [
+        column.name,
+        [str(column.type), _engine_type(column.name, found)],
+        [enforced.not_null, _text(enforced.lo), _text(enforced.hi), enforced.max_length],
+        None if column.bounds is None else [str(bound) for bound in column.bounds],
+        _text(column.step),
+        None if values is None else [[type(value).__name__, str(value)] for value in values],
+        column.max_length,
+        None if column.randomized is None else repr(column.randomized),
+    ]
 
 
-def _one(parts: Sequence[object]) -> object:
-    """Return a single part as itself: what was stored of a key of one column stays known."""
-    return parts[0] if len(parts) == 1 else parts
-
-
-def _column_content(column: Column, engine_type: str) -> dict[str, object]:
-    return {
-        "name": column.name,
-        "type": [str(column.type), engine_type],
-        "enforced": [
-            column.enforced.not_null,
-            _text(column.enforced.lo),
-            _text(column.enforced.hi),
-            column.enforced.max_length,
-        ],
-        "bounds": None if column.bounds is None else [str(bound) for bound in column.bounds],
-        "step": _text(column.step),
-        "values": None
-        if column.values is None
-        else [[type(value).__name__, str(value)] for value in column.values],
-        "max_length": column.max_length,
-        **({} if column.randomized is None else {"randomized": repr(column.randomized)}),
-    }
+def _engine_type(name: str, found: LiveTable) -> str:
+    column = found.column(name)
+    assert column is not None, "the catalog's columns were found in this table"
+    return column.engine_type
 
 
 def _text(number: Fraction | None) -> str | None:
     return None if number is None else str(number)
+
+
+def _digest(content: object) -> str:
+    """Return 128 bits of a SHA-256 in hex."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:32]

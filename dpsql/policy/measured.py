@@ -97,7 +97,8 @@ def column_policy(policy: Policy, name: str, column: ColumnPolicy) -> Policy:
 
 
 def _of(policy: Policy, tables: dict[str, TablePolicy]) -> Policy:
-    return replace(policy, tables=tables, views={}, defaults=replace(policy.defaults, minimum_units=1))
+    defaults = replace(policy.defaults, minimum_units=1)
+    return replace(policy, tables=tables, views={}, defaults=defaults, is_measuring=True)
 
 
 def _bare(table: TablePolicy, columns: set[str], max_rows: int | None) -> TablePolicy:

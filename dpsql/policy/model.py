@@ -299,6 +299,7 @@ class Policy:
     `undecided`: declared tables that are neither public nor say their unit. They are not among `tables`, and
     no catalog is built while there are any: the live foreign keys are needed to tell the owner the choice.
     `has_previews`: a look at people's rows is answered with their columns, and no row (soundness.md 1.16).
+    `is_measuring`: bounds are measured under it, and no statement is answered (3.10).
     """
 
     path: Path
@@ -317,6 +318,7 @@ class Policy:
     views: Mapping[str, ViewPolicy] = field(default_factory=dict)
     has_previews: bool = True
     is_copied: bool = False
+    is_measuring: bool = False
 
     @property
     def has_delta(self) -> bool:

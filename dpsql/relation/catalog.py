@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from .relations import Relation
 
 __all__ = [
-    "HIDDEN", "MAX_DERIVED", "Catalog", "Column", "Enforced", "References", "Scalar", "Table", "Unit", "View",
-    "quoted_names", "reference_text",
+    "HIDDEN", "MAX_DERIVED", "Catalog", "Column", "Enforced", "Ground", "References", "Scalar", "Table", "Unit",
+    "View", "quoted_names", "reference_text",
 ]  # fmt: skip
 
 MAX_DERIVED = 1_000
@@ -36,6 +36,9 @@ Scalar = bool | int | Fraction | str | None
 
 References = tuple[str, tuple[str, ...]]
 """A parent's table name, and the columns of its key that a table's own columns point at, in their order."""
+
+Ground = tuple[str, str]
+"""What a plan rests on: of what it is (a table, a view, the dataset), and a digest of what is said of that."""
 
 
 def quoted_names(columns: Sequence[str]) -> str:
@@ -156,6 +159,10 @@ class Table:
     `unnamed`: columns that plans may need and this analyst does not see (soundness.md 3.16), the unit column maybe
     among them. `is_way_named`: a statement can name both ends of the way to its owner. `proved`: what its engine
     proves of its rows; None: nothing, its NOT NULL neither.
+    `referred`: keys of it that units of other tables refer to, and that are not among `keys`: each holds one.
+    `grounds`: what a plan that reads it rests on: the dataset, itself, the tables on the way to its owner, and the
+    views through which it is read; `column_grounds`: what one rests on, besides, that reads a column, in their order
+    (soundness.md 3.7).
     """
 
     name: str
@@ -171,6 +178,9 @@ class Table:
     unnamed: frozenset[str] = frozenset()
     is_way_named: bool = True
     proved: Proved | None = None
+    referred: tuple[tuple[str, ...], ...] = ()
+    grounds: tuple[Ground, ...] = field(default=(), compare=False, repr=False)
+    column_grounds: tuple[Ground, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def label(self) -> str:
@@ -253,10 +263,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """All declared tables by name, the schema that unqualified names live in, and a fingerprint.
-
-    `fingerprint` is a hex digest over everything a plan may rely on (declarations, types, engine
-    constraints): two catalogs with one fingerprint give the same plans. `dialect`: how the engine is
+    """All declared tables by name, and the schema that unqualified names live in. `dialect`: how the engine is
     spoken to; `case_collation`: its collation for lower() and upper(), where it needs one. `databases`: what the
     database is called by those who connect to it. `views`: the declared views by name, without the hidden ones.
     `left_out`: declared views that are none now, each with the reason, for the owner.
@@ -264,7 +271,6 @@ class Catalog:
 
     tables: Mapping[str, Table]
     default_schema: str
-    fingerprint: str
     dialect: str = "duckdb"
     case_collation: str | None = None
     databases: tuple[str, ...] = ()
@@ -275,3 +281,11 @@ class Catalog:
     def shown(self) -> dict[str, Table | View]:
         """What a statement can name: the tables that are not hidden, and the views."""
         return {**{name: table for name, table in self.tables.items() if not table.is_hidden}, **self.views}
+
+    @property
+    def root(self) -> tuple[str, tuple[str, ...]]:
+        """The identity of the unit: of all tables whose rows say it themselves, the first one's columns."""
+        for table in self.tables.values():
+            if table.unit is not None and table.unit.references is None and not table.unit.is_row:
+                return table.name, table.unit.columns
+        raise AssertionError("a private table leads to a unit")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from .catalog import Table
+from .catalog import Catalog, Ground, Table
 from .expressions import Expr, Field, Scalar, map_children
 from .relations import Relation, Scan
 
-__all__ = ["map_tables", "tables_in"]
+__all__ = ["all_grounds", "map_tables", "tables_in"]
 
 
 def map_tables(
@@ -43,3 +43,10 @@ def tables_in(relation: Relation) -> list[Table]:
 
     map_tables(relation, note)
     return found
+
+
+def all_grounds(catalog: Catalog) -> frozenset[Ground]:
+    """Return everything that plans may rest on under a catalog, through its views too."""
+    read = [table for view in catalog.views.values() for table in tables_in(view.relation)]
+    known = [*catalog.tables.values(), *read]
+    return frozenset[Ground]().union(*((*one.grounds, *one.column_grounds) for one in known))

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 
 from ..budget import BudgetStore, Charge, Status
-from ..errors import DpsqlError, PolicyError
+from ..engine.dataset import Dataset
+from ..engine.retired import grounds_under, retired
+from ..errors import DpsqlError, LedgerError, PolicyError
 from ..policy import Policy, is_open_to_others, load_policy
 from ..precedence import Precedence
 from ..sql.text_process import TextProcess
@@ -135,7 +137,7 @@ class Database:
 
         What cannot be read stays as it was. Raises nothing.
         """
-        loop = asyncio.get_running_loop()
+        loop, before = asyncio.get_running_loop(), self.sessions.dataset
         try:
             policy = await loop.run_in_executor(self._pool, load_policy, self.policy.path)
             _check_same_dataset(self.policy, policy)
@@ -148,7 +150,22 @@ class Database:
         self.policy = policy
         log("reloaded", what="policy", database=self.name)
         self.look_at_policy()
+        await loop.run_in_executor(self._pool, self._tell_retired, before, self.sessions.dataset)
         return True
+
+    def _tell_retired(self, before: Dataset, after: Dataset) -> None:
+        """Log how many stored answers an edit has retired, and what they cost."""
+        known, now = (grounds_under(one.policy, one.catalog) for one in (before, after))
+        if known <= now:
+            return
+        try:
+            gone = retired(after.store.resting(), now, known)
+        except LedgerError:
+            return  # which `Health` tells
+        if gone.number:
+            by = ", ".join(f"{name} ({number})" for name, number in gone.by)
+            cost = gone.cost(after.policy.privacy.accounting)
+            log("answers retired", number=gone.number, cost=cost, by=by, database=self.name)
 
     def look_at_policy(self) -> None:
         """Warn of a policy that others can read, and of its views that are left out."""

@@ -57,6 +57,8 @@ EVENTS = MappingProxyType(
         "reloaded": "SIGHUP: the `certificate`, or the `policy` of a `database`, was read anew",
         "left out": "the view `table` of the policy of `database` is wrong, `reason`: it does not exist until it is "
         "mended and the policy read anew; all other tables do",
+        "answers retired": "by an edit of the policy of `database`: how many stored answers (`number`) are found no "
+        "more, what they `cost`, and what they rest on that is said otherwise (`by`)",
         "reload refused": "it could not be; what was read before stays in force",
         "policy readable": "others on this machine can read the policy of `database`, and the verifiers of "
         "passwords in it",

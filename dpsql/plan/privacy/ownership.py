@@ -101,7 +101,7 @@ def _said_of(column: Column) -> tuple[object, object, object, object]:
 def _table_source(table: Table, catalog: Catalog, columns: list[Column], shown: list[str]) -> TableSource:
     identities: dict[tuple[int, ...], Identity] = {}
     total = rows = groups = None
-    known = [*table.keys, *_referenced(table, catalog)]
+    known = [*table.keys, *table.referred]
     is_row = table.unit is not None and table.unit.is_row
     if is_row:
         total = rows = groups = 1
@@ -158,30 +158,11 @@ def _first_of(key: Identity, columns: tuple[str, ...], catalog: Catalog) -> tupl
         own = dict(zip(key[1], columns, strict=True))
         columns = tuple(own[name] for name in unit.columns)
         if unit.references is None:
-            return _root_identity(catalog), columns
+            return catalog.root, columns
         key = unit.references
         unit = catalog.tables[key[0]].unit
     own = dict(zip(key[1], columns, strict=True))
     return (key[0], tuple(sorted(own))), tuple(own[name] for name in sorted(own))
-
-
-def _referenced(table: Table, catalog: Catalog) -> set[tuple[str, ...]]:
-    """Return the columns that units of other tables refer to: the engine enforces them to be unique.
-
-    Not the columns of the unit itself, of which a table may have many rows (soundness.md 1.26).
-    """
-    units = [other.unit for other in catalog.tables.values() if other.unit is not None]
-    held = set(table.unit.columns) if table.unit is not None and table.unit.references is None else None
-    keys = (unit.references[1] for unit in units if unit.references and unit.references[0] == table.name)
-    return {tuple(sorted(key)) for key in keys if set(key) != held}
-
-
-def _root_identity(catalog: Catalog) -> Identity:
-    """Return the identity of the unit: of all tables whose rows say it themselves, the first one's columns."""
-    for table in catalog.tables.values():
-        if table.unit is not None and table.unit.references is None and not table.unit.is_row:
-            return table.name, table.unit.columns
-    raise AssertionError("a private table leads to a unit")
 
 
 def are_linked(left: tuple[Item, ...], right: Item, on: tuple[Expr, ...]) -> bool:
@@ -212,7 +193,7 @@ def resolve_owner(private: PrivateBlock, catalog: Catalog, position: Position | 
         )  # fmt: skip
     if any(item.source.row_tables for item in items):
         return _each_row(private, catalog, position)
-    root = _root_identity(catalog)
+    root = catalog.root
     classes = classes_of(items, private.predicate, root)
     _check_linked(items, classes, position, catalog)  # from here on all sources are one owner's
     items, links, owner = _with_owner(items, catalog)
@@ -273,7 +254,7 @@ def held(
     items: tuple[Item, ...], predicate: tuple[Expr, ...], catalog: Catalog, position: Position | None
 ) -> Grown:
     """Return sources joined, those cut whose rows the join multiplies. Raises as `growth.grown`."""
-    root = _root_identity(catalog)
+    root = catalog.root
     return grown(items, predicate, root, lambda source: _with_owner((Item(source),), catalog), position)
 
 
@@ -281,7 +262,7 @@ def _with_owner(
     items: tuple[Item, ...], catalog: Catalog
 ) -> tuple[tuple[Item, ...], tuple[Expr, ...], tuple[Field, ...]]:
     """Return sources with the path to their owner (house rule 2), the path's equalities, and the owner."""
-    root = _root_identity(catalog)
+    root = catalog.root
     links: list[Expr] = []
     while (owner := _owner_fields(items, root)) is None:
         items, more = _join_parent(items, catalog)
@@ -348,7 +329,7 @@ def _link_between(left: Source, right: Source, catalog: Catalog) -> str:
             if all((*mine, *theirs)):
                 pairs = _pairs(left.said or "…", mine, right.said or "…", theirs)
                 return f"add {pairs}, joined by AND; {_OWN_ROWS}"
-    root = _root_identity(catalog)
+    root = catalog.root
     for source in (left, right):
         for places, (name, key) in source.identities.items():
             columns = _names(source, places)
@@ -400,7 +381,7 @@ def _join_parent(items: tuple[Item, ...], catalog: Catalog) -> tuple[tuple[Item,
                 Call(BOOLEAN, "eq", (Field(type_, start + index), Field(type_, width + number)))
                 for number, (index, type_) in enumerate(zip(places, types, strict=True))
             ]
-            return (*items, Item(replace(source, name="", label="", noted=""))), links
+            return (*items, Item(replace(source, name="", label="", noted="", is_on_way=True))), links
     raise AssertionError("a private source leads to the root")
 
 

@@ -139,10 +139,14 @@ class Source:
 
 @dataclass(frozen=True)
 class TableSource(Source):
-    """The rows of a base table; `shown` are the names of its `columns` in the database."""
+    """The rows of a base table; `shown` are the names of its `columns` in the database.
+
+    `is_on_way`: no statement reads it; it was joined for the key and the unit of it, on the way to an owner.
+    """
 
     table: Table = field(repr=False, compare=False)
     shown: tuple[str, ...]
+    is_on_way: bool = field(default=False, repr=False, compare=False, kw_only=True)
 
 
 Declarations = tuple[tuple[int, object, object, object, object], ...]

@@ -115,3 +115,14 @@ def test_a_law_of_a_later_version_is_no_damage(place: Place) -> None:
     with pytest.raises(LedgerError, match=NEWER):
         store.lookup([key("a")], measurement("a").law)
     store.close()
+
+
+def test_a_move_by_an_earlier_version_is_seen(place: Place) -> None:
+    """Its number of a ledger in rho is smaller than this version's of one in epsilon."""
+    store = place.open()
+    buy(store, "a")
+    place.edit("PRAGMA user_version = 3" if place.is_sqlite else "UPDATE ledger SET format = 3")
+    for use in (lambda: buy(store, "c"), store.spent):
+        with pytest.raises(LedgerError, match="moved to zCDP"):
+            use()
+    store.close()

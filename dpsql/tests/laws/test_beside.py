@@ -491,8 +491,8 @@ def test_the_claims_of_other_measurements(people: World, monkeypatch: Patch) -> 
     [
         (beside._ratios, "here > there", "False", check_a_pair_gives_its_sum),
         (beside._best, "best, least = None, (charge, ", "best, least = None, (9 + charge, ", check_a_better_answer),
-        (ReleasePlan.measure_keys, "(counted_in(self.measurements),)", "()", check_other_questions_are_asked_alone),
-        (ReleasePlan.measure_keys, "measured.masks, index)", "index)", check_other_questions_are_asked_alone),
+        (ReleasePlan._labels, "(counted_in(self.measurements),)", "()", check_other_questions_are_asked_alone),
+        (ReleasePlan._labels, "measured.masks, index)", "index)", check_other_questions_are_asked_alone),
     ],
     ids=["a wider sum", "a higher charge", "another t", "another filter"],
 )  # fmt: skip

@@ -170,6 +170,10 @@ def test_what_is_exact_does_not_move(desk: OpenDesk) -> None:
 OTHERS = (
     (VISITS, CITIES),  # rows of another city are in no group
     (PEOPLE, "SELECT active, COUNT(*) FROM person WHERE age > 30 GROUP BY active"),  # other rows
+    (
+        "SELECT COUNT(*) FROM person WHERE age > 40",
+        "SELECT active, COUNT(*) FROM person WHERE age > 30 GROUP BY active",
+    ),
     ("SELECT COUNT(*) FROM visit WHERE flag", FLAGS),  # another t
     (PEOPLE, "SELECT active, SUM(age) FROM person GROUP BY active"),  # another measure
     ("SELECT tag, COUNT(*) FROM visit GROUP BY tag", VISITS),  # found by threshold

@@ -120,11 +120,8 @@ def test_no_table_has_one_row_per_unit_but_one_whose_key_is_enforced(adding: Wor
 
 
 def test_believe_that_a_unit_column_is_a_key(adding: World, monkeypatch: Patch) -> None:
-    plant(
-        monkeypatch,
-        ownership._referenced,
-        (" if set(key) != held}", "} | ({tuple(sorted(held))} if held else set())"),
-    )
+    itself = "(table.unit.columns,) if table.unit and not table.unit.references else ()"
+    plant(monkeypatch, ownership._table_source, ("*table.referred]", f"*({itself})]"))
     with pytest.raises(AssertionError):
         check(adding, TIGHT[0], MANY, [without(MANY, 1)])
 

@@ -117,9 +117,9 @@ def test_show_found_keys_as_the_engine_met_them(desk: OpenDesk, monkeypatch: Pat
         check_order_of_keys(desk)
 
 
-def test_leave_the_fingerprint_out(desk: OpenDesk, monkeypatch: Patch, tmp_path: Path) -> None:
+def test_leave_out_what_it_rests_on(desk: OpenDesk, monkeypatch: Patch, tmp_path: Path) -> None:
     """A stored answer would survive an edited policy."""
-    plant(monkeypatch, planner._plan_release, ("= (catalog.fingerprint,", "= (None,"))
+    plant(monkeypatch, planner._plan_release, ("= (rests,", "= (None,"))
     with pytest.raises(AssertionError):
         check_an_edited_policy_is_asked_anew(desk, tmp_path / "edited", EDITS[0])
 
@@ -143,14 +143,14 @@ def test_know_one_intermediate_value_alone(desk: OpenDesk, monkeypatch: Patch) -
 @pytest.mark.parametrize(
     ("function", "old", "new"),
     [
-        (ReleasePlan.measure_keys, "label = (*label, mask)", "label = (*label,)"),
-        (ReleasePlan.measure_keys, "measured.masks, index)", "index)"),
+        (ReleasePlan._labels, "label = (*label, mask)", "label = (*label,)"),
+        (ReleasePlan._labels, "measured.masks, index)", "index)"),
         (
-            ReleasePlan.measure_keys,
+            ReleasePlan._labels,
             "(measured.kind.value, part, measured.value,",
             "(measured.kind.value, part,",
         ),
-        (ReleasePlan.measure_keys, "(measured.kind.value, part,", "(part,"),
+        (ReleasePlan._labels, "(measured.kind.value, part,", "(part,"),
         (planner._plan_release, "rows.identity(), ", ""),
         (planner._plan_release, "release.keys, bounding, domains", "bounding, domains"),
     ],

@@ -191,6 +191,9 @@ OTHER_QUESTIONS = (
     "SELECT city, COUNT(*) FROM visit GROUP BY city",
     "SELECT flag, COUNT(*) FROM visit GROUP BY flag",
     "SELECT n > 1, COUNT(*) FROM visit GROUP BY n > 1",
+    "SELECT n > 2, COUNT(*) FROM visit GROUP BY n > 2",
+    "SELECT COUNT(*) FROM visit WHERE d + n > 5",
+    "SELECT COUNT(*) FROM visit WHERE d + n > 6",
     "SELECT SUM(far) FROM visit",
     "SELECT AVG(far) FROM visit",
     "SELECT COUNT(DISTINCT person_id) FROM visit",
@@ -244,22 +247,27 @@ def test_measures_go_with_their_keys(desk: OpenDesk) -> None:
     check_measures_go_with_their_keys(desk)
 
 
+PAST_MIDDLE = "SELECT COUNT(*) FROM visit WHERE d + 1 > 5.5"
 EDITS = (
-    ("d = { bounds = [0, 5] }", "d = { bounds = [0, 4] }"),
-    ('"c", { null = true }]', '"c"]'),
-    ('team = { values = ["red", "blue"] }', 'team = { values = ["red"] }'),
-    ("max_rows = 6", "max_rows = 5"),
-    ("max_groups = 2", "max_groups = 1"),
-    ("any_day = {}", ""),
-    ("delta = 1e-3", "delta = 1e-3\nminimum_units = 2"),
+    ("d = { bounds = [0, 5] }", "d = { bounds = [0, 4] }", PAST_MIDDLE),
+    ('"c", { null = true }]', '"c"]', "SELECT COUNT(*) FROM visit WHERE lower(city) = 'c'"),
+    (
+        'team = { values = ["red", "blue"] }',
+        'team = { values = ["red"] }',
+        "SELECT COUNT(*) FROM person WHERE team = 'red'",
+    ),
+    ("max_rows = 6", "max_rows = 5", PAST_MIDDLE),
+    ("max_groups = 2", "max_groups = 1", PAST_MIDDLE),
+    ("any_day = {}", "", PAST_MIDDLE),
+    ("delta = 1e-3", "delta = 1e-3\nminimum_units = 2", "SELECT tag, COUNT(*) FROM visit GROUP BY tag"),
 )
 
 
-def check_an_edited_policy_is_asked_anew(desk: OpenDesk, folder: Path, edit: tuple[str, str]) -> None:
+def check_an_edited_policy_is_asked_anew(desk: OpenDesk, folder: Path, edit: tuple[str, str, str]) -> None:
     """What was stored under other declarations answers nothing: a filter may mean something else under them."""
-    sql = "SELECT COUNT(*) FROM visit WHERE d + 1 > 5.5"
+    *change, sql = edit
     folder.mkdir()
-    for old, new in (("", ""), edit):
+    for old, new in (("", ""), change):
         text = policy_text().replace(old, new, 1)
         assert old in policy_text()
         opened = desk(folder=folder, policy=parse_policy(text, folder / "laws.toml"))
@@ -269,7 +277,7 @@ def check_an_edited_policy_is_asked_anew(desk: OpenDesk, folder: Path, edit: tup
 
 
 @pytest.mark.parametrize("edit", EDITS)
-def test_an_edited_policy_is_asked_anew(desk: OpenDesk, tmp_path: Path, edit: tuple[str, str]) -> None:
+def test_an_edited_policy_is_asked_anew(desk: OpenDesk, tmp_path: Path, edit: tuple[str, str, str]) -> None:
     check_an_edited_policy_is_asked_anew(desk, tmp_path / "edited", edit)
 
 

@@ -291,7 +291,7 @@ def test_plant(
 ) -> None:
     for made in place_of(tmp_path, Accounting.PURE):
         ask_both(made, asked)
-        plant(monkeypatch, ReleasePlan.measure_keys, (old, new))
+        plant(monkeypatch, ReleasePlan._labels, (old, new))
         with pytest.raises(AssertionError):
             ask_both(made, asked)
 

@@ -20,7 +20,7 @@ from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext
 from dpsql.sql.statement import AdmittedQuery, parse_statement
 
-__all__ = ["CATALOG", "bound", "planned", "printed", "refused", "released", "rows_of"]
+__all__ = ["CATALOG", "bound", "grounded", "planned", "printed", "refused", "released", "rows_of"]
 
 NOW = 1_700_000_000_000_000
 _ID = ("person", ("id",))
@@ -80,7 +80,17 @@ _PRICE = Table(
     "price", ("main", "price"), (Column("ward", TEXT), Column("cost", INTEGER, bounds=_between(0, 99))), None
 )
 _TABLES = {table.name: table for table in (_PERSON, _VISIT, _CARD, _REMARK, _BILL, _LINE, _WARD, _PRICE)}
-CATALOG = Catalog(MappingProxyType(_TABLES), "main", "clinic")
+
+
+def grounded(table: Table) -> Table:
+    columns = tuple((f"{table.name}.{column.name}", "0") for column in table.columns)
+    return replace(table, grounds=((table.name, "0"),), column_grounds=columns)
+
+
+CATALOG = Catalog(
+    MappingProxyType({name: grounded(table) for name, table in _TABLES.items()}),
+    "main",
+)
 
 
 def bound(sql: str) -> Relation:

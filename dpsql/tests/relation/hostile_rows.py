@@ -126,7 +126,7 @@ def bind_expression(text: str, columns: tuple[Column, ...]) -> Expr:
     )
     query = parse_statement(f"SELECT {text} FROM t")
     assert isinstance(query, AdmittedQuery)
-    relation = bind(query, BindingContext(Catalog({"t": table}, "main", ""), query.text, (), 0, {}))
+    relation = bind(query, BindingContext(Catalog({"t": table}, "main"), query.text, (), 0, {}))
     assert isinstance(relation, Project)
     return relation.exprs[0]
 

@@ -45,7 +45,6 @@ _UPPER = Table("Odd Name", ("main", "Odd Name"), (Column("A", INTEGER), Column("
 CATALOG = Catalog(
     MappingProxyType({t.name: t for t in (_STUDENT, _COURSE, _ROOM, _UPPER)}),
     "main",
-    "",
     databases=("campus",),
 )
 

@@ -60,7 +60,7 @@ def campus(default_schema: str = "public", tables: Callable[[str], bool] = lambd
         keys=(("code",),),
     )  # fmt: skip
     found = {table.name: table for table in (student, loan, course, shelf) if tables(table.name)}
-    return Catalog(found, default_schema, "fingerprint")
+    return Catalog(found, default_schema)
 
 
 def open_catalog(catalog: Catalog) -> SystemCatalog:

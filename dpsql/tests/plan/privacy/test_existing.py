@@ -62,8 +62,9 @@ _TABLE = Table(
      Column("ts", TIMESTAMP, bounds=_ends(parse_timestamp(_MOMENTS[0]) or 0, parse_timestamp(_MOMENTS[-1]) or 0)),
      Column("u", TIMESTAMP)),
     Unit(("id",), (INTEGER,), is_unique=True, is_not_null=True), keys=(("id",),),
+    grounds=(("t", "0"),), column_grounds=(("t.column", "0"),) * 11,
 )  # fmt: skip
-_CATALOG = Catalog(MappingProxyType({"t": _TABLE}), "main", "all values")
+_CATALOG = Catalog(MappingProxyType({"t": _TABLE}), "main")
 
 
 def planned(sql: str) -> ReleasePlan:

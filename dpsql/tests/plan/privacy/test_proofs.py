@@ -15,7 +15,7 @@ from dpsql.relation.types import DOUBLE, INTEGER
 from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext
 from dpsql.sql.statement import AdmittedQuery, parse_statement
-from dpsql.tests.plan.planned import CATALOG, NOW
+from dpsql.tests.plan.planned import CATALOG, NOW, grounded
 
 PROVED = {
     "person": Proved((("id",),)),
@@ -35,7 +35,9 @@ def _catalog(proved: dict[str, Proved | None]) -> Catalog:
     tables["visit"] = replace(
         tables["visit"], columns=(*tables["visit"].columns, Column("weight", DOUBLE, Enforced(not_null=True)))
     )
-    return replace(CATALOG, tables=MappingProxyType(tables))
+    return replace(
+        CATALOG, tables=MappingProxyType({name: grounded(table) for name, table in tables.items()})
+    )
 
 
 def releases(sql: str, proved: dict[str, Proved | None] = PROVED) -> tuple[ReleasePlan, ...]:
