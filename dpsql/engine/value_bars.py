@@ -174,8 +174,8 @@ def _of_unknown_groups(release: ReleasePlan, call: AggregateCall) -> str:
 def _uncounted(release: ReleasePlan, call: AggregateCall) -> str:
     counted = _name(release, count_of(call))
     return (
-        f"{_name(release, call)} has no bars: they need {counted} of the same rows and groups, a charge of its own, and "
-        "then a part of this value's epsilon, which makes it less exact; SET dpsql.intervals = off asks for none"
+        f"{_name(release, call)} has no bars: they need {counted} of the same rows and groups, a charge of its own, "
+        "and then a part of this value's epsilon, which makes it less exact; SET dpsql.intervals = off asks for none"
     )
 
 
