@@ -1,11 +1,27 @@
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
-from dpsql.mechanisms.uniform import OS_RANDOM, WORD_LIMIT, _multiply_shift, draw_below, draw_one_below
+from dpsql.mechanisms.uniform import (
+    COIN,
+    OS_RANDOM,
+    WORD_LIMIT,
+    _multiply_shift,
+    draw_below,
+    draw_below_each,
+    draw_coins,
+    draw_one_below,
+)
 
 from .tape import Tape
+
+
+def tape_of(words: list[int], size: int) -> Tape:
+    """A tape of words of `size` bytes."""
+    return Tape(b"".join(word.to_bytes(size, "little") for word in words))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 7, 8, 10, 20, 255, 256, 257, 720, 1000, 1023, 1024])
@@ -39,12 +55,69 @@ def test_64_bit_words_are_kept_up_to_the_largest_multiple(n: int) -> None:
         assert tape.rest == b""
 
 
+@pytest.mark.parametrize(
+    ("n", "size"), [(1, 2), (2**10, 2), (2**10 + 1, 4), (2**31, 4), (2**31 + 1, 8), (2**63, 8)]
+)
+def test_a_value_takes_the_narrowest_word_that_is_wide_enough(n: int, size: int) -> None:
+    tape = tape_of([2 ** (8 * size - 1), 7], size)
+    half = n // 2 if size < 8 else 2**63 % n
+    assert draw_below(n, 1, tape).tolist() == [half]
+    assert tape.rest == (7).to_bytes(size, "little")
+
+
+@pytest.mark.parametrize("n", [1, 3, 2**31, 2**55 - 1, 2**63 - 1, 2**63])
+def test_each_its_own_n_is_kept_up_to_the_largest_multiple(n: int) -> None:
+    last_kept = 2**64 // n * n - 1
+    each = np.array([n, 1, n, n, n], dtype=np.uint64)
+    tape = tape_of([last_kept, 2**64 - 1, 0, n - 1, n], 8)
+    assert draw_below_each(each, tape).tolist() == [n - 1, 0, 0, n - 1, 0]
+    assert tape.rest == b""
+    if last_kept < 2**64 - 1:
+        tape = tape_of([5 % n, last_kept + 1, 2**64 - 1, 2**64 - 1, 2], 8)
+        each = np.array([n, n, 1, n, n], dtype=np.uint64)
+        tape.rest += b"".join(word.to_bytes(8, "little") for word in (last_kept + 1, n - 1, last_kept))
+        assert draw_below_each(each, tape).tolist() == [5 % n, n - 1, 0, n - 1, 2]
+        assert tape.rest == b""
+
+
+@pytest.mark.parametrize(
+    "chance", [Fraction(0), Fraction(1, COIN), Fraction(1, 2**20), Fraction(5, 8), Fraction(1)]
+)
+def test_a_coin_is_true_for_exactly_its_share_of_words(chance: Fraction) -> None:
+    heads = int(chance * COIN)
+    words = sorted({0, max(heads - 1, 0), min(heads, COIN - 1), min(heads + 1, COIN - 1), COIN - 1})
+    coins = draw_coins(
+        chance, len(words), tape_of(words, 8)
+    )  # COIN divides 2^64: each word below it stands for itself
+    assert coins.tolist() == [word < heads for word in words]
+
+
+@pytest.mark.parametrize(
+    "chance",
+    [
+        Fraction(-1, COIN),
+        1 + Fraction(1, COIN),
+        Fraction(1, 2 * COIN),
+        Fraction(1, 3),
+        Fraction(7, 3),
+        Fraction(-1),
+    ],
+)
+def test_a_coin_that_cannot_be_thrown_exactly_is_an_error(chance: Fraction) -> None:
+    with pytest.raises(ValueError, match="multiple of 2"):
+        draw_coins(chance, 1, OS_RANDOM)
+
+
 def test_a_rejected_16_bit_word_alone_is_drawn_anew() -> None:
     # 2^16 mod 3 = 1, so that only the word 0 is rejected.
     words = (60000, 0, 30000, 0, 1)
     tape = Tape(b"".join(w.to_bytes(2, "little") for w in words))
     assert draw_below(3, 3, tape).tolist() == [2, 0, 1]
     assert tape.rest == b""
+
+
+def test_the_limits_are_the_ones_that_are_proved() -> None:
+    assert (WORD_LIMIT, COIN) == (2**63, 2**60)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 200, 255, 256, 257, 40_000])

@@ -4,6 +4,7 @@
 --minutes N  end after so many minutes of processor, and say how many were not reached
 --each N     seconds of tests for one mutant (30), as they take without a fault
 --only TEXT  those alone whose name has this text
+--share P    P percent of them, chosen evenly over all files by their names: what share dies is that of all, nearly
 --again      run survivors again, but for those that are no other program
 --open       run nothing: list survivors without a reason as open, which counts against the tests
 --table      run nothing: write the table of soundness.md from what was found, and from the list
@@ -19,7 +20,7 @@ from importlib import import_module
 
 from dpsql.tests.mutants.claim_bearing import CLAIM_BEARING
 from dpsql.tests.mutants.derive import Mutant, derive
-from dpsql.tests.mutants.run import Run, changed_since_main, run_file
+from dpsql.tests.mutants.run import Run, changed_since_main, is_in_share, run_file
 from dpsql.tests.mutants.store import Results, list_open, survivors
 from dpsql.tests.mutants.table import write_table
 
@@ -34,6 +35,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--each", type=float, default=30.0)
     parser.add_argument("--only", default="")
+    parser.add_argument("--share", type=float, default=100.0)
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--open", action="store_true")
     parser.add_argument("--table", action="store_true")
@@ -52,7 +54,10 @@ def main() -> int:
         if asked.changed
         else {file: derive(file) for file in asked.files or CLAIM_BEARING}
     )
-    todo = {path: [one for one in mutants if asked.only in one.name] for path, mutants in todo.items()}
+    todo = {
+        path: [one for one in mutants if asked.only in one.name and is_in_share(one, asked.share)]
+        for path, mutants in todo.items()
+    }
     for library in _LIBRARIES if todo else ():
         import_module(library)
     run = Run(results, asked.each, again=asked.again)

@@ -155,12 +155,18 @@ def tests_of(path: str) -> list[str]:
     """Return the test files of a module, its own first, then the laws, named from the folder of the tests."""
     module = Path(path)
     own = [str(module.parent / f"test_{module.stem}.py"), *TESTS.get(path, ())]
+    if path.startswith("mechanisms/"):
+        own.append(_SAMPLERS)
     dotted = "dpsql." + ".".join(module.with_suffix("").parts)
     laws = [f"laws/{name}" for name in LAWS.get(path, ())]
     for file in sorted((_TESTS / "laws").glob("test_*.py")):
         if not file.name.startswith(("test_mutations", "test_spark")) and _names(file, dotted):
             laws.append(f"laws/{file.name}")
     return [name for name in dict.fromkeys([*own, *laws]) if (_TESTS / name).exists()]
+
+
+_SAMPLERS = "mechanisms/test_branches.py"
+"""Every branch of every sampler, and so a test of each module that draws."""
 
 
 @cache

@@ -27,7 +27,7 @@ from dpsql.tests.mutants.in_pytest import Gate, Item, Killer, Reach, Reached, Re
 from dpsql.tests.mutants.plant import import_mutated
 from dpsql.tests.mutants.store import OPEN, Results, reached_by, survivors
 
-__all__ = ["Ran", "Run", "changed_since_main", "run_file"]
+__all__ = ["Ran", "Run", "changed_since_main", "is_in_share", "run_file"]
 
 
 @dataclass
@@ -191,6 +191,11 @@ def changed_since_main() -> dict[str, list[Mutant]]:
             known = {mutant.digest for mutant in derive(path, before)}
             found[path] = sorted(derive(path), key=lambda mutant: (mutant.digest in known, _shuffled(mutant)))
     return found
+
+
+def is_in_share(mutant: Mutant, percent: float) -> bool:
+    """Say whether a mutant is among so many percent of all, evenly chosen by names."""
+    return int.from_bytes(_shuffled(mutant)[:8], "big") < percent / 100 * 2**64
 
 
 def _shuffled(mutant: Mutant) -> bytes:
