@@ -292,7 +292,8 @@ class PostgresBackend:
     def over(cls, connection: Connection, tables: Collection[str] | None = None) -> PostgresBackend:
         """Wrap a connection that the caller owns: for tests and for embedding.
 
-        It must be idle when a snapshot opens, and is left as it was: our settings last for the transaction.
+        It must be idle when a snapshot opens, and is left as it was: our settings last for the transaction. It is
+        closed where a statement has to end and the server does not answer.
         Its role is not looked at. Raises PolicyError for a closed connection, or a server that we cannot
         be exact on.
         """
