@@ -586,13 +586,16 @@ class LedgerStore:
     def put_certificate(self, digest: str, content: bytes) -> None:
         """See `BudgetStore.put_certificate`."""
         certificates.require_name(digest, content)
-        log = self._ledger.log_id
-        if self._ledger.has_certificates():
-            with self._ledger.read() as db:
-                if certificates.has(db, log, digest):
-                    return
-        with self._ledger.write() as db:
-            certificates.put(db, log, digest, content)
+        if not self.has_certificate(digest):
+            with self._ledger.write() as db:
+                certificates.put(db, self._ledger.log_id, digest, content)
+
+    def has_certificate(self, digest: str) -> bool:
+        """See `BudgetStore.has_certificate`."""
+        if not self._ledger.has_certificates():
+            return False
+        with self._ledger.read() as db:
+            return certificates.has(db, self._ledger.log_id, digest)
 
     def certificate(self, digest: str) -> bytes | None:
         """See `BudgetStore.certificate`."""

@@ -156,6 +156,10 @@ class BudgetStore(StoredDraws, Protocol):
         """
         ...
 
+    def has_certificate(self, digest: str) -> bool:
+        """Return whether a certificate is stored for this machine's log, whose entries alone may name it."""
+        ...
+
     def certificate(self, digest: str) -> bytes | None:
         """Return a certificate that was put, None where there is none. Raises LedgerError where it is damaged."""
         ...

@@ -98,7 +98,7 @@ class Verifier:
         None: there is no room for it, or it is too long; then it is missing, and `dpsql verify` says so.
         `refuse`: raises where there is no budget, and so nobody fills the ledger for nothing.
         """
-        if self._store.certificate(certified.digest) is not None:
+        if self._store.has_certificate(certified.digest):
             return certified.digest
         refuse()
         try:
