@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import LedgerError, LedgerMissing, PolicyError
-from .check_data import with_data, with_ledger
+from .check_data import with_data, with_ledger, with_values
 from .faults import error_text, exit_code
 from .owner import read_live_schema
 from .settings import CommandSettings, json_option, pass_settings, wants_json
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check"]
 
-_NO_KEY = "no key is asserted, so --data has nothing to verify"
+_NO_KEY = "no key is asserted, so --data has none to verify"
 _OPEN = "others on this machine can read it, and the verifiers of passwords in it"
 _NO_LEDGER = (
     "The ledger does not exist yet, and nothing is answered without it. For a new dataset: dpsql -P {path} budget "
@@ -44,7 +44,7 @@ _NO_LEDGER = (
     "--data",
     "is_data",
     is_flag=True,
-    help="Verify the keys that the policy asserts of files and of tables on Spark: reads all rows.",
+    help="Verify the keys that the policy asserts of files and of tables on Spark, and look at public tables' values.",
 )
 @json_option
 @pass_settings
@@ -63,7 +63,8 @@ def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
 
     With `--data` it reads the rows too, for the owner: whether the keys that the policy asserts of data files, or of
     tables on Spark, hold in them, which the ledger records for the data as they are, and how many rows lead to nobody.
-    Nothing is answered before that. On Spark it also compares every row with what was recorded.
+    Nothing is answered before that. On Spark it also compares every row with what was recorded. Of public tables it
+    reads the first rows, and warns where their values look like people's: addresses, phone numbers, identifiers.
     """
     from ..engine.preview import preview, warnings_of
     from ..plan.check_views import view_reports
@@ -105,7 +106,12 @@ def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
 def _with_keys(
     report: Report, policy: Policy, live: LiveSchema, fault: LedgerError | None, *, is_data: bool
 ) -> Report:
-    """Return a report with what is known of asserted keys, where the policy asserts some of data files."""
+    """Return a report with what is known of asserted keys, where the policy asserts some of data files.
+
+    With `is_data` also with what the values of public tables look like.
+    """
+    if is_data and not report.problems and not policy.is_on_spark:
+        report = with_values(report, policy, live)
     if policy.files is None or not policy.files.keys:
         said = [f"{policy.source}: {_NO_KEY}"] if is_data and not policy.is_on_spark else []
         return replace(report, warnings=(*report.warnings, *said))

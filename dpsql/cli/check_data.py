@@ -6,16 +6,29 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .owner import found_keys, found_orphans, key_checks
+from .owner import found_keys, found_orphans, key_checks, looks_of_values
 
 if TYPE_CHECKING:
     from ..budget import KeyCheck
     from ..engine.asserted_keys import FoundKey, Orphans
     from ..policy import LiveSchema, Policy, Report
 
-__all__ = ["with_data", "with_ledger"]
+__all__ = ["with_data", "with_ledger", "with_values"]
 
 _NOT_YET = "not verified for the data as it is, and nothing is answered; run dpsql check --data"
+
+
+def with_values(report: Report, policy: Policy, live: LiveSchema) -> Report:
+    """Return the report with a warning for each column of a public table whose values look like a person's.
+
+    The values are the owner's to see, and none is said. Raises PolicyError.
+    """
+    warnings = [
+        f"{policy.source}: tables.{name}: is public, so its rows are shown as they are, and the values of "
+        f'"{column}" look like {look}; if they are of people, write unit = …'
+        for name, column, look in looks_of_values(policy, live)
+    ]
+    return replace(report, warnings=(*report.warnings, *warnings))
 
 
 def with_ledger(report: Report, policy: Policy, live: LiveSchema) -> Report:

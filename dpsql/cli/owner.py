@@ -99,6 +99,46 @@ def public_keys(
     raise problem
 
 
+def looks_of_values(policy: Policy, live: LiveSchema) -> tuple[tuple[str, str, str], ...]:
+    """Return the columns of public tables whose values look like a person's: table, column, and what they look like.
+
+    Reads the first rows of each public table, and no others. Raises PolicyError: one cannot be read.
+    """
+    from ..backends import open_backend
+    from ..plan.dialects import dialect_of
+    from ..policy.person_values import MOST_READ, look_of
+
+    dialect = dialect_of(live.dialect, live.case_collation)
+    backend = open_backend(policy.database, policy.read_from, policy.files, is_recorded=False)
+    found = []
+    try:
+        for name, declared in policy.tables.items():
+            table = live.table(live.path_of(name))
+            if declared.unit is not None or table is None or table.unusable is not None:
+                continue
+            texts = [one for one in table.columns if one.type.kind is Kind.TEXT and one.enum_values is None]
+            texts = [one for one in texts if not (one.is_generated or one.refused)]
+            if not texts:
+                continue
+            shown = ", ".join(f"CAST({dialect.identifier(one.name)} AS {dialect.text})" for one in texts)
+            with backend.snapshot() as snapshot:
+                sql = f"SELECT {shown} FROM {dialect.path(table.place)} LIMIT {MOST_READ}"
+                rows = [row for chunk in snapshot.run(sql) for row in chunk]
+            for column, values in zip(texts, zip(*rows, strict=True), strict=False):
+                known = [value for value in values if value is not None]
+                look = look_of(known, is_key=table.is_unique(column.name))
+                found += [] if look is None else [(name, column.name, look)]
+    except EngineFailure as failure:
+        problem = PolicyError(
+            f"a public table cannot be read ({failure.detail})", hint="look whether the database is there"
+        )
+    else:
+        return tuple(found)
+    finally:
+        backend.close_idle()
+    raise problem
+
+
 def with_lookup_keys(
     database_url: str, files: FileSources | None, live: LiveSchema, names: tuple[str, ...]
 ) -> LiveSchema:

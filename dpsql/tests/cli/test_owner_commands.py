@@ -11,7 +11,9 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from click.testing import CliRunner
 
+from dpsql.cli.application import program
 from dpsql.cli.demo_folder import make_folder
 from dpsql.policy import load_policy
 
@@ -533,3 +535,24 @@ def test_a_backup_is_a_new_folder_and_a_ledger(run: Run, campus: Path, tmp_path:
     assert run("query", "SELECT COUNT(*) FROM student").stderr.startswith(
         "free: answered from stored releases"
     )
+
+
+def test_check_data_looks_at_the_values_of_public_tables(tmp_path: Path) -> None:
+    """By their looks, of which none is said; without --data nothing is read."""
+    with duckdb.connect(str(tmp_path / "v.duckdb")) as database:
+        database.execute(
+            "CREATE TABLE p (id INT PRIMARY KEY); CREATE TABLE fine AS SELECT 'CH' AS c;"
+            "CREATE TABLE lk AS SELECT 'a' || i || '@x.org' AS contact, '10.0.0.' || i AS src FROM range(40) AS t (i)"
+        )
+    policy = tmp_path / "v.toml"
+    policy.write_text(
+        'database = "duckdb:v.duckdb"\n[privacy]\nepsilon = 1\n[tables.p]\nunit = "id"\n'
+        "[tables.lk]\npublic = true\n[tables.fine]\npublic = true\n"
+    )
+    said = CliRunner().invoke(program, ["-P", str(policy), "check", "--data"]).output
+    assert 'the values of "contact" look like e-mail addresses; if they are of people, write unit' in said
+    assert 'the values of "src" look like IP addresses' in said
+    assert "@x.org" not in said
+    assert "10.0.0" not in said
+    assert "tables.fine: is public" not in said
+    assert "look like" not in CliRunner().invoke(program, ["-P", str(policy), "check"]).output

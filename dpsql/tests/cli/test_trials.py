@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from dpsql.cli.application import program
 from dpsql.tests.gate.first_hour import first_hour, make_data, manual_example, readme_commands
-from dpsql.tests.gate.trials import TRIALS, Trial
+from dpsql.tests.gate.trials import MORE, TRIALS, Trial
 from dpsql.tests.support.postgres_server import PostgresServer
 
 
@@ -37,14 +37,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "trial", [one for one in TRIALS if not isinstance(one.data, str)], ids=lambda one: one.name
+    "trial", [one for one in (*TRIALS, *MORE) if not isinstance(one.data, str)], ids=lambda one: one.name
 )
 def test_a_first_hour(trial: Trial) -> None:
     hold(trial, make_data(trial, None))
 
 
 @pytest.mark.parametrize(
-    "trial", [one for one in TRIALS if isinstance(one.data, str)], ids=lambda one: one.name
+    "trial", [one for one in (*TRIALS, *MORE) if isinstance(one.data, str)], ids=lambda one: one.name
 )
 def test_a_first_hour_on_postgres(trial: Trial, postgres: PostgresServer) -> None:
     hold(trial, make_data(trial, postgres))
@@ -67,7 +67,7 @@ def test_the_demo() -> None:
 
 def test_what_is_left_out_is_named() -> None:
     """Views are named as left out, with what to do: they wait as comments beside the tables that they read."""
-    (trial,) = (one for one in TRIALS if one.name == "A DuckDB file of views")
+    (trial,) = (one for one in (*TRIALS, *MORE) if one.name == "A DuckDB file of views")
     make_data(trial, None)
     said = run(("init", *trial.sources))
     for view in ("events", "totals"):

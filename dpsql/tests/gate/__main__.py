@@ -29,7 +29,9 @@ from .trials import TRIALS, Trial
 
 _HEADING = "### What a first hour takes"
 _PASSWORD = "a password of the gate's"
-_MOST_SECONDS = 600
+_LONGEST = 600
+MOST_SECONDS = 10
+"""Seconds from nothing to a first answer from an own Parquet file, at most."""
 _READY = re.compile(r'"port": ?(\d+)|:(\d{4,5})\b')
 
 
@@ -45,7 +47,7 @@ class Installed:
         """Run a command in the current folder; return all that it printed. Raises AssertionError."""
         done = subprocess.run(
             [self._program, *words], env=self.environment, input=said, capture_output=True, text=True,
-            timeout=_MOST_SECONDS, check=False,
+            timeout=_LONGEST, check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"dpsql {' '.join(words)}: {done.returncode}\n{done.stdout}{done.stderr}"
         assert "Traceback" not in done.stderr, done.stderr
@@ -65,7 +67,7 @@ class Installed:
             yield int(port[1] or port[2])
         finally:
             server.send_signal(signal.SIGTERM)
-            server.communicate(timeout=_MOST_SECONDS)
+            server.communicate(timeout=_LONGEST)
         assert server.returncode == 0, server.returncode
 
 
@@ -135,6 +137,12 @@ def main() -> int:
     print("| data | commands to the first answer | words to fill in | seconds |\n|---|---|---|---|")
     for name, hour in hours.items():
         print(f"| {name} | {hour.steps} | {hour.words} | {hour.seconds:.1f} |")
+    first = hours[TRIALS[0].name]
+    if first.seconds > MOST_SECONDS:
+        print(
+            f"{TRIALS[0].name}: the first answer came after {first.seconds:.1f} s, and not within {MOST_SECONDS}"
+        )
+        return 1
     found = {name: (hour.steps, hour.words) for name, hour in hours.items()}
     if found != told():
         print(f"the owner's manual says something else below {_HEADING!r}: {told()}")

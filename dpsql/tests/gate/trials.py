@@ -12,7 +12,7 @@ from pathlib import Path
 
 import duckdb
 
-__all__ = ["TRIALS", "Trial"]
+__all__ = ["MORE", "TRIALS", "Trial"]
 
 MAX_ROWS = ("# max_rows   =  ", "max_rows = 10  ")
 _ORDER = {"column": "order_id", "references": "orders.id"}
@@ -50,6 +50,18 @@ INSERT INTO returned SELECT i, 1, 'late' FROM generate_series(1, 90) AS s (i);
 INSERT INTO payment SELECT i, i, 7 FROM generate_series(1, 900) AS s (i);
 INSERT INTO review SELECT i, md5(i::text)::uuid, i % 5 FROM generate_series(1, 100) AS s (i);
 INSERT INTO visit SELECT md5(i::text)::uuid, '2026-03-01' FROM generate_series(1, 300) AS s (i);
+"""
+
+_STAYS = """
+CREATE TYPE severity AS ENUM ('mild', 'moderate', 'severe');
+CREATE TABLE patient (id INT PRIMARY KEY, born INT NOT NULL);
+CREATE TABLE stay (
+    id INT PRIMARY KEY, patient_id INT NOT NULL REFERENCES patient (id), severity severity NOT NULL, days INT NOT NULL);
+CREATE VIEW grave AS SELECT p.born, s.severity, s.days FROM stay s JOIN patient p ON p.id = s.patient_id
+    WHERE s.severity IN ('moderate', 'severe') AND s.severity <> 'mild';
+INSERT INTO patient SELECT i, 1940 + i % 70 FROM generate_series(1, 400) AS s (i);
+INSERT INTO stay SELECT i, 1 + i % 400, (ARRAY['mild', 'moderate', 'severe'])[1 + i % 3]::severity, i % 30
+    FROM generate_series(1, 1200) AS s (i);
 """
 
 
@@ -92,6 +104,15 @@ def _csv() -> None:
     Path("events.csv").write_text("user_id,page,ms,at\n" + lines)
 
 
+def _csv_of_people() -> None:
+    lines = "".join(
+        f"{17 + i * 7 % 60},{('Private', 'State-gov')[i % 2]},{('HS-grad', 'Bachelors', 'Masters')[i % 3]},"
+        f"{('Female', 'Male')[i % 2]},{i % 80},{('<=50K', '>50K')[i % 4 == 0]}\n"
+        for i in range(3000)
+    )
+    Path("adult.csv").write_text("age,workclass,education,sex,hours_per_week,income\n" + lines)
+
+
 def _duckdb_views() -> None:
     with duckdb.connect("lake.duckdb") as database:
         database.execute(
@@ -120,18 +141,6 @@ TRIALS = (
         ("SELECT AVG(cost) AS c FROM visits", "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"),
     ),
     Trial(
-        "Three Parquet files", _three_parquets,
-        ("patients.parquet", "visits.parquet", "wards.parquet", "--public", "wards"),
-        (MAX_ROWS, ("cost = {}", "cost = { bounds = [0, 100] }")),
-        {"patients": "id", "visits": "patient_id", "wards": "public"},
-        (
-            "SELECT ward, COUNT(*) AS n, AVG(cost) AS c FROM visits GROUP BY ward",
-            "SELECT w.floor, COUNT(*) AS n FROM visits v JOIN wards w ON w.name = v.ward GROUP BY w.floor",
-            "SELECT COUNT(*) AS n FROM patients p JOIN visits v ON v.patient_id = p.id WHERE p.born > 1950",
-        ),
-        "Three Parquet files",
-    ),
-    Trial(
         "One CSV file of events", _csv, ("events.csv",),
         (MAX_ROWS, ("ms = {}", "ms = { bounds = [0, 1000] }")),
         {"events": "user_id"},
@@ -139,15 +148,14 @@ TRIALS = (
         "One CSV file of events",
     ),
     Trial(
-        "A DuckDB file of views", _duckdb_views, ("lake.duckdb",),
+        "One CSV file without a number", _csv_of_people, ("adult.csv",),
+        (('# unit = "row"', 'unit = "row"'), ("hours_per_week = {}", "hours_per_week = { bounds = [0, 100] }")),
+        {"adult": "row"},
         (
-            MAX_ROWS,
-            ("amount = {}", "amount = { bounds = [0, 50] }"),
-            ("# [tables.events]\n# view = true", "[tables.events]\nview = true"),
+            "SELECT AVG(hours_per_week) AS h FROM adult",
+            "SELECT education, COUNT(*) AS n FROM adult GROUP BY education",
         ),
-        {"raw_events": "user_id", "events": "public"},
-        ("SELECT SUM(amount) AS total FROM events",),
-        "A DuckDB file of views",
+        "One CSV file without a number",
     ),
     Trial(
         "Keys of two columns", _composite_keys, ("clinic.duckdb",),
@@ -189,4 +197,45 @@ TRIALS = (
         ),
         "A shop in Postgres",
     ),
+    Trial(
+        "A view with an enum in Postgres", _STAYS, (),
+        (
+            MAX_ROWS, ("days = {}", "days = { bounds = [0, 30] }"),
+            ("# [tables.grave]\n# view = true", "[tables.grave]\nview = true"),
+        ),
+        {"patient": "id", "stay": {"column": "patient_id", "references": "patient.id"}, "grave": "public"},
+        (
+            "SELECT severity, COUNT(*) AS n FROM grave GROUP BY severity",
+            "SELECT AVG(days) AS d FROM grave",
+        ),
+    ),
 )  # fmt: skip
+
+"""The gate's six."""
+
+MORE = (
+    Trial(
+        "Three Parquet files", _three_parquets,
+        ("patients.parquet", "visits.parquet", "wards.parquet", "--public", "wards"),
+        (MAX_ROWS, ("cost = {}", "cost = { bounds = [0, 100] }")),
+        {"patients": "id", "visits": "patient_id", "wards": "public"},
+        (
+            "SELECT ward, COUNT(*) AS n, AVG(cost) AS c FROM visits GROUP BY ward",
+            "SELECT w.floor, COUNT(*) AS n FROM visits v JOIN wards w ON w.name = v.ward GROUP BY w.floor",
+            "SELECT COUNT(*) AS n FROM patients p JOIN visits v ON v.patient_id = p.id WHERE p.born > 1950",
+        ),
+        "Three Parquet files",
+    ),
+    Trial(
+        "A DuckDB file of views", _duckdb_views, ("lake.duckdb",),
+        (
+            MAX_ROWS,
+            ("amount = {}", "amount = { bounds = [0, 50] }"),
+            ("# [tables.events]\n# view = true", "[tables.events]\nview = true"),
+        ),
+        {"raw_events": "user_id", "events": "public"},
+        ("SELECT SUM(amount) AS total FROM events",),
+        "A DuckDB file of views",
+    ),
+)  # fmt: skip
+"""Other examples of the owner's manual."""

@@ -303,7 +303,7 @@ def test_check_says_where_there_is_nothing_to_verify(shop: Path) -> None:
         "\n".join(line for line in SHOP.splitlines() if not line.startswith("key = ")).replace(_WAY, _OWN)
     )
     assert "no key is asserted" not in done(shop, "check")
-    assert "warning: shop.toml: no key is asserted, so --data has nothing to verify" in done(
+    assert "warning: shop.toml: no key is asserted, so --data has none to verify" in done(
         shop, "check", "--data"
     )
 

@@ -110,3 +110,14 @@ def test_a_number_that_may_be_a_persons_is_offered_too(read_live: ReadLive) -> N
 )
 def test_it_is_not_offered_where_something_may_say_so(read_live: ReadLive, sql: str) -> None:
     assert '\n# unit = "row"' not in scaffold(read_live(sql), "duckdb:x.duckdb")
+
+
+def test_one_file_is_rows_of_one_table() -> None:
+    """Else UNION ALL of the two would show each person twice."""
+    head = HEAD.replace('database = "duckdb:campus.duckdb"', 'database = "duckdb:"')
+    assert head != HEAD
+    twice = "".join(f'\n[tables.{name}]\nunit = "row"\nsource = "a.parquet"\n' for name in ("a", "b"))
+    with pytest.raises(
+        PolicyError, match='is of a too, where each row is a unit as well; declare "a.parquet" once'
+    ):
+        policy_from(head + twice)
