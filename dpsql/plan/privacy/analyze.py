@@ -422,7 +422,8 @@ def _check_once(node: SetOperation, left: OwnedRows, right: OwnedRows) -> None:
     """Refuse a UNION ALL in which a row that is a unit could stand twice, or beside rows of units of another kind."""
     if left.row_tables & right.row_tables:
         raise _refuse(
-            node, f'a row of "{left.said}" could be in both parts of this UNION, and each row is one unit that counts once',
+            node,
+            f'a row of "{left.said}" could be in both parts of this UNION, and each row is one unit that counts once',
             "write one SELECT, its conditions joined by OR, or aggregate each part first",
         )  # fmt: skip
     if bool(left.row_tables) != bool(right.row_tables):
