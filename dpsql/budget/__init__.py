@@ -33,6 +33,7 @@ from .pending import Pending
 from .period import Ration
 from .sqlite_ledger import SqliteLedger
 from .store import BudgetStore, StoredDraws
+from .witness import Note, read_notes
 
 __all__ = [
     "CLOSE",
@@ -53,6 +54,7 @@ __all__ = [
     "KeyCheck",
     "LedgerStore",
     "MeasurementClaim",
+    "Note",
     "Pending",
     "Promise",
     "Ration",
@@ -66,6 +68,7 @@ __all__ = [
     "delta_text",
     "epsilon_text",
     "open_store",
+    "read_notes",
     "rho_text",
     "shown_epsilon",
 ]

@@ -4,19 +4,28 @@ House rules:
 
 1. A certificate's name is the sha256 of its bytes, so that what is handed out is what was put, or nothing.
 2. A certificate is on the disk before an entry names it (`require_stored`, in the entry's own transaction).
-3. There is a bound on each and on all that are in the ledger.
+3. There is a bound on each, and on all that are in the ledger; a rotation moves these beside the sealed log.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+from base64 import b64decode, b64encode
 from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import LedgerError
 from .claim import is_digest
-from .ledger import Database
 
-__all__ = ["MOST_BYTES", "MOST_BYTES_OF_ONE", "has", "put", "require_name", "require_stored", "stored"]
+if TYPE_CHECKING:
+    from .ledger import Database
+
+__all__ = [
+    "MOST_BYTES", "MOST_BYTES_OF_ONE", "TABLE", "forget", "has", "lines", "put", "require_name", "require_stored",
+    "sealed", "stored",
+]  # fmt: skip
 
 MOST_BYTES_OF_ONE = 2**20
 """No certificate is longer."""
@@ -28,7 +37,7 @@ TABLE = (
     "certificate (log text NOT NULL, digest text NOT NULL, size bigint NOT NULL, content {bytes},"
     " PRIMARY KEY (log, digest))"
 )
-"""The certificates of each log's entries."""
+"""The certificates of each log's entries; `content` is NULL once it stands beside a sealed file of the log."""
 
 
 def require_name(digest: str, content: bytes) -> None:
@@ -51,7 +60,7 @@ def put(db: Database, log: str, digest: str, content: bytes) -> None:
     if int(db.execute(asked, (log,)).fetchone()[0]) + len(content) > MOST_BYTES:
         raise LedgerError(
             f"the ledger's certificates fill the {MOST_BYTES // 2**20} MiB that they may have",
-            hint="the same certificate is stored once: keep fewer of them",
+            hint="dpsql budget rotate moves them beside the sealed log",
         )
     db.execute(
         "INSERT INTO certificate (log, digest, size, content) VALUES (?, ?, ?, ?)"
@@ -77,3 +86,35 @@ def require_stored(db: Database, log: str, digests: Iterable[str | None]) -> Non
     for digest in sorted({digest for digest in digests if digest is not None}):
         if not has(db, log, digest):
             raise LedgerError("a certificate is not in the ledger, or no longer", hint="ask again")
+
+
+def lines(db: Database, log: str) -> list[str]:
+    """Return the certificates that are in the ledger, each as a line for the file beside a sealed one."""
+    asked = "SELECT digest, content FROM certificate WHERE log = ? AND content IS NOT NULL ORDER BY digest"
+    return [
+        json.dumps({"sha256": digest, "certificate": b64encode(bytes(content)).decode()}) + "\n"
+        for digest, content in db.execute(asked, (log,)).fetchall()
+    ]
+
+
+def forget(db: Database, log: str) -> None:
+    """Take the certificates out of the ledger. Requires: `lines` are on the disk, and a write transaction."""
+    db.execute("UPDATE certificate SET content = NULL WHERE log = ? AND content IS NOT NULL", (log,))
+
+
+def sealed(files: Iterable[Path], digest: str) -> bytes | None:
+    """Return a certificate from the files beside sealed ones, None where none has it as it was put."""
+    for file in files:
+        with file.open(encoding="ascii", errors="replace") as text:
+            for line in text:
+                if digest in line and (content := _read(line, digest)) is not None:
+                    return content
+    return None
+
+
+def _read(line: str, digest: str) -> bytes | None:
+    try:
+        content = b64decode(json.loads(line)["certificate"], validate=True)
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+    return content if hashlib.sha256(content).hexdigest() == digest else None

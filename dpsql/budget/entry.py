@@ -3,6 +3,9 @@
 A record's text is canonical JSON (sorted keys, ASCII): the same bytes stand in the append-only log
 and in the ledger, so that the two can be compared byte for byte. What may change later (an entry's
 state) is not part of it. Times are for people; nothing is decided by them (soundness.md G14).
+
+From format 4 on a record names the sha256 of the record before it in its log (`after`), so that the last one's sha256
+stands for all of them: soundness.md 3.18.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from ..relation.catalog import Ground
 from .claim import KEY_BYTES, Charge, Draw, Grouping, GroupingKey, epsilon_nano_of, is_digest
 
 __all__ = [
-    "CERTIFIED",
+    "CHAINED",
     "DIGEST",
     "FORMAT",
     "MALFORMED",
@@ -37,9 +40,12 @@ __all__ = [
     "Promise",
     "Record",
     "Scope",
+    "Segment",
     "Status",
+    "Sums",
     "newer",
     "read_draw",
+    "read_linked",
     "read_record",
     "record_text",
     "stored_payload",
@@ -47,8 +53,8 @@ __all__ = [
 
 FORMAT = 5
 """The newest version of the records and of the schema beside them. 2: laws other than Laplace, named by a word.
-3: zCDP, in the ledgers that are kept in it alone. 4, and 5 where zCDP is: certificates, and the tables for them; the
-ledger's clock; what an entry's answer rests on.
+3: zCDP, in the ledgers that are kept in it alone. 4, and 5 where zCDP is: chained records, checkpoints, certificates;
+the ledger's clock; what an entry's answer rests on.
 
 What an earlier version wrote is read as it is, and a ledger gets its number before anything is written to it: a
 version that knows less refuses it then (`newer`), in place of calling damaged what it cannot read.
@@ -60,8 +66,8 @@ FORMATS = {Accounting.PURE: 4, Accounting.ZCDP: 5}
 OF_ZCDP = frozenset({3, 5})
 """The versions of ledgers that are kept in rho."""
 
-CERTIFIED = 4
-"""The first version that has certificates."""
+CHAINED = 4
+"""The first version whose records are chained, and which has checkpoints and certificates."""
 
 DIGEST = "sha256"
 """The checksum of draws. It is part of the record, hence of the log: a draw cannot lose its checksum unseen."""
@@ -115,7 +121,7 @@ class Header:
     """A log's first record: of which dataset's ledger it is, and which log, where several share a ledger.
 
     `log`: random, so that no two logs have the same; empty where a ledger has one log alone. `format`: when the log
-    was begun; later records may be of a later one.
+    was begun; later records may be of a later one. `salt`: random, in hex, of what a witness is told; from format 4 on.
     """
 
     seq: int
@@ -123,6 +129,33 @@ class Header:
     dataset: str
     log: str = ""
     promise: Promise = UNSAID
+    salt: str = ""
+    format: int = field(kw_only=True)
+
+
+Sums = tuple[int, int, int]
+"""Epsilon in 1e-9, delta and rho in 1e-18."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A log's record that says what it goes on from: the first one of each of its files but the oldest, and the first
+    chained one in a log of before format 4.
+
+    `number`: of the file that it is in, from 0; `start`: how many bytes the log has in the files before. `spent`: what
+    the log's entries before this record add up to, by analyst. The others: as in `Header`.
+    """
+
+    seq: int
+    at: str
+    dataset: str
+    log: str
+    promise: Promise
+    salt: str
+    number: int
+    start: int
+    epoch: int
+    spent: tuple[tuple[str, Sums], ...]
     format: int = field(kw_only=True)
 
 
@@ -218,7 +251,7 @@ class Clock:
     by: str = ""
 
 
-Record = Header | Entry | Grant | EpochStart | Move | KeyCheck | Clock
+Record = Header | Segment | Entry | Grant | EpochStart | Move | KeyCheck | Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,21 +329,23 @@ class Status:
         return left if self.accounting is Accounting.PURE else epsilon_nano_of(left)
 
 
-def record_text(record: Record) -> str:
-    """Return the record as one line of canonical JSON (without a newline)."""
+def record_text(record: Record, after: str | None = None) -> str:
+    """Return the record as one line of canonical JSON (without a newline); `after`: the sha256 of the one before."""
     fields: dict[str, Any] = {"seq": record.seq, "at": record.at}
+    if after is not None:
+        fields["after"] = after
     match record:
         case Header():
-            fields |= {"kind": "header", "dataset": record.dataset, "format": record.format}
-            if record.log:
-                fields["log"] = record.log
-            if record.promise.neighbours:
-                fields["neighbours"] = record.promise.neighbours
-            if record.promise.together != 1:
-                fields["together"] = record.promise.together
-            if record.promise.accounting is not Accounting.PURE:
-                fields["accounting"] = record.promise.accounting.value
-                fields["conversion_delta_atto"] = record.promise.conversion_delta_atto
+            fields |= {"kind": "header", **_whose(record)}
+        case Segment():
+            fields |= {
+                "kind": "segment",
+                **_whose(record),
+                "number": record.number,
+                "start": record.start,
+                "epoch": record.epoch,
+                "spent": [[name, *sums] for name, sums in record.spent],
+            }
         case Entry():
             fields |= {
                 "kind": "entry",
@@ -367,33 +402,60 @@ def record_text(record: Record) -> str:
     return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
 
+def _whose(record: Header | Segment) -> dict[str, Any]:
+    fields: dict[str, Any] = {"dataset": record.dataset, "format": record.format}
+    if record.log:
+        fields["log"] = record.log
+    if record.salt:
+        fields["salt"] = record.salt
+    promise = record.promise
+    if promise.neighbours:
+        fields["neighbours"] = promise.neighbours
+    if promise.together != 1:
+        fields["together"] = promise.together
+    if promise.accounting is not Accounting.PURE:
+        fields["accounting"] = promise.accounting.value
+        fields["conversion_delta_atto"] = promise.conversion_delta_atto
+    return fields
+
+
 def read_record(text: str, state: EntryState = EntryState.RESERVED) -> Record:
     """Return the record that `record_text` wrote; `state` is the state of an Entry.
 
     Raises LedgerError for text that this version did not write.
     """
+    return read_linked(text, state)[0]
+
+
+def read_linked(text: str, state: EntryState = EntryState.RESERVED) -> tuple[Record, str | None]:
+    """Return the record, and the sha256 of the one that it says it comes after. Raises as `read_record`."""
     try:
         fields = json.loads(text)
         record = _record(fields, state)
-    except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
+        after = _sha256(fields["after"]) if "after" in fields else None
+    except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError, RecursionError) as error:
         raise _unreadable() from error
-    if record_text(record) != text:
+    if record_text(record, after) != text:
         raise _unreadable()
-    return record
+    return record, after
 
 
 def _record(fields: dict[str, Any], state: EntryState) -> Record:
     seq, at = fields["seq"], fields["at"]
     match fields["kind"]:
         case "header":
-            promise = Promise(
-                fields.get("neighbours", ""),
-                fields.get("together", 1),
-                Accounting(fields.get("accounting", Accounting.PURE.value)),
-                fields.get("conversion_delta_atto", 0),
+            return Header(seq, at, *_read_whose(fields), format=_known_format(fields["format"]))
+        case "segment":
+            return Segment(
+                seq,
+                at,
+                *_read_whose(fields),
+                number=_natural(fields["number"]),
+                start=_natural(fields["start"]),
+                epoch=fields["epoch"],
+                spent=tuple((name, _sums(sums)) for name, *sums in fields["spent"]),
+                format=_known_format(fields["format"]),
             )
-            number = _known_format(fields["format"])
-            return Header(seq, at, fields["dataset"], fields.get("log", ""), promise, format=number)
         case "entry":
             return Entry(
                 seq=seq,
@@ -426,6 +488,27 @@ def _record(fields: dict[str, Any], state: EntryState) -> Record:
             return Clock(seq, at, fields["by"])
         case _:
             raise ValueError("unknown kind of record")
+
+
+def _read_whose(fields: dict[str, Any]) -> tuple[str, str, Promise, str]:
+    promise = Promise(
+        fields.get("neighbours", ""),
+        fields.get("together", 1),
+        Accounting(fields.get("accounting", Accounting.PURE.value)),
+        fields.get("conversion_delta_atto", 0),
+    )
+    return fields["dataset"], fields.get("log", ""), promise, fields.get("salt", "")
+
+
+def _natural(number: object) -> int:
+    if type(number) is not int or number < 0:
+        raise ValueError("no natural number")
+    return number
+
+
+def _sums(written: list[Any]) -> Sums:
+    epsilon, delta, rho = map(_natural, written)
+    return epsilon, delta, rho
 
 
 def _grouping(written: list[Any]) -> Grouping:

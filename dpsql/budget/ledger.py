@@ -10,26 +10,42 @@ House rules:
 3. Before any change, what the log has and the ledger lacks is replayed as spent. Replay can only
    take: a replayed entry is failed, a replayed grant is void.
 4. Where log and ledger disagree in any other way, nothing is answered (LedgerError).
-5. A statement outside the two engines' modules is one that both understand; `?` stands for a value.
+5. They are compared outside of every lock, and from a checkpoint on: what was compared before is believed, as far as
+   its last record is still the last one, and the sums still add up (soundness.md 3.18). `verify` believes nothing.
+6. A statement outside the two engines' modules is one that both understand; `?` stands for a value.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..errors import LedgerAway, LedgerError
 from ..policy import Accounting
 from ..waits import check
+from . import certificates
+from .chain import (
+    Chain,
+    Days,
+    Disagreement,
+    Verified,
+    add,
+    after_record,
+    digest_of,
+    linked_head,
+    moment_of,
+    note_day,
+)
 from .claim import delta_text
 from .entry import (
-    CERTIFIED,
+    CHAINED,
     FORMAT,
     MALFORMED,
     OF_ZCDP,
@@ -41,15 +57,26 @@ from .entry import (
     Move,
     Promise,
     Record,
+    Segment,
+    Sums,
     newer,
+    read_linked,
     read_record,
     record_text,
 )
-from .journal import Journal
+from .journal import Journal, certificates_path, sealed_path, write_whole
 
 __all__ = [
-    "GRANTED", "Database", "Ledger", "Statement", "Step", "identity", "read_header", "require_promise", "utc_now",
+    "GRANTED", "Database", "Ledger", "Replayed", "Statement", "Step", "identity", "require_promise", "utc_now",
 ]  # fmt: skip
+
+_RESERVED = "SELECT seq, holder FROM record WHERE state = 'reserved'"
+_NOTED = "SELECT body FROM record WHERE kind IN ('header', 'segment', 'move') ORDER BY seq"
+_SPENT = "SELECT analyst, epsilon_nano, delta_atto, rho_atto FROM spent"
+_MOMENT = "SELECT moment FROM day ORDER BY number DESC LIMIT 1"
+_CHECKPOINT = "SELECT body FROM checkpoint WHERE log = ?"
+_NOTHING: Sums = (0, 0, 0)
+_NO_PLACE = 2**62
 
 Step = Callable[[str], None]
 """A hook that the crash tests use to stop a process at a named step."""
@@ -58,13 +85,15 @@ Statement = tuple[str, Sequence[object]]
 
 GRANTED = "granted"
 _VOID = "void"
-_PAGE = 10_000
+_PAGE = 2_000
+"""Records that are read at once: nobody waits for longer than that takes."""
+_STRIDE = 500
+"""Records from one checkpoint to the next."""
+SEGMENT_BYTES = 2**26
+"""A file of the log that is longer is sealed when somebody tidies: 64 MiB, of some 80,000 records."""
 _FAIL = (
     "UPDATE record SET state = 'failed', holder = NULL WHERE seq = ? AND state = 'reserved' AND holder = ?"
 )
-
-Sums = tuple[int, int, int]
-"""Epsilon in 1e-9, delta and rho in 1e-18."""
 
 
 class LedgerCursor(Protocol):
@@ -110,12 +139,32 @@ def require_same(path: Path, known: tuple[int, int] | None) -> None:
         raise LedgerError("the ledger or its log was replaced while in use", hint="restart dpsql")
 
 
-def read_header(journal: Journal) -> Header | None:
-    """Return a log's first record if it is a header. Requires: `mend` was called."""
-    for _, text in journal.records(0):
-        record = read_record(text)
-        return record if isinstance(record, Header) else None
-    return None
+class Page(NamedTuple):
+    """Some records of a ledger, (number, log, body) in order, and what the ledger said when they were read: how many
+    bytes of our log it has, what is spent, and by day, where that was asked for.
+    """
+
+    rows: list[tuple[int, str, str]]
+    logged: int
+    spent: dict[str, Sums]
+    days: Days | None
+    moment: datetime | None
+
+    @property
+    def is_last(self) -> bool:
+        """Whether there was no record after these."""
+        return len(self.rows) < _PAGE
+
+
+Watch = Callable[[Verified], None]
+
+
+@dataclass(slots=True)
+class Replayed:
+    """What the log had and the ledger lacked: entries, with those that were cut off there, and grants, void now."""
+
+    entries: int = 0
+    grants: int = 0
 
 
 class Ledger(ABC):
@@ -130,8 +179,18 @@ class Ledger(ABC):
         self._name = name
         self._log = log
         self._journal = Journal(log)
-        self._log_file = identity(log)
         self._process = os.getpid()
+        self._verified = Verified(days={})
+        """Up to which record this process has compared, or believed a checkpoint; replaced as a whole."""
+        self._is_chained = False
+        self._followed = -1
+        """The number of the log's file that was seen to end as the ledger does."""
+        self._kept = -1
+        """The number of the last record of the checkpoint that is written down."""
+        self._since = 0
+        """Records that this process has added since it has compared."""
+        self.replayed = Replayed()
+        """What was found when it was opened."""
         self._appended: set[int] = set()
         self._given_up: set[int] = set()
 
@@ -151,9 +210,17 @@ class Ledger(ABC):
     def close(self) -> None:
         """Let everything go. What is still reserved counts as failed from now on."""
 
-    @abstractmethod
     def tidy(self) -> None:
-        """Do what can wait, beside the changes: nothing is different after it. Raises LedgerError."""
+        """Do what can wait, beside the changes: nothing is different after it. Raises LedgerError.
+
+        What is new is compared, and a log that has grown long is sealed.
+        """
+        if self._since >= _STRIDE:
+            self._since = 0
+            self._compare()
+            self._keep_checkpoint()
+        if self._journal.file_size > SEGMENT_BYTES:
+            self.rotate()
 
     @abstractmethod
     def back_up(self, folder: Path) -> list[Path]:
@@ -175,8 +242,8 @@ class Ledger(ABC):
         """
 
     @abstractmethod
-    def _whole(self) -> AbstractContextManager[Database]:
-        """Give one snapshot in which all of this log that was committed is seen. Requires: inside `_alone`."""
+    def _snapshot(self) -> AbstractContextManager[Database]:
+        """Give one snapshot of what is committed, without keeping a change waiting; the log may have more."""
 
     @abstractmethod
     def read(self) -> AbstractContextManager[Database]:
@@ -202,21 +269,29 @@ class Ledger(ABC):
     @property
     @abstractmethod
     def _later_tables(self) -> Sequence[str]:
-        """Make the tables that a ledger of before format 4 does not have."""
+        """Make the tables and indices that a ledger of before format 4 does not have."""
 
     @abstractmethod
     def _next(self, db: Database) -> LedgerCursor:
-        """Ask for one row: the next record's number in the ledger, and its place in this log."""
+        """Ask for one row: the next record's number in the ledger, its place in this log, and the last one's body."""
 
     @abstractmethod
     def _insert(
-        self, db: Database, number: int, record: Record, state: str | None, holder: str | None
+        self, db: Database, number: int, record: Record, body: str, state: str | None, holder: str | None
     ) -> None:
-        """Add one record, whose `seq` is its place in this log."""
+        """Add one record, whose `seq` is its place in this log, with its text."""
 
     @abstractmethod
     def _page(self, db: Database, after: int, count: int) -> LedgerCursor:
-        """Ask for the next records in order of number: (number, whether it is of this log, body)."""
+        """Ask for the next records in order of number: (number, log, body)."""
+
+    @abstractmethod
+    def _body_at(self, db: Database, place: int) -> str | None:
+        """Return the body of the record in a place of this log."""
+
+    @abstractmethod
+    def _number(self, free: int, place: int) -> int:
+        """Return the number of a record that is put back: the free one, unless the engine numbers by place."""
 
     @abstractmethod
     def is_alive(self, db: Database, holder: str) -> bool:
@@ -240,8 +315,12 @@ class Ledger(ABC):
                     self._check_format(version)
                     if version != self.promise.format:
                         self._upgrade(db, version)
+                    if logged != self._journal.size():
+                        self._journal.require_in_place()  # it may have been sealed while we waited for our turn
                     is_settled = not given_up and logged == self._journal.size()
                     if is_settled:
+                        self._require_same_end(db)
+                        self._begin_chain(db)
                         yield db
                     else:
                         self._catch_up(db, logged, given_up)
@@ -252,14 +331,18 @@ class Ledger(ABC):
 
     def _upgrade(self, db: Database, version: int) -> None:
         """Bring a ledger of an earlier format to that of the promise; what is in it stays as it is."""
-        for statement in self._later_tables if version < CERTIFIED else ():
-            db.execute(statement)
+        if version < CHAINED:
+            for statement in self._later_tables:
+                db.execute(statement)
+            state = self._up_to_now(db)
+            for (day, name), sums in (state.days or {}).items():
+                _set_day(db, day, name, sums, state.number, state.moment)
         self._set_format(db)
 
-    def has_certificates(self) -> bool:
+    def is_current(self) -> bool:
         """Return whether the ledger has the tables of format 4: one that was not written to since has not."""
         [[(_, version)]] = self._read_together([self._logged])
-        return int(version) >= CERTIFIED
+        return int(version) >= CHAINED
 
     def read_settled(self, *statements: Statement) -> list[list[Any]]:
         """Return the rows of each statement, with nothing that the log has missing from them."""
@@ -283,24 +366,99 @@ class Ledger(ABC):
         ends unknown, stays spent and is closed as failed before the next change. `told`: whether the log has them, None
         before that is known.
         """
-        number, place = self._next(db).fetchone()
+        number, place, last = self._next(db).fetchone()
+        head = linked_head(last)
+        if head is None:
+            raise self.disagreement()
+        return self._append(db, number, place, head, records, told)
+
+    def _append(
+        self,
+        db: Database,
+        number: int,
+        place: int,
+        head: str,
+        records: Sequence[Record],
+        told: Callable[[bool | None], None] = untold,
+    ) -> int:
         self.step("before log")
-        placed = [replace(record, seq=place + i) for i, record in enumerate(records)]
-        self._appended.update(range(number, number + len(placed)))
+        linked = _linked([replace(record, seq=place + i) for i, record in enumerate(records)], head)
+        self._appended.update(range(number, number + len(linked)))
         self._given_up |= self._appended
         before = self._journal.size()
         told(None)
         try:
-            end = self._journal.append([record_text(record) for record in placed], self.step)
+            end = self._journal.append([text for _, text in linked], self.step)
         except OSError:
             if self._journal.size() == before:
                 told(False)
             raise
         told(True)
-        self._insert_all(db, number, placed, is_replay=False)
+        self._insert_all(db, number, linked, is_replay=False)
         self._set_logged(db, end)
+        self._since += len(linked)
         self.step("inserted")
         return int(number)
+
+    def _require_same_end(self, db: Database) -> None:
+        """Raise LedgerError where a file that the log has gone on to does not end as the ledger does."""
+        if self._followed != self._journal.number:
+            if self._journal.record_before(self._journal.size()) != self._next(db).fetchone()[2]:
+                raise self.disagreement()
+            self._followed = self._journal.number
+
+    def _begin_chain(self, db: Database) -> None:
+        """See to it that the records of this log are chained from here on. Requires: all of it is in the ledger."""
+        if self._is_chained:
+            return
+        number, place, last = self._next(db).fetchone()
+        if linked_head(last) is not None:
+            self._is_chained = True
+            return
+        chain = self._up_to_now(db).chains.get(self.log_id, Chain())
+        begun = self._segment(db, chain, secrets.token_hex(16), self._journal.number, self._journal.base)
+        self._append(db, number, place, chain.head, [begun])
+
+    def _segment(self, db: Database, chain: Chain, salt: str, number: int, start: int) -> Segment:
+        """Return the record by which a log goes on from what it has."""
+        first = self._journal.first
+        if first is None:
+            raise self.disagreement()
+        return Segment(
+            seq=chain.place,
+            at=utc_now(),
+            dataset=first.dataset,
+            log=first.log,
+            promise=replace(self.promise, neighbours=first.promise.neighbours),
+            salt=salt,
+            number=number,
+            start=start,
+            epoch=int(db.execute("SELECT epoch FROM ledger").fetchone()[0]),
+            spent=tuple(sorted(chain.spent.items())),
+            format=self.promise.format,
+        )
+
+    def rotate(self) -> Path | None:
+        """Seal the log's file and begin the next one; return the sealed one, None where there is nothing to seal."""
+        self._compare()  # so that little is left to be read while others wait
+        with self.write() as db:
+            number, place, last = self._next(db).fetchone()
+            if isinstance(read_record(last), Segment):
+                return None
+            chain = self._up_to_now(db).chains[self.log_id]
+            start, sealed = self._journal.size(), sealed_path(self._log, self._journal.number)
+            begun = self._segment(db, chain, chain.salt, self._journal.number + 1, start)
+            linked = _linked([replace(begun, seq=place)], chain.head)
+            self.step("before segment")
+            if kept := certificates.lines(db, self.log_id):
+                write_whole(certificates_path(sealed), "".join(kept).encode("ascii"))
+                certificates.forget(db, self.log_id)
+            end = self._journal.rotate(linked[0][1], self.step)
+            self._insert_all(db, number, linked, is_replay=False)
+            self._set_logged(db, end)
+            self.step("segment inserted")
+        self.step("segment committed")
+        return sealed
 
     def give_up(self, numbers: Sequence[int]) -> None:
         """Close what is still reserved here of these entries as failed: now, unless the statement has to end and would
@@ -325,7 +483,7 @@ class Ledger(ABC):
         """Raise LedgerError after a fork, and when the log's file is not the one that was opened."""
         if os.getpid() != self._process:
             raise LedgerError("an open ledger was carried over a fork", hint="open it in the new process")
-        require_same(self._log, self._log_file)
+        self._journal.require_in_place()
 
     def _check_format(self, version: int) -> None:
         """Raise LedgerError where a newer version of dpsql has written meanwhile, or the ledger was moved."""
@@ -342,34 +500,58 @@ class Ledger(ABC):
             "give up what is stored with dpsql refresh: it is then drawn, and charged, anew",
         )
 
-    def disagreement(self) -> LedgerError:
-        """Return the error for a log and a ledger of which neither explains the other."""
+    def disagreement(self, what: str = "") -> LedgerError:
+        """Return the error for a log and a ledger of which neither explains the other; `what`: where."""
         return LedgerError(
-            f"the ledger {self._name} and its log do not agree",
+            f"the ledger {self._name} and its log do not agree{what and ': '}{what}",
             hint=f"restore the log {self._log.name} as it was (it is never older than the ledger, nor shared "
             "by copying); the ledger itself may be older, or missing: it is brought up to the log",
         )
 
-    def _insert_all(self, db: Database, first: int, records: Iterable[Record], *, is_replay: bool) -> None:
+    def _insert_all(
+        self, db: Database, first: int, records: Iterable[tuple[Record, str]], *, is_replay: bool
+    ) -> None:
         sums: dict[str, Sums] = {}
-        for number, record in enumerate(records, first):
+        days: Days = {}
+        before, moment = db.execute(_SPENT), _moment(db)
+        number = first
+        for record, body in records:
             state: str | None = None
             holder: str | None = None
+            is_first = False
             match record:
-                case Entry():
-                    sums[record.analyst] = _sum_with(record, sums.get(record.analyst, (0, 0, 0)))
+                case Entry(analyst=name, charge=charge):
+                    sums[name] = add(
+                        sums.get(name, _NOTHING), (charge.epsilon_nano, charge.delta_atto, charge.rho_atto)
+                    )
                     state = (EntryState.FAILED if is_replay else EntryState.RESERVED).value
                     holder = None if is_replay else self.holder
                 case Grant():
                     state = _VOID if is_replay else GRANTED
-                case EpochStart():
-                    db.execute("UPDATE ledger SET epoch = ? WHERE epoch < ?", (record.epoch, record.epoch))
+                case EpochStart(epoch=epoch):
+                    _set_epoch(db, epoch)
                 case Header():
                     require_promise(db, self.promise)
                 case Move():
                     self._take_move(db, record, is_replay=is_replay)
-            self._insert(db, number, record, state, holder)
-        _add_to_spent(db, sums)
+                case Segment():
+                    is_first = is_replay and self._is_new(db)
+                    if is_first:  # what the files before it had counts, wherever they are
+                        require_promise(db, self.promise)
+                        number = self._number(number, record.seq)
+                        _set_epoch(db, record.epoch)
+                        for name, spent in record.spent:
+                            sums[name] = add(sums.get(name, _NOTHING), spent)
+            note_day(days, record, is_first=is_first)
+            moment = after_record(moment, record)
+            self._insert(db, number, record, body, state, holder)
+            number += 1
+        _add_to_spent(db, _read_sums(before), sums)
+        _add_to_days(db, days, number - 1, moment)
+
+    def _is_new(self, db: Database) -> bool:
+        """Return whether the ledger has no record of this log."""
+        return self._next(db).fetchone()[2] is None
 
     def _take_move(self, db: Database, move: Move, *, is_replay: bool) -> None:
         """Have the ledger kept in rho from now on. Raises LedgerError where it is kept in epsilon here.
@@ -387,69 +569,258 @@ class Ledger(ABC):
         if self._journal.size() < logged:
             raise self.disagreement()
         self._journal.mend()
-        number, place = self._next(db).fetchone()
-        self._insert_all(db, number, self._records_from(logged, place), is_replay=True)
+        number, _, last = self._next(db).fetchone()
+        records = self._records_from(db, logged, last)
+        self._insert_all(db, number, records, is_replay=True)
         self._set_logged(db, self._journal.size())
         for entry in given_up:
             db.execute(_FAIL, (entry, self.holder))
 
-    def _records_from(self, logged: int, place: int) -> Iterator[Record]:
-        for expected, (_, text) in enumerate(self._journal.records(logged), place):
-            record = read_record(text)
-            if record.seq != expected:
-                raise self.disagreement()
-            yield record
+    def _records_from(self, db: Database, logged: int, last: str | None) -> Iterator[tuple[Record, str]]:
+        """Yield what the log has beyond the ledger, each record the next one of the chain."""
+        head = linked_head(last)
+        if last is None:
+            chain = Chain()
+        elif head is None:
+            chain = self._up_to_now(db).chains[self.log_id]
+        else:
+            chain = Chain(read_record(last).seq + 1, head, True)
+        is_counted = head is None
+        start = logged if logged else self._journal.earliest()
+        for _, text in self._journal.records(start):
+            record, after = read_linked(text)
+            if not is_counted and isinstance(record, Segment):
+                chain.spent = dict(record.spent)
+            try:
+                chain.take(record, text, after)
+            except Disagreement as error:
+                raise self.disagreement(str(error)) from None
+            yield record, text
 
-    def _verify(self, dataset: str, promise: Promise) -> None:
-        """Compare log and ledger record by record, and the running sums with the entries."""
+    def _up_to_now(self, db: Database) -> Verified:
+        """Return what the ledger's records come to, in a transaction: from where they were compared on."""
+        state = self._verified.copy()
         try:
-            self._compare(dataset, promise)
+            while rows := self._page(db, state.number, _PAGE).fetchall():
+                for row in rows:
+                    state.take(*row)
+        except MALFORMED as error:
+            raise self.disagreement() from error
+        return state
+
+    def _open(self, dataset: str, promise: Promise) -> None:
+        """Compare log and ledger from the last checkpoint on, see that they are of this dataset and promise, bring the
+        ledger up to the log, and close what the dead have left. Writes only where there is something to write.
+        """
+        try:
+            self._look(dataset, promise)
         except MALFORMED as error:  # rows that dpsql did not write
             raise self.disagreement() from error
 
-    def _compare(self, dataset: str, promise: Promise) -> None:
-        with self._alone(), self._whole() as db:
+    def _look(self, dataset: str, promise: Promise) -> None:
+        has_checkpoint = self._begin_at_checkpoint()
+        try:
+            self._compare()
+        except LedgerError:
+            if not has_checkpoint:
+                raise
+            self._verified, self._kept = Verified(days={}), -_STRIDE  # it may be the checkpoint that is wrong
+            self._compare()
+        first = self._journal.first
+        if first is None:
+            raise self.disagreement()
+        if first.dataset != dataset:
+            raise another_dataset()
+        self._settle(promise)
+        self._keep_checkpoint()
+
+    def _settle(self, promise: Promise) -> None:
+        with self._snapshot() as db:
+            logged, _ = db.execute(*self._logged).fetchone()
+            is_settled = logged == self._journal.size()
+            reserved = db.execute(_RESERVED).fetchall()
+            if is_settled:
+                require_promise(db, promise)
+        if not is_settled:
+            with self._alone(), self._change() as db:
+                logged, _ = db.execute(*self._logged).fetchone()
+                self._journal.require_in_place()
+                if self._journal.size() < logged:
+                    raise self.disagreement()
+                self._journal.mend()
+                start = logged if logged else self._journal.earliest()
+                missing = [read_record(text) for _, text in self._journal.records(start)]
+                require_promise(db, promise, missing)
+            self.replayed.entries = sum(isinstance(record, Entry) for record in missing)
+            self.replayed.grants = sum(isinstance(record, Grant) for record in missing)
+        if reserved or not is_settled:
+            with self.write() as db:
+                for entry, holder in db.execute(_RESERVED).fetchall():
+                    is_cut_off = not self.is_running(db, entry, holder)
+                    self.replayed.entries += is_cut_off and self.replayed.entries > 0
+
+    def _begin_at_checkpoint(self) -> bool:
+        """Believe what was compared before, unless something speaks against it; say whether there was anything."""
+        with self._snapshot() as db:
             logged, version = db.execute(*self._logged).fetchone()
             self._check_format(version)
-            self._journal.mend()
-            named: Header | None = None
-            move: Move | None = None
-            sums: dict[str, Sums] = {}
-            kept = self._kept(db, sums)
-            for place, (end, text) in enumerate(self._journal.records(0)):
-                record = read_record(text)
-                if place == 0 and isinstance(record, Header):
-                    named = record
-                if isinstance(record, Move):
-                    move = move or record
-                if record.seq != place or (end <= logged and next(kept, None) != text):
-                    raise self.disagreement()
-            if named is None or next(kept, None) is not None:
-                raise self.disagreement()
-            if named.dataset != dataset:
-                raise another_dataset()
-            require_promise(db, promise, (named, move))
-            if _spent(db) != sums:
-                raise self.disagreement()
+            if version < CHAINED:
+                return False
+            row = db.execute(_CHECKPOINT, (self.log_id,)).fetchone()
+            if row is None:
+                return False
+            try:
+                state = Verified.read(row[0])
+                chain = state.chains[self.log_id]
+                body = self._body_at(db, chain.place - 1)
+            except MALFORMED:
+                return False
+        if not chain.is_chained or body is None or digest_of(body) != chain.head or state.position > logged:
+            return False
+        last = self._journal.record_before(state.position)
+        if state.position > self._journal.base and last != body:
+            return False
+        self._verified, self._kept = state, state.number
+        return True
 
-    def _kept(self, db: Database, sums: dict[str, Sums]) -> Iterator[str]:
-        """Yield the bodies of this log's records; at the end, `sums` has what the entries of all logs add up to."""
-        after = -1
-        while page := self._page(db, after, _PAGE).fetchall():
-            after = page[-1][0]
-            for _, is_ours, body in page:
-                record = read_record(body)
-                if isinstance(record, Entry):
-                    sums[record.analyst] = _sum_with(record, sums.get(record.analyst, (0, 0, 0)))
-                if is_ours:
-                    yield body
+    def _keep_checkpoint(self) -> None:
+        """Write down how far was compared, where that is much further than was written down."""
+        state = self._verified
+        chain = state.chains.get(self.log_id)
+        if chain is not None and chain.is_chained and state.number - self._kept >= _STRIDE:
+            with self.write(is_logged=True) as db:  # a lost one is an older one
+                db.execute(
+                    "INSERT INTO checkpoint (log, body) VALUES (?, ?)"
+                    " ON CONFLICT (log) DO UPDATE SET body = excluded.body",
+                    (self.log_id, state.text()),
+                )
+            self._kept = state.number
 
-    def _fail_dead(self) -> None:
-        with self.write() as db:
-            for entry, holder in db.execute(
-                "SELECT seq, holder FROM record WHERE state = 'reserved'"
-            ).fetchall():
-                self.is_running(db, entry, holder)
+    def compared(self) -> Chain:
+        """Return what our log comes to, once what is new was compared."""
+        self._compare()
+        return self._verified.chains[self.log_id]
+
+    def sealed_certificates(self, archive: Path | None) -> list[Path]:
+        """Return the files with certificates beside the sealed ones, the newest first."""
+        folders = [self._log.parent, *([] if archive is None else [archive])]
+        names = [
+            certificates_path(sealed_path(self._log, at)).name for at in reversed(range(self._journal.number))
+        ]
+        return [file for name in names for folder in folders if (file := folder / name).is_file()]
+
+    @property
+    def files(self) -> int:
+        """How many files the log has."""
+        return self._journal.number + 1
+
+    def _compare(self) -> None:
+        """Compare the records that are new since the last time, and all sums."""
+        self._verified = self._compared(self._verified.copy(), is_whole=False)
+
+    def verify(self, archive: Path | None = None, watch: Watch | None = None) -> Verified:
+        """Compare the whole log, sealed files too, with all of the ledger, whatever was compared before.
+
+        `archive`: where sealed files are that do not stand beside the log; `watch`: is shown what it comes to after
+        each record of our log. Raises LedgerError: something is not as it was written, or missing.
+        """
+        self._journal.archive = archive
+        with self._snapshot() as db:
+            _, version = db.execute(*self._logged).fetchone()
+            row = db.execute(_CHECKPOINT, (self.log_id,)).fetchone() if version >= CHAINED else None
+        state = self._compared(Verified(days={}), is_whole=True, watch=watch)
+        self._verified = state
+        if row is not None:
+            self._kept = -_STRIDE  # whatever it says, it is written anew
+        self._keep_checkpoint()
+        return state
+
+    def _compared(self, state: Verified, *, is_whole: bool, watch: Watch | None = None) -> Verified:
+        """Take a ledger's records to their end, each held against its line in the log."""
+        try:
+            while True:
+                page = self._read_page(state.number, is_whole=is_whole)
+                self._take_page(state, page, is_whole=is_whole, watch=watch)
+                if page.is_last:
+                    break
+            if page.spent != state.spent:
+                raise Disagreement("what is spent is not what its records add up to")
+            if page.days is not None and (page.days, page.moment) != (state.days, state.moment):
+                raise Disagreement("what is spent by day is not what its records add up to")
+        except Disagreement as error:
+            raise self.disagreement(str(error)) from error
+        except MALFORMED as error:  # rows that dpsql did not write
+            raise self.disagreement() from error
+        return state
+
+    def _read_page(self, after: int, *, is_whole: bool) -> Page:
+        with self._snapshot() as db:
+            logged, version = db.execute(*self._logged).fetchone()
+            self._check_format(version)
+            rows = self._page(db, after, _PAGE).fetchall()
+            is_asked = is_whole and version >= CHAINED and len(rows) < _PAGE
+            days, moment = (_days(db), _moment(db)) if is_asked else (None, None)
+            return Page(rows, logged, _spent(db), days, moment)
+
+    def _go_to(self, state: Verified, place: int, lines: Iterator[tuple[int, str]]) -> None:
+        """Take the log's records before the first one that the ledger has: it was lost, and made from a later file."""
+        chain = state.chains[self.log_id] = Chain()
+        while chain.place < place and (line := next(lines, None)) is not None:
+            state.position, text = line
+            chain.take(*_read_with_text(text))
+
+    def _take_page(self, state: Verified, page: Page, *, is_whole: bool, watch: Watch | None) -> None:
+        if page.logged > self._journal.size():
+            self._journal.require_in_place()  # it may have been sealed since
+            if page.logged > self._journal.size():
+                raise Disagreement("the log is shorter than the ledger knows it")
+        if page.logged < state.position:
+            raise Disagreement("the ledger knows less of the log than it did")
+        start, first = state.position, 0
+        if start < self._journal.base and not is_whole and self._journal.earliest() > start:
+            start = (
+                self._journal.earliest()
+            )  # what was sealed and moved away: its records are chained in the ledger
+            first = _first_place(self._journal, start, page.logged)
+        lines = self._journal.records(start, page.logged)
+        for number, log, body in page.rows:
+            if log == self.log_id:
+                if log not in state.chains and first < read_record(body).seq:
+                    self._go_to(state, read_record(body).seq, lines)
+                chain = state.chains.get(log)
+                place = read_record(body).seq if chain is None else chain.place
+                if place >= first:
+                    end, line = next(lines, (0, None))
+                    if line != body:
+                        raise Disagreement(f"record {place} is not the log's")
+                    state.position = end
+            state.take(number, log, body)
+            if watch is not None and log == self.log_id:
+                watch(state)
+        if page.is_last and next(lines, None) is not None:
+            raise Disagreement("the log has a record that the ledger has not")
+
+
+def _first_place(journal: Journal, start: int, stop: int) -> int:
+    """Return the place of the first record from an offset on, one that no record has where there is none."""
+    for _, text in journal.records(start, stop):
+        return read_record(text).seq
+    return _NO_PLACE
+
+
+def _read_with_text(text: str) -> tuple[Record, str, str | None]:
+    record, after = read_linked(text)
+    return record, text, after
+
+
+def _linked(records: Sequence[Record], head: str) -> list[tuple[Record, str]]:
+    """Return records with their texts, each of which names the one before."""
+    linked = []
+    for record in records:
+        text = record_text(record, head)
+        linked.append((record, text))
+        head = digest_of(text)
+    return linked
 
 
 def another_dataset() -> LedgerError:
@@ -490,41 +861,64 @@ def another_promise(made: Promise, said: Promise) -> LedgerError:
     )
 
 
-def require_promise(
-    db: Database, promise: Promise, logged: tuple[Header | None, Move | None] = (None, None)
-) -> None:
+def require_promise(db: Database, promise: Promise, logged: Sequence[Record] = ()) -> None:
     """Raise LedgerError where a log in the ledger was begun under another promise, and the ledger not moved since.
 
     `logged`: what a log has that may not be in the ledger yet.
     """
-    rows = db.execute("SELECT body FROM record WHERE kind IN ('header', 'move') ORDER BY seq").fetchall()
+    rows = db.execute(_NOTED).fetchall()
     records = [*(read_record(body) for (body,) in rows), *logged]
     move = next((record for record in records if isinstance(record, Move)), None)
     for record in records:
-        if isinstance(record, Header) and not record.promise.after(move).agrees(promise):
+        if isinstance(record, Header | Segment) and not record.promise.after(move).agrees(promise):
             raise another_promise(record.promise.after(move), promise)
 
 
-def _sum_with(entry: Entry, sums: Sums) -> Sums:
-    epsilon, delta, rho = sums
-    charge = entry.charge
-    return epsilon + charge.epsilon_nano, delta + charge.delta_atto, rho + charge.rho_atto
+def _set_epoch(db: Database, epoch: int) -> None:
+    db.execute("UPDATE ledger SET epoch = ? WHERE epoch < ?", (epoch, epoch))
 
 
 def _spent(db: Database) -> dict[str, Sums]:
-    rows = db.execute("SELECT analyst, epsilon_nano, delta_atto, rho_atto FROM spent").fetchall()
-    return {name: (int(epsilon), int(delta), int(rho)) for name, epsilon, delta, rho in rows}
+    return _read_sums(db.execute(_SPENT))
 
 
-def _add_to_spent(db: Database, more: dict[str, Sums]) -> None:
-    if not more:
-        return
-    spent = _spent(db)
+def _read_sums(rows: LedgerCursor) -> dict[str, Sums]:
+    return {name: (int(epsilon), int(delta), int(rho)) for name, epsilon, delta, rho in rows.fetchall()}
+
+
+def _add_to_spent(db: Database, spent: dict[str, Sums], more: dict[str, Sums]) -> None:
     for name, sums in more.items():
-        new = [old + plus for old, plus in zip(spent.get(name, (0, 0, 0)), sums, strict=True)]
         db.execute(
             "INSERT INTO spent (analyst, epsilon_nano, delta_atto, rho_atto) VALUES (?, ?, ?, ?)"
             " ON CONFLICT (analyst) DO UPDATE SET epsilon_nano = excluded.epsilon_nano,"
             " delta_atto = excluded.delta_atto, rho_atto = excluded.rho_atto",
-            (name, *map(str, new)),
+            (name, *map(str, add(spent.get(name, _NOTHING), sums))),
         )
+
+
+def _days(db: Database) -> Days:
+    rows = db.execute("SELECT day, analyst, epsilon_nano, delta_atto, rho_atto FROM day").fetchall()
+    return {(day, name): (int(epsilon), int(delta), int(rho)) for day, name, epsilon, delta, rho in rows}
+
+
+def _moment(db: Database) -> datetime | None:
+    """Return the highest moment of the ledger, None where it has no record."""
+    row = db.execute(_MOMENT).fetchone()
+    return None if row is None else moment_of(row[0])
+
+
+def _add_to_days(db: Database, more: Days, number: int, moment: datetime | None) -> None:
+    for (day, name), sums in more.items():
+        asked = "SELECT epsilon_nano, delta_atto, rho_atto FROM day WHERE day = ? AND analyst = ?"
+        row = db.execute(asked, (day, name)).fetchone() or _NOTHING
+        _set_day(db, day, name, add((int(row[0]), int(row[1]), int(row[2])), sums), number, moment)
+
+
+def _set_day(db: Database, day: str, name: str, sums: Sums, number: int, moment: datetime | None) -> None:
+    db.execute(
+        "INSERT INTO day (day, analyst, epsilon_nano, delta_atto, rho_atto, number, moment)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (day, analyst) DO UPDATE SET epsilon_nano = excluded.epsilon_nano,"
+        " delta_atto = excluded.delta_atto, rho_atto = excluded.rho_atto, number = excluded.number,"
+        " moment = excluded.moment",
+        (day, name, *map(str, sums), number, "" if moment is None else moment.isoformat()),
+    )

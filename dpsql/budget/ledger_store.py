@@ -67,8 +67,9 @@ from .ledger import GRANTED, Database, Ledger, Statement, utc_now
 from .match import MOST_COMBINED, Found, Laws, choose_draws, combined_draws, running_draws
 from .period import KEPT_HOURS, Rations
 from .store import never_cancelled, untold
+from .witness import Note, Testimony, note_of
 
-__all__ = ["LedgerStore", "no_step"]
+__all__ = ["LedgerStore", "Report", "no_step"]
 
 _SHORTEST_PAUSE = 0.002
 """Seconds before the second look at a statement that is drawing the same measures."""
@@ -90,12 +91,29 @@ _GRANTS: Statement = ("SELECT body FROM record WHERE kind = 'grant' AND state = 
 _LAST: Statement = ("SELECT COALESCE(MAX(seq), -1) FROM record", ())
 _NEWEST: Statement = ("SELECT body FROM record ORDER BY seq DESC LIMIT 1", ())
 _KEY_CHECKS = "SELECT body FROM record WHERE seq > ? AND kind = 'keycheck' ORDER BY seq"
+_DAYS: Statement = ("SELECT day, analyst, epsilon_nano, delta_atto, rho_atto, number, moment FROM day", ())
 _RECORDS = "SELECT seq, body FROM record WHERE seq > ? ORDER BY seq LIMIT ?"
 _STORED = (
     "SELECT seq, body FROM record WHERE kind = 'entry' AND state = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
 )
 _PAGE = 10_000
 _CLOCK_SECONDS = 600.0
+_DRAWS = 500
+"""Stored answers that are read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a ledger was found to have: records, files of its log, stored answers that are sound, how many entries have
+    theirs damaged or missing, how many certificates are, and how many notes of a witness agree.
+    """
+
+    records: int
+    files: int
+    answers: int
+    damaged: int
+    certificates: int
+    agreed: int
 
 
 @dataclass(slots=True)
@@ -400,7 +418,8 @@ class LedgerStore:
 
     def status(self, analyst: str | None = None) -> Status:
         """See `BudgetStore.status`."""
-        self._read_rations(lambda statement: self._ledger.read_settled(statement)[0])
+        has_days = self._rations is not None and self._rations.read_to < 0 and self._ledger.is_current()
+        self._read_rations(lambda statement: self._ledger.read_settled(statement)[0], has_days=has_days)
         return self._status(*self._ledger.read_settled(_EPOCH, _SPENT, _GRANTS), analyst=analyst)
 
     def status_at_once(self, analyst: str | None = None) -> Status | None:
@@ -420,8 +439,10 @@ class LedgerStore:
             status = known[asked] = self._status(*found, analyst=analyst)
         return status
 
-    def _read_rations(self, ask: Callable[[Statement], list[Any]]) -> None:
-        """Read the records that came since the last look, where a period has caps."""
+    def _read_rations(self, ask: Callable[[Statement], list[Any]], *, has_days: bool) -> None:
+        """Read the records that came since the last look, where a period has caps; at first what they add up to."""
+        if self._rations is not None and self._rations.read_to < 0 and has_days:
+            self._rations.begin(ask(_DAYS))
         while self._rations is not None:
             rows = ask((_RECORDS, (self._rations.read_to, _PAGE)))
             self._rations.read(rows)
@@ -490,7 +511,7 @@ class LedgerStore:
         clock = clock or utc_now()
         if self._rations is None:
             return clock
-        self._read_rations(lambda statement: db.execute(*statement).fetchall())
+        self._read_rations(lambda statement: db.execute(*statement).fetchall(), has_days=True)
         return self._rations.moment(clock)[0]
 
     def moment(self) -> str:
@@ -509,6 +530,67 @@ class LedgerStore:
         with self._ledger.write() as db:
             self._ledger.append(db, [Clock(_UNNUMBERED, at, by)])
         return at
+
+    @property
+    def lost(self) -> str:
+        """What the ledger's file was found to have lost when it was opened, in words; empty where nothing was.
+
+        What the log has and the ledger had not may have had a stored answer, or was cut off before there was one.
+        """
+        replayed = self._ledger.replayed
+        told: list[str] = []
+        if replayed.entries:
+            answers = _counted(replayed.entries, "stored answer is", "stored answers are")
+            told.append(
+                f"{answers} lost, as far as there were any: what they cost is in the log, and stays spent"
+            )
+        if replayed.grants:
+            told.append(f"{_counted(replayed.grants, 'grant is', 'grants are')} void, and can be given again")
+        return "; ".join(told)
+
+    def rotate(self) -> Path | None:
+        """Seal the log's file and begin another; return the sealed one, None where nothing was in it."""
+        return self._ledger.rotate()
+
+    def note(self) -> Note | None:
+        """Return what a witness is told of the log as it is; None where it is of before format 4."""
+        chain = self._ledger.compared()
+        return note_of(chain, utc_now()) if chain.is_chained else None
+
+    def verify(self, archive: Path | None = None, notes: Sequence[Note] | None = None) -> Report:
+        """Compare all of the ledger with all of its log, and each stored answer and certificate with its checksum.
+
+        `archive`: where sealed files of the log are that do not stand beside it; `notes`: a witness', with which it is
+        to agree. Raises LedgerError for what is not as it was written, or missing.
+        """
+        testimony = Testimony(notes or ())
+        log = self._ledger.log_id
+        state = self._ledger.verify(archive, lambda state: testimony.look(state.chains[log]))
+        if notes is not None:
+            testimony.require(state.chains[log])
+        answers, damaged, named = self._verify_draws()
+        unproved = sum(self.certificate(digest, archive) is None for digest in named)
+        return Report(state.number + 1, self._ledger.files, answers, damaged, unproved, testimony.agreed)
+
+    def _verify_draws(self) -> tuple[int, int, set[str]]:
+        """Return how many answers are stored, of how many entries they are damaged or missing, and which certificates
+        these name."""
+        stored, damaged, last = 0, 0, -1
+        named: set[str] = set()
+        while True:
+            with self._ledger.read() as db:
+                rows = db.execute(*_draws_after(last)).fetchall()
+            for number, body, measures, scale, payload in rows:
+                last = number
+                try:
+                    if (digest := _entry(number, body, EntryState.COMMITTED).certificate) is not None:
+                        named.add(digest)
+                    read_draw(body, bytes(measures), scale, bytes(payload))
+                    stored += 1
+                except (*MALFORMED, LedgerError):
+                    damaged += 1
+            if len(rows) < _DRAWS:
+                return stored, damaged, named
 
     def back_up(self, folder: Path) -> list[Path]:
         """Copy the ledger and its log; see `Ledger.back_up`."""
@@ -592,17 +674,20 @@ class LedgerStore:
 
     def has_certificate(self, digest: str) -> bool:
         """See `BudgetStore.has_certificate`."""
-        if not self._ledger.has_certificates():
+        if not self._ledger.is_current():
             return False
         with self._ledger.read() as db:
             return certificates.has(db, self._ledger.log_id, digest)
 
-    def certificate(self, digest: str) -> bytes | None:
-        """See `BudgetStore.certificate`."""
-        if not self._ledger.has_certificates():
+    def certificate(self, digest: str, archive: Path | None = None) -> bytes | None:
+        """See `BudgetStore.certificate`; `archive`: where sealed files are that do not stand beside the log."""
+        if not self._ledger.is_current():
             return None
         with self._ledger.read() as db:
-            return certificates.stored(db, digest)
+            content = certificates.stored(db, digest)
+        if content is not None:
+            return content
+        return certificates.sealed(self._ledger.sealed_certificates(archive), digest)
 
     def secret(self) -> bytes:
         """See `BudgetStore.secret`."""
@@ -615,6 +700,18 @@ class LedgerStore:
 def _grounds(text: str) -> Grounds:
     found = json.loads(text)
     return None if found is None else tuple((of, said) for of, said in found)
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"1 {one}" if number == 1 else f"{number} {several}"
+
+
+def _draws_after(number: int) -> Statement:
+    return (
+        "SELECT r.seq, r.body, d.measures, d.scale, d.payload FROM record r LEFT JOIN draw d ON d.entry = r.seq"
+        " WHERE r.seq > ? AND r.state = 'committed' ORDER BY r.seq LIMIT ?",
+        (number, _DRAWS),
+    )
 
 
 def _of_epoch(checked: Sequence[KeyCheck], epoch: int, at: str) -> list[KeyCheck]:

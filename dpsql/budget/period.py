@@ -15,10 +15,11 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from ..policy import Period
-from .claim import Charge
+from .chain import moment_of, passed
+from .claim import ZERO, Charge
 from .entry import Scope, Status
 
 __all__ = ["KEPT_HOURS", "LONGEST_STEP", "Ration", "Rations", "end_of", "number_of", "start_of"]
@@ -92,6 +93,21 @@ class Rations:
     _first: int | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
+    def begin(self, rows: Iterable[tuple[str, str, int, int, int, int, str]]) -> None:
+        """Take in, first of all, what the ledger has added up: (day, analyst, epsilon, delta, rho, number of the last
+        record in it, highest moment up to there).
+        """
+        with self._lock:
+            if self.read_to >= 0:  # another thread came first
+                return
+            for day, name, epsilon, delta, rho, number, moment in rows:
+                period = number_of(self.ration.period, date.fromisoformat(day))
+                self._first = period if self._first is None else min(self._first, period)
+                known = self._spent.get((period, name), ZERO)
+                self._spent[period, name] = known + Charge(int(epsilon), int(delta), int(rho))
+                if number > self.read_to:
+                    self.read_to, self.highest = number, moment_of(moment)
+
     def read(self, rows: Iterable[tuple[int, str]]) -> None:
         """Take in records in order of their numbers: (number, body). What was read already is left out."""
         with self._lock:
@@ -100,20 +116,15 @@ class Rations:
                     continue
                 self.read_to = number
                 record = json.loads(body)
-                self._pass(record["kind"], _moment(record["at"]), is_owners=bool(record.get("by")))
-                period = number_of(self.ration.period, _day(record["at"]))
+                at = moment_of(record["at"])
+                self.highest = passed(self.highest, record["kind"], at, is_owners=bool(record.get("by")))
+                period = number_of(self.ration.period, at.date())
                 self._first = period if self._first is None else min(self._first, period)
                 if record["kind"] == "entry":
                     charge = Charge(record["epsilon_nano"], record["delta_atto"], record["rho_atto"])
                     key = period, record["analyst"]
                     known = self._spent.get(key)
                     self._spent[key] = charge if known is None else known + charge
-
-    def _pass(self, kind: str, at: datetime, *, is_owners: bool) -> None:
-        if kind == "header" and self.highest is not None:
-            return  # of another machine's log: nothing has looked at its clock yet
-        if self.highest is None or at > self.highest or (kind == "clock" and is_owners):
-            self.highest = at
 
     def moment(self, clock: str) -> tuple[str, str]:
         """Return the moment that something is recorded at when a machine's clock says `clock`; and where it is another
@@ -123,7 +134,7 @@ class Rations:
             highest = self.highest
         if highest is None:
             return clock, ""
-        ahead = _moment(clock) - highest
+        ahead = moment_of(clock) - highest
         if timedelta(0) <= ahead <= LONGEST_STEP:
             return clock, ""
         way = "before" if ahead < timedelta(0) else "more than a day after"
@@ -134,7 +145,7 @@ class Rations:
         self, status: Status, analyst: str | None, at: str, cap_of: Callable[[int], int]
     ) -> tuple[Scope, ...]:
         """Return the caps of the period that a time is in; `cap_of`: of an epsilon in 1e-9, in what is added up."""
-        ration, day = self.ration, _day(at)
+        ration, day = self.ration, moment_of(at).date()
         now = number_of(ration.period, day)
         until = end_of(ration.period, day).isoformat()
         with self._lock:
@@ -153,16 +164,3 @@ class Rations:
             cap = periods * cap_of(ration.analysts[analyst])
             found.append(Scope(f"your own {ration.period.value}'s", spent, cap, until))
         return tuple(found)
-
-
-def _day(at: str) -> date:
-    """Return the day of a record's time, in UTC; the first one of all where it is no time."""
-    return _moment(at).date()
-
-
-def _moment(at: str) -> datetime:
-    """Return a record's time, in UTC; the first one of all where it is no time."""
-    try:
-        return datetime.fromisoformat(at).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return datetime.min.replace(tzinfo=UTC)

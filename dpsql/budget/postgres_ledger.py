@@ -37,7 +37,6 @@ from .ledger import (
     Statement,
     Step,
     another_dataset,
-    read_header,
     require_promise,
     utc_now,
 )  # fmt: skip
@@ -65,7 +64,18 @@ _SCHEMA = (
     "CREATE TABLE dpsql.draw (entry bigint PRIMARY KEY, measures bytea NOT NULL, scale text NOT NULL,"
     " payload bytea NOT NULL)",
 )
-_LATER = (f"CREATE TABLE IF NOT EXISTS dpsql.{certificates.TABLE.format(bytes='bytea')}",)
+_LATER = (
+    f"CREATE TABLE IF NOT EXISTS dpsql.{certificates.TABLE.format(bytes='bytea')}",
+    # Up to which record ledger and log were compared (`Verified.text`).
+    "CREATE TABLE IF NOT EXISTS dpsql.checkpoint (log text PRIMARY KEY, body text NOT NULL)",
+    # What was charged by day, up to which record, and the highest moment up to there.
+    "CREATE TABLE IF NOT EXISTS dpsql.day (day text NOT NULL, analyst text NOT NULL, epsilon_nano text NOT NULL,"
+    " delta_atto text NOT NULL, rho_atto text NOT NULL, number bigint NOT NULL, moment text NOT NULL,"
+    " PRIMARY KEY (day, analyst))",
+    "CREATE INDEX IF NOT EXISTS latest ON dpsql.day (number)",
+    "CREATE INDEX IF NOT EXISTS noted ON dpsql.record (seq) WHERE kind IN ('header', 'segment', 'move')",
+    "CREATE INDEX IF NOT EXISTS checked ON dpsql.record (seq) WHERE kind = 'keycheck'",
+)
 
 _CREATION_LOCK = 0x6470_7371_6C00_0001
 """Taken while the tables are made, so that two who make them at once make them once."""
@@ -118,13 +128,14 @@ class PostgresLedger(Ledger):
                 log_id = _begin_log(log, dataset, promise)
             ledger = cls(url, reader, log, log_id, dataset, step, promise)
             undo.callback(ledger.close)
-            ledger._verify(dataset, promise)
-            ledger._fail_dead()
+            ledger._open(dataset, promise)
             undo.pop_all()
         return ledger
 
     def tidy(self) -> None:
-        """See `Ledger.tidy`: Postgres does that by itself."""
+        """See `Ledger.tidy`; the server's own files are tidied by it."""
+        with as_ledger_errors():
+            super().tidy()
 
     def back_up(self, folder: Path) -> list[Path]:
         """See `Ledger.back_up`. Raises LedgerError: the server has means of its own."""
@@ -182,8 +193,10 @@ class PostgresLedger(Ledger):
                 raise _pooled()
 
     @contextmanager
-    def _whole(self) -> Iterator[Database]:
-        with self._writer.transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as db:
+    def _snapshot(self) -> Iterator[Database]:
+        self.check_in_place()
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        with self._reader.alone(), self._reader.transaction(begin) as db:
             yield db
 
     def _greet(self, db: Database) -> None:
@@ -212,31 +225,31 @@ class PostgresLedger(Ledger):
     def _next(self, db: Database) -> LedgerCursor:
         return db.execute(
             "SELECT COALESCE(MAX(seq), -1) + 1,"
-            " (SELECT COALESCE(MAX(place), -1) + 1 FROM record WHERE log = ?) FROM record",
-            (self._log_id,),
+            " (SELECT COALESCE(MAX(place), -1) + 1 FROM record WHERE log = ?),"
+            " (SELECT body FROM record WHERE log = ? ORDER BY place DESC LIMIT 1) FROM record",
+            (self._log_id, self._log_id),
         )
 
     def _insert(
-        self, db: Database, number: int, record: Record, state: str | None, holder: str | None
+        self, db: Database, number: int, record: Record, body: str, state: str | None, holder: str | None
     ) -> None:
         db.execute(
             "INSERT INTO record (seq, log, place, kind, state, holder, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                number,
-                self._log_id,
-                record.seq,
-                type(record).__name__.lower(),
-                state,
-                holder,
-                record_text(record),
-            ),
+            (number, self._log_id, record.seq, type(record).__name__.lower(), state, holder, body),
         )
 
     def _page(self, db: Database, after: int, count: int) -> LedgerCursor:
         return db.execute(
-            "SELECT seq, log = ?, body FROM record WHERE seq > ? ORDER BY seq LIMIT ?",
-            (self._log_id, after, count),
+            "SELECT seq, log, body FROM record WHERE seq > ? ORDER BY seq LIMIT ?", (after, count)
         )
+
+    def _body_at(self, db: Database, place: int) -> str | None:
+        asked = "SELECT body FROM record WHERE log = ? AND place = ?"
+        row = db.execute(asked, (self._log_id, place)).fetchone()
+        return None if row is None else row[0]
+
+    def _number(self, free: int, place: int) -> int:
+        return free
 
     def is_alive(self, db: Database, holder: str) -> bool:
         """See `Ledger.is_alive`: a holder's lock can be had when nobody has it."""
@@ -252,7 +265,7 @@ def _known_log(path: Path, dataset: str) -> str | None:
         return None
     with closing(Journal(path)) as journal, journal.held(DEADLINE_SECONDS):
         journal.mend()
-        header = read_header(journal)
+        header = journal.first
     if header is None or not header.log:
         raise LedgerError(
             f"{path.name} is no log of a ledger on a server",
@@ -270,7 +283,9 @@ def _begin_log(path: Path, dataset: str, promise: Promise) -> str:
         if known is not None:
             return known
         name = secrets.token_hex(16)
-        create_journal(path, record_text(Header(0, utc_now(), dataset, name, promise, format=promise.format)))
+        salt = secrets.token_hex(16)
+        header = Header(0, utc_now(), dataset, name, promise, salt, format=promise.format)
+        create_journal(path, record_text(header))
         return name
 
 

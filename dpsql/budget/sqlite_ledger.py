@@ -49,7 +49,20 @@ _SCHEMA = (
     "CREATE TABLE draw (entry INTEGER PRIMARY KEY, measures BLOB NOT NULL, scale TEXT NOT NULL,"
     " payload BLOB NOT NULL)",
 )
-_LATER = (f"CREATE TABLE IF NOT EXISTS {certificates.TABLE.format(bytes='BLOB')}",)
+_LATER = (
+    f"CREATE TABLE IF NOT EXISTS {certificates.TABLE.format(bytes='BLOB')}",
+    # Up to which record ledger and log were compared (`Verified.text`).
+    "CREATE TABLE IF NOT EXISTS checkpoint (log TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID",
+    # What was charged by day, up to which record, and the highest moment up to there.
+    "CREATE TABLE IF NOT EXISTS day (day TEXT NOT NULL, analyst TEXT NOT NULL, epsilon_nano TEXT NOT NULL,"
+    " delta_atto TEXT NOT NULL, rho_atto TEXT NOT NULL, number INTEGER NOT NULL, moment TEXT NOT NULL,"
+    " PRIMARY KEY (day, analyst))"
+    " WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS latest ON day (number)",
+    "CREATE INDEX IF NOT EXISTS noted ON record (seq) WHERE kind IN ('header', 'segment', 'move')",
+    "CREATE INDEX IF NOT EXISTS checked ON record (seq) WHERE kind = 'keycheck'",
+    "CREATE INDEX IF NOT EXISTS reserved ON record (seq) WHERE state = 'reserved'",
+)
 _TIDY_CHANGES = 200
 """Rows that are changed until there is something to tidy: some thirty statements."""
 _WAIT_SECONDS = 30.0
@@ -111,9 +124,12 @@ class SqliteLedger(Ledger):
                 _prepare(ledger._db)
                 ledger._db.execute(f"PRAGMA busy_timeout = {_LOOK_MILLISECONDS}")
                 _make_durable(ledger._tidier)
-                ledger._verify(dataset, promise)
-                ledger._fail_dead()
                 undo.pop_all()
+        with ExitStack() as undo:  # others may open it meanwhile
+            undo.callback(ledger.close)
+            with _as_ledger_errors(path):
+                ledger._open(dataset, promise)
+            undo.pop_all()
         return ledger
 
     @property
@@ -139,6 +155,7 @@ class SqliteLedger(Ledger):
     def tidy(self) -> None:
         """See `Ledger.tidy`: move what was committed into the file, where that is much."""
         with self._tidying, _as_ledger_errors(self._path):
+            super().tidy()
             self.check_in_place()
             changed = self._db.total_changes
             if changed - self._tidied >= _TIDY_CHANGES:
@@ -151,14 +168,15 @@ class SqliteLedger(Ledger):
         with self._alone(), closing(_connect(copy)) as target:
             self._db.backup(target)
         with _as_ledger_errors(folder):
-            self._journal.copy(_log(copy))
-        return [copy, _log(copy)]
+            return [copy, *self._journal.copy(_log(copy))]
 
     @contextmanager
     def read(self) -> Iterator[Database]:
         """See `Ledger.read`."""
         with self._alone(), self._begun("BEGIN"):
             yield self._db
+
+    _snapshot = read
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -179,8 +197,6 @@ class SqliteLedger(Ledger):
             self._synchronous = level
         with self._begun("BEGIN IMMEDIATE"):
             yield self._db
-
-    _whole = _change
 
     @contextmanager
     def _begun(self, begin: str) -> Iterator[None]:
@@ -247,20 +263,30 @@ class SqliteLedger(Ledger):
     _later_tables = _LATER
 
     def _next(self, db: Database) -> LedgerCursor:
-        return db.execute("SELECT COALESCE(MAX(seq), -1) + 1, COALESCE(MAX(seq), -1) + 1 FROM record")
+        return db.execute(
+            "SELECT COALESCE(MAX(seq), -1) + 1, COALESCE(MAX(seq), -1) + 1,"
+            " (SELECT body FROM record ORDER BY seq DESC LIMIT 1) FROM record"
+        )
 
     def _insert(
-        self, db: Database, number: int, record: Record, state: str | None, holder: str | None
+        self, db: Database, number: int, record: Record, body: str, state: str | None, holder: str | None
     ) -> None:
         db.execute(
             "INSERT INTO record (seq, kind, state, holder, body) VALUES (?, ?, ?, ?, ?)",
-            (number, type(record).__name__.lower(), state, holder, record_text(record)),
+            (number, type(record).__name__.lower(), state, holder, body),
         )
 
     def _page(self, db: Database, after: int, count: int) -> LedgerCursor:
         return db.execute(
-            "SELECT seq, 1, body FROM record WHERE seq > ? ORDER BY seq LIMIT ?", (after, count)
+            "SELECT seq, '', body FROM record WHERE seq > ? ORDER BY seq LIMIT ?", (after, count)
         )
+
+    def _body_at(self, db: Database, place: int) -> str | None:
+        row = db.execute("SELECT body FROM record WHERE seq = ?", (place,)).fetchone()
+        return None if row is None else row[0]
+
+    def _number(self, free: int, place: int) -> int:
+        return place
 
     def is_alive(self, db: Database, holder: str) -> bool:
         """See `Ledger.is_alive`."""
@@ -283,7 +309,10 @@ def _create_log(path: Path, dataset: str, promise: Promise) -> None:
             hint="restore it from a backup; without it nobody can tell what was spent",
         )
     create_journal(
-        _log(path), record_text(Header(0, utc_now(), dataset, promise=promise, format=promise.format))
+        _log(path),
+        record_text(
+            Header(0, utc_now(), dataset, promise=promise, salt=secrets.token_hex(16), format=promise.format)
+        ),
     )
 
 

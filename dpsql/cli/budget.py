@@ -17,7 +17,7 @@ import click
 from ..errors import LedgerError, PolicyError
 from . import interrupts
 from .bounds import measure_tables
-from .failure import tell
+from .failure import Failure, tell
 from .owner import login_name, open_ledger, verified_files
 from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .spending import dataset_text, spending_body, spending_lines
@@ -113,6 +113,68 @@ def backup(settings: CommandSettings, folder: Path) -> None:
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     click.echo(f"Copied to {terminal_text(str(folder))}: {' and '.join(names)}")
+
+
+@budget.command()
+@click.option(
+    "--archive", type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder with sealed files of the log that do not stand beside it.",
+)  # fmt: skip
+@click.option(
+    "--witness", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file that a witness has written: ledger and log must be no older than what it has seen.",
+)  # fmt: skip
+@pass_settings
+def verify(settings: CommandSettings, archive: Path | None, witness: Path | None) -> None:
+    """Compare all of the ledger with all of its log, and every stored answer with its checksum.
+
+    Every command looks at what is new since the last look, and believes what was compared before. This believes
+    nothing. Servers may go on running: nobody waits for it.
+    """
+    from ..budget import read_notes
+
+    notes = None
+    if witness is not None:
+        try:
+            notes = read_notes(witness.read_text("ascii", errors="replace").splitlines())
+        except OSError as error:
+            raise click.UsageError(f"{witness} cannot be read: {error.strerror}.") from None
+    with open_ledger(settings.policy_path) as ledger:
+        report = ledger.verify(archive, notes)
+    files = "1 file" if report.files == 1 else f"{report.files} files"
+    click.echo(
+        f"{report.records} records in {files} of the log: the ledger has the same, and adds up to what is spent."
+    )
+    click.echo(f"{report.answers} stored answers are as they were stored.")
+    if report.certificates:
+        tell(f"Note: {report.certificates} certificates of charges are damaged or missing.")
+    if notes is not None:
+        click.echo(f"The witness has seen the same, {report.agreed} times.")
+    if report.damaged:
+        raise Failure(
+            LedgerError(
+                f"{report.damaged} stored answers are damaged or missing",
+                hint="what was spent is sound; restore the ledger from a backup, or give up what is stored: "
+                "dpsql refresh",
+            )
+        )
+
+
+@budget.command()
+@pass_settings
+def rotate(settings: CommandSettings) -> None:
+    """Seal the log's file under a name of its own, and begin the next one. A server does that by itself every 64 MiB.
+
+    A sealed file never changes. It may be moved away: dpsql budget verify takes the folder as --archive; only a ledger
+    from a backup of before it was sealed needs it beside the log again.
+    """
+    with open_ledger(settings.policy_path) as ledger:
+        sealed = ledger.rotate()
+    click.echo(
+        "The log's file has nothing to seal."
+        if sealed is None
+        else f"Sealed as {terminal_text(sealed.name)}."
+    )
 
 
 @budget.command()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..errors import EngineFailure, FilesChanged, PolicyError
 from ..policy.model import SPARK
 from ..relation.types import Kind
+from .failure import tell
 
 if TYPE_CHECKING:
     from ..backends import Backend
@@ -176,7 +177,14 @@ def open_ledger(policy_path: Path, *, create: bool = False) -> Iterator[LedgerSt
     from ..policy import load_policy
 
     with closing(open_store(load_policy(policy_path), create=create)) as store:
+        tell_lost(store)
         yield store
+
+
+def tell_lost(store: LedgerStore) -> None:
+    """Say what the ledger's file was found to have lost."""
+    if store.lost:
+        tell(f"Note: {store.lost}.")
 
 
 def login_name() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
@@ -102,6 +103,27 @@ def move(place: Place, fatal: str) -> None:
     place.open(step=lambda name: _die_if(name == fatal)).move_to_zcdp(5 * 10**11, "owner")
 
 
+def rotate(place: Place, fatal: str) -> None:
+    """Seal the log's file and be killed at a step."""
+    place.open(step=lambda name: _die_if(name == fatal)).rotate()
+
+
+def work(place: Place, seed: str, fatal: int) -> None:
+    """Charge, store, seal and compare for ever, and be killed at the step of a number; say what is durable, when it is."""
+    from dpsql.budget import ledger
+
+    ledger._STRIDE, ledger.SEGMENT_BYTES = 1, 1  # a checkpoint and a new file at each look
+    steps = itertools.count(1)
+    store = place.open(create=False, step=lambda _: _die_if(next(steps) == fatal))
+    for number in itertools.count():
+        name = f"{seed} {number}"
+        reservation = store.reserve(claim(measurement(name, epsilon=1)))
+        print("charged", name, flush=True)
+        store.commit(reservation, [draw(name)])
+        print("stored", name, flush=True)
+        store.tidy()
+
+
 def fork(place: Place) -> None:
     """Use an open ledger in a forked process, and print how that ended; it is still sound in this one."""
     store = place.open()
@@ -131,6 +153,10 @@ def main() -> None:
             grant(place, rest[0])
         case "move":
             move(place, rest[0])
+        case "rotate":
+            rotate(place, rest[0])
+        case "work":
+            work(place, rest[0], int(rest[1]))
         case "fork":
             fork(place)
         case "visit":

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from fractions import Fraction
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -75,10 +76,16 @@ def test_a_ledger_of_the_first_version_is_read_and_then_of_this_one(place: Place
     store.close()
 
 
-def test_an_earlier_version_does_not_open_what_this_one_has_opened(place: Place) -> None:
+def test_an_earlier_version_does_not_open_what_this_one_has_written(place: Place) -> None:
     with version(1):
         place.open().close()
     place.open().close()
+    assert formats(place) == {1}, "looking changes nothing"
+    with version(1):
+        place.open().close()
+    store = place.open()
+    buy(store, "a")
+    store.close()
     assert formats(place) == {4}
     with version(1), pytest.raises(LedgerError, match=NEWER):
         place.open()
@@ -99,7 +106,9 @@ def test_a_running_version_stops_when_a_later_one_takes_the_ledger(place: Place)
     store = place.open()
     buy(store, "a")
     with version(6):
-        place.open(create=False).close()
+        later = place.open(create=False)
+        buy(later, "b")
+        later.close()
     size = place.log.stat().st_size
     for use in (lambda: buy(store, "c"), store.spent, store.status, lambda: store.epoch):
         with pytest.raises(LedgerError, match=NEWER):
@@ -126,3 +135,58 @@ def test_a_move_by_an_earlier_version_is_seen(place: Place) -> None:
         with pytest.raises(LedgerError, match="moved to zCDP"):
             use()
     store.close()
+
+
+EARLIER = Path(__file__).parent / "earlier"
+"""Ledgers and logs as versions of before format 4 have written them."""
+
+
+@pytest.mark.parametrize(("number", "kind"), [(2, Accounting.PURE), (3, Accounting.ZCDP)])
+def test_a_ledger_of_an_earlier_version_goes_on(tmp_path: Path, number: int, kind: Accounting) -> None:
+    place = Place(f"sqlite:{tmp_path / 'ledger.db'}", tmp_path / "ledger.db.log", kind)
+    with closing(sqlite3.connect(place.file)) as database:
+        database.executescript((EARLIER / f"format{number}.sql").read_text())
+    place.log.write_bytes((EARLIER / f"format{number}.log").read_bytes())
+    before = place.log.read_bytes()
+    store = place.open(create=False)
+    spent = store.spent()
+    assert spent == pure(*3 * [EPSILON // 10], delta=7)
+    assert store.status("bob").analyst_spent_nano > 0
+    assert store.certificate("0" * 64) is None
+    assert store.note() is None
+    assert store.key_check("visit", ("id",), "v1") is not None
+    assert store.lookup([key("c")], measurement("c").law) is not None
+    assert store.verify().records == 7
+    store.close()
+    assert (formats(place), place.log.read_bytes()) == ({number}, before), "looking changes nothing"
+
+    store = place.open(create=False)
+    buy(store, "d")
+    assert store.spent() == spent + pure(EPSILON // 10)
+    store.close()
+    assert formats(place) == {place.promise.format}
+    assert place.log.read_bytes().startswith(before)
+    for _ in range(2):
+        store = place.open(create=False)
+        assert store.verify().records == 9, "with the one that says what the log goes on from"
+        assert store.note() is not None
+        store.close()
+    store = place.open(create=False)
+    store.rotate()
+    store.close()
+    place.lose()
+    store = place.open(create=False)
+    assert store.spent() == spent + pure(EPSILON // 10)
+    store.close()
+
+
+@pytest.mark.parametrize("edit", ["DELETE FROM record WHERE seq = 3", "UPDATE spent SET epsilon_nano = '0'"])
+def test_an_earlier_ledger_that_is_not_sound_is_not_brought_up(tmp_path: Path, edit: str) -> None:
+    place = Place(f"sqlite:{tmp_path / 'ledger.db'}", tmp_path / "ledger.db.log")
+    with closing(sqlite3.connect(place.file)) as database:
+        database.executescript((EARLIER / "format2.sql").read_text())
+    place.log.write_bytes((EARLIER / "format2.log").read_bytes())
+    place.edit(edit)
+    with pytest.raises(LedgerError, match="do not agree"):
+        place.open(create=False)
+    assert formats(place) == {2}

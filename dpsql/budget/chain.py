@@ -1,0 +1,210 @@
+"""What a ledger's records come to, up to one of them: each log's chain, and what its entries add up to.
+
+Records of format 4 name the sha256 of the record before them, so the last one's sha256, the *head*, stands for all of
+its log. Those of before are chained here: head = sha256(head before, text). A `Verified` is a checkpoint: up to which
+record a ledger was compared with its log, and all that going on from there needs (soundness.md 3.18).
+
+House rule: pure. What is not as it has to be is a Disagreement, in words that name a record by its place alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from .entry import CHAINED, Clock, Entry, Header, Record, Segment, Sums, read_linked
+
+__all__ = [
+    "Chain", "Days", "Disagreement", "Verified", "add", "after_record", "digest_of", "linked_head", "moment_of",
+    "note_day", "passed", "salted",
+]  # fmt: skip
+
+Days = dict[tuple[str, str], Sums]
+"""What was charged by day (UTC) and analyst; the days of other records stand under no name."""
+
+_NOTHING: Sums = (0, 0, 0)
+
+
+class Disagreement(ValueError):
+    """Records, a log, sums that do not fit together; the text says which, by their places."""
+
+
+def digest_of(text: str) -> str:
+    """Return the sha256 of a record's text, as its line in the log has it."""
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def add(one: Sums, other: Sums) -> Sums:
+    """Return the sums of both."""
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+
+
+def moment_of(at: str) -> datetime:
+    """Return a record's time, in UTC; the first one of all where it is no time."""
+    try:
+        return datetime.fromisoformat(at).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return datetime.min.replace(tzinfo=UTC)
+
+
+def passed(highest: datetime | None, kind: str, at: datetime, *, is_owners: bool) -> datetime:
+    """Return the highest moment of a ledger after a record of a kind; `is_owners`: by the owner's word (soundness.md
+    3.12). What begins a log, or a file of it, may be of another machine, whose clock nothing has looked at yet.
+    """
+    if highest is None or (kind == "clock" and is_owners):
+        return at
+    return highest if kind in ("header", "segment") else max(highest, at)
+
+
+def after_record(highest: datetime | None, record: Record) -> datetime:
+    """Return the highest moment of a ledger after a record."""
+    is_owners = isinstance(record, Clock) and bool(record.by)
+    return passed(highest, type(record).__name__.lower(), moment_of(record.at), is_owners=is_owners)
+
+
+def salted(salt: str, head: str) -> str:
+    """Return what a witness is told of a head: it says nothing of the records to who does not have the salt."""
+    return hashlib.sha256(f"dpsql witness\n{salt}\n{head}".encode()).hexdigest()
+
+
+def linked_head(text: str | None) -> str | None:
+    """Return the head of a log whose last record this is, None where it takes the records before to tell."""
+    if text is None:
+        return None
+    record, after = read_linked(text)
+    is_first = isinstance(record, Header) and record.format >= CHAINED
+    return digest_of(text) if after is not None or is_first else None
+
+
+@dataclass(slots=True)
+class Chain:
+    """One log up to a record: how many records, the head, whether they say so themselves, the sums, the salt."""
+
+    place: int = 0
+    head: str = ""
+    is_chained: bool = False
+    spent: dict[str, Sums] = field(default_factory=dict)
+    salt: str = ""
+
+    def take(self, record: Record, text: str, after: str | None) -> None:
+        """Go on by the next record. Raises Disagreement where it is not the next one."""
+        if self.place == 0 and isinstance(record, Segment) and after is not None:
+            self._begin_at(record, after)
+        if record.seq != self.place or (self.place == 0) != isinstance(record, Header):
+            raise Disagreement(f"another record stands in the place of record {self.place}")
+        is_next = not self.is_chained if after is None else after == self.head
+        if not is_next:
+            raise Disagreement(f"record {self.place} does not come after the one before it")
+        match record:
+            case Entry(analyst=name, charge=charge):
+                sums = charge.epsilon_nano, charge.delta_atto, charge.rho_atto
+                self.spent[name] = add(self.spent.get(name, _NOTHING), sums)
+            case Segment():
+                if dict(record.spent) != self.spent:
+                    raise Disagreement(f"record {self.place} does not say what was spent before it")
+                self.salt = record.salt
+            case Header():
+                self.salt = record.salt
+                self.is_chained = record.format >= CHAINED
+            case _:
+                pass
+        self.is_chained = self.is_chained or after is not None
+        self.head = digest_of(text) if self.is_chained else digest_of(self.head + text)
+        self.place += 1
+
+    def _begin_at(self, segment: Segment, after: str) -> None:
+        """Take the word of a file's first record for what the files before it held."""
+        self.place, self.head, self.spent = segment.seq, after, dict(segment.spent)
+
+
+@dataclass(slots=True)
+class Verified:
+    """A ledger up to the record of a number: that, the bytes of our own log, and each log's chain.
+
+    `days`: what was charged by day, and `moment`, the highest one; None where the beginning was not looked at.
+    """
+
+    number: int = -1
+    position: int = 0
+    chains: dict[str, Chain] = field(default_factory=dict)
+    days: Days | None = None
+    moment: datetime | None = None
+    begun: set[str] = field(default_factory=set)
+    """The logs of which a record of the ledger was taken."""
+
+    def take(self, number: int, log: str, text: str) -> None:
+        """Go on by the ledger's next record. Raises Disagreement, and LedgerError where it cannot be read."""
+        record, after = read_linked(text)
+        chain = self.chains.setdefault(log, Chain())
+        is_first = log not in self.begun
+        self.begun.add(log)
+        chain.take(record, text, after)
+        self.number = number
+        if self.days is not None:
+            note_day(self.days, record, is_first=is_first)
+            self.moment = after_record(self.moment, record)
+
+    def copy(self) -> Verified:
+        """Return one that goes on by itself."""
+        chains = {log: replace(chain, spent=dict(chain.spent)) for log, chain in self.chains.items()}
+        days = None if self.days is None else dict(self.days)
+        return replace(self, chains=chains, days=days, begun=set(self.begun))
+
+    @property
+    def spent(self) -> dict[str, Sums]:
+        """What the entries of all logs add up to, by analyst."""
+        total: dict[str, Sums] = {}
+        for chain in self.chains.values():
+            for name, sums in chain.spent.items():
+                total[name] = add(total.get(name, _NOTHING), sums)
+        return total
+
+    def text(self) -> str:
+        """Return it as a checkpoint is stored: with its own sha256, so that what is damaged is not believed."""
+        chains = {
+            log: [
+                one.place,
+                one.head,
+                one.is_chained,
+                one.salt,
+                [[name, *sums] for name, sums in one.spent.items()],
+            ]
+            for log, one in self.chains.items()
+        }
+        body = json.dumps([self.number, self.position, chains], separators=(",", ":"))
+        return f"{digest_of(body)} {body}"
+
+    @classmethod
+    def read(cls, text: str) -> Verified:
+        """Return a stored checkpoint. Raises ValueError, TypeError, KeyError for what `text` did not write."""
+        digest, _, body = text.partition(" ")
+        if not body.isascii() or digest_of(body) != digest:
+            raise ValueError("the checkpoint is damaged")
+        number, position, chains = json.loads(body)
+        return cls(
+            int(number), int(position), {log: _read_chain(*written) for log, written in chains.items()}
+        )
+
+
+def _read_chain(place: int, head: str, is_chained: bool, salt: str, spent: list[list[Any]]) -> Chain:
+    sums: dict[str, Sums] = {
+        name: (int(epsilon), int(delta), int(rho)) for name, epsilon, delta, rho in spent
+    }
+    return Chain(int(place), str(head), bool(is_chained), sums, str(salt))
+
+
+def note_day(days: Days, record: Record, *, is_first: bool) -> None:
+    """Add a record to what was charged by day; `is_first`: nothing of its log is known before it."""
+    day = moment_of(record.at).date().isoformat()
+    if isinstance(record, Entry):
+        charge = record.charge
+        sums = charge.epsilon_nano, charge.delta_atto, charge.rho_atto
+        days[day, record.analyst] = add(days.get((day, record.analyst), _NOTHING), sums)
+        return
+    days.setdefault((day, ""), _NOTHING)
+    if isinstance(record, Segment) and is_first:  # what was charged before is of this day: that only takes
+        for name, spent in record.spent:
+            days[day, name] = add(days.get((day, name), _NOTHING), spent)
