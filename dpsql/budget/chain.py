@@ -2,7 +2,7 @@
 
 Records of format 4 name the sha256 of the record before them, so the last one's sha256, the *head*, stands for all of
 its log. Those of before are chained here: head = sha256(head before, text). A `Verified` is a checkpoint: up to which
-record a ledger was compared with its log, and all that going on from there needs (soundness.md 3.18).
+record a ledger was compared with its log, and all that going on from there needs (soundness.md 3.19).
 
 House rule: pure. What is not as it has to be is a Disagreement, in words that name a record by its place alone.
 """

@@ -5,7 +5,7 @@ and in the ledger, so that the two can be compared byte for byte. What may chang
 state) is not part of it. Times are for people; nothing is decided by them (soundness.md G14).
 
 From format 4 on a record names the sha256 of the record before it in its log (`after`), so that the last one's sha256
-stands for all of them: soundness.md 3.18.
+stands for all of them: soundness.md 3.19.
 """
 
 from __future__ import annotations

@@ -404,10 +404,11 @@ class Journal:
                             hint=f"restore {self.path.name} from a backup that is not older than the ledger",
                         )
 
-    def earliest(self) -> int:
-        """Return from which offset on all of the log is at hand: 0, or where sealed files have been moved away."""
-        number, base = self.number, self.base
-        while number > 0:
+    def earliest(self, start: int = 0) -> int:
+        """Return from where on all of the log is at hand: `start` or before, unless sealed files were moved away."""
+        with self._swap:
+            number, base = self.number, self.base
+        while number > 0 and base > start:
             try:
                 fd, base = self._open_sealed(number - 1, base)
             except LedgerError:

@@ -11,7 +11,7 @@ House rules:
    take: a replayed entry is failed, a replayed grant is void.
 4. Where log and ledger disagree in any other way, nothing is answered (LedgerError).
 5. They are compared outside of every lock, and from a checkpoint on: what was compared before is believed, as far as
-   its last record is still the last one, and the sums still add up (soundness.md 3.18). `verify` believes nothing.
+   its last record is still the last one, and the sums still add up (soundness.md 3.19). `verify` believes nothing.
 6. A statement outside the two engines' modules is one that both understand; `?` stands for a value.
 """
 
@@ -777,10 +777,8 @@ class Ledger(ABC):
         if page.logged < state.position:
             raise Disagreement("the ledger knows less of the log than it did")
         start, first = state.position, 0
-        if start < self._journal.base and not is_whole and self._journal.earliest() > start:
-            start = (
-                self._journal.earliest()
-            )  # what was sealed and moved away: its records are chained in the ledger
+        if not is_whole and (at_hand := self._journal.earliest(start)) > start:
+            start = at_hand  # what was sealed and moved away: its records are chained in the ledger
             first = _first_place(self._journal, start, page.logged)
         lines = self._journal.records(start, page.logged)
         for number, log, body in page.rows:

@@ -1,4 +1,4 @@
-"""What an external witness is told of a ledger, and what its notes say later (soundness.md 3.18).
+"""What an external witness is told of a ledger, and what its notes say later (soundness.md 3.19).
 
 A note says how many records a log had and what they came to: the head, salted, so that who reads notes learns nothing
 of what was asked. Who puts an old ledger back together with its old log takes both to an earlier head; a witness that

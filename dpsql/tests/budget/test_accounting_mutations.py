@@ -128,8 +128,8 @@ def test_open_entries_that_a_move_forgets_are_seen(tmp_path: Path, monkeypatch: 
     place = Place(f"sqlite:{tmp_path / 'ledger.db'}", tmp_path / "ledger.db.log")
     original = ledger_store.LedgerStore._status
 
-    def committed(self: Any, *rows: Any, analyst: str | None, at: str | None = None) -> Any:
-        status = original(self, *rows, analyst=analyst, at=at)
+    def committed(self: Any, *rows: Any, analyst: str | None, clock: str | None = None) -> Any:
+        status = original(self, *rows, analyst=analyst, clock=clock)
         bodies = self._ledger._db.execute("SELECT body FROM record WHERE state = 'committed'").fetchall()
         charges = [entry.read_record(body).charge for (body,) in bodies]
         return replace(status, rho_spent_atto=sum((charge.rho_atto for charge in charges), 0))
