@@ -119,8 +119,9 @@ class _Release:
             raise Refused(
                 "laws: what leaves the engine is a key or a number with noise", ", ".join(columns_of(top))
             )
-        parts = self.lemmas.parts(top, self.release.keys)
-        self.lemmas.shown(top, parts, self._counted(measurements))
+        counted = self._counted(measurements)
+        parts = self.lemmas.parts(top, self.release.keys, counted)
+        self.lemmas.shown(top, parts, counted)
         return [
             self._line(number, one, self._move(one, parts))
             for number, one in zip(query.measurements, measurements, strict=True)

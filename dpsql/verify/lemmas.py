@@ -70,7 +70,7 @@ class Lemmas:
 
     # --- patterns ---
 
-    def parts(self, top: Term, keys: Sequence[str]) -> list[Part]:
+    def parts(self, top: Term, keys: Sequence[str], counted: tuple[str, int] | None = None) -> list[Part]:
         """The SELECTs whose rows are added up by group: the query itself, or the members of a UNION ALL below it.
 
         Premise of the sum: its keys are the members' columns, its items SUM of one column each.
@@ -88,9 +88,8 @@ class Lemmas:
         if outer or conditions:
             raise Refused("lemmas: parts are added up as they are")
         members = source.args[0].args[0]
-        for member in members:
-            if member.op != "agg":
-                raise Refused("lemmas: a query of aggregates", member.op)
+        members = tuple(self._passed_on(one) for one in members)
+        members = self._without_people(top, members, counted)
         names = [one.args[1] for one in group if one.op == "col"]
         if len(names) != len(group) or len(set(names)) != len(keys):
             raise Refused("lemmas: groups are those of the keys")
@@ -117,6 +116,89 @@ class Lemmas:
                 raise Refused("lemmas: groups are those of the keys")
             found.append(Part(member.args[0], ordered_keys, frozenset(member.args[2]), taken))
         return found
+
+    def _passed_on(self, member: Term) -> Term:
+        """A grouping, where a SELECT only passes on its columns, keys among them."""
+        if member.op == "agg":
+            return member
+        block, columns = member.args
+        if member.op != "select" or len(block.args[0]) != 1 or block.args[1:] != ((), ()):
+            raise Refused("lemmas: a query of aggregates", member.op)
+        [source] = block.args[0]
+        if source.args[0].op != "agg":
+            raise Refused("lemmas: a query of aggregates", member.op)
+        inner = columns_of(source.args[0])
+        by = {self.pool("col", source, name): term for name, term in inner.items()}
+        shown = tuple((name, self.pool.replace(term, by)) for name, term in columns)
+        return self.pool("agg", *source.args[0].args[:3], shown)
+
+    def _without_people(
+        self, top: Term, members: tuple[Term, ...], counted: tuple[str, int] | None
+    ) -> tuple[Term, ...]:
+        """Members without a join with `people`, the numbers of persons by group. Premise: rows are joined with
+        it on all its keys, NULL with NULL; the whole keeps groups alone in which that number, and nothing else,
+        is 1 or more. Why: of such a group the join keeps each row once, and other groups are dropped anyway."""
+        if counted is None:
+            return members
+        total = self.plain(columns_of(top)[counted[0]])
+        tested = any(
+            one.op == "le"
+            and one.args[0].op == "num"
+            and one.args[0].args[0] >= 1
+            and self.plain(one.args[1]) is total
+            for one in top.args[2]
+        )
+        if not tested or total.op != "sum" or total.args[0].op != "col":
+            return members
+        name = total.args[0].args[1]
+        counting = [one for one in members if not self._nothing(columns_of(one)[name])]
+        if (
+            len(counting) != 1
+            or columns_of(counting[0])[name] is not self.pool("count*", ())
+            or counting[0].args[2]
+        ):
+            return members
+        return tuple(one if one is counting[0] else self._unjoined(one, counting[0]) for one in members)
+
+    def _unjoined(self, relation: Term, counting: Term) -> Term:
+        """A grouping over rows, or over p's rows, without the join with people."""
+        block = relation.args[0]
+        p = self._grouped_source(block)
+        if p is not None:
+            other = self.pool("src", self._unjoined(p.args[0], counting), *p.args[1:])
+            by = {self.pool("col", p, name): self.pool("col", other, name) for name in columns_of(p.args[0])}
+            changed = self.pool("block", (other,), (), ())
+            rest = [tuple(self.pool.replace(one, by) for one in part) for part in relation.args[1:3]]
+            shown = tuple((name, self.pool.replace(term, by)) for name, term in relation.args[3])
+            return self.pool("agg", changed, *rest, shown)
+        for people in block.args[0]:
+            if people.args[0].op != "agg" or people.args[0].args[:3] != counting.args[:3]:
+                continue
+            joins = [one for one in block.args[2] if people in one.free]
+            held = {
+                side.args[1]
+                for one in joins
+                for side in one.args
+                if side.op == "col" and side.args[0] is people
+            }
+            keys = {
+                name for name, term in columns_of(people.args[0]).items() if term in people.args[0].args[1]
+            }
+            used = any(people in term.free for _, term in relation.args[3]) or people in dict(block.args[1])
+            if held != keys or len(joins) != len(keys) or used or any(one.op != "same" for one in joins):
+                continue
+            sources = tuple(one for one in block.args[0] if one is not people)
+            conditions = tuple(one for one in block.args[2] if one not in joins)
+            return self.pool(
+                "agg", self.pool("block", sources, block.args[1], conditions), *relation.args[1:]
+            )
+        return relation
+
+    def _grouped_source(self, block: Term) -> Term | None:
+        sources, outer, conditions = block.args
+        single = len(sources) == 1 and not outer and not conditions and sources[0].args[0].op == "agg"
+        source: Term | None = sources[0] if single else None
+        return source
 
     def unlisted(self, top: Term, keys: Sequence[str]) -> Term:
         """A query without the list of shown groups that it is joined with. Premise: nothing but keys is
@@ -470,6 +552,9 @@ class Lemmas:
     def grouping(self, p: Term) -> Term | None:
         """The GROUP BY whose rows p has."""
         relation: Term = p.args[0]
+        if relation.op == "union":
+            kept = self.relations.kept(relation)
+            return kept[0] if kept is not None else None
         if (
             relation.op == "window"
             and len(relation.args[0].args[0]) == 1
@@ -480,6 +565,9 @@ class Lemmas:
 
     def definition(self, p: Term, name: str) -> Term:
         """A column of p over the rows that p groups; of a window over p's rows as it is."""
+        if p.args[0].op == "union":
+            grouping = self.grouping(p)
+            return columns_of(grouping if grouping is not None else p.args[0])[name]
         term: Term = columns_of(p.args[0])[name]
         if p.args[0].op == "window" and term.op == "col":
             term = columns_of(term.args[0].args[0])[term.args[1]]

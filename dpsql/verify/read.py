@@ -27,7 +27,7 @@ from dpsql.verify.terms import Pool, Refused, Term, Type, walk
 
 __all__ = ["AGGREGATES", "Dialect", "Reader", "columns_of"]
 
-AGGREGATES = frozenset({"count*", "count", "distinct", "sum", "min", "max", "boolor"})
+AGGREGATES = frozenset({"count*", "count", "distinct", "sum", "min", "max", "boolor", "lowest"})
 
 
 class Dialect(Protocol):
@@ -62,6 +62,10 @@ class Scope:
     depth: int
     around: Scope | None = None
     aliases: dict[str, exp.Expression] = field(default_factory=dict)
+
+    def has(self, alias: str) -> bool:
+        """Whether a name is that of a source."""
+        return alias in self.items or (self.around is not None and self.around.has(alias))
 
     def column(self, table: str, name: str) -> Term:
         found = [
@@ -487,6 +491,8 @@ class Reader:
             return self.term(node.this, scope)
         if kind is exp.Column:
             _only(node, "this", "table")
+            if node.table and not scope.has(node.table):
+                return self.pool("fn", "FIELD", scope.column("", node.table), node.name)
             return scope.column(node.table, node.name)
         if operator := _BINARY.get(kind):
             _only(node, "this", "expression")
@@ -704,10 +710,11 @@ class Reader:
         return self._read_like(node.this, scope, node.expression.name)
 
     def _read_struct(self, node: exp.Struct, scope: Scope) -> Term:
-        return self.pool("struct", *(self.term(one.expression, scope) for one in node.expressions))
+        names = tuple(one.this.name for one in node.expressions)
+        return self.pool("struct", names, *(self.term(one.expression, scope) for one in node.expressions))
 
     def _read_array(self, node: exp.Array, scope: Scope) -> Term:
-        return self.pool("struct", *(self.term(one, scope) for one in node.expressions))
+        return self.pool("struct", (), *(self.term(one, scope) for one in node.expressions))
 
     # --- aggregates and windows ---
 
@@ -728,6 +735,9 @@ class Reader:
         return self._aggregate("sum", node, scope)
 
     def _read_min(self, node: exp.Min, scope: Scope) -> Term:
+        if node.args.get("count") is not None:
+            _only(node, "this", "count")
+            return self.pool("lowest", self.term(node.this, scope), self.term(node.args["count"], scope), ())
         return self._aggregate("min", node, scope)
 
     def _read_max(self, node: exp.Max, scope: Scope) -> Term:

@@ -183,6 +183,10 @@ class Relations:
             for one in walk(term):
                 if one.op == "sum" and self.values.type(one.args[0])[0] not in ("int", "decimal"):
                     raise Refused("relations: a sum is of integers or decimals", repr(one)[:200])
+                if one.op == "lowest" and any(
+                    kind[0] not in _EXACT for kind in self.values.type(one.args[0])[2:] or (("",),)
+                ):
+                    raise Refused("relations: MIN and MAX are of an exact order", repr(one)[:200])
                 if one.op in ("min", "max") and self.values.type(one.args[0])[0] not in (*_EXACT, "struct"):
                     raise Refused("relations: MIN and MAX are of an exact order", repr(one)[:200])
 
@@ -243,7 +247,8 @@ class Relations:
         ]
         if any(one.public for one in members):
             raise Refused("relations: the members of a union are owned, or all public")
-        mult = self._cut_before_a_join(relation)
+        kept = self.kept(relation)
+        mult = kept[1] if kept is not None else self._cut_before_a_join(relation)
         if mult is None and all(one.mult is not None for one in members):
             apart = set(common) == {ROW} and self._of_other_tables(relation.args[0])
             mult = (max if apart else sum)(one.mult or 0 for one in members)
@@ -530,7 +535,9 @@ class Relations:
         if relation.op in ("select", "window"):
             block, columns = relation.args
             return self.determines(self.joined(block), {term for name, term in columns if name in names})
-        if relation.op == "agg":
+        if relation.op == "union" and (kept := self.kept(relation)) is not None:
+            return self.determined(kept[0], names)
+        if relation.op == "agg" and self.spread(relation) is None:
             block, keys, _, columns = relation.args
             joined = self.joined(block)
             held = {term for name, term in columns if name in names and term in keys}
@@ -575,6 +582,8 @@ class Relations:
             free = [key for key in relation.args[1] if not self._made_of(key, known, joined)]
             listed = self.listed(relation.args[2], free)
             mult = 1 if not free else _least(mult, listed)
+            spread = self.spread(relation)
+            mult = mult if spread is None or mult is None else mult * spread
         elif relation.op == "select":
             mult = _least(mult, _least(self._ranked(joined), self.cut(joined)))
             mult = _least(mult, self._few(joined))
@@ -670,7 +679,7 @@ class Relations:
         for one in joined.block.args[2]:
             if one.op == "not" and one.args[0].op == "exists":
                 sources, _, conditions = one.args[0].args[0].args
-                if len(sources) == 1 and sources[0].args[0].op == "agg" and len(conditions) == 1:
+                if len(sources) == 1 and sources[0].args[0].op == "agg":
                     heavy: Term = sources[0].args[0]
                     rest = [other for other in joined.block.args[2] if other is not one]
                     above = self.above(heavy)
@@ -730,6 +739,117 @@ class Relations:
         if few is None or ranked is None or window is None or window.op != "window":
             return None
         return max(few, ranked) if any(one in window.args[0].args[2] for one in exists) else None
+
+    def spread(self, relation: Term) -> int | None:
+        """C of a grouping that shows, of each group, a row for each of its C lowest values; None where it shows
+        one row."""
+        found = [
+            one
+            for term in columns_of(relation).values()
+            for one in walk(term)
+            if one.args[:1] == ("EXPLODE",)
+        ]
+        if not found:
+            return None
+        lowest = found[0].args[1]
+        number = self._number(lowest.args[1]) if lowest.op == "lowest" else None
+        if len(found) != 1 or number is None or lowest.args[2]:
+            raise Refused("relations: rows are multiplied by C lowest values alone")
+        return number
+
+    def kept(self, union: Term) -> tuple[Term, int] | None:
+        """Lemma *kept*: (p, C). Premise: p's rows of owners that are not in `above`; those ranked to C of
+        owners in it that have at most N rows; and the C lowest, by all that is shown, of those in it with more;
+        above has who has more than C' <= C rows of p. Conclusion: C rows of an owner, each a row of p and each
+        once. Why: nobody is in two parts."""
+        members = union.args[0]
+        if any(one.op != "select" or len(one.args[0].args[0]) != 1 or one.args[0].args[1] for one in members):
+            return None
+        [p] = members[0].args[0].args[0]
+        found = [self._kept_part(member, p) for member in members]
+        parts = [one for one in found if one is not None]
+        if len(parts) != len(members) or p.args[0].op != "agg":
+            return None
+        above = {part[1] for part in parts}
+        bound = self.above(next(iter(above)))
+        most = max(part[0] for part in parts)
+        inside = [part[2] for part in parts if part[2] is not None]
+        if len(above) != 1 or bound is None or bound > most or len(inside) != len(parts) - 1:
+            return None
+        apart = len(inside) == 1 or (len(inside) == 2 and self._apart(*inside))
+        return (p.args[0], most) if apart else None
+
+    def _apart(self, one: tuple[Term, ...], other: tuple[Term, ...]) -> bool:
+        """Conditions `n <= N` and `n > N`."""
+        for few, many in ((one, other), (other, one)):
+            single = len(few) == len(many) == 1
+            if single and (few[0].op, many[0].op) == ("le", "lt") and few[0].args == many[0].args[::-1]:
+                return True
+        return False
+
+    def _kept_part(self, member: Term, p: Term) -> tuple[int, Term, tuple[Term, ...] | None] | None:
+        """(C, above, conditions on above) of a part of lemma *kept*; None for conditions: who is not in above."""
+        block, columns = member.args
+        [source], _, conditions = block.args
+        relation: Term = source.args[0]
+        if source is p:
+            if (
+                len(conditions) != 1
+                or conditions[0].op != "not"
+                or any(t is not self.pool("col", p, n) for n, t in columns)
+            ):
+                return None
+            inside = self._in_above(conditions[0].args[0], p)
+            few = self._few(self.joined(block))
+            return (
+                (few, inside[0], None) if inside is not None and few is not None and not inside[1] else None
+            )
+        if (
+            relation.op not in ("window", "agg")
+            or relation.args[0].args[0] != (p,)
+            or len(relation.args[0].args[2]) != 1
+        ):
+            return None
+        condition = relation.args[0].args[2][0]
+        inside = self._in_above(condition.args[0], p) if condition.op == "insub" else None
+        shown = {name: self._of_p(term, source) for name, term in columns}
+        if inside is None or any(term is not self.pool("col", p, name) for name, term in shown.items()):
+            return None
+        self.rows(relation)
+        bound = self._ranked(self.joined(block)) if relation.op == "window" else self.spread(relation)
+        whole = relation.op == "window" or (not conditions and set(relation.args[1]) <= set(shown.values()))
+        return (bound, *inside) if bound is not None and whole else None
+
+    def _of_p(self, term: Term, source: Term) -> Term:
+        """A column over the rows that a window or grouping reads; of a field of its lowest values, what the
+        field is."""
+        columns = columns_of(source.args[0])
+        if term.op == "col" and term.args[0] is source:
+            return columns[term.args[1]]
+        if term.op == "fn" and term.args[0] == "FIELD" and term.args[1].op == "col":
+            exploded = columns[term.args[1].args[1]]
+            if exploded.args[:1] == ("EXPLODE",) and exploded.args[1].op == "lowest":
+                struct = exploded.args[1].args[0]
+                if struct.op == "struct" and term.args[2] in struct.args[0]:
+                    field: Term = struct.args[1 + struct.args[0].index(term.args[2])]
+                    return field
+        return term
+
+    def _in_above(self, exists: Term, p: Term) -> tuple[Term, tuple[Term, ...]] | None:
+        """(above, further conditions) of `EXISTS (above of p's owner)`, above grouped over all of p's rows."""
+        sources, outer, conditions = exists.args[0].args
+        if exists.op != "exists" or len(sources) != 1 or outer:
+            return None
+        above: Term = sources[0].args[0]
+        if (
+            above.op != "agg"
+            or above.args[0] is not self.pool("block", (p,), (), ())
+            or self.above(above) is None
+        ):
+            return None
+        further = tuple(one for one in conditions if one.free == {sources[0]})
+        owner = [one for one in conditions if one not in further]
+        return (above, further) if self._matches_owner(owner, sources[0], above, above.args[1]) else None
 
     def cut(self, joined: Joined) -> int | None:
         """Lemma *cut*. Premise: rows of p (one for each owner and keys), less those in `dropped` by a key of p;

@@ -176,9 +176,14 @@ class Values:
             if args[0] == "EXPLODE":
                 inner = self.type(args[1])
                 return inner[1] if inner[0] == "list" else ("other", "list")
+            if args[0] == "FIELD" and self.type(args[1])[0] == "struct" and args[2] in self.type(args[1])[1]:
+                kind = self.type(args[1])
+                return tuple(kind[2 + kind[1].index(args[2])])
             return _TYPE_OF_FUNCTION.get(args[0], ("other", args[0]))
         if op == "struct":
-            return ("struct", *(self.type(one) for one in args))
+            return ("struct", args[0], *(self.type(one) for one in args[1:]))
+        if op == "lowest":
+            return ("list", self.type(args[0]))
         return ("null",) if op == "null" else ("other", op)
 
     def column_type(self, relation: Term, name: str) -> Type:
@@ -274,11 +279,23 @@ class Values:
             ends = self.ends(args[1])
             if (ends.low is not None and ends.low > 0) or (ends.high is not None and ends.high < 0):
                 return self.present(args[0]) | self.present(args[1])
+        if op == "fn" and args[0] == "FIELD" and self._field_is_there(args[1], args[2]):
+            return nothing
         if op == "fn" and args[0] == "VALID" and self._is_valid(args[1]):
             return self.present(args[1])
         if op == "col" and self.never_null(args[0], args[1]):
             return nothing
         return frozenset((self.pool("notnull", term),))
+
+    def _field_is_there(self, column: Term, name: str) -> bool:
+        """Whether a field of a grouping's lowest values is never NULL: what it is made of is not."""
+        relation = column.args[0].args[0] if column.op == "col" else column
+        exploded = columns_of(relation)[column.args[1]] if relation.op == "agg" else column
+        lowest = exploded.args[1] if exploded.args[:1] == ("EXPLODE",) else exploded
+        if lowest.op != "lowest" or lowest.args[0].op != "struct" or name not in lowest.args[0].args[0]:
+            return False
+        field = lowest.args[0].args[1 + lowest.args[0].args[0].index(name)]
+        return self.present(field) <= self.established(relation.args[0].args[2])
 
     def _is_valid(self, term: Term) -> bool:
         """Whether a text is a column that was found to be UTF-8: checking it makes nothing NULL."""
