@@ -57,6 +57,13 @@ _ENOUGH = 10_000
     help="Also find bounds for this column, between two values that you are sure of; without them, between the "
     "declared ones. May be repeated; each shares the price.",
 )
+@click.option(
+    "--groups",
+    "groups",
+    multiple=True,
+    metavar="NAME",
+    help="Also measure in how many groups of this column a person is, for max_groups. May be repeated.",
+)
 @click.option("--yes", "is_sure", is_flag=True, help="With --all: do not ask before it is charged.")
 @json_option
 @pass_settings
@@ -67,6 +74,7 @@ def bounds(
     epsilon: str | None,
     for_epsilon: str | None,
     columns: tuple[str, ...],
+    groups: tuple[str, ...],
     is_sure: bool,
 ) -> None:
     """Measure, privately, which max_rows fits TABLE, how many people have more rows, and what that leaves out.
@@ -88,8 +96,8 @@ def bounds(
     from ..mechanisms import parse_epsilon
     from ..policy.measured import read_range
 
-    if (table is None) != is_all or (is_all and columns):
-        raise click.UsageError("Name one table, or say --all; --column is for one table.")
+    if (table is None) != is_all or (is_all and (columns or groups)):
+        raise click.UsageError("Name one table, or say --all; --column and --groups are for one table.")
     later = None if for_epsilon is None else parse_epsilon(for_epsilon)
     if is_all:
         price = None if epsilon is None else parse_epsilon(epsilon)
@@ -102,6 +110,7 @@ def bounds(
         asked.append((name, read_range(name, text) if equals else None))
     command = " ".join(
         ["dpsql bounds", table, *(f"--column {column}" for column in columns)]
+        + [f"--groups {column}" for column in groups]
         + [
             f"--{name} {value}"
             for name, value in (("epsilon", epsilon), ("for-epsilon", for_epsilon))
@@ -111,7 +120,7 @@ def bounds(
     with open_session(settings.policy_path, f"owner {login_name()}") as running:
         usual = running.session.policy.defaults.epsilon
         price = usual if epsilon is None else parse_epsilon(epsilon)
-        wish = Wish(table, price, later or usual, tuple(asked))
+        wish = Wish(table, price, later or usual, tuple(asked), groups)
         found = running.run(measure, running.session, wish, command)
         left = _left(running.session.budget())
     if wants_json():
@@ -129,7 +138,7 @@ def measure_tables(
 
     `price`: of all together; None: 1 % of the budget. `later`: what people will spend on a question.
     """
-    from ..engine.bounds import Wish, measure_all, tables_to_measure
+    from ..engine.bounds import Wish, group_columns, measure_all, tables_to_measure
     from ..mechanisms import floor_to_nano
 
     with open_session(policy_path, f"owner {login_name()}") as running:
@@ -150,7 +159,8 @@ def measure_tables(
             click.echo("Nothing was charged.")
             return
         each = floor_to_nano(whole / len(names))
-        wishes = [Wish(name, each, later or policy.defaults.epsilon) for name in names]
+        usual = later or policy.defaults.epsilon
+        wishes = [Wish(name, each, usual, (), group_columns(running.session, name)) for name in names]
         found = running.run(measure_all, running.session, wishes, "dpsql bounds --all")
         left = _left(running.session.budget())
     if wants_json():
@@ -190,7 +200,9 @@ def _lines(found: Measured, left: Fraction, *, is_short: bool = False) -> Iterat
         if high < _ENOUGH:
             yield f"Of fewer than {_ENOUGH:,} people this is a rough guide: what you know of them goes first."
         yield ""
-    if is_short and found.suggested == found.declared:
+    yield from _group_lines(found)
+    is_kept = found.suggested == found.declared and all(one.suggested == one.declared for one in found.groups)
+    if is_short and is_kept:
         return
     yield from _trust_lines(found)
     yield "Paste into the policy:"
@@ -220,6 +232,20 @@ def _share_lines(one: LeftOut, found: Measured) -> Iterator[str]:
     yield f"    has no more than {(1 + TAIL) * rung:,} on average"
 
 
+def _group_lines(found: Measured) -> Iterator[str]:
+    """Yield in how many groups people are, and which bound on them leaves out few."""
+    from ..engine.left_out import percent
+
+    for one in found.groups:
+        for cut in one.left_out:
+            kept = "too few to say" if cut.kept is None else f"about {percent(cut.kept)}"
+            least = f", at least {percent(cut.kept_at_least, down=True)}" if cut.kept_at_least else ""
+            yield f"  max_groups = {cut.max_rows}: {kept} of the groups by {one.column} that people are in count{least}"
+        yield f"max_groups = {one.suggested} suits GROUP BY {one.column}."
+    if found.groups:
+        yield ""
+
+
 def _trust_lines(found: Measured) -> Iterator[str]:
     """Yield of each column whether its bounds can be trusted: the ends of few people may be far outside."""
     price = found.wish.epsilon
@@ -241,6 +267,8 @@ def _policy_lines(found: Measured) -> Iterator[str]:
     if found.suggested is not None:
         yield f"[tables.{quote_key(found.wish.table)}]"
         yield f"max_rows = {found.suggested}  {note}"
+        if most := max((one.suggested for one in found.groups), default=0):
+            yield f"max_groups = {min(most, found.suggested)}  {note}"
     if found.columns:
         yield f"[tables.{quote_key(found.wish.table)}.columns]"
         yield from (
@@ -296,6 +324,14 @@ def _json(found: Measured) -> dict[str, object]:
                 "share_of_rows_kept_at_least_95": one.kept_at_least,
             }
             for one in found.left_out
+        ],
+        "groups": [
+            {
+                "column": one.column,
+                "max_groups": {"declared": one.declared, "suggested": one.suggested},
+                "share_kept": [cut.kept for cut in one.left_out],
+            }
+            for one in found.groups
         ],
         "columns": [
             {

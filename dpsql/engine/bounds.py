@@ -19,6 +19,7 @@ from fractions import Fraction
 
 from ..budget import ZERO, Charge
 from ..budget.filter import refuse_over_cap
+from ..errors import PolicyError
 from ..mechanisms import NANO, floor_to_nano
 from ..plan.dialects.quote import identifier
 from ..plan.measures.clip import GRID, left_above, people_above
@@ -34,7 +35,7 @@ from .left_out import LeftOut, counts_sql, planned, quoted, rows_each, rungs_for
 from .run import ReleasedRows
 from .session import Session
 
-__all__ = ["Measured", "Wish", "measure", "measure_all", "tables_to_measure"]
+__all__ = ["Groups", "Measured", "Wish", "group_columns", "measure", "measure_all", "tables_to_measure"]
 
 _LOW, _HIGH = "0.005", "0.995"
 """The ranks between which a column's bounds leave its values."""
@@ -44,6 +45,8 @@ _COUNTS = 3
 """Shares of the price that go to how many rows people have; the choice of a bound, and each column, has one."""
 _NEAR = 2
 """A declared bound is kept unless the chosen one is more than so many times it, or less than one part in so many."""
+_MOST_GROUPS = 2
+"""Columns of a table of which it is measured in how many groups people are, unless more are named."""
 _MISSING = Fraction(1, 20)
 _EPOCH = datetime(1970, 1, 1)
 
@@ -53,13 +56,25 @@ class Wish:
     """What is to be measured of a table.
 
     `epsilon`: the price of all of it. `for_epsilon`: what people will spend on a question. `columns`: each with the
-    range outside of which no value is believed; None: the bounds that are declared.
+    range outside of which no value is believed; None: the bounds that are declared. `groups`: columns of which it is
+    asked in how many groups people are.
     """
 
     table: str
     epsilon: Fraction
     for_epsilon: Fraction
     columns: tuple[tuple[str, tuple[Bound, Bound] | None], ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """In how many groups of a column people are: `declared`, `suggested` are bounds of `max_groups`."""
+
+    column: str
+    declared: int | None
+    suggested: int
+    left_out: tuple[LeftOut, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +97,7 @@ class Measured:
     measured: str
     spent: Charge
     paid: Charge
+    groups: tuple[Groups, ...] = ()
 
 
 def measure(session: Session, wish: Wish, statement: str) -> Measured | str:
@@ -102,23 +118,32 @@ def measure(session: Session, wish: Wish, statement: str) -> Measured | str:
     share = _share(wish, is_unique=unit.is_unique)
     act = _Act(session, statement)
     ends = [_ends(session, wish.table, column, share) for column in columns]
-    choices = [] if unit.is_unique else [_choice(session, wish, share)]
+    known = {column.name for column in session.catalog.tables[wish.table].columns}
+    if lost := [name for name in wish.groups if name not in known]:
+        raise PolicyError(f'table "{wish.table}" declares no column "{lost[0]}"')
+    counted = () if unit.is_unique else (None, *wish.groups)
+    choices = [_choice(session, wish, share, of) for of in counted]
     act.require([*choices, *ends], wish.epsilon)
     rows = act.carry_out([*choices, *ends])
-    chosen = GRID[_value(rows[0], 0)] if choices else 1
-    suggested = _suggested(table.max_rows, chosen) if choices else None
-    thresholds = sorted({table.max_rows or suggested, suggested}) if suggested else []
     rest = wish.epsilon - share * (len(choices) + len(ends))
-    left_out = act.people(wish.table, thresholds, chosen, rest) if thresholds else ()
+    price = floor_to_nano(rest / max(1, len(choices)))
+    found = []
+    for of, chosen in zip(counted, (GRID[_value(one, 0)] for one in rows), strict=False):
+        declared = table.max_rows if of is None else table.max_groups
+        best = _suggested(declared, chosen)
+        people = act.people(wish.table, sorted({declared or best, best}), chosen, price, of)
+        found.append(Groups(of or "", declared, best, people))
+    suggested, left_out = (found[0].suggested, found[0].left_out) if found else (None, ())
     bounds = tuple(
-        replace(column, bounds=_read_ends(found, column.bounds))
-        for column, found in zip(columns, rows[len(choices) :], strict=True)
+        replace(column, bounds=_read_ends(found_ends, column.bounds))
+        for column, found_ends in zip(columns, rows[len(choices) :], strict=True)
         if column.bounds is not None
     )
     reliable_from = tuple(map(_reliable_from, ends))
     return Measured(
-        wish, table.max_rows, suggested, left_out, bounds, reliable_from, min(act.days), act.spent, act.paid
-    )
+        wish, table.max_rows, suggested, left_out, bounds, reliable_from, min(act.days), act.spent, act.paid,
+        tuple(found[1:]),
+    )  # fmt: skip
 
 
 def tables_to_measure(session: Session) -> list[str]:
@@ -127,12 +152,23 @@ def tables_to_measure(session: Session) -> list[str]:
     return [name for name, unit in units if unit is not None and not unit.is_unique]
 
 
+def group_columns(session: Session, name: str) -> tuple[str, ...]:
+    """Return columns of a table whose groups are found in the data, where nothing says in how many a person is."""
+    if session.policy.tables[name].max_groups is not None:
+        return ()
+    declared = {column.name: column.values for column in session.policy.tables[name].columns}
+    texts = [c.name for c in session.catalog.tables[name].columns if c.type.kind is Kind.TEXT]
+    unit = session.catalog.tables[name].unit
+    own = set(unit.columns) if unit is not None else set()
+    return tuple(one for one in texts if declared.get(one) is None and one not in own)[:_MOST_GROUPS]
+
+
 def measure_all(session: Session, wishes: Sequence[Wish], statement: str) -> list[Measured]:
     """Return what was measured of some of these tables, one after the other, where the budget holds the price of all.
 
     Raises as `measure`.
     """
-    choices = [_choice(session, wish, _share(wish)) for wish in wishes]
+    choices = [_choice(session, wish, _share(wish), of) for wish in wishes for of in (None, *wish.groups)]
     _Act(session, statement).require(choices, sum((wish.epsilon for wish in wishes), Fraction(0)))
     found = [measure(session, wish, statement) for wish in wishes]
     return [one for one in found if isinstance(one, Measured)]
@@ -140,7 +176,8 @@ def measure_all(session: Session, wishes: Sequence[Wish], statement: str) -> lis
 
 def _share(wish: Wish, *, is_unique: bool = False) -> Fraction:
     """Return the part of a price that each of what is measured has."""
-    return floor_to_nano(wish.epsilon / (len(wish.columns) + (0 if is_unique else 1 + _COUNTS)))
+    counted = 0 if is_unique else 1 + len(wish.groups)
+    return floor_to_nano(wish.epsilon / (len(wish.columns) + counted * (1 + _COUNTS)))
 
 
 def _suggested(declared: int | None, chosen: int) -> int:
@@ -183,17 +220,19 @@ class _Act:
                 self.paid = self.paid + found.charge
         return rows
 
-    def people(self, name: str, bounds: Sequence[int], few: int, epsilon: Fraction) -> tuple[LeftOut, ...]:
+    def people(
+        self, name: str, bounds: Sequence[int], few: int, epsilon: Fraction, of: str | None
+    ) -> tuple[LeftOut, ...]:
         """Return how many rows people have, and what each of some bounds leaves out of them, for epsilon in all.
 
-        `few`: of how many rows it is said that few people have more.
+        `few`: of how many rows it is said that few people have more. `of`: the column whose groups are counted instead.
         """
-        policy, catalog = self.session.dataset.under_people(name)
+        policy, catalog = self.session.dataset.under_people(name, of)
         below = [bound for bound in bounds if bound < MAX_CONTRIBUTION]
 
         def releases(each: Fraction) -> list[ReleasePlan]:
             ladders = (rungs_for(bound, few) for bound in below)
-            plans = (planned(counts_sql(policy, name, rungs), catalog, policy, each) for rungs in ladders)
+            plans = (planned(counts_sql(policy, name, rungs, of), catalog, policy, each) for rungs in ladders)
             return [release for one in plans for release in one.releases]
 
         halves = releases(
@@ -201,7 +240,7 @@ class _Act:
         )  # what there is once the suggested bound is the declared one
         is_stored = self._are_stored(halves)
         self.carry_out(halves if is_stored else releases(floor_to_nano(epsilon / len(below))))
-        found = (self.session.dataset.left_out(name, bound) for bound in below)
+        found = (self.session.dataset.left_out(name, bound, of) for bound in below)
         return tuple(one for one in found if one is not None)
 
 
@@ -209,13 +248,11 @@ def _keys(release: ReleasePlan, number: int) -> tuple[bytes, ...]:
     return release.measure_keys(number, release.salted(b""), b"")
 
 
-def _choice(session: Session, wish: Wish, epsilon: Fraction) -> ReleasePlan:
+def _choice(session: Session, wish: Wish, epsilon: Fraction, of: str | None = None) -> ReleasePlan:
     """Return the release of one place in the grid, near the one that leaves as many people above it as is best."""
-    policy, catalog = session.dataset.under_people(wish.table)
+    policy, catalog = session.dataset.under_people(wish.table, of)
     places = " ".join(f"WHEN n <= {value} THEN {place}" for place, value in enumerate(GRID[:-1]))
-    each = (
-        f"(SELECT CASE {places} ELSE {len(GRID) - 1} END AS place FROM {rows_each(policy, wish.table)}) AS q"
-    )
+    each = f"(SELECT CASE {places} ELSE {len(GRID) - 1} END AS place FROM {rows_each(policy, wish.table, of)}) AS q"
     (release,) = planned(f"SELECT MAX(place) FROM {each}", catalog, policy, epsilon).releases
     (largest,) = release.measurements
     assert isinstance(largest, RankMeasurement)

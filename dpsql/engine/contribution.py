@@ -16,7 +16,7 @@ from ..plan.privacy.rows import Block, Cut, Grouped, Item, OwnedRows, TableSourc
 from ..relation.catalog import Table
 from ..relation.expressions import fields_of
 from .answer import BoundNote
-from .cut import FindLeftOut, cut_of, measured_of
+from .cut import FindLeftOut, cut_of, groups_of, measured_of
 from .left_out import LeftOut, percent
 
 __all__ = [
@@ -140,7 +140,7 @@ def asserted_keys(release: ReleasePlan) -> list[str]:
     return [f"{table.name} ({', '.join(table.asserted)})" for table in tables if table.asserted]
 
 
-def nothing_measured(name: str, max_rows: int) -> LeftOut | None:
+def nothing_measured(name: str, max_rows: int, of: str | None) -> LeftOut | None:
     """Know of nothing that was measured."""
     return None
 
@@ -166,22 +166,23 @@ def _said(release: ReleasePlan, known: Known) -> str:
     """Return what is known of what the bounds of a release leave out, and whether its bars hold it."""
     measured, rows = measured_of(release, known.find), release.release.rows
     is_all = any(measurement.query.takes_all_rows for measurement in release.measurements)
-    if measured is None:
-        quoted = _quoted([rows], release.bounding.in_all, known) if is_all else ""
-        return f"{quoted}; {_UNBOUNDED}{_never(rows) if is_all else ''}"
-    is_said = is_all and release.bounding.in_all == measured.max_rows
-    quoted = _kept(measured) if is_said else ""
-    if not measured.is_current:
-        return f"{quoted}; {_UNBOUNDED}{'' if quoted else ': the data have changed since it was measured'}"
-    if not known.has_bars:
-        return quoted or "; SET dpsql.intervals = 0.95 says how much that can cut"
+    quoted = ""
+    if is_all and measured is None:
+        quoted = _quoted([rows], release.bounding.in_all, known)
+    elif measured is not None and is_all and release.bounding.in_all == measured.max_rows:
+        quoted = _kept(measured)
+    if (groups := groups_of(release, known.find)) is not None and not is_all:
+        quoted = _kept(groups, "groups of people")
     calls = release.release.aggregates
-    open_ = [n for n in range(len(calls)) if cut_of(release, n, measured) is None]
-    if len(open_) == len(calls):
-        return f"{quoted}; {_UNBOUNDED}"
-    if not open_ and not known.is_computed:
+    unheld = [number for number in range(len(calls)) if cut_of(release, number, known.find) is None]
+    if len(unheld) == len(calls):
+        return f"{quoted}; {_UNBOUNDED}{_never(rows) if is_all and measured is None else ''}"
+    if not known.has_bars:
+        return quoted
+    if not unheld and not known.is_computed:
         return f"{quoted}; the error bars hold noise and cut"
-    names = [release.release.names[len(release.release.keys) + n] or calls[n].function for n in open_]
+    first = len(release.release.keys)
+    names = [release.release.names[first + number] or calls[number].function for number in unheld]
     names += ["what is computed of several numbers"] if known.is_computed else []
     return f"{quoted}; {_UNBOUNDED} for {', '.join(dict.fromkeys(names))}"
 
@@ -199,20 +200,20 @@ def _quoted(parts: Sequence[OwnedRows | Block], most: int, known: Known) -> str:
     tables = dict.fromkeys(table for part in parts for table in _private_tables(part))
     units = ((table.name, table.unit) for table in tables if table.noted == table.name)
     found = [
-        known.find(name, most)
+        known.find(name, most, None)
         for name, unit in units
         if unit and not unit.is_unique and unit.max_rows == most
     ]
     return "".join(_kept(one) for one in found if one is not None)
 
 
-def _kept(measured: LeftOut) -> str:
+def _kept(measured: LeftOut, what: str = "rows") -> str:
     """Return about how many of a table's rows count under its bound, and how few it can be."""
     since = "" if measured.is_current else "; the data have changed since"
     if measured.kept is None:
-        return f", too few people to say how many rows that is (measured {measured.measured}{since})"
+        return f", too few people to say how many that is (measured {measured.measured}{since})"
     least = f", at least {percent(measured.kept_at_least, down=True)}" if measured.kept_at_least else ""
-    return f", about {percent(measured.kept)} of all rows{least} (measured {measured.measured}{since})"
+    return f", about {percent(measured.kept)} of all {what}{least} (measured {measured.measured}{since})"
 
 
 def _cut_per_person(rows: OwnedRows) -> dict[tuple[int, str], list[Block]]:

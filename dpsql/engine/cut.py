@@ -14,16 +14,18 @@ from ..mechanisms import Law, half_width_of
 from ..plan.measures.formulas import Linear
 from ..plan.measures.measurements import BoundingQuery, Measurement, MeasurementKind
 from ..plan.planner import ReleasePlan
+from ..plan.privacy.rows import TableSource
+from ..relation.expressions import Field
 from .left_out import Excess, LeftOut
 
-__all__ = ["Cut", "FindLeftOut", "cut_of", "measured_of"]
+__all__ = ["Cut", "FindLeftOut", "cut_of", "groups_of", "measured_of"]
 
 _ROUNDING = Fraction(1, 512)
 """More than what rounding takes of each person above a bound, in rows: two parts of 2^-10 (soundness.md 1.9)."""
 _SUMMED = (MeasurementKind.PAIR, MeasurementKind.SUM, MeasurementKind.CENTRED)
 
-FindLeftOut = Callable[[str, int], LeftOut | None]
-"""Returns what was measured of a table for its `max_rows`; None where nothing was."""
+FindLeftOut = Callable[[str, int, str | None], LeftOut | None]
+"""Returns what was measured of a table for its `max_rows`, or of a column's groups for a bound; None: nothing was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,31 +61,62 @@ def measured_of(plan: ReleasePlan, find: FindLeftOut) -> LeftOut | None:
     table = plan.release.rows.table_alone
     if table is None or table.unit is None or table.unit.max_rows is None or table.noted != table.name:
         return None
-    return find(table.name, table.unit.max_rows)
+    return find(table.name, table.unit.max_rows, None)
 
 
-def cut_of(plan: ReleasePlan, index: int, measured: LeftOut) -> Cut | None:
+def cut_of(plan: ReleasePlan, index: int, find: FindLeftOut) -> Cut | None:
     """Return by how much an aggregate of a release may be off for what is left out; None: that is not bounded."""
     call, formula = plan.release.aggregates[index], plan.formulas[index]
-    if not isinstance(formula, Linear) or plan.is_empty or not measured.is_current:
+    if not isinstance(formula, Linear) or plan.is_empty:
         return None
     numbers = {plan.measurement_of(coordinate) for coordinate in formula.coordinates}
-    found = [_cut_by(plan.measurements[number], call.function, measured) for number in numbers]
-    return found[0] if len(found) == 1 else None
-
-
-def _cut_by(measurement: Measurement, function: str, measured: LeftOut) -> Cut | None:
-    bounding, is_units = measurement.bounding, measurement.kind is MeasurementKind.UNITS
+    if len(numbers) != 1:
+        return None
+    measurement = plan.measurements[numbers.pop()]
+    if measurement.kind is MeasurementKind.UNITS:
+        return _cut_of_people(plan, measurement, find)
+    measured = measured_of(plan, find)
     is_of_rows = measurement.query is BoundingQuery.SCALED and not measurement.weighed
-    if not is_units and not is_of_rows:
+    if measured is None or not measured.is_current or not is_of_rows:
         return None
-    excess = measured.excess(bounding.groups if is_units else bounding.in_all)
-    if is_units and not bounding.ranked:  # a person is in no more groups than count
-        excess = Excess(Fraction(0), ())
-    if excess is None:
+    excess = measured.excess(measurement.bounding.in_all)
+    return None if excess is None else _cut_of_rows(measurement, call.function, excess)
+
+
+def _cut_of_people(plan: ReleasePlan, measurement: Measurement, find: FindLeftOut) -> Cut | None:
+    """Return what a count of people loses: in groups beyond those that count of each, which are no more than rows."""
+    if not measurement.bounding.ranked:  # a person is in no more groups than count
+        return Cut(Excess(Fraction(0), ()), Fraction(0), Fraction(0))
+    for measured in (groups_of(plan, find), measured_of(plan, find)):
+        excess = (
+            None
+            if measured is None or not measured.is_current
+            else measured.excess(measurement.bounding.groups)
+        )
+        if excess is not None:
+            return Cut(excess, Fraction(1), Fraction(0))
+    return None
+
+
+def groups_of(plan: ReleasePlan, find: FindLeftOut) -> LeftOut | None:
+    """Return in how many groups of a release people were measured to be; None: they were not, or it has other keys."""
+    release, rows = plan.release, plan.release.rows
+    table = rows.table_alone
+    if table is None or table.unit is None or table.unit.max_groups is None or table.noted != table.name:
         return None
+    assert rows.alone is not None
+    start = sum(len(item.columns) for item in rows.items[: rows.alone])
+    source = rows.items[rows.alone].source
+    names = source.shown if isinstance(source, TableSource) else ()
+    place = (
+        release.keys[0].index - start if len(release.keys) == 1 and isinstance(release.keys[0], Field) else -1
+    )
+    return find(table.name, table.unit.max_groups, names[place]) if 0 <= place < len(names) else None
+
+
+def _cut_of_rows(measurement: Measurement, function: str, excess: Excess) -> Cut | None:
     if function == "count":
-        return Cut(excess, 1 + _ROUNDING if excess.noises else Fraction(0), Fraction(0))
+        return Cut(excess, 1 + _ROUNDING, Fraction(0))
     lattice = measurement.lattice
     if function != "sum" or measurement.kind not in _SUMMED or lattice is None:
         return None

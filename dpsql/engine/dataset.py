@@ -164,8 +164,8 @@ class Dataset:
         self.prepared: Cache[PreparedPlan] = Cache(_MAX_CACHED)
         self.answers: Cache[Answer] = Cache(_MAX_CACHED)
         self.last_read = LastRead()
-        self._people: dict[str, tuple[Policy, Catalog]] = {}
-        self._last_said: dict[tuple[str, int], LeftOut | None] = {}
+        self._people: dict[tuple[str, str | None], tuple[Policy, Catalog]] = {}
+        self._last_said: dict[tuple[str, int, str | None], LeftOut | None] = {}
 
     @classmethod
     def open(
@@ -216,21 +216,22 @@ class Dataset:
         """Return the catalog that another policy makes of the same schema. Raises PolicyError."""
         return build_catalog(policy, self._live)
 
-    def under_people(self, name: str) -> tuple[Policy, Catalog]:
+    def under_people(self, name: str, of: str | None = None) -> tuple[Policy, Catalog]:
         """Return the policy and the catalog under which the people of a table are counted by their rows."""
-        if name not in self._people:
-            policy = people_policy(self.policy, name)
-            self._people[name] = policy, self.catalog_under(policy)
-        return self._people[name]
+        if (name, of) not in self._people:
+            policy = people_policy(self.policy, name, of)
+            self._people[name, of] = policy, self.catalog_under(policy)
+        return self._people[name, of]
 
-    def left_out(self, name: str, max_rows: int) -> LeftOut | None:
+    def left_out(self, name: str, max_rows: int, of: str | None = None) -> LeftOut | None:
         """Return how many rows people have of a table beside a bound, as it was measured last, or None.
 
+        `of`: in how many groups of a column they are, in place of rows.
         An answer that is remembered says what was known then: where that has changed, none is. Raises LedgerError.
         """
-        found = find_left_out(self.store, *self.under_people(name), name, max_rows)
-        if self._last_said.setdefault((name, max_rows), found) != found:
-            self._last_said[name, max_rows] = found
+        found = find_left_out(self.store, *self.under_people(name, of), name, max_rows, of)
+        if self._last_said.setdefault((name, max_rows, of), found) != found:
+            self._last_said[name, max_rows, of] = found
             self.answers.clear()
         return found
 

@@ -213,8 +213,8 @@ def planned(sql: str, catalog: Catalog, policy: Policy, epsilon: Fraction) -> Pl
     return plan(bind(query, BindingContext(catalog, query.text, (), 0, {})), catalog, privacy)
 
 
-def rows_each(policy: Policy, name: str) -> str:
-    """Return SQL for a row n for each person who has rows of a table: how many they are."""
+def rows_each(policy: Policy, name: str, of: str | None = None) -> str:
+    """Return SQL for a row n for each person who has rows of a table: how many, or in how many groups of a column."""
     path = path_to_owner(policy, name)
     text = f"{quoted(path[0].name)} AS t0"
     for number, table in enumerate(path[1:], 1):
@@ -229,32 +229,34 @@ def rows_each(policy: Policy, name: str) -> str:
     owner = path[-1].unit
     assert owner is not None
     by = ", ".join(f"t{len(path) - 1}.{identifier(column)}" for column in owner.columns)
-    return f"(SELECT COUNT(*) AS n FROM {text} GROUP BY {by}) AS p"
+    key = "" if of is None else f"t0.{identifier(of)}"
+    groups = f"COUNT(DISTINCT {key}) + MAX(CASE WHEN {key} IS NULL THEN 1 ELSE 0 END)"
+    return f"(SELECT {groups if key else 'COUNT(*)'} AS n FROM {text} GROUP BY {by}) AS p"
 
 
-def counts_sql(policy: Policy, name: str, rungs: Sequence[int]) -> str:
-    """Return the statement of the people of a table by where their rows stand between rungs."""
+def counts_sql(policy: Policy, name: str, rungs: Sequence[int], of: str | None = None) -> str:
+    """Return the statement of the people of a table by where their rows, or groups, stand between rungs."""
     parts, places = "", ""
     for number, (low, high) in enumerate(zip((0, *rungs), rungs, strict=False)):
         steps = _unit(rungs) // (high - low)
         parts += f" WHEN n <= {high} THEN {number}"
         places += f" WHEN n <= {high} THEN GREATEST(LEAST(n, {high}) - {low}, 0) * {steps}"
     shown = f"CASE{parts} ELSE {len(rungs)} END AS part, CASE{places} ELSE {_unit(rungs)} END AS place"
-    each = f"(SELECT {shown} FROM {rows_each(policy, name)}) AS q"
+    each = f"(SELECT {shown} FROM {rows_each(policy, name, of)}) AS q"
     return f"SELECT part, COUNT(*), SUM(place) FROM {each} GROUP BY part"
 
 
 def find_left_out(
-    store: BudgetStore, policy: Policy, catalog: Catalog, name: str, max_rows: int
+    store: BudgetStore, policy: Policy, catalog: Catalog, name: str, max_rows: int, of: str | None = None
 ) -> LeftOut | None:
     """Return what is stored of a table's people, the newest; None where it was never measured. Raises LedgerError.
 
-    `policy`, `catalog`: those under which it is measured (`people_policy`).
+    `policy`, `catalog`: those under which it is measured (`people_policy`). `of`: the column whose groups are counted.
     """
     newest: tuple[DatedDraw, tuple[int, ...], tuple[bytes, ...]] | None = None
     for ladder in _LADDERS:
         rungs = tuple(max_rows * step for step in ladder)
-        keys = _keys(counts_sql(policy, name, rungs), _Under(catalog, policy))
+        keys = _keys(counts_sql(policy, name, rungs, of), _Under(catalog, policy))
         found = store.newest(keys)
         if found is not None and (newest is None or found.at > newest[0].at):
             newest = found, rungs, keys

@@ -62,7 +62,7 @@ from .beside import find_beside
 from .certificate import certificate_of
 from .consistent import consistent
 from .contribution import Known
-from .cut import Cut, cut_of, measured_of
+from .cut import Cut, cut_of
 from .dataset import Dataset, LazySnapshot, PreparedPlan
 from .explain import Explanation
 from .last_read import ASK_SECONDS
@@ -858,8 +858,7 @@ class Session:
         """Return what says how much of a release's numbers bounds leave out."""
 
         def cut(number: int, index: int) -> Cut | None:
-            measured = measured_of(releases[number], self.dataset.left_out)
-            return None if measured is None else cut_of(releases[number], index, measured)
+            return cut_of(releases[number], index, self.dataset.left_out)
 
         return cut
 

@@ -72,10 +72,14 @@ def path_to_owner(policy: Policy, name: str) -> tuple[TablePolicy, ...]:
     return tuple(path)
 
 
-def people_policy(policy: Policy, name: str) -> Policy:
-    """Return the policy under which the people of a table are counted by their rows: any number of them."""
+def people_policy(policy: Policy, name: str, of: str | None = None) -> Policy:
+    """Return the policy under which the people of a table are counted by their rows: any number of them.
+
+    `of`: the column by whose values they are counted in place of rows.
+    """
     path = path_to_owner(policy, name)
     columns: dict[str, set[str]] = {table.name: set(_unit_of(table).columns) for table in path}
+    columns[name].update(() if of is None else (of,))
     for table in path[:-1]:
         parent, key = _references(table)
         columns[parent].update(key)

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from dpsql.engine import Session
-from dpsql.engine.bounds import Wish, measure
+from dpsql.engine.bounds import Measured, Wish, measure
 from dpsql.engine.dataset import open_ledger
+from dpsql.errors import PolicyError
 from dpsql.policy import load_policy
 from dpsql.tests.docs.documents import text
 
@@ -33,6 +34,7 @@ unit = "id"
 [tables.visit]
 unit = {{ column = "who", references = "person.id" }}
 max_rows = {rows}
+{groups}
 [tables.visit.columns]
 place = {{ values = ["a", "b", "c"] }}
 cost = {{ bounds = [-2, 10] }}
@@ -68,7 +70,9 @@ class Held:
 
 
 @contextmanager
-def _opened(folder: Path, spread: float, max_rows: int, privacy: str = "") -> Iterator[Session]:
+def _opened(
+    folder: Path, spread: float, max_rows: int, privacy: str = "", groups: str = ""
+) -> Iterator[Session]:
     folder.mkdir(exist_ok=True)
     random = np.random.default_rng(11)
     rows = np.floor(random.lognormal(1, spread, _PEOPLE)).astype(int)
@@ -83,7 +87,7 @@ def _opened(folder: Path, spread: float, max_rows: int, privacy: str = "") -> It
             "FROM (SELECT unnest(?) AS who, unnest(?) AS n), range(n) AS r(i)",
             [list(range(_PEOPLE)), rows.tolist()],
         )
-    (folder / "people.toml").write_text(_POLICY.format(rows=max_rows, privacy=privacy))
+    (folder / "people.toml").write_text(_POLICY.format(rows=max_rows, privacy=privacy, groups=groups))
     open_ledger(load_policy(folder / "people.toml"), create=True).close()
     with Session.open(folder / "people.toml") as session:
         session.execute("SET dpsql.intervals = 0.95")
@@ -140,6 +144,38 @@ _DATA = (  # how many rows people have: too low, right, too high a bound
 )
 
 
+@pytest.mark.parametrize("asked", ["", " WHERE cost > 0"])
+def test_people_in_groups_beyond_those_that_count(tmp_path: Path, asked: str) -> None:
+    """Of three places one counts of each person, so that many are missing in each; no more than were measured."""
+    sql = f"SELECT place, COUNT(DISTINCT who) FROM visit{asked} GROUP BY place ORDER BY place"
+    with _opened(tmp_path, 1.5, 50, groups="max_groups = 1") as session:
+        with session.dataset.backend.snapshot() as snapshot:
+            truth = {row[0]: row[1] for chunk in snapshot.run(sql) for row in chunk}
+        before, notes = _asked(session, sql)
+        assert notes.endswith("a person counts with at most 1 group; cut not bounded")
+        assert not all(low <= truth[place] <= high for place, _, low, high in before)
+        measure(session, Wish("visit", Fraction(8), Fraction(1), groups=("place",)), "dpsql bounds")
+        rows, notes = _asked(session, f"{sql} ")
+        assert re.search(
+            r"at most 1 group, about \d+ % of all groups of people, at least \d+ % \(meas", notes
+        )
+        assert notes.endswith("; the error bars hold noise and cut")
+        assert all(low <= truth[place] <= high for place, _, low, high in rows)
+        _, notes = _asked(session, "SELECT cost, COUNT(DISTINCT who) FROM visit GROUP BY cost")
+        assert "at most 1 group; cut not bounded" in notes, "the groups of another column are others"
+
+
+def test_a_suggestion_for_groups(tmp_path: Path) -> None:
+    with _opened(tmp_path, 1.5, 50) as session:
+        found = measure(session, Wish("visit", Fraction(8), Fraction(1), groups=("place",)), "dpsql bounds")
+        assert isinstance(found, Measured)
+        (one,) = found.groups
+        assert (one.column, one.declared) == ("place", None)
+        assert one.suggested in (2, 3, 5)
+        with pytest.raises(PolicyError, match='declares no column "plaice"'):
+            measure(session, Wish("visit", Fraction(8), Fraction(1), groups=("plaice",)), "dpsql bounds")
+
+
 def _holds(found: Held) -> bool:
     """Whether so many bars hold the truth as 19 of 20 would, in all but a draw in a thousand.
 
@@ -172,7 +208,6 @@ def test_bars_hold_noise_and_cut_under_other_promises(tmp_path: Path, privacy: s
 )
 def test_bars_hold_noise_and_cut_in_many_draws(tmp_path: Path, spread: float, max_rows: int) -> None:
     found = coverage(tmp_path, spread, max_rows, 300)
-    print(spread, max_rows, found, found.share)
     assert found.bounded >= 0.5 * found.draws * len(_ASKED)
     assert found.share >= 0.95, found
     shown = re.search(rf"^\| {spread:g} \| {max_rows} \|(.*)\|$", text("owner"), re.MULTILINE)

@@ -279,6 +279,23 @@ def test_one_person_moves_a_score_by_one_and_the_numbers_by_one_person(at_engine
     assert [release.measurements[0].sensitivity for release in plans(desk)] == [1, UNIT]
 
 
+@pytest.mark.parametrize("promise", ["add", "replace"])
+def test_one_person_moves_the_numbers_of_groups_by_one_person(
+    at_engine: dict[str, Desk], promise: str
+) -> None:
+    """Counted by the values of a column, NULL one of them: replaced, by two."""
+    desk, most = at_engine[promise], UNIT if promise == "add" else 2 * UNIT
+    policy, catalog = desk.session.dataset.under_people("visit", "city")
+    (counts,) = planned(counts_sql(policy, "visit", RUNGS, "city"), catalog, policy, Fraction(1)).releases
+    assert counts.measurements[0].sensitivity == most
+    found = [0]
+    for database in (HEAVY, WIDE):
+        for unit in {unit for unit, _ in database.visits if unit is not None}:
+            other = replaced(database, unit, HEAVY) if promise == "replace" else without(database, unit)
+            found.append(difference(exact(desk, counts, database), exact(desk, counts, other)))
+    assert 0 < max(found) <= most
+
+
 def test_a_person_replaced_moves_the_numbers_by_two(at_engine: dict[str, Desk]) -> None:
     desk = at_engine["replace"]
     assert worst(desk, replaces=True) == (1, 2 * UNIT)
