@@ -7,23 +7,31 @@ only where it is the same random experiment on the same rows; and an edit of wha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
 from dpsql.backends import DuckDBBackend
+from dpsql.engine import finer
+from dpsql.engine.finer import grouping_of
 from dpsql.errors import PolicyError, Refusal
+from dpsql.plan import grounds, planner
 from dpsql.plan.planner import PrivacyParameters, ReleasePlan, plan
 from dpsql.plan.views import build_catalog
 from dpsql.policy import LiveSchema, Neighbours, Policy, parse_policy
-from dpsql.relation.catalog import Catalog
+from dpsql.policy import catalog as policy_catalog
+from dpsql.relation.catalog import Catalog, Table
 from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext
 from dpsql.sql.statement import AdmittedQuery, parse_statement
+
+from .planting import plant
 
 Patch = pytest.MonkeyPatch
 
@@ -81,7 +89,7 @@ minimum_units = 2
 [tables.person]
 unit = "id"
 [tables.person.columns]
-team = {{ values = ["red", "blue"] }}
+team = {{ values = ["red", "blue"], max_length = 5 }}
 age = {{ bounds = [0, 90] }}
 height = {{ bounds = [1, 2], step = 0.5 }}
 drug = {{ values = ["yes", "no"], randomized = {{ epsilon = 2 }} }}
@@ -146,6 +154,7 @@ READS: dict[str, str] = {
     "SELECT SUM(cost) FROM line": "line line.cost",
     "SELECT kind, SUM(cost) FROM line JOIN bill ON bill_id = bill.id GROUP BY kind": "line line.cost bill bill.kind bill.id",
     "SELECT team, COUNT(*) FROM bill JOIN person ON person_id = person.id GROUP BY team": "bill person person.team",
+    "SELECT COUNT(*) FROM bill JOIN person ON person_id = person.id WHERE age + 1 > 30": "bill person person.age",
     "SELECT COUNT(*) FROM person p WHERE EXISTS (SELECT 1 FROM bill b WHERE b.person_id = p.id AND b.amount + 1 > 4)":
         "person bill bill.amount",
     "SELECT COUNT(*) FROM person p WHERE EXISTS (SELECT 1 FROM bill b WHERE b.person_id = p.id AND b.amount + 1 > 4)"
@@ -154,6 +163,8 @@ READS: dict[str, str] = {
     "SELECT COUNT(*) FROM person WHERE height + 0.3 > 1.5": "person person.height",
     "SELECT upper(team), COUNT(*) FROM person WHERE team || 'x' <> 'redx' GROUP BY 1": "person person.team",
     "SELECT COUNT(amount) FROM bill": "bill bill.amount",
+    "SELECT COUNT(*) FILTER (WHERE amount + 1 > 2) FROM bill": "bill bill.amount",
+    "SELECT kind, COUNT(*) FILTER (WHERE amount + 1 > 2) FROM bill GROUP BY kind": "bill bill.kind bill.amount",
     "SELECT place, COUNT(*) FROM line GROUP BY place": "line line.place",
     "SELECT COUNT(DISTINCT cost) FROM line": "line line.cost",
     "SELECT AVG(n) FROM (SELECT person_id, COUNT(*) AS n, MAX(amount) AS m FROM bill GROUP BY person_id) AS b WHERE n < 9":
@@ -197,7 +208,10 @@ def plans_under(text: str, schema: LiveSchema) -> Plans | None:
     return {sql: planned(sql, catalog, policy) for sql in READS}
 
 
-def planned(sql: str, catalog: Catalog, policy: Policy) -> tuple[ReleasePlan, ...] | None:
+def planned(
+    sql: str, catalog: Catalog, policy: Policy, tables: Mapping[str, Table] | None = None
+) -> tuple[ReleasePlan, ...] | None:
+    """Return a statement's releases, None where it is refused; `tables`: what the planner has in place of the catalog's."""
     defaults, privacy = policy.defaults, policy.privacy
     given = PrivacyParameters(
         Fraction(1), Fraction(1, 1000), defaults.minimum_units, privacy.neighbours is Neighbours.REPLACE_ONE, None,
@@ -206,7 +220,8 @@ def planned(sql: str, catalog: Catalog, policy: Policy) -> tuple[ReleasePlan, ..
     query = parse_statement(sql)
     assert isinstance(query, AdmittedQuery)
     try:
-        return plan(bind(query, BindingContext(catalog, query.text, (), 0, {})), catalog, given).releases
+        relation = bind(query, BindingContext(catalog, query.text, (), 0, {}))
+        return plan(relation, replace(catalog, tables=tables or catalog.tables), given).releases
     except Refusal:
         return None
 
@@ -218,10 +233,12 @@ def stored(releases: tuple[ReleasePlan, ...] | None) -> Iterator[tuple[tuple[obj
             made = experiment(release, index)
             for key in release.measure_keys(index, release.salted(b""), b""):
                 yield (number, key), made
-            family = release.family(index, release.release.rows.predicate)
-            if family is not None and release.groups is not None:
-                keys = (repr(release.release.keys), repr(release.domains))
-                yield (number, family, *keys, repr(measurement.masks)), made
+            grouping = grouping_of(release, index)
+            if grouping is not None:
+                yield (
+                    (number, grouping.family, *(key.digest for key in grouping.keys), measurement.masks),
+                    made,
+                )
 
 
 def experiment(release: ReleasePlan, index: int) -> object:
@@ -374,6 +391,36 @@ def test_each_statement_rests_on_what_it_reads() -> None:
         assert asked == {"dataset", *read, *way}, sql
 
 
+class Asked(Mapping[str, Table]):
+    """The tables of a catalog, which takes note of those that are looked up: of all, where somebody goes through them."""
+
+    def __init__(self, tables: Mapping[str, Table]) -> None:
+        self.tables, self.seen = tables, set[str]()
+
+    def __getitem__(self, name: str) -> Table:
+        self.seen.add(name)
+        return self.tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self.seen.update(self.tables)
+        return iter(self.tables)
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+
+def test_a_plan_looks_up_no_other_table(monkeypatch: Patch) -> None:
+    """But for the root, which is the dataset's."""
+    policy = parse_policy(policy_text(), Path("/srv/grounds.toml"))
+    catalog = build_catalog(policy, live())
+    monkeypatch.setattr(Catalog, "root", property(lambda self, root=catalog.root: root))
+    for sql in READS:
+        asked = Asked(catalog.tables)
+        releases = planned(sql, catalog, policy, asked)
+        assert releases is not None
+        assert asked.seen <= {name for one in releases for name, _ in one.grounds}, sql
+
+
 def test_an_edit_of_what_is_not_read_keeps_the_keys() -> None:
     before = plans_under(policy_text(), live())
     assert before is not None
@@ -409,3 +456,49 @@ def test_every_statement_is_answered(promise: str) -> None:
     plans = plans_under(policy_text(promise), live())
     assert plans is not None
     assert not [sql for sql, releases in plans.items() if releases is None]
+
+
+# --- mutants -----------------------------------------------------------------------------------------------------
+
+AMOUNT = ("amount = { bounds = [-5, 50] }", "amount = { bounds = [-5, 40] }")
+ROWS = ("max_rows_per_group = 3\n", "")
+NICK = ("max_length = 9", "max_length = 8")
+OF_BILL = "person_id INTEGER NOT NULL REFERENCES person (id),\n    kind"
+NULL = (OF_BILL, OF_BILL.replace(" NOT NULL", ""))
+CHECKED = ("amount INTEGER", "amount INTEGER CHECK (amount BETWEEN 0 AND 9)")
+FAULTS: list[tuple[Callable[..., Any], str, str, tuple[str, str]]] = [
+    (policy_catalog._own_content, "[bounds, [", "[None, [", ROWS),
+    (policy_catalog._column_content, "[str(bound) for bound in column.bounds]", "0", AMOUNT),
+    (policy_catalog._column_content, "column.max_length,", "None,", NICK),
+    (policy_catalog._column_content, "_text(enforced.lo), _text(enforced.hi)", "0", CHECKED),
+    (policy_catalog._unit_content, "unit.is_not_null, ", "", NULL),
+    (policy_catalog._grounds, "while table.unit", "while False and table.unit", NULL),
+    (grounds._read_in, "yield from _grounds(item.source.table)", "pass", ROWS),
+    (grounds._read_in, "if index >= start:", "if False:", AMOUNT),
+    (grounds._read_in, "item.on", "()", AMOUNT),
+    (grounds._read_in, "(*written_in(select), *select.owner)", "select.owner", AMOUNT),
+    (grounds.grounds_of, "selects_in(rows)", "[rows]", ROWS),
+    (grounds.grounds_of, "column_grounds(rows, asked)", "()", NICK),
+    (grounds.column_grounds, "if item.kind !=", "if start == 0 and item.kind !=", ("age = { bounds = [0, 90] }", "age = { bounds = [0, 80] }")),
+    (planner._plan_release, "{units_ground(privacy.minimum_units)}", "set()", ("minimum_units = 2", "minimum_units = 3")),
+    (ReleasePlan.measure_keys, "self.said_of(label)", "()", AMOUNT),
+    (ReleasePlan.family, "self.said_of((label, bounds))", "()", AMOUNT),
+    (finer._digest, "plan.said_of(key)", "()", ("max_length = 5", "max_length = 6")),
+]  # fmt: skip
+"""What a plan asks, each left out of a key once, and an edit after which one key is two experiments then.
+
+What is not here stands in a key twice: what of values, steps and types enters a plan does so through its domains,
+lattices and expressions, which stand there by themselves, and the rest of a unit through the bounding.
+"""
+
+
+@pytest.mark.parametrize(("function", "old", "new", "edit"), FAULTS)
+def test_leave_out_what_a_plan_asks(
+    monkeypatch: Patch, function: Callable[..., Any], old: str, new: str, edit: tuple[str, str]
+) -> None:
+    plant(monkeypatch, function, (old, new))
+    text, schema = (whole.replace(*edit, 1) for whole in (policy_text(), SCHEMA))
+    assert (text, schema) != (policy_text(), SCHEMA)
+    under = [plans_under(policy_text(), live()), plans_under(text, live_from(schema))]
+    with pytest.raises(AssertionError):
+        check_one_experiment([plans for plans in under if plans is not None])
