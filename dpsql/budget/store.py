@@ -8,6 +8,7 @@ from typing import Protocol
 from ..mechanisms import Law
 from .claim import Charge, Claim, DatedDraw, Draw, Fresh, Reservation, Resting, StoredGrouping, Together
 from .entry import Entry, KeyCheck, Status
+from .witness import Note
 
 __all__ = ["BudgetStore", "StoredDraws", "never_cancelled", "untold"]
 
@@ -162,6 +163,15 @@ class BudgetStore(StoredDraws, Protocol):
 
     def certificate(self, digest: str) -> bytes | None:
         """Return a certificate that was put, None where there is none. Raises LedgerError where it is damaged."""
+        ...
+
+    @property
+    def lost(self) -> str:
+        """What the ledger's file was found to have lost when it was opened, in words; empty where nothing was."""
+        ...
+
+    def note(self) -> Note | None:
+        """Return what a witness is told of the log as it is, once what is new was compared; None before format 4."""
         ...
 
     def tidy(self) -> None:

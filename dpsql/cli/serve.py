@@ -73,11 +73,19 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--trusted-proxy", "proxies", metavar="ADDRESS", multiple=True, callback=lambda *given: _networks(given[-1]),
     help="A proxy, or a network of them, that says by the PROXY protocol, version 2, whom it speaks for. Repeatable.",
 )  # fmt: skip
+@click.option(
+    "--witness", type=click.Path(dir_okay=False, path_type=Path),
+    help="A file elsewhere that is told what the ledger has come to: dpsql budget verify --witness finds an old one.",
+)  # fmt: skip
+@click.option(
+    "--witness-command", metavar="COMMAND",
+    help="A program, with arguments, that gets the same on its standard input, a line at a time. No shell.",
+)  # fmt: skip
 @pass_settings
 def serve(
     settings: CommandSettings, policies: tuple[Path, ...], host: str, port: int, certificate: Path | None,
     key: Path | None, max_connections: int, idle: float, grace: float, metrics: tuple[str, int] | None,
-    metrics_token: Path | None, proxies: tuple[Network, ...],
+    metrics_token: Path | None, proxies: tuple[Network, ...], witness: Path | None, witness_command: str | None,
 ) -> None:  # fmt: skip
     """Serve the policy to analysts over Postgres' protocol, until SIGTERM or Ctrl-C.
 
@@ -95,7 +103,10 @@ def serve(
     options = Options(
         host, port, certificate, key, max_connections=max_connections, idle_seconds=idle, grace_seconds=grace,
         metrics=metrics, metrics_token=metrics_token, trusted_proxies=proxies,
+        witness=witness, witness_command=_words(witness_command),
     )  # fmt: skip
+    if witness is not None and witness_command is not None:
+        raise click.UsageError("--witness is a file, --witness-command a program: give one of them.")
     if metrics is None and metrics_token is not None:
         raise click.UsageError("--metrics-token goes with --metrics.")
     if metrics is not None and find_spec("prometheus_client") is None:
@@ -164,6 +175,19 @@ def _address(given: str | None) -> tuple[str, int] | None:
     if not (port.isascii() and port.isdecimal() and int(port) <= 65535):
         raise click.BadParameter(f"{given} is no address: write PORT or HOST:PORT.")
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
+
+
+def _words(command: str | None) -> tuple[str, ...]:
+    """Return a command's program and arguments, as a shell would split them."""
+    if command is None:
+        return ()
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise click.UsageError(f"--witness-command: {error}.") from None
+    if not words:
+        raise click.UsageError("--witness-command names no program.")
+    return words
 
 
 def _networks(given: Sequence[str]) -> tuple[Network, ...]:

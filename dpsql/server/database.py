@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
+from contextlib import suppress
 
 from ..budget import BudgetStore, Charge, Status
 from ..engine.dataset import Dataset
@@ -20,6 +21,7 @@ from ..sql.text_process import TextProcess
 from .log import Tally, log, place_of
 from .login import verifiers_of
 from .sessions import Sessions
+from .witness import Witness
 
 __all__ = ["BudgetWatch", "Database", "Health"]
 
@@ -123,6 +125,14 @@ class Database:
         self.health = Health(self._look, pool, probe_seconds, self.name)
         self._budget_watch = BudgetWatch(self.name)
         self._pool = pool
+        self.witness: Witness | None = None
+
+    def rest(self) -> None:
+        """Do what no charge has to wait for; the witness, where there is one, is told beside it."""
+        self.sessions.rest()
+        if self.witness is not None:
+            with suppress(LedgerError):  # which `health` tells
+                self.witness.look(self.sessions.dataset.store)
 
     def secret(self) -> bytes:
         """Return the secret of the ledger. Raises LedgerError."""

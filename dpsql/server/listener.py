@@ -27,6 +27,7 @@ from .options import Options, is_loopback
 from .report import ClientGone, changed, removed, stopping
 from .sockets import accepted, open_listeners
 from .strangers import Strangers, Throttle, Turns
+from .witness import Witness
 
 __all__ = ["Server"]
 
@@ -82,6 +83,9 @@ class Server:
                     Database(policy, self.pool, self.options.probe_seconds, self._precedence, self._texts)
                 )
                 undo.callback(databases[-1].sessions.shut)
+                if self.options.witness is not None or self.options.witness_command:
+                    told = self.options.witness, self.options.witness_command
+                    databases[-1].witness = Witness(*told, databases[-1].name)
             undo.pop_all()
         return databases
 
@@ -280,7 +284,7 @@ class Server:
         while True:
             await asyncio.sleep(_REST_SECONDS)
             for database in self.databases:
-                await asyncio.get_running_loop().run_in_executor(self.pool, database.sessions.rest)
+                await asyncio.get_running_loop().run_in_executor(self.pool, database.rest)
 
     def _metrics(self) -> AbstractContextManager[int | None]:
         """Serve what is counted within the block, where the owner wants it. Raises CannotListen."""

@@ -54,6 +54,10 @@ EVENTS = MappingProxyType(
         "out of descriptors": "the system lets this process open no more connections for now",
         "ledger not tidied": "what was committed beside the ledger's file could not be moved into it, `reason`; "
         "nothing is lost, and it is tried again",
+        "answers lost": "the ledger's file of `database` had lost what its log has, `reason`: its `-wal` was damaged, "
+        "or left behind",
+        "witness failed": "the witness could not be told what the ledger of `database` has come to, `reason`; nobody "
+        "waits for it, and it is told again",
         "reloaded": "SIGHUP: the `certificate`, or the `policy` of a `database`, was read anew",
         "left out": "the view `table` of the policy of `database` is wrong, `reason`: it does not exist until it is "
         "mended and the policy read anew; all other tables do",

@@ -235,6 +235,7 @@ class _Counts(Collector):
                 ("connections", "Connections of analysts.", connections),
                 *_answers(database),
                 *_budget(database),
+                *_witness(database),
             ):
                 gauge = gauges.setdefault(name, GaugeMetricFamily(f"dpsql_{name}", said, labels=["database"]))
                 gauge.add_metric([database.name], value)
@@ -252,6 +253,17 @@ def _answers(database: Database) -> Iterator[tuple[str, str, float]]:
     yield "answers_memory_bytes", "What answers take in memory.", memory.held
     yield "answers_memory_most_bytes", "The most of it since the start.", memory.most
     yield "answers_files_bytes", "What answers take in files.", memory.in_files
+
+
+def _witness(database: Database) -> Iterator[tuple[str, str, float]]:
+    """Yield what became of telling the witness, where there is one."""
+    if database.witness is not None:
+        yield (
+            "witness_records",
+            "How many of the log's records the witness was told of.",
+            database.witness.records,
+        )
+        yield "witness_failures", "How often it could not be told.", database.witness.failures
 
 
 def _budget(database: Database) -> Iterator[tuple[str, str, float]]:

@@ -19,6 +19,7 @@ class Options:
     `certificate` and `key`: PEM files, given together; without them nothing is encrypted. `write_seconds`: how long
     a client may leave unread what it is sent. `probe_seconds`: between two looks at the ledger. `metrics`: the address
     on which counts are served to Prometheus; None for none. `metrics_token`: the file of the token that it asks for.
+    `witness`: a file, or `witness_command`, a program with its arguments, that is told what the ledgers have come to.
     `trusted_proxies`: connections from there begin with the PROXY protocol, version 2.
     """
 
@@ -35,6 +36,8 @@ class Options:
     metrics: tuple[str, int] | None = None
     metrics_token: Path | None = None
     trusted_proxies: tuple[Network, ...] = ()
+    witness: Path | None = None
+    witness_command: tuple[str, ...] = ()
 
     @property
     def max_strangers(self) -> int:

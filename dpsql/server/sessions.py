@@ -184,6 +184,8 @@ class Sessions:
                 dataset = Dataset.open(policy, memory=self.memory, leaves_core=True)
         except Stopped:
             raise EngineFailure("open: the database, or the ledger, did not answer in time") from None
+        if dataset.store.lost:
+            log("answers lost", reason=dataset.store.lost, database=policy.path.stem)
         told = Seldom("not verified")
         dataset.verifier.tell = lambda reason: told.log(reason=reason, database=policy.path.stem)
         try:
