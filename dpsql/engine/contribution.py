@@ -38,12 +38,13 @@ class Known:
     """What is known of what bounds leave out: `find` says what was measured.
 
     `has_bars`: error bars are asked for; `is_computed`: some of them are of what is computed from several numbers,
-    which hold the noise alone.
+    which hold the noise alone. `is_agreed`: numbers were made to agree with others, of which the same is so.
     """
 
     find: FindLeftOut
     has_bars: bool = False
     is_computed: bool = False
+    is_agreed: bool = False
 
 
 def bounds_of(release: ReleasePlan, of: str = "") -> list[str]:
@@ -173,6 +174,8 @@ def _said(release: ReleasePlan, known: Known) -> str:
         quoted = _kept(measured)
     if (groups := groups_of(release, known.find)) is not None and not is_all:
         quoted = _kept(groups, "groups of people")
+    if known.is_agreed:
+        return f"{quoted}; {_UNBOUNDED} where numbers were made to agree"
     calls = release.release.aggregates
     unheld = [number for number in range(len(calls)) if cut_of(release, number, known.find) is None]
     if len(unheld) == len(calls):

@@ -742,9 +742,11 @@ class Session:
         notes: tuple[str, ...] = (prepared.chosen,) if prepared.chosen else ()
         ranks = tuple(dict.fromkeys(rank_notes(rows, level, self._counted)))
         notes += (*found_notes(rows), *ranks, *prepared.bar_notes)
-        notes += (*bias_notes(prepared.plan, self._known(prepared.compiled)), *runner.origins)
+        is_agreed = any(row.fitted for row in rows)
+        known = self._known(prepared.compiled, is_agreed=is_agreed)
+        notes += (*bias_notes(prepared.plan, known), *runner.origins)
         notes += (runner.topped_up,) if prepared.plan.rho_atto and runner.topped_up else ()
-        notes += (_AGREE,) if any(row.fitted for row in rows) else ()
+        notes += (_AGREE,) if is_agreed else ()
         notes += (_WITHOUT_BARS,) if patience.without_bars else ()
         receipt = self._receipt(charge, self.budget(), reused=reused, notes=notes)
         answer = Answer(prepared.columns, found, "SELECT", receipt)
@@ -862,7 +864,7 @@ class Session:
 
         return cut
 
-    def _known(self, compiled: Compiled) -> Known:
+    def _known(self, compiled: Compiled, *, is_agreed: bool = False) -> Known:
         """Return what is known of what bounds leave out, and of which bars hold it."""
         if self.settings.intervals is None:
             return Known(self.dataset.left_out)
@@ -870,7 +872,7 @@ class Session:
         is_computed = bool(compiled.simulations) or any(
             bar.terms is None and bar.chosen is None for bar in bars
         )
-        return Known(self.dataset.left_out, True, is_computed)
+        return Known(self.dataset.left_out, True, is_computed, is_agreed)
 
     def _receipt(self, charge: Charge, status: Status, *, reused: bool, notes: tuple[str, ...]) -> Receipt:
         left, delta = Fraction(status.left_nano, NANO), Fraction(charge.delta_atto, ATTO)

@@ -165,6 +165,23 @@ def test_people_in_groups_beyond_those_that_count(tmp_path: Path, asked: str) ->
         assert "at most 1 group; cut not bounded" in notes, "the groups of another column are others"
 
 
+def test_what_was_made_to_agree_holds_the_noise_alone(tmp_path: Path) -> None:
+    """Of a fit some numbers have weights below 0: what they lose is no longer between nothing and all that is cut."""
+    with _opened(tmp_path, 1.5, 50) as session:
+        measure(session, Wish("visit", Fraction(8), Fraction(1)), "dpsql bounds")
+        where = "FROM visit WHERE place IN ('a', 'b', 'c')"
+        answers = session.release(
+            [f"SELECT place, COUNT(*) {where} GROUP BY place", f"SELECT COUNT(*) {where}"]
+        )
+        for answer in answers:
+            assert answer.receipt is not None
+            notes = " ".join(answer.receipt.notes)
+            assert "were made to agree, by least squares" in notes
+            assert "; cut not bounded where numbers were made to agree" in notes
+            for *_, value, low, high in answer.rows:
+                assert abs((high - value) - (value - low)) <= 2  # type: ignore[operator]  # numbers
+
+
 def test_a_suggestion_for_groups(tmp_path: Path) -> None:
     with _opened(tmp_path, 1.5, 50) as session:
         found = measure(session, Wish("visit", Fraction(8), Fraction(1), groups=("place",)), "dpsql bounds")

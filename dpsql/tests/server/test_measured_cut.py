@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from .conftest import POLICY, Served, make_dataset, run_server
 COUNT = "SELECT COUNT(*) FROM visit"
 NEVER = "cut not bounded: never measured (dpsql bounds visit)"
 QUOTED = re.compile(r'rows of "visit", about [\d.]+ % of all rows, at least [\d.]+ % \(measured ')
+HELD = "; the error bars hold noise and cut"
 _VISITS = """
 [tables.visit]
 unit = { column = "who", references = "person.id" }
@@ -23,9 +25,10 @@ max_rows = 5
 """
 
 
-def notices(served: Served, sql: str) -> str:
+def notices(served: Served, sql: str, before: bytes = b"SELECT 1") -> str:
     said: list[str] = []
     with served.connect() as connection:
+        connection.execute(before)
         connection.add_notice_handler(lambda note: said.append(note.message_primary or ""))
         connection.execute(sql.encode()).fetchall()
     return " | ".join(said)
@@ -48,7 +51,33 @@ def test_a_server_that_runs_quotes_it_when_it_was_measured(tmp_path: Path) -> No
         with served.connect() as connection:
             lines = [row[0] for row in connection.execute(f"EXPLAIN {COUNT}".encode()).fetchall()]
         assert QUOTED.search(" ".join(" ".join(lines).split()))
+        with served.connect() as connection:
+            connection.execute(b"SET dpsql.intervals = 0.95")
+            asked = connection.execute(COUNT.encode())
+            assert [column.name for column in asked.description or ()] == ["count", "count_low", "count_high"]
+            wired = [float(value) for value in asked.fetchall()[0]]
+        assert HELD in notices(served, COUNT, b"SET dpsql.intervals = 0.95")
+    value, low, high = wired
+    assert high - value > 1.5 * (value - low), "the upper end holds what is left out too"
+    command = [
+        sys.executable,
+        "-m",
+        "dpsql.cli",
+        "-P",
+        str(policy),
+        "query",
+        "--intervals",
+        "0.95",
+        "--json",
+        COUNT,
+    ]
+    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout)
+    assert told["rows"] == [wired]
+    assert told["receipt"]["notes"][0].endswith(HELD)
     with dpsql.connect(policy) as here, here.cursor() as cursor:
         cursor.execute(COUNT)
         assert cursor.receipt is not None
         assert QUOTED.search(cursor.receipt.notes[0])
+        cursor.execute("SET dpsql.intervals = 0.95")
+        cursor.execute(COUNT)
+        assert [float(value) for value in cursor.fetchall()[0]] == wired
