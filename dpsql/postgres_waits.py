@@ -8,7 +8,9 @@ House rules:
 
 from __future__ import annotations
 
+import os
 import select
+import socket
 import time
 from collections.abc import Generator
 from contextlib import suppress
@@ -19,7 +21,7 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 
 from .waits import Stopped, apart, is_over, is_told
 
-__all__ = ["BoundedConnection", "cancel", "hang_up", "is_lost", "wait_bounded"]
+__all__ = ["BoundedConnection", "break_off", "cancel", "hang_up", "is_lost", "wait_bounded"]
 
 _T = TypeVar("_T")
 
@@ -108,6 +110,12 @@ def cancel(connection: psycopg.Connection[Any]) -> None:
 def hang_up(connection: psycopg.Connection[Any]) -> None:
     """Close a connection at once, from within a wait too: nothing is sent."""
     connection.pgconn.finish()
+
+
+def break_off(connection: psycopg.Connection[Any]) -> None:
+    """Have whoever waits on a connection, in another thread, fail at once: as if the server had gone."""
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.pgconn.socket)) as other:
+        other.shutdown(socket.SHUT_RDWR)
 
 
 def is_lost(connection: psycopg.Connection[Any]) -> bool:

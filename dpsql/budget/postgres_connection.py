@@ -22,7 +22,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from ..errors import LedgerAway, LedgerError
-from ..postgres_waits import BoundedConnection, is_lost
+from ..postgres_waits import BoundedConnection, break_off, is_lost
 from ..waits import Stopped, acquire
 from .faults import busy, file_fault
 from .ledger import Database
@@ -36,6 +36,7 @@ _GRACE_SECONDS = 5
 """By so much the server's own deadline comes first."""
 
 _LOCK_SECONDS = 10
+_CLOSE_SECONDS = 1.0
 
 _DEFAULTS: dict[str, str | int] = {
     "connect_timeout": 10,
@@ -88,10 +89,17 @@ class LedgerConnection:
         self._is_closed = False
 
     def close(self) -> None:
-        """Close for good."""
-        with self._lock:
-            self._is_closed = True
+        """Close for good; what waits on it for longer than a moment fails."""
+        self._is_closed = True
+        connection = self._connection
+        if not self._lock.acquire(timeout=_CLOSE_SECONDS):
+            if connection is not None:
+                break_off(connection)
+            self._lock.acquire()
+        try:
             self._drop()
+        finally:
+            self._lock.release()
 
     @contextmanager
     def alone(self) -> Iterator[Database]:

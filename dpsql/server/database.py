@@ -39,6 +39,7 @@ class Health:
         loop = asyncio.get_running_loop()
         while True:
             look = loop.run_in_executor(self._pool, self._probe)
+            look.add_done_callback(_heard)
             done, _ = await asyncio.wait({look}, timeout=self._seconds)
             if not done:
                 self._set(False, "the ledger does not answer")
@@ -60,6 +61,12 @@ class Health:
             log("healthy", database=self._database)
         else:
             log("unhealthy", reason=reason, database=self._database)
+
+
+def _heard(look: asyncio.Future[object]) -> None:
+    """Take note of how a look ended, which nobody may be waiting for any more: the server stops."""
+    if not look.cancelled():
+        look.exception()
 
 
 _LEVELS = (80, 95)

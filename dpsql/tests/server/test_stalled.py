@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import psycopg
 import pytest
 
@@ -90,7 +91,7 @@ def fresh() -> str:
 
 @contextmanager
 def place_on(
-    folder: Path, proxy: StallProxy, urls: dict[str, str], direct: dict[str, str]
+    folder: Path, proxy: StallProxy, urls: dict[str, str], direct: dict[str, str], probe_seconds: float = 10.0
 ) -> Iterator[Place]:
     verifier = make_verifier(PASSWORD).text()
     path, beside = folder / "people.toml", folder / "direct" / "people.toml"
@@ -98,7 +99,7 @@ def place_on(
     path.write_text(POLICY.format(**urls, verifier=verifier))
     beside.write_text(POLICY.format(**direct, verifier=verifier))
     open_ledger(load_policy(path), create=True).close()
-    with run_server(path) as served:
+    with run_server(path, probe_seconds=probe_seconds) as served:
         yield Place(served, proxy, path, beside)
 
 
@@ -123,20 +124,24 @@ def engine(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -
             yield place
 
 
-@pytest.fixture(scope="module")
-def ledger(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """Have the ledger on a Postgres behind the proxy, and the owner's database in a file."""
-    import duckdb
-
-    folder, name = tmp_path_factory.mktemp("ledger"), postgres.create_database()
+@contextmanager
+def ledger_behind(proxied: PostgresServer, folder: Path, probe_seconds: float = 10.0) -> Iterator[Place]:
+    """Have the ledger on a Postgres behind a proxy, and the owner's database in a file."""
+    name = proxied.create_database()
     with duckdb.connect(str(folder / "people.duckdb")) as database:
         database.execute(SCHEMA)
-    with StallProxy(postgres.url(name)) as proxy:
+    with StallProxy(proxied.url(name)) as proxy:
         database_url = f"duckdb:{folder / 'people.duckdb'}"
         urls = {"database": database_url, "ledger": proxy.url}
-        direct = {"database": database_url, "ledger": postgres.url(name)}
-        with place_on(folder, proxy, urls, direct) as place:
+        direct = {"database": database_url, "ledger": proxied.url(name)}
+        with place_on(folder, proxy, urls, direct, probe_seconds) as place:
             yield place
+
+
+@pytest.fixture(scope="module")
+def ledger(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with ledger_behind(postgres, tmp_path_factory.mktemp("ledger")) as place:
+        yield place
 
 
 def told(connection: psycopg.Connection[Any], sql: str) -> tuple[float, str, str]:
@@ -441,6 +446,19 @@ def test_after_a_reload_that_could_not_read_the_ledger_nothing_is_answered(ledge
         assert ended[2] == NOTHING
         ledger.proxy.resume()
         assert connection.execute(asked).fetchall() == first
+
+
+def test_a_server_stops_while_its_ledger_is_silent(postgres: PostgresServer, tmp_path: Path) -> None:
+    """The look at the ledger's health that is under way holds nothing up; `run_server` sees that it met no bug."""
+    with ledger_behind(postgres, tmp_path, probe_seconds=0.3) as place:
+        with place.served.connect() as connection:
+            heals(place, connection)
+        place.proxy.stall()
+        place.served.wait_for("unhealthy")
+        start = time.monotonic()
+        place.served.process.send_signal(signal.SIGTERM)
+        assert place.served.process.wait(60) == 0
+        assert time.monotonic() - start < 8
 
 
 def logged(place: Place, event: str) -> int:
