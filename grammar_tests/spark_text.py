@@ -114,10 +114,17 @@ class _Kept:
 def facts_on_spark(facts: Facts) -> Facts:
     """Return the facts of DuckDB's tables in Spark's words."""
     tables = {
-        name: replace(table, columns={column: _name(type_) for column, type_ in table.columns.items()})
+        name: replace(
+            table, columns={column: _known(_name(type_)) for column, type_ in table.columns.items()}
+        )
         for name, table in facts.tables.items()
     }
     return replace(facts, engine="spark", tables=tables)
+
+
+def _known(name: str) -> str:
+    """Return a type as it is recorded: of texts that were seen to be UTF-8."""
+    return "string valid" if name == "string" else name
 
 
 def _name(engine_type: str) -> str:

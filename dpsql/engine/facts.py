@@ -189,11 +189,12 @@ def _table(
 
 
 def _recorded(policy: Policy, name: str, version: str) -> Table:
-    """Return a table on Spark as it was recorded. Raises EngineFailure: the record is of another version by now."""
+    """Return a table on Spark as it was recorded, its texts seen to be UTF-8. Raises EngineFailure: it is another now."""
     from ..backends.spark_tables import read_record, version_of
 
     recorded = None if policy.files is None else read_record(policy.files.record)
     if recorded is None or name not in recorded or version_of(recorded[name]) != version:
         raise EngineFailure("facts: the record changed while a statement was planned")
+    shown = {"timestamp": "timestamp_ntz"} | ({"string": "string valid"} if recorded[name].rows >= 0 else {})
     types = {one.name: one.dataType.simpleString() for one in recorded[name].fields.fields}
-    return Table({column: "timestamp_ntz" if one == "timestamp" else one for column, one in types.items()})
+    return Table({column: shown.get(type_, type_) for column, type_ in types.items()})
