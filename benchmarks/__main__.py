@@ -28,12 +28,14 @@ from benchmarks import (
     text_to_plan,
     tpch,
     user_level,
+    verifying,
     wire,
 )
 from benchmarks.figure import Figure, Size
 
 FIGURES = {
     "text_to_plan": text_to_plan.measure,
+    "verifying": verifying.measure,
     "stored_answers": stored_answers.measure,
     "command_line": command_line.measure,
     "dbapi": dbapi.measure,

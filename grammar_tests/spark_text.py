@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import duckdb
-from datasets import CountingBackend
+from datasets import CountingBackend, DataSets, PolicyData
 
 from dpsql.backends import DuckDBBackend, Snapshot
 from dpsql.policy.live_schema import LiveColumn, LiveSchema
@@ -17,7 +17,7 @@ from dpsql.relation import types
 from dpsql.relation.types import SqlType, numeric
 from dpsql.verify.certificate import Facts
 
-__all__ = ["SparkText", "facts_on_spark"]
+__all__ = ["SparkTexts", "facts_on_spark"]
 
 _VIEW = re.compile(r"CREATE VIEW (\w+) AS ([^;]*);")
 _NAMES = {
@@ -33,7 +33,36 @@ _TYPES = {
 }  # fmt: skip
 
 
-class SparkText:
+class SparkTexts:
+    """Sessions on policies' databases, one on DuckDB and one that plans for Spark, kept for many statements."""
+
+    def __init__(self, data: DataSets) -> None:
+        self._data = data
+        self._known: dict[tuple[str, str], _Sessions] = {}
+
+    def of(self, policy: str, analyst: str) -> _Sessions:
+        """Return the sessions of an analyst of a policy."""
+        if (policy, analyst) not in self._known:
+            self._known[policy, analyst] = _Sessions(self._data, self._data.of(policy), analyst)
+        return self._known[policy, analyst]
+
+
+class _Sessions:
+    def __init__(self, data: DataSets, source: PolicyData, analyst: str) -> None:
+        self._listing, self._text = _Listing(source.wild), _SparkText(source.wild, source.schema)
+        self.here, _ = data.session(source.policy, self._listing, analyst)
+        self.there, _ = data.session(source.policy, self._text, analyst)
+        self._listing.read.clear()
+
+    def pass_on(self) -> None:
+        """Have what DuckDB has listed be listed again."""
+        self._text.listed[:] = self._listing.read
+        self._listing.read.clear()
+        self.here.dataset.prepared.clear()  # so that each statement lists anew
+        self.there.dataset.prepared.clear()
+
+
+class _SparkText:
     """A backend that plans and asks nothing. What lists the keys of public tables is answered by DuckDB, in order."""
 
     dialect = "spark"
@@ -58,7 +87,7 @@ class SparkText:
         self.listed: list[list[tuple[Any, ...]]] = []
 
     @contextmanager
-    def snapshot(self, owner: object = None) -> Iterator[_TextSnapshot]:
+    def snapshot(self, owner: object = None) -> Iterator[Any]:
         yield _TextSnapshot(self._live, self.listed)
 
     def cancel(self, owner: object = None) -> None:
@@ -84,7 +113,7 @@ class _TextSnapshot:
         yield self._listed.pop(0)
 
 
-class Listing(CountingBackend):
+class _Listing(CountingBackend):
     """A backend that keeps what was read, too."""
 
     def __init__(self, source: duckdb.DuckDBPyConnection) -> None:

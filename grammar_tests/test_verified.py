@@ -12,10 +12,9 @@ import pytest
 from datasets import DataSets
 from outcomes import explain
 from postgres_sets import PostgresSets
-from spark_text import Listing, SparkText, facts_on_spark
+from spark_text import SparkTexts, facts_on_spark
 
 from dpsql import Session
-from dpsql.backends import DuckDBBackend
 from dpsql.engine.certificate import certificate_of
 from dpsql.engine.explain import Explanation
 from dpsql.engine.verifying import verdict_on
@@ -28,42 +27,36 @@ UNVERIFIED: dict[str, dict[str, str]] = {"duckdb": {}, "postgres": {}, "spark": 
 LOOSER: dict[str, str] = {}
 """Cases in which less is derived than is claimed, with the reason: noise that could be given away."""
 
-_PLANNED: dict[str, SparkText] = {}
-
 
 def test_on_duckdb(case: Case, data: DataSets) -> None:
-    source = data.of(case.policy)
-    session, _ = data.session(source.policy, DuckDBBackend.over(source.wild), case.analyst)
+    session, _ = data.refusing(case.policy, case.analyst)
     _check("duckdb", case, explain_accepted(session, case), facts_of(session))
 
 
-def test_on_postgres(case: Case, data: DataSets, on_postgres: PostgresSets) -> None:
-    _check_on_postgres(replace(case, sql=re.sub(r"FROM main\.", "FROM public.", case.sql)), data, on_postgres)
+def test_on_postgres(case: Case, on_postgres: PostgresSets) -> None:
+    _check_on_postgres(replace(case, sql=re.sub(r"FROM main\.", "FROM public.", case.sql)), on_postgres)
 
 
-def test_of_postgres_alone(postgres_case: Case, data: DataSets, on_postgres: PostgresSets) -> None:
-    _check_on_postgres(postgres_case, data, on_postgres)
+def test_of_postgres_alone(postgres_case: Case, on_postgres: PostgresSets) -> None:
+    _check_on_postgres(postgres_case, on_postgres)
 
 
-def _check_on_postgres(case: Case, data: DataSets, on_postgres: PostgresSets) -> None:
-    source = on_postgres.of(case.policy)
-    session, _ = data.session(source.policy, source.backend, case.analyst)
+def _check_on_postgres(case: Case, on_postgres: PostgresSets) -> None:
+    session, _ = on_postgres.refusing(case.policy, case.analyst)
     _check("postgres", case, explain_accepted(session, case), facts_of(session))
 
 
-def test_on_spark(case: Case, data: DataSets) -> None:
+def test_on_spark(case: Case, data: DataSets, as_spark: SparkTexts) -> None:
     """Without a Spark: what it would be sent, from what DuckDB's tables are."""
-    source = data.of(case.policy)
-    listing = Listing(source.wild)
-    here, _ = data.session(source.policy, listing, case.analyst)
-    listing.read.clear()
-    explain_accepted(here, case)
-    if case.policy not in _PLANNED:
-        _PLANNED[case.policy] = SparkText(source.wild, source.schema)
-    text = _PLANNED[case.policy]
-    text.listed[:] = listing.read
-    session, _ = data.session(source.policy, text, case.analyst)
-    _check("spark", case, explain_accepted(session, case), facts_on_spark(facts_of(here)))
+    sessions = as_spark.of(case.policy, case.analyst)
+    explain_accepted(sessions.here, case)
+    sessions.pass_on()
+    _check("spark", case, explain_accepted(sessions.there, case), facts_on_spark(facts_of(sessions.here)))
+
+
+@pytest.fixture(scope="module")
+def as_spark(data: DataSets) -> SparkTexts:
+    return SparkTexts(data)
 
 
 def explain_accepted(session: Session, case: Case) -> Explanation:

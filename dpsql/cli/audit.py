@@ -83,6 +83,8 @@ def _searched(done: Fuzzed) -> str:
     lines = [
         f"{done.tried} statements of seed {done.seed}: {done.answered} answered, {sum(done.refused.values())} refused"
         + (f" ({refused})" if refused else ""),
+        f"{done.answered - sum(done.unverified.values())} of {done.answered} plans are verified",
+        *(f"  not verified: {rule}, {count}" for rule, count in done.unverified.items()),
         f"the most that neighbours moved one: {100 * done.worst:.4g} % of what is claimed",
         *([f"  {terminal_text(done.at)}"] if done.at else []),
     ]

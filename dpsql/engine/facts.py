@@ -25,13 +25,13 @@ from ..verify.certificate import Facts, ForeignKey, Table, Unit
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
-    from ..budget import BudgetStore
+    from ..budget import KeyCheck
     from ..policy import Policy
 
 __all__ = ["read_facts"]
-
 Path = tuple[str, str]
 Run = Callable[[str], list[tuple[Any, ...]]]
+KeyChecks = Callable[[str, tuple[str, ...], str], "KeyCheck | None"]
 
 _ALIKE = re.compile(
     r"(?:U?(?:TINY|SMALL|BIG|HUGE)INT|U?INTEGER|DECIMAL|NUMERIC|BOOLEAN|DATE|UUID|BLOB|BYTEA|VARCHAR|TEXT|NAME|ENUM"
@@ -95,8 +95,8 @@ WHERE c.relkind IN ('r', 'p') AND (n.nspname, c.relname) IN ({paths}) AND NOT c.
     JOIN pg_catalog.pg_class AS e ON e.oid = p.relid WHERE c.relkind = 'p' AND e.relkind = 'f')"""
 
 
-def read_facts(snapshot: Snapshot, policy: Policy, store: BudgetStore) -> Facts:
-    """Return what is believed while this snapshot is open. Raises EngineFailure, LedgerError, PolicyError."""
+def read_facts(snapshot: Snapshot, policy: Policy, key_check: KeyChecks) -> Facts:
+    """Return what is believed while this snapshot is open. Raises EngineFailure, PolicyError, and as `key_check`."""
     live = snapshot.schema()  # of it: the engine, and which version of files is read; no type, no constraint
 
     def path_of(name: str) -> Path:
@@ -119,7 +119,7 @@ def read_facts(snapshot: Snapshot, policy: Policy, store: BudgetStore) -> Facts:
         if here.read_as:
             places[path], found[path] = here.read_as, _recorded(policy, name, here.version)
         key = policy.tables[name].key
-        check = store.key_check(name, key, here.version) if key else None
+        check = key_check(name, key, here.version) if key else None
         held = (key,) if check is not None and check.holds else ()
         found[path] = replace(found[path], unique=held, not_null=key if held else (), foreign_keys=())
     units = {path: _unit(policy, name, lambda other: places[paths[other]]) for name, path in paths.items()}
@@ -189,7 +189,7 @@ def _table(
 
 
 def _recorded(policy: Policy, name: str, version: str) -> Table:
-    """Return a table on Spark as it was recorded, its texts seen to be UTF-8. Raises EngineFailure: it is another now."""
+    """Return a table on Spark as it was recorded, texts seen to be UTF-8. Raises EngineFailure: it is another now."""
     from ..backends.spark_tables import read_record, version_of
 
     recorded = None if policy.files is None else read_record(policy.files.record)

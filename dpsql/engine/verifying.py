@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..backends import Snapshot
     from ..policy import LiveSchema
 
-__all__ = ["USUAL", "Certified", "Verifier", "verdict_on"]
+__all__ = ["USUAL", "Certified", "Verifier", "rule_against", "verdict_on"]
 
 USUAL = {"duckdb": Verify.LOG, "postgres": Verify.LOG, "spark": Verify.LOG}
 """What becomes of a plan that is not verified where the policy does not say, by engine."""
@@ -68,7 +68,7 @@ class Verifier:
         live, known = snapshot.schema(), self._read
         if known is not None and known[0] is live:
             return known[1]
-        facts = read_facts(snapshot, self._policy, self._store)
+        facts = read_facts(snapshot, self._policy, self._store.key_check)
         if not any(table.asserted for table in live.tables):
             self._read = live, facts
         return facts
@@ -88,7 +88,7 @@ class Verifier:
         name = hashlib.sha256(content).hexdigest()
         rule = self._known.get(name)
         if rule is None:
-            _, rule = verdict_on(certificate, certificate.facts)
+            rule = rule_against(certificate)
             self._known.put(name, rule)
         return Certified(name, content, rule)
 
@@ -111,6 +111,11 @@ class Verifier:
 
 def _nobody(line: str) -> None:
     """Nobody listens: of an embedded session the owner is told by `dpsql verify`."""
+
+
+def rule_against(certificate: Certificate) -> str:
+    """Return which rule a certificate does not satisfy by its own facts, or which is missing; "" where it holds."""
+    return verdict_on(certificate, certificate.facts)[1]
 
 
 def verdict_on(certificate: Certificate, facts: Facts) -> tuple[Verified | None, str]:
