@@ -404,10 +404,7 @@ class Lemmas:
         if len(used) == 1:
             return self.single(used[0], names)
         if len(used) == 2:
-            first, second = used
-            if self._of_dropped(second) is not None:
-                return self.people(first, second, names)
-            return self.corrected(first, second, names)
+            return self.corrected(used[0], used[1], names)
         raise Refused("lemmas: a pattern with a lemma", f"{len(used)} parts")
 
     def _nothing(self, term: Term) -> bool:
@@ -975,43 +972,6 @@ class Lemmas:
         """B is the same in both parts: the same block, but for tables that only lead to the owner."""
         if first.block is not rest:
             raise Refused("lemmas: E2, both parts read the same rows")
-
-    # --- people ---
-
-    def _of_dropped(self, part: Part) -> tuple[Term, int] | None:
-        sources, outer, conditions = part.block.args
-        if len(sources) != 1 or outer:
-            return None
-        return self.relations.dropped(sources[0], conditions)
-
-    def people(self, first: Part, second: Part, names: Sequence[str]) -> Move:
-        """Lemma *people*. Premise: COUNT(*) of p, less COUNT(*) of the rows of p that lemma *cut* drops, by the
-        same keys. Conclusion: C rows of an owner stay, upwards. Why: it is the number of the rows that are kept,
-        without the join."""
-        found = self._of_dropped(second)
-        assert found is not None
-        p, bound = found
-        source = self.pool("src", p, 0, 0)
-        [dropped] = second.block.args[0]
-        count = self.pool("count*", ())
-        if (
-            len(names) != 1
-            or first.block is not self.pool("block", (source,), (), ())
-            or first.having
-            or second.having
-        ):
-            raise Refused("lemmas: people, p less the dropped")
-        if first.columns[names[0]] is not count or second.columns[names[0]] is not self.pool("neg", count):
-            raise Refused("lemmas: people, p less the dropped")
-        if any(one.op != "col" for one in (*first.keys, *second.keys)):
-            raise Refused("lemmas: people, by the same keys")
-        if [one.args[1] for one in first.keys] != [one.args[1] for one in second.keys]:
-            raise Refused("lemmas: people, by the same keys")
-        if any(one.args[0] is not dropped for one in second.keys):
-            raise Refused("lemmas: people, by the same keys")
-        joined = self.relations.joined(first.block)
-        self._owner_is_known(joined)
-        return self.plain_move("people", [{(): {(): 1}}], joined, first, bound)
 
     # --- direct ---
 

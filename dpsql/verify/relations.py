@@ -585,7 +585,7 @@ class Relations:
             spread = self.spread(relation)
             mult = mult if spread is None or mult is None else mult * spread
         elif relation.op == "select":
-            mult = _least(mult, _least(self._ranked(joined), self.cut(joined)))
+            mult = _least(mult, self._ranked(joined))
             mult = _least(mult, self._few(joined))
         return mult
 
@@ -850,79 +850,6 @@ class Relations:
         further = tuple(one for one in conditions if one.free == {sources[0]})
         owner = [one for one in conditions if one not in further]
         return (above, further) if self._matches_owner(owner, sources[0], above, above.args[1]) else None
-
-    def cut(self, joined: Joined) -> int | None:
-        """Lemma *cut*. Premise: rows of p (one for each owner and keys), less those in `dropped` by a key of p;
-        dropped are the rows ranked beyond C, in a total order of each owner's rows, of the owners who have more
-        than C' <= C rows of p. Conclusion: C rows of an owner stay. Why: the others lose nothing, and of these
-        exactly C ranks stay."""
-        if len(joined.block.args[0]) != 1:
-            return None
-        [p] = joined.block.args[0]
-        for one in joined.block.args[2]:
-            if one.op == "not" and one.args[0].op == "exists":
-                sources, outer, conditions = one.args[0].args[0].args
-                if len(sources) == 1 and not outer:
-                    inner = [one for one in conditions if one.free <= {sources[0]}]
-                    dropped = self.dropped(sources[0], inner)
-                    rest = [one for one in conditions if one not in inner]
-                    if dropped is not None and dropped[0] is p.args[0] and self._by_key(p, sources[0], rest):
-                        return dropped[1]
-        return None
-
-    def dropped(self, ranked: Term, conditions: Sequence[Term]) -> tuple[Term, int] | None:
-        """(p, C) of `FROM ranked WHERE rn > C`, as in lemma *cut*; what columns are p's keep their names."""
-        window: Term = ranked.args[0]
-        if window.op != "window" or len(conditions) != 1 or len(window.args[0].args[0]) != 1:
-            return None
-        [condition] = conditions
-        bound = self._number(condition.args[0]) if condition.op == "lt" else None
-        if bound is None or condition.args[1].op != "col" or condition.args[1].args[0] is not ranked:
-            return None
-        rank = condition.args[1].args[1]
-        [p], outer, within = window.args[0].args
-        if outer or not self._is_rank(ranked, rank):
-            return None
-        if any(
-            term is not self.pool("col", p, name) for name, term in columns_of(window).items() if name != rank
-        ):
-            return None
-        self.rows(window)
-        if len(within) != 1 or not self._of_above(within[0], p, bound):
-            return None
-        return p.args[0], bound
-
-    def _of_above(self, condition: Term, p: Term, bound: int) -> bool:
-        """`owner IN (SELECT owner FROM p GROUP BY owner HAVING COUNT(*) > C')`, C' <= bound."""
-        if condition.op != "insub":
-            return False
-        sources, outer, conditions = condition.args[0].args[0].args
-        if len(sources) != 1 or outer:
-            return False
-        above: Term = sources[0].args[0]
-        number = self.above(above)
-        if (
-            number is None
-            or number > bound
-            or set(above.args[0].args[0]) != {self.pool("src", p.args[0], 0, 0)}
-        ):
-            return False
-        return not above.args[0].args[2] and self._matches_owner(conditions, sources[0], above, above.args[1])
-
-    def _by_key(self, p: Term, other: Term, conditions: Sequence[Term]) -> bool:
-        """Conditions that equate a key of p with the columns of the same name, NULL with NULL."""
-        joined = self.joined(self.pool("block", (p,), (), ()))
-        names = set()
-        for one in conditions:
-            if one.op not in ("eq", "same") or any(side.op != "col" for side in one.args):
-                return False
-            (a, name), (b, again) = (side.args for side in one.args)
-            if {a, b} != {p, other} or name != again:
-                return False
-            if one.op == "eq" and not self.sure(self.pool("col", p, name), joined):
-                return False
-            names.add(name)
-        return self.determined(p.args[0], names)
 
 
 def _least(one: int | None, other: int | None) -> int | None:

@@ -24,10 +24,13 @@ E2 = (
 )
 KEPT = (
     "WITH p AS (SELECT patient AS u, ward AS k0 FROM main.visit GROUP BY patient, ward), "
-    "above AS (SELECT u FROM p GROUP BY u HAVING COUNT(*) > 2), "
+    "above AS (SELECT u, COUNT(*) AS n FROM p GROUP BY u HAVING COUNT(*) > 2), "
     "ranked AS (SELECT u, k0, ROW_NUMBER() OVER (PARTITION BY u ORDER BY md5(CAST(u AS VARCHAR)), k0 NULLS LAST) AS rn "
-    "FROM p WHERE u IN (SELECT u FROM above)), dropped AS (SELECT u, k0 FROM ranked WHERE rn > 2), "
-    "kept AS (SELECT p.* FROM p ANTI JOIN dropped ON p.u = dropped.u AND p.k0 IS NOT DISTINCT FROM dropped.k0) "
+    "FROM p WHERE u IN (SELECT u FROM above WHERE n <= 128)), "
+    "kept AS (SELECT u, k0 FROM p ANTI JOIN above ON p.u = above.u "
+    "UNION ALL SELECT u, k0 FROM ranked WHERE rn <= 2 "
+    "UNION ALL SELECT u, one.k0 FROM (SELECT u, unnest(min(struct_pack(hashed := md5(CAST(u AS VARCHAR)), k0 := k0), 2)) "
+    "AS one FROM p WHERE u IN (SELECT u FROM above WHERE n > 128) GROUP BY u) AS f) "
     "SELECT k0, COUNT(*) AS m0_0 FROM kept AS b GROUP BY k0"
 )
 DIRECT = (
@@ -153,16 +156,27 @@ def test_ranks_keep_so_many_groups() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("rn > 2", "rn > 3"),
+        ("rn <= 2", "rn <= 3"),
         ("COUNT(*) > 2", "COUNT(*) > 3"),
         ("PARTITION BY u ", ""),
         ("PARTITION BY u ", "PARTITION BY k0 "),
         (", k0 NULLS LAST", ""),
-        ("md5(CAST(u AS VARCHAR))", "random()"),
-        (" AND p.k0 IS NOT DISTINCT FROM dropped.k0", ""),
-        ("p.k0 IS NOT DISTINCT FROM dropped.k0", "p.k0 = dropped.k0"),
-        ("WHERE u IN (SELECT u FROM above)", ""),
+        ("md5(CAST(u AS VARCHAR)), k0", "random(), k0"),
+        ("p.u = above.u", "p.k0 = CAST(above.n AS VARCHAR)"),
         ("ANTI JOIN", "LEFT JOIN"),
+        ("k0 := k0), 2", "k0 := k0), 3"),
+        ("n > 128", "n > 127"),
+        ("n <= 128", "n <= 129"),
+        (" WHERE n > 128", ""),
+        ("WHERE u IN (SELECT u FROM above WHERE n <= 128)", ""),
+        (
+            "hashed := md5(CAST(u AS VARCHAR)), k0 := k0",
+            "hashed := md5(CAST(u AS VARCHAR)), k1 := k0, k0 := 'a'",
+        ),
+        (
+            "UNION ALL SELECT u, k0 FROM ranked",
+            "UNION ALL SELECT u, k0 FROM p UNION ALL SELECT u, k0 FROM ranked",
+        ),
     ],
 )
 def test_ranks_have_premises(old: str, new: str) -> None:
