@@ -140,10 +140,10 @@ class Neighbours:
             connection.execute(f'CREATE OR REPLACE TABLE "{schema}"."{bare}" ({columns})')
             rows = [row for row in self.rows[name] if without is None or self.owner(name, row) != without]
             if rows:
-                marks = ", ".join("?" * len(table.columns))
-                connection.executemany(
-                    f'INSERT INTO "{schema}"."{bare}" VALUES ({marks})',
-                    [[row[c] for c in table.columns] for row in rows],
+                row = f"({', '.join('?' * len(table.columns))})"
+                values = [one[column] for one in rows for column in table.columns]
+                connection.execute(
+                    f'INSERT INTO "{schema}"."{bare}" VALUES {", ".join([row] * len(rows))}', values
                 )
 
     @staticmethod
