@@ -85,8 +85,7 @@ def people_policy(policy: Policy, name: str, of: str | None = None) -> Policy:
         columns[parent].update(key)
     tables = {policy.root: _bare(policy.tables[policy.root], set(), None)}
     for table in path:
-        most = None if table.name == policy.root else MAX_CONTRIBUTION
-        tables[table.name] = _bare(table, columns[table.name], most)
+        tables[table.name] = _bare(table, columns[table.name], MAX_CONTRIBUTION)
     return _of(policy, tables)
 
 
@@ -96,7 +95,8 @@ def column_policy(policy: Policy, name: str, column: ColumnPolicy) -> Policy:
     tables = dict(people_policy(policy, name).tables)
     own = tables[name]
     columns = (*(one for one in own.columns if one.name != column.name), column)
-    tables[name] = replace(own, columns=columns, max_rows=None if path[0].name == policy.root else 1)
+    is_of_people = path[0].name == policy.root and policy.tables[name].max_rows is None
+    tables[name] = replace(own, columns=columns, max_rows=None if is_of_people else 1)
     return _of(policy, tables)
 
 
