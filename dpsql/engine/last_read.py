@@ -43,7 +43,8 @@ class LastRead:
         """Take in what was read now."""
         if len(self._statuses) < _MOST_ANALYSTS or analyst in self._statuses:
             self._statuses[analyst] = status
-        self._epoch, self._at = status.epoch, self._clock()
+        self._epoch = max(self._epoch, status.epoch)  # what was read before may come later
+        self._at = self._clock()
         self._failed = -float("inf")
 
     def failed(self) -> None:
@@ -72,7 +73,8 @@ class LastRead:
             self._noted.append((analyst, datetime.now(UTC).isoformat(timespec="milliseconds")))
         seconds = int(self._clock() - self._at)
         return GroupNote(
-            f"the ledger cannot be read now: this is a stored answer, under what was read of it {seconds} s ago"
+            f"the ledger cannot be read now: this is a stored answer, under what was read of it {seconds} s ago, and "
+            "less may be left"
         )
 
     def take_noted(self) -> list[tuple[str, str]]:
