@@ -30,6 +30,7 @@ from benchmarks import (
     user_level,
     verifying,
     wire,
+    years,
 )
 from benchmarks.figure import Figure, Size
 
@@ -52,6 +53,7 @@ FIGURES = {
     "tpch": tpch.measure,
     "accuracy": accuracy.measure,
     "wire": wire.measure,
+    "years": years.measure,
 }
 LONG = ("hostile", "spark")
 """They take as long as they are told to, or ask for a Spark: measured only where they are named."""

@@ -26,7 +26,7 @@ from dpsql.pgwire import make_verifier
 from dpsql.policy import load_policy
 from dpsql.tests.support.postgres_server import ADMINISTRATOR, PostgresServer, find_servers
 
-__all__ = ["measure", "running_server"]
+__all__ = ["measure", "running_server", "serveable"]
 
 _PASSWORD = "benchmark"
 _ONE = "SELECT n FROM one"
@@ -61,7 +61,7 @@ def measure(size: Size) -> Iterator[Figure]:
 
 
 def _small(size: Size, postgres: psycopg.Connection[Any]) -> Iterator[Figure]:
-    policy = _serveable(make_campus(size))
+    policy = serveable(make_campus(size))
     with _server(policy) as address, psycopg.connect(**address, autocommit=True) as ours:
         ours.execute(_COUNT)
         for name, is_prepared in (("simple", None), ("prepared", True)):
@@ -179,7 +179,7 @@ def _pairs(raw: Callable[[], object], ours: Callable[[], object], repeats: int) 
     return ratio, statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
 
 
-def _serveable(policy: Path) -> Path:
+def serveable(policy: Path) -> Path:
     """Return the policy without the grid, with the benchmark's password for its analyst."""
     text = policy.read_text()
     verifier = f'password = "{make_verifier(_PASSWORD).text()}"'
@@ -205,7 +205,7 @@ def _make_wide(size: Size) -> Path:
         '[defaults]\nepsilon = 5\nmax_epsilon = 10\ndelta = 1e-4\n[tables.wide]\nunit = "id"\n'
         "[tables.wide.columns]\nplace = {}\n"
     )
-    _serveable(policy)
+    serveable(policy)
     open_ledger(load_policy(policy), create=True).close()
     return policy
 

@@ -345,15 +345,17 @@ class Journal:
         _sync_folder(self.path)
         step("segment linked")
         fd = _open_file(draft)
-        if self._is_held:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        draft.rename(self.path)
-        _sync_folder(self.path)
-        step("segment begun")
-        with self._swap:
-            fd, self._fd = self._fd, fd
-            self._take_first()
-        os.close(fd)
+        try:
+            if self._is_held:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            draft.rename(self.path)
+            _sync_folder(self.path)
+            step("segment begun")
+            with self._swap:
+                fd, self._fd = self._fd, fd
+                self._take_first()
+        finally:
+            os.close(fd)
         return self.size()
 
     def mend(self) -> None:

@@ -220,7 +220,7 @@ class Ledger(ABC):
             self._compare()
             self._keep_checkpoint()
         if self._journal.file_size > SEGMENT_BYTES:
-            self.rotate()
+            self.rotate(SEGMENT_BYTES)
 
     @abstractmethod
     def back_up(self, folder: Path) -> list[Path]:
@@ -438,12 +438,15 @@ class Ledger(ABC):
             format=self.promise.format,
         )
 
-    def rotate(self) -> Path | None:
-        """Seal the log's file and begin the next one; return the sealed one, None where there is nothing to seal."""
+    def rotate(self, longer_than: int = 0) -> Path | None:
+        """Seal the log's file and begin the next one; return the sealed one, None where there is nothing to seal.
+
+        `longer_than`: bytes that the file must have for it, as another process may have sealed it.
+        """
         self._compare()  # so that little is left to be read while others wait
         with self.write() as db:
             number, place, last = self._next(db).fetchone()
-            if isinstance(read_record(last), Segment):
+            if isinstance(read_record(last), Segment) or self._journal.file_size <= longer_than:
                 return None
             chain = self._up_to_now(db).chains[self.log_id]
             start, sealed = self._journal.size(), sealed_path(self._log, self._journal.number)
@@ -649,10 +652,13 @@ class Ledger(ABC):
                     raise self.disagreement()
                 self._journal.mend()
                 start = logged if logged else self._journal.earliest()
-                missing = [read_record(text) for _, text in self._journal.records(start)]
-                require_promise(db, promise, missing)
-            self.replayed.entries = sum(isinstance(record, Entry) for record in missing)
-            self.replayed.grants = sum(isinstance(record, Grant) for record in missing)
+                noted: list[Record] = []
+                for _, text in self._journal.records(start):
+                    record = read_record(text)
+                    self.replayed.entries += isinstance(record, Entry)
+                    self.replayed.grants += isinstance(record, Grant)
+                    noted += [record] if isinstance(record, Header | Segment | Move) else []
+                require_promise(db, promise, noted)
         if reserved or not is_settled:
             with self.write() as db:
                 for entry, holder in db.execute(_RESERVED).fetchall():
@@ -673,7 +679,7 @@ class Ledger(ABC):
                 state = Verified.read(row[0])
                 chain = state.chains[self.log_id]
                 body = self._body_at(db, chain.place - 1)
-            except MALFORMED:
+            except (*MALFORMED, AttributeError, RecursionError):
                 return False
         if not chain.is_chained or body is None or digest_of(body) != chain.head or state.position > logged:
             return False

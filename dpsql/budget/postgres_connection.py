@@ -247,7 +247,8 @@ def _explained(error: psycopg.Error) -> LedgerError:
         return LedgerError(
             "the ledger's role may not do this on its server",
             hint="to make the ledger it needs CREATE on the database; afterwards USAGE on the schema dpsql, and "
-            "SELECT, INSERT and UPDATE on its tables",
+            "SELECT, INSERT and UPDATE on its tables; a ledger of an earlier version is brought up to this one by the "
+            "role that made it, with dpsql budget rotate",
         )
     if error.sqlstate in _UNREACHABLE and isinstance(error, psycopg.OperationalError):
         return LedgerAway(

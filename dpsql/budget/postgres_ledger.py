@@ -29,7 +29,7 @@ from ..errors import LedgerError, LedgerMissing
 from . import certificates
 from .entry import FORMAT, UNSAID, Header, Promise, Record, newer, record_text
 from .holder import open_alone
-from .journal import Journal, create_journal
+from .journal import Journal, create_journal, sealed_path
 from .ledger import (
     Database,
     Ledger,
@@ -282,6 +282,11 @@ def _begin_log(path: Path, dataset: str, promise: Promise) -> str:
         known = _known_log(path, dataset)
         if known is not None:
             return known
+        if sealed_path(path, 0).exists():
+            raise LedgerError(
+                f"the ledger's log {path.name} is missing, and files that were sealed of it are there",
+                hint="restore it from a backup; without it nobody can tell what was spent",
+            )
         name = secrets.token_hex(16)
         salt = secrets.token_hex(16)
         header = Header(0, utc_now(), dataset, name, promise, salt, format=promise.format)

@@ -28,7 +28,7 @@ from . import certificates
 from .entry import FORMAT, UNSAID, Header, Promise, Record, newer, record_text
 from .faults import busy, file_fault, sqlite_fault
 from .holder import Holder, is_alive, open_alone, remove_dead
-from .journal import create_journal, require_file
+from .journal import create_journal, require_file, sealed_path
 from .ledger import Database, Ledger, LedgerCursor, Statement, Step, identity, require_same, utc_now
 
 __all__ = ["SqliteLedger"]
@@ -155,12 +155,12 @@ class SqliteLedger(Ledger):
     def tidy(self) -> None:
         """See `Ledger.tidy`: move what was committed into the file, where that is much."""
         with self._tidying, _as_ledger_errors(self._path):
-            super().tidy()
             self.check_in_place()
             changed = self._db.total_changes
             if changed - self._tidied >= _TIDY_CHANGES:
                 self._tidier.execute("PRAGMA wal_checkpoint(PASSIVE)")
                 self._tidied = changed
+            super().tidy()
 
     def back_up(self, folder: Path) -> list[Path]:
         """See `Ledger.back_up`: the ledger first, so that the log's copy lacks nothing that the ledger's has."""
@@ -303,7 +303,7 @@ def _holders(path: Path) -> Path:
 
 def _create_log(path: Path, dataset: str, promise: Promise) -> None:
     """Make the log of a new ledger. The log is always first, so a ledger without one has lost it."""
-    if path.exists():
+    if path.exists() or sealed_path(_log(path), 0).exists():
         raise LedgerError(
             f"the ledger's log {_log(path).name} is missing",
             hint="restore it from a backup; without it nobody can tell what was spent",

@@ -184,7 +184,16 @@ def test_a_checkpoint_that_is_cut_at_any_byte_is_not_believed(
 
 
 @pytest.mark.parametrize(
-    "forged", ["[12,0,{}]", "[]", "null", '[99,99999999,{"":[3,"x",true,"",[]]}]', "[1e400,0,{}]"]
+    "forged",
+    [
+        "[12,0,{}]",
+        "[12,0,[]]",
+        "[" * 9_000,
+        "[]",
+        "null",
+        '[99,99999999,{"":[3,"x",true,"",[]]}]',
+        "[1e400,0,{}]",
+    ],
 )
 def test_a_checkpoint_of_nonsense_is_not_believed(used: Place, forged: str) -> None:
     from dpsql.budget.chain import digest_of

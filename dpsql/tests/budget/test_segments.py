@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -297,3 +298,65 @@ def test_a_backup_has_the_sealed_files(tmp_path: Path) -> None:
     copied = Place(f"sqlite:{folder / 'ledger.db'}", folder / "ledger.db.log").open(create=False)
     assert copied.verify().records == 15
     copied.close()
+
+
+def test_a_log_that_is_lost_is_not_begun_anew_beside_its_sealed_files(place: Place) -> None:
+    filled(place)
+    place.lose()
+    place.log.unlink()
+    with pytest.raises(LedgerError, match="is missing"):
+        place.open()
+    assert not place.log.exists()
+
+
+def test_two_that_tidy_at_once_seal_a_file_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    stores = [place.open(), place.open()]
+    for number in range(6):
+        buy(stores[0], f"m{number}", epsilon=1)
+    monkeypatch.setattr(ledger, "SEGMENT_BYTES", 1_000)
+    rotate = ledger.Ledger.rotate
+
+    def wait(self: ledger.Ledger, longer_than: int = 0) -> Path | None:
+        monkeypatch.setattr(ledger.Ledger, "rotate", rotate)
+        stores[1].tidy()  # the other one is first
+        return rotate(self, longer_than)
+
+    monkeypatch.setattr(ledger.Ledger, "rotate", wait)
+    stores[0].tidy()
+    assert not sealed_path(place.log, 1).exists()
+    for store in stores:
+        assert store.verify().files == 2
+        store.close()
+
+
+@pytest.mark.parametrize("call", ["link", "open", "fsync", "rename"])
+def test_a_disk_that_is_full_while_a_file_is_sealed_costs_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    store = place.open()
+    buy(store, "a", epsilon=1)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    with monkeypatch.context() as patch:
+        if call == "rename":
+            patch.setattr(Path, "rename", full)
+        else:
+            original = getattr(os, call)
+
+            def sometimes(first: object, *rest: object, **named: object) -> object:
+                about = os.readlink(f"/proc/self/fd/{first}") if isinstance(first, int) else str(first)
+                is_ours = about.endswith((".new", ".log")) and (call == "link" or about.endswith(".new"))
+                return full() if is_ours else original(first, *rest, **named)
+
+            patch.setattr(os, call, sometimes)
+        with pytest.raises(LedgerError, match="no space left"):
+            store.rotate()
+    buy(store, "b", epsilon=1)
+    assert store.spent().epsilon_nano == 2
+    store.close()
+    store = place.open(create=False)
+    assert store.rotate() is not None
+    store.verify()
+    store.close()

@@ -180,3 +180,40 @@ def test_what_is_no_file_is_refused_untouched(file: Place, tmp_path: Path, name:
     with pytest.raises(LedgerError, match="is no file, but a link or something else"):
         file.open()
     assert (tmp_path / name).stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("damage", ["left behind", "empty", "cut", "its middle", "its head"])
+def test_what_a_lost_wal_took_is_told(file: Place, tmp_path: Path, damage: str) -> None:
+    """A copy of the files while they are in use, as after the power failed; what is not in the WAL is in the log."""
+    store = file.open()
+    for number in range(9):
+        buy(store, f"m{number}", epsilon=1)
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    for name in ("ledger.db", "ledger.db-wal", "ledger.db.log"):
+        (folder / name).write_bytes((tmp_path / name).read_bytes())
+    store.close()
+    wal = folder / "ledger.db-wal"
+    content = wal.read_bytes()
+    match damage:
+        case "left behind":
+            wal.unlink()
+        case "empty":
+            wal.write_bytes(b"")
+        case "cut":
+            wal.write_bytes(content[: len(content) // 2])
+        case "its middle":
+            wal.write_bytes(content[: len(content) // 2] + b"damage" + content[len(content) // 2 + 6 :])
+        case _:
+            wal.write_bytes(b"damage" + content[6:])
+    copy = Place(f"sqlite:{folder / 'ledger.db'}", folder / "ledger.db.log")
+    opened = copy.open(create=False)
+    assert opened.spent().epsilon_nano == 9
+    stored = opened.verify().answers
+    assert stored < 9
+    assert f"{9 - stored} stored answer" in opened.lost
+    assert "stays spent" in opened.lost
+    opened.close()
+    again = copy.open(create=False)
+    assert again.lost == ""
+    again.close()
