@@ -108,12 +108,13 @@ class _Release:
 
     def _query(self, query: Query) -> list[Checked]:
         self.relations.parameters = query.parameters
+        tree = self.lemmas.unlisted(self.reader, self.reader.parse(query.sql), self.release.keys)
         measurements = [self.release.measurements[number] for number in query.measurements]
         if self.windows.asked(measurements) or any(one.law.name == "rank" for one in measurements):
             [number], [measurement] = query.measurements, measurements
-            move = self.windows.move(query.sql, measurement, self.release)
+            move = self.windows.move(tree, measurement, self.release)
             return [self._line(number, measurement, move)]
-        top = self.lemmas.unlisted(self.reader.query(query.sql), self.release.keys)
+        top = self.reader.tree(tree)
         columns = [name for one in measurements for mask in one.columns for name in mask]
         if sorted([*columns, *self.release.keys]) != sorted(columns_of(top)):
             raise Refused(

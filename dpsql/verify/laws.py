@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from itertools import pairwise
 from math import isqrt
 
 from dpsql.verify.certificate import Charge, Facts, Measurement, Threshold
@@ -101,17 +102,42 @@ def _of_scores(fraction: Fraction, facts: Facts, groups: bool) -> Fraction:
 
 
 def _rank(measurement: Measurement, moved: Fraction, facts: Facts, _: Threshold | None) -> Charge:
-    """Exponential mechanism by rank. One fraction p/q: scores move by `S·max(p, q-p)`, the loss is `2·rate` times
-    that. Of k fractions at least three, `ceil(log2(k + 1))` depths lose `2·rate·S` each, with the rate of a part
-    divided by its own factor (1.21). In zCDP a choice of bounded range x loses `x²/8`."""
+    """Exponential mechanism by rank. One fraction p/q: scores move by `moved`, the loss is `2·rate` times that.
+    Of k fractions at least three, choices of one depth are of disjoint parts: each depth loses the most of its
+    choices, `2·rate·S` times max(p, q-p) of the fraction's place between those that enclose it (1.21). In zCDP
+    a choice of bounded range x loses `x²/8`."""
     rates, fractions = measurement.law.rates, measurement.fractions
     if len(rates) != len(fractions) or not rates or any(one <= 0 for one in rates):
         raise Refused("laws: a rate for each fraction")
-    depths = 1 if len(rates) == 1 else len(rates).bit_length()
-    ranges = 2 * max(rates) * moved
+    factors = [[(rates[0], Fraction(1))]]
+    if len(rates) > 1:
+        if any(one >= two for one, two in pairwise(fractions)):
+            raise Refused("laws: fractions rise")
+        factors = [[] for _ in range(len(rates).bit_length())]
+        _split(list(zip(rates, fractions, strict=True)), Fraction(0), Fraction(1), factors)
+    ranges = [max(2 * rate * moved * factor for rate, factor in depth) for depth in factors]
     if facts.accounting == "zcdp":
-        return Charge(rho=depths * ranges**2 / 8)
-    return Charge(depths * ranges)
+        return Charge(rho=sum((one**2 / 8 for one in ranges), Fraction(0)))
+    return Charge(sum(ranges, Fraction(0)))
+
+
+def _split(
+    asked: list[tuple[Fraction, Fraction]],
+    low: Fraction,
+    high: Fraction,
+    depths: list[list[tuple[Fraction, Fraction]]],
+    depth: int = 0,
+) -> None:
+    """The choices of each depth: the middle one of the fractions, at its place between low and high, then
+    either side."""
+    if not asked:
+        return
+    middle = len(asked) // 2
+    rate, fraction = asked[middle]
+    place = (fraction - low) / (high - low) if high > low else fraction
+    depths[depth].append((rate, Fraction(max(place.numerator, place.denominator - place.numerator))))
+    _split(asked[:middle], low, fraction, depths, depth + 1)
+    _split(asked[middle + 1 :], fraction, high, depths, depth + 1)
 
 
 def _flip(measurement: Measurement, moved: Fraction, facts: Facts, _: Threshold | None) -> Charge:

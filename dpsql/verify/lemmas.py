@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from sqlglot import exp
+
 from dpsql.verify.certificate import Measurement
-from dpsql.verify.read import AGGREGATES, columns_of
+from dpsql.verify.read import AGGREGATES, Reader, columns_of
 from dpsql.verify.relations import ROW, UNIT, Joined, Relations
 from dpsql.verify.terms import Pool, Refused, Term, walk
 from dpsql.verify.values import Form, Number, Poly, Values, add_forms, scaled
@@ -200,34 +202,42 @@ class Lemmas:
         source: Term | None = sources[0] if single else None
         return source
 
-    def unlisted(self, top: Term, keys: Sequence[str]) -> Term:
-        """A query without the list of shown groups that it is joined with. Premise: nothing but keys is
-        compared, and the list passes each group once. Why: whole groups are dropped, by a list that is the
-        draw's own."""
-        if top.op != "select" or len(top.args[0].args[0]) != 2 or top.args[0].args[1]:
-            return top
-        for source, listed in (top.args[0].args[0], top.args[0].args[0][::-1]):
-            if source.args[0].op != "agg" or listed.args[0].op != "public":
-                continue
-            held = set()
-            for one in top.args[0].args[2]:
-                sides = {
-                    side.args[0] if side.op == "cast" else side for side in one.args if isinstance(side, Term)
-                }
-                ours = {side.args[1] for side in sides if side.op == "col" and side.args[0] is source}
-                theirs = {side.args[1] for side in sides if side.op == "col" and side.args[0] is listed}
-                if (
-                    one.op not in ("eq", "same")
-                    or len(ours) != 1
-                    or len(theirs) != 1
-                    or not ours <= set(keys)
-                ):
-                    return top
-                held |= theirs
-            plain = all(term is self.pool("col", source, name) for name, term in columns_of(top).items())
-            if plain and self.relations.determined(listed.args[0], held):
-                return source.args[0]  # type: ignore[no-any-return]
-        return top
+    def unlisted(self, reader: Reader, tree: exp.Expression, keys: Sequence[str]) -> exp.Expression:
+        """A query without the list of shown groups that it is joined with. Premise: functions of keys alone are
+        compared with the list's columns, and the list passes each group once. Why: whole groups are dropped, by
+        a list that is the draw's own, and none is there twice."""
+        found = reader.unlisted(tree)
+        if found is None:
+            return tree
+        inner, conditions, names, listed = found
+        ours = {names[key] for key in keys if key in names}
+        held = set()
+        for one in conditions:
+            sides = [side for side in one.args if isinstance(side, Term)] if one.op in ("eq", "same") else []
+            theirs = [
+                side.args[0] if side.op == "cast" and side.args[1] == ("text",) else side for side in sides
+            ]
+            theirs = [side for side in theirs if listed in side.free]
+            rest = [side for side in sides if listed not in side.free]
+            columns = {part for side in rest for part in walk(side) if part.op in ("col", "exists", "scalar")}
+            if (
+                len(theirs) != 1
+                or len(rest) != 1
+                or theirs[0].op not in ("col", "cast")
+                or not columns <= ours
+            ):
+                raise Refused("lemmas: a list of shown groups, by their keys")
+            held.add(theirs[0].args[1] if theirs[0].op == "col" else self._cast_of(theirs[0]))
+        if not self.relations.determined(listed.args[0], held):
+            raise Refused("lemmas: a list of shown groups, each once")
+        return inner
+
+    def _cast_of(self, term: Term) -> str:
+        """The column of a list that is read as a moment: as it was written."""
+        inner = term.args[0]
+        if inner.op != "col":
+            raise Refused("lemmas: a list of shown groups, by their keys")
+        return str(inner.args[1])
 
     def _keys_are(self, group: Sequence[Term], shown: Sequence[Term]) -> None:
         """The printed keys are functions of the groups' keys alone, and each has one spelling of a value."""
@@ -1030,12 +1040,10 @@ class Lemmas:
             return form, block
         self.relations.rows(p.args[0])
         total: Form = {}
-        for flags, poly in form.items():
-            if flags:
-                raise Refused("lemmas: what a person adds is never NULL")
+        if any(form) or any(len(term) != 1 or term[0].op != "col" for poly in form.values() for term in poly):
+            return form, block
+        for poly in form.values():
             for term, factor in poly.items():
-                if len(term) != 1:
-                    raise Refused("lemmas: direct, an average in its interval")
                 total = add_forms(total, self._below(term[0], p), factor)
         return total, grouping.args[0]
 

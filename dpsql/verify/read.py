@@ -113,6 +113,7 @@ _FUNCTIONS: dict[type[exp.Expression], tuple[str, ...]] = {
         (exp.Lower, exp.MD5, exp.Rint, exp.Round, exp.Trunc, exp.TsOrDsToDate, exp.UnixDate), ("this",)
     ),
     **dict.fromkeys((exp.UnixMicros, exp.Upper, exp.Year), ("this",)),
+    **dict.fromkeys((exp.Atan, exp.Cos, exp.Exp, exp.Ln, exp.Sign, exp.Sin, exp.Sqrt, exp.Tanh), ("this",)),
     **dict.fromkeys(
         (exp.ArrayToString, exp.Contains, exp.Left, exp.Right, exp.RegexpSplit), ("this", "expression")
     ),
@@ -132,6 +133,7 @@ _FUNCTIONS: dict[type[exp.Expression], tuple[str, ...]] = {
     exp.VarMap: ("keys", "values"),
 }
 """Functions of their arguments alone, and which arguments are read."""
+_OVER = {"ROWNUMBER", "RANK", "DENSERANK", "LAG", "LEAD", "FIRSTVALUE", "LASTVALUE"}
 _FORMAL = {
     "big_int",
     "safe",
@@ -175,6 +177,31 @@ class Reader:
     def tree(self, tree: exp.Expression, ctes: Ctes | None = None) -> Term:
         """The relation of a parsed query."""
         return self._whole(self._relation(tree, ctes or Ctes({}), None, 0))
+
+    def unlisted(
+        self, tree: exp.Expression
+    ) -> tuple[exp.Expression, list[Term], dict[str, Term], Term] | None:
+        """Of `SELECT f.* FROM (…) AS f JOIN (SELECT unnest($1) …) AS s ON …`: the query f, the ON terms, f's
+        columns as they are in them, and s; None of any other query."""
+        joins = tree.args.get("joins") or []
+        first = tree.args["from_"].this if isinstance(tree, exp.Select) and tree.args.get("from_") else None
+        if (
+            len(joins) != 1
+            or not isinstance(first, exp.Subquery)
+            or not isinstance(joins[0].this, exp.Subquery)
+        ):
+            return None
+        _only(tree, "expressions", "from_", "joins", "order")
+        _only(joins[0], "this", "on")
+        star = tree.expressions[0] if len(tree.expressions) == 1 else None
+        listed = self._relation(joins[0].this.this, Ctes({}), None, 0)
+        plain = isinstance(star, exp.Column) and isinstance(star.this, exp.Star) and star.table == first.alias
+        if not plain or len(listed.sources) != 1 or listed.sources[0].args[0].op != "public":
+            return None
+        source = self.pool("src", self.tree(first.this), 0, 1)
+        names = {name: self.pool("col", source, name) for name, _ in _pairs(source.args[0])}
+        scope = Scope({first.alias: names, joins[0].this.alias: listed.columns}, Ctes({}), 0)
+        return first.this, self._conditions(joins[0].args.get("on"), scope), names, listed.sources[0]
 
     # --- relations ---
 
@@ -756,17 +783,24 @@ class Reader:
         return self.pool("fn", "ROWNUMBER")
 
     def _read_rank(self, node: exp.Expression, scope: Scope) -> Term:
-        return self.pool("fn", "RANK")
+        return self.pool("fn", type(node).__name__.upper())
 
-    def _read_lag(self, node: exp.Lag, scope: Scope) -> Term:
-        _only(node, "this")
-        return self.pool("fn", "LAG", self.term(node.this, scope))
+    _read_denserank = _read_rank
+
+    def _read_lag(self, node: exp.Expression, scope: Scope) -> Term:
+        """A value of another row of the window."""
+        _only(node, "this", "offset")
+        offset = node.args.get("offset")
+        more = (self.term(offset, scope),) if offset is not None else ()
+        return self.pool("fn", type(node).__name__.upper(), self.term(node.this, scope), *more)
+
+    _read_lead = _read_firstvalue = _read_lastvalue = _read_lag
 
     def _read_window(self, node: exp.Window, scope: Scope) -> Term:
         """`f OVER (PARTITION BY … ORDER BY …)`; the only frame that is written is the running one of rows."""
         _only(node, "this", "partition_by", "order", "over", "spec")
         function = self.term(node.this, scope)
-        if function.op not in AGGREGATES and function.args[0] not in ("ROWNUMBER", "RANK", "LAG"):
+        if function.op not in AGGREGATES and function.args[0] not in _OVER:
             raise Refused("read: an expression of a listed kind", "OVER")
         partition = tuple(self.term(one, scope) for one in node.args.get("partition_by") or ())
         order: list[tuple[Term, bool, bool]] = []

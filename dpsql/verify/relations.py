@@ -206,7 +206,7 @@ class Relations:
         return Rows(self._exposed(joined, plain), self.mult(relation))
 
     def _partition(self, over: Term, joined: Joined, shown: Sequence[Term]) -> None:
-        function, partition, order, _ = over.args
+        function, partition, order, frame = over.args
         if joined.public:
             return
         held = {joined.find(self.bare(one)) for one in partition if self.sure(one, joined)}
@@ -214,10 +214,10 @@ class Relations:
             terms and all(joined.find(term) in held for term in terms) for _, terms in joined.identities
         ):
             raise Refused("relations: PARTITION BY has the owner")
-        if function.op == "fn" and function.args[0] == "RANK":
+        if function.op == "fn" and function.args[0] in ("RANK", "DENSERANK"):
             return
-        if function.op in AGGREGATES and not order:
-            return
+        if function.op in AGGREGATES and (not order or not frame):
+            return  # rows that tie are in each other's frame
         basis = {self.bare(term) for term, _, _ in order} | {self.bare(term) for term in partition}
         asked = [*shown, *(one for one in function.args if isinstance(one, Term))]
         if not self.determines(joined, basis) and not all(self._made_of(one, basis, joined) for one in asked):

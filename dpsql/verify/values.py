@@ -110,6 +110,28 @@ _PARTS = {
     **dict.fromkeys(("DOY", "DAYOFYEAR"), 366),
 }
 """Parts of a moment and the most that they are; none is below 0."""
+_STRICT_FUNCTIONS = frozenset(
+    (
+        "ABS",
+        "BYTES",
+        "CEIL",
+        "CHR",
+        "FLOOR",
+        "LEFT",
+        "LENGTH",
+        "LOWER",
+        "MD5",
+        "RIGHT",
+        "RINT",
+        "ROUND",
+        "TRUNC",
+        "STRPOSITION",
+        "SUBSTRING",
+        "TRIM",
+        "UPPER",
+    )
+)
+"""Functions that are NULL where an argument is, and nowhere else."""
 _STRICT = {"add", "sub", "mul", "neg", "concat", "shr", "bitand", "eq", "ne", "lt", "le", "like"}
 
 
@@ -273,12 +295,15 @@ class Values:
             clamped = _clamped(term)
             if clamped is not None and self.type(clamped)[0] in ("int", "decimal", "date", "timestamp"):
                 return self.present(clamped)
-            if all(not self.present(one) for one in (*(value for _, value in args[0]), args[1])):
-                return nothing
+            each = {self.present(one) for one in (*(value for _, value in args[0]), args[1])}
+            if len(each) == 1:
+                return each.pop()
         if op in ("mod", "intdiv", "div"):
             ends = self.ends(args[1])
             if (ends.low is not None and ends.low > 0) or (ends.high is not None and ends.high < 0):
                 return self.present(args[0]) | self.present(args[1])
+        if op == "fn" and args[0] in _STRICT_FUNCTIONS:
+            return nothing.union(*(self.present(one) for one in args[1:] if isinstance(one, Term)))
         if op == "fn" and args[0] == "FIELD" and self._field_is_there(args[1], args[2]):
             return nothing
         if op == "fn" and args[0] == "VALID" and self._is_valid(args[1]):
@@ -330,6 +355,10 @@ class Values:
                 found |= self.present(one)
             elif one.op == "notnull":
                 found |= self.present(one.args[0])
+            elif one.op == "or":
+                found |= set.intersection(*(self.established([part]) for part in one.args))
+            elif one.op == "and":
+                found |= self.established(one.args)
         return found
 
     # --- flags ---

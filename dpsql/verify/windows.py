@@ -47,9 +47,8 @@ class Windows:
         """Whether a query is one of these: a choice among values, not among groups."""
         return any(one.columns[0][-4:] == ("v", "less", "w", "n") for one in measurements)
 
-    def move(self, sql: str, measurement: Measurement, release: Release) -> Move:
+    def move(self, tree: exp.Expression, measurement: Measurement, release: Release) -> Move:
         """The weights' lemma, where the steps above the weights are the template's."""
-        tree = self.reader.parse(sql)
         clause = tree.args.get("with_")
         ctes = Ctes({})
         names = []
@@ -77,7 +76,7 @@ class Windows:
         if measurement.law.name == "flip":
             self._mode(printed, grouped, measurement, release)
         else:
-            self._rank(printed, grouped, g, ctes, measurement, release)
+            self._rank(tree, printed, grouped, g, ctes, measurement, release)
         return self.lemmas.weights(block, weight.args[0])
 
     def _groups(self, grouped: Term, value: Term, release: Release) -> None:
@@ -93,6 +92,7 @@ class Windows:
 
     def _rank(
         self,
+        printed_tree: exp.Expression,
         printed: Term,
         grouped: Term,
         g: exp.Expression,
@@ -111,14 +111,22 @@ class Windows:
             raise Refused("lemmas: window, values are candidates")
         if ends.low < 0 or ends.high >= measurement.candidates or self.values.type(value)[0] != "int":
             raise Refused("lemmas: window, values are candidates", f"{ends}"[:200])
-        tree = self.reader.parse(self._text(release.keys, shift, measurement), "duckdb")
+        plain = {
+            one.this.name
+            for one in printed_tree.find_all(exp.EQ)
+            if isinstance(one.this, exp.Column)
+            and one.this.table == "r"
+            and one.expression.name == one.this.name
+        }
+        tree = self.reader.parse(self._text(release.keys, shift, measurement, plain), "duckdb")
         clause = tree.args["with_"].expressions
         for having in [g.args.get("having")]:
             clause[0].this.set("having", having.copy() if having is not None else None)
         if self.reader.tree(tree, ctes) is not printed:
             raise Refused("lemmas: window, the steps of the template")
 
-    def _text(self, keys: Sequence[str], shift: int, measurement: Measurement) -> str:
+    def _text(self, keys: Sequence[str], shift: int, measurement: Measurement, plain: set[str]) -> str:
+        """The template; keys that are compared by `=` leave a group without a key empty, whatever the data are."""
         near = " OR ".join(
             f"CAST({q} AS BIGINT) * (less + w) - CAST({p} AS BIGINT) * n > {int(o) - cap} AND "
             f"CAST({q} AS BIGINT) * less - CAST({p} AS BIGINT) * n < {int(o) + cap}"
@@ -133,7 +141,7 @@ class Windows:
         return template.format(
             keys="".join(f"{key}, " for key in keys),
             of_r="".join(f"r.{key}, " for key in keys),
-            same="".join(f"r.{key} IS NOT DISTINCT FROM s.{key} AND " for key in keys),
+            same="".join(f"r.{k} {'=' if k in plain else 'IS NOT DISTINCT FROM'} s.{k} AND " for k in keys),
             partition=f"PARTITION BY {', '.join(keys)}" if keys else "",
             cell=f"(v >> {shift})" if shift else "v",
             near=near,
