@@ -126,11 +126,12 @@ def measure(session: Session, wish: Wish, statement: str) -> Measured | str:
     act.require([*choices, *ends], wish.epsilon)
     rows = act.carry_out([*choices, *ends])
     rest = wish.epsilon - share * (len(choices) + len(ends))
-    price = floor_to_nano(rest / max(1, len(choices)))
-    found = []
+    found: list[Groups] = []
     for of, chosen in zip(counted, (GRID[_value(one, 0)] for one in rows), strict=False):
         declared = table.max_rows if of is None else table.max_groups
         best = _suggested(declared, chosen)
+        price = floor_to_nano(rest / (len(choices) - len(found)))  # what is rounded is the next one's
+        rest -= price
         people = act.people(wish.table, sorted({declared or best, best}), chosen, price, of)
         found.append(Groups(of or "", declared, best, people))
     suggested, left_out = (found[0].suggested, found[0].left_out) if found else (None, ())
