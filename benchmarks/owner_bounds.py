@@ -1,7 +1,7 @@
 """`dpsql bounds`: how far off a COUNT is under the `max_rows` that it chooses, beside the best one of its grid.
 
 The error is exact: the law of the choice is enumerated, and of a bound M the noise is √2·M/epsilon and the rest is
-what M leaves out. `paid` is the choice's part of the price; the command gives it half.
+what M leaves out. `paid` is the choice's part of the price; the command gives it a quarter.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import wraps
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from ..backends import Backend
@@ -62,7 +62,7 @@ from .beside import find_beside
 from .certificate import certificate_of
 from .consistent import consistent
 from .contribution import Known
-from .cut import Cut, cut_of
+from .cut import Cut, FindLeftOut, cut_of
 from .dataset import Dataset, LazySnapshot, PreparedPlan
 from .explain import Explanation
 from .last_read import ASK_SECONDS
@@ -730,11 +730,12 @@ class Session:
         """
         self.doing = "computing from the noisy numbers"
         rows = runner.rows if rows is None else rows
+        find = cache(self.dataset.left_out)  # each is asked of the ledger once
         level = self._level()
         with self._to_compute():
             patience = Patience(self.time_limit)
             try:
-                cuts = self._cuts(prepared.plan.releases)
+                cuts = self._cuts(prepared.plan.releases, find)
                 found = run_public(prepared.compiled, rows, self._sealed, level, public, patience, cuts)
             except EngineFailure as failure:
                 raise self._told(failure, patience.limit, has_releases=bool(rows)) from None
@@ -743,7 +744,7 @@ class Session:
         ranks = tuple(dict.fromkeys(rank_notes(rows, level, self._counted)))
         notes += (*found_notes(rows), *ranks, *prepared.bar_notes)
         is_agreed = any(row.fitted for row in rows)
-        known = self._known(prepared.compiled, is_agreed=is_agreed)
+        known = self._known(prepared.compiled, find, is_agreed=is_agreed)
         notes += (*bias_notes(prepared.plan, known), *runner.origins)
         notes += (runner.topped_up,) if prepared.plan.rho_atto and runner.topped_up else ()
         notes += (_AGREE,) if is_agreed else ()
@@ -791,9 +792,10 @@ class Session:
                     runner.from_store()
                 origins = runner.origins
                 more = self.dataset.store.quote(runner.claim()[0]) if self.settings.reuse else ()
+        known = self._known(prepared.compiled, cache(self.dataset.left_out))
         return Explanation(
             prepared.plan, prepared.compiled, prepared.intermediates, status, self.policy.defaults.epsilon, origins,
-            prepared.chosen, (*prepared.bar_notes, *bias_notes(prepared.plan, self._known(prepared.compiled))), more,
+            prepared.chosen, (*prepared.bar_notes, *bias_notes(prepared.plan, known)), more,
         )  # fmt: skip
 
     def _verified(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> list[str]:
@@ -856,23 +858,23 @@ class Session:
             if self._cancelled.wait(max(0.0, self.release_time(self._began, now) - now)):
                 raise EngineFailure("cancelled", sqlstate="57014")
 
-    def _cuts(self, releases: Sequence[ReleasePlan]) -> Callable[[int, int], Cut | None]:
+    def _cuts(self, releases: Sequence[ReleasePlan], find: FindLeftOut) -> Callable[[int, int], Cut | None]:
         """Return what says how much of a release's numbers bounds leave out."""
 
         def cut(number: int, index: int) -> Cut | None:
-            return cut_of(releases[number], index, self.dataset.left_out)
+            return cut_of(releases[number], index, find)
 
         return cut
 
-    def _known(self, compiled: Compiled, *, is_agreed: bool = False) -> Known:
+    def _known(self, compiled: Compiled, find: FindLeftOut, *, is_agreed: bool = False) -> Known:
         """Return what is known of what bounds leave out, and of which bars hold it."""
         if self.settings.intervals is None:
-            return Known(self.dataset.left_out)
+            return Known(find)
         bars = (bar for found in compiled.bars.values() for bar in found)
         is_computed = bool(compiled.simulations) or any(
             bar.terms is None and bar.chosen is None for bar in bars
         )
-        return Known(self.dataset.left_out, True, is_computed, is_agreed)
+        return Known(find, True, is_computed, is_agreed)
 
     def _receipt(self, charge: Charge, status: Status, *, reused: bool, notes: tuple[str, ...]) -> Receipt:
         left, delta = Fraction(status.left_nano, NANO), Fraction(charge.delta_atto, ATTO)
