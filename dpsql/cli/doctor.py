@@ -9,6 +9,7 @@ House rules:
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import platform
@@ -44,7 +45,6 @@ _LEAST_MIB, _FEW_MIB = 50, 500
 _ENDS_SOON = timedelta(days=14)
 _SHOWN = 3
 """Sentences of one thing; the others are counted."""
-_LEDGER_FILES = ("", ".log", "-wal", "-shm", ".holders")
 
 
 class State(Enum):
@@ -248,13 +248,10 @@ def _ledger_files(it: Installation) -> Looks:
 
 
 def _files_of(policy: Policy) -> list[Path]:
-    """Return what stands on this machine of a ledger and its log."""
-    if policy.ledger.startswith("sqlite:"):
-        path = Path(policy.ledger.removeprefix("sqlite:"))
-        known = [path.with_name(path.name + end) for end in _LEDGER_FILES]
-    else:
-        known = [policy.ledger_log]
-    return [file for file in known if os.path.lexists(file)]
+    """Return what stands on this machine of a ledger and its log: all that begins with its name, sealed parts too."""
+    is_file = policy.ledger.startswith("sqlite:")
+    path = Path(policy.ledger.removeprefix("sqlite:")) if is_file else policy.ledger_log
+    return sorted(path.parent.glob(f"{glob.escape(path.name)}*"))
 
 
 def _rights(path: Path, name: str, *, may_be_read: bool) -> Looks:
