@@ -125,6 +125,7 @@ _FUNCTIONS: dict[type[exp.Expression], tuple[str, ...]] = {
     exp.Extract: ("expression", "this"),
     exp.Format: ("this", "expressions"),
     exp.FromJson: ("this", "expression", "options"),
+    exp.Log: ("this", "expression"),
     exp.Pad: ("this", "expression", "fill_pattern"),
     exp.RegexpReplace: ("this", "expression", "replacement"),
     exp.StrPosition: ("this", "substr"),
@@ -654,14 +655,14 @@ class Reader:
 
     def _read_cast(self, node: exp.Cast, scope: Scope) -> Term:
         _only(node, "this", "to")
-        if node.args.get("safe"):
-            raise Refused("read: an expression of a listed kind", "TRY_CAST")
         text = node.to.sql(self.dialect.NAME)
         if text not in self._types:
             self._types[text] = self.dialect.type_of(text)
         kind, inner = self._types[text], self.term(node.this, scope)
         if kind[0] == "other":
             raise Refused("read: a cast to a listed type", text)
+        if node.args.get("safe"):
+            return self.pool("fn", "TRYCAST", inner, kind)
         if inner.op == "text" and kind[0] in ("float", "date", "timestamp"):
             return self._constant(inner.args[0], kind[0])
         return self.pool("cast", inner, kind)
@@ -789,15 +790,31 @@ class Reader:
 
     def _read_lag(self, node: exp.Expression, scope: Scope) -> Term:
         """A value of another row of the window."""
-        _only(node, "this", "offset")
-        offset = node.args.get("offset")
-        more = (self.term(offset, scope),) if offset is not None else ()
+        _only(node, "this", "offset", "default")
+        more = [
+            self.term(node.args[one], scope)
+            for one in ("offset", "default")
+            if node.args.get(one) is not None
+        ]
         return self.pool("fn", type(node).__name__.upper(), self.term(node.this, scope), *more)
 
     _read_lead = _read_firstvalue = _read_lastvalue = _read_lag
 
+    def _frame(self, spec: exp.Expression) -> str:
+        """A frame's words; the running frame of rows has one spelling."""
+        _only(spec, "kind", "start", "start_side", "end", "end_side")
+        said = [spec.args.get(name) for name in ("kind", "start", "start_side", "end", "end_side")]
+        words = [one.name if isinstance(one, exp.Literal) else str(one) for one in said if one]
+        if any(isinstance(one, exp.Expression) and not isinstance(one, exp.Literal) for one in said):
+            raise Refused("read: an expression of a listed kind", "a window's frame")
+        running = words in (
+            ["ROWS", "UNBOUNDED", "PRECEDING"],
+            ["ROWS", "UNBOUNDED", "PRECEDING", "CURRENT ROW"],
+        )
+        return "running rows" if running else " ".join(words)
+
     def _read_window(self, node: exp.Window, scope: Scope) -> Term:
-        """`f OVER (PARTITION BY … ORDER BY …)`; the only frame that is written is the running one of rows."""
+        """`f OVER (PARTITION BY … ORDER BY …)`, with its frame where one is written."""
         _only(node, "this", "partition_by", "order", "over", "spec")
         function = self.term(node.this, scope)
         if function.op not in AGGREGATES and function.args[0] not in _OVER:
@@ -814,20 +831,7 @@ class Reader:
                         bool(one.args.get("nulls_first")),
                     )
                 )
-        frame = ""
-        if spec := node.args.get("spec"):
-            said = (
-                spec.args.get("kind"),
-                spec.args.get("start"),
-                spec.args.get("start_side"),
-                spec.args.get("end"),
-            )
-            if said not in (
-                ("ROWS", "UNBOUNDED", "PRECEDING", None),
-                ("ROWS", "UNBOUNDED", "PRECEDING", "CURRENT ROW"),
-            ):
-                raise Refused("read: an expression of a listed kind", "a window's frame")
-            frame = "running rows"
+        frame = self._frame(node.args["spec"]) if node.args.get("spec") else ""
         return self.pool("over", function, partition, tuple(order), frame)
 
 

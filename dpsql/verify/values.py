@@ -191,6 +191,10 @@ class Values:
         if op == "fn":
             if args[0] == "FROMJSON" and args[2].op == "text" and args[2].args[0] == "ARRAY<STRING>":
                 return ("list", ("text",))
+            if args[0] in ("LAG", "LEAD", "FIRSTVALUE", "LASTVALUE"):
+                return self.joined([self.type(args[1]), *(self.type(one) for one in args[3:])])
+            if args[0] == "TRYCAST":
+                return tuple(args[2])
             if args[0] in ("TIMESTAMPADD", "ATTIMEZONE"):
                 return ("timestamp",)
             if args[0] in ("FLOOR", "ROUND", "RINT", "TRUNC", "CEIL", "ABS", "TIMESTAMPTRUNC", "VALID"):
@@ -465,7 +469,11 @@ class Values:
         if op in ("add", "sub", "mul", "neg"):
             return _computed(op, [self._in(one, under) for one in args])
         if op == "cast":
-            return _cast(self._in(args[0], under), args[1])
+            inner = self._wider(args[0], self._in(args[0], under))
+            nearest = self.type(args[0])[0] == "float" and self.dialect.NAME != "spark"
+            return _cast(_nearest(inner) if nearest and args[1][0] == "int" else inner, args[1])
+        if op == "div":
+            return _quotient(self._in(args[0], under), self._in(args[1], under))
         if op == "case":
             return self._case(args[0], args[1], under)
         if op == "coalesce":
@@ -496,6 +504,17 @@ class Values:
             return self._function_ends(args, under)
         kind = self.type(term)
         return Ends(step=1) if kind[0] == "int" else Ends()
+
+    def _wider(self, term: Term, ends: Ends) -> Ends:
+        """Ends of a double that is computed: each step may be off in the last of 53 bits, and there are few."""
+        if (
+            self.type(term)[0] != "float"
+            or term.op in ("num", "col", "case", "cast")
+            or ends.step is not None
+        ):
+            return ends
+        low = None if ends.low is None else ends.low - abs(ends.low) * Fraction(1, 2**40)
+        return Ends(low, None if ends.high is None else ends.high + abs(ends.high) * Fraction(1, 2**40), None)
 
     def _column_ends(self, relation: Term, name: str) -> Ends:
         if relation.op == "union":
@@ -548,8 +567,11 @@ class Values:
 
     def _function_ends(self, args: tuple[object, ...], under: dict[Term, Ends]) -> Ends:
         name = args[0]
+        if name in ("LAG", "LEAD", "FIRSTVALUE", "LASTVALUE"):
+            return _hull([self._in(one, under) for one in (args[1], *args[3:]) if isinstance(one, Term)])
         if name in ("FLOOR", "ROUND", "RINT", "TRUNC", "CEIL") and isinstance(args[1], Term):
-            inner = self._in(args[1], under)
+            inner = self._wider(args[1], self._in(args[1], under))
+            inner = _nearest(inner) if name in ("ROUND", "RINT") else inner
             low = None if inner.low is None else Fraction(inner.low).__floor__()
             return Ends(low, None if inner.high is None else Fraction(inner.high).__ceil__(), 1)
         if name == "ABS" and isinstance(args[1], Term):
@@ -890,6 +912,21 @@ def _cast(inner: Ends, kind: Type) -> Ends:
     low = None if inner.low is None else Fraction(Fraction(inner.low * grid).__floor__(), grid)
     high = None if inner.high is None else Fraction(Fraction(inner.high * grid).__ceil__(), grid)
     return Ends(low, high, Fraction(1, grid) if places else 1)
+
+
+def _nearest(ends: Ends) -> Ends:
+    """Whole numbers that are at most a half away."""
+    low = None if ends.low is None else (Fraction(ends.low) - Fraction(1, 2)).__ceil__()
+    return Ends(low, None if ends.high is None else (Fraction(ends.high) + Fraction(1, 2)).__floor__(), 1)
+
+
+def _quotient(left: Ends, right: Ends) -> Ends:
+    """The hull of the corners, where the divisor is not near 0."""
+    apart = (right.low is not None and right.low > 0) or (right.high is not None and right.high < 0)
+    if not apart or None in (left.low, left.high, right.low, right.high):
+        return Ends()
+    corners = [Fraction(x) / y for x in left[:2] for y in right[:2] if x is not None and y is not None]
+    return Ends(min(corners), max(corners), None)
 
 
 def _year(moment: Number) -> int:

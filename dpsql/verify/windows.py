@@ -119,11 +119,19 @@ class Windows:
             and one.expression.name == one.this.name
         }
         tree = self.reader.parse(self._text(release.keys, shift, measurement, plain), "duckdb")
-        clause = tree.args["with_"].expressions
-        for having in [g.args.get("having")]:
-            clause[0].this.set("having", having.copy() if having is not None else None)
+        having = g.args.get("having")
+        tree.args["with_"].expressions[0].this.set("having", having.copy() if having is not None else None)
+        self._show_keys(tree, printed_tree, release.keys)
         if self.reader.tree(tree, ctes) is not printed:
             raise Refused("lemmas: window, the steps of the template")
+
+    def _show_keys(self, tree: exp.Expression, printed: exp.Expression, keys: Sequence[str]) -> None:
+        """Takes over how the last SELECT writes a key, where that is made of the key alone."""
+        for number, (key, item) in enumerate(zip(keys, printed.expressions, strict=False)):
+            columns = {(one.name, one.table) for one in item.find_all(exp.Column)}
+            if item.alias_or_name != key or columns != {(key, "")} or item.find(exp.Subquery, exp.AggFunc):
+                raise Refused("lemmas: window, the steps of the template")
+            tree.expressions[number] = item.copy()
 
     def _text(self, keys: Sequence[str], shift: int, measurement: Measurement, plain: set[str]) -> str:
         """The template; keys that are compared by `=` leave a group without a key empty, whatever the data are."""

@@ -46,7 +46,7 @@ FACTS = Facts(
 )
 
 
-def check(
+def certificate_of(
     sql: str,
     sensitivity: int | Fraction,
     *masks: tuple[str, ...],
@@ -54,23 +54,32 @@ def check(
     facts: Facts = FACTS,
     parameters: tuple[str, ...] = (),
     law: Law | None = None,
+    share: Charge | None = None,
     **more: object,
-) -> Checked:
-    """Verifies one query with one measurement: Laplace noise of the sensitivity at epsilon 1, unless a law is given."""
-    one = Charge(Fraction(1))
+) -> Certificate:
+    """One query with one measurement: Laplace noise of the sensitivity at epsilon 1, unless a law is given."""
+    share = share or Charge(Fraction(1))
     measurement = Measurement(
         kind="sum",
         columns=masks or (("m0_0",),),
         sensitivity=Fraction(sensitivity),
         law=law or Law("laplace", scale=Fraction(sensitivity)),
-        share=one,
+        share=share,
     )
     release = Release(
         keys=keys,
         groups=Groups("declared", 3) if keys else Groups("one"),
         measurements=(replace(measurement, **more),),  # type: ignore[arg-type]
         queries=(Query(sql, (0,), parameters),),
-        charge=one,
+        charge=share,
     )
-    [line] = verify(Certificate(facts, (release,), one), facts).lines
+    return Certificate(facts, (release,), share)
+
+
+def check(
+    sql: str, sensitivity: int | Fraction, *masks: tuple[str, ...], facts: Facts = FACTS, **more: object
+) -> Checked:
+    """What is derived of one query's measurement; raises Refused."""
+    certificate = certificate_of(sql, sensitivity, *masks, facts=facts, **more)  # type: ignore[arg-type]
+    [line] = verify(certificate, facts).lines
     return line
