@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,13 +18,21 @@ from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .text_cells import terminal_text
 
 if TYPE_CHECKING:
+    from ..budget import LedgerStore
     from ..engine.proofs import Proof, Proved
 
 __all__ = ["verify"]
 
+_SQLITE = b"SQLite format 3\0"
+
 
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path), required=False)
+@click.argument(
+    "source",
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    required=False,
+    metavar="[LEDGER|FILE]",
+)
 @click.option("--explain", "explains", is_flag=True, help="Show the SQL that each line is of, and the facts.")
 @click.option(
     "-n",
@@ -32,10 +42,17 @@ __all__ = ["verify"]
     show_default=True,
     help="At most so many charges.",
 )
+@click.option(
+    "--archive", type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Where sealed files of the log are that were moved away.",
+)  # fmt: skip
 @json_option
 @pass_settings
-def verify(settings: CommandSettings, file: Path | None, explains: bool, limit: int) -> None:
-    """Verify again what was charged: from the ledger, or from a certificate in FILE. Reads no data.
+def verify(
+    settings: CommandSettings, source: Path | None, explains: bool, limit: int, archive: Path | None
+) -> None:
+    """Verify again what was charged: in the policy's ledger, in LEDGER, a copy of its file with its log beside it, or
+    from a certificate in FILE. Reads no data.
 
     Each charge names a certificate: the SQL that was run, what is claimed of it, and the constraints that the database
     enforced then. A line for each measurement says what is derived from that SQL alone: by which lemma, how many rows
@@ -46,13 +63,13 @@ def verify(settings: CommandSettings, file: Path | None, explains: bool, limit: 
     """
     from ..engine.proofs import prove_file, prove_ledger
 
-    if file is not None:
-        proof = prove_file(file)
+    if source is not None and not _is_ledger(source):
+        proof = prove_file(source)
         _show_file(proof, explains=explains)
         _leave(bool(proof.problem))
         return
-    with open_ledger(settings.policy_path) as ledger:
-        found = list(prove_ledger(ledger, limit))
+    with open_ledger(settings.policy_path) if source is None else closing(_opened(source)) as ledger:
+        found = list(prove_ledger(ledger, limit, archive))
     if wants_json():
         for one in found:
             click.echo(json.dumps(_body(one, explains=explains)))
@@ -61,6 +78,31 @@ def verify(settings: CommandSettings, file: Path | None, explains: bool, limit: 
             _show(one, explains=explains)
         click.echo(_summary(found))
     _leave(any(one.problem for one in found if one.digest is not None))
+
+
+def _is_ledger(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
+
+
+def _opened(path: Path) -> LedgerStore:
+    """Open the ledger in a file, as what it says of itself. Raises LedgerError."""
+    from ..budget import Caps, open_store
+    from ..budget.entry import Header, Move, read_record
+    from ..errors import LedgerError
+
+    asked = "SELECT body FROM record WHERE kind IN ('header', 'move') ORDER BY seq"
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            records = [read_record(body) for (body,) in database.execute(asked)]
+    except sqlite3.Error:
+        records = []
+    header = next((one for one in records if isinstance(one, Header)), None)
+    if header is None:
+        raise LedgerError(f"{path.name} is no ledger", hint="name the file that the policy's ledger is in")
+    promise = header.promise.after(next((one for one in records if isinstance(one, Move)), None))
+    url, caps = f"sqlite:{path}", Caps(0, 0, {})
+    return open_store(url, header.dataset, caps, create=False, log=path, promise=promise)
 
 
 def _leave(is_wrong: bool) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from ..budget import BudgetStore, Entry
+from ..budget import Entry, LedgerStore
 from ..errors import LedgerError, PolicyError
 from ..mechanisms import ATTO, NANO, Gaussian, Gaussians
 from ..verify import Checked, Verified
@@ -64,23 +64,25 @@ def prove_file(path: Path) -> Proof:
     return prove(certificate)
 
 
-def prove_ledger(store: BudgetStore, limit: int) -> Iterator[Proved]:
+def prove_ledger(store: LedgerStore, limit: int, archive: Path | None = None) -> Iterator[Proved]:
     """Verify again what the newest entries of a ledger name, each certificate once, the newest first.
 
-    Raises LedgerError.
+    `archive`: where sealed files of its log are that were moved away. Raises LedgerError.
     """
     named: dict[str | None, list[Entry]] = {}
     for entry in store.log(limit):
         named.setdefault(entry.certificate, []).append(entry)
     for digest, entries in named.items():
-        yield _proved(store, digest, tuple(entries))
+        yield _proved(store, digest, tuple(entries), archive)
 
 
-def _proved(store: BudgetStore, digest: str | None, entries: tuple[Entry, ...]) -> Proved:
+def _proved(
+    store: LedgerStore, digest: str | None, entries: tuple[Entry, ...], archive: Path | None
+) -> Proved:
     if digest is None:
         return Proved(None, entries, None, UNNAMED)
     try:
-        content = store.certificate(digest)
+        content = store.certificate(digest, archive)
         certificate = None if content is None else loads(Certificate, content.decode())
     except (LedgerError, ValueError):
         return Proved(digest, entries, None, DAMAGED)

@@ -71,6 +71,19 @@ def test_a_certificate_in_a_file(asked: Run, campus: Path, tmp_path: Path) -> No
     assert "F0V01: one.json: is no certificate" in wrong.output
 
 
+def test_a_ledger_without_its_policy(asked: Run, tmp_path: Path) -> None:
+    copied = tmp_path / "copied"
+    assert asked("budget", "backup", str(copied)).exit_code == 0
+    shown = asked("verify", str(copied / "campus-ledger.db"), policy=tmp_path / "no policy.toml")
+    assert (shown.exit_code, shown.output) == (0, asked("verify").output)
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as database:
+        database.execute("CREATE TABLE t (i INTEGER)")
+    wrong = asked("verify", str(other))
+    assert wrong.exit_code == 7
+    assert "F0V02: other.db is no ledger" in wrong.output
+
+
 def test_one_that_does_not_hold_is_told(asked: Run, campus: Path, tmp_path: Path) -> None:
     """A claim of half the sensitivity, in a file: its digest does not protect it there."""
     certificate = next(one for one in stored(campus).values() if "main.loan" in one.facts.tables)
