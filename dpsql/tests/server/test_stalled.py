@@ -144,6 +144,17 @@ def ledger(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -
         yield place
 
 
+def connected(place: Place) -> psycopg.Connection[Any]:
+    """Return a connection, once a look at the ledger that fell into a silence is followed by one that did not."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return place.served.connect()
+        except psycopg.OperationalError:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+
+
 def told(connection: psycopg.Connection[Any], sql: str) -> tuple[float, str, str]:
     """Return how long a statement took, and how it ended: message and detail."""
     start = time.monotonic()
@@ -341,7 +352,7 @@ LEDGER_STAGES: dict[str, tuple[Callable[[StallProxy], None], set[str]]] = {
 @pytest.mark.parametrize("stage", LEDGER_STAGES)
 def test_a_silent_ledger(ledger: Place, postgres: PostgresServer, stage: str) -> None:
     stall, expected = LEDGER_STAGES[stage]
-    with ledger.served.connect() as connection:
+    with connected(ledger) as connection:
         end_connections(
             postgres, "application_name = 'dpsql ledger'"
         )  # a new one has prepared nothing: it says it all
@@ -354,7 +365,7 @@ def test_a_silent_ledger(ledger: Place, postgres: PostgresServer, stage: str) ->
 
 
 def test_a_ledger_that_closes_its_half(ledger: Place, postgres: PostgresServer) -> None:
-    with ledger.served.connect() as connection:
+    with connected(ledger) as connection:
         end_connections(postgres, "application_name = 'dpsql ledger'")
         heals(ledger, connection)
         before = ledger.spent()
@@ -367,7 +378,7 @@ def test_a_ledger_that_closes_its_half(ledger: Place, postgres: PostgresServer) 
 
 
 def test_a_cancel_of_a_silent_ledger(ledger: Place, postgres: PostgresServer) -> None:
-    with ledger.served.connect() as connection:
+    with connected(ledger) as connection:
         end_connections(postgres, "application_name = 'dpsql ledger'")
         heals(ledger, connection)
         before = ledger.spent()
@@ -382,7 +393,7 @@ def test_a_cancel_of_a_silent_ledger(ledger: Place, postgres: PostgresServer) ->
 
 
 def test_a_ledger_that_is_silent_from_the_first_byte(ledger: Place, postgres: PostgresServer) -> None:
-    with ledger.served.connect() as connection:
+    with connected(ledger) as connection:
         heals(ledger, connection)
         before = ledger.spent()
         end_connections(postgres, "application_name = 'dpsql ledger'")
@@ -391,7 +402,7 @@ def test_a_ledger_that_is_silent_from_the_first_byte(ledger: Place, postgres: Po
 
 
 def test_a_ledger_that_says_a_byte_now_and_then(ledger: Place) -> None:
-    with ledger.served.connect() as connection:
+    with connected(ledger) as connection:
         heals(ledger, connection)
         before = ledger.spent()
         ledger.proxy.drip(0.03)
@@ -403,7 +414,7 @@ def test_a_ledger_that_says_a_byte_now_and_then(ledger: Place) -> None:
 def test_what_was_answered_is_answered_while_the_ledger_is_silent(ledger: Place) -> None:
     """At once but for the first, with a note, at no charge; each is told once the ledger is back."""
     notices: list[str] = []
-    with ledger.served.connect() as connection:
+    with connected(ledger) as connection:
         heals(ledger, connection)
         asked = fresh().encode()
         first = connection.execute(asked).fetchall()
@@ -433,7 +444,7 @@ def test_what_was_answered_is_answered_while_the_ledger_is_silent(ledger: Place)
 
 
 def test_after_a_reload_that_could_not_read_the_ledger_nothing_is_answered(ledger: Place) -> None:
-    with ledger.served.connect() as connection:
+    with connected(ledger) as connection:
         heals(ledger, connection)
         asked = fresh().encode()
         first = connection.execute(asked).fetchall()
@@ -466,7 +477,7 @@ def logged(place: Place, event: str) -> int:
 
 
 def test_twenty_statements_of_a_silent_ledger(ledger: Place) -> None:
-    clients = [ledger.served.connect() for _ in range(20)]
+    clients = [connected(ledger) for _ in range(20)]
     heals(ledger, clients[0])
     before = ledger.spent()
     ledger.proxy.stall()
