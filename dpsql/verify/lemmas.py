@@ -511,7 +511,8 @@ class Lemmas:
         p = self._by_owner(joined.block) if not joined.block.args[1] else None
         grouping = self.grouping(p) if p is not None else None
         joined = self.relations.joined(grouping.args[0]) if grouping is not None else joined
-        for kind, terms in joined.identities:
+        said = [one for one in joined.identities if one[0] == UNIT] or joined.identities
+        for kind, terms in said:
             if (kind, terms) == ROW or (terms and all(self.relations.sure(term, joined) for term in terms)):
                 return
         raise Refused("lemmas: rows of nobody are left out")

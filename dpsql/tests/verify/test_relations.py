@@ -1,0 +1,210 @@
+"""Whose rows: a text for each rule, and for each of its premises one that lacks it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dpsql.tests.verify.clinic import FACTS, VISIT, check
+from dpsql.tests.verify.test_lemmas import refused
+from dpsql.verify.certificate import Facts, Table, Unit
+
+
+def counted(source: str) -> str:
+    """The rows of a source, cut to 6 of each owner u."""
+    return (
+        f"WITH r AS ({source}), heavy AS (SELECT u AS hu, COUNT(*) AS t FROM (SELECT r.u AS u FROM r) AS r GROUP BY u "
+        "HAVING COUNT(*) > 6) SELECT CAST(SUM(m0_0) AS BIGINT) AS m0_0 FROM (SELECT COUNT(*) AS m0_0 FROM r UNION ALL "
+        "SELECT SUM(((c0 * 6) // t) - c0) AS m0_0 FROM (SELECT hu, t, COUNT(*) AS c0 FROM (SELECT heavy.hu, heavy.t, r.* "
+        "FROM r CROSS JOIN heavy WHERE (r.u = heavy.hu)) AS r GROUP BY hu, t) AS p) AS b"
+    )
+
+
+BY_PATIENT = "(SELECT patient AS u, COUNT(*) AS c FROM main.visit GROUP BY patient) AS g"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "SELECT patient AS u FROM main.visit",
+        "SELECT v.patient AS u FROM main.visit AS v CROSS JOIN main.patient AS p WHERE v.patient = p.id",
+        "SELECT v.patient AS u FROM main.visit AS v LEFT JOIN main.patient AS p ON v.patient = p.id",
+        "SELECT v.patient AS u FROM main.visit AS v LEFT JOIN main.city AS c ON c.name = v.ward",
+        "SELECT v.patient AS u FROM main.item AS i CROSS JOIN main.visit AS v WHERE i.visit = v.no",
+        "SELECT v.patient AS u FROM main.item AS i CROSS JOIN main.item AS j CROSS JOIN main.visit AS v "
+        "WHERE i.visit = j.visit AND j.visit = v.no",
+        "SELECT v.patient AS u FROM main.visit AS v WHERE EXISTS (SELECT 1 FROM main.patient AS p WHERE p.id = v.patient)",
+        "SELECT v.patient AS u FROM main.visit AS v WHERE NOT EXISTS "
+        "(SELECT 1 FROM main.visit AS w WHERE w.no = v.no AND w.cost > 3)",
+        "SELECT v.patient AS u FROM main.visit AS v WHERE v.ward IN (SELECT name FROM main.city)",
+        "SELECT v.patient AS u FROM main.visit AS v CROSS JOIN "
+        + BY_PATIENT
+        + " WHERE g.u = v.patient AND g.c > 1",
+        "SELECT v.patient AS u FROM main.visit AS v WHERE v.cost > "
+        "(SELECT MIN(w.cost) FROM main.visit AS w WHERE w.patient = v.patient)",
+        "SELECT u FROM (SELECT patient AS u, ROW_NUMBER() OVER (PARTITION BY patient ORDER BY no) AS n FROM main.visit) "
+        "AS s WHERE n < 3",
+        "SELECT u FROM (SELECT patient AS u, COUNT(*) OVER (PARTITION BY patient ORDER BY ward) AS n FROM main.visit) AS s",
+        "SELECT u FROM (SELECT patient AS u FROM main.visit UNION ALL SELECT id AS u FROM main.patient) AS s",
+        "SELECT coalesce(a.u, b.u) AS u FROM (SELECT patient AS u FROM main.visit) AS a FULL JOIN "
+        "(SELECT id AS u FROM main.patient) AS b ON a.u = b.u WHERE coalesce(a.u, b.u) IS NOT NULL",
+    ],
+)
+def test_rows_of_one_owner_are_cut_to_their_bound(source: str) -> None:
+    line = check(counted(source), 6)
+    assert (line.lemma, line.rows, line.moved) == ("E2", 6, 6)
+
+
+@pytest.mark.parametrize(
+    ("source", "rule"),
+    [
+        ("SELECT v.patient AS u FROM main.visit AS v CROSS JOIN main.patient AS p", "rows of two owners"),
+        (
+            "SELECT v.patient AS u FROM main.visit AS v CROSS JOIN main.patient AS p WHERE v.cost = p.id",
+            "rows of two",
+        ),
+        (
+            "SELECT v.patient AS u FROM main.visit AS v, main.patient AS p WHERE v.patient < p.id",
+            "rows of two owners",
+        ),
+        (
+            "SELECT p.id AS u FROM main.visit AS v, main.patient AS p WHERE v.patient = p.bmi",
+            "rows of two owners",
+        ),
+        (
+            "SELECT v.patient AS u FROM main.visit AS v LEFT JOIN main.patient AS p ON v.cost = p.id",
+            "rows of two",
+        ),
+        (
+            "SELECT c.beds AS u FROM main.city AS c LEFT JOIN main.visit AS v ON v.ward = c.name",
+            "a public row",
+        ),
+        (
+            "SELECT beds AS u FROM main.city AS c WHERE EXISTS (SELECT 1 FROM main.visit AS v WHERE v.ward = c.name)",
+            "a pub",
+        ),
+        (
+            "SELECT patient AS u FROM main.visit AS v WHERE EXISTS (SELECT 1 FROM main.patient AS p)",
+            "rows of two owners",
+        ),
+        (
+            "SELECT patient AS u FROM main.visit AS v WHERE v.ward IN (SELECT city FROM main.patient)",
+            "rows of two owners",
+        ),
+        (
+            "SELECT CASE WHEN EXISTS (SELECT 1 FROM main.patient AS p WHERE p.age > 3) THEN patient ELSE patient END AS u "
+            "FROM main.visit",
+            "rows of two owners",
+        ),
+        (
+            "SELECT patient AS u FROM main.visit AS v WHERE v.cost > (SELECT MIN(cost) FROM main.visit)",
+            "rows of two owners",
+        ),
+        (
+            "SELECT v.patient AS u FROM main.item AS i, main.visit AS v WHERE i.price = v.no",
+            "rows of two owners",
+        ),
+        (
+            "SELECT v.patient AS u FROM main.visit AS v CROSS JOIN "
+            "(SELECT ward AS w, COUNT(*) AS c FROM main.visit GROUP BY ward) AS g WHERE g.w = v.ward",
+            "GROUP BY has the owner",
+        ),
+        (
+            "SELECT u FROM (SELECT patient AS u, ROW_NUMBER() OVER (PARTITION BY ward ORDER BY no) AS n FROM main.visit) AS s",
+            "PARTITION BY has the owner",
+        ),
+        (
+            "SELECT u FROM (SELECT patient AS u, ROW_NUMBER() OVER (PARTITION BY patient ORDER BY ward) AS n, cost "
+            "FROM main.visit) AS s WHERE n < 3 AND cost > 2",
+            "rows that tie are alike",
+        ),
+        (
+            "SELECT u FROM (SELECT patient AS u, SUM(cost) OVER (PARTITION BY patient ORDER BY ward "
+            "ROWS UNBOUNDED PRECEDING) AS n FROM main.visit) AS s WHERE n < 3",
+            "rows that tie are alike",
+        ),
+        (
+            "SELECT u FROM (SELECT patient AS u FROM main.visit UNION ALL SELECT beds AS u FROM main.city) AS s",
+            "members of",
+        ),
+        (
+            "SELECT coalesce(a.u, b.u) AS u FROM (SELECT patient AS u, ward AS w FROM main.visit) AS a FULL JOIN "
+            "(SELECT id AS u, city AS w FROM main.patient) AS b ON a.w = b.w WHERE coalesce(a.u, b.u) IS NOT NULL",
+            "rows of two owners",
+        ),
+        ("SELECT patient AS u FROM main.visit LIMIT 5", "listed kind"),
+        ("SELECT patient AS u FROM main.visit WHERE random() < 0.5", "listed kind"),
+        ("SELECT patient AS u FROM main.secret", "the table is known"),
+        ("SELECT DISTINCT patient AS u FROM main.visit", "listed kind"),
+    ],
+)
+def test_rows_without_an_owner_are_refused(source: str, rule: str) -> None:
+    assert rule in refused(counted(source), 6)
+
+
+def test_a_key_on_the_way_has_to_be_enforced() -> None:
+    source = counted(
+        "SELECT v.patient AS u FROM main.item AS i CROSS JOIN main.visit AS v WHERE i.visit = v.no"
+    )
+    loose = _with(FACTS, "main.visit", replace(VISIT, unique=()))
+    assert refused(source, 6, facts=loose) == "relations: a key on the way to the unit is enforced"
+
+
+def test_a_key_that_can_be_null_determines_nothing() -> None:
+    ranked = (
+        "SELECT u FROM (SELECT patient AS u, cost, ROW_NUMBER() OVER (PARTITION BY patient ORDER BY no) AS n "
+        "FROM main.visit) AS s WHERE n < 3 AND cost > 1"
+    )
+    assert check(counted(ranked), 6).rows == 6
+    loose = _with(FACTS, "main.visit", replace(VISIT, not_null=("patient",)))
+    assert refused(counted(ranked), 6, facts=loose) == "relations: rows that tie are alike"
+
+
+def test_rows_of_nobody_are_left_out() -> None:
+    loose = _with(FACTS, "main.visit", replace(VISIT, not_null=("no",)))
+    by_unit = (
+        "SELECT SUM(((c0 * 6) // t)) AS m0_0 FROM (SELECT GREATEST(COUNT(*), 6) AS t, COUNT(*) AS c0 FROM main.visit "
+        "GROUP BY patient) AS p"
+    )
+    assert check(by_unit, 6).moved == 6
+    assert refused(by_unit, 6, facts=loose) == "lemmas: rows of nobody are left out"
+
+
+def test_rows_that_are_owners_meet_nobody() -> None:
+    rows = Table(columns={"age": "INTEGER", "city": "VARCHAR"}, unit=Unit(()))
+    facts = _with(_with(FACTS, "main.answer", rows), "main.later", rows)
+    count = "SELECT COUNT(*) AS m0_0 FROM "
+    assert check(count + "main.answer", 1, facts=facts).moved == 1
+    both = "(SELECT age FROM main.answer UNION ALL SELECT age FROM main.later) AS t"
+    assert check(count + both, 1, facts=facts).moved == 1
+    twice = both.replace("later", "answer")
+    assert check(count + twice, 2, facts=facts).moved == 2
+    joined = "main.answer AS a CROSS JOIN main.later AS b WHERE a.age = b.age"
+    assert refused(count + joined, 1, facts=facts) == "relations: rows of two owners"
+    grouped = "(SELECT age, COUNT(*) AS c FROM main.answer GROUP BY age) AS g"
+    assert refused(count + grouped, 1, facts=facts) == "relations: GROUP BY has the owner"
+
+
+def test_a_join_with_a_public_table_multiplies_unless_a_key_says_otherwise() -> None:
+    one = "SELECT COUNT(*) AS m0_0 FROM main.patient AS p CROSS JOIN main.city AS c WHERE c.name = p.city"
+    assert check(one, 1).moved == 1
+    assert (
+        refused(one.replace("c.name = p.city", "c.beds = p.age"), 1) == "lemmas: an owner's rows are bounded"
+    )
+    loose = _with(FACTS, "main.city", replace(FACTS.tables["main.city"], unique=()))
+    assert refused(one, 1, facts=loose) == "lemmas: an owner's rows are bounded"
+
+
+def test_lists_that_are_passed_are_keyed_by_their_groups() -> None:
+    joined = (
+        "SELECT COUNT(*) AS m0_0 FROM main.patient AS p CROSS JOIN (SELECT unnest(CAST($1 AS VARCHAR[])) AS k, "
+        "unnest(CAST($2 AS DOUBLE[])) AS v) AS l WHERE l.k = p.city"
+    )
+    assert check(joined, 1, parameters=("released-key", "released")).moved == 1
+    for parameters in (("released", "released"), ("released-key", "released-key"), ()):
+        refused(joined, 1, parameters=parameters)
+
+
+def _with(facts: Facts, name: str, table: Table) -> Facts:
+    return replace(facts, tables={**facts.tables, name: table})
