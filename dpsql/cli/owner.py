@@ -16,7 +16,7 @@ from .failure import tell
 
 if TYPE_CHECKING:
     from ..backends import Backend
-    from ..budget import KeyCheck, LedgerStore
+    from ..budget import BudgetStore, KeyCheck, LedgerStore
     from ..engine.asserted_keys import FoundKey, Orphans
     from ..policy.live_schema import LiveSchema
     from ..policy.model import FileSources, Policy
@@ -181,7 +181,7 @@ def open_ledger(policy_path: Path, *, create: bool = False) -> Iterator[LedgerSt
         yield store
 
 
-def tell_lost(store: LedgerStore) -> None:
+def tell_lost(store: BudgetStore) -> None:
     """Say what the ledger's file was found to have lost."""
     if store.lost:
         tell(f"Note: {store.lost}.")

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from ..errors import EngineFailure
 from . import interrupts
 from .failure import tell
+from .owner import tell_lost
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,6 +71,7 @@ def _open(policy: Path | Policy, analyst: str, backend: Backend | None) -> Sessi
     session = Session.open(policy, analyst=analyst, backend=backend)
     session.time_limit = LONGEST_SECONDS  # nobody else waits for this process
     session.dataset.verifier.tell = tell
+    tell_lost(session.dataset.store)
     return session
 
 
