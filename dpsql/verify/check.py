@@ -15,6 +15,7 @@ from dpsql.verify.read import Dialect, Reader, columns_of
 from dpsql.verify.relations import Relations
 from dpsql.verify.spark import Spark
 from dpsql.verify.terms import Pool, Refused
+from dpsql.verify.total import Total
 from dpsql.verify.values import Number, Values
 from dpsql.verify.windows import Windows
 
@@ -88,6 +89,7 @@ class _Release:
         self.reader = Reader(self.pool, self.dialect, facts, self.values.type)
         self.relations = Relations(self.pool, self.values, facts)
         self.lemmas = Lemmas(self.pool, self.values, self.relations)
+        self.total = Total(self.values, self.dialect)
         self.windows = Windows(self.pool, self.values, self.lemmas, self.reader)
 
     def lines(self) -> list[Checked]:
@@ -110,6 +112,7 @@ class _Release:
         self.relations.parameters = query.parameters
         tree = self.lemmas.unlisted(self.reader, self.reader.parse(query.sql), self.release.keys)
         measurements = [self.release.measurements[number] for number in query.measurements]
+        self.total.relation(self.reader.tree(tree))
         if self.windows.asked(measurements) or any(one.law.name == "rank" for one in measurements):
             [number], [measurement] = query.measurements, measurements
             move = self.windows.move(tree, measurement, self.release)

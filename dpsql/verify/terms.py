@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["Pool", "Refused", "Term", "Type", "simple_type", "walk"]
+__all__ = ["Pool", "Refused", "Term", "Type", "parts", "simple_type", "walk"]
 
 Type = tuple[Any, ...]
 """`("int", bits)`, `("decimal", digits, scale)`, `("float", bits)`, `("text",)`, `("bool",)`, `("date",)`,
@@ -53,6 +53,11 @@ def _shown(argument: object) -> str:
         relation = argument.args[0]
         return f"{relation.args[0] if relation.op == 'table' else relation.op}#{argument.args[2]}"
     return repr(argument)
+
+
+def parts(term: Term) -> Iterator[Term]:
+    """What a term is directly made of; of a column nothing."""
+    return _terms(term.args) if term.op not in ("col", "src") else iter(())
 
 
 def _terms(arguments: tuple[Any, ...]) -> Iterator[Term]:

@@ -193,6 +193,8 @@ class Values:
                 return ("list", ("text",))
             if args[0] in ("LAG", "LEAD", "FIRSTVALUE", "LASTVALUE"):
                 return self.joined([self.type(args[1]), *(self.type(one) for one in args[3:])])
+            if args[0] == "EXTRACT" and args[2] == "EPOCH":
+                return ("decimal", None, 6)
             if args[0] == "TRYCAST":
                 return tuple(args[2])
             if args[0] in ("TIMESTAMPADD", "ATTIMEZONE"):
@@ -578,6 +580,12 @@ class Values:
             inner = self._in(args[1], under)
             high = None if inner.low is None or inner.high is None else max(abs(inner.low), abs(inner.high))
             return Ends(0, high, inner.step)
+        if name in ("EPOCH_US", "UNIXMICROS") and isinstance(args[1], Term):
+            return self._in(args[1], under)._replace(step=1)
+        if name == "EXTRACT" and args[2] == "EPOCH" and isinstance(args[1], Term):
+            inner = self._in(args[1], under)
+            second = Ends(Fraction(1, 10**6), Fraction(1, 10**6), Fraction(1, 10**6))
+            return _computed("mul", [inner._replace(step=1), second])
         if name == "EXTRACT" and isinstance(args[2], str):
             if args[2] == "YEAR" and isinstance(args[1], Term):
                 inner = self._in(args[1], under)
@@ -901,6 +909,9 @@ def _cast(inner: Ends, kind: Type) -> Ends:
     """A cast rounds to the grid of its type; what is on it stays."""
     if kind[0] == "float":
         return Ends(inner.low, inner.high, None)
+    if kind[0] == "timestamptz" and inner.low is not None and inner.high is not None:
+        day = 86_400 * 10**6  # a zone is less away
+        return Ends(inner.low - day, inner.high + day, inner.step)
     if kind[0] not in ("int", "decimal"):
         return inner if kind[0] in ("date", "timestamp") else Ends()
     places = kind[2] if kind[0] == "decimal" else 0
