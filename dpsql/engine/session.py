@@ -560,7 +560,7 @@ class Session:
             planned = planned if chosen is None else self._plan(relation, chosen.epsilon, keys)
         self._check_cancelled()
         if not self.settings.unlisted:
-            check_listed(planned)
+            check_listed(planned, query.text)
         barred = self._barred(planned)
         planned = barred.plan
         compiled = self._compiled(planned)

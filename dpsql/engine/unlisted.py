@@ -1,34 +1,44 @@
 """Comparisons with a value that the policy does not list: mostly a slip, told before it is charged.
 
-House rule: text and policy decide, never data. The list is no constraint: rows may hold other values, and with
-`dpsql.unlisted` on they are asked for as any others. What the engine enforces needs no charge and is no question here.
+House rules:
+
+1. Text and policy decide, never data. The list is no constraint: rows may hold other values, and with `dpsql.unlisted`
+   on they are asked for as any others. What the engine enforces needs no charge and is no question here.
+2. What somebody wrote is a question, and nothing else: what a view's text compares is its owner's, and is not told; nor
+   is the name of a column that only views read.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ..errors import UNLISTED, Refusal
 from ..plan.planner import Plan, ReleasePlan
-from ..plan.privacy.rows import Item, Source, selects_in, written_in
+from ..plan.privacy.rows import Item, Source, TableSource, selects_in, uncut, written_in
 from ..relation.catalog import Column
 from ..relation.expressions import Call, Expr, Field, Literal, walk
 
 __all__ = ["check_listed"]
 
 _MOST_NAMED = 8
+_CONSTANT = re.compile(r"(?:[a-z]&?)?'|\$", re.IGNORECASE)
 
 
-def check_listed(plan: Plan) -> None:
-    """Refuse a plan that compares a column of people with what its declared values lack. Raises Refusal (PV302)."""
+def check_listed(plan: Plan, text: str) -> None:
+    """Refuse a comparison of a column of people with a value that its declared ones lack. Raises Refusal (PV302)."""
     for release in plan.releases:
         if release.is_empty:
             continue
         for column, literal in _compared(release):
+            if not _is_written(literal, text):
+                continue
             value = str(literal.value)
+            shown = f'"{column.name}"' if column.name else "this column"
             raise Refusal(
-                f'"{column.name}" has no value {_quoted(value)} in the policy',
+                f"{shown} has no value {_quoted(value)} in the policy",
                 sqlstate=UNLISTED,
                 position=literal.position,
                 hint=f"{_nearest(value, column)}; SET dpsql.unlisted = on asks for it all the same",
@@ -56,7 +66,12 @@ def _columns(item: Item) -> Sequence[Column | None]:
 
 def _of(source: Source) -> Sequence[Column | None]:
     """Return a source's columns; of public rows, which show what they hold, none is asked about."""
-    return source.columns if source.is_private else [None] * len(source.columns)
+    if not source.is_private:
+        return [None] * len(source.columns)
+    table = uncut(source)
+    if isinstance(table, TableSource) and table.table.is_hidden:
+        return [replace(column, name="") for column in source.columns]
+    return source.columns
 
 
 def _in(written: Sequence[Expr], columns: Sequence[Column | None]) -> Iterator[tuple[Column, Literal]]:
@@ -73,6 +88,12 @@ def _in(written: Sequence[Expr], columns: Sequence[Column | None]) -> Iterator[t
                         and side.value not in column.values
                     ):
                         yield column, side
+
+
+def _is_written(literal: Literal, text: str) -> bool:
+    """Say whether a constant stands in the statement, or is a parameter: one of a view stands where its name does."""
+    at = literal.position
+    return at is None or _CONSTANT.match(text, at.offset) is not None
 
 
 def _nearest(value: str, column: Column) -> str:

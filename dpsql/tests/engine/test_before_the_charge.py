@@ -33,6 +33,16 @@ max_rows = 3
 ward = { values = ["east", "west"] }
 [tables.place]
 public = true
+[tables.seen]
+view = true
+[tables.card]
+unit = { column = "person_id", references = "person.id" }
+max_rows = 2
+hidden = true
+[tables.card.columns]
+secret = { values = ["ok", "held"] }
+[tables.open_card]
+view = true
 """
 
 
@@ -44,6 +54,11 @@ def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         connection.execute("CREATE TABLE person (id INTEGER PRIMARY KEY, town TEXT, name TEXT, age INTEGER)")
         connection.execute("CREATE TABLE visit (person_id INTEGER REFERENCES person (id), ward TEXT)")
         connection.execute("CREATE TABLE place (town TEXT)")
+        connection.execute("CREATE VIEW seen AS SELECT id, town AS t, age FROM person WHERE town <> 'Genf'")
+        connection.execute("CREATE TABLE card (person_id INTEGER REFERENCES person (id), secret TEXT)")
+        connection.execute(
+            "CREATE VIEW open_card AS SELECT person_id, secret AS s FROM card WHERE secret <> 'gone'"
+        )
         connection.execute("INSERT INTO place VALUES ('Zug')")
         connection.execute("INSERT INTO person VALUES (1, $1, 'a', 2)", [request.param or "Bern"])
     (folder / "people.toml").write_text(POLICY)
@@ -97,6 +112,17 @@ def test_a_value_that_is_not_listed_is_told_and_costs_nothing(
 )
 def test_what_is_listed_or_has_no_list_is_asked(session: Session, sql: str) -> None:
     session.execute(sql)
+
+
+def test_what_a_view_compares_is_no_question(session: Session) -> None:
+    """Its text is the owner's: an analyst is told no value of it, and no name of a column that only views read."""
+    for sql in ("SELECT COUNT(*) FROM seen WHERE t = 'Bern'", "SELECT s, COUNT(*) FROM open_card GROUP BY s"):
+        session.execute(sql)
+    with pytest.raises(Refusal) as refused:
+        session.execute("SELECT COUNT(*) FROM open_card WHERE s = 'helt'")
+    said = f"{refused.value.message} {refused.value.hint}"
+    assert "this column has no value 'helt' in the policy did you mean 'held'?" in said
+    assert "secret" not in said
 
 
 def test_a_parameter_is_a_value_as_well_and_a_setting_asks_all_the_same(session: Session) -> None:
