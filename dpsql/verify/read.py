@@ -25,7 +25,7 @@ from sqlglot.errors import SqlglotError
 from dpsql.verify.certificate import Facts
 from dpsql.verify.terms import Pool, Refused, Term, Type, walk
 
-__all__ = ["AGGREGATES", "Dialect", "Reader", "columns_of"]
+__all__ = ["AGGREGATES", "Ctes", "Dialect", "Reader", "columns_of", "ordered"]
 
 AGGREGATES = frozenset({"count*", "count", "distinct", "sum", "min", "max", "boolor", "lowest"})
 

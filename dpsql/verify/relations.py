@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dpsql.verify.certificate import Facts
-from dpsql.verify.read import AGGREGATES, columns_of
+from dpsql.verify.read import AGGREGATES, columns_of, ordered
 from dpsql.verify.terms import Pool, Refused, Term, walk
 from dpsql.verify.values import Values
 
@@ -293,6 +293,7 @@ class Relations:
         owner. Conclusion: owned. Why: a row is made of rows of one owner and public ones."""
         if around is None and block in self._joined:
             return self._joined[block]
+        whole, block = block, self._inner(block)
         sources, outer, conditions = block.args
         joined = Joined(block)
         if around is not None:
@@ -315,9 +316,20 @@ class Relations:
         for source, on in outer:
             self._left(joined, source, on)
         if around is None:
-            self._joined[block] = joined
+            self._joined[whole] = joined
         self.subqueries(conditions, joined)
         return joined
+
+    def _inner(self, block: Term) -> Term:
+        """A LEFT JOIN of which WHERE asks a column not to be NULL is a join: rows without a match are not there."""
+        sources, outer, conditions = block.args
+        flags = self.values.established(conditions) if outer else ()
+        asked = {one.args[0].args[0] for one in flags if one.op == "notnull" and one.args[0].op == "col"}
+        matched = [one for source, on in outer if source in asked for one in on]
+        if not asked & {source for source, _ in outer}:
+            return block
+        rest = tuple(pair for pair in outer if pair[0] not in asked)
+        return self.pool("block", sources, rest, ordered([*conditions, *matched]))
 
     def _equate(self, joined: Joined, sources: Sequence[Term], conditions: Iterable[Term]) -> None:
         """Classes of equal columns: printed equalities of one exact type, closed under enforced keys."""

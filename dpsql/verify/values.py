@@ -95,6 +95,7 @@ _TYPE_OF_FUNCTION: dict[str, Type] = {
         ("text",),
     ),
     **dict.fromkeys(["ISNAN", "CONTAINS"], ("bool",)),
+    **dict.fromkeys(["SIN", "COS", "TANH", "ATAN", "SQRT", "LN", "LOG", "EXP"], ("float", 64)),
 }
 _PARTS = {
     "MONTH": 12,

@@ -196,6 +196,15 @@ def test_a_join_with_a_public_table_multiplies_unless_a_key_says_otherwise() -> 
     assert refused(one, 1, facts=loose) == "lemmas: an owner's rows are bounded"
 
 
+def test_a_left_join_whose_rows_have_to_match_is_a_join() -> None:
+    joined = (
+        "SELECT COUNT(*) AS m0_0 FROM (SELECT patient AS u, k FROM (SELECT v.patient, p.city AS k FROM main.visit AS v "
+        "LEFT JOIN main.patient AS p ON v.patient = p.id AND p.age > 3 WHERE p.age < 90) AS s GROUP BY patient, k) AS g"
+    )
+    assert check(joined, 1).moved == 1
+    assert refused(joined.replace(" WHERE p.age < 90", ""), 1) == "lemmas: an owner's rows are bounded"
+
+
 def test_lists_that_are_passed_are_keyed_by_their_groups() -> None:
     joined = (
         "SELECT COUNT(*) AS m0_0 FROM main.patient AS p CROSS JOIN (SELECT unnest(CAST($1 AS VARCHAR[])) AS k, "
