@@ -141,7 +141,11 @@ class DuckDBFiles(DuckDBBackend):
             )
             for column in table.columns
         )
-        return LiveTable(table.path, columns, version=version_of(self._pins[name]), asserted=asserted)
+        pins = self._pins[name]
+        return LiveTable(
+            table.path, columns, version=version_of(pins), asserted=asserted,
+            parts=frozenset(one.place() for one in pins),
+        )  # fmt: skip
 
 
 def pin_verified(files: FileSources, where: str) -> Pins:

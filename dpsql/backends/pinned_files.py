@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import PolicyError
+from ..errors import FilesChanged, PolicyError
 from ..policy.model import FileSources
 
 __all__ = [
@@ -52,6 +52,14 @@ class PinnedFile:
     modified: int
     footer: str
     content: str = ""
+
+    def place(self) -> str:
+        """Return where the file is, alike for all of its names. Raises FilesChanged: it is not there."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            raise FilesChanged(f"files: {self.path} is not what was recorded", is_recorded=True) from None
+        return f"{found.st_dev}:{found.st_ino}"
 
     def is_now(self) -> bool:
         """Say whether the file has this size, time and footer. It may be missing."""
@@ -118,6 +126,13 @@ def pin(files: FileSources, where: str, *, is_whole: bool) -> Pins:
                 raise PolicyError(f'{place}: "{path}" cannot be read: {error.strerror}') from None
             except PolicyError as error:
                 raise PolicyError(f"{place}: {error.message}") from None
+        places: dict[str, PinnedFile] = {}
+        for one in pins:
+            known = places.setdefault(one.place(), one)
+            if known is not one:
+                raise PolicyError(
+                    f'{place}: "{known.path}" and "{one.path}" are one file; its rows would be read twice'
+                )
         found[name] = tuple(pins)
     return found
 

@@ -217,8 +217,11 @@ def _live(default: str, files: FileSources, pins: SparkPins) -> LiveSchema:
             replace(column, not_null=column.name in asserted) for column in live_columns(one.fields)
         )
         tables.append(
-            LiveTable(path, columns, version=version_of(one), asserted=asserted, read_as=view_name(path, one))
-        )
+            LiveTable(
+                path, columns, version=version_of(one), asserted=asserted, read_as=view_name(path, one),
+                parts=frozenset(file.path for file in one.files) | ({one.identity} - {""}),
+            )
+        )  # fmt: skip
     return LiveSchema(default, tuple(sorted(tables, key=lambda table: table.path)), dialect="spark")
 
 

@@ -94,7 +94,8 @@ class LiveTable:
     `unusable`: what it is that no policy may declare, and what to do, as the end of a sentence; None for a
     table whose constraints hold for every row that a query sees. `version`: what its rows are read from, where that
     is fixed; "" where the database itself says what they are. `definition`: the text of a view, as the engine has it.
-    `is_partition`: its rows are those of another table too. `asserted`: columns that the owner asserts to be a key,
+    `is_partition`: its rows are those of another table too. `parts`: what its rows are read from, each told by what no
+    other one has, where a table is not what its path says. `asserted`: columns that the owner asserts to be a key,
     where rows have a `version`; nothing is answered before that was found to hold in this one (soundness.md 1.30).
     `read_as`: the name of a view of the session through which its rows are read, where a version is read so.
     `proved`: what the engine enforces of its committed rows, and has validated; None where it enforces nothing.
@@ -113,6 +114,7 @@ class LiveTable:
     asserted: tuple[str, ...] = ()
     read_as: str = ""
     proved: Proved | None = None
+    parts: frozenset[str] = frozenset()
 
     @property
     def place(self) -> tuple[str, ...]:

@@ -152,7 +152,6 @@ def _read_policy(text: str, path: Path) -> tuple[Policy | None, tuple[PolicyErro
         _check_grants(top, read, analysts or {})
     if read is not None and database is not None:
         _check_sources(top, database[1], read.tables)
-        _check_rows_once(top, read.tables)
         _check_views(top, database[1], read)
     wrong = tuple({error.message: error for error in reversed(top.found)}.values())[::-1]
     if database is None or ledger is None or privacy is None or read is None or root is None:
@@ -479,18 +478,6 @@ def _check_sources(top: Section, database: str, tables: dict[str, TablePolicy]) 
         else:
             continue
         top.found.append(top.error(problem, "tables", name, "source"))
-
-
-def _check_rows_once(top: Section, tables: dict[str, TablePolicy]) -> None:
-    """Note what is wrong where two tables whose rows are units by themselves are the same files: each row would be two
-    units, and count twice where these are put together (soundness.md 1.33)."""
-    known: dict[str, str] = {}
-    for name, table in tables.items():
-        for pattern in table.source if table.unit == ROW else ():
-            other = known.setdefault(pattern, name)
-            if other != name:
-                problem = f'is of {other} too, where each row is a unit as well; declare "{pattern}" once'
-                top.found.append(top.error(problem, "tables", name, "source"))
 
 
 def _is_whole_path(pattern: str) -> bool:

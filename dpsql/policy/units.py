@@ -81,6 +81,7 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
                 f'{where}.unit: "row" says that each row is a unit by itself, and table "{table.path[1]}" has a column '
                 'of that name; write unit = ["row"] if you mean the column, else rename it'
             )
+        _require_rows_once(f"{where}.unit", policy, declared, table, live)
         return Unit((), (), is_unique=True, is_not_null=True, is_row=True)
     names, references = declared.unit.columns, declared.unit.references
     columns = [_unit_column(f"{where}.unit", table, name) for name in names]
@@ -110,6 +111,31 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
         max_rows_per_group=declared.max_rows_per_group,
         max_groups=declared.max_groups,
     )
+
+
+def _require_rows_once(
+    where: str, policy: Policy, declared: TablePolicy, table: LiveTable, live: LiveSchema
+) -> None:
+    """Hold a table whose rows are units by themselves against those before it: a row in two of them would be two units,
+    and count twice where these are put together (soundness.md 1.33). Raises PolicyError."""
+    for other in policy.tables.values():
+        if other.name == declared.name:
+            return
+        first = live.table(live.path_of(other.name)) if other.unit is not None and other.unit.is_row else None
+        if first is None:
+            continue
+        if table.parts & first.parts:
+            raise PolicyError(
+                f"{where}: some of its rows are read from what {other.name} is read from, where each row is a unit as "
+                "well; have each row in one table"
+            )
+        if (table.is_partition and (first.is_partitioned or first.is_partition)) or (
+            table.is_partitioned and first.is_partition
+        ):
+            raise PolicyError(
+                f"{where}: rows of a partition are rows of the whole table too, and {other.name} may have them, where "
+                "each row is a unit as well; declare the whole table alone"
+            )
 
 
 def unit_line(columns: Sequence[str], references: References) -> str:

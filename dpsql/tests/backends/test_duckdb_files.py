@@ -62,6 +62,14 @@ def test_a_table_is_its_files(files: FileSources) -> None:
     assert table.proved is None  # whatever is asserted or recorded of them (soundness.md 1.16)
 
 
+def test_one_file_under_two_names_is_not_recorded(files: FileSources) -> None:
+    (files.folder / "c.parquet").symlink_to("a.parquet")
+    with pytest.raises(
+        PolicyError, match=r'a\.parquet" and ".*c\.parquet" are one file; its rows would be read twice'
+    ):
+        pin_verified(files, "dpsql.toml")
+
+
 def test_moments_of_any_unit_and_zone_are_read_in_microseconds_of_utc(tmp_path: Path) -> None:
     write(
         tmp_path / "a.parquet",

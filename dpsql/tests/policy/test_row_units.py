@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
+import duckdb
 import pytest
 
+from dpsql.backends.duckdb_files import DuckDBFiles, pin_verified
+from dpsql.backends.pinned_files import write_record
 from dpsql.errors import PolicyError
 from dpsql.policy import LiveSchema, build_catalog, check, scaffold
+from dpsql.policy.model import FileSources
 from dpsql.policy.sentences import policy_sentences
 from dpsql.relation.catalog import Unit
 from dpsql.relation.map_tables import all_grounds
@@ -112,10 +117,43 @@ def test_it_is_not_offered_where_something_may_say_so(read_live: ReadLive, sql: 
     assert '\n# unit = "row"' not in scaffold(read_live(sql), "duckdb:x.duckdb")
 
 
-def test_one_file_is_rows_of_one_table() -> None:
+@pytest.mark.parametrize("other", ["a.parquet", "sub/../a.parquet", "a.par*", "link.parquet", "hard.parquet"])
+def test_one_file_by_any_name_is_rows_of_one_table(tmp_path: Path, other: str) -> None:
     """Else UNION ALL of the two would show each person twice."""
+    (tmp_path / "sub").mkdir()
+    duckdb.sql(f"COPY (SELECT 7 AS age) TO '{tmp_path / 'a.parquet'}'")
+    (tmp_path / "link.parquet").symlink_to("a.parquet")
+    (tmp_path / "hard.parquet").hardlink_to(tmp_path / "a.parquet")
+    files = FileSources(tmp_path, {"a": ("a.parquet",), "b": (other,)}, tmp_path / "files.json")
+    write_record(files.record, pin_verified(files, "rows.toml"))
     head = HEAD.replace('database = "duckdb:campus.duckdb"', 'database = "duckdb:"')
-    assert head != HEAD
-    twice = "".join(f'\n[tables.{name}]\nunit = "row"\nsource = "a.parquet"\n' for name in ("a", "b"))
-    with pytest.raises(PolicyError, match="is of a too, where each row is a unit as well"):
-        policy_from(head + twice)
+    tables = {
+        name: f'\n[tables.{name}]\nunit = "row"\nsource = "{name}{i}.parquet"\n[tables.{name}.columns]\nage = {{}}\n'
+        for i, name in enumerate("ab")
+    }
+    with DuckDBFiles(files).snapshot() as snapshot:
+        live = snapshot.schema()
+    build_catalog(policy_from(head + tables["a"]), live)
+    both = policy_from(head + tables["a"] + tables["b"])
+    with pytest.raises(
+        PolicyError, match=r"tables\.b\.unit: some of its rows are read from what a is read from"
+    ):
+        build_catalog(both, live)
+    assert [one for one in check(both, live).problems if "some of its rows" in one]
+
+
+def test_a_partition_is_rows_of_the_whole_table(read_live: ReadLive) -> None:
+    live = read_live(
+        "CREATE TABLE whole (age INTEGER); CREATE TABLE part (age INTEGER); CREATE TABLE rest (age INTEGER)"
+    )
+    flags = {
+        "whole": {"is_partitioned": True},
+        "part": {"is_partition": True},
+        "rest": {"is_partition": True},
+    }
+    live = replace(live, tables=tuple(replace(one, **flags[one.path[1]]) for one in live.tables))
+    rows = {name: ROWS.replace("adult", name) for name in flags}
+    for first, second in (("whole", "part"), ("part", "whole"), ("part", "rest")):
+        build_catalog(policy_from(HEAD + rows[first]), live)
+        with pytest.raises(PolicyError, match="rows of a partition are rows of the whole table too"):
+            build_catalog(policy_from(HEAD + rows[first] + rows[second]), live)
