@@ -127,7 +127,7 @@ def _groups(plan: ReleasePlan, place: Mapping[int, int]) -> Groups:
     if not plan.release.keys:
         return Groups("one")
     if plan.groups is None:
-        return Groups("found")
+        return Groups("found" if plan.counted in place else "declared")
     if plan.top is not None:
         is_made = plan.selection in place
         return (

@@ -297,6 +297,23 @@ def test_what_is_stored_already_is_not_asked_and_not_in_the_certificate(
     assert all(one.kind != "count" for one in release.measurements)
 
 
+@pytest.mark.parametrize("accounting", ["", 'accounting = "zcdp"'], ids=["pure", "zcdp"])
+def test_every_door_is_verified(opened: Open, asked: list[str], accounting: str) -> None:
+    """By the verifier itself; and what is asked again of groups that were found before, or for more."""
+    session = opened(f'verify = "refuse"\n{accounting}', epsilon="500")
+    told = heard(session)
+    for door in DOORS.values():
+        door(session)
+        session.execute("RESET dpsql.accuracy")
+        session.execute("RESET dpsql.reuse")
+    for epsilon in ("0.2", "0.4"):
+        session.execute(f"SET dpsql.epsilon = {epsilon}")
+        session.execute("SELECT name, COUNT(*), SUM(age) FROM person GROUP BY name")
+        session.execute("SELECT city, COUNT(*) FROM person GROUP BY city")
+    assert told == []
+    assert len(private(asked)) > len(DOORS)
+
+
 def test_a_certificate_that_cannot_be_stored_is_missing_and_logged(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
