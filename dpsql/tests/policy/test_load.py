@@ -80,6 +80,7 @@ def test_defaults_fit_under_small_caps() -> None:
     assert policy.privacy.delta == 0
     assert policy.privacy.neighbours is Neighbours.ADD_REMOVE
     assert policy.privacy.accounting is Accounting.PURE
+    assert policy.privacy.verify is None
     assert policy.defaults.epsilon == policy.defaults.max_epsilon == Fraction(5, 100)
     assert policy.defaults.delta == 0
     assert policy.defaults.minimum_units == 1
@@ -220,6 +221,7 @@ TEXT_ERRORS = [
         'analysts.a.period_epsilon: needs a period; write period = "month" in [privacy]',
     ),
     (HEAD + 'accounting = "renyi"\n', 'privacy.accounting: write "pure" or "zcdp"'),
+    (HEAD + 'verify = "off"\n', 'privacy.verify: write "refuse" or "log"'),
     (HEAD + "together = 1001\n", "privacy.together: is above 1000, the most that are protected together"),
     (
         HEAD + "[defaults]\nmax_epsilon = 11",
