@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar
@@ -118,12 +119,16 @@ def connect(target: str) -> Connection:
 
 
 class Connections:
-    """Up to sixteen connections to one server, made by the statements that need them, and kept while they are sound."""
+    """Up to sixteen connections to one server, made by the statements that need them, and kept while they are sound.
+
+    Those that nobody uses are closed by `close`, and where this is forgotten.
+    """
 
     def __init__(self, target: str) -> None:
         self._target = target
         self._places = threading.Semaphore(_MOST_CONNECTIONS)
         self._idle: list[tuple[Connection, float]] = []  # whose ends are taken and added to in one step
+        weakref.finalize(self, _close_all, self._idle)
 
     @contextmanager
     def one(self) -> Iterator[Connection]:
@@ -145,21 +150,26 @@ class Connections:
 
     def close(self) -> None:
         """Close those that nobody uses."""
-        while (found := self._pop()) is not None:
-            found[0].close()
+        _close_all(self._idle)
 
     def _kept(self) -> tuple[Connection, float] | None:
-        while (found := self._pop()) is not None:
+        while (found := _pop(self._idle)) is not None:
             if not is_lost(found[0]):
                 return found
             found[0].close()
         return None
 
-    def _pop(self) -> tuple[Connection, float] | None:
-        try:
-            return self._idle.pop()  # the last that was used: the others may rest
-        except IndexError:
-            return None
+
+def _pop(idle: list[tuple[Connection, float]]) -> tuple[Connection, float] | None:
+    try:
+        return idle.pop()  # the last that was used: the others may rest
+    except IndexError:
+        return None
+
+
+def _close_all(idle: list[tuple[Connection, float]]) -> None:
+    while (found := _pop(idle)) is not None:
+        found[0].close()
 
 
 def _status(connection: Connection) -> TransactionStatus:
