@@ -79,15 +79,12 @@ def _in(written: Sequence[Expr], columns: Sequence[Column | None]) -> Iterator[t
         if not isinstance(part, Call) or part.function not in ("eq", "ne", "in"):
             continue
         known = [columns[side.index] for side in part.args[:2] if isinstance(side, Field)]
+        values = [side for side in part.args if isinstance(side, Literal) and isinstance(side.value, str)]
         for column in known[:1]:
             if column is not None and column.values is not None:
-                for side in part.args:
-                    if (
-                        isinstance(side, Literal)
-                        and isinstance(side.value, str)
-                        and side.value not in column.values
-                    ):
-                        yield column, side
+                unlisted = [value for value in values if value.value not in column.values]
+                if len(unlisted) == len(values):  # a list of which some are there is one that tools send
+                    yield from ((column, value) for value in unlisted)
 
 
 def _is_written(literal: Literal, text: str) -> bool:
