@@ -535,7 +535,7 @@ class Units(Measurement):
 class Direct(Measurement):
     """The exact average itself, noised by its range, for teaching (soundness.md 1.1): C·W.
 
-    With one row per unit that is added or removed floor(W/2) + 1, by the proof there.
+    With one row per unit, added to a group or removed from it, floor(W/2) + 1, by the proof there.
     """
 
     kind = MeasurementKind.DIRECT
@@ -545,13 +545,14 @@ class Direct(Measurement):
     @property
     def added(self) -> int:
         width = self.known_lattice.width
-        alone = self.bounding.per_row and not self.bounding.replace_one
-        return width // 2 + 1 if alone else self.bounding.groups * width
+        return width // 2 + 1 if self.bounding.per_row else self.bounding.groups * width
 
     @property
     def squared(self) -> int:
-        """C·W²; replaced, twice: each of 2·C groups moves by at most W, as any two answers lie in [L, H]."""
-        return self.added**2 // self.bounding.groups
+        """C·W², or that of one row; replaced, twice C·W²: a row may stay in its group, and moves its average by W."""
+        if self.bounding.per_row and not self.bounding.replace_one:
+            return self.added**2
+        return self.bounding.groups * self.known_lattice.width**2
 
     @property
     def replaced_alone(self) -> int:

@@ -4,6 +4,7 @@ numbers."""
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import combinations_with_replacement, product
 
 import pytest
 
@@ -127,3 +128,38 @@ def test_a_mask_without_a_true_filter_counts_any_row(mask: Mask) -> None:
     bounds = bounding(3, 2)
     urgent = measurement(MeasurementKind.COUNT, bounds, (Mask(((URGENT, True),)),))
     assert counted_in([urgent, measurement(MeasurementKind.SUM, bounds, (mask,))]) == ()
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+def test_averages_by_groups_of_one_row_a_person_move_by_what_is_claimed(width: int) -> None:
+    """Two groups, up to three other rows: a replaced row reaches the claim in L1, and passes none in L2."""
+    lattice = Lattice(0, width, Fraction(1), Fraction(0), Fraction(width), exact=True)
+
+    def claim(replace: bool) -> Measurement:
+        bounds = Bounding(1, 1, 1, True, False, replace, True)
+        return MEASUREMENTS[MeasurementKind.DIRECT](None, lattice, ALL, False, 4, bounds)
+
+    def average(values: list[int]) -> int:
+        return (2 * sum(values) + len(values)) // (2 * len(values)) if values else width // 2
+
+    def answers(rows: tuple[tuple[int, int], ...]) -> list[int]:
+        return [average([value for group, value in rows if group == one]) for one in (0, 1)]
+
+    cells = list(product((0, 1), range(width + 1)))
+    moved = [
+        [
+            abs(after - before)
+            for before, after in zip(answers((*others, old)), answers((*others, new)), strict=True)
+        ]
+        for size in range(4)
+        for others in combinations_with_replacement(cells, size)
+        for old, new in product(cells, repeat=2)
+    ]
+    assert (
+        max(map(sum, moved))
+        <= claim(True).sensitivity
+        == 2 * claim(False).sensitivity
+        == 2 * (width // 2 + 1)
+    )
+    squares = [sum(change**2 for change in changes) for changes in moved]
+    assert width**2 <= max(squares) <= claim(True).squared_sensitivity
