@@ -280,8 +280,10 @@ def test_the_schema_may_be_of_postgres(postgres: PostgresServer, tmp_path: Path)
     )
     text = text.replace("born = {", "seen = {}\nopen = { bounds = [0, 1] }\nborn = {")
     policy = parse_policy(text.replace("duckdb:people.duckdb", url), tmp_path / "people.toml")
-    with open_backend(url, policy.tables).snapshot() as snapshot:
+    backend = open_backend(url, policy.tables)
+    with backend.snapshot() as snapshot:
         live = snapshot.schema()
+    assert backend.close_idle()
     done = run_audit(policy, live, runs=RUNS)
     assert done.has_passed, done
     asked = {one.sql for one in done.findings}

@@ -44,6 +44,7 @@ from dpsql.sql.statement import AdmittedQuery, parse_statement
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import PostgresTwin
 from dpsql.tests.support.random_databases import SCHEMA, policy_of
+from dpsql.tests.support.random_files import RecordedFiles
 
 __all__ = [
     "SALT", "Groups", "Measured", "World", "compared", "distance", "engine_of", "fixed_intermediates", "loss",
@@ -60,7 +61,8 @@ NOW = 1_600_000_000_000_000
 class World:
     """A database with the random schema, and the catalog that the policy makes of it.
 
-    `connection` is a DuckDB, which rows are put into; where the engine is Postgres, `twin` is its copy there.
+    `connection` is a DuckDB, which rows are put into; where the engine is Postgres, `twin` is its copy there, and where
+    files are asked, `files` are those.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -68,6 +70,7 @@ class World:
     backend: Backend
     policy: Policy
     catalog: Catalog
+    files: RecordedFiles | None = None
 
     def _repr_pretty_(self, printer: RepresentationPrinter, cycle: bool) -> None:
         printer.text("World(…)")
@@ -81,6 +84,8 @@ class World:
         """Bring the rows of `connection` to the engine."""
         if self.twin is not None:
             self.twin.refresh()
+        if self.files is not None:
+            self.files.refresh()
 
     def plan(self, sql: str) -> Plan:
         """Return a statement's plan. Raises Refusal."""
@@ -106,16 +111,25 @@ def world(
     schema: str = SCHEMA,
     server: PostgresServer | None = None,
     views: str = "",
+    tables: tuple[str, ...] = (),
 ) -> Iterator[World]:
-    """Open a world in DuckDB, or on a server of Postgres. `views`: SQL that makes views over the schema's tables."""
+    """Open a world in DuckDB, or on a server of Postgres.
+
+    `views`: SQL that makes views over the schema's tables. `tables`: those that are recorded files, by the policy.
+    """
     policy = policy or policy_of(folder, replace_one=replace_one)
     with ExitStack() as stack:
         connection = stack.enter_context(duckdb.connect())
         connection.execute(schema)
-        twin, backend = engine_of(stack, connection, policy, server, views)
+        files = RecordedFiles(connection, policy, tables) if tables else None
+        if files is None:
+            twin, backend = engine_of(stack, connection, policy, server, views)
+        else:
+            twin, backend = None, files.backend
+            stack.callback(backend.close_idle)
         with backend.snapshot() as snapshot:
             catalog = build_catalog(policy, snapshot.schema())
-        yield World(connection, twin, backend, policy, catalog)
+        yield World(connection, twin, backend, policy, catalog, files)
 
 
 def engine_of(

@@ -33,9 +33,8 @@ from dpsql.tests.support.random_files import (
     KEYED_TABLES,
     KEYS,
     SCHEMA_OF_KEYED_FILES,
-    files_of,
+    RecordedFiles,
     policies_of_keyed_files,
-    write_files,
 )
 from dpsql.tests.support.random_joins import Database, databases, orphaned, replaced, units_of, without
 
@@ -52,10 +51,9 @@ Patch = pytest.MonkeyPatch
 def keyed(folder: Path, *, replace_one: bool) -> Iterator[Files]:
     policy, native = policies_of_keyed_files(folder, replace_one=replace_one)
     with world(folder, policy=native, schema=SCHEMA_OF_KEYED_FILES) as made:
-        write_files(made.connection, folder, KEYED_TABLES)
-        backend = files_of(policy)
-        yield Files(made, policy, backend, KEYED_TABLES)
-        backend.close_idle()
+        recorded = RecordedFiles(made.connection, policy, KEYED_TABLES)
+        yield Files(made, policy, recorded)
+        recorded.backend.close_idle()
 
 
 @pytest.fixture(scope="module")

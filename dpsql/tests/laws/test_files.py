@@ -13,13 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.backends.duckdb_files import DuckDBFiles, pin_verified
-from dpsql.backends.pinned_files import write_record
+from dpsql.backends.duckdb_files import DuckDBFiles
 from dpsql.plan.planner import Plan
 from dpsql.policy import Policy, build_catalog
 from dpsql.tests.support.drawn_statements import statements
 from dpsql.tests.support.random_events import event_databases
-from dpsql.tests.support.random_files import SCHEMA_OF_FILES, TABLES, files_of, policies_of_files, write_files
+from dpsql.tests.support.random_files import SCHEMA_OF_FILES, RecordedFiles, policies_of_files
 from dpsql.tests.support.random_joins import Database, load, row, units_of, without
 
 from .measured import Measured, World, compared, fixed_intermediates, measure_release, world
@@ -29,21 +28,21 @@ from .test_neighbours_joined import FUZZ, HEAVY
 
 @dataclass(repr=False)
 class Files:
-    """A world and its rows as files; `world.settle` is followed by `write`."""
+    """A world and its rows as files."""
 
     world: World
     policy: Policy
-    backend: DuckDBFiles
-    tables: tuple[str, ...] = TABLES
+    recorded: RecordedFiles
+
+    @property
+    def backend(self) -> DuckDBFiles:
+        return self.recorded.backend
 
     def write(self, database: Database, order: int = 0) -> None:
         """Put a database's rows into the tables and into the files, and record these."""
-        files = self.policy.files
-        assert files is not None
-        rows = {name: content for name, content in database.tables.items() if name in self.tables}
+        rows = {name: content for name, content in database.tables.items() if name in self.recorded.tables}
         self.world.settle(load, Database(rows), order)
-        write_files(self.world.connection, files.folder, self.tables)
-        write_record(files.record, pin_verified(files, "laws.toml"))
+        self.recorded.refresh()
 
     def measured(self, plan: Plan) -> Measured:
         with self.backend.snapshot() as snapshot:
@@ -55,10 +54,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Files]:
     folder: Path = tmp_path_factory.mktemp("files")
     policy, native = policies_of_files(folder)
     with world(folder, policy=native, schema=SCHEMA_OF_FILES) as made:
-        write_files(made.connection, folder)
-        backend = files_of(policy)
-        yield Files(made, policy, backend)
-        backend.close_idle()
+        recorded = RecordedFiles(made.connection, policy)
+        yield Files(made, policy, recorded)
+        recorded.backend.close_idle()
 
 
 def check(files: Files, sqls: list[str], database: Database, neighbours: list[Database]) -> int:

@@ -13,19 +13,21 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dpsql import Session
+from dpsql.backends import duckdb_files
 from dpsql.engine.audit.covering import Axes, Point, covering, pairs_in, pairs_of
 from dpsql.engine.audit.statements import Statement, statement, statements
 from dpsql.engine.certificate import certificate_of
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.engine.facts import read_facts
 from dpsql.engine.verifying import rule_against
-from dpsql.errors import DpsqlError, EngineFailure, Refusal
+from dpsql.errors import DpsqlError, EngineFailure, PolicyError, Refusal
 from dpsql.mechanisms import RankChoice, RankSplit, Thresholded, Truncated
 from dpsql.plan import planner
 from dpsql.plan.measures import ranks
@@ -34,8 +36,12 @@ from dpsql.plan.planner import Plan
 from dpsql.plan.views import build_catalog
 from dpsql.relation.catalog import Catalog
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.patched_parquet import say, statistics_of
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database
+from dpsql.tests.support.random_files import TABLES, RecordedFiles
+from dpsql.tests.support.random_joins import HEAVY, PRIVATE, row
+from dpsql.tests.support.random_joins import Database as Joined
 from dpsql.tests.support.worlds import AXES, NEIGHBOURS, PROMISES, WORLDS, Setting, neighbour_of, policy_at
 
 from .examples import visit
@@ -198,6 +204,9 @@ def searched(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | 
 
 
 def opened(stack: ExitStack, folder: Path, setting: Setting, engine: PostgresServer | None) -> World:
+    if setting.files is not None and engine is None:
+        made = world(folder, policy=setting.files(folder), schema=setting.schema, tables=TABLES)
+        return stack.enter_context(made)
     return stack.enter_context(
         world(
             folder, policy=setting.policy(folder), schema=setting.schema, server=engine, views=setting.views
@@ -234,19 +243,9 @@ def test_every_pair_of_alternatives_at_length(searched: Searched, seed: int) -> 
 # --- whole sessions: L2 above the releases, and L6 ------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def sessions(
-    searched: Searched, tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None
-) -> Iterator[dict[str, tuple[Session, Session]]]:
-    """Two sessions over each world: what is asked of both, on neighbours, is to look alike."""
-    with ExitStack() as stack:
-        yield {
-            name: tuple(_session(stack, made, tmp_path_factory.mktemp("s")) for _ in "ab")
-            for name, made in searched.worlds.items()
-        }  # type: ignore[misc]
-
-
 def _session(stack: ExitStack, made: World, folder: Path) -> Session:
+    """Open a session over a world as it is: what is recorded anew is another version, which is opened again."""
+    folder.mkdir()
     policy = replace(
         made.policy,
         ledger=f"sqlite:{folder / 'ledger.db'}",
@@ -280,19 +279,19 @@ def seen(session: Session, asked: Statement) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_neighbours_look_alike_and_nothing_fails(
-    searched: Searched, sessions: dict[str, tuple[Session, Session]], name: str
-) -> None:
+def test_neighbours_look_alike_and_nothing_fails(searched: Searched, tmp_path: Path, name: str) -> None:
     """Refused statements too: a refusal is of the text alone."""
     made, setting, rng = searched.worlds[name], WORLDS[name], random.Random(SEED)
     asked = list(statements(made.catalog, SEED, 40))
     people = setting.people(rng)
-    here, there = sessions[name]
-    made.settle(setting.load, people)
-    left = [seen(here, one) for one in asked]
-    made.settle(setting.load, setting.without(people, 1), 1)
-    for one, before in zip(asked, left, strict=True):
-        assert seen(there, one) == before, one
+    with ExitStack() as stack:
+        made.settle(setting.load, people)
+        here = _session(stack, made, tmp_path / "here")
+        left = [seen(here, one) for one in asked]
+        made.settle(setting.load, setting.without(people, 1), 1)
+        there = _session(stack, made, tmp_path / "there")
+        for one, before in zip(asked, left, strict=True):
+            assert seen(there, one) == before, one
 
 
 def test_plain_statements_keep_every_promise(searched: Searched) -> None:
@@ -344,6 +343,79 @@ MUTANTS = {
     "the same of fractions that are split": (
         RankSplit.choice, ("self.scale * max(p, q - p)", "self.scale * max(p, 1)"), PLAIN[7]),
 }  # fmt: skip
+
+
+# --- mutants of what is read of files -------------------------------------------------------------------------
+
+
+def mingled(of_one: dict[str, str], of_others: dict[str, str]) -> Joined:
+    """Return twenty notes of unit 1, and one of each of twenty others: no row group is without the one or the others."""
+    notes = [row("note", 1, ref=str(i), city="a", **of_one) for i in range(20)]
+    notes += [row("note", unit, ref="0", city="a", **of_others) for unit in range(2, 22)]
+    return Joined({**dict.fromkeys(PRIVATE, ()), "note": tuple(notes)})
+
+
+NOT_A_NUMBER = mingled({"x": "0"}, {"x": "nan"})
+"""NaN is above all numbers."""
+MIXED = mingled({"tag": "u"}, {"tag": "t"})
+ABOVE = "SELECT COUNT(*) FROM note WHERE x > 1.5"
+OF_TEXTS = "SELECT COUNT(*) FROM note WHERE tag = 't'"
+ONE_LESS: Point = {
+    "world": "files",
+    "accounting": "pure",
+    "neighbours": "one less",
+    "bounds": "one row",
+    "fewest": "one",
+}
+
+
+@pytest.fixture
+def of_files(tmp_path: Path) -> Iterator[Searched]:
+    with ExitStack() as stack:
+        yield Searched({"files": opened(stack, tmp_path, WORLDS["files"], None)})
+
+
+def held(of_files: Searched, sql: str, database: Joined) -> Fraction:
+    """Hold a statement over files to its claim; return the largest loss."""
+    return of_files.hold("files", promised(of_files, (sql,), [ONE_LESS]), [database], HEAVY)[sql]
+
+
+def test_files_that_say_nothing_wrong_keep_the_claim(of_files: Searched) -> None:
+    assert held(of_files, ABOVE, NOT_A_NUMBER) == held(of_files, OF_TEXTS, MIXED) == 0
+    assert held(of_files, ABOVE, HEAVY) == 1
+
+
+def test_numbers_read_with_what_is_said_of_them(of_files: Searched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said of doubles leaves NaN out, and is right so."""
+    less = {name: read for name, read in duckdb_files._READ_AS.items() if name != "DOUBLE"}
+    monkeypatch.setattr(duckdb_files, "_READ_AS", less)
+    with pytest.raises(AssertionError):
+        held(of_files, ABOVE, NOT_A_NUMBER)
+
+
+def by_an_order_of_its_own(files: RecordedFiles, name: str) -> None:
+    """Write a table as one whose writer orders texts from the last to the first: a row group of `t` alone is right."""
+    RecordedFiles.write(files, name)
+    if name == "note":
+        for part in (0, 1):
+            path = files.files.folder / f"note-{part}.parquet"
+            for group, said in enumerate(statistics_of(path, "tag")):
+                if {5, 6} <= said.keys():
+                    say(path, "tag", low=said[5][1], high=said[6][1], group=group)
+
+
+def test_what_footers_say_is_not_verified(of_files: Searched, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert of_files.worlds["files"].files is not None
+    monkeypatch.setattr(
+        of_files.worlds["files"].files,
+        "write",
+        partial(by_an_order_of_its_own, of_files.worlds["files"].files),
+    )
+    with pytest.raises(PolicyError, match="tag"):
+        held(of_files, OF_TEXTS, MIXED)
+    monkeypatch.setattr(duckdb_files, "verify_claims", lambda *_: None)
+    with pytest.raises(AssertionError):
+        held(of_files, OF_TEXTS, MIXED)
 
 
 @pytest.fixture(scope="module")

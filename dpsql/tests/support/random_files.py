@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import duckdb
+from pyarrow import parquet
 
 from ...backends.duckdb_files import DuckDBFiles, pin_verified
 from ...backends.pinned_files import write_record
@@ -15,8 +16,8 @@ from .random_events import SCHEMA_OF_EVENTS, policy_text_of_events
 from .random_joins import SCHEMA, policy_text
 
 __all__ = [
-    "KEYED_TABLES", "KEYS", "SCHEMA_OF_FILES", "SCHEMA_OF_KEYED_FILES", "TABLES", "files_of", "policies_of_files",
-    "policies_of_keyed_files", "write_files",
+    "KEYED_TABLES", "KEYS", "SCHEMA_OF_FILES", "SCHEMA_OF_KEYED_FILES", "TABLES", "RecordedFiles", "policies_of_files",
+    "policies_of_keyed_files",
 ]  # fmt: skip
 
 TABLES = ("person", "account", "note", "profile", "region", "rate", "tag")
@@ -77,19 +78,35 @@ def policies_of_keyed_files(folder: Path, *, replace_one: bool = False) -> tuple
     return parse_policy(sourced, folder / "laws.toml"), parse_policy(text, folder / "native.toml")
 
 
-def write_files(
-    connection: duckdb.DuckDBPyConnection, folder: Path, tables: tuple[str, ...] = TABLES
-) -> None:
-    """Write the tables' rows, each table in two files, and no file as it was."""
-    for name in tables:
-        for part in (0, 1):
-            rows = f"SELECT * FROM {name} WHERE rowid % 2 = {part}"
-            connection.execute(f"COPY ({rows}) TO '{folder}/{name}-{part}.parquet' (ROW_GROUP_SIZE 2048)")
+_ROW_GROUP = 8
+"""Rows of a row group where Arrow writes, so that a few dozen rows have several."""
 
 
-def files_of(policy: Policy) -> DuckDBFiles:
-    """Return the backend over a policy's files, which are recorded as they are."""
-    files = policy.files
-    assert files is not None
-    write_record(files.record, pin_verified(files, policy.source))
-    return DuckDBFiles(files)
+class RecordedFiles:
+    """A connection's tables as the files of a policy: what an owner writes and records anew.
+
+    Each table is two files, one as DuckDB writes them and one as Arrow does, of several row groups.
+    """
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, policy: Policy, tables: tuple[str, ...] = TABLES
+    ) -> None:
+        """Write and record what there is. Raises PolicyError: the policy's own, and of files that cannot be recorded."""
+        assert policy.files is not None
+        self.connection, self.policy, self.files, self.tables = connection, policy, policy.files, tables
+        self.refresh()
+        self.backend = DuckDBFiles(policy.files)
+
+    def refresh(self) -> None:
+        """Write all rows into the files, none of which is as it was, and record these. Raises PolicyError."""
+        for name in self.tables:
+            self.write(name)
+        write_record(self.files.record, pin_verified(self.files, self.policy.source))
+
+    def write(self, name: str) -> None:
+        """Write one table's files."""
+        first, second = (f"SELECT * FROM {name} WHERE rowid % 2 = {part}" for part in (0, 1))
+        place = self.files.folder / name
+        self.connection.execute(f"COPY ({first}) TO '{place}-0.parquet'")
+        rows = self.connection.sql(second).to_arrow_table()
+        parquet.write_table(rows, f"{place}-1.parquet", row_group_size=_ROW_GROUP, write_page_index=True)

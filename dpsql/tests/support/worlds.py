@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...engine.audit.covering import Axes, Point
 from ...engine.audit.statements import SHAPES
@@ -22,7 +22,21 @@ from ...relation.catalog import Catalog
 from . import random_databases, random_joins
 from .random_composites import SCHEMA_OF_COMPOSITES, load_composites, policy_of_composites
 from .random_events import SCHEMA_OF_EVENTS, changed, policy_of_events, random_event_database
+from .random_files import SCHEMA_OF_FILES, TABLES, policies_of_files
+from .random_rows import HEAVY as HEAVY_ROWS
+from .random_rows import (
+    SCHEMA_OF_ROWS,
+    load_rows,
+    policy_of_rows,
+    random_rows,
+    replaced_row,
+    without_people,
+    without_row,
+)
 from .random_views import MADE, view_policy, with_names_of_tables
+
+if TYPE_CHECKING:
+    import duckdb
 
 __all__ = ["AXES", "NEIGHBOURS", "PROMISES", "WORLDS", "Setting", "neighbour_of", "policy_at"]
 
@@ -33,6 +47,7 @@ class Setting:
 
     `people`: a random database. `heavy`: one whose people pass every bound. `load(connection, database, order)`.
     `named`: what becomes of the catalog before statements are planned over it. `less`: as `without`, another way.
+    `files`: in DuckDB, the policy over recorded files of the tables in place of these.
     """
 
     schema: str
@@ -45,6 +60,7 @@ class Setting:
     replaced: Callable[[Any, int, Any], Any]
     views: str = ""
     named: Callable[[Catalog], Catalog] = lambda catalog: catalog
+    files: Callable[[Path], Policy] | None = None
 
 
 def _heavy_visits() -> random_databases.Database:
@@ -70,6 +86,15 @@ _joined = partial(
 )  # fmt: skip
 _composite = partial(_joined, load=load_composites)
 
+
+def _load_files(
+    connection: duckdb.DuckDBPyConnection, database: random_joins.Database, order: int = 0
+) -> None:
+    """Put the rows of those tables in that are files."""
+    rows = {name: content for name, content in database.tables.items() if name in TABLES}
+    random_joins.load(connection, random_joins.Database(rows), order)
+
+
 WORLDS: Mapping[str, Setting] = {
     "one table": Setting(
         random_databases.SCHEMA, random_databases.policy_of, partial(random_databases.random_database, most=20),
@@ -83,6 +108,14 @@ WORLDS: Mapping[str, Setting] = {
         changed(SCHEMA_OF_COMPOSITES, (", PRIMARY KEY (no, site)", "")), partial(policy_of_composites, in_row=True)
     ),
     "views": _joined(random_joins.SCHEMA, view_policy, views=MADE, named=with_names_of_tables),
+    "files": _joined(
+        SCHEMA_OF_FILES, lambda folder: policies_of_files(folder)[1], load=_load_files,
+        people=partial(random_event_database, most=40), files=lambda folder: policies_of_files(folder)[0],
+    ),
+    "rows": Setting(
+        SCHEMA_OF_ROWS, policy_of_rows, random_rows, HEAVY_ROWS, load_rows, without_row, without_row, replaced_row,
+        named=without_people,
+    ),
 }  # fmt: skip
 
 PROMISES: Axes = {
