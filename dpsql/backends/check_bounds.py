@@ -1,8 +1,8 @@
-"""Reads bounds off a CHECK constraint: only the shapes that mean exactly a bound, everything else is ignored.
+"""Reads bounds and lists off a CHECK constraint: the shapes that mean exactly one, everything else is ignored.
 
 House rules:
 
-1. A bound may be too wide, never too narrow: a plan may leave a clamp out because of it (law L9).
+1. A bound may be too wide, never too narrow: a plan may leave a clamp out because of it (law L9). So may a list.
 2. A shape, an argument or a literal that is not listed here contributes nothing.
 
 A conjunct that is false makes the whole AND false, whatever stands beside it, so each conjunct of a
@@ -33,25 +33,28 @@ _FLOAT_TYPES = {exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE}
 
 @dataclass(frozen=True, slots=True)
 class ValueRange:
-    """An inclusive interval; None is no bound on that side."""
+    """An inclusive interval, None being no bound on that side; `listed`: those values alone, None being all of them."""
 
     lo: Fraction | None = None
     hi: Fraction | None = None
+    listed: frozenset[Fraction | str] | None = None
 
     def intersect(self, other: ValueRange) -> ValueRange:
-        """Return the interval that lies in both."""
+        """Return the values that lie in both."""
         los = [bound for bound in (self.lo, other.lo) if bound is not None]
         his = [bound for bound in (self.hi, other.hi) if bound is not None]
-        return ValueRange(max(los, default=None), min(his, default=None))
+        lists = [listed for listed in (self.listed, other.listed) if listed is not None]
+        listed = frozenset[Fraction | str].intersection(*lists) if lists else None
+        return ValueRange(max(los, default=None), min(his, default=None), listed)
 
 
 def read_bounds(expression: str, types: dict[str, SqlType], dialect: str) -> dict[str, ValueRange]:
     """Return what a CHECK expression bounds, by column name.
 
-    Reads `x BETWEEN a AND b`, `x >= a`, `x > a`, `x <= b`, `x < b`, these turned round, and AND of them,
-    with number literals, bare or as Postgres shows them: `(0)::numeric`, `'-1'::integer`; strict ones are
-    read as inclusive. `types` are the table's columns by name, in lower case for DuckDB, which ignores
-    case; other names are ignored. Never raises on a text that it cannot read.
+    Reads `x BETWEEN a AND b`, `x >= a`, `x > a`, `x <= b`, `x < b`, these turned round, `x IN (a, b)`, `x = a`, OR of
+    these two, and AND of all, with number literals, bare or as Postgres shows them: `(0)::numeric`, `'-1'::integer`; in
+    lists texts too. Strict ones are read as inclusive. `types` are the table's columns by name, in lower case for
+    DuckDB, which ignores case; other names are ignored. Never raises on a text that it cannot read.
     """
     try:
         tree = sqlglot.parse_one(expression, dialect=dialect)
@@ -72,8 +75,11 @@ def read_bounds(expression: str, types: dict[str, SqlType], dialect: str) -> dic
 def _read_conjunct(
     node: exp.Expr | None, types: dict[str, SqlType], dialect: str
 ) -> list[tuple[str, ValueRange]]:
-    """Return the bounds that one conjunct means: none, one, or the two of a BETWEEN."""
+    """Return the bounds that one conjunct means: none, one, the two of a BETWEEN, or a list."""
     match node:
+        case exp.In() | exp.EQ() | exp.Or():
+            found = _read_list(node, types, dialect)
+            return [] if found is None else [(found[0], ValueRange(listed=found[1]))]
         case exp.Between() if not _extra(node, "this", "low", "high"):
             sides = [
                 ("lo", node.args["this"], node.args["low"]),
@@ -94,6 +100,71 @@ def _read_conjunct(
         if value is not None:
             bounds.append((name, ValueRange(lo=value) if side == "lo" else ValueRange(hi=value)))
     return bounds
+
+
+def _read_list(
+    node: exp.Expr | None, types: dict[str, SqlType], dialect: str
+) -> tuple[str, frozenset[Fraction | str]] | None:
+    """Return the column and the values of `x IN (…)`, `x = ANY (ARRAY[…])`, `x = a` or an OR of them; None: no list."""
+    names, found = set[str](), set[Fraction | str]()
+    pending = [node]
+    while pending:
+        match part := _unwrap(pending.pop()):
+            case exp.Or() if not _extra(part, "this", "expression"):
+                pending += [part.this, part.expression]
+                continue
+            case exp.In() if not _extra(part, "this", "expressions"):
+                column, values = part.this, part.expressions
+            case exp.EQ() if not _extra(part, "this", "expression"):
+                column, values = part.this, _any_of(part.expression)
+            case _:
+                return None
+        name = _column_name(_text_itself(_unwrap(column), dialect), dialect)
+        if name is None or name not in types or not values:
+            return None
+        names.add(name)
+        for value in values:
+            read = _listed(_unwrap(value), types[name], dialect)
+            if read is None:
+                return None
+            found.add(read)
+    return (names.pop(), frozenset(found)) if len(names) == 1 else None
+
+
+def _any_of(node: exp.Expr | None) -> list[exp.Expr]:
+    """Return the values of `ANY (ARRAY[…])`, whose array Postgres may show cast to texts; a plain value alone."""
+    node = _unwrap(node)
+    if not isinstance(node, exp.Any):
+        return [] if node is None else [node]
+    inner = _unwrap(node.this)
+    if (
+        isinstance(inner, exp.Cast)
+        and not _extra(inner, "this", "to")
+        and inner.to.sql("postgres") == "TEXT[]"
+    ):
+        inner = _unwrap(inner.this)
+    known = isinstance(inner, exp.Array) and not _extra(inner, "expressions", "bracket_notation")
+    return inner.expressions if known and isinstance(inner, exp.Array) else []
+
+
+def _text_itself(node: exp.Expr | None, dialect: str) -> exp.Expr | None:
+    """Return what is cast to a text without a length, as Postgres shows a `varchar` that is compared."""
+    texts = {"TEXT", "VARCHAR"}
+    while (
+        dialect == "postgres" and isinstance(node, exp.Cast) and not _extra(node, "this", "to")
+        and node.to.sql("postgres") in texts
+    ):  # fmt: skip
+        node = _unwrap(node.this)
+    return node
+
+
+def _listed(node: exp.Expr | None, column: SqlType, dialect: str) -> Fraction | str | None:
+    """Return a literal that is compared for being equal, exactly; None where it is not known to be."""
+    if column.kind is not Kind.TEXT:
+        return None if column.is_float else _literal(node, column, "lo", dialect)
+    node = _text_itself(node, dialect)
+    is_text = isinstance(node, exp.Literal) and node.is_string and not _extra(node, "this", "is_string")
+    return str(node.this) if is_text and node is not None else None
 
 
 def _unwrap(node: exp.Expr | None) -> exp.Expr | None:

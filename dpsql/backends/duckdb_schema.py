@@ -11,7 +11,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from ..policy.live_schema import LiveColumn, LiveForeignKey, LiveSchema, LiveTable
+from ..policy.live_schema import LiveColumn, LiveForeignKey, LiveSchema, LiveTable, allowed_in
 from ..relation import types
 from ..relation.catalog import Proved
 from ..relation.types import SqlType, numeric
@@ -142,6 +142,7 @@ def _read_table(
                 not_null=not_null,
                 lo=interval.lo,
                 hi=interval.hi,
+                listed=interval.listed,
                 enum_values=labels,
                 is_bytewise=is_bytewise,
                 is_generated=name.lower() in generated,
@@ -151,15 +152,18 @@ def _read_table(
     return LiveTable(
         path, tuple(columns), primary_key, tuple(unique), tuple(foreign_keys), unusable,
         definition=sql if is_view else "",
-        proved=None if is_view else _proved((primary_key, *unique), foreign_keys),
+        proved=None if is_view else _proved((primary_key, *unique), foreign_keys, columns),
     )  # fmt: skip
 
 
-def _proved(keys: Sequence[tuple[str, ...]], foreign_keys: Sequence[LiveForeignKey]) -> Proved:
+def _proved(
+    keys: Sequence[tuple[str, ...]], foreign_keys: Sequence[LiveForeignKey], columns: Sequence[LiveColumn]
+) -> Proved:
     """Return what DuckDB's own tables prove: it knows no constraint that is deferred, or not validated."""
     return Proved(
         tuple(key for key in keys if key),
         tuple((one.columns, one.table, one.referenced) for one in foreign_keys),
+        allowed_in(columns),
     )
 
 

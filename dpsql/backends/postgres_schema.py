@@ -16,6 +16,7 @@ from ..policy.live_schema import (
     LiveForeignKey,
     LiveSchema,
     LiveTable,
+    allowed_in,
     open_numeric,
 )
 from ..relation import types
@@ -172,10 +173,14 @@ def _read_table(content: dict[str, Any]) -> LiveTable:
     for check in content["checks"] or ():
         for name, interval in read_bounds(check, kinds, "postgres").items():
             bounds[name] = bounds[name].intersect(interval)
+    columns = [
+        replace(column, lo=found.lo, hi=found.hi, listed=found.listed)
+        for column, found in ((column, bounds[column.name]) for column in columns)
+    ]
     keys = [(is_primary, tuple(names)) for is_primary, names, _ in content["keys"] or ()]
     return LiveTable(
         (content["schema"], content["name"]),
-        tuple(replace(column, lo=bounds[column.name].lo, hi=bounds[column.name].hi) for column in columns),
+        tuple(columns),
         next((names for is_primary, names in keys if is_primary), ()),
         tuple(dict.fromkeys(names for is_primary, names in keys if not is_primary)),
         tuple(
@@ -186,12 +191,15 @@ def _read_table(content: dict[str, Any]) -> LiveTable:
         content["kind"] == "p",
         is_partition=content["is_partition"],
         definition=content["definition"] or "",
-        proved=_proved(content) if content["kind"] in ("r", "p") else None,
+        proved=_proved(content, columns) if content["kind"] in ("r", "p") else None,
     )
 
 
-def _proved(content: dict[str, Any]) -> Proved:
-    """Return what a table's own constraints prove: those that no transaction may defer, and whose triggers fire."""
+def _proved(content: dict[str, Any], columns: Sequence[LiveColumn]) -> Proved:
+    """Return what a table's own constraints prove: those that no transaction may defer, and whose triggers fire.
+
+    No CHECK may be deferred, and those of `columns` are validated.
+    """
     return Proved(
         tuple(
             dict.fromkeys(tuple(names) for _, names, is_immediate in content["keys"] or () if is_immediate)
@@ -201,6 +209,7 @@ def _proved(content: dict[str, Any]) -> Proved:
             for own, schema, table, referenced, is_held in content["foreign_keys"] or ()
             if is_held
         ),
+        allowed_in(columns),
     )
 
 

@@ -415,11 +415,11 @@ class Session:
             if not is_whole and (other := self._beside(prepared, runner)) is not None:
                 prepared, runner = other
                 is_whole = runner.from_store()
+            is_proved = any(release.is_proved for release in prepared.plan.releases)
+            kept = None if is_proved else (key, epoch)
             if is_whole:
-                is_proved = any(release.is_proved for release in prepared.plan.releases)
                 if is_proved:
                     snapshot.open()  # its constraints are those that prove it
-                kept = None if is_proved else (key, epoch)
                 return self._answer(prepared, runner, ZERO, public, kept, self._agreeing(runner, epoch))
             for compiled in (*prepared.intermediates, prepared.compiled):
                 if not prepared.is_checked:
@@ -434,7 +434,7 @@ class Session:
             with self._apart():
                 charge = runner.from_engine(opened, self.dataset.salt)
             self.dataset.answers.clear()  # what was drawn joins what is stored of the same numbers
-            return self._answer(prepared, runner, charge, public, (key, epoch), self._agreeing(runner, epoch))
+            return self._answer(prepared, runner, charge, public, kept, self._agreeing(runner, epoch))
 
     @contextmanager
     def ahead(self, size: int) -> Iterator[None]:

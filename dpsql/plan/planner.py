@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -62,10 +62,11 @@ from .measures.ranks import RANK_FUNCTIONS, Choice, RankMeasurement, SplitMeasur
 from .measures.top import TopGroups, among, top_groups
 from .measures.value_bars import NO_BARS, Bars
 from .privacy.analyze import analyze
-from .privacy.contradiction import has_no_rows
+from .privacy.contradiction import has_no_groups, has_no_rows
 from .privacy.existing import Looking
 from .privacy.functional_dependencies import has_one_row
 from .privacy.growth import MAX_GROWN, joined_rows
+from .privacy.kept_groups import kept_groups
 from .privacy.keys import (
     MAX_DOMAIN,
     Domain,
@@ -532,9 +533,10 @@ def plan(
     below = grounds_below((part, list(releases_of(part))) for part in analyzed.intermediates)
     has_groups = any(release.keys for release in ordered)
     tops = top_rows((*analyzed.intermediates, analyzed.root)) if privacy.selection and has_groups else {}
+    kept = kept_groups((*analyzed.intermediates, analyzed.root))
     releases = tuple(
         _selecting(
-            _plan_release(release, catalog, privacy, blocks, read, looking, below),
+            _plan_release(release, catalog, privacy, blocks, read, looking, below, kept=kept[release]),
             tops.get(release),
             privacy,
             blocks,
@@ -603,6 +605,7 @@ def _check_size(relation: Relation) -> None:
 def _plan_release(
     release: Release, catalog: Catalog, privacy: PrivacyParameters, blocks: Fraction, read: ReadKeys | None,
     looking: Looking, below: tuple[frozenset[Ground], ...], bars: Bars = NO_BARS,
+    kept: Collection[Sequence[Expr]] = (),
 ) -> ReleasePlan:  # fmt: skip
     rows = release.rows
     env = environment_of(rows.columns, rows.predicate)
@@ -622,9 +625,12 @@ def _plan_release(
             sqlstate="PV301",
             hint="raise dpsql.epsilon",
         )
-    is_empty = groups == () or (not rows.is_whole and has_no_rows(rows.items, rows.predicate))
-    is_proved = not is_empty and not rows.is_whole and has_no_rows(rows.items, rows.predicate, proved=True)
+    rowless, unused = _without_rows(release, kept)
+    is_empty = groups == () or rowless[0] or unused[0]
+    is_proved = not is_empty and (rowless[1] or unused[1])
     is_empty = is_empty or is_proved
+    if is_empty and groups and not rowless[1]:
+        groups = ()  # no row is in one that is used
     if is_empty:
         each = _Share(Fraction(0), 0 if is_zcdp else None)
     delta, key_law = Fraction(0), None
@@ -663,6 +669,18 @@ def _plan_release(
         is_proved=is_proved,
         below=below,
     )
+
+
+def _without_rows(
+    release: Release, kept: Collection[Sequence[Expr]]
+) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
+    """Say whether a release has no rows, and whether no group of it is used: by the text, and by constraints too."""
+    rows, facts = release.rows, (False, True)
+    by_text, by_facts = (
+        not rows.is_whole and has_no_rows(rows.items, rows.predicate, proved=proved) for proved in facts
+    )
+    text_unused, facts_unused = (has_no_groups(release, kept, proved=proved) for proved in facts)
+    return (by_text, by_facts), (text_unused, facts_unused)
 
 
 def _known_groups(

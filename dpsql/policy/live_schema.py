@@ -6,15 +6,16 @@ schema: names, types, constraints, enum labels. No value of a row is ever part o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from ..relation.catalog import Proved
+from ..relation.catalog import Allowed, Proved
 from ..relation.types import Kind, SqlType, numeric
 
 __all__ = [
     "DIGITS", "KEY_TYPES", "MAX_SCALE", "OPEN_NUMERIC", "LiveColumn", "LiveForeignKey", "LiveSchema", "LiveTable",
-    "comparable_type", "open_numeric",
+    "allowed_in", "comparable_type", "open_numeric",
 ]  # fmt: skip
 
 
@@ -23,7 +24,8 @@ class LiveColumn:
     """A column as the engine has it.
 
     `type`: our type, OPAQUE where dpsql cannot compute with it; `engine_type`: the engine's own text.
-    `lo`, `hi`: inclusive bounds from a CHECK constraint in the column's own units (NULL and NaN aside).
+    `lo`, `hi`: inclusive bounds from a CHECK constraint in the column's own units (NULL and NaN aside); `listed`: the
+    values that one lists, as the engine compares them (NULL aside).
     `enum_values`: the labels of an ENUM, in its order. `max_length`: most characters of a text that the engine
     enforces by its type. `is_bytewise`: False for text whose equality, to
     queries or to constraints, is coarser than that of its bytes. `is_generated`: computed
@@ -37,6 +39,7 @@ class LiveColumn:
     not_null: bool = False
     lo: Fraction | None = None
     hi: Fraction | None = None
+    listed: frozenset[Fraction | str] | None = None
     enum_values: tuple[str, ...] | None = None
     max_length: int | None = None
     is_bytewise: bool = True
@@ -71,6 +74,29 @@ def comparable_type(column: LiveColumn) -> SqlType:
     is_wide = column.engine_type.startswith("numeric(") and column.engine_type != str(column.type)
     keeps = is_key or is_wide or column.engine_type in _COMPARED_AS
     return replace(column.type, engine=column.engine_type) if keeps else column.type
+
+
+_PLAIN_TEXTS = frozenset({"VARCHAR", "text", "character varying"})
+"""Types of the engine whose equality is that of their characters, where no collation says other."""
+
+
+def allowed_in(columns: Iterable[LiveColumn]) -> tuple[Allowed, ...]:
+    """Return what constraints, enforced and validated, leave of a table's own columns' values (soundness.md 1.16).
+
+    Not of floats, whose literals an engine rounds and whose NaN passes, nor of numbers that are read at fewer decimals
+    than they have, nor of texts that are equal to others.
+    """
+    found = []
+    for column in columns:
+        is_number = column.type.is_number and not column.type.is_float and column.engine_type != OPEN_NUMERIC
+        is_text = column.type.kind is Kind.TEXT and column.is_bytewise
+        listed = column.listed if is_number or (is_text and column.engine_type in _PLAIN_TEXTS) else None
+        if is_text and column.enum_values is not None:
+            listed = frozenset[Fraction | str](column.enum_values)
+        bounds = (column.lo, column.hi) if is_number else (None, None)
+        if listed is not None or bounds != (None, None):
+            found.append(Allowed(column.name, *bounds, listed))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from .relations import Relation
 
 __all__ = [
-    "HIDDEN", "MAX_DERIVED", "Catalog", "Column", "Enforced", "Ground", "References", "Scalar", "Table", "Unit",
-    "View", "quoted_names", "reference_text",
+    "HIDDEN", "MAX_DERIVED", "Allowed", "Catalog", "Column", "Enforced", "Ground", "References", "Scalar", "Table",
+    "Unit", "View", "quoted_names", "reference_text",
 ]  # fmt: skip
 
 MAX_DERIVED = 1_000
@@ -130,16 +130,31 @@ ForeignKey = tuple[tuple[str, ...], tuple[str, str], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
+class Allowed:
+    """What the values of a column are where it is not NULL: between inclusive `lo` and `hi`, and one of `listed`.
+
+    None where nothing is known. A CHECK passes NULL, so nothing is said of it.
+    """
+
+    column: str
+    lo: Fraction | None = None
+    hi: Fraction | None = None
+    listed: frozenset[Fraction | str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Proved:
     """What holds of every committed row of a table since the live engine enforces it, and has validated it.
 
     `keys`: sets of columns that no two rows share unless one of them is NULL. `foreign_keys`: where none of the columns
-    is NULL there is a row that they point at. With these its NOT NULL columns. What an owner asserts, what was
-    recorded of files and lakes, and what may be deferred is not among it (soundness.md 1.16).
+    is NULL there is a row that they point at. `allowed`: what CHECK constraints and enums leave of columns. With these
+    its NOT NULL columns. What an owner asserts, what was recorded of files and lakes, and what may be deferred is not
+    among it (soundness.md 1.16).
     """
 
     keys: tuple[tuple[str, ...], ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
+    allowed: tuple[Allowed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,17 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from ...relation.expressions import Call, Expr, Field, Literal, conjuncts
+from ...relation.catalog import Allowed
+from ...relation.expressions import Call, Expr, Field, Literal
 from ...relation.types import Kind
 from .proofs import Facts, facts_in
-from .rows import Derived, Item, fields_in
+from .rows import Derived, Item, Release, fields_in
 
-__all__ = ["has_no_rows"]
+__all__ = ["has_no_groups", "has_no_rows"]
 
 _Value = Fraction | str | bool
 _End = tuple[_Value, int]
@@ -34,10 +35,11 @@ def has_no_rows(items: Sequence[Item], predicate: Sequence[Expr], *, proved: boo
     `proved`: by the constraints that the engine enforces, too.
     """
     facts = facts_in(items, predicate) if proved else Facts()
-    if _excludes(predicate, facts) or any(
-        all(_excludes([*predicate, *conjuncts(alternative)], facts) for alternative in _alternatives(term))
-        for term in predicate
-        if isinstance(term, Call) and term.function == "or"
+    terms = list(_together(predicate))
+    if _excludes(terms, facts) or any(
+        all(_excludes([*terms, *_together([alternative])], facts) for alternative in _alternatives(term))
+        for term in terms
+        if _parts(term, "or") != (term,)
     ):
         return True
     for item, start in fields_in(tuple(items)):
@@ -57,6 +59,18 @@ def has_no_rows(items: Sequence[Item], predicate: Sequence[Expr], *, proved: boo
     return False
 
 
+def has_no_groups(release: Release, kept: Collection[Sequence[Expr]], *, proved: bool = False) -> bool:
+    """Say whether no group of a release is kept by any of those that use it. `kept`: as `kept_groups` has it.
+
+    Groups are those of the rows that have such keys: HAVING on keys is WHERE on keys. A release without keys has a row
+    whatever is filtered.
+    """
+    rows = release.rows
+    return bool(release.keys and kept) and all(
+        terms and has_no_rows(rows.items, (*rows.predicate, *terms), proved=proved) for terms in kept
+    )
+
+
 def _inside(items: Sequence[Item], mark: Item, proved: bool) -> Facts:
     """Return what is known of the columns that the ON of a mark is over: those of the sources before, and its own."""
     before = items[: [one is mark for one in items].index(True)]
@@ -64,12 +78,35 @@ def _inside(items: Sequence[Item], mark: Item, proved: bool) -> Facts:
 
 
 def _alternatives(term: Expr) -> Iterator[Expr]:
-    """Yield the alternatives of an OR, nested ones too."""
-    if isinstance(term, Call) and term.function == "or":
-        for arg in term.args:
-            yield from _alternatives(arg)
-    else:
+    """Yield the alternatives of an OR, or of NOT of an AND; nested ones too."""
+    parts = _parts(term, "or")
+    if parts == (term,):
         yield term
+    else:
+        for part in parts:
+            yield from _alternatives(part)
+
+
+def _together(terms: Iterable[Expr]) -> Iterator[Expr]:
+    """Yield what terms say one by one: the parts of an AND, or of NOT of an OR, by themselves."""
+    for term in terms:
+        parts = _parts(term, "and")
+        if parts == (term,):
+            yield term
+        else:
+            yield from _together(parts)
+
+
+def _parts(term: Expr, function: str) -> tuple[Expr, ...]:
+    """Return the parts of an AND or an OR, by De Morgan's laws too, which hold of NULL as of the others."""
+    if not isinstance(term, Call):
+        return (term,)
+    if term.function == function:
+        return term.args
+    inner = term.args[0] if term.function == "not" else None
+    if isinstance(inner, Call) and inner.function == {"and": "or", "or": "and"}[function]:
+        return tuple(replace(term, args=(arg,)) for arg in inner.args)
+    return inner.args if isinstance(inner, Call) and inner.function == "not" else (term,)
 
 
 @dataclass
@@ -118,6 +155,15 @@ class _Left:
                 end = (value + end[1], 0)
             self.high = end if self.high is None else min(self.high, end)
 
+    def take(self, allowed: Allowed) -> None:
+        """Add what a constraint leaves of a value that is not NULL."""
+        if allowed.lo is not None:
+            self.compare("ge", allowed.lo, is_whole=False)
+        if allowed.hi is not None:
+            self.compare("le", allowed.hi, is_whole=False)
+        if allowed.listed is not None:
+            self.keep(allowed.listed)
+
     def keep(self, values: frozenset[_Value]) -> None:
         """Add a list that holds the value."""
         self.listed = values if self.listed is None else self.listed & values
@@ -142,6 +188,10 @@ def _excludes(terms: Sequence[Expr], facts: Facts) -> bool:
                 what.keep(frozenset({True}))
             if expr.index in facts.at_most_one:
                 what.compare("le", Fraction(1), is_whole=True)
+            if what.is_not_null and expr.index in facts.allowed:
+                what.take(facts.allowed[expr.index])
+        if what.is_not_null and expr.type.kind is Kind.BOOLEAN:
+            what.keep(frozenset({True, False}))
     return any(what.is_nothing for what in left.values())
 
 

@@ -9,10 +9,10 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from ...relation.catalog import Proved, Table
+from ...relation.catalog import Allowed, Proved, Table
 from ...relation.expressions import Call, Expr, Field
 from .functional_dependencies import Classes, equalities, functional_closure
 from .rows import Block, Cut, Derived, Grouped, Item, Source, TableSource, fields_in
@@ -22,11 +22,15 @@ __all__ = ["Facts", "facts_in"]
 
 @dataclass(frozen=True)
 class Facts:
-    """Of a block's columns, by number: those that are never NULL, marks that are always TRUE, counts of 1 at most."""
+    """Of a block's columns, by number: those that are never NULL, marks that are always TRUE, counts of 1 at most.
+
+    `allowed`: what columns may be where they are not NULL.
+    """
 
     not_null: frozenset[int] = frozenset()
     true: frozenset[int] = frozenset()
     at_most_one: frozenset[int] = frozenset()
+    allowed: Mapping[int, Allowed] = field(default_factory=dict)
 
 
 def facts_in(items: Sequence[Item], predicate: Sequence[Expr], *, inside: bool = False) -> Facts:
@@ -37,17 +41,20 @@ def facts_in(items: Sequence[Item], predicate: Sequence[Expr], *, inside: bool =
     if any(item.kind == "full" for item in items):
         return Facts()  # rows of every source may be filled up with NULL
     not_null, true, single = set[int](), set[int](), set[int]()
+    allowed: dict[int, Allowed] = {}
     placed = fields_in(tuple(items))
     for item, start in placed:
         if item.kind == "inner" or (inside and item is items[-1]):
             not_null |= _not_null(item, start)
             single |= _single_counts(item, start)
+        if item.kind != "mark" or (inside and item is items[-1]):
+            allowed |= _allowed(item, start)  # what a LEFT JOIN does not match is NULL
     known = not_null | _asked_not_null(predicate)
     for item, start in placed:
         if item.kind in ("left", "mark") and _is_always_matched(item, start, placed, known):
             not_null |= _not_null(item, start) if item.kind == "left" else set()
             true |= {start} if item.kind == "mark" else set()
-    return Facts(frozenset(not_null), frozenset(true), frozenset(single))
+    return Facts(frozenset(not_null), frozenset(true), frozenset(single), allowed)
 
 
 @dataclass(frozen=True)
@@ -95,6 +102,16 @@ def _not_null(item: Item, start: int) -> set[int]:
     own = (*rows.table.owner_columns, *rows.table.columns)
     held = {column.name for column in own if column.enforced.not_null}
     return {start + place for place, name in enumerate(rows.names) if name in held}
+
+
+def _allowed(item: Item, start: int) -> dict[int, Allowed]:
+    """Return what the columns of a table may be; not of those whose values are reports in place of the true ones."""
+    rows = _rows(item.source)
+    if rows is None:
+        return {}
+    reported = {column.name for column in rows.table.columns if column.randomized is not None}
+    known = {one.column: one for one in rows.proved.allowed if one.column not in reported}
+    return {start + place: known[name] for place, name in enumerate(rows.names) if name in known}
 
 
 def _asked_not_null(predicate: Sequence[Expr]) -> set[int]:

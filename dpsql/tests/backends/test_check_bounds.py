@@ -42,6 +42,47 @@ def test_simple_shapes(expression: str, found: dict[str, tuple[Fraction, Fractio
     assert read_bounds(expression, SQL_TYPES, "duckdb") == {n: ValueRange(*b) for n, b in found.items()}
 
 
+LISTED = {
+    "duckdb": {
+        "(t IN ('a', 'it''s'))": {"t": ("a", "it's")},
+        "i IN (1, -2)": {"i": (1, -2)},
+        "((t = 'a') OR (t == 'b') OR t IN ('c'))": {"t": ("a", "b", "c")},
+        "i IN (1, 2, 3) AND i IN (2, 3, 4)": {"i": (2, 3)},
+        "n IN (1.5, 2)": {"n": (Fraction(3, 2), 2)},
+    },
+    "postgres": {
+        "(t = ANY (ARRAY['a'::text, 'b'::text]))": {"t": ("a", "b")},
+        "((t)::text = ANY ((ARRAY['a'::character varying, 'b'::character varying])::text[]))": {
+            "t": ("a", "b")
+        },
+        "(i = ANY (ARRAY[1, '-2'::integer]))": {"i": (1, -2)},
+        "(n = ANY (ARRAY[(1)::numeric, 2.5]))": {"n": (1, Fraction(5, 2))},
+        "((t = 'a'::text) OR (t = 'b'::text))": {"t": ("a", "b")},
+    },
+}
+NOT_LISTED = {
+    "duckdb": (
+        "i IN ('1')", "t IN (1, 2)", "t IN ('a', NULL)", "t NOT IN ('a')", "t IN (SELECT 'a')", "t = 'a' OR i = 1",
+        "x IN (1.5)", "f = 1.5", "t = 'a' OR length(t) = 1", "lower(t) IN ('a')", "t ILIKE 'a'", "wide IN (1, 2)",
+        "t IS NOT DISTINCT FROM 'a'", "d IN ('2020-01-01')", "CAST(t AS CHAR(1)) IN ('a')",
+    ),
+    "postgres": (
+        "(t = ANY (ARRAY['a'::text, NULL::text]))", "(t <> ALL (ARRAY['a'::text]))", "(t = ANY ('{a,b}'::text[]))",
+        "((t)::character varying(2) = 'ab'::text)", "(t = 'abc'::character(2))", "(t = E'a\\\\b'::text)",
+        "(x = ANY (ARRAY[(1)::double precision]))", "((i)::double precision = (1)::double precision)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", LISTED)
+def test_lists(dialect: str) -> None:
+    for expression, found in LISTED[dialect].items():
+        wanted = {name: ValueRange(listed=frozenset(values)) for name, values in found.items()}
+        assert read_bounds(expression, SQL_TYPES, dialect) == wanted, expression
+    for expression in NOT_LISTED[dialect]:
+        assert read_bounds(expression, SQL_TYPES, dialect) == {}, expression
+
+
 @pytest.mark.parametrize(
     "expression",
     [
@@ -56,7 +97,6 @@ def test_simple_shapes(expression: str, found: dict[str, tuple[Fraction, Fractio
         "i >= CAST(3 AS INTEGER)",
         "i >= n",
         "i != 3",
-        "i IN (1, 2)",
         "i >= 9999999999999999999",
         "wide >= 3",
         "d >= '2020-01-01'",

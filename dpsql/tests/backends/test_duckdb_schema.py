@@ -11,7 +11,7 @@ import sqlglot
 from dpsql.backends import DuckDBBackend
 from dpsql.policy import LiveColumn, LiveForeignKey, LiveSchema, LiveTable
 from dpsql.relation import types
-from dpsql.relation.catalog import Proved
+from dpsql.relation.catalog import Allowed, Proved
 from dpsql.relation.types import SqlType, numeric
 
 
@@ -100,7 +100,11 @@ def test_constraints() -> None:
     assert [column.not_null for column in parent.columns] == [True, False, True]
     assert child.foreign_keys == (LiveForeignKey(("p_id",), ("main", "p"), ("id",)),)
     assert child.primary_key == ("x", "y")
-    assert child.proved == Proved((("x", "y"),), ((("p_id",), ("main", "p"), ("id",)),))
+    assert child.proved == Proved(
+        (("x", "y"),),
+        ((("p_id",), ("main", "p"), ("id",)),),
+        (Allowed("x", None, Fraction(7)), Allowed("n", Fraction(-3, 2), Fraction(2))),
+    )
     assert not child.is_unique("x")
     assert [(column.lo, column.hi) for column in child.columns] == [
         (None, None),
@@ -109,6 +113,21 @@ def test_constraints() -> None:
         (Fraction(-3, 2), 2),
         (min(Fraction(3, 10), Fraction(0.3)), None),
     ]
+
+
+def test_what_is_proved_of_values() -> None:
+    """Nothing of floats, of texts that are equal to others, and of types that are read as others."""
+    proved = table_of(
+        "CREATE TYPE mood AS ENUM ('sad', 'glad')",
+        "CREATE TABLE t (s VARCHAR CHECK (s IN ('a', 'b')), m mood, k INT CHECK (k IN (1, 2)), f DOUBLE CHECK (f > 0),"
+        " c VARCHAR COLLATE NOCASE CHECK (c IN ('a')), u UUID CHECK (u IN ('a')), d DATE CHECK (d > '2020-01-01'))",
+    ).proved
+    assert proved is not None
+    assert proved.allowed == (
+        Allowed("s", listed=frozenset({"a", "b"})),
+        Allowed("m", listed=frozenset({"sad", "glad"})),
+        Allowed("k", listed=frozenset({Fraction(1), Fraction(2)})),
+    )
 
 
 def test_views_are_marked_and_temporary_tables_are_not_seen() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from dpsql.backends.postgres_backend import PostgresBackend
 from dpsql.policy import LiveForeignKey
+from dpsql.relation.catalog import Allowed
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from .conftest import Read, Table
@@ -99,6 +100,28 @@ def test_constraints_that_are_not_validated_say_nothing(schema_of: Read) -> None
     assert parent.primary_key == ("id",)
     assert child.foreign_keys == ()
     assert child.columns[1].lo is None
+    assert child.proved is not None
+    assert child.proved.allowed == ()
+
+
+def test_what_is_proved_of_values(schema_of: Read) -> None:
+    """Nothing of floats, of open numbers, of texts that are equal to others, and of what is not validated."""
+    (table,) = schema_of(
+        "CREATE TYPE mood AS ENUM ('sad', 'glad')",
+        "CREATE TABLE t (s text CHECK (s IN ('a', 'b')), v varchar(3) CHECK (v IN ('a', 'b')), m mood,"
+        " k int CHECK (k IN (1, 2) AND k > 0), n numeric(4,1) CHECK (n IN (1, 2.5)), o numeric CHECK (o IN (1, 2)),"
+        " f float8 CHECK (f IN (1, 2) AND f > 0), c char(3) CHECK (c IN ('a', 'b')), d date CHECK (d > '2020-01-01'),"
+        " l int, b boolean CHECK (b), e text CHECK (e = 'a' OR e IS NULL))",
+        "ALTER TABLE t ADD CHECK (l IN (1, 2)) NOT VALID",
+    ).tables
+    assert table.proved is not None
+    assert table.proved.allowed == (
+        Allowed("s", listed=frozenset({"a", "b"})),
+        Allowed("v", listed=frozenset({"a", "b"})),
+        Allowed("m", listed=frozenset({"sad", "glad"})),
+        Allowed("k", Fraction(0), None, frozenset({Fraction(1), Fraction(2)})),
+        Allowed("n", listed=frozenset({Fraction(1), Fraction(5, 2)})),
+    )
 
 
 def test_what_postgres_18_does_not_enforce(postgres: PostgresServer, schema_of: Read) -> None:
@@ -114,6 +137,8 @@ def test_what_postgres_18_does_not_enforce(postgres: PostgresServer, schema_of: 
     ).tables
     assert child.foreign_keys == ()
     assert child.columns[1].lo is None
+    assert child.proved is not None
+    assert child.proved.allowed == ()
     assert [(column.name, column.not_null) for column in child.columns[2:4]] == [("y", False), ("z", True)]
     assert [column.is_generated for column in child.columns[4:]] == [True, False]
     assert (temporal.primary_key, temporal.unique) == ((), ())

@@ -1,0 +1,53 @@
+"""Which groups of a release the statement keeps above it, by filters on its keys (soundness.md 1.16).
+
+For proofs that none is kept, and for nothing else: what is measured of a release does not depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...relation.expressions import Expr, Field, Scalar, conjuncts, fields_of, substitute, walk
+from ...relation.relations import Distinct, Filter, Project, Relation, Sort, expressions
+from .rows import Release
+
+__all__ = ["kept_groups"]
+
+Kept = dict[Release, set[tuple[Expr, ...]]]
+"""Of each release, for every place in the statement that it is used in, terms that hold of all groups that are used
+there: over the columns of its rows. No terms: all of them are used, as far as is known."""
+
+
+def kept_groups(parts: Iterable[Relation]) -> Kept:
+    """Return what analyzed relations keep of the groups of their releases."""
+    found: Kept = {}
+    for part in parts:
+        _visit(part, (), found)
+    return found
+
+
+def _visit(node: Relation, terms: tuple[Expr, ...], found: Kept) -> None:
+    """Note the uses of releases in a relation. `terms`: what holds of the rows of it that are used, over its columns.
+
+    A filter goes through what neither makes a row of several nor leaves one out that another depends on; through
+    windows, limits, joins and aggregates nothing goes.
+    """
+    for expr in expressions(node):
+        for part in walk(expr):
+            if isinstance(part, Scalar):
+                _visit(part.relation, (), found)
+    match node:
+        case Release():
+            own = [term for term in terms if fields_of(term) and fields_of(term) <= {*range(len(node.keys))}]
+            found.setdefault(node, set()).add(tuple(substitute(term, node.keys) for term in own))
+        case Filter():
+            _visit(node.input, (*terms, *conjuncts(node.predicate)), found)
+        case Project():
+            plain = {index for index, expr in enumerate(node.exprs) if isinstance(expr, Field)}
+            own = [term for term in terms if fields_of(term) <= plain]  # others could grow with each project
+            _visit(node.input, tuple(substitute(term, node.exprs) for term in own), found)
+        case Sort() | Distinct():
+            _visit(node.input, terms, found)
+        case _:
+            for source in node.inputs:
+                _visit(source, (), found)

@@ -1,0 +1,262 @@
+"""What is answered exactly and free holds of every row that the database lets in, so in all databases of the schema.
+
+Whether a filter on one table leaves rows is a matter of each row by itself. So the table holds every row that the engine
+takes of what is tried, NULL and values just beyond each constraint among it: a filter that none of these passes is
+empty in each of its parts, any two neighbours among them.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import psycopg
+import pytest
+
+from dpsql.backends import postgres_catalog, postgres_schema
+from dpsql.engine import Session
+from dpsql.engine.dataset import open_ledger
+from dpsql.plan.privacy import contradiction
+from dpsql.policy import load_policy
+from dpsql.tests.support.postgres_server import PostgresServer
+
+VALUES = {
+    "state": ("'open'", "'paid'", "'lost'", "'OPEN'", "''"),
+    "note": ("'a'", "'b'", "'c'", "'a '"),
+    "n": ("0", "1", "9", "10", "-1"),
+    "k": ("1", "2", "3"),
+    "d": ("1.50", "2.00", "1.51", "2.01"),
+    "flag": ("true", "false"),
+    "mood": ("'sad'", "'glad'", "'mad'"),
+    "f": ("0.0", "0.1", "0.3", "7.0", "-1.0", "'NaN'"),
+    "late": ("1", "2", "5"),
+    "free": ("1", "2", "5"),
+}
+"""What is tried of each column, in SQL: what its constraint lets in, and what it does not."""
+_TABLE = """
+CREATE TYPE moods AS ENUM ('sad', 'glad');
+CREATE TABLE item (id INTEGER PRIMARY KEY, state TEXT NOT NULL CHECK (state IN ('open', 'paid')),
+  note VARCHAR CHECK (note = 'a' OR note = 'b'), n INTEGER CHECK (n BETWEEN 0 AND 9), k INTEGER CHECK (k IN (1, 2)),
+  d NUMERIC(6, 2) CHECK (d > 1 AND d <= 2), flag BOOLEAN, mood moods, f DOUBLE PRECISION CHECK (f >= 0 AND f <= 0.3),
+  late INTEGER, free INTEGER);
+"""
+_POLICY = """
+database = "{url}"
+ledger = "sqlite:ledger.db"
+[privacy]
+epsilon = 1000
+delta = 1e-6
+[defaults]
+epsilon = 1
+[tables.item]
+unit = "id"
+[tables.item.columns]
+state = {{ values = ["open", "paid", "gone"] }}
+note = {{ values = ["a", "b"] }}
+n = {{ bounds = [0, 20] }}
+k = {{ bounds = [1, 5] }}
+d = {{}}
+flag = {{}}
+mood = {{}}
+f = {{ bounds = [0, 10] }}
+late = {{}}
+free = {{ bounds = [1, 5] }}
+"""
+
+Ask = Callable[[str], int]
+
+
+class World:
+    """A database with all rows that it takes, asked directly and by a session."""
+
+    def __init__(self, policy: Path, session: Session, truth: Ask) -> None:
+        session.execute("SET dpsql.unlisted = on")
+        self.policy = policy
+        self.session = session
+        self.truth = truth
+
+    def is_free(self, sql: str) -> bool:
+        """Say whether a statement is answered by what the schema proves, or by its text."""
+        return "no row can count" in self.session.explain(sql).text()
+
+
+def _rows() -> Iterator[str]:
+    """Yield rows as INSERT statements: each value by itself, and some together."""
+    draw = random.Random(5)
+    alone = [{name: value} for name, values in VALUES.items() for value in values]
+    mixed = [
+        {name: draw.choice(values) for name, values in VALUES.items() if draw.random() < 0.3}
+        for _ in range(600)
+    ]
+    for number, row in enumerate(({}, *alone, *mixed)):
+        given = {"id": str(number), "state": "'open'", **row}
+        yield f"INSERT INTO item ({', '.join(given)}) VALUES ({', '.join(given.values())})"
+
+
+def _policy(tmp_path: Path, url: str) -> Path:
+    path = tmp_path / "item.toml"
+    path.write_text(_POLICY.format(url=url))
+    open_ledger(load_policy(path), create=True).close()
+    return path
+
+
+def _on_duckdb(tmp_path: Path) -> Iterator[World]:
+    with duckdb.connect(str(tmp_path / "item.duckdb")) as connection:
+        connection.execute(_TABLE)
+        for row in _rows():
+            try:
+                connection.execute(row)
+            except (duckdb.ConstraintException, duckdb.ConversionException):
+                continue
+
+    shutil.copy(tmp_path / "item.duckdb", tmp_path / "truth.duckdb")
+    path = _policy(tmp_path, "duckdb:item.duckdb")
+    with duckdb.connect(str(tmp_path / "truth.duckdb")) as connection, Session.open(path) as session:
+
+        def truth(sql: str) -> int:
+            (found,) = connection.execute(sql).fetchone() or (None,)
+            assert isinstance(found, int)
+            return found
+
+        yield World(path, session, truth)
+
+
+def _on_postgres(tmp_path: Path, postgres: PostgresServer) -> Iterator[World]:
+    name = postgres.create_database()
+    with postgres.admin(name) as admin:
+        admin.execute(_TABLE)
+        for row in _rows():
+            try:
+                admin.execute(row)
+            except (psycopg.errors.CheckViolation, psycopg.errors.InvalidTextRepresentation):
+                continue
+        admin.execute("ALTER TABLE item ADD CHECK (late IN (1, 2)) NOT VALID")
+
+        def truth(sql: str) -> int:
+            (found,) = admin.execute(sql).fetchone() or (None,)
+            assert isinstance(found, int)
+            return found
+
+        path = _policy(tmp_path, postgres.create_reader(name))
+        with Session.open(path) as session:
+            yield World(path, session, truth)
+
+
+@pytest.fixture(params=[False, True], ids=["duckdb", "postgres"])
+def world(request: pytest.FixtureRequest, tmp_path: Path, postgres: PostgresServer) -> Iterator[World]:
+    yield from _on_postgres(tmp_path, postgres) if request.param else _on_duckdb(tmp_path)
+
+
+def accepted_values(column: str, values: str) -> str:
+    """Return what dbt 1.x sends for its test of this name."""
+    return (
+        "select\n      count(*) as failures\n    from (\n      \nwith all_values as (\n\n    select\n        "
+        f"{column} as value_field,\n        count(*) as n_records\n\n    from item\n    group by {column}\n\n)\n\n"
+        f"select *\nfrom all_values\nwhere value_field not in (\n    {values}\n)\n\n    ) dbt_internal_test"
+    )
+
+
+PROVED = (
+    accepted_values("state", "'open','paid'"),
+    accepted_values("state", "'open','paid','lost'"),
+    accepted_values("note", "'a','b'"),
+    accepted_values("k", "1,2"),
+    accepted_values("flag", "true,false"),
+    accepted_values("mood", "'sad','glad'"),
+    "SELECT COUNT(*) FROM item WHERE state NOT IN ('open', 'paid')",
+    "SELECT COUNT(*) FROM item WHERE n > 9",
+    "SELECT COUNT(*) FROM item WHERE n < 0 OR n > 9",
+    "SELECT COUNT(*) FROM item WHERE NOT (n BETWEEN 0 AND 9)",
+    "SELECT COUNT(*) FROM item WHERE d > 2",
+    "SELECT COUNT(*) FROM item WHERE flag <> true AND flag <> false",
+    "SELECT COUNT(*) FROM (SELECT state FROM item GROUP BY state HAVING state = 'gone') AS t",
+    "SELECT COUNT(*) FROM (SELECT n AS m FROM (SELECT n, COUNT(*) AS c FROM item GROUP BY n) AS t) AS u WHERE m >= 10",
+)
+NOT_PROVED = (
+    accepted_values("state", "'open'"),
+    accepted_values("k", "1"),
+    accepted_values("late", "1,2"),  # NOT VALID, or nothing
+    "SELECT COUNT(*) FROM item WHERE late > 2",
+    "SELECT COUNT(*) FROM item WHERE free > 5",  # declared alone
+    "SELECT COUNT(*) FROM item WHERE f > 7",  # a float
+    "SELECT COUNT(*) FROM item WHERE n IS NULL",  # a CHECK passes NULL
+    "SELECT COUNT(*) FROM item WHERE note IS NULL",
+    "SELECT COUNT(*) FROM item WHERE COALESCE(n, 10) > 9",
+    "SELECT COUNT(*) FROM (SELECT k FROM item GROUP BY k HAVING k IS NULL) AS t",
+    "SELECT COUNT(*) FROM (SELECT k FROM item GROUP BY k HAVING k NOT IN (1, 2) OR k IS NULL) AS t",
+)
+
+
+def test_what_constraints_leave_of_values_is_exact_and_free(world: World) -> None:
+    for sql in PROVED:
+        assert world.is_free(sql), sql
+        assert world.session.execute(sql).rows == [(0,)] == [(world.truth(sql),)], sql
+    assert world.session.budget().epsilon_spent_nano == 0
+
+
+def test_what_they_do_not_prove_is_charged(world: World) -> None:
+    for sql in NOT_PROVED:
+        assert not world.is_free(sql), sql
+    assert world.truth("SELECT COUNT(*) FROM item WHERE late > 2") > 0
+
+
+def _term(draw: random.Random) -> str:
+    name = draw.choice(list(VALUES))
+    some = draw.sample(VALUES[name], min(len(VALUES[name]), draw.randint(1, 3)))
+    some = [one for one in some if one not in ("'mad'", "'NaN'")] or [VALUES[name][0]]
+    form = draw.choice(
+        ("{} = {}", "{} <> {}", "{} IN ({})", "{} NOT IN ({})", "{} > {}", "{} <= {}", "{} IS NULL")
+    )
+    if name in ("flag", "mood", "state", "note") and form[3:4] in "><" and form != "{} <> {}":
+        form = "{} NOT IN ({})"
+    listed = ", ".join(some) if "(" in form else some[0]
+    text = form.format(name, listed) if form != "{} IS NULL" else f"{name} IS NULL"
+    return f"NOT ({text})" if draw.random() < 0.2 else text
+
+
+def test_no_row_that_is_let_in_passes_what_is_said_to_be_empty(world: World) -> None:
+    """Filters as they come, below a release and on its keys above it."""
+    draw, free = random.Random(29), 0
+    for _ in range(400):
+        terms = [_term(draw) for _ in range(draw.randint(1, 3))]
+        where = draw.choice((" AND ", " OR ")).join(terms)
+        names = [name for name in VALUES if name in where.replace("(", " ").split()]
+        keys = ", ".join(names)
+        grouped = f"SELECT COUNT(*) FROM (SELECT {keys}, COUNT(*) AS c FROM item GROUP BY {keys}) AS t WHERE {where}"
+        for sql in (f"SELECT COUNT(*) FROM item WHERE {where}", *([] if "f" in names else [grouped])):
+            if world.is_free(sql):
+                free += 1
+                assert world.truth(sql) == 0, sql
+    assert free > 60
+
+
+@pytest.mark.parametrize("world", [True], indirect=True, ids=["postgres"])
+def test_a_planted_belief_in_what_is_not_validated_is_seen(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = accepted_values("late", "1,2")
+    text = postgres_catalog.CATALOG.replace("k.contype = 'c' AND k.convalidated", "k.contype = 'c'")
+    assert text != postgres_catalog.CATALOG
+    monkeypatch.setattr(postgres_schema, "CATALOG", text)
+    with Session.open(world.policy) as session:
+        assert "no row can count" in session.explain(sql).text()
+    assert world.truth(sql) > 0
+
+
+def test_a_check_that_is_planted_to_exclude_null_is_seen(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = contradiction.facts_in
+
+    def forgets(*args: object, **more: object) -> contradiction.Facts:
+        facts = whole(*args, **more)  # type: ignore[arg-type]
+        return replace(facts, not_null=facts.not_null | facts.allowed.keys())
+
+    monkeypatch.setattr(contradiction, "facts_in", forgets)
+    sql = "SELECT COUNT(*) FROM item WHERE n IS NULL"
+    assert world.is_free(sql)
+    assert world.truth(sql) > 0
