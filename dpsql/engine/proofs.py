@@ -89,21 +89,23 @@ def _proved(
     if certificate is None:
         return Proved(digest, entries, None, MISSING)
     proof = prove(certificate)
-    problem = proof.problem or ("" if all(_is_of(one, certificate) for one in entries) else OTHER)
+    problem = proof.problem or ("" if all(_is_of(one, proof) for one in entries) else OTHER)
     return Proved(digest, entries, proof, problem)
 
 
-def _is_of(entry: Entry, certificate: Certificate) -> bool:
+def _is_of(entry: Entry, proof: Proof) -> bool:
     """Say whether a certificate has a measurement that costs what was charged, under the noise that was drawn."""
-    measurements = [one for release in certificate.releases for one in release.measurements]
-    return any(_is_charge_of(entry, one, certificate.facts) for one in measurements)
+    certificate, lines = proof.certificate, () if proof.verified is None else proof.verified.lines
+    measured = ((certificate.releases[one.release].measurements[one.measurement], one.moved) for one in lines)
+    return any(_is_charge_of(entry, one, Fraction(moved), certificate.facts) for one, moved in measured)
 
 
-def _is_charge_of(entry: Entry, one: Measurement, facts: Facts) -> bool:
+def _is_charge_of(entry: Entry, one: Measurement, moved: Fraction, facts: Facts) -> bool:
+    """Say so of one; `moved`: how far one person moves it, as derived, whatever is claimed."""
     charge, law = entry.charge, entry.law
     if facts.accounting == "zcdp" and isinstance(law, Gaussian | Gaussians) and one.law.name == "gaussian":
         # What is stored lowers what is drawn and charged (soundness.md 3.13): its own loss is D²/(2 sigma²).
-        return one.sensitivity / (2 * law.scale**2) <= Fraction(charge.rho_atto, ATTO)
+        return moved / (2 * law.scale**2) <= Fraction(charge.rho_atto, ATTO)
     share = one.share
     if (charge.epsilon_nano, charge.delta_atto) != (_up(share.epsilon * NANO), _up(share.delta * ATTO)):
         return False

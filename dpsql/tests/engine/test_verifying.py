@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,13 @@ import duckdb
 import pytest
 
 from dpsql.backends.duckdb_backend import DuckDBSnapshot
-from dpsql.engine import Session, verifying
+from dpsql.budget import LedgerStore
+from dpsql.engine import Session, proofs, verifying
 from dpsql.engine.bounds import Wish, measure
 from dpsql.engine.dataset import open_ledger
+from dpsql.engine.proofs import prove, prove_ledger
 from dpsql.errors import BudgetExhausted, Unverified
+from dpsql.mechanisms import Gaussian
 from dpsql.policy import load_policy
 from dpsql.verify import Refused
 from dpsql.verify.certificate import Certificate, Facts, digest, loads
@@ -328,3 +332,35 @@ def test_a_certificate_that_cannot_be_stored_is_missing_and_logged(
     assert session.execute(COUNT).rows
     assert [entry.certificate for entry in session.dataset.store.log(9)] == [None]
     assert len(told) == 1
+
+
+def test_a_charge_is_held_against_what_was_derived_and_not_against_what_is_claimed(opened: Open) -> None:
+    """A draw that was topped up has a noise of its own: the certificate's word for how far a person moves it is a claim."""
+    session = opened('verify = "refuse"\naccounting = "zcdp"')
+    for epsilon in ("0.5", "0.9"):
+        session.execute(f"SET dpsql.epsilon = {epsilon}")
+        for sql in (COUNT, "SELECT SUM(age), COUNT(*) FROM person", "SELECT VAR_SAMP(age), AVG(day) FROM person "
+                    "JOIN visit ON person_id = id", "SELECT place, SUM(day) FROM visit GROUP BY place"):  # fmt: skip
+            session.execute(sql)
+    store = session.dataset.store
+    assert isinstance(store, LedgerStore)
+    proved = list(prove_ledger(store, 100))
+    assert proved
+    assert {one.problem for one in proved} == {""}
+    forged = 0
+    for one in proved:
+        for entry in one.entries:
+            assert one.proof is not None
+            releases = tuple(
+                replace(
+                    part, measurements=tuple(replace(m, sensitivity=Fraction(0)) for m in part.measurements)
+                )
+                for part in one.proof.certificate.releases
+            )
+            claimed = prove(replace(one.proof.certificate, releases=releases))
+            assert proofs._is_of(entry, claimed)  # what is charged is enough of what is derived
+            if isinstance(entry.law, Gaussian) and sum(len(part.measurements) for part in releases) == 1:
+                forged += 1
+                half = Gaussian(Fraction(int(entry.law.scale * 2**19), 2**20))
+                assert not proofs._is_of(replace(entry, law=half), claimed)
+    assert forged
