@@ -84,7 +84,7 @@ class Lemmas:
         shown = columns_of(top)
         summed = len(sources) == 1 and sources[0].args[0].op == "union"
         if not summed or all(one.op == "select" for one in sources[0].args[0].args[0]):
-            self._keys_are(group, [shown[name] for name in keys])
+            self.keys_are(group, [shown[name] for name in keys])
             return [Part(block, group, frozenset(having), {n: t for n, t in columns if n not in keys})]
         [source] = sources
         if outer or conditions:
@@ -95,11 +95,11 @@ class Lemmas:
         names = [one.args[1] for one in group if one.op == "col"]
         if len(names) != len(group) or len(set(names)) != len(keys):
             raise Refused("lemmas: groups are those of the keys")
-        self._keys_are(group, [shown[name] for name in keys])
+        self.keys_are(group, [shown[name] for name in keys])
         found = []
         for member in members:
             inner = columns_of(member)
-            self._keys_are(member.args[1], [inner[name] for name in names])
+            self.keys_are(member.args[1], [inner[name] for name in names])
             taken = {}
             for name, term in columns:
                 if name in keys:
@@ -239,7 +239,7 @@ class Lemmas:
             raise Refused("lemmas: a list of shown groups, by their keys")
         return str(inner.args[1])
 
-    def _keys_are(self, group: Sequence[Term], shown: Sequence[Term]) -> None:
+    def keys_are(self, group: Sequence[Term], shown: Sequence[Term]) -> None:
         """The printed keys are functions of the groups' keys alone, and each has one spelling of a value."""
         for key in group:
             kind = self.values.type(key)
@@ -274,9 +274,9 @@ class Lemmas:
 
     # --- forms ---
 
-    def form(self, term: Term) -> Form:
-        """An expression of aggregates as a sum over rows: what each row adds. NULL counts as 0, so what can be NULL
-        stands alone, under COALESCE(…, 0), or times a number."""
+    def form(self, term: Term, known: tuple[Term, ...] = ()) -> Form:
+        """An expression of aggregates as a sum over rows, of which `known` holds: what each row adds. NULL counts
+        as 0, so what can be NULL stands alone, under COALESCE(…, 0), or times a number."""
         op, args = term.op, term.args
         if op == "num" and not args[0]:
             return {}
@@ -290,23 +290,36 @@ class Lemmas:
             flags = self._flags(args[1], self.values.present(args[0]))
             return self._split(flags, self.values.poly(args[0]))
         if op == "add" and (whole := self._halves(*args)) is not None:
-            return self.form(whole)
+            return self.form(whole, known)
         if op in ("add", "sub"):
             for one in args:
                 if self._may_be_null(one):
                     raise Refused("lemmas: a SUM beside others is under COALESCE", repr(one)[:200])
-            return add_forms(self.form(args[0]), self.form(args[1]), 1 if op == "add" else -1)
+            return add_forms(self.form(args[0], known), self.form(args[1], known), 1 if op == "add" else -1)
         if op == "neg":
-            return scaled(self.form(args[0]), -1)
+            return scaled(self.form(args[0], known), -1)
         if op == "mul":
             for one, other in (args, args[::-1]):
                 if (factor := self._constant(one)) is not None:
-                    return scaled(self.form(other), factor)
+                    return scaled(self.form(other, known), factor)
+        if op in ("least", "greatest") and (one := self._outermost(term, known)) is not None:
+            return self.form(one, known)
         if op == "cast":
-            return self.form(self.plain(term))
+            return self.form(self.plain(term), known)
         if op == "coalesce" and self.plain(term) is not term:
-            return self.form(self.plain(term))
+            return self.form(self.plain(term), known)
         raise Refused("lemmas: a number is a sum over rows", repr(term)[:200])
+
+    def _outermost(self, term: Term, known: tuple[Term, ...]) -> Term | None:
+        """The side that LEAST or GREATEST of two totals is, whatever the rows are: on no row it adds more (less)."""
+        if len(term.args) != 2 or any(self._may_be_null(one) for one in term.args):
+            return None
+        first: Term = term.args[0]
+        second: Term = term.args[1]
+        low, high = self.row_ends([add_forms(self.form(first, known), self.form(second, known), -1)], known)
+        if low < 0 < high:
+            return None
+        return second if (low >= 0) == (term.op == "least") else first
 
     def _halves(self, high: Term, low: Term) -> Term | None:
         """SUM(x) of `2^k·SUM(x >> k) + SUM(x & (2^k - 1))`: an integer is its high and its low bits."""
@@ -635,7 +648,9 @@ class Lemmas:
         """A column of p as a sum over the rows below it."""
         if atom.op != "col" or atom.args[0] is not p:
             raise Refused("lemmas: a quotient of a sum over rows", repr(atom)[:200])
-        return self.form(self.plain(self.definition(p, atom.args[1])))
+        grouping = self.grouping(p)
+        known = grouping.args[0].args[2] if grouping is not None else ()
+        return self.form(self.plain(self.definition(p, atom.args[1])), known)
 
     def divisor(self, forms: Sequence[Form]) -> Term:
         """The column by which all quotients are taken."""
@@ -991,8 +1006,10 @@ class Lemmas:
         k·D` on each, and m in `[L, L + floor(k)]`. Conclusion: each of an owner's groups moves by W = floor(k) at
         most; by floor(W/2) + 1 where it has one row in a group and m is as near to both ends. Why: 1.1, direct."""
         self.key_having(part)
-        middle = self._constant(item.args[1]) if item.op == "coalesce" else None
-        inner = item.args[0]
+        whole = item.op == "coalesce"
+        middle, inner = (
+            (self._constant(item.args[1]), item.args[0]) if whole else (0, item)
+        )  # `plain` took it
         least: Number = 0
         if inner.op == "add" and (first := self._constant(inner.args[0])) is not None:
             least, inner = first, inner.args[1]
@@ -1021,6 +1038,8 @@ class Lemmas:
             return Fraction(self.values.range(rows[0])[1]) / rows[1][()]
 
         width = int(self.values.reach([over, under], known, ratio))
+        if not self.values.reach([under], known):
+            return Move("direct", 0, 0, 0, 0, 0, True, 0)  # no row is averaged, ever
         if not least <= middle <= least + width:
             raise Refused("lemmas: direct, an average in its interval")
         mult = 1 if not part.keys else self.relations.mult(self.pool("select", part.block, ()))

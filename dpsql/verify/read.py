@@ -564,7 +564,7 @@ class Reader:
         if node.is_string:
             return self.pool("text", node.name)
         kind = "float" if "e" in node.name.lower() else "decimal" if "." in node.name else "int"
-        return self.pool("num", number(node.name), kind)
+        return self.pool("num", (double if kind == "float" else number)(node.name), kind)
 
     def _read_boolean(self, node: exp.Boolean, scope: Scope) -> Term:
         return self.pool("bool", bool(node.this))
@@ -673,7 +673,7 @@ class Reader:
         """A literal of another type that is written as text: a double, or a moment, in microseconds."""
         try:
             if kind == "float":
-                return self.pool("num", number(text), "float")
+                return self.pool("num", double(text), "float")
             moment = datetime.fromisoformat(text) - datetime(1970, 1, 1)
             return self.pool("num", moment // timedelta(microseconds=1), kind)
         except (ValueError, OverflowError):
@@ -839,6 +839,11 @@ def number(text: str) -> int | Fraction:
     """A literal as a number: an int where it is whole."""
     value = Fraction(text)
     return value.numerator if value.denominator == 1 else value
+
+
+def double(text: str) -> int | Fraction:
+    """A double's literal as the number that the engine reads: the nearest of 53 bits."""
+    return number(str(Fraction(float(text))))
 
 
 def ordered(terms: Iterable[Term]) -> tuple[Term, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 from dpsql.verify.certificate import Facts
 from dpsql.verify.read import AGGREGATES, columns_of, ordered
@@ -430,21 +431,23 @@ class Relations:
     def _full_identities(self, source: Term) -> list[Identity]:
         """Of a FULL JOIN the owner is COALESCE of both sides' columns of one kind."""
         self.rows(source.args[0])
-        left, right = (self.rows(side).identities for side in source.args[0].args[:2])
+        sides = source.args[0].args[:2]
         found: list[Identity] = []
-        for kind, names in left:
-            for other, others in right:
-                if kind == other and kind == UNIT:
-                    for first, second in (((0, names), (1, others)), ((1, others), (0, names))):
-                        pairs = zip(
-                            *(
-                                [self.pool("col", source, f"{side}.{one}") for one in these]
-                                for side, these in (first, second)
-                            ),
-                            strict=True,
-                        )
-                        found.append((kind, tuple(self.pool("coalesce", *pair) for pair in pairs)))
+        for kind, names in self.rows(sides[0]).identities:
+            for other, others in self.rows(sides[1]).identities:
+                if kind == other == UNIT:
+                    left, right = self._spellings(source, 0, names), self._spellings(source, 1, others)
+                    for pair in product(left, right):
+                        for one, two in (pair, pair[::-1]):
+                            terms = (self.pool("coalesce", *both) for both in zip(one, two, strict=True))
+                            found.append((kind, tuple(terms)))
         return found or [HIDDEN]
+
+    def _spellings(self, source: Term, side: int, names: Sequence[str]) -> list[tuple[Term, ...]]:
+        """Columns of one side of a FULL JOIN, and those that are equal to them in each of its rows."""
+        alike = self._alike(source.args[0].args[side])
+        each = [next((ones for ones in alike if name in ones), (name,)) for name in names]
+        return list(product(*([self.pool("col", source, f"{side}.{one}") for one in ones] for ones in each)))
 
     def subqueries(self, terms: Iterable[Term], joined: Joined) -> None:
         """Premise of EXISTS, IN and scalar aggregates, wherever they stand: public, or of the row's own owner."""
@@ -511,12 +514,20 @@ class Relations:
                 if self.determined(source.args[0], names):
                     done.add(source)
                     changed = True
-                    if source not in ons:
+                    if source not in ons or self._matched(source, ons[source], known, joined):
                         known |= {
                             joined.find(self.pool("col", source, name))
                             for name in self._names(source.args[0])
                         }
         return known, done
+
+    def _matched(self, source: Term, on: Sequence[Term], known: set[Term], joined: Joined) -> bool:
+        """Whether what is known tells which row of a LEFT JOIN's right side matches: ON reads nothing else."""
+        inner = [one for term in on for one in walk(term) if one.op in ("col", "exists", "scalar", "insub")]
+        return all(
+            one.op == "col" and (one.args[0] is source or joined.find(self.bare(one)) in known)
+            for one in inner
+        )
 
     def _known_by_on(
         self, source: Term, name: str, on: Sequence[Term], known: set[Term], joined: Joined

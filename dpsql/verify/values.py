@@ -114,9 +114,12 @@ _PARTS = {
 _STRICT_FUNCTIONS = frozenset(
     (
         "ABS",
+        "ATAN",
         "BYTES",
         "CEIL",
         "CHR",
+        "COS",
+        "EXP",
         "FLOOR",
         "LEFT",
         "LENGTH",
@@ -125,6 +128,9 @@ _STRICT_FUNCTIONS = frozenset(
         "RIGHT",
         "RINT",
         "ROUND",
+        "SIN",
+        "SQRT",
+        "TANH",
         "TRUNC",
         "STRPOSITION",
         "SUBSTRING",
@@ -296,20 +302,26 @@ class Values:
             return nothing.union(*(self.present(one) for one in args if isinstance(one, Term)))
         if op == "in":
             return self.present(args[0]).union(*(self.present(one) for one in args[1]))
+        if op == "coalesce" and self._of_either_side(args):
+            return nothing
         if op in ("coalesce", "least", "greatest") and any(not self.present(one) for one in args):
             return nothing
         if op == "case":
             clamped = _clamped(term)
-            if clamped is not None and self.type(clamped)[0] in ("int", "decimal", "date", "timestamp"):
+            if clamped is not None and self._is_a_number(clamped):
                 return self.present(clamped)
-            each = {self.present(one) for one in (*(value for _, value in args[0]), args[1])}
+            each = {self.present(value) for _, value in self._branches(term, {})}
             if len(each) == 1:
                 return each.pop()
         if op in ("mod", "intdiv", "div"):
             ends = self.ends(args[1])
             if (ends.low is not None and ends.low > 0) or (ends.high is not None and ends.high < 0):
                 return self.present(args[0]) | self.present(args[1])
-        if op == "fn" and args[0] in _STRICT_FUNCTIONS:
+        if op == "fn" and args[0] == "EXTRACT" and self._has_ends(args[1]):
+            return self.present(args[1])  # of a moment that is not infinite
+        if op == "nullif" and args[1].op == "num" and _apart(self.ends(args[0]), args[1].args[0]):
+            return self.present(args[0])
+        if op == "fn" and (args[0] in _STRICT_FUNCTIONS or self._has_logarithm(args)):
             return nothing.union(*(self.present(one) for one in args[1:] if isinstance(one, Term)))
         if op == "fn" and args[0] == "FIELD" and self._field_is_there(args[1], args[2]):
             return nothing
@@ -319,15 +331,50 @@ class Values:
             return nothing
         return frozenset((self.pool("notnull", term),))
 
-    def _field_is_there(self, column: Term, name: str) -> bool:
-        """Whether a field of a grouping's lowest values is never NULL: what it is made of is not."""
+    def _of_either_side(self, args: tuple[Term, ...]) -> bool:
+        """Whether COALESCE has a column of each side of a FULL JOIN that is never NULL there: a row has one of
+        them."""
+        sides = set()
+        for one in args:
+            if one.op != "col" or one.args[0].args[0].op != "full":
+                return False
+            source, (side, _, name) = one.args[0], one.args[1].partition(".")
+            if self.never_null(self.pool("src", source.args[0].args[int(side)], 0, 0), name):
+                sides.add((source, side))
+        return (
+            len(sides) == 2
+            and len({source for source, _ in sides}) == 1
+            and not any(len(source.args) > 3 for source, _ in sides)
+        )
+
+    def _is_a_number(self, term: Term) -> bool:
+        """Whether what is compared is no NaN: of an exact type, or a double that has ends."""
+        kind = self.type(term)[0]
+        return kind in ("int", "decimal", "date", "timestamp") or (kind == "float" and self._has_ends(term))
+
+    def _has_ends(self, term: Term) -> bool:
+        ends = self.ends(term)
+        return ends.low is not None and ends.high is not None
+
+    def _has_logarithm(self, args: tuple[Any, ...]) -> bool:
+        """Whether a logarithm is of a number above 0: of others an engine says NULL, or fails."""
+        low = self.ends(args[-1]).low if args[0] in ("LN", "LOG") and _plain_base(args) else None
+        return low is not None and low > 0
+
+    def field(self, column: Term, name: str) -> tuple[Term, Term] | None:
+        """(grouping, what it is there) of a field of the lowest values that a grouping shows a row for each of."""
         relation = column.args[0].args[0] if column.op == "col" else column
         exploded = columns_of(relation)[column.args[1]] if relation.op == "agg" else column
         lowest = exploded.args[1] if exploded.args[:1] == ("EXPLODE",) else exploded
-        if lowest.op != "lowest" or lowest.args[0].op != "struct" or name not in lowest.args[0].args[0]:
-            return False
-        field = lowest.args[0].args[1 + lowest.args[0].args[0].index(name)]
-        return self.present(field) <= self.established(relation.args[0].args[2])
+        if relation.op != "agg" or lowest.op != "lowest" or lowest.args[0].op != "struct":
+            return None
+        names = lowest.args[0].args[0]
+        return (relation, lowest.args[0].args[1 + names.index(name)]) if name in names else None
+
+    def _field_is_there(self, column: Term, name: str) -> bool:
+        """Whether a field of a grouping's lowest values is never NULL: what it is made of is not."""
+        found = self.field(column, name)
+        return found is not None and self.present(found[1]) <= self.established(found[0].args[0].args[2])
 
     def _is_valid(self, term: Term) -> bool:
         """Whether a text is a column that was found to be UTF-8: checking it makes nothing NULL."""
@@ -469,16 +516,16 @@ class Values:
             return Ends(args[0], args[0], abs(args[0]) if args[1] != "float" else None)
         if op == "col":
             return self._column_ends(args[0].args[0], args[1])
-        if op in ("add", "sub", "mul", "neg"):
-            return _computed(op, [self._in(one, under) for one in args])
+        if op in ("add", "sub", "mul", "neg", "div"):
+            parts = [self._in(one, under) for one in args]
+            found = _quotient(*parts) if op == "div" else _computed(op, parts)
+            return _finite(found) if found.step is None else found
         if op == "cast":
             inner = self._wider(args[0], self._in(args[0], under))
             nearest = self.type(args[0])[0] == "float" and self.dialect.NAME != "spark"
             return _cast(_nearest(inner) if nearest and args[1][0] == "int" else inner, args[1])
-        if op == "div":
-            return _quotient(self._in(args[0], under), self._in(args[1], under))
         if op == "case":
-            return self._case(args[0], args[1], under)
+            return self._case(term, under)
         if op == "coalesce":
             return _hull([self._in(one, under) for one in args if one.op != "null"])
         if op in ("least", "greatest"):
@@ -509,7 +556,10 @@ class Values:
         return Ends(step=1) if kind[0] == "int" else Ends()
 
     def _wider(self, term: Term, ends: Ends) -> Ends:
-        """Ends of a double that is computed: each step may be off in the last of 53 bits, and there are few."""
+        """Ends of a double that is computed: each step may be off in the last of 53 bits, and there are few; by a
+        power of two it is multiplied exactly."""
+        if term.op == "mul" and any(_is_power_of_two(one) for one in term.args):
+            return _computed("mul", [self._wider(one, self.ends(one)) for one in term.args])
         if (
             self.type(term)[0] != "float"
             or term.op in ("num", "col", "case", "cast")
@@ -536,40 +586,78 @@ class Values:
             return Ends(step=Fraction(1, 10 ** kind[2]) if kind[2] else 1)
         return Ends()
 
-    def _case(self, pairs: tuple[tuple[Term, Term], ...], default: Term, under: dict[Term, Ends]) -> Ends:
+    def _branches(self, term: Term, under: dict[Term, Ends]) -> list[tuple[Term, Term]]:
+        """The branches of a CASE that can be taken, as the ends of what is compared tell; the default's condition is
+        TRUE."""
+        found = []
+        for when, value in (*term.args[0], (self.pool("bool", True), term.args[1])):
+            truth = self._decided(when, under)
+            if truth is not False:
+                found.append((when, value))
+            if truth:
+                break
+        return found
+
+    def _decided(self, when: Term, under: dict[Term, Ends]) -> bool | None:
+        if when.op == "bool":
+            truth: bool = when.args[0]
+            return truth
+        if when.op not in ("lt", "le") or self.present(when):
+            return None
+        left, right = (self._wider(one, self._in(one, under)) for one in when.args)
+        if left.low is None or left.high is None or right.low is None or right.high is None:
+            return None
+        strict = when.op == "lt"
+        if left.high < right.low or (left.high == right.low and not strict):
+            return True
+        return False if left.low > right.high or (left.low == right.high and strict) else None
+
+    def _case(self, term: Term, under: dict[Term, Ends]) -> Ends:
         """The hull of the branches, each under its own condition and, the last, under none of the others."""
         parts = []
         left = dict(under)
-        for when, value in pairs:
-            if value.op != "null":
-                inside = _narrowed(dict(under), when)
-                parts.append(self._in(value, inside))
-            if when.op == "lt" and len(pairs) <= 4:
+        for when, value in self._branches(term, under):
+            last = when.op == "bool"
+            if not self._is_null(value):
+                parts.append(self._in(value, left if last else _narrowed(dict(under), when)))
+            if when.op == "lt" and len(term.args[0]) <= 4:
                 left = _narrowed(left, self.pool("le", when.args[1], when.args[0]))
-        if default.op != "null":
-            parts.append(self._in(default, left))
         return _hull(parts)
+
+    def _is_null(self, term: Term) -> bool:
+        return term.op == "null" or (term.op == "cast" and self._is_null(term.args[0]))
 
     def _whole_numbers(self, op: str, args: tuple[Term, ...], under: dict[Term, Ends]) -> Ends:
         left, right = self._in(args[0], under), self._in(args[1], under)
+        if op == "mod":
+            return _remainder(left, right)
+        if op == "intdiv":
+            return _divided(left, right)
         if right.low is None or right.low != right.high or not isinstance(right.low, int) or right.low <= 0:
             return Ends(step=1)
         by = right.low
         if op == "bitand":
             return Ends(0, by, 1)
-        if op == "mod":
-            low = 0 if left.low is not None and left.low >= 0 else 1 - by
-            return Ends(
-                low, by - 1 if left.high is None or left.high > 0 else 0, 1 if _whole(left.step) else None
-            )
         if left.low is None or left.high is None or not _whole(left.step):
             return Ends(step=1)
-        if op == "shr":
-            return Ends(int(left.low) >> by, int(left.high) >> by, 1)
-        return Ends(cut(left.low, by), cut(left.high, by), 1)
+        return Ends(int(left.low) >> by, int(left.high) >> by, 1)
 
     def _function_ends(self, args: tuple[object, ...], under: dict[Term, Ends]) -> Ends:
         name = args[0]
+        if name == "FIELD" and isinstance(args[1], Term):
+            found = self.field(args[1], str(args[2]))
+            return self.ends(found[1]) if found is not None else Ends()
+        if (
+            name == "DATEDIFF"
+            and args[3:] == ("DAY",)
+            and isinstance(args[1], Term)
+            and isinstance(args[2], Term)
+        ):
+            moments = _computed("sub", [self._in(args[1], under), self._in(args[2], under)])
+            day = 86_400 * 10**6
+            if moments.low is None or moments.high is None:
+                return Ends(step=1)
+            return Ends(int(moments.low) // day, -(-int(moments.high) // day), 1)
         if name in ("LAG", "LEAD", "FIRSTVALUE", "LASTVALUE"):
             return _hull([self._in(one, under) for one in (args[1], *args[3:]) if isinstance(one, Term)])
         if name in ("FLOOR", "ROUND", "RINT", "TRUNC", "CEIL") and isinstance(args[1], Term):
@@ -593,11 +681,34 @@ class Values:
                 if inner.low is not None and inner.high is not None:
                     return Ends(_year(inner.low), _year(inner.high), 1)
             return Ends(0, _PARTS[args[2]], 1) if args[2] in _PARTS else Ends(step=1)
-        if name in ("LENGTH", "BYTES", "STRPOSITION", "ROWNUMBER", "RANK"):
+        if name in ("LENGTH", "STRPOSITION") and isinstance(args[1], Term):
+            return Ends(0, self._characters(args[1]), 1)
+        if name in ("BYTES", "ROWNUMBER", "RANK"):
             return Ends(0, None, 1)
+        if _TYPE_OF_FUNCTION.get(str(name)) == ("float", 64) and _plain_base(args):
+            assert isinstance(args[-1], Term)
+            return _of_a_double(str(name), self._in(args[-1], under))
         return (
             Ends(step=1) if name in ("EPOCH_US", "DATEDIFF", "UNIXMICROS", "UNIXDATE", "EXTRACT") else Ends()
         )
+
+    def _characters(self, term: Term) -> int | None:
+        """How many characters a text has at most, where it is cut: `left(x, n)`, or `x` where it has n bytes at
+        most."""
+        if term.op == "text":
+            return len(term.args[0])
+        if term.op == "cast" and term.args[1] == ("text",):
+            return self._characters(term.args[0])
+        if term.op == "fn" and term.args[0] == "LEFT" and term.args[2].op == "num":
+            return max(0, int(term.args[2].args[0])) if term.args[2].args[1] == "int" else None
+        if term.op != "case" or len(term.args[0]) != 1:
+            return None
+        [(when, value)] = term.args[0]
+        rest = self._characters(term.args[1])
+        cut_off = (
+            when.op == "le" and when.args[0] is self.pool("fn", "BYTES", value) and when.args[1].op == "num"
+        )
+        return max(int(when.args[1].args[0]), rest) if cut_off and rest is not None else None
 
     # --- forms ---
 
@@ -750,10 +861,19 @@ def scaled(form: Form, factor: Number) -> Form:
     return add_forms({}, form, factor)
 
 
-def cut(value: Number, by: int) -> int:
-    """A quotient, cut towards zero."""
-    size = abs(value) // by
-    return int(size if value >= 0 else -size)
+def _divided(left: Ends, right: Ends) -> Ends:
+    """A quotient of whole numbers, cut towards zero, by one that is not 0 (NULL then, or an error)."""
+    if left.low is None or left.high is None or not _whole(left.step) or not _whole(right.step):
+        return Ends(step=1)
+    known = _apart(right, 0) and right.low is not None and right.high is not None
+    by = (right.low, right.high) if known else (-1, 1)
+    found = [_cut(int(x), int(y)) for x in (left.low, left.high) for y in by if y is not None]
+    return Ends(min(found), max(found), 1)
+
+
+def _cut(value: int, by: int) -> int:
+    size = abs(value) // abs(by)
+    return size if (value >= 0) == (by > 0) else -size
 
 
 def _product(left: Poly, right: Poly) -> Poly:
@@ -791,25 +911,58 @@ def _together(polys: Sequence[Poly]) -> list[list[Poly]]:
 
 
 def _clamped(term: Term) -> Any:
-    """`x` of `CASE WHEN x BETWEEN a AND b THEN … WHEN x < a THEN … WHEN x > b THEN … END`, where each branch is x
-    or a constant: NULL exactly where x is, as one of the three holds of every number (not of NaN)."""
+    """`x` of a CASE without ELSE whose conditions compare x with numbers, one of them TRUE of every number (not of
+    NaN), and whose values are x or constants: it is NULL exactly where x is."""
     pairs, default = term.args
-    if len(pairs) != 3 or default.op != "null":
+    if default.op != "null" or any(len(one.args) != 2 for when, _ in pairs for one in _ands(when)):
         return None
-    (middle, _), (below, _), (above, _) = pairs
-    if middle.op != "and" or len(middle.args) != 2 or any(one.op != "le" for one in middle.args):
+    compared = {
+        side for when, _ in pairs for one in _ands(when) for side in one.args if side.op not in _CONSTANT
+    }
+    if len(compared) != 1:
         return None
-    (low, x), (y, high) = middle.args[0].args, middle.args[1].args
-    constant = all(value is x or value.op in ("num", "text", "literal") for _, value in pairs)
-    if (
-        x is y
-        and constant
-        and below.op == above.op == "lt"
-        and below.args == (x, low)
-        and above.args == (high, x)
-    ):
-        return x
-    return None
+    [x] = compared
+    stretches = [_stretch(when, x) for when, _ in pairs]
+    constant = all(value is x or value.op in _CONSTANT for _, value in pairs)
+    return x if constant and _cover(sorted(one for one in stretches if one is not None)) else None
+
+
+_CONSTANT = ("num", "text", "literal")
+_FAR = Fraction(2**2000)
+_INFINITY = ("Infinity", "float")
+
+
+def _ands(when: Term) -> tuple[Term, ...]:
+    return when.args if when.op == "and" else (when,)
+
+
+def _stretch(when: Term, x: Term) -> tuple[tuple[Number, int], tuple[Number, int]] | None:
+    """From where to where a condition is TRUE of x: a number, and 0 just below it, 1 just above."""
+    low, high = (-_FAR, 1), (_FAR, 0)
+    for one in _ands(when):
+        if one.op not in ("lt", "le", "eq"):
+            return None
+        left, right = one.args
+        other = right if left is x else left
+        if other.op == "literal" and other.args == _INFINITY and left is x and one.op == "le":
+            continue
+        if other.op != "num":
+            return None
+        if left is not x or one.op == "eq":
+            low = max(low, (other.args[0], 1 if one.op == "lt" else 0))
+        if left is x or one.op == "eq":
+            high = min(high, (other.args[0], 0 if one.op == "lt" else 1))
+    return low, high
+
+
+def _cover(stretches: Sequence[tuple[tuple[Number, int], tuple[Number, int]]]) -> bool:
+    """Whether stretches, in order, leave out no number."""
+    reached: tuple[Number, int] = (-_FAR, 1)
+    for low, high in stretches:
+        if low > reached:
+            return False
+        reached = max(reached, high)
+    return reached >= (_FAR, 0)
 
 
 def _narrowed(under: dict[Term, Ends], when: Term) -> dict[Term, Ends]:
@@ -934,11 +1087,62 @@ def _nearest(ends: Ends) -> Ends:
 
 def _quotient(left: Ends, right: Ends) -> Ends:
     """The hull of the corners, where the divisor is not near 0."""
-    apart = (right.low is not None and right.low > 0) or (right.high is not None and right.high < 0)
-    if not apart or None in (left.low, left.high, right.low, right.high):
+    if not _apart(right, 0) or None in (left.low, left.high, right.low, right.high):
         return Ends()
     corners = [Fraction(x) / y for x in left[:2] for y in right[:2] if x is not None and y is not None]
     return Ends(min(corners), max(corners), None)
+
+
+def _finite(ends: Ends) -> Ends:
+    """Ends of a double that is computed of doubles: none where it may be too large for one."""
+    if ends.low is None or ends.high is None or max(-ends.low, ends.high) >= 2**1000:
+        return Ends()
+    return ends
+
+
+def _remainder(left: Ends, right: Ends) -> Ends:
+    """`a % b` of exact numbers has a's sign (or is 0), and is neither larger than a nor as large as b."""
+    step = _common(left.step, right.step)
+    if step is None:
+        return Ends()
+    sizes = [max(-one.low, one.high) for one in (left,) if one.low is not None and one.high is not None]
+    if right.low is not None and right.high is not None:
+        sizes.append(max(0, max(-right.low, right.high) - step))
+    most = min(sizes, default=None)
+    low = 0 if left.low is not None and left.low >= 0 else None if most is None else -most
+    return Ends(low, 0 if left.high is not None and left.high <= 0 else most, step)
+
+
+def _of_a_double(name: str, inner: Ends) -> Ends:
+    """Wide ends of functions of doubles; none where an argument has none, and so may be NaN."""
+    if inner.low is None or inner.high is None:
+        return Ends()
+    if name in ("SIN", "COS", "TANH", "ATAN"):
+        return Ends(-2, 2)
+    if name == "SQRT" and inner.low >= 0:
+        return Ends(0, max(1, inner.high))
+    if name == "EXP" and inner.high <= 600:
+        return Ends(0, 3 ** max(0, Fraction(inner.high).__ceil__()))
+    if name in ("LN", "LOG") and inner.low > 0:
+        most = max(Fraction(inner.high), 1 / Fraction(inner.low), Fraction(1)).__ceil__().bit_length()
+        return Ends(-most, most)
+    return Ends()
+
+
+def _plain_base(args: Sequence[Any]) -> bool:
+    """Whether a function has one argument, or is a logarithm to a whole base."""
+    base = args[1] if len(args) == 3 and args[0] == "LOG" else None
+    return len(args) == 2 or (base is not None and base.op == "num" and base.args[0] >= 2)
+
+
+def _is_power_of_two(term: Term) -> bool:
+    value = term.args[0] if term.op == "num" and term.args[1] == "float" else None
+    return isinstance(value, int) and 0 < value < 2**900 and value & (value - 1) == 0
+
+
+def _apart(ends: Ends, value: Number) -> bool:
+    """Whether a number is never this one."""
+    return (ends.low is not None and ends.low > value) or (ends.high is not None and ends.high < value)
 
 
 def _year(moment: Number) -> int:

@@ -169,7 +169,9 @@ class Windows:
         nothing = self.pool("cast", self.pool("num", 0, "int"), ("int", 64))
         if columns["less"] is not nothing or columns["n"] is not nothing:
             raise Refused("lemmas: mode, a weight for each value")
-        if any(columns[name] is not self.pool("col", source, name) for name in (*release.keys, "w")):
+        group = [self.pool("col", source, name) for name in release.keys]
+        self.lemmas.keys_are(group, [columns[name] for name in release.keys])
+        if columns["w"] is not self.pool("col", source, "w"):
             raise Refused("lemmas: mode, a weight for each value")
         value = columns["v"]
         value = value.args[0] if value.op == "cast" else value

@@ -195,3 +195,69 @@ def test_nothing_leaves_but_keys_and_numbers_with_noise() -> None:
     sql = "SELECT COUNT(*) AS m0_0, MAX(age) AS seen FROM main.patient"
     assert refused(sql, 1) == "laws: what leaves the engine is a key or a number with noise"
     assert refused("SELECT age AS m0_0 FROM main.patient", 1) == "lemmas: a query of aggregates"
+
+
+def test_totals_that_are_cut_where_no_row_reaches_are_the_totals() -> None:
+    """LEAST and GREATEST of two totals are one of them, where on every row the one adds no less than the other."""
+    quotient = (
+        "SELECT COALESCE(0 + ((2 * COALESCE(SUM(s), 0) + COALESCE(SUM(c), 0)) // NULLIF(2 * COALESCE(SUM(c), 0), 0)), 60) AS "
+        f"m0_0 FROM (SELECT id AS u, COUNT(age) AS c, CAST(LEAST(GREATEST(COALESCE(SUM({CLAMP}), 0), 0 * COUNT(age)), "
+        "120 * COUNT(age)) AS BIGINT) AS s FROM main.patient GROUP BY id) AS p"
+    )
+    assert check(quotient, 120).moved == 120
+    for other in ("119 * COUNT(age)", "120 * COUNT(city)"):
+        assert (
+            refused(quotient.replace("120 * COUNT(age)", other), 120) == "lemmas: a number is a sum over rows"
+        )
+    assert refused(
+        quotient.replace("COALESCE(SUM(CASE", "(SUM(CASE").replace("END), 0), 0 *", "END)), 0 *"), 120
+    )
+
+
+def test_an_average_whose_middle_is_0_or_that_averages_nothing() -> None:
+    around_0 = DIRECT.replace(
+        "COALESCE(0 + ((2 * COALESCE(SUM", "COALESCE(-60 + ((2 * (COALESCE(SUM"
+    ).replace("END), 0) + COUNT", "END), 0) - 0 * COUNT(age)) + COUNT")
+    assert check(around_0.replace(", 0)), 60)", ", 0)), 0)"), 61).moved == 61
+    assert (
+        refused(around_0.replace(", 0)), 60)", ", 0)), 61)"), 61)
+        == "lemmas: direct, an average in its interval"
+    )
+    nothing = DIRECT.replace("FROM main.patient", "FROM main.patient WHERE (1000 IS NULL)").replace(
+        "), 60)", "), 700)"
+    )
+    assert check(nothing, 1).moved == 0
+    assert (
+        refused(nothing.replace("1000 IS NULL", "age IS NOT NULL"), 1)
+        == "lemmas: direct, an average in its interval"
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "is_said"),
+    [
+        ("exp(CASE WHEN age BETWEEN 0 AND 9 THEN age WHEN age < 0 THEN 0 WHEN age > 9 THEN 9 END)", True),
+        ("bmi", False),
+        ("(bmi + bmi)", False),
+        (
+            "log10(CAST(CASE WHEN age BETWEEN 0 AND 9 THEN age WHEN age < 0 THEN 0 WHEN age > 9 THEN 9 END AS DOUBLE))",
+            False,
+        ),
+    ],
+)
+def test_a_clamp_of_a_double_is_null_where_the_double_is(number: str, is_said: bool) -> None:
+    """A pair that counts rows moves by its width alone where the number is there in each of them: NaN has no ends."""
+    low, high = "CAST('1' AS DOUBLE)", "CAST('5' AS DOUBLE)"
+    clamp = (
+        f"CASE WHEN {number} BETWEEN {low} AND {high} THEN {number} WHEN {number} < {low} THEN {low} "
+        f"WHEN {number} > {high} AND {number} <= CAST('Infinity' AS DOUBLE) THEN {high} END"
+    )
+    total = f"COALESCE(SUM(CAST(({clamp}) * CAST('1024' AS DOUBLE) AS BIGINT)), 0)"
+    pair = (
+        f"SELECT {total} - 1024 * COUNT(*) AS m0_0, 5120 * COUNT(*) - {total} AS m0_1 FROM main.patient "
+        "WHERE (age IS NOT NULL)"
+    )
+    if is_said:
+        assert check(pair, 4096, ("m0_0", "m0_1")).moved == 4096
+    else:
+        assert refused(pair, 4096, ("m0_0", "m0_1")) == "laws: a draw loses no more than its share"

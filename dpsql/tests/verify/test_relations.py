@@ -202,7 +202,43 @@ def test_a_left_join_whose_rows_have_to_match_is_a_join() -> None:
         "LEFT JOIN main.patient AS p ON v.patient = p.id AND p.age > 3 WHERE p.age < 90) AS s GROUP BY patient, k) AS g"
     )
     assert check(joined, 1).moved == 1
-    assert refused(joined.replace(" WHERE p.age < 90", ""), 1) == "lemmas: an owner's rows are bounded"
+    of_a_visit = joined.replace("p.age > 3", "v.cost > 3")
+    assert check(of_a_visit.replace("p.age < 90", "p.city = p.city"), 1).moved == 1
+    assert refused(of_a_visit.replace(" WHERE p.age < 90", ""), 1) == "lemmas: an owner's rows are bounded"
+
+
+def test_what_a_left_join_matches_is_known_where_on_reads_what_is_known() -> None:
+    joined = (
+        "SELECT COUNT(*) AS m0_0 FROM (SELECT patient AS u, k FROM (SELECT v.patient, p.city AS k FROM main.visit AS v "
+        "LEFT JOIN main.patient AS p ON v.patient = p.id AND p.age > 3) AS s GROUP BY patient, k) AS g"
+    )
+    assert check(joined, 1).moved == 1
+    for other in (
+        "v.cost > 3",
+        "EXISTS (SELECT 1 FROM main.visit AS w WHERE w.patient = p.id AND w.no < v.no)",
+    ):
+        assert refused(joined.replace("p.age > 3", other), 1) == "lemmas: an owner's rows are bounded"
+    assert refused(joined.replace("v.patient = p.id", "v.patient = p.age"), 1).startswith(
+        "relations: rows of two"
+    )
+
+
+def test_the_owner_of_a_full_join_is_that_of_the_side_that_is_there() -> None:
+    joined = (
+        "SELECT COUNT(*) AS m0_0 FROM (SELECT coalesce(l.u, r.w) AS u FROM (SELECT id AS u, city FROM main.patient WHERE "
+        "(id IS NOT NULL)) AS l FULL JOIN (SELECT patient AS u, patient AS w FROM main.visit WHERE (patient IS NOT NULL)) "
+        "AS r ON l.u = r.u) AS j GROUP BY u"
+    )
+    by_owner = f"SELECT COUNT(*) AS m0_0 FROM ({joined}) AS g"
+    assert check(by_owner, 1).moved == 1
+    assert refused(by_owner.replace("coalesce(l.u, r.w)", "l.u"), 1) == "relations: GROUP BY has the owner"
+    assert refused(by_owner.replace("patient AS w", "no AS w"), 1) == "relations: GROUP BY has the owner"
+    nobody = (
+        "SELECT COUNT(*) AS m0_0 FROM (SELECT coalesce(l.u, r.u) AS u, l.w FROM (SELECT ref AS u, id AS w FROM main.log) AS l "
+        "FULL JOIN (SELECT ref AS u FROM main.log) AS r ON l.u = r.u) AS j GROUP BY u"
+    )
+    log = Table(columns={"id": "INTEGER", "ref": "INTEGER"}, unit=Unit(("ref",)))
+    refused(f"SELECT SUM(m0_0) AS m0_0 FROM ({nobody}) AS g", 1, facts=_with(FACTS, "main.log", log))
 
 
 def test_lists_that_are_passed_are_keyed_by_their_groups() -> None:

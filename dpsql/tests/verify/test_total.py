@@ -21,6 +21,10 @@ BMI = "CASE WHEN bmi BETWEEN 0 AND 90 THEN bmi WHEN bmi < 0 THEN 0 WHEN bmi > 90
         "100 % 7 > 3",
         f"({CLAMP}) * ({CLAMP}) > 3",
         f"CAST(({BMI}) * 10 AS BIGINT) > 3",
+        "CAST(length(left(city, 1000)) AS BIGINT) * 1000 > 3",
+        "CAST(length(CASE WHEN strlen(city) <= 9 THEN city ELSE left(city, 9) END) AS BIGINT) * 1000 > 3",
+        f"(CAST(({CLAMP}) AS BIGINT) // NULLIF(CAST(id AS BIGINT), 0)) * 7 > 3",
+        f"(CAST(id AS BIGINT) % NULLIF(CAST(({CLAMP}) AS BIGINT), 0)) * 7 > 3",
     ],
 )
 def test_what_fits_is_total(condition: str) -> None:
@@ -38,6 +42,12 @@ def test_what_fits_is_total(condition: str) -> None:
         (f"100 // ({CLAMP}) > 3", "total: a divisor is not 0"),
         ("CAST(bmi AS BIGINT) > 3", FITS),
         (f"CAST(({BMI}) * 1e300 AS BIGINT) > 3", FITS),
+        ("CAST(length(city) AS BIGINT) * 9000000000000000000 > 3", FITS),
+        ("CAST(length(CASE WHEN strlen(city) <= 9 THEN city ELSE city END) AS BIGINT) * 90 > 3", FITS),
+        (
+            "CAST(length(CASE WHEN strlen('a') <= 9 THEN city ELSE left(city, 9) END) AS BIGINT) * 90 > 3",
+            FITS,
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(condition: str, rule: str) -> None:

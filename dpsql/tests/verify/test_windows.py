@@ -106,6 +106,24 @@ def test_a_mode_weighs_an_owner_by_its_bound() -> None:
     refused(MODE, 6144, WINDOW, law=Law("flip", rates=(Fraction(1, 6143),)), candidates=2)
 
 
+def test_a_mode_writes_keys_of_keys_alone() -> None:
+    law = Law("flip", rates=(Fraction(1, 6144),))
+    by_day = (
+        MODE.replace("ward AS x", "ward AS x, no AS k0")
+        .replace("SELECT x, COALESCE", "SELECT k0, x, COALESCE")
+        .replace(
+            "SELECT x, CAST(SUM(w) AS BIGINT) AS w FROM r GROUP BY x)",
+            "SELECT k0, x, CAST(SUM(w) AS BIGINT) AS w FROM r GROUP BY k0, x)",
+        )
+        .replace("SELECT CAST((CASE", "SELECT CAST(k0 AS VARCHAR) AS k0, CAST((CASE")
+    )
+    assert check(by_day, 6144, WINDOW, keys=("k0",), law=law, candidates=2).loss == 1
+    for other in ("CAST(w AS VARCHAR)", "CAST(x AS VARCHAR)", "k0 || x"):
+        refused(
+            by_day.replace("CAST(k0 AS VARCHAR)", other), 6144, WINDOW, keys=("k0",), law=law, candidates=2
+        )
+
+
 def test_values_are_chosen_by_laws_of_choices() -> None:
     refused(RANK, 6144, WINDOW)  # Laplace noise on them is no law
     refused("SELECT COUNT(*) AS m0_0 FROM main.patient", 1, law=Law("rank", rates=(Fraction(1, 2),)))
