@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.verify.certificate import Certificate, Charge, Facts, Measurement, Query, Release
+from dpsql.verify.certificate import VERSION, Certificate, Charge, Facts, Measurement, Query, Release
 from dpsql.verify.duckdb import DuckDB
 from dpsql.verify.laws import distance, loss
 from dpsql.verify.lemmas import Lemmas, Move, Part
@@ -53,6 +53,8 @@ def verify(certificate: Certificate, facts: Facts) -> Verified:
 
     Claims: by soundness.md 3.1 the losses of draws add up, and so do those of releases.
     """
+    if certificate.version != VERSION:
+        raise Refused("read: a certificate of this version", str(certificate.version)[:20])
     lines: list[Checked] = []
     zcdp = facts.accounting == "zcdp"
     for number, release in enumerate(certificate.releases):

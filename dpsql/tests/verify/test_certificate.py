@@ -1,9 +1,11 @@
 """Certificates go to JSON and back, and what is no certificate is refused."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
+from dpsql.verify import Refused, verify
 from dpsql.verify.certificate import (
     Certificate,
     Charge,
@@ -78,3 +80,28 @@ def test_what_is_no_certificate_is_refused(old: str, new: str) -> None:
     assert old in text
     with pytest.raises(ValueError):  # noqa: PT011 (any word will do)
         loads(Certificate, text.replace(old, new))
+
+
+LAPLACE = Release(
+    keys=(),
+    groups=Groups("one"),
+    measurements=(
+        replace(COUNT, kind="count", law=Law("laplace", scale=Fraction(1)), share=Charge(Fraction(1))),
+    ),
+    queries=(Query('SELECT COUNT(*) AS m0_0 FROM "main"."person"', (0,)),),
+    charge=Charge(Fraction(1)),
+)
+PERSON = Facts("duckdb", {"main.person": Table({"id": "INTEGER"}, ("id",), (("id",),), unit=Unit(("id",)))})
+
+
+def test_no_part_gives_back_what_another_one_costs() -> None:
+    """Two draws of 1 cost 2, whatever an empty release says of itself."""
+    verify(Certificate(PERSON, (LAPLACE, LAPLACE), Charge(Fraction(2))), PERSON)
+    given = replace(LAPLACE, measurements=(), queries=(), charge=Charge(Fraction(-1)))
+    with pytest.raises(Refused, match="draws cost no more than the release"):
+        verify(Certificate(PERSON, (LAPLACE, LAPLACE, given), Charge(Fraction(1))), PERSON)
+
+
+def test_a_certificate_of_another_version_says_something_else() -> None:
+    with pytest.raises(Refused, match="of this version"):
+        verify(Certificate(PERSON, (LAPLACE,), Charge(Fraction(1)), version=2), PERSON)
