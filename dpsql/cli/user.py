@@ -57,7 +57,7 @@ def add(settings: CommandSettings, name: str, writes: bool, epsilon: float | Non
     else:
         password = sys.stdin.readline().rstrip("\r\n")
     if not password:
-        raise click.UsageError("There is no password.")
+        raise click.UsageError("There is no password: run this at a terminal, or send it on standard input.")
     line = f'password = "{make_verifier(password).text()}"'
     if not writes:
         tell(f"Write this into the policy, below [analysts.{quote_key(name)}] and its epsilon:")

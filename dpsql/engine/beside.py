@@ -61,6 +61,9 @@ def find_beside(
     return Beside(replace(plan, releases=tuple(releases)), taken) if taken else None
 
 
+_SAID = "parts of this answer are from earlier ones; SET dpsql.reuse = off measures all of it anew"
+
+
 class _Found:
     """What the store has of measurements, each looked up once; all of it is of one epoch."""
 
@@ -81,8 +84,7 @@ class _Found:
     ) -> Finer | None:
         draws = self._store.lookup(measures, plan.law(index))
         if draws is not None:
-            said = f"read with an earlier {plan.measurements[index].label}; SET dpsql.reuse = off measures this alone"
-            return Finer(assemble(measures, draws), self._epoch, said)
+            return Finer(assemble(measures, draws), self._epoch, _SAID)
         found = find_finer(plan, index, groups, self._store)
         return found if found is not None and found.epoch == self._epoch else None
 

@@ -457,7 +457,7 @@ def _expected_rank(plan: ReleasePlan, number: int, share: Fraction) -> str:
 
 
 def _wanted(share: Fraction) -> str:
-    return "the middle one" if share == Fraction(1, 2) else f"the one at {number_text(share)}"
+    return "the true median" if share == Fraction(1, 2) else f"the true percentile {number_text(share)}"
 
 
 def _ends_text(plan: ReleasePlan, coordinate: int, ends: Ends) -> str:

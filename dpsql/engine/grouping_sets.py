@@ -54,9 +54,8 @@ def set_notes(plan: Plan) -> Iterator[str]:
         if any(len(node.chosen) < len(release.release.keys) for node in added[release.release]) and keys:
             named = " or ".join(dict.fromkeys(f'"{name}"' if name else "an expression" for name in keys))
             yield (
-                f'totals of "{release.release.rows.shown_name}" are the sums of the groups that are known beforehand: '
-                f"rows with any other {named}, if there are such (outside its declared bounds or values), are in none "
-                "of them; COUNT(*) without GROUP BY has them all"
+                f'totals of "{release.release.rows.shown_name}" leave out rows whose {named} is outside its declared '
+                "values or bounds, if there are any; COUNT(*) without GROUP BY has them all"
             )
     if any(release.groups is None for release in apart):
         yield "groups that are found by threshold do not add up to the rows above them"

@@ -63,7 +63,9 @@ def length_notes(plan: Plan) -> Iterator[OnceNote]:
             if lengths and facts_of(key, env).size >= max(
                 lengths
             ):  # else the key is of their beginnings alone
-                yield OnceNote(f"texts are read to {max(lengths):,} characters")
+                yield OnceNote(
+                    f"texts are cut to {max(lengths):,} characters: those that begin alike are one group"
+                )
 
 
 def width_notes(plan: Plan) -> Iterator[OnceNote]:
@@ -103,11 +105,11 @@ def found_notes(rows: Sequence[ReleasedRows]) -> Iterator[GroupNote]:
         names = ", ".join(_name(plan, number) for number in range(len(plan.release.keys)))
         people = f"about {tau:,} people"
         if released.groups.size:
-            yield GroupNote(f"groups by {names} are found in the data: one is shown from {people} on")
+            yield GroupNote(f"groups by {names} with fewer than {people} are not shown")
         else:
             yield GroupNote(
-                f"no group by {names} is shown: no row counts, or none has {people}; keys that are listed, in the "
-                "policy or in WHERE key IN (…), are answered whatever they hold"
+                f"no group by {names} is shown: none has {people} or more; groups that are listed, in the policy or in "
+                "WHERE key IN (…), are shown however few people they have"
             )
 
 
@@ -271,7 +273,7 @@ def _said(
         )
     else:
         shares = sorted({share_of(one) for one in calls})
-        subject = "the value stands" if len(shares) == 1 else f"each of {len(shares)} values stands"
+        subject = "the value is" if len(shares) == 1 else f"each of {len(shares)} values is"
         where = f"{subject} within {rows:,} rows of {_wanted(shares)}"
     of_rows = ""
     if count is not None and count > rows:
@@ -281,8 +283,8 @@ def _said(
 
 
 def _wanted(shares: Sequence[Fraction]) -> str:
-    if len(shares) > _MOST_NAMED:
-        return "the one at its fraction"
     if list(shares) == [Fraction(1, 2)]:
-        return "the middle one"
-    return f"the one at {', '.join(map(number_text, shares))}"
+        return "the true median"
+    if len(shares) > _MOST_NAMED:
+        return "the true percentile"
+    return f"the true percentile {', '.join(map(number_text, shares))}"

@@ -115,7 +115,7 @@ class Settings:
                 raise Refusal(
                     f"epsilon {value} is above the owner's limit of {limit} a statement",
                     sqlstate="PV301",
-                    hint="set a smaller one",
+                    hint=f"SET dpsql.epsilon = {limit} is the most",
                 )
             return replace(self, epsilon=epsilon)
         if name == "dpsql.accuracy":
@@ -209,7 +209,9 @@ def _read_max_rows(value: str, policy: Policy) -> int:
             if most
             else "the owner declares no max_rows, so there is nothing to take less of",
             sqlstate="PV301",
-            hint="set a smaller one, or RESET dpsql.max_rows",
+            hint=f"SET dpsql.max_rows = {most} is the most, RESET dpsql.max_rows takes what the policy says"
+            if most
+            else "RESET dpsql.max_rows",
         )
     return int(value)
 

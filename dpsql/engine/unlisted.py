@@ -41,7 +41,8 @@ def check_listed(plan: Plan, text: str) -> None:
                 f"{shown} has no value {_quoted(value)} in the policy",
                 sqlstate=UNLISTED,
                 position=literal.position,
-                hint=f"{_nearest(value, column)}; SET dpsql.unlisted = on asks for it all the same",
+                hint=f"{_nearest(value, column)} To compare with {_quoted(value)} all the same: "
+                "SET dpsql.unlisted = on",
             )
 
 
@@ -100,7 +101,7 @@ def _nearest(value: str, column: Column) -> str:
     if close:
         return f"did you mean {_quoted(by_lower[close[0]])}?"
     shown = ", ".join(map(_quoted, listed[:_MOST_NAMED]))
-    return f"it has {shown}{', …' if len(listed) > _MOST_NAMED else ''}"
+    return f"its values are {shown}{', …' if len(listed) > _MOST_NAMED else ''}."
 
 
 def _quoted(text: str) -> str:

@@ -95,7 +95,9 @@ def _text_of(path: Path) -> str:
     except OSError as error:
         raise PolicyError(f"{path.name}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise PolicyError(f"{path.name}: is not UTF-8 text; save it as UTF-8") from None
+        raise PolicyError(
+            f"{path.name}: is not UTF-8 text; a policy is a TOML file, saved as UTF-8"
+        ) from None
 
 
 def parse_policy(text: str, path: Path) -> Policy:

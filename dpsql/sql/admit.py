@@ -114,13 +114,30 @@ _HINTS: dict[type[exp.Expr], str] = {
         "join several j -> 'a' IS NOT NULL, of an object",
     ),
     **dict.fromkeys((exp.MatchAgainst, exp.JSONBPathExists), "take the value out: j #>> '{a,0}'"),
+    **dict.fromkeys(
+        (exp.Quantile, exp.ApproxQuantile), "write percentile_cont(0.25) WITHIN GROUP (ORDER BY x)"
+    ),
+    **dict.fromkeys((exp.ApproxDistinct, exp.Hll), "write COUNT(DISTINCT x)"),
+    **dict.fromkeys((exp.First, exp.Last), "MIN(x) and MAX(x) are answered, of numbers and dates"),
+    **{
+        node: f"write EXTRACT({node.__name__.upper()} FROM x)"
+        for node in (exp.Year, exp.Month, exp.Day, exp.Week)
+    },
+    exp.CountIf: "write COUNT(*) FILTER (WHERE x)",
+    exp.DateDiff: "subtract them: DATE '2025-12-31' - x is in days",
     exp.TableSample: "SELECT … ORDER BY md5(x) LIMIT 100, of released and public rows",
 }
+_LISTED = "`dpsql docs sql` lists the functions that are answered"
 _CLAUSES: dict[tuple[type[exp.Expr], str], tuple[str, str]] = {
     **dict.fromkeys(
         ((node, "expressions") for node in (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)),
         ("a hypothetical set", "count the rows before it: COUNT(*) FILTER (WHERE x < 3) + 1"),
     ),
+    **dict.fromkeys(
+        ((node, "expression") for node in (exp.PercentileCont, exp.PercentileDisc)),
+        ("a percentile without an order", "write percentile_cont(0.9) WITHIN GROUP (ORDER BY x)"),
+    ),
+    (exp.If, "false"): ("IF()", "write CASE WHEN … THEN … ELSE … END"),
     (exp.With, "search"): ("SEARCH or CYCLE", "keep the path in a column of your own: path || ',' || x"),
     (exp.Table, "rows_from"): ("ROWS FROM", "join the functions, each WITH ORDINALITY"),
 }
@@ -138,10 +155,11 @@ def admit(tree: exp.Expr, text: str) -> None:
     for node in nodes:
         allowed = ADMITTED.get(type(node))
         if allowed is None:
+            said = said_of(node, text)
             raise Refusal(
-                f"{said_of(node, text)} is not supported",
+                f"{said} is not supported",
                 position=position_of(text, node),
-                hint=_HINTS.get(type(node)),
+                hint=_HINTS.get(type(node)) or (_LISTED if said.endswith("()") else None),
             )
         missing = next(
             (n for n, needed in node.arg_types.items() if needed and node.args.get(n) is None), None

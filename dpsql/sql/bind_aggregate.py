@@ -11,7 +11,7 @@ from ..errors import Position, Refusal
 from ..relation.expressions import TRUE, Call, Expr, walk
 from ..relation.functions import FUNCTIONS, NAMES
 from ..relation.relations import AggregateCall
-from ..relation.types import BIGINT
+from ..relation.types import BIGINT, Kind
 from .aggregates import AGGREGATES, NAMED, AggregateRow
 from .bind_array import bind_cardinality, refuse_unnest
 from .bind_bins import bind_width_bucket
@@ -27,6 +27,15 @@ from .public_aggregates import PUBLIC_NAMED, inner_order, public_row
 from .row_calls import ROW_CALLS
 
 __all__ = ["bind_aggregate", "bind_anonymous", "bind_filter", "bind_grouping", "read_aggregate"]
+
+_NUMBERS = {
+    Kind.TEXT: "COUNT takes text; where it is a number: CAST(x AS numeric)",
+    Kind.BOOLEAN: "COUNT(*) FILTER (WHERE x) counts the rows where it holds",
+    Kind.DATE: "MIN, MAX, MEDIAN and COUNT take dates",
+    Kind.TIMESTAMP: "MIN, MAX, MEDIAN and COUNT take timestamps",
+    Kind.INTERVAL: "EXTRACT(YEAR FROM x) is a number",
+}
+"""Type of what an aggregate of numbers does not take -> what to write."""
 
 
 def read_aggregate(binder: Binder, node: exp.Expr, row: AggregateRow) -> AggregateCall:
@@ -71,7 +80,7 @@ def read_aggregate(binder: Binder, node: exp.Expr, row: AggregateRow) -> Aggrega
             f"{name}({exprs[0].type}) does not exist",
             sqlstate="42883",
             position=position,
-            hint="cast the argument",
+            hint=_NUMBERS.get(exprs[0].type.kind, "cast the argument"),
         )
     return AggregateCall(result, name, exprs, distinct and row.repeats, None, position=position)
 

@@ -53,6 +53,11 @@ class Pending(Expr):
     index: int
 
 
+_ONE_TYPE = (
+    "compare values of one type: '3' is a text and 3 a number, and CAST(x AS text) makes a text of either"
+)
+
+
 def call(name: str, args: list[Expr], position: Position | None, said: str | None = None) -> Expr:
     """Return a typed call, with text literals read as their neighbours' type and constants folded.
 
@@ -72,7 +77,7 @@ def call(name: str, args: list[Expr], position: Position | None, said: str | Non
             f"{said or FUNCTIONS[name].symbol or name} does not take ({types})",
             sqlstate="42883",
             position=position or next((arg.position for arg in args if arg.position), None),
-            hint="cast the arguments",
+            hint=_ONE_TYPE if name in COMPARISONS else "cast the arguments",
         )
     if name in COMPARISONS:
         return compare(name, args[0], args[1], position)

@@ -309,9 +309,10 @@ def _named(scope: Scope, name: str, position: Position | None) -> Expr:
     found = scope.named(name)
     if len(found) != 1:
         raise Refusal(
-            f'column "{name}" is not in both tables of the join once',
+            f'column "{name}" of USING must be in both tables of the join, once in each',
             sqlstate="42702" if found else "42703",
             position=position,
+            hint="join with ON a.x = b.y, each table's own column",
         )
     return found[0]
 

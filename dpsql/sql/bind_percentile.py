@@ -106,8 +106,8 @@ def bind_alone(binder: Binder, node: exp.Expr) -> Expr:
     """Refuse a percentile without its order. Raises Refusal (42601)."""
     name = ORDERED[type(node)].name
     raise Refusal(
-        f"{name} stands before WITHIN GROUP (ORDER BY x)", sqlstate="42601", position=binder.position(node),
-        hint=f"{name}({'' if name == 'mode' else '0.9'}) WITHIN GROUP (ORDER BY x)",
+        f"{name} needs WITHIN GROUP (ORDER BY x)", sqlstate="42601", position=binder.position(node),
+        hint=f"write {name}({'' if name == 'mode' else '0.9'}) WITHIN GROUP (ORDER BY x)",
     )  # fmt: skip
 
 

@@ -17,6 +17,12 @@ from .say import said_of
 __all__ = ["BindingContext", "Scope", "ScopeSource", "find_table", "fold_name"]
 
 
+def _single_quotes(name: str, known: str) -> str:
+    """Return the hint where a quoted name is none: most often a text is meant."""
+    text = name[:60].replace("'", "''")
+    return f"a text is written in single quotes: '{text}'" + (f"; columns: {known}" if known else "")
+
+
 @dataclass(frozen=True, slots=True)
 class BindingContext:
     """What binding reads besides the text: the catalog, parameters, the moment, and the CTEs in view.
@@ -247,7 +253,11 @@ class Scope:
             f'column "{written}" does not exist',
             sqlstate="42703",
             position=position,
-            hint=f"columns: {known}" if known else None,
+            hint=_single_quotes(name, known)
+            if quoted and table is None
+            else f"columns: {known}"
+            if known
+            else None,
         )
 
     def _ambiguous(self, written: str, name: str, position: Position | None) -> Refusal:

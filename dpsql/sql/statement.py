@@ -175,6 +175,7 @@ def _read_options(text: str, match: re.Match[str]) -> tuple[bool, bool]:
 
 _OF_JOIN = ("side", "kind", "method", "on", "using")
 _STARTS = ("select", "with", "values", "(", "table")
+_AT_PROMPT = "dpsql query without a statement is a prompt, which has help, SHOW TABLES and \\d"
 _LIKE_QUERIES = ("select", "with", "values", "table", "explain")
 
 
@@ -209,13 +210,13 @@ def _parse_tokens(text: str, tokens: list[Token], dialect: type[Postgres] | None
             f"only queries are answered, not {first.upper() or 'an empty statement'}",
             sqlstate="0A000",
             position=place(text, tokens[0].start) if tokens else None,
-            hint="write a SELECT with aggregates",
+            hint=_AT_PROMPT if first in ("help", "\\") else "write a SELECT with aggregates",
         )
     try:
         reader = (dialect or dialect_of(text))()
         trees = _parsed_calls(text, reader, tokens if dialect is None else reader.tokenize(text))
     except ParseError as error:
-        raise _syntax_error(text, error) from None
+        raise _syntax_error(text, error, _syntax_hint(tokens)) from None
     except (
         TypeError,
         AttributeError,
@@ -394,7 +395,7 @@ def _check_joins(tree: exp.Expr, tokens: Sequence[Token], text: str) -> None:
         raise Refusal("JOIN takes ON or USING", sqlstate="42601", position=position)
 
 
-def _syntax_error(text: str, error: ParseError) -> Refusal:
+def _syntax_error(text: str, error: ParseError, hint: str | None) -> Refusal:
     details = error.errors[0] if error.errors else {}
     line, column, token = details.get("line"), details.get("col"), str(details.get("highlight") or "")
     position = None
@@ -403,7 +404,20 @@ def _syntax_error(text: str, error: ParseError) -> Refusal:
         offset = sum(len(part) + 1 for part in lines[: line - 1]) + max(column - len(token), 0)
         position = place(text, min(offset, len(text)))
     near = f' at or near "{token}"' if token and token.isprintable() and len(token) <= 60 else ""
-    return Refusal(f"syntax error{near}", sqlstate="42601", position=position)
+    return Refusal(f"syntax error{near}", sqlstate="42601", position=position, hint=hint)
+
+
+def _syntax_hint(tokens: list[Token]) -> str | None:
+    """Return what is known to be wrong with a text that cannot be parsed: its parentheses, or another dialect's TOP."""
+    opened, closed = (
+        sum(one.token_type is kind for one in tokens) for kind in (TokenType.L_PAREN, TokenType.R_PAREN)
+    )
+    if opened != closed:
+        return f"parentheses: {opened} opened, {closed} closed"
+    words = [one.text.lower() for one in tokens[:3]]
+    if words[:2] == ["select", "top"] and words[2].isdecimal():
+        return f"write LIMIT {words[2][:9]} at the end"
+    return None
 
 
 def check_parameters(query: AdmittedQuery, given: int) -> None:

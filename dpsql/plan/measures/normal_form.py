@@ -83,7 +83,7 @@ def normal_form(call: AggregateCall, env: Environment, units: Units) -> Normaliz
     if call.function not in _MEASURED:
         raise Refusal(
             f"{call.function}() over people's rows would show one person's values", position=call.position,
-            hint="it stands above the release: aggregate in a subquery first, and take it of the result",
+            hint=f"aggregate the people's rows in a subquery first, and use {call.function}() on its result",
         )  # fmt: skip
     one, zero = Fraction(1), Fraction(0)
     if call.function == "count":

@@ -207,7 +207,7 @@ BY_JOB = "SELECT job, COUNT(*) FROM person GROUP BY job"
 EMPTY = "SELECT job, COUNT(*) FROM person WHERE age = 9 GROUP BY job"
 
 
-READ = "texts are read to 1,000 characters"
+READ = "texts are cut to 1,000 characters: those that begin alike are one group"
 """Said once in a session, of the first key that is a text."""
 
 
@@ -237,7 +237,7 @@ def test_groups_that_are_found_say_how_many_people_they_need(opened: Open) -> No
     session = opened(0)
     (release,) = session.explain(BY_JOB).plan.releases
     assert release.tau == 21
-    said = ['groups by "job" are found in the data: one is shown from about 21 people on']
+    said = ['groups by "job" with fewer than about 21 people are not shown']
     assert session.execute(BY_JOB).rows == [("clerk", 300)]
     assert group_notes(session, BY_JOB) == said
     assert group_notes(opened(0), f"{BY_JOB} HAVING COUNT(*) < 0") == [*said, READ]
@@ -257,8 +257,8 @@ def test_an_answer_without_groups_says_why(opened: Open) -> None:
     session = opened(0)
     assert session.execute(EMPTY).rows == []
     said = [
-        'no group by "job" is shown: no row counts, or none has about 21 people; keys that are listed, in the '
-        "policy or in WHERE key IN (…), are answered whatever they hold"
+        'no group by "job" is shown: none has about 21 people or more; groups that are listed, in the policy or in '
+        "WHERE key IN (…), are shown however few people they have"
     ]
     assert group_notes(session, EMPTY) == said
     assert group_notes(session, EMPTY) == said, "also from the store"

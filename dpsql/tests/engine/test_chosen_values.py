@@ -81,7 +81,7 @@ def ranks_of(session: Session, sql: str) -> list[str]:
 
 def test_a_receipt_says_how_far_a_rank_may_be(session: Session) -> None:
     """121 candidates, epsilon 0.1, q = 2: 1 / (0.1 / 2) / 2 · 2 · ln(121 · 20) = 10 · ln 2420 = 77.9 rows."""
-    said = "median(age): the value stands within 78 rows of the middle one, at 95 %"
+    said = "median(age): the value is within 78 rows of the true median, at 95 %"
     assert ranks_of(session, OTHERS[0]) == [said]
     assert ranks_of(session, OTHERS[0]) == [said]  # from the store
     session._noise = ZeroNoise()
@@ -98,7 +98,7 @@ def test_of_a_finer_draw_that_answers_it_says_the_rank(session: Session) -> None
     fine = ranks_of(session, OTHERS[0])
     session.execute("SET dpsql.epsilon = 0.1")
     assert ranks_of(session, OTHERS[0]) == fine == [
-        "median(age): the value stands within 8 rows of the middle one, at 95 %"
+        "median(age): the value is within 8 rows of the true median, at 95 %"
     ]  # fmt: skip
 
 
@@ -109,8 +109,8 @@ def test_of_a_finer_draw_that_answers_it_says_the_rank(session: Session) -> None
         ("SELECT MODE() WITHIN GROUP (ORDER BY age) FROM person",
          "mode(age): the value has at most 78 rows fewer than the most frequent one"),
         ("SELECT PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY age DESC) FROM person",
-         "percentile_disc(age): the value stands within 141 rows of the one at 0.1"),
-        (FRACTIONS, "percentile_cont(age): each of 3 values stands within"),
+         "percentile_disc(age): the value is within 141 rows of the true percentile 0.1"),
+        (FRACTIONS, "percentile_cont(age): each of 3 values is within"),
     ],
 )  # fmt: skip
 def test_each_kind_has_its_words(session: Session, sql: str, said: str) -> None:

@@ -120,7 +120,7 @@ def test_one_more_aggregate_beside_a_stored_count(session: Session, more: str, l
     counts = dict(session.execute(COUNT).rows)
     said = told(session, sql)
     assert "count of rows: stored already" in said
-    assert "read with an earlier count of rows; SET dpsql.reuse = off measures this alone" in said
+    assert "parts of this answer are from earlier ones; SET dpsql.reuse = off measures all of it anew" in said
     assert f"{label}" in said
     beside_it = session.explain(sql).plan
     assert no_wider(beside_it, alone)
@@ -163,7 +163,7 @@ def check_a_pair_gives_its_sum(session: Session) -> None:
     session.execute(tile("COUNT(*), AVG(amount), AVG(balance)"))
     session.execute("SET dpsql.epsilon = 0.5")
     said = told(session, tile("SUM(amount)"))
-    assert "read with an earlier complementary sums" in said
+    assert "parts of this answer are from earlier ones" in said
     assert cost(session.execute(tile("SUM(amount)"))) == 0
     # of -200 to 600 a pair's sum has 40/36 times the variance of one alone
     assert cost(session.execute(tile("SUM(balance)"))) == Fraction(1, 2)

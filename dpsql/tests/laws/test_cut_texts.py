@@ -179,7 +179,7 @@ def test_texts_that_begin_alike_are_one_group(cut: World) -> None:
 
 
 def test_whoever_groups_by_a_text_is_told_how_far_it_is_read(cut: World) -> None:
-    told = "texts are read to 4 characters"
+    told = "texts are cut to 4 characters: those that begin alike are one group"
     assert told in bias_notes(cut.plan(GROUPS))
     assert told not in bias_notes(cut.plan("SELECT t, COUNT(*) FROM person WHERE t IN ('a', 'b') GROUP BY t"))
     assert told not in bias_notes(cut.plan(BY_NUMBER))

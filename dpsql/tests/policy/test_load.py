@@ -473,7 +473,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b'dataset = "caf\xe9"')
     with pytest.raises(PolicyError) as caught:
         load_policy(tmp_path / "latin.toml")
-    assert caught.value.message == "latin.toml: is not UTF-8 text; save it as UTF-8"
+    assert caught.value.message == "latin.toml: is not UTF-8 text; a policy is a TOML file, saved as UTF-8"
 
 
 def _in_every_place(value: str) -> dict[str, str]:

@@ -24,7 +24,7 @@ SQL = (
     "MODE() WITHIN GROUP (ORDER BY l_returnflag) AS flag, MIN(l_shipdate) AS first, "
     "CORR(l_extendedprice, l_quantity) AS r, REGR_SLOPE(l_extendedprice, l_quantity) AS price FROM lineitem"
 )
-RANK = "percentile_cont(l_quantity): each of 3 values stands within "
+RANK = "percentile_cont(l_quantity): each of 3 values is within "
 
 
 @pytest.fixture(scope="module")
