@@ -150,6 +150,8 @@ def test_docker_has_the_options_of_the_manual() -> None:
 def test_the_upgrade_notes_table_of_formats_is_whole() -> None:
     rows = re.findall(r"^\| (\d) \| (.*?) \|", text("operator"), re.MULTILINE)
     assert [int(number) for number, _ in rows] == list(range(1, FORMAT + 1))
-    assert set(FORMATS.values()) == {2, 3}
+    assert set(FORMATS.values()) == {4, 5}
     assert "laws of noise" in rows[1][1]
     assert "zcdp" in rows[2][1]
+    assert "certificates" in rows[3][1]
+    assert "zcdp" in rows[4][1]

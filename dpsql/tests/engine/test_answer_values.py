@@ -300,4 +300,4 @@ def test_a_total_of_declared_groups_says_what_it_leaves_out(opened: Open, sql: s
     assert receipt is not None
     said = [note for note in receipt.notes if note.startswith("totals of")]
     assert len(said) == (keys is not None)
-    assert keys is None or f"rows with any other {keys}, if there are such" in said[0]
+    assert keys is None or f"leave out rows whose {keys} is outside" in said[0]
