@@ -205,7 +205,12 @@ class _Writer:
         else:
             below = ""
         where = f" WHERE {self.predicate(z)}" if self.draw(st.booleans()) else ""
+        carried = [self.text(z, 1) for _ in range(int(self.pick("2", "5", "40")))]
+        named = ", ".join(f"{text} AS c{i}" for i, text in enumerate(carried))
+        places = ", ".join(str(i + 1) for i in range(len(carried)))
         return below + self.pick(
+            f"SELECT {named}, COUNT(*) {source}{where} GROUP BY {places}",
+            f"SELECT COUNT(*) FROM (SELECT DISTINCT {z}.u, {named} {source}{where}) d WHERE d.c0 > 'a'",
             f"SELECT COUNT(*) {source} WHERE {self.predicate(z)}",
             f"SELECT {self.text(z)} AS t, COUNT(*) {source}{where} GROUP BY 1",
             f"SELECT COUNT(DISTINCT {self.text(z)}) {source}{where}",
