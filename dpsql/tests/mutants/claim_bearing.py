@@ -1,9 +1,10 @@
 """The files that carry a claim, each with the reason, and the tests that their mutants are run against.
 
 A file is here if a fault in it can make a released number move further than its sensitivity says, its noise smaller than
-its scale says, or a charge smaller than what was drawn. Left out: what reads SQL or decides what is refused (a missing
-refusal shows in the printed query, which is here), what is computed above a release (post-processing cannot cost), error
-bars, and what is spelled for one engine alone (`plan/dialects/`: its tests need that engine, `dpsql/tests/conformance`).
+its scale says, or a charge smaller than what was drawn; or if it can make the verifier accept what does not hold. Left
+out: what reads SQL or decides what is refused (a missing refusal shows in the printed query, which is here), what is
+computed above a release (post-processing cannot cost), error bars (`engine/cut.py`), and what is spelled for one engine
+alone (`plan/dialects/`, `verify/duckdb.py` and beside it: its tests need that engine, `dpsql/tests/conformance`).
 
 The tests of `a/b.py` are `dpsql/tests/a/test_b.py` and those that `TESTS` adds; its laws are the files of
 `dpsql/tests/laws/` that import it, or whose text names it, and those that `LAWS` adds. Files that plant faults themselves
@@ -67,6 +68,18 @@ CLAIM_BEARING: dict[str, str] = {
     "engine/privatise.py": "where noise is added, and groups are left out",
     "engine/batch_split.py": "how a total is split over statements",
     "engine/selection.py": "what is said of groups that were chosen",
+    "plan/grounds.py": "which stored draws an edit retires: too few, and a number of another question is handed out",
+    "engine/left_out.py": "the counts of people by their rows that an owner measures: a person is one in all of them",
+    "verify/certificate.py": "which queries, numbers and laws are held against each other",
+    "verify/check.py": "that each measurement is proved, and the charge of all together",
+    "verify/laws.py": "from reach to loss: neighbours, several owners, and the laws",
+    "verify/lemmas.py": "how far one owner moves what a query prints",
+    "verify/read.py": "what printed SQL says",
+    "verify/relations.py": "whose rows are whose, and how many an owner has",
+    "verify/terms.py": "when two prints are one thing",
+    "verify/total.py": "that no row makes a query fail",
+    "verify/values.py": "the ends and NULLs of values, and what a row adds",
+    "verify/windows.py": "the steps of a choice by rank",
 }
 
 TESTS: dict[str, tuple[str, ...]] = {
@@ -104,6 +117,15 @@ TESTS: dict[str, tuple[str, ...]] = {
     "budget/match.py": ("budget/test_groupings.py",),
     "budget/pending.py": ("budget/test_batch_ledgers.py",),
     "budget/period.py": ("budget/test_periods.py",),
+    "plan/grounds.py": ("policy/test_grounds.py", "budget/test_resting.py"),
+    "verify/check.py": ("verify/test_certificate.py",),
+    "verify/laws.py": ("verify/test_certificate.py",),
+    "verify/lemmas.py": ("verify/test_reach.py", "verify/test_certificate.py"),
+    "verify/read.py": ("verify/test_relations.py", "verify/test_total.py"),
+    "verify/relations.py": ("verify/test_certificate.py",),
+    "verify/terms.py": ("verify/test_relations.py", "verify/test_lemmas.py"),
+    "verify/values.py": ("verify/test_reach.py", "verify/test_relations.py", "verify/test_total.py"),
+    "verify/windows.py": ("verify/test_certificate.py",),
 }  # fmt: skip
 
 LAWS: dict[str, tuple[str, ...]] = {
@@ -139,6 +161,14 @@ LAWS: dict[str, tuple[str, ...]] = {
     "engine/batch_split.py": ("test_batch.py",),
     "engine/selection.py": ("test_top_groups.py",),
     "budget/match.py": ("test_finer.py", "test_one_draw.py"),
+    "plan/grounds.py": ("test_grounds.py",),
+    "verify/check.py": ("test_searched.py",),
+    "verify/laws.py": ("test_searched.py",),
+    "verify/lemmas.py": ("test_searched.py",),
+    "verify/relations.py": ("test_searched.py",),
+    "verify/total.py": ("test_total.py",),
+    "verify/values.py": ("test_searched.py",),
+    "verify/windows.py": ("test_searched.py",),
 }  # fmt: skip
 
 
