@@ -62,7 +62,7 @@ from .measures.ranks import RANK_FUNCTIONS, Choice, RankMeasurement, SplitMeasur
 from .measures.top import TopGroups, among, top_groups
 from .measures.value_bars import NO_BARS, Bars
 from .privacy.analyze import analyze
-from .privacy.contradiction import has_no_groups, has_no_rows
+from .privacy.contradiction import counts_nothing, has_no_groups, has_no_rows
 from .privacy.existing import Looking
 from .privacy.functional_dependencies import has_one_row
 from .privacy.growth import MAX_GROWN, joined_rows
@@ -674,10 +674,12 @@ def _plan_release(
 def _without_rows(
     release: Release, kept: Collection[Sequence[Expr]]
 ) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
-    """Say whether a release has no rows, and whether no group of it is used: by the text, and by constraints too."""
+    """Say whether no row of a release counts, and whether no group is used: by the text, and by constraints too."""
     rows, facts = release.rows, (False, True)
     by_text, by_facts = (
-        not rows.is_whole and has_no_rows(rows.items, rows.predicate, proved=proved) for proved in facts
+        (not rows.is_whole and has_no_rows(rows.items, rows.predicate, proved=proved))
+        or counts_nothing(release, proved=proved)
+        for proved in facts
     )
     text_unused, facts_unused = (has_no_groups(release, kept, proved=proved) for proved in facts)
     return (by_text, by_facts), (text_unused, facts_unused)

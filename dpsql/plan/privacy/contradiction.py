@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ...relation.catalog import Allowed
-from ...relation.expressions import Call, Expr, Field, Literal
+from ...relation.expressions import Call, Expr, Field, Literal, conjuncts
+from ...relation.relations import AggregateCall
 from ...relation.types import Kind
 from .proofs import Facts, facts_in
 from .rows import Derived, Item, Release, fields_in
 
-__all__ = ["has_no_groups", "has_no_rows"]
+__all__ = ["counts_nothing", "has_no_groups", "has_no_rows"]
 
 _Value = Fraction | str | bool
 _End = tuple[_Value, int]
@@ -69,6 +70,37 @@ def has_no_groups(release: Release, kept: Collection[Sequence[Expr]], *, proved:
     return bool(release.keys and kept) and all(
         terms and has_no_rows(rows.items, (*rows.predicate, *terms), proved=proved) for terms in kept
     )
+
+
+def counts_nothing(release: Release, *, proved: bool = False) -> bool:
+    """Say whether no row counts in any aggregate of a release without keys, by conditions of their own."""
+    rows = release.rows
+    kept = [_counted(call) for call in release.aggregates]
+    return (
+        not release.keys
+        and bool(kept)
+        and all(
+            terms is not None and has_no_rows(rows.items, (*rows.predicate, *terms), proved=proved)
+            for terms in kept
+        )
+    )
+
+
+def _counted(call: AggregateCall) -> tuple[Expr, ...] | None:
+    """Return terms that hold of all rows which make a count or a sum other than 0; None where there are none.
+
+    `COUNT(…) FILTER (WHERE c)`, `COUNT(CASE WHEN c THEN … END)` and `SUM(CASE WHEN c THEN … ELSE 0 END)`: c.
+    """
+    if call.function == "count" and call.filter is not None:
+        return conjuncts(call.filter)
+    (arg,) = call.args if len(call.args) == 1 else (None,)
+    if not isinstance(arg, Call) or arg.function != "case" or call.filter is not None:
+        return None
+    condition, _, *rest = arg.args
+    otherwise = rest[0].value if len(rest) == 1 and isinstance(rest[0], Literal) else ""
+    counts = call.function == "count" and (not rest or otherwise is None)
+    adds = call.function == "sum" and otherwise == 0 and otherwise is not False
+    return conjuncts(condition) if counts or adds else None
 
 
 def _inside(items: Sequence[Item], mark: Item, proved: bool) -> Facts:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from ...relation.catalog import Allowed, Proved, Table
 from ...relation.expressions import Call, Expr, Field
 from .functional_dependencies import Classes, equalities, functional_closure
-from .rows import Block, Cut, Derived, Grouped, Item, Source, TableSource, fields_in
+from .rows import Block, Cut, Derived, Grouped, Item, Source, TableSource, Windowed, fields_in
 
 __all__ = ["Facts", "facts_in"]
 
@@ -155,20 +155,24 @@ def _is_always_matched(item: Item, start: int, placed: Sequence[tuple[Item, int]
 def _single_counts(item: Item, start: int) -> set[int]:
     """Return which columns of a subquery count one row at most: those of a whole key, without its NULLs."""
     source = item.source
-    if not isinstance(source, Derived) or len(source.parts) != 1 or not isinstance(source.parts[0], Grouped):
+    if not isinstance(source, Derived) or len(source.parts) != 1:
         return set()
-    part = source.parts[0]
-    if not _is_one_row(part):
-        return set()
-    counts = [call.function == "count" and not call.distinct for call in part.aggregates]
+    match part := source.parts[0]:
+        case Grouped():
+            is_single = _is_one_row(part, part.outputs)
+            counts = [is_single and call.function == "count" for call in part.aggregates]
+        case Windowed():
+            counts = [call.function == "count" and _is_one_row(part, call.partition) for call in part.calls]
+        case _:
+            return set()
     return {start + len(part.outputs) + number for number, is_count in enumerate(counts) if is_count}
 
 
-def _is_one_row(part: Grouped) -> bool:
-    """Say whether a group of a subquery has one row at most, by keys that are proved."""
+def _is_one_row(part: Block, keys: Sequence[Expr]) -> bool:
+    """Say whether the rows of a subquery that agree in some keys are one at most, by keys that are proved."""
     items = tuple(replace(item, source=replace(item.source, keys=_keys(item.source))) for item in part.items)
     known = facts_in(part.items, part.predicate).not_null | _asked_not_null(part.predicate)
-    fixed = {key.index for key in part.outputs if isinstance(key, Field) and key.index in known}
+    fixed = {key.index for key in keys if isinstance(key, Field) and key.index in known}
     classes = Classes()
     for left, right in equalities(part.predicate):
         classes.unite(left, right)

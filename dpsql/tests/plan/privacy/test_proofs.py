@@ -95,6 +95,15 @@ ANSWERED = (
     "SELECT COUNT(*) FROM (SELECT person_id, no, COUNT(*) AS n FROM visit GROUP BY person_id, no HAVING COUNT(*) >= 2) AS t",
     "SELECT COUNT(*) FROM bill AS b WHERE NOT EXISTS (SELECT 1 FROM person AS p WHERE p.id = b.person_id)",
     "SELECT COUNT(*) FROM bill AS b LEFT JOIN person AS p ON p.id = b.person_id WHERE p.id IS NULL",
+    # Great Expectations
+    "SELECT sum(CASE WHEN (days IS NULL) THEN 1 ELSE 0 END) AS c FROM visit",
+    "SELECT coalesce(sum(CASE WHEN (days IS NULL) THEN 1 ELSE 0 END), 0) AS c FROM visit WHERE no < 3",
+    "SELECT count(*) FILTER (WHERE days IS NULL), count(CASE WHEN no IS NULL THEN 1 END) FROM visit",
+    "SELECT sum(CASE WHEN id IN (SELECT id FROM bill WHERE id IS NOT NULL GROUP BY id HAVING count(id) > 1) THEN 1 ELSE 0 "
+    "END) FROM bill",
+    "SELECT sum(CASE WHEN id IS NOT NULL AND n > 1 THEN 1 ELSE 0 END) FROM (SELECT id, count(id) OVER (PARTITION BY id) AS n "
+    "FROM bill) AS t",
+    "SELECT COUNT(*) FROM (SELECT id, count(*) OVER (PARTITION BY id ORDER BY person_id) AS n FROM bill) AS t WHERE n >= 2",
 )  # fmt: skip
 
 NOT_ANSWERED = (
@@ -115,6 +124,16 @@ NOT_ANSWERED = (
     "SELECT COUNT(*) FROM bill AS b FULL JOIN person AS p ON p.id = b.person_id WHERE b.id IS NULL",
     "SELECT COUNT(*) FROM bill AS b RIGHT JOIN person AS p ON p.id = b.person_id WHERE b.id IS NULL",
     "SELECT COUNT(*) FROM person AS p LEFT JOIN bill AS b ON p.id = b.person_id WHERE b.id IS NULL",  # the other way
+    "SELECT sum(CASE WHEN days IS NULL THEN 1 ELSE 0 END), count(*) FROM visit",  # what is beside it counts
+    "SELECT sum(CASE WHEN days IS NULL THEN 1 ELSE 2 END) FROM visit",
+    "SELECT sum(CASE WHEN days IS NULL THEN 1 END) FROM visit",  # NULL, or 0
+    "SELECT sum(days) FILTER (WHERE days IS NULL) FROM visit",
+    "SELECT avg(CASE WHEN days IS NULL THEN 1 ELSE 0 END) FROM visit",
+    "SELECT sum(CASE WHEN days IS NULL THEN 1 WHEN days > 3 THEN 1 ELSE 0 END) FROM visit",
+    "SELECT count(CASE WHEN days IS NULL THEN 1 ELSE 2 END) FROM visit",
+    "SELECT ward, sum(CASE WHEN days IS NULL THEN 1 ELSE 0 END) FROM visit GROUP BY ward",  # which groups there are
+    "SELECT COUNT(*) FROM (SELECT id, count(*) OVER (PARTITION BY person_id) AS n FROM bill) AS t WHERE n > 1",
+    "SELECT COUNT(*) FROM (SELECT id, sum(3) OVER (PARTITION BY id) AS n FROM bill) AS t WHERE n > 1",
 )  # fmt: skip
 
 
