@@ -42,7 +42,7 @@ CREATE TYPE moods AS ENUM ('sad', 'glad');
 CREATE TABLE item (id INTEGER PRIMARY KEY, state TEXT NOT NULL CHECK (state IN ('open', 'paid')),
   note VARCHAR CHECK (note = 'a' OR note = 'b'), n INTEGER CHECK (n BETWEEN 0 AND 9), k INTEGER CHECK (k IN (1, 2)),
   d NUMERIC(6, 2) CHECK (d > 1 AND d <= 2), flag BOOLEAN, mood moods, f DOUBLE PRECISION CHECK (f >= 0 AND f <= 0.3),
-  late INTEGER, free INTEGER);
+  late INTEGER, free INTEGER, never INTEGER CHECK (never > 5 AND never < 3));
 """
 _POLICY = """
 database = "{url}"
@@ -65,6 +65,7 @@ mood = {{}}
 f = {{ bounds = [0, 10] }}
 late = {{}}
 free = {{ bounds = [1, 5] }}
+never = {{}}
 """
 
 Ask = Callable[[str], int]
@@ -191,6 +192,7 @@ NOT_PROVED = (
     "SELECT COUNT(*) FROM item WHERE f > 7",  # a float
     "SELECT COUNT(*) FROM item WHERE n IS NULL",  # a CHECK passes NULL
     "SELECT COUNT(*) FROM item WHERE note IS NULL",
+    "SELECT COUNT(*) FROM item WHERE never IS NULL",
     "WITH a AS (SELECT k, COUNT(*) AS c FROM item GROUP BY k) "
     "SELECT COUNT(*) FROM a WHERE k NOT IN (1, 2) UNION ALL SELECT COUNT(*) FROM a",  # another use has no filter
     "SELECT sum(CASE WHEN (n IS NULL) THEN 1 ELSE 0 END) FROM item",
