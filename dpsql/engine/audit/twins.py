@@ -278,7 +278,10 @@ class Twin:
             lo, hi = declared.bounds
         if column.lo is not None and column.hi is not None:
             lo, hi = max(lo, column.lo), min(hi, column.hi)
-        kind = column.type.kind
+        kind, scale = column.type.kind, column.type.scale or 0
+        if kind is Kind.NUMERIC and column.type.precision is not None:
+            most = Fraction(10**column.type.precision - 1, 10**scale)  # what the type holds
+            lo, hi = max(lo, -most), min(hi, most)
         if person.at == "wild" and kind in (Kind.REAL, Kind.DOUBLE) and column.lo is None:
             return _WILD[self._serial % len(_WILD)]
         steps = min(int(hi - lo), 6) if kind is not Kind.TIMESTAMP else 6

@@ -97,6 +97,21 @@ def audited(made: Callable[[str], tuple[Policy, LiveSchema]]) -> Run:
     return run
 
 
+def test_people_are_made_up_inside_a_decimal_that_has_no_bounds(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
+        connection.execute(
+            "CREATE TABLE person (id INTEGER PRIMARY KEY, gpa DECIMAL(3,2), share DECIMAL(2,2))"
+        )
+    text = (
+        'database = "duckdb:people.duckdb"\nledger = "sqlite:people.db"\n[privacy]\nepsilon = 1\n[tables.person]\n'
+        'unit = "id"\n[tables.person.columns]\ngpa = {}\nshare = {}\n'
+    )
+    policy = parse_policy(text, tmp_path / "people.toml")
+    with open_backend(policy.database).snapshot() as snapshot:
+        live = snapshot.schema()
+    assert run_audit(policy, live, ["SELECT COUNT(gpa), COUNT(share) FROM person"], runs=RUNS).has_passed
+
+
 class HalfNoise(ZeroNoise):
     """Noise of half the scale."""
 
