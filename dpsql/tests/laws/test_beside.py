@@ -126,7 +126,7 @@ def test_one_more_aggregate_beside_a_stored_count(session: Session, more: str, l
     assert no_wider(beside_it, alone)
     answer = session.execute(sql)
     assert cost(answer) == 1
-    assert "earlier count of rows" in notes(answer)
+    assert "parts of this answer are from earlier ones" in notes(answer)
     assert {row[0]: row[1] for row in answer.rows} == counts
     again = session.execute(sql)
     assert (cost(again), again.rows) == (0, answer.rows)

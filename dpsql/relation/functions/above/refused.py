@@ -18,7 +18,7 @@ class Left:
 
 _LEFT = (
     Left(("random", "random_normal", "setseed", "gen_random_uuid", "array_shuffle", "array_sample"),
-         "it draws at random, and an answer is the same each time", "md5(x), of released or public rows"),
+         "it draws at random, and an answer is the same each time", "md5(x)"),
     Left(("clock_timestamp", "timeofday"), "it goes on while a statement runs", "now()"),
     Left(("sha224", "sha256", "sha384", "sha512", "encode", "decode", "convert_to", "convert_from", "convert",
           "get_byte", "set_byte", "get_bit", "set_bit", "bit_count", "crc32", "crc32c"),
