@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 
@@ -36,7 +35,7 @@ from ..privatise import Exact, publish
 from .intermediates import fixed_intermediates
 from .measure import Groups, distance, drawn_scale, measure_release, squared_distance
 from .statistics import Attack, allowed, at_least, attack
-from .twins import CROWD, PATTERNS, Person, Twin
+from .twins import CROWD, PATTERNS, Person, Twin, twin_of
 
 __all__ = [
     "EPSILON", "RUNS", "Audit", "AuditFinding", "Measures", "claim_of", "measured_over", "moved_by", "neighbours_in",
@@ -107,10 +106,7 @@ def run_audit(
         PolicyError: policy and schema do not go together.
         Refusal: one of the given statements is refused, draws a subquery first, or chooses values or groups.
     """
-    with duckdb.connect() as connection:
-        twin = Twin(policy, live, build_catalog(policy, live), connection)
-        twin.create()
-        backend = DuckDBBackend.over(connection)
+    with twin_of(policy, live) as (twin, backend):
         with backend.snapshot() as snapshot:
             catalog = build_catalog(policy, snapshot.schema())
         plans = dict(_given(policy, catalog, statements) if statements else _usual(policy, catalog))

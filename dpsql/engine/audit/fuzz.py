@@ -13,8 +13,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
-import duckdb
-
 from ...backends import DuckDBBackend
 from ...errors import DpsqlError, Refusal
 from ...plan.planner import Plan
@@ -26,7 +24,7 @@ from ..facts import read_facts
 from ..verifying import rule_against
 from .audit import Measures, claim_of, measured_over, moved_by, neighbours_in, plan_audited
 from .statements import statements
-from .twins import Person, Twin
+from .twins import Person, Twin, twin_of
 
 __all__ = ["Fuzzed", "Violation", "run_fuzz"]
 
@@ -74,10 +72,7 @@ def run_fuzz(policy: Policy, live: LiveSchema, count: int, seed: int = 0) -> Fuz
 
     Raises PolicyError: policy and schema do not go together.
     """
-    with duckdb.connect() as connection:
-        twin = Twin(policy, live, build_catalog(policy, live), connection)
-        twin.create()
-        backend = DuckDBBackend.over(connection)
+    with twin_of(policy, live) as (twin, backend):
         with backend.snapshot() as snapshot:
             catalog = build_catalog(policy, snapshot.schema())
             facts = read_facts(snapshot, policy, lambda *asked: None)  # its keys are the twin's own

@@ -1,24 +1,32 @@
 """Made-up people in memory, under the tables, types and keys of an owner's database; not a row is the owner's.
 
 House rule: a twin is made from the policy and the schema alone. It lives in a DuckDB of its own, which no file stands
-behind.
+behind, or, where the owner's tables are files, in files of its own in a folder that goes with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
 
+from ...backends import DuckDBBackend
+from ...backends.duckdb_files import DuckDBFiles, pin_verified
+from ...backends.pinned_files import write_record
+from ...plan.views import build_catalog
 from ...policy import Policy
 from ...policy.live_schema import LiveColumn, LiveSchema, LiveTable
+from ...policy.model import FILES, FileSources
 from ...relation.catalog import Catalog, Column
 from ...relation.types import Kind
 
-__all__ = ["CROWD", "PATTERNS", "Person", "Twin"]
+__all__ = ["CROWD", "PATTERNS", "Person", "Twin", "twin_of"]
 
 Row = dict[str, str]
 """SQL literals by column."""
@@ -308,6 +316,49 @@ def _literal(value: Any, column: Column) -> str:
         if column.type.kind in _EPOCHS
         else _number(Fraction(value))
     )
+
+
+@dataclass
+class _InFiles(Twin):
+    """The same as Parquet files, two for each table, which are recorded anew whenever they are filled."""
+
+    files: FileSources = field(kw_only=True)
+
+    def fill(self, people: Sequence[Person]) -> None:
+        super().fill(people)
+        self.record()
+
+    def record(self) -> None:
+        """Write what there is, as an owner writes it, verify it and record it."""
+        for name, (pattern,) in self.files.tables.items():
+            for part in (0, 1):
+                rows = f"SELECT * FROM {self._place(name)} WHERE rowid % 2 = {part}"
+                place = _text(str(self.files.folder / pattern.replace("*", str(part))))
+                self.connection.execute(f"COPY ({rows}) TO {place} (FORMAT parquet)")
+        write_record(self.files.record, pin_verified(self.files, self.policy.source))
+
+
+@contextmanager
+def twin_of(policy: Policy, live: LiveSchema) -> Iterator[tuple[Twin, DuckDBBackend]]:
+    """Make an empty twin, in files where the policy's tables are files of DuckDB's, and give the backend over it.
+
+    Raises PolicyError: policy and schema do not go together.
+    """
+    catalog = build_catalog(policy, live)
+    with duckdb.connect() as connection, TemporaryDirectory(prefix="dpsql-") as folder:
+        if policy.files is None or policy.database != FILES:
+            twin = Twin(policy, live, catalog, connection)
+            twin.create()
+            yield twin, DuckDBBackend.over(connection)
+            return
+        named = {name: (f"{number}-*.parquet",) for number, name in enumerate(policy.tables)}
+        files = FileSources(Path(folder), named, Path(folder) / "recorded.json", policy.files.keys)
+        in_files = _InFiles(policy, live, catalog, connection, files=files)
+        in_files.create()
+        in_files.record()
+        backend = DuckDBFiles(files)
+        yield in_files, backend
+        backend.close_idle()
 
 
 def _number(value: Fraction) -> str:

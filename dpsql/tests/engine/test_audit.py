@@ -13,8 +13,9 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import beta  # type: ignore[import-untyped]  # has no types
 
-from dpsql.backends import open_backend
-from dpsql.engine.audit import Audit, Fuzzed, run_audit, run_fuzz
+from dpsql.backends import duckdb_files, open_backend
+from dpsql.backends.pinned_files import write_record
+from dpsql.engine.audit import Audit, Fuzzed, run_audit, run_fuzz, twins
 from dpsql.engine.audit.covering import pairs_in, pairs_of
 from dpsql.engine.audit.statements import SHAPES, statements
 from dpsql.engine.audit.statistics import allowed, at_least, at_most, attack
@@ -27,6 +28,7 @@ from dpsql.policy import Policy, build_catalog, parse_policy
 from dpsql.policy.live_schema import LiveSchema
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.random_files import SCHEMA_OF_FILES, RecordedFiles, policies_of_files
 
 RUNS = 20_000
 POLICY = """
@@ -378,3 +380,44 @@ def test_the_search_finds_a_forgotten_person(searched: Fuzz, monkeypatch: pytest
 def test_the_search_finds_an_engine_that_fails(searched: Fuzz, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Dialect, "clamp", lambda self, sql, lo, hi, **_: f"CAST(error({sql}) AS BIGINT)")
     assert any("the engine failed" in one.problem for one in searched(20, 3).violations)
+
+
+# --- files ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def of_files(tmp_path: Path) -> tuple[Policy, LiveSchema]:
+    """Return a policy over recorded files, and what is in them."""
+    policy, _ = policies_of_files(tmp_path)
+    with duckdb.connect() as connection:
+        connection.execute(SCHEMA_OF_FILES)
+        backend = RecordedFiles(connection, policy).backend
+        with backend.snapshot() as snapshot:
+            live = snapshot.schema()
+        assert backend.close_idle()
+    return policy, live
+
+
+def test_files_are_searched_as_files(
+    of_files: tuple[Policy, LiveSchema], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that are made up are recorded anew for each neighbour, and are gone at the end."""
+    recorded = list[Path]()
+    monkeypatch.setattr(twins, "write_record", lambda *args: (recorded.append(args[0]), write_record(*args)))
+    done = run_fuzz(*of_files, 12, 3)
+    assert done.has_passed, done.violations
+    assert done.answered > 5
+    assert len(recorded) > 7
+    assert not any(path.parent.exists() for path in recorded)
+    assert run_audit(*of_files, ["SELECT COUNT(*) FROM note"], runs=RUNS).has_passed
+
+
+def test_the_search_finds_a_file_of_which_a_part_is_not_read(
+    of_files: tuple[Policy, LiveSchema], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that stand in the file with the most of them: how many these are is the other people's doing."""
+    shown = duckdb_files._select
+    monkeypatch.setattr(
+        duckdb_files, "_select", lambda *args: f"SELECT * FROM ({shown(*args)}) QUALIFY COUNT(*) OVER () < 50"
+    )
+    assert not run_fuzz(*of_files, 20, 3).has_passed
