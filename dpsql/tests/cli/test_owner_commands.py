@@ -497,8 +497,10 @@ def test_the_search_of_the_audit(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     before = run("budget", "show").stdout
     done = run("audit", "--fuzz", "12", "--seed", "4")
     assert done.exit_code == 0, done.output
-    counted, moved, _, _, verdict = done.stdout.rstrip("\n").split("\n")
+    counted, proved, *unproved, moved, _, _, verdict = done.stdout.rstrip("\n").split("\n")
     assert re.fullmatch(r"12 statements of seed 4: \d+ answered, \d+ refused( \(.*\))?", counted)
+    assert re.fullmatch(r"\d+ of \d+ plans are verified", proved)
+    assert all(line.startswith("  not verified: ") for line in unproved)
     assert re.fullmatch(r"the most that neighbours moved one: \d+(\.\d+)? % of what is claimed", moved)
     assert verdict.startswith("none failed. ")
     body = json.loads(run("audit", "--fuzz", "12", "--seed", "4", "--json").stdout)
