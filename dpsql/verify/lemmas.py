@@ -1070,9 +1070,9 @@ class Lemmas:
     # --- windows ---
 
     def weights(self, block: Term, weight: Term) -> Move:
-        """Lemma *weights*. Premise: each row weighs 1; or `COALESCE(K // t, U)`, t of the owners with t > R of the
-        same rows, by LEFT JOIN on the owner, and who has t > K is left out. Conclusion: an owner's weights add up
-        to at most max(K, R·U). Why: t rows of K // t each."""
+        """Lemma *weights*. Premise: each row weighs 1; or `COALESCE(K // t, U)`, t of the owners with t > R of these
+        rows and more, by LEFT JOIN on the owner, and who has t > K is left out. Conclusion: an owner's weights add
+        up to at most max(K, R·U). Why: t rows of K // t each, at most."""
         if weight.op == "num" and weight.args[0] == 1:
             joined = self.relations.joined(block)
             mult = self.relations.mult(self.pool("select", block, ()))
@@ -1095,9 +1095,9 @@ class Lemmas:
             "block",
             tuple(one for one in block.args[0] if one is not heavy),
             tuple(pair for pair in block.args[1] if pair[0] is not heavy),
-            tuple(one for one in block.args[2] if one is not test),
+            tuple(one for one in block.args[2] if one is not test and one in heavy.args[0].args[0].args[2]),
         )
-        if any(heavy in one.free for one in rest.args[2]) or any(
+        if any(heavy in one.free for one in block.args[2] if one is not test) or any(
             heavy in x.free for _, y in rest.args[1] for x in y
         ):
             raise Refused("lemmas: E2, heavy is joined on the owner alone")

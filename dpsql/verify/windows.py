@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from sqlglot import exp
@@ -32,6 +33,10 @@ e AS (SELECT {keys} v,
   AS less, w, n FROM h),
 d AS (SELECT {keys} v, less, w, n FROM e WHERE {near}) SELECT {keys} v, less, w, n FROM d
 """
+_STRETCH = re.compile(
+    r"CAST\((\d+) AS BIGINT\) \* \(less \+ w\) - CAST\((\d+) AS BIGINT\) \* n > (-?\d+) AND "
+    r"CAST\(\1 AS BIGINT\) \* less - CAST\(\2 AS BIGINT\) \* n < (-?\d+)"
+)
 
 
 class Windows:
@@ -102,7 +107,8 @@ class Windows:
     ) -> None:
         """Premise: the steps are, term by term, those of the template; v lies in `[0, candidates)`; of one fraction
         the stretch is that of its T. Conclusion: less and n are the weights below a value, and of the group; a
-        candidate whose score is below T is read, or lies between two that are. Why: 1.20, *what is read*."""
+        candidate whose score is below T is read, or lies between two that are. Why: 1.20, *what is read*. Of a part
+        of the values (1.21) the rows are those whose v is in it."""
         cell = columns_of(grouped)["cell"]
         value, shift = (cell.args[0], cell.args[1].args[0]) if cell.op == "shr" else (cell, 0)
         self._groups(grouped, cell, release)
@@ -118,7 +124,8 @@ class Windows:
             and one.this.table == "r"
             and one.expression.name == one.this.name
         }
-        tree = self.reader.parse(self._text(release.keys, shift, measurement, plain), "duckdb")
+        near = self._stretches(printed_tree, grouped, ctes, measurement)
+        tree = self.reader.parse(self._text(release.keys, shift, near, plain), "duckdb")
         having = g.args.get("having")
         tree.args["with_"].expressions[0].this.set("having", having.copy() if having is not None else None)
         self._show_keys(tree, printed_tree, release.keys)
@@ -133,17 +140,46 @@ class Windows:
                 raise Refused("lemmas: window, the steps of the template")
             tree.expressions[number] = item.copy()
 
-    def _text(self, keys: Sequence[str], shift: int, measurement: Measurement, plain: set[str]) -> str:
+    def _stretches(
+        self, printed: exp.Expression, grouped: Term, ctes: Ctes, measurement: Measurement
+    ) -> list[tuple[int, int, int, int]]:
+        """(p, q, above, below) of each stretch: the certificate's; of a part of the values, as they are printed. How
+        wide a part is read follows from what is released of the whole."""
+        if self._is_part(grouped, *ctes.entries["r"]):
+            step = next(one.this for one in printed.args["with_"].expressions if one.alias in ("s", "d"))
+            found = [tuple(map(int, one)) for one in _STRETCH.findall(step.args["where"].sql())]
+            if not found or any(above >= below for _, _, above, below in found):
+                raise Refused("lemmas: window, a stretch of a part")
+            return [(p, q, above, below) for q, p, above, below in found]
+        ratios = (one.as_integer_ratio() for one in measurement.fractions)
+        stretches = zip(ratios, measurement.offsets, measurement.caps, strict=True)
+        return [(p, q, int(o) - cap, int(o) + cap) for (p, q), o, cap in stretches]
+
+    def _is_part(self, grouped: Term, r: exp.Expression, visible: Ctes) -> bool:
+        """Whether `r` is weighed rows whose `v BETWEEN low AND high`. Premise of a part: t counts an owner's rows
+        in all parts. Why: choices of one depth are of disjoint parts, and an owner's weights in all of them together
+        are what one choice is charged for."""
+        where = r.args.get("where")
+        tests = list(where.this.flatten()) if where is not None and isinstance(where.this, exp.And) else []
+        tests = tests or ([where.this] if where is not None else [])
+        if not any(isinstance(one, exp.Between) and one.this.sql() == "v" for one in tests):
+            return False
+        whole = self.reader.tree(*visible.entries[r.args["from_"].this.name])
+        block = grouped.args[0]
+        narrowed = set(block.args[2]) - set(whole.args[0].args[2])
+        counted = [source.args[0].args[0].args[2] for source in block.args[0] if source.args[0].op == "agg"]
+        if whole.op != "select" or any(narrowed & set(one) for one in counted):
+            raise Refused("lemmas: window, t counts the rows of all parts")
+        return True
+
+    def _text(
+        self, keys: Sequence[str], shift: int, stretches: Sequence[tuple[int, int, int, int]], plain: set[str]
+    ) -> str:
         """The template; keys that are compared by `=` leave a group without a key empty, whatever the data are."""
         near = " OR ".join(
-            f"CAST({q} AS BIGINT) * (less + w) - CAST({p} AS BIGINT) * n > {int(o) - cap} AND "
-            f"CAST({q} AS BIGINT) * less - CAST({p} AS BIGINT) * n < {int(o) + cap}"
-            for (p, q), o, cap in zip(
-                (one.as_integer_ratio() for one in measurement.fractions),
-                measurement.offsets,
-                measurement.caps,
-                strict=True,
-            )
+            f"CAST({q} AS BIGINT) * (less + w) - CAST({p} AS BIGINT) * n > {above} AND "
+            f"CAST({q} AS BIGINT) * less - CAST({p} AS BIGINT) * n < {below}"
+            for p, q, above, below in stretches
         )
         template = _RANK + (_CELLS if shift else _NEAR)
         return template.format(

@@ -127,3 +127,36 @@ def test_a_mode_writes_keys_of_keys_alone() -> None:
 def test_values_are_chosen_by_laws_of_choices() -> None:
     refused(RANK, 6144, WINDOW)  # Laplace noise on them is no law
     refused("SELECT COUNT(*) AS m0_0 FROM main.patient", 1, law=Law("rank", rates=(Fraction(1, 2),)))
+
+
+PART = RANK.replace("r AS (SELECT v, COALESCE", "b AS (SELECT v, COALESCE").replace(
+    "t <= 6144), g AS", "t <= 6144), r AS (SELECT * FROM b WHERE v BETWEEN 16 AND 47), g AS"
+)
+
+
+def test_a_part_of_the_values_is_read_near_its_own_ranks() -> None:
+    """The second query of a choice: fewer rows of those that t counts, and stretches that what is released tells."""
+    near = PART.replace("n > -9000", "n > -700").replace("n < 9000", "n < 500")
+    for text in (PART, near, near.replace("v BETWEEN 16 AND 47", "v BETWEEN 16 AND 47 AND (v <> 20)")):
+        line = check(text, 6144, WINDOW, **rank(text))
+        assert (line.lemma, line.rows, line.moved) == ("weights", 6, 6144)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("v BETWEEN 16 AND 47", "v > 16"),
+        ("n > -700", "n > 700"),
+        ("* less -", "* w -"),
+        ("6144 // t", "12288 // t"),
+        ("COUNT(*) > 6", "COUNT(*) > 7"),
+        ("FROM a GROUP BY u", "FROM a WHERE v BETWEEN 16 AND 47 GROUP BY u"),
+        ("v BETWEEN 16 AND 47", "v BETWEEN 16 AND 47 AND v < (SELECT COUNT(*) FROM main.patient)"),
+        (") SELECT v, less, w, n FROM d", ") SELECT v, less, w, n FROM e"),
+    ],
+)
+def test_a_part_with_a_fault_is_refused(old: str, new: str) -> None:
+    near = PART.replace("n > -9000", "n > -700").replace("n < 9000", "n < 500")
+    assert old in near
+    text = near.replace(old, new)
+    refused(text, 6144, WINDOW, **rank(text))
