@@ -59,6 +59,9 @@ class Quotients:
     linear: Form
 
 
+_OF_ROWS = ("col", "exists", "scalar", "over")
+
+
 class Lemmas:
     """The lemmas over one query's relations."""
 
@@ -248,7 +251,7 @@ class Lemmas:
                 raise Refused("lemmas: a key has one spelling", f"{kind}")
         for term in shown:
             for one in walk(term, lambda one: one not in group):
-                if one.op in ("col", "exists", "scalar") and one not in group:
+                if (one.op in _OF_ROWS or one.op in AGGREGATES) and one not in group:
                     raise Refused("lemmas: groups are those of the keys")
 
     def plain(self, term: Term) -> Term:

@@ -68,16 +68,19 @@ class Scope:
         return alias in self.items or (self.around is not None and self.around.has(alias))
 
     def column(self, table: str, name: str) -> Term:
+        """The column of a name. Names that differ in case alone are one name to some engines, and none here; the
+        name of a column of sources around is written with its source, since an engine knows more names inside."""
         found = [
-            columns[name]
+            (alias, own, term)
             for alias, columns in self.items.items()
-            if name in columns and (not table or alias == table)
+            if not table or alias.lower() == table.lower()
+            for own, term in columns.items()
+            if own.lower() == name.lower()
         ]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise Refused("read: a name means one column", name)
-        if self.around is None:
+        if len(found) == 1 and found[0][0] == (table or found[0][0]) and found[0][1] == name:
+            return found[0][2]
+        inside = any(alias.lower() == table.lower() for alias in self.items)
+        if found or inside or not table or self.around is None:
             raise Refused("read: a name means one column", f"{table}.{name}")
         return self.around.column(table, name)
 
@@ -231,6 +234,9 @@ class Reader:
         if clause is None:
             return ctes
         _only(clause, "expressions")
+        names = [cte.alias.lower() for cte in clause.expressions]
+        if len(set(names)) < len(names):
+            raise Refused("read: a name means one query")
         for cte in clause.expressions:
             _only(cte, "this", "alias", "materialized")
             if set(cte.args["alias"].args) - {"this"} and cte.args["alias"].args.get("columns"):
@@ -316,11 +322,15 @@ class Reader:
         if where := node.args.get("where"):
             flat.conditions += self._conditions(where.this, scope)
         columns: dict[str, Term] = {}
+        names: set[str] = set()
         for item in node.expressions:
             for name, term in self._item(item, scope):
-                if name in columns:
+                if name.lower() in names:
                     raise Refused("read: a name means one column", name)
+                names.add(name.lower())
                 columns[name] = term
+        if flat.sources and not grouped:
+            self._multiplies_no_row(columns.values())
         if grouped and not windows:
             relation = self._grouped(node, scope, flat, columns)
             return self._source(relation, depth)
@@ -331,6 +341,11 @@ class Reader:
         if not flat.sources:
             return self._source(self.pool("public", tuple(columns.items())), depth)
         return Flat(flat.sources, flat.outer, flat.conditions, columns)
+
+    def _multiplies_no_row(self, terms: Iterable[Term]) -> None:
+        """Of a block's columns none makes several rows of one: it would do so where nobody reads the column too."""
+        if any(one.args[:1] == ("EXPLODE",) for term in terms for one in walk(term)):
+            raise Refused("relations: rows are multiplied by C lowest values alone")
 
     def _unordered(self, node: exp.Select) -> None:
         """ORDER BY without LIMIT says nothing about which rows there are; it names columns alone, so it cannot
@@ -452,6 +467,12 @@ class Reader:
         if isinstance(node, exp.Table):
             _only(node, "this", "db", "alias", "only")
             name = node.name
+            if (
+                not node.db
+                and name not in scope.ctes.entries
+                and any(name.lower() == one.lower() for one in scope.ctes.entries)
+            ):
+                raise Refused("read: a name means one query", name)
             if not node.db and name in scope.ctes.entries:
                 query, visible = scope.ctes.entries[name]
                 return node.alias or name, self._relation(query, visible, None, scope.depth)

@@ -153,7 +153,7 @@ class Relations:
         block, keys, having, columns = relation.args
         joined = self.joined(block)
         terms = [*keys, *having, *(term for _, term in columns)]
-        self.subqueries(terms, joined)
+        self.subqueries((one.args[1] if one.args[:1] == ("EXPLODE",) else one for one in terms), joined)
         self.aggregates(terms)
         for key in keys:
             if self.values.type(key)[0] == "float":
@@ -450,9 +450,12 @@ class Relations:
         return list(product(*([self.pool("col", source, f"{side}.{one}") for one in ones] for ones in each)))
 
     def subqueries(self, terms: Iterable[Term], joined: Joined) -> None:
-        """Premise of EXISTS, IN and scalar aggregates, wherever they stand: public, or of the row's own owner."""
+        """Premise of EXISTS, IN and scalar aggregates, wherever they stand: public, or of the row's own owner; and
+        no row becomes several."""
         for term in terms:
             for one in walk(term, lambda one: one.op not in ("exists", "scalar")):
+                if one.args[:1] == ("EXPLODE",):
+                    raise Refused("relations: rows are multiplied by C lowest values alone")
                 if one.op in ("exists", "scalar"):
                     inner = self.joined(one.args[0], joined)
                     if one.op == "scalar":
@@ -646,7 +649,7 @@ class Relations:
 
     def _list(self, term: Term) -> tuple[int, set[Term]]:
         """(at most so many combinations of these keys); without keys nothing is said."""
-        if term.op == "in":
+        if term.op == "in" and not any(one.free for one in term.args[1]):
             return len(set(term.args[1])), {term.args[0]}
         if term.op in ("isnull", "istrue", "isfalse"):
             return 1, {term.args[0]}

@@ -700,7 +700,8 @@ class Values:
         if term.op == "cast" and term.args[1] == ("text",):
             return self._characters(term.args[0])
         if term.op == "fn" and term.args[0] == "LEFT" and term.args[2].op == "num":
-            return max(0, int(term.args[2].args[0])) if term.args[2].args[1] == "int" else None
+            many: int = term.args[2].args[0]
+            return many if term.args[2].args[1] == "int" and many >= 0 else None
         if term.op != "case" or len(term.args[0]) != 1:
             return None
         [(when, value)] = term.args[0]

@@ -261,3 +261,10 @@ def test_a_clamp_of_a_double_is_null_where_the_double_is(number: str, is_said: b
         assert check(pair, 4096, ("m0_0", "m0_1")).moved == 4096
     else:
         assert refused(pair, 4096, ("m0_0", "m0_1")) == "laws: a draw loses no more than its share"
+
+
+@pytest.mark.parametrize("key", ["city || COUNT(*)", "city || MAX(age)", "city || ROW_NUMBER() OVER ()"])
+def test_a_key_tells_nothing_but_the_group(key: str) -> None:
+    shown = f"SELECT {key} AS k0, COUNT(*) AS m0_0 FROM main.patient GROUP BY city"
+    assert check(shown.replace(key, "city || 'x'"), 1, keys=("k0",)).moved == 1
+    assert refused(shown, 1, keys=("k0",))

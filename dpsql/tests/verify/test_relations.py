@@ -251,5 +251,39 @@ def test_lists_that_are_passed_are_keyed_by_their_groups() -> None:
         refused(joined, 1, parameters=parameters)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'SELECT COUNT(*) AS m0_0 FROM (SELECT u FROM (SELECT no AS "U", patient AS u FROM main.visit) AS x GROUP BY u) AS y',
+        "SELECT COUNT(*) AS m0_0 FROM (SELECT id AS zz FROM main.patient) AS p WHERE EXISTS (SELECT v.patient AS zz FROM "
+        "main.visit AS v WHERE zz = v.patient)",
+        "SELECT COUNT(*) AS m0_0 FROM (SELECT id AS rowid FROM main.patient) AS p WHERE EXISTS (SELECT 1 FROM main.visit AS v "
+        "WHERE rowid = v.patient)",
+        "SELECT COUNT(*) AS m0_0 FROM main.patient AS p WHERE EXISTS (SELECT 1 FROM main.visit AS P WHERE P.cost > 3 AND "
+        "p.patient = p.id)",
+        "WITH a AS (SELECT id FROM main.patient), A AS (SELECT no AS id FROM main.visit) SELECT COUNT(*) AS m0_0 FROM a",
+        "WITH A AS (SELECT no AS id FROM main.visit) SELECT COUNT(*) AS m0_0 FROM (WITH b AS (SELECT id FROM main.patient) "
+        "SELECT id FROM a) AS c",
+    ],
+)
+def test_a_name_that_an_engine_may_read_otherwise_is_refused(text: str) -> None:
+    """Names that differ in case, an alias or a hidden column that stands nearer than the source that is meant."""
+    assert refused(text, 1) in ("read: a name means one column", "read: a name means one query")
+
+
+def test_a_list_of_groups_is_of_constants() -> None:
+    listed = "SELECT COUNT(*) AS m0_0 FROM (SELECT patient, cost FROM main.visit GROUP BY patient, cost HAVING cost IN (3, 1)) AS x"
+    assert check(listed, 2).moved == 2
+    for other in ("cost IN (cost, 1)", "cost IN (patient, 1)", "cost NOT IN (3, 1)", "cost = cost"):
+        assert refused(listed.replace("cost IN (3, 1)", other), 2) == "lemmas: an owner's rows are bounded"
+
+
+def test_no_row_becomes_several() -> None:
+    several = (
+        "SELECT COUNT(*) AS m0_0 FROM (SELECT id, unnest(CAST($1 AS VARCHAR[])) AS x FROM main.patient) AS y"
+    )
+    assert refused(several, 1, parameters=("released",)).startswith("relations: rows are multiplied")
+
+
 def _with(facts: Facts, name: str, table: Table) -> Facts:
     return replace(facts, tables={**facts.tables, name: table})

@@ -42,6 +42,7 @@ def test_what_fits_is_total(condition: str) -> None:
         (f"100 // ({CLAMP}) > 3", "total: a divisor is not 0"),
         ("CAST(bmi AS BIGINT) > 3", FITS),
         (f"CAST(({BMI}) * 1e300 AS BIGINT) > 3", FITS),
+        ("CAST(length(left(city, -1)) AS BIGINT) * 9000000000000000000 > 3", FITS),
         ("CAST(length(city) AS BIGINT) * 9000000000000000000 > 3", FITS),
         ("CAST(length(CASE WHEN strlen(city) <= 9 THEN city ELSE city END) AS BIGINT) * 90 > 3", FITS),
         (
@@ -59,7 +60,7 @@ def test_a_row_that_is_not_asked_can_fail_too() -> None:
     assert (
         refused(COUNT + "CASE WHEN age <> 0 THEN 100 // age ELSE 0 END > 3", 1) == "total: a divisor is not 0"
     )
-    inner = "EXISTS (SELECT 1 FROM main.visit AS v WHERE v.patient = id AND 100 // v.cost > 3)"
+    inner = "EXISTS (SELECT 1 FROM main.visit AS v WHERE v.patient = patient.id AND 100 // v.cost > 3)"
     assert refused(COUNT + inner, 1) == "total: a divisor is not 0"
     person = "SELECT COUNT(*) AS m0_0 FROM (SELECT patient AS u, MAX(100 // cost) AS m FROM main.visit GROUP BY patient) AS p"
     assert refused(person, 1) == "total: a divisor is not 0"
