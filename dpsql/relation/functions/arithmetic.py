@@ -119,7 +119,8 @@ def _product(args: list[Facts], call: Call) -> Facts:
 
 
 def _may_be_zero(facts: Facts) -> bool:
-    return facts.lo is None or facts.hi is None or facts.lo <= 0 <= facts.hi
+    """Say whether 0 is between the ends, or is one of them: where no value is left, these are the wrong way round."""
+    return facts.lo is None or facts.hi is None or facts.lo * facts.hi <= 0
 
 
 def _quotient(args: list[Facts], call: Call) -> Facts:
