@@ -677,7 +677,7 @@ class Lemmas:
         """Premise: p is grouped by exactly the owner, `t = GREATEST(COUNT(*) [F], R)`, every row that adds
         something satisfies F. Conclusion: `max over rows of Σ abs(L)`. Why: quotients are cut towards zero, so
         `Σ abs(L // t) <= Σ over rows of abs(L(row)) / t`, and at most t rows add something."""
-        if part.block.args[2]:
+        if any(one.free or one.op in ("exists", "insub") for one in part.block.args[2]):
             raise Refused("lemmas: by unit, of all persons")
         self.relations.rows(p.args[0])
         column = self.divisor(forms)

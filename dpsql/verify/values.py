@@ -699,6 +699,11 @@ class Values:
             return len(term.args[0])
         if term.op == "cast" and term.args[1] == ("text",):
             return self._characters(term.args[0])
+        if term.op == "col" and term.args[0].args[0].op in ("select", "agg", "window", "union"):
+            relation: Term = term.args[0].args[0]
+            members = relation.args[0] if relation.op == "union" else (relation,)
+            sizes = [self._column_characters(one, term.args[1]) for one in members]
+            return None if None in sizes else max(one for one in sizes if one is not None)
         if term.op == "fn" and term.args[0] == "LEFT" and term.args[2].op == "num":
             many: int = term.args[2].args[0]
             return many if term.args[2].args[1] == "int" and many >= 0 else None
@@ -710,6 +715,13 @@ class Values:
             when.op == "le" and when.args[0] is self.pool("fn", "BYTES", value) and when.args[1].op == "num"
         )
         return max(int(when.args[1].args[0]), rest) if cut_off and rest is not None else None
+
+    def _column_characters(self, relation: Term, name: str) -> int | None:
+        return (
+            self._characters(columns_of(relation)[name])
+            if relation.op in ("select", "agg", "window")
+            else None
+        )
 
     # --- forms ---
 

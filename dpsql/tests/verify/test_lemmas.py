@@ -92,6 +92,11 @@ def test_masks_that_overlap_add_up() -> None:
 def test_by_unit_is_bounded_by_a_row() -> None:
     line = check(BY_UNIT, 6144)
     assert (line.lemma, line.rows, line.moved) == ("by unit", 6, 6144)
+    assert check(f"{BY_UNIT} WHERE (right('a', 2) >= 'a')", 6144).moved == 6144
+    assert refused(f"{BY_UNIT} WHERE t > 9", 6144) == "lemmas: by unit, of all persons"
+    assert (
+        refused(f"{BY_UNIT} WHERE EXISTS (SELECT 1 FROM main.visit)", 6144) == "relations: rows of two owners"
+    )
 
 
 @pytest.mark.parametrize(

@@ -64,3 +64,12 @@ def test_a_row_that_is_not_asked_can_fail_too() -> None:
     assert refused(COUNT + inner, 1) == "total: a divisor is not 0"
     person = "SELECT COUNT(*) AS m0_0 FROM (SELECT patient AS u, MAX(100 // cost) AS m FROM main.visit GROUP BY patient) AS p"
     assert refused(person, 1) == "total: a divisor is not 0"
+
+
+def test_a_text_of_a_derived_relation_is_as_long_as_there() -> None:
+    person = (
+        "SELECT COUNT(*) AS m0_0 FROM (SELECT id, left(city, 9) AS c FROM main.patient GROUP BY id, left(city, 9)) AS s "
+        "WHERE CAST(length(c) AS BIGINT) * 9000000000000000 > 3"
+    )
+    assert check(person, 1).moved == 1
+    assert refused(person.replace("left(city, 9)", "city"), 1) == FITS
