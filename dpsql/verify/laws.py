@@ -59,7 +59,7 @@ def loss(
         moved = moved * _of_scores(measurement.fractions[0], facts, groups)
     spent: Charge = rule(measurement, moved, facts, threshold)
     if facts.accounting == "zcdp" and spent.epsilon:
-        return Charge(spent.epsilon, spent.delta, max(spent.rho, spent.epsilon**2 / 2))
+        return Charge(spent.epsilon, spent.delta, spent.rho or spent.epsilon**2 / 2)
     return spent
 
 
@@ -152,7 +152,8 @@ def _truncated(
     measurement: Measurement, moved: Fraction, facts: Facts, threshold: Threshold | None
 ) -> Charge:
     """Found groups by truncated noise (1.7): each of `moved` counts loses 1/scale, and is told by chance with what
-    `shown_by_chance` says; of k owners together the deltas of k steps are put into one another (1.19)."""
+    `shown_by_chance` says; of k owners together the deltas of k steps are put into one another (1.19). Of one owner the
+    counts are `moved` draws of their own, each (1/scale, delta)-DP: in zCDP `1 / (2·scale²)` each (1.25(6))."""
     scale, bound, weight = _scale(measurement), measurement.law.bound, measurement.law.weight
     if bound is None or weight is None or bound < 1 or not 0 < weight <= 1 or threshold is None:
         raise Refused("laws: a bound and a weight of the last step")
@@ -163,7 +164,9 @@ def _truncated(
         power = _UP.exp(_decimal(one * step, _UP))
         steps = _UP.add(steps, power)
     delta = _UP.multiply(_UP.multiply(chance, steps), _decimal(counts, _UP))
-    return Charge(moved / scale, Fraction(delta) * (1 + Fraction(_SLACK)))
+    is_added = facts.accounting == "zcdp" and facts.together == 1
+    rho = moved / (2 * scale**2) if is_added else Fraction(0)
+    return Charge(moved / scale, Fraction(delta) * (1 + Fraction(_SLACK)), rho)
 
 
 def shown_by_chance(rate: Fraction, bound: int, weight: Fraction) -> Decimal:

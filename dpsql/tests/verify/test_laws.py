@@ -11,8 +11,8 @@ import pytest
 from dpsql.tests.verify.clinic import FACTS, certificate_of, check
 from dpsql.tests.verify.test_lemmas import CLAMP, DIRECT, refused
 from dpsql.verify import Refused, verify
-from dpsql.verify.certificate import Charge, Facts, Law
-from dpsql.verify.laws import shown_by_chance
+from dpsql.verify.certificate import Charge, Facts, Law, Measurement, Threshold
+from dpsql.verify.laws import loss, shown_by_chance
 
 COUNT = "SELECT COUNT(*) AS m0_0 FROM main.patient"
 REPLACED = replace(FACTS, neighbours="replace-one")
@@ -59,6 +59,17 @@ def test_a_threshold_tells_of_one_person_no_more_than_delta() -> None:
     told = (Decimal("0.5") * q**3 + Decimal("0.5") * q**2) / total
     found = shown_by_chance(rate, bound, weight)
     assert told <= found <= told * (1 + Decimal(1).scaleb(-25))
+
+
+@pytest.mark.parametrize(("together", "rho"), [(1, Fraction(3, 2 * 100)), (2, Fraction(36, 2 * 100))])
+def test_counts_of_found_groups_add_up_in_rho(together: int, rho: Fraction) -> None:
+    """Three counts of one person, each a draw of scale 10; of two persons together the whole distance is one step."""
+    law = Law("truncated", scale=Fraction(10), bound=90, weight=Fraction(1, 2))
+    facts = replace(ZCDP, together=together)
+    counted = Measurement("units", (("m0_0",),), Fraction(3), law, Charge())
+    spent = loss(counted, Fraction(3 * together), facts, Threshold(0, 1, 91, Fraction(1)), True)
+    assert (spent.rho, spent.epsilon) == (rho, Fraction(3 * together, 10))
+    assert loss(counted, Fraction(3), FACTS, Threshold(0, 1, 91, Fraction(1)), True).rho == 0
 
 
 def _checked(facts: Facts, law: Law, share: Charge) -> Fraction:
