@@ -7,7 +7,6 @@ import dataclasses
 import re
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 
 import pytest
 
@@ -135,7 +134,9 @@ def test_answers_of_before_there_were_checksums_are_read(
 ) -> None:
     store = place.open()
     with monkeypatch.context() as patch:
-        patch.setattr(ledger_store, "Entry", partial(Entry, digest=""))
+        patch.setattr(
+            ledger_store, "Entry", lambda **fields: Entry(**{**fields, "digest": "", "grounds": None})
+        )
         patch.setattr(ledger_store, "utc_now", lambda: "2025-01-02T03:04:05+00:00")
         reservation = store.reserve(claim(measurement("a")))
     store.commit(reservation, [draw("a", payload=b"old")])

@@ -294,6 +294,7 @@ def test_the_server_stops_in_order(tmp_path: Path) -> None:
 
 
 def test_the_log_holds_no_statement(server: Served, connection: psycopg.Connection[Any]) -> None:
+    connection.execute("SET dpsql.unlisted = on")
     connection.execute(COUNT + " WHERE age > 24 AND city = 'a secret'")
     server.wait_for("answered")
     assert not [line for line in server.lines if "secret" in str(line) or "SELECT" in str(line)]
