@@ -35,6 +35,10 @@ def _message(sql: str) -> str:
     return ""
 
 
+_WRITTEN = {"EXTRACT", "DISTINCT"}
+"""Words of SQL that hints write, and that are names of classes too."""
+
+
 @pytest.mark.parametrize("arguments", ["", "name", "name, 'a'", "name, 'a', 2", "1, 2, 3, 4"])
 def test_no_class_of_the_parser_is_named(arguments: str) -> None:
     wrong = []
@@ -45,6 +49,6 @@ def test_no_class_of_the_parser_is_named(arguments: str) -> None:
         words = set(re.findall(r"[A-Z_]{5,}", said)) | {
             word.upper() for word in re.findall(r"\b[a-z]+\b(?=\(\))", said)
         }
-        found = {word for word in words & _CLASSES if word.lower() not in sql.lower()}
+        found = {word for word in words & _CLASSES - _WRITTEN if word.lower() not in sql.lower()}
         wrong += [(sql, said)] if found else []
     assert not wrong, wrong[:5]
