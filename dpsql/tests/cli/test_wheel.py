@@ -28,7 +28,12 @@ def test_the_wheel_runs_the_demo(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("dpsql-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {"dpsql/py.typed", "dpsql/constraints.txt"} <= set(names)
-    assert {"dpsql/docs/soundness.md", "dpsql/docs/sql.md", "dpsql/docs/notebook.ipynb"} <= set(names)
+    assert {
+        "dpsql/docs/soundness.md",
+        "dpsql/docs/soundness/core.md",
+        "dpsql/docs/sql.md",
+        "dpsql/docs/notebook.ipynb",
+    } <= set(names)
     assert {f"dpsql/cli/owner_page/{name}" for name in ("page.css", "charts.css", "page.js")} <= set(names)
     assert not [name for name in names if "tests" in name or not name.startswith("dpsql")]
     venv.create(tmp_path / "clean", with_pip=True)

@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpsql.cli.docs import NOTEBOOKS, TOPICS, read_topic
+from dpsql.cli.docs import NOTEBOOKS, TOPICS, read_whole
 
 __all__ = [
     "DOCUMENTS",
@@ -38,8 +38,8 @@ class Transcript:
 
 
 def text(name: str) -> str:
-    """Return a document, a notebook as `dpsql docs` shows it."""
-    return read_topic(name) if name in NOTEBOOKS else DOCUMENTS[name].read_text("utf-8")
+    """Return a document with all of its parts, a notebook as `dpsql docs` shows it."""
+    return read_whole(name) if name in MANUAL else DOCUMENTS[name].read_text("utf-8")
 
 
 def section(name: str, heading: str) -> str:

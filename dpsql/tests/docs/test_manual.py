@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from dpsql.budget.entry import FORMAT, FORMATS
 from dpsql.cli.application import program
+from dpsql.cli.docs import parts_of, read_part, read_topic
 
 from .documents import DOCUMENTS, MANUAL, ROOT, text
 
@@ -30,7 +31,42 @@ def docs(*arguments: str) -> str:
 def test_every_document_is_a_topic() -> None:
     folder = next(iter(MANUAL.values())).parent
     assert {path.stem for path in folder.iterdir() if path.suffix in (".md", ".ipynb")} == set(MANUAL)
-    assert {path.name for path in folder.iterdir() if path.suffix not in (".md", ".ipynb")} == {"pictures"}
+    folders = {path.name for path in folder.iterdir() if path.suffix not in (".md", ".ipynb")}
+    assert folders == {"pictures", *(topic for topic in MANUAL if parts_of(topic))}
+
+
+@pytest.mark.parametrize("topic", [topic for topic in MANUAL if parts_of(topic)])
+def test_every_part_is_listed_once_and_shown(topic: str) -> None:
+    parts = parts_of(topic)
+    assert sorted(parts) == sorted(path.stem for path in MANUAL[topic].with_suffix("").iterdir())
+    for part in parts:
+        shown = docs(topic, part)
+        assert shown.rstrip("\n") == read_part(topic, part).rstrip("\n")
+        assert shown.startswith(f"# {text(topic)[2:].partition(':')[0]}: "), part
+
+
+@pytest.mark.parametrize(
+    ("arguments", "first", "last"),
+    [
+        (("soundness", "1.1"), "## 1.1 Sensitivities", "two measurements would let a subtraction cancel it."),
+        (("soundness", "L5"), "### L5 Charge first", "kills the process at every step."),
+        (("analyst", "what", "it", "costs"), "## What it costs", ""),
+    ],
+)
+def test_a_section_is_shown_by_how_its_heading_begins(
+    arguments: tuple[str, ...], first: str, last: str
+) -> None:
+    lines = docs(*arguments).rstrip("\n").splitlines()
+    assert lines[0] == first
+    assert lines[-1].endswith(last)
+    assert not any(line.startswith(("# ", "## ")) for line in lines[1:])
+
+
+def test_a_part_that_is_not_there_is_told_with_those_that_are() -> None:
+    result = CliRunner().invoke(program, ["docs", "soundness", "1.99"])
+    assert result.exit_code == 2
+    assert "soundness has no part '1.99'" in result.output
+    assert "core" in result.output
 
 
 def test_topics_have_a_line_each() -> None:
@@ -41,7 +77,7 @@ def test_topics_have_a_line_each() -> None:
 
 @pytest.mark.parametrize("topic", MANUAL)
 def test_a_topic_is_shown_as_it_is(topic: str) -> None:
-    assert docs(topic).rstrip("\n") == text(topic).rstrip("\n")
+    assert docs(topic).rstrip("\n") == read_topic(topic).rstrip("\n")
 
 
 def test_to_a_pipe_it_is_plain_text() -> None:

@@ -10,7 +10,7 @@ from dpsql.tests.mutants.store import OPEN, Results, survivors
 
 __all__ = ["HEAD", "MANUAL", "read_table", "write_table"]
 
-MANUAL = ROOT / "docs" / "soundness.md"
+MANUAL = ROOT / "docs" / "soundness" / "tests.md"
 HEAD = (
     "| file | mutants | by a law | by a module's test | by a recorded text alone | equivalent | open | not run |",
     "|---|---|---|---|---|---|---|---|",
