@@ -11,7 +11,6 @@ from benchmarks.dataset import open_bench
 from benchmarks.demo import campus_queries, make_campus
 from benchmarks.figure import Figure, Size, milliseconds
 from dpsql.dbapi import Connection
-from dpsql.dbapi.shared_session import SharedSession
 from dpsql.engine import Session
 
 __all__ = ["measure"]
@@ -23,7 +22,7 @@ _FRESH = "SELECT COUNT(*) AS n, AVG(gpa) AS a FROM student WHERE gpa > 2 + {} / 
 def measure(size: Size) -> Iterator[Figure]:
     """Yield what a cursor adds to a statement, in percent, and rows a second on their way into Arrow."""
     with Session.open(make_campus(size)) as session:
-        connection = Connection(SharedSession(session))
+        connection = Connection(session)
         queries = campus_queries(session)
         pairs = [
             (partial(_stored, session, text, partial(session.execute, text)),
@@ -46,7 +45,7 @@ def measure(size: Size) -> Iterator[Figure]:
 def _into_arrow(size: Size) -> Iterator[Figure]:
     with open_bench(size) as bench:
         bench.session.execute("SET dpsql.epsilon = 5")
-        cursor = Connection(SharedSession(bench.session)).cursor()
+        cursor = Connection(bench.session).cursor()
         whole = milliseconds(partial(cursor.execute, _GROUPS)) / 1000
         best = min(_arrow_seconds(cursor.scroll, cursor.fetch_arrow_table) for _ in range(size.repeats))
         where = f"{cursor.rowcount} rows; the statement {whole:.2f} s, of which the engine {bench.clocks.engine:.2f} s"

@@ -1,11 +1,20 @@
-"""A connection of PEP 249: one session, shared by its cursors and by threads."""
+"""A connection of PEP 249: one session, shared by its cursors and by threads.
+
+House rules:
+
+1. The session is touched with the lock held, but for `cancel`: one statement runs at a time.
+2. What a cursor asks for itself (its error bars) is the session's setting for the time of its statement alone.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
+from functools import partial
 from html import escape
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -13,18 +22,19 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from ..backends import Backend, DuckDBBackend
-from ..engine import Explanation, Receipt, Session
-from ..engine.batch import PricedBatch
+from ..engine import Answer, Explanation, Receipt, Session
+from ..engine.answer import budget_text
+from ..engine.batch import PricedBatch, read_batch, script_of
+from ..engine.settings import Settings
 from ..engine.shown import table_html
 from ..mechanisms import parse_epsilon
 from ..policy import Policy, load_policy
 from ..relation.catalog import Catalog
 from ..value_text import terminal_text
 from . import errors
-from .cursor import Cursor
-from .placeholders import Parameters, collected, read_statement
-from .schema import listed_tables
-from .shared_session import Accuracy, Epsilon, Level, SharedSession, setting_text
+from .cursor import Accuracy, Cursor, Epsilon, Level, Outcome, setting_text
+from .placeholders import ParameterizedStatement, Parameters, collected, is_setting, read_statement
+from .schema import Schema, listed_tables
 
 if TYPE_CHECKING:
     import psycopg
@@ -60,18 +70,19 @@ def connect(
         ProgrammingError, DataError: a bad `epsilon`, `intervals` or `accuracy`.
         InterfaceError: `connection` is no connection of DuckDB or psycopg.
     """
-    shared = SharedSession(errors.guarded(lambda: _open(policy, analyst, connection)))
+    opened = Connection(errors.guarded(lambda: _open(policy, analyst, connection)))
     try:
-        if epsilon is not None:
-            shared.set("dpsql.epsilon", setting_text(epsilon))
-        if intervals is not None:
-            shared.set("dpsql.intervals", setting_text(intervals))
-        if accuracy is not None:
-            shared.set("dpsql.accuracy", setting_text(accuracy))
+        opened._begin_with(_asked(epsilon, intervals, accuracy))
     except errors.Error:
-        shared.close()
+        opened.close()
         raise
-    return Connection(shared)
+    return opened
+
+
+def _asked(epsilon: Epsilon, intervals: Level, accuracy: Accuracy) -> dict[str, str]:
+    """Return settings by name as SET takes them; what is None is not asked for."""
+    given = {"dpsql.epsilon": epsilon, "dpsql.intervals": intervals, "dpsql.accuracy": accuracy}
+    return {name: setting_text(value) for name, value in given.items() if value is not None}
 
 
 def _total(epsilon: Epsilon) -> Fraction | None:
@@ -111,10 +122,15 @@ class Connection:
     ProgrammingError = errors.ProgrammingError
     NotSupportedError = errors.NotSupportedError
 
-    def __init__(self, session: SharedSession) -> None:
+    def __init__(self, session: Session) -> None:
         """Use `connect`."""
         self._session = session
+        self._schema = Schema(session)
         self._settings = session.settings
+        self._lock = threading.Lock()
+        self._is_open = True
+        self._is_released = False
+        self._receipt: Receipt | None = None
 
     def cursor(
         self, *, epsilon: Epsilon = None, intervals: Level = None, accuracy: Accuracy = None
@@ -123,13 +139,11 @@ class Connection:
 
         Raises InterfaceError on a closed connection, DataError for a bad level, ProgrammingError for no accuracy.
         """
-        self._session.require_open()
-        cursor = Cursor(self, self._session, None)
-        if epsilon is not None:
-            cursor.with_epsilon(epsilon)
-        if intervals is not None:
-            cursor.with_intervals(intervals)
-        return cursor if accuracy is None else cursor.with_accuracy(accuracy)
+        self._require_open()
+        cursor = Cursor(self)
+        for name, text in _asked(epsilon, intervals, accuracy).items():
+            cursor._with(name, text)
+        return cursor
 
     def execute(self, operation: str, parameters: Parameters = None) -> Cursor:
         """Answer one statement on a new cursor and return that. Raises as `Cursor.execute`."""
@@ -144,22 +158,34 @@ class Connection:
 
         Raises: as `Cursor.execute`; if one is refused, or the price does not fit, nothing was charged.
         """
-        outcomes = self._session.release(statements, _total(epsilon))
-        return [Cursor.of(self, self._session, outcome) for outcome in outcomes]
+        total = _total(epsilon)
+        with self._lock:
+            self._require_open()
+            session, script = self._session, script_of(statements)
+            answers = errors.guarded(lambda: session.release(script, epsilon=total))
+            read = read_batch(session, script)
+            self._receipt = next((one.receipt for one in reversed(answers) if one.receipt), self._receipt)
+        return [
+            Cursor.of(self, Outcome(read_statement(one.query.text, ()), (), one.settings, answer))
+            for one, answer in zip(read, answers, strict=True)
+        ]
 
     def price(self, statements: str | Sequence[str], *, epsilon: Epsilon = None) -> PricedBatch:
         """Return what `release` would give each query, and what it would charge; costs nothing. Raises as it does."""
-        return self._session.price(statements, _total(epsilon))
+        total = _total(epsilon)
+        with self._lock:
+            self._require_open()
+            return errors.guarded(lambda: self._session.price(statements, epsilon=total))
 
     def explain(self, operation: str, parameters: Parameters = None) -> Explanation:
         """Return what a query would release, how noisy it would be and what it would cost; costs nothing.
 
         Raises ProgrammingError, NotSupportedError or DataError, as the query itself would.
         """
-        self._session.require_open()
+        self._require_open()
         given = collected(parameters)
         statement = read_statement(operation, given)
-        return self._session.explain(statement, statement.bind(given), None)
+        return self._explain(statement, statement.bind(given), None)
 
     @property
     def receipt(self) -> Receipt | None:
@@ -167,12 +193,15 @@ class Connection:
 
         None where there was none yet. Threads that share a connection look at their cursor's.
         """
-        return self._session.receipt
+        return self._receipt
 
     @property
     def budget(self) -> str:
         """What is spent and what is left, in words, as SHOW dpsql.budget says it. Raises as `Cursor.execute`."""
-        return self._session.budget()
+        with self._lock:
+            self._require_open()
+            session = self._session
+            return errors.guarded(lambda: budget_text(session.budget(), session.policy.defaults.epsilon))
 
     @property
     def policy(self) -> Policy:
@@ -194,20 +223,25 @@ class Connection:
 
     @time_limit.setter
     def time_limit(self, seconds: float | None) -> None:
-        self._session.time_limit = seconds
+        with self._lock:
+            self._session.time_limit = seconds
 
     def reset(self) -> None:
         """Undo every SET: the settings are again those that the connection was opened with.
 
         Raises InterfaceError on a closed connection.
         """
-        self._session.restore(self._settings)
+        with self._lock:
+            self._require_open()
+            self._session.settings = self._settings
 
     def cancel(self) -> None:
         """Stop the statement that runs now, from any thread: it raises OperationalError (57014).
 
         What it has charged stays spent. One that begins later is not stopped.
         """
+        self._require_open()
+        self._schema.interrupt()
         self._session.cancel()
 
     @property
@@ -217,7 +251,7 @@ class Connection:
 
     def commit(self) -> None:
         """Do nothing, since nothing is written. Raises InterfaceError on a closed connection."""
-        self._session.require_open()
+        self._require_open()
 
     def rollback(self) -> None:
         """Do nothing: nothing was written, and no charge is given back.
@@ -225,16 +259,23 @@ class Connection:
         A transaction would give no snapshot across statements, and the ledger stands outside of any.
         Raises InterfaceError on a closed connection.
         """
-        self._session.require_open()
+        self._require_open()
 
     @property
     def closed(self) -> bool:
         """Whether the connection is closed."""
-        return not self._session.is_open
+        return not self._is_open
 
     def close(self) -> None:
-        """Cancel what runs and let the database and the ledger go. Closing again does nothing."""
-        self._session.close()
+        """Cancel what runs, wait for its end, and let the database and the ledger go; once closed, nothing."""
+        if self._is_open:
+            self._is_open = False
+            self._session.cancel()
+        with self._lock:
+            if not self._is_released:
+                self._is_released = True
+                self._schema.close()
+                self._session.close()
 
     def __repr__(self) -> str:
         return f"<dpsql.Connection to {self.policy.source} as {self._session.analyst!r}{self._state()}>"
@@ -247,10 +288,74 @@ class Connection:
         return ", closed" if self.closed else ""
 
     def __enter__(self) -> Connection:
-        self._session.require_open()
+        self._require_open()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    # --- for its cursors -----------------------------------------------------------------------------------
+
+    def _require_open(self) -> None:
+        """Raise InterfaceError when the connection is closed."""
+        if not self._is_open:
+            raise errors.InterfaceError("the connection is closed")
+
+    def _begin_with(self, asked: Mapping[str, str]) -> None:
+        """Set settings by name, which `reset` comes back to. Raises ProgrammingError or DataError for a bad value."""
+        with self._lock:
+            self._session.settings = self._settings = self._with(self._settings, asked)
+
+    def _check(self, name: str, text: str) -> None:
+        """Raise ProgrammingError or DataError for a value that a setting cannot have."""
+        self._with(self._session.settings, {name: text})
+
+    def _with(self, settings: Settings, asked: Mapping[str, str]) -> Settings:
+        """Return settings with some set by name. Raises ProgrammingError or DataError for a bad value."""
+        for name, text in asked.items():
+            settings = errors.guarded(partial(settings.set, name, text, self._session.policy))
+        return settings
+
+    def _run(
+        self, statement: ParameterizedStatement, values: tuple[object, ...], own: Mapping[str, str]
+    ) -> Outcome:
+        """Answer a statement; `own`: settings of its own by name, the rest are the connection's.
+
+        Raises:
+            ProgrammingError, NotSupportedError, DataError: refused; nothing was charged.
+            OperationalError: the budget is spent (nothing was charged), or what runs below failed.
+            InterfaceError: the connection is closed.
+        """
+        asked = own if own and not is_setting(statement.text) else None
+        with self._lock, self._under(asked) as settings:
+            answer = errors.guarded(lambda: self._answered(statement.text, values), statement.find)
+            self._receipt = answer.receipt or self._receipt
+            return Outcome(statement, values, settings, answer)
+
+    def _answered(self, text: str, values: tuple[object, ...]) -> Answer:
+        return self._schema.answer(text, values) or self._session.execute(text, values)
+
+    def _explain(
+        self, statement: ParameterizedStatement, values: tuple[object, ...], settings: Settings | None
+    ) -> Explanation:
+        """Return how a query is answered under some settings; None: the connection's. Raises as `_run`."""
+        with self._lock, self._under(settings):
+            return errors.guarded(lambda: self._session.explain(statement.text, values), statement.find)
+
+    @contextmanager
+    def _under(self, asked: Mapping[str, str] | Settings | None) -> Iterator[Settings]:
+        """Have the session under its own settings, the ones asked for, or its own but for some.
+
+        Requires: the lock is held.
+        """
+        self._require_open()
+        kept = self._session.settings
+        settings = asked if isinstance(asked, Settings) else self._with(kept, asked or {})
+        self._session.settings = settings
+        try:
+            yield settings
+        finally:
+            if asked is not None:
+                self._session.settings = kept

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from html import escape
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,9 +15,8 @@ from ..engine.frames import arrow_table, pandas_frame, polars_frame
 from ..engine.shown import answer_html, answer_text
 from ..value_text import terminal_text
 from .errors import InterfaceError, ProgrammingError, guarded
-from .placeholders import Given, Parameters, collected, read_statement
+from .placeholders import Given, ParameterizedStatement, Parameters, collected, read_statement
 from .rows import Row, row_maker
-from .shared_session import Accuracy, Epsilon, Level, Outcome, SharedSession, setting_text
 from .type_objects import Description, describe
 
 if TYPE_CHECKING:
@@ -23,9 +24,38 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
+    from ..engine.settings import Settings
     from .connection import Connection
 
-__all__ = ["Cursor", "Row"]
+__all__ = ["Accuracy", "Cursor", "Epsilon", "Level", "Outcome", "Row", "setting_text"]
+
+Epsilon = str | float | Decimal | Fraction | None
+"""What a statement may spend."""
+
+Level = float | Decimal | str | None
+"""A level of error bars, such as 0.95; None or "off" for none."""
+
+Accuracy = float | Decimal | str | None
+"""By how much answers may be off, such as 50 or "2 %"; None or "off" for what an epsilon gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A statement that was answered: with which values and under which settings."""
+
+    statement: ParameterizedStatement
+    values: tuple[object, ...]
+    settings: Settings
+    answer: Answer
+
+
+def setting_text(value: float | Decimal | Fraction | str | None) -> str:
+    """Return a setting's value as SET takes it: a number in the digits that were written, None as off."""
+    if isinstance(value, float):
+        value = Decimal(repr(value))
+    if isinstance(value, Fraction) and value.denominator != 1:
+        value = Decimal(value.numerator) / Decimal(value.denominator)
+    return "off" if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
 class Cursor:
@@ -35,13 +65,12 @@ class Cursor:
     A failed statement leaves the cursor without a result.
     """
 
-    def __init__(self, connection: Connection, session: SharedSession, level: str | None) -> None:
+    def __init__(self, connection: Connection) -> None:
         """Use `Connection.cursor`."""
         self.arraysize = 1
         self.lastrowid = None
         self._connection = connection
-        self._session = session
-        self._own: dict[str, str] = {} if level is None else {"dpsql.intervals": level}
+        self._own: dict[str, str] = {}
         self._outcomes: list[Outcome] = []
         self._current = 0
         self._next_row = 0
@@ -49,9 +78,9 @@ class Cursor:
         self._is_open = True
 
     @classmethod
-    def of(cls, connection: Connection, session: SharedSession, outcome: Outcome) -> Cursor:
+    def of(cls, connection: Connection, outcome: Outcome) -> Cursor:
         """Return a cursor that has a result. Use `Connection.release`."""
-        made = cls(connection, session, None)
+        made = cls(connection)
         made._outcomes = [outcome]
         return made
 
@@ -121,7 +150,7 @@ class Cursor:
         return self._with("dpsql.accuracy", setting_text(accuracy))
 
     def _with(self, name: str, text: str) -> Cursor:
-        self._session.check_setting(name, text)
+        self._connection._check(name, text)
         self._own[name] = text
         return self
 
@@ -183,7 +212,7 @@ class Cursor:
             ProgrammingError: there is no result. NotSupportedError: it is not the answer to a query.
         """
         outcome = self._result()
-        return self._session.explain(outcome.statement, outcome.values, outcome.settings)
+        return self._connection._explain(outcome.statement, outcome.values, outcome.settings)
 
     # --- rows ------------------------------------------------------------------------------------------
 
@@ -274,7 +303,7 @@ class Cursor:
     @property
     def closed(self) -> bool:
         """Whether the cursor, or its connection, is closed."""
-        return not (self._is_open and self._session.is_open)
+        return not (self._is_open and not self._connection.closed)
 
     def close(self) -> None:
         """Let the rows go; nothing more can be done with this cursor. Closing again does nothing."""
@@ -314,7 +343,7 @@ class Cursor:
     def _require_open(self) -> None:
         if not self._is_open:
             raise InterfaceError("the cursor is closed")
-        self._session.require_open()
+        self._connection._require_open()
 
     def _begin(self) -> None:
         self._require_open()
@@ -325,7 +354,7 @@ class Cursor:
         statements = [read_statement(operation, values) for values in given]
         bound = [statement.bind(values) for statement, values in zip(statements, given, strict=True)]
         for statement, values in zip(statements, bound, strict=True):
-            self._outcomes.append(self._session.run(statement, values, self._own))
+            self._outcomes.append(self._connection._run(statement, values, self._own))
 
     @property
     def _outcome(self) -> Outcome | None:

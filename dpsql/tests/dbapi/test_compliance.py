@@ -84,7 +84,7 @@ class TestCompliance(dbapi20.DatabaseAPI20Test):
         self.opened.append(connection)
 
         def cursor() -> Cursor:
-            writing = WritingCursor(connection, connection._session, None)
+            writing = WritingCursor(connection)
             writing.owner = self.owner
             return writing
 

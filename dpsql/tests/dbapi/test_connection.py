@@ -200,7 +200,7 @@ def test_threads_share_a_connection(connection: dpsql.Connection) -> None:
 
 def wait_until_it_runs(connection: dpsql.Connection) -> None:
     """Wait until a statement has the database open."""
-    backend = connection._session._session.dataset.backend
+    backend = connection._session.dataset.backend
     while not backend._snapshots:  # type: ignore[attr-defined]  # DuckDB's
         time.sleep(0.01)
 

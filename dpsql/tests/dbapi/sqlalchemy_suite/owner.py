@@ -16,8 +16,9 @@ from sqlalchemy.sql.compiler import DDLCompiler
 
 import dpsql
 from dpsql.dbapi.connection import Connection
-from dpsql.dbapi.shared_session import SharedSession
+from dpsql.dbapi.schema import Schema
 from dpsql.dbapi.sqlalchemy_dialect import DpsqlDialect
+from dpsql.engine import Session
 from dpsql.engine.dataset import open_ledger
 from dpsql.policy import load_policy
 from dpsql.policy.section import quote_key
@@ -79,15 +80,16 @@ class FreshConnection(Connection):
         super().__init__(self._session)
 
     @property
-    def _session(self) -> SharedSession:
+    def _session(self) -> Session:
         if self._version != OWNER.version:
             self._version = OWNER.version
             OWNER.declare(self._path)
             self._fresh = dpsql.connect(self._path, connection=OWNER.database)._session
+            self._schema = Schema(self._fresh)
         return self._fresh
 
     @_session.setter
-    def _session(self, session: SharedSession) -> None:
+    def _session(self, session: Session) -> None:
         self._fresh = session
 
 
