@@ -412,7 +412,7 @@ class _Release:
             most = self.bounding.in_all * measurement.denominator
             return f"({sql} * {self.dialect.quotient(str(most), 't', wide=False, most=most)})"
         factor, wide = self.bounding.in_all * measurement.denominator, integer_type(measurement) == "HUGEINT"
-        # A unit's n rows of s are among the t: |s| <= n·r, so that no part of it passes r·R·U (soundness.md 1.9, 3).
+        # A unit's n rows of s are among the t: |s| <= n·r, so that no part of it passes r·R·U (soundness.md 1.9(3)).
         return self.dialect.quotient(f"({sql} * {factor})", "t", wide=wide, most=measurement.reach * factor)
 
     def _fine(self, name: str) -> str:
