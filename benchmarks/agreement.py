@@ -20,10 +20,10 @@ from dpsql import Session
 from dpsql.backends import DuckDBBackend
 from dpsql.engine import batch
 from dpsql.engine.batch import price_batch, read_batch, run_batch
-from dpsql.engine.consistent import consistent
 from dpsql.engine.dataset import Dataset, open_ledger
-from dpsql.engine.run import ReleasedRows
 from dpsql.policy import parse_policy
+from dpsql.release.consistent import consistent
+from dpsql.release.run import ReleasedRows
 
 __all__ = ["measure"]
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpsql import Session
-from dpsql.engine.post_processing import Patience, PublicRows, run_public
-from dpsql.engine.privatise import Exact, draw, privatise
-from dpsql.engine.released import Groups, canonical, declared_groups
-from dpsql.engine.run import ReleasedRows
 from dpsql.engine.session import DEFAULT_LEVEL
 from dpsql.mechanisms import SampledNoise
 from dpsql.plan.backend_sql.print_release import Part
 from dpsql.plan.planner import ReleasePlan
+from dpsql.release.post_processing import Patience, PublicRows, run_public
+from dpsql.release.privatise import Exact, draw, privatise
+from dpsql.release.released import Groups, canonical, declared_groups
+from dpsql.release.run import ReleasedRows
 
 __all__ = ["Number", "answers"]
 

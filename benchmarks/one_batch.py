@@ -14,8 +14,8 @@ from benchmarks.demo import make_campus
 from benchmarks.figure import Figure, Size
 from dpsql import Session
 from dpsql.engine.batch import price_batch, read_batch
-from dpsql.engine.explain import expected_error
 from dpsql.plan.planner import Plan
+from dpsql.release.expected_error import expected_error
 
 __all__ = ["measure"]
 

@@ -16,12 +16,12 @@ from dpsql.engine.audit.measure import distance, drawn_scale
 from dpsql.engine.audit.windows import moved as most_moved
 from dpsql.engine.audit.windows import steps_of, windows_of
 from dpsql.engine.explain import Explanation
-from dpsql.engine.released import canonical
 from dpsql.mechanisms import ATTO, FlipChoice, Window
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.plan.planner import Plan, ReleasePlan
 from dpsql.policy import Accounting, Policy
+from dpsql.release.released import canonical
 
 __all__ = ["Asked", "Cells", "Run", "asked", "cells_of", "check_claim"]
 

@@ -22,7 +22,7 @@ _ELSEWHERE = {
     "58V01": "a database that fails: dpsql/tests/backends, dpsql/tests/engine",
     "F0V01": "the owner's policy file: dpsql/tests/policy",
     "F0V02": "the owner's ledger: dpsql/tests/budget",
-    "XX000": "a plan that is not verified: dpsql/tests/engine/test_verifying.py",
+    "XX000": "a plan that is not verified: dpsql/tests/release/test_verifying.py",
 }
 
 

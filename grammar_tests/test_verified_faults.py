@@ -17,7 +17,7 @@ from datasets import DataSets
 from test_verified import explain_accepted, facts_of
 
 from dpsql.backends import DuckDBBackend
-from dpsql.engine.certificate import certificate_of
+from dpsql.release.certificate import certificate_of
 from dpsql.testing.case_file import Case
 from dpsql.tests.verify.mutations import mutants
 from dpsql.tests.verify.neighbours import Neighbours

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from ..budget import Charge, Status
     from ..engine.bounds import Measured, Wish
-    from ..engine.left_out import LeftOut
     from ..policy import ColumnPolicy
     from ..policy.model import Bound
+    from ..release.left_out import LeftOut
 
 __all__ = ["bounds", "measure_tables"]
 
@@ -211,7 +211,7 @@ def _lines(found: Measured, left: Fraction, *, is_short: bool = False) -> Iterat
 
 
 def _share_lines(one: LeftOut, found: Measured) -> Iterator[str]:
-    from ..engine.left_out import FEW, TAIL, percent
+    from ..release.left_out import FEW, TAIL, percent
 
     which = [
         name
@@ -234,7 +234,7 @@ def _share_lines(one: LeftOut, found: Measured) -> Iterator[str]:
 
 def _group_lines(found: Measured) -> Iterator[str]:
     """Yield in how many groups people are, and which bound on them leaves out few."""
-    from ..engine.left_out import percent
+    from ..release.left_out import percent
 
     for one in found.groups:
         for cut in one.left_out:

@@ -24,7 +24,8 @@ from ..plan.measures.formulas import Linear, Variance
 from ..plan.measures.ranks import RANK_FUNCTIONS
 from ..plan.planner import Plan, ReleasePlan, releases_of
 from ..relation.relations import AggregateCall
-from .explain import expected_error, number_text
+from ..release.expected_error import expected_error
+from .explain import number_text
 from .grouping_sets import cells_of, sums_of
 from .notes import estimate_notes
 from .settings import Accuracy, decimal_text

@@ -25,16 +25,17 @@ from ..budget import ZERO, Charge, MeasurementClaim, Pending, Status, StoredDraw
 from ..errors import DpsqlError, EngineFailure, Position, Refusal
 from ..mechanisms import ATTO
 from ..plan.planner import Plan
+from ..release.batch_split import Drawn, relative_errors, split, wishing
+from ..release.consistent import consistent
+from ..release.cost import Cost, telling
+from ..release.finer import grouping_of
+from ..release.post_processing import PublicRows, check_public
+from ..release.run import Place, PlanRunner, ReleasedRows, Wanted, carry_out, check_intermediate
 from ..sql.statement import AdmittedQuery, ResetSetting, SetSetting, parse_statement
 from ..sql.text import split_statements
 from ..waits import until
-from .answer import Answer, Cost, telling
-from .batch_split import Drawn, relative_errors, split, wishing
-from .consistent import consistent
+from .answer import Answer
 from .dataset import LazySnapshot, PreparedPlan
-from .finer import grouping_of
-from .post_processing import PublicRows, check_public
-from .run import Place, PlanRunner, ReleasedRows, Wanted, carry_out, check_intermediate
 from .settings import Settings, decimal_text
 
 if TYPE_CHECKING:

@@ -24,11 +24,11 @@ from ..plan.planner import PrivacyParameters, ReleasePlan, plan
 from ..policy import Policy
 from ..policy.model import ColumnPolicy, Neighbours, TablePolicy
 from ..relation.catalog import Catalog
+from ..release.left_out import LeftOut
 from ..sql.bind_select import bind
 from ..sql.scope import BindingContext
 from ..sql.statement import AdmittedQuery, parse_statement
 from .dataset import Dataset
-from .left_out import LeftOut
 
 __all__ = ["EPSILONS", "BenchNoise", "BenchStatement", "bench_statements", "measured_people"]
 

@@ -31,8 +31,8 @@ from ..policy.load_tables import MAX_CONTRIBUTION
 from ..policy.measured import column_policy, declared_column, find_table
 from ..policy.model import Bound
 from ..relation.types import Kind, SqlType
-from .left_out import LeftOut, counts_sql, planned, quoted, rows_each, rungs_for
-from .run import ReleasedRows
+from ..release.left_out import LeftOut, counts_sql, planned, quoted, rows_each, rungs_for
+from ..release.run import ReleasedRows
 from .session import Session
 
 __all__ = ["Groups", "Measured", "Wish", "group_columns", "measure", "measure_all", "tables_to_measure"]

@@ -15,9 +15,9 @@ from ..plan.planner import ReleasePlan
 from ..plan.privacy.rows import Block, Cut, Grouped, Item, OwnedRows, TableSource, blocks_in, selects_in
 from ..relation.catalog import Table
 from ..relation.expressions import fields_of
+from ..release.cut import FindLeftOut, cut_of, groups_of, measured_of
+from ..release.left_out import LeftOut, percent
 from .answer import BoundNote
-from .cut import FindLeftOut, cut_of, groups_of, measured_of
-from .left_out import LeftOut, percent
 
 __all__ = [
     "Known",

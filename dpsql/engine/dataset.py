@@ -27,12 +27,12 @@ from ..policy.measured import people_policy
 from ..postprocess import SealedEngine
 from ..postprocess.bars import has_companions
 from ..relation.catalog import Catalog
+from ..release.left_out import LeftOut, find_left_out
+from ..release.post_processing import Compiled
+from ..release.verifying import Verifier
 from .answer import Answer, AnswerColumn
 from .asserted_keys import require_verified
 from .last_read import LastRead
-from .left_out import LeftOut, find_left_out
-from .post_processing import Compiled
-from .verifying import Verifier
 
 if TYPE_CHECKING:
     from ..backends import Snapshot

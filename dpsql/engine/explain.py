@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from html import escape
 from textwrap import wrap
 
 from ..budget import Fresh, Status, shown_epsilon
-from ..mechanisms import ATTO, NANO, Gaussian, RankChoice, RankSplit, Thresholded, Truncated, half_width_of
+from ..mechanisms import ATTO, NANO, Gaussian, RankChoice, RankSplit, Thresholded, Truncated
 from ..plan.measures.bivariate import Bivariate
-from ..plan.measures.formulas import Average, Chosen, ChosenOf, Linear, Variance
+from ..plan.measures.formulas import Chosen, ChosenOf, Linear, Variance
 from ..plan.measures.measurements import Joint, MeasurementKind
 from ..plan.measures.mode import ModeMeasurement
 from ..plan.measures.ranks import RankMeasurement, SplitMeasurement, share_of
@@ -24,6 +24,9 @@ from ..plan.privacy.rows import OwnedRows, Release, TableSource, selects_in, unc
 from ..relation.expressions import Field
 from ..relation.map_tables import tables_in
 from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Window
+from ..release.expected_error import MISSING, expected_error
+from ..release.post_processing import Compiled, DatabasePart
+from ..release.topped_up import said_of_top_up
 from .answer import charged_text, left_text, said_delta
 from .contribution import (
     asserted_keys,
@@ -33,15 +36,12 @@ from .contribution import (
 )
 from .group import group_lines
 from .grouping_sets import cells_of, keys_text, sums_of
-from .post_processing import Compiled, DatabasePart
 from .selection import selection_figures, selection_lines
 from .settings import decimal_text
-from .topped_up import said_of_top_up
 
 __all__ = [
     "Explanation",
     "call_text",
-    "expected_error",
     "expected_errors",
     "layout_sql",
     "number_text",
@@ -49,8 +49,6 @@ __all__ = [
 ]
 
 Names = dict[tuple[Release, int], str]
-_MISSING = Fraction(1, 20)
-"""How often what is said after ± misses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +290,7 @@ def _together(plan: ReleasePlan, index: int, measurement: Joint) -> dict[str, ob
     law, unit = plan.law(index), measurement.denominator
     parts = []
     for place, part in enumerate(measurement.parts):
-        half = law.at(place).half_width(_MISSING) * part.step / unit
+        half = law.at(place).half_width(MISSING) * part.step / unit
         parts.append({"part": _PARTS[part.kind][0], "plus_minus_95": _half_width_text(half)})
     kinds = [_PARTS[part.kind] for part in measurement.parts]
     named = [
@@ -347,24 +345,6 @@ def _sensitivity_text(plan: ReleasePlan, index: int) -> str:
 def _noise_text(plan: ReleasePlan, index: int, scale: object) -> str:
     """Return the noise in words: its law and the parameter that its kind has."""
     return f"{plan.law(index).family} {'scale' if _is_laplace(plan, index) else 'sigma'} {scale}"
-
-
-_FEW_NOISES = 64
-_NORMAL = 1.959964
-
-
-def _formula_half(plan: ReleasePlan, formula: Linear, cells: int = 1) -> Fraction:
-    """Return the half-width of a linear formula at 95 %, added up over so many groups: exact to six digits.
-
-    Of many noises it is the normal one, which their sum comes to.
-    """
-    if plan.is_empty or not formula.terms:
-        return Fraction(0)
-    noises = plan.noises(formula)
-    if len(noises) * cells <= _FEW_NOISES or cells == 1:
-        return half_width_of(noises * cells, _MISSING)
-    variance = cells * sum(weight**2 * law.spread for law, weight in noises)
-    return Fraction(_NORMAL * math.sqrt(variance)).limit_denominator(10**6)
 
 
 _Ranks = RankMeasurement | SplitMeasurement
@@ -475,41 +455,13 @@ def _ends_text(plan: ReleasePlan, coordinate: int, ends: Ends) -> str:
 
 
 def _half_width(plan: ReleasePlan, number: int) -> int:
-    return 0 if plan.is_empty else plan.law(number).half_width(_MISSING)
+    return 0 if plan.is_empty else plan.law(number).half_width(MISSING)
 
 
 def _half_width_text(value: Fraction) -> str:
     """Return what stands after ±: six digits, and all digits before the point."""
     digits = max(0, 5 - math.floor(math.log10(value))) if value else 0
     return decimal_text(Fraction(round(value, digits)))
-
-
-def expected_error(
-    plan: ReleasePlan, index: int, half_of: Callable[[Linear], Fraction] | None = None, cells: int = 1
-) -> tuple[Fraction, bool]:
-    """Return the expected ± of an aggregate, at 95 %; True: at most, and to be divided by the number of rows.
-
-    An average or a variance is off by the noise on a sum of measures that depends on the average itself: the widest is
-    at an end of its range. `cells`: of how many groups of the release its numbers are added up. `half_of`: the
-    half-width of a linear formula, where another level is meant.
-    """
-    half = half_of or (lambda one: _formula_half(plan, one, cells))
-    formula = plan.formulas[index]
-    if isinstance(formula, Linear):
-        return half(formula), False
-    if isinstance(formula, Average):
-        reach = (formula.highest - formula.lowest) / 2
-        ends = (formula.difference.plus(formula.count.times(way * reach)) for way in (-1, 1))
-        return max(map(half, ends)), True
-    if isinstance(formula, Bivariate):
-        return max(map(half, formula.covariance)), True
-    assert isinstance(formula, Variance), "of a chosen value the rank is known"
-    squares, spread = (
-        formula.moment.times(Fraction(1, 2)),
-        formula.difference.times(Fraction(2 * formula.width)),
-    )
-    widest = max(half(squares.plus(spread.times(Fraction(way)))) for way in (-1, 1))
-    return formula.step**2 / 4 * widest, True
 
 
 def _expected(plan: ReleasePlan, index: int, cells: int = 1) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 from ..plan.backend_sql.print_release import BackendQuery
 from ..relation.catalog import Scalar
 from ..relation.types import SqlType
+from ..release.released import canonical, publishable
 from .dataset import LazySnapshot
-from .released import canonical, publishable
 
 __all__ = ["ListedKeys", "listed"]
 

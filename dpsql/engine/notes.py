@@ -21,14 +21,15 @@ from ..relation.lattice import lattice_of
 from ..relation.relations import AggregateCall, Relation, expressions
 from ..relation.size_rules import is_cut, read_length
 from ..relation.types import Kind
+from ..release.expected_error import expected_error
+from ..release.run import ReleasedRows
+from ..release.stored_count import counted_beside
 from .answer import GroupNote, OnceNote, OpenRankNote, RankNote
 from .contribution import Known, contribution_notes, nothing_measured
-from .explain import call_text, expected_error, number_text
+from .explain import call_text, number_text
 from .grouping_sets import set_notes
-from .run import ReleasedRows
 from .selection import selection_notes
 from .settings import decimal_text
-from .stored_count import counted_beside
 
 __all__ = ["StoredCount", "bias_notes", "estimate_notes", "found_notes", "null_notes", "rank_notes"]
 

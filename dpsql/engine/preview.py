@@ -20,10 +20,10 @@ from ..plan.dialects.quote import identifier
 from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
 from ..policy import Neighbours, Policy
 from ..relation.catalog import Catalog, Column, Table
+from ..release.expected_error import expected_error
 from ..sql.bind_select import bind
 from ..sql.scope import BindingContext
 from ..sql.statement import AdmittedQuery, parse_statement
-from .explain import expected_error
 from .holding import holding_lines, statements_held
 from .settings import decimal_text
 

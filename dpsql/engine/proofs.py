@@ -14,11 +14,11 @@ from pathlib import Path
 from ..budget import Entry, LedgerStore
 from ..errors import LedgerError, PolicyError
 from ..mechanisms import ATTO, NANO, Gaussian, Gaussians
+from ..release.certificate import law_of_noise
+from ..release.verifying import verdict_on
 from ..verify import Checked, Verified
 from ..verify.certificate import Certificate, Facts, Measurement, Table, loads
-from .certificate import law_of_noise
 from .settings import decimal_text
-from .verifying import verdict_on
 
 __all__ = ["Proof", "Proved", "proof_lines", "prove", "prove_file", "prove_ledger"]
 

@@ -29,6 +29,14 @@ from ..policy import Neighbours, Policy, access_of
 from ..postprocess.bars import add_companions
 from ..relation.relations import Aggregate, AggregateCall, Project, Relation
 from ..relation.types import TEXT, SqlType
+from ..release.beside import find_beside
+from ..release.certificate import certificate_of
+from ..release.consistent import consistent
+from ..release.cost import Cost, telling
+from ..release.cut import Cut, FindLeftOut, cut_of
+from ..release.post_processing import Compiled, Patience, PublicRows, check_public, compile_public, run_public
+from ..release.run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
+from ..release.stored_count import stored_count
 from ..sql.bind_select import bind
 from ..sql.parameters import Awaited
 from ..sql.scope import BindingContext
@@ -47,33 +55,16 @@ from ..sql.text import is_text
 from ..sql.text_process import TextProcess
 from ..waits import Stop, Stopped, until
 from .accuracy import choose
-from .answer import (
-    Answer,
-    AnswerColumn,
-    Cost,
-    OnceNote,
-    OpenRankNote,
-    Receipt,
-    budget_text,
-    left_text,
-    telling,
-)
-from .beside import find_beside
-from .certificate import certificate_of
-from .consistent import consistent
+from .answer import Answer, AnswerColumn, OnceNote, OpenRankNote, Receipt, budget_text, left_text
 from .contribution import Known
-from .cut import Cut, FindLeftOut, cut_of
 from .dataset import Dataset, LazySnapshot, PreparedPlan
 from .explain import Explanation
 from .last_read import ASK_SECONDS
 from .listed_keys import ListedKeys
 from .notes import bias_notes, found_notes, rank_notes
-from .post_processing import Compiled, Patience, PublicRows, check_public, compile_public, run_public
 from .proofs import proof_lines, prove
 from .row_previews import row_preview
-from .run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
 from .settings import Settings
-from .stored_count import stored_count
 from .turns import LONG, StatementTurns
 from .unlisted import check_listed
 from .value_bars import Barred, draw_bars

@@ -15,10 +15,10 @@ from ...budget import Entry, EntryState, Status, epsilon_text, rho_text
 from ...engine.answer import in_statements, ration_text, said_delta, spent_text
 from ...engine.bench import BenchStatement, measured_people
 from ...engine.dataset import Dataset
-from ...engine.left_out import LeftOut
 from ...mechanisms import NANO
 from ...policy import Policy
 from ...policy.sentences import policy_sentences
+from ...release.left_out import LeftOut
 
 __all__ = ["Day", "Facts", "Forecast", "Spender", "Statement", "Stored", "facts_of", "forecast_of"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from ... import __version__
-from ...engine.left_out import LeftOut, percent
+from ...release.left_out import LeftOut, percent
 from .charts import asset, budget_chart, series_of
 from .facts import Facts
 from .markup import data, text

@@ -26,12 +26,12 @@ from ...policy import Accounting, Neighbours, Policy
 from ...policy.live_schema import LiveSchema
 from ...relation.catalog import Catalog, Scalar, Table
 from ...relation.types import Kind
+from ...release.privatise import Exact, publish
 from ...sql.bind_select import bind
 from ...sql.scope import BindingContext
 from ...sql.statement import AdmittedQuery, parse_statement
 from ..explain import number_text
 from ..preview import sql_name
-from ..privatise import Exact, publish
 from .intermediates import fixed_intermediates
 from .measure import Groups, distance, drawn_scale, measure_release, squared_distance
 from .statistics import Attack, allowed, at_least, attack

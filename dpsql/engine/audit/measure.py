@@ -1,7 +1,7 @@
 """What the printed SQL of a release gives without noise, and how far two databases are apart in it.
 
 House rule: for made-up databases alone, those of the audit and of the tests. What a session asks goes into an `Exact`
-(`engine/run.py`), which nobody reads.
+(`release/run.py`), which nobody reads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...plan.planner import ReleasePlan
 from ...plan.privacy.rows import IntermediateColumn
 from ...relation.catalog import Scalar
 from ...relation.expressions import IntermediateValue
-from ..released import canonical, declared_groups
+from ...release.released import canonical, declared_groups
 from .windows import moved, steps_of, windows_of
 
 if TYPE_CHECKING:

@@ -68,7 +68,7 @@ def spent(campus: Path) -> float:
     "module",
     [
         "signal", "dpsql.cli.interrupts", "dpsql.errors", "click", "dpsql.cli.render", "dpsql.cli.user",
-        "numpy", "_duckdb", "duckdb", "sqlglot", "dpsql.engine.post_processing", "dpsql.budget.ledger", "dpsql.engine.session",
+        "numpy", "_duckdb", "duckdb", "sqlglot", "dpsql.release.post_processing", "dpsql.budget.ledger", "dpsql.engine.session",
     ],
 )  # fmt: skip
 def test_while_modules_are_imported(campus: Path, module: str) -> None:

@@ -13,8 +13,8 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.engine import post_processing
 from dpsql.policy import load_policy
+from dpsql.release import post_processing
 from dpsql.tests.dbapi.conftest import COUNT, SCHEMA, Connect, left
 
 SLOW = "SELECT COUNT(*) FROM number AS a, " + ", ".join(f"number AS b{i}" for i in range(11))

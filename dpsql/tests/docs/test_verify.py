@@ -22,7 +22,7 @@ def test_what_must_be_believed_is_as_long_as_is_told() -> None:
     told = re.findall(r"^\| .*?`([\w/.]+)` \| (fewer than|at most) ([\d,]+) \|", table, re.MULTILINE)
     assert [(path, words) for path, words, _ in told] == [
         ("verify/", "fewer than"),
-        ("engine/facts.py", "at most"),
+        ("release/facts.py", "at most"),
     ]
     for path, words, number in told:
         most = int(number.replace(",", "")) - (words == "fewer than")

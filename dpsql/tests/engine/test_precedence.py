@@ -12,13 +12,13 @@ import pytest
 
 from dpsql.engine import Session
 from dpsql.engine.dataset import Dataset, open_ledger
-from dpsql.engine.run import PlanRunner
 from dpsql.engine.turns import LONG, StatementTurns
 from dpsql.errors import EngineFailure
 from dpsql.memory import MIB, MemoryLimits, ResultMemory
 from dpsql.policy import load_policy
 from dpsql.postprocess.spool import chunk_rows
 from dpsql.precedence import Pace, Place, Precedence
+from dpsql.release.run import PlanRunner
 from dpsql.server import listener
 from dpsql.server.release_timing import release_time
 

@@ -18,10 +18,10 @@ from dpsql import Session
 from dpsql.cli.application import program
 from dpsql.cli.docs import read_topic
 from dpsql.engine.dataset import open_ledger
-from dpsql.engine.run import PlanRunner
 from dpsql.errors import EngineFailure, Refusal
 from dpsql.mechanisms import SampledNoise
 from dpsql.policy import load_policy
+from dpsql.release.run import PlanRunner
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.server.conftest import POLICY as SERVED
 from dpsql.tests.server.conftest import run_server

@@ -13,16 +13,17 @@ import duckdb
 import numpy as np
 import pytest
 
-from dpsql.engine import RankNote, Session, bars
+from dpsql.engine import RankNote, Session
 from dpsql.engine import value_bars as engine_bars
 from dpsql.engine.dataset import open_ledger
-from dpsql.engine.privatise import Exact, draw, privatise
-from dpsql.engine.released import Groups
 from dpsql.mechanisms import SampledNoise
 from dpsql.plan.measures.formulas import Chosen
 from dpsql.plan.measures.ranks import SplitMeasurement
 from dpsql.plan.measures.value_bars import ValueBar
 from dpsql.policy import load_policy
+from dpsql.release import bars
+from dpsql.release.privatise import Exact, draw, privatise
+from dpsql.release.released import Groups
 from dpsql.testing.injected_noise import SeededSource, ZeroNoise
 
 Patch = pytest.MonkeyPatch

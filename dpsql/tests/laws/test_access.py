@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 
 from dpsql import Session
 from dpsql.backends import DuckDBBackend
-from dpsql.engine import finer
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import DpsqlError, PolicyError, Refusal
 from dpsql.policy import Access, Analyst, Policy, access, parse_policy
 from dpsql.policy.model import TablePolicy
+from dpsql.release import finer
 from dpsql.sql import scope
 from dpsql.system_catalog.objects import Objects
 from dpsql.testing.injected_noise import ZeroNoise

@@ -21,11 +21,11 @@ from scipy.stats import beta  # type: ignore[import-untyped]  # has no types
 from dpsql.backends import DuckDBBackend
 from dpsql.engine.audit.audit import scores
 from dpsql.engine.audit.statistics import ERROR, attack
-from dpsql.engine.privatise import Exact, publish
 from dpsql.mechanisms import Laplace, Law, Noise, SampledNoise
 from dpsql.plan.planner import Plan
 from dpsql.policy import build_catalog, parse_policy
 from dpsql.relation.catalog import Scalar
+from dpsql.release.privatise import Exact, publish
 from dpsql.testing.injected_noise import ZeroNoise
 
 from .measured import Groups, World, measure_release

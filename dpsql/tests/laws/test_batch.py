@@ -17,14 +17,15 @@ import pytest
 
 from dpsql import Session
 from dpsql.budget import Pending
-from dpsql.engine import batch, batch_split
+from dpsql.engine import batch
 from dpsql.engine.batch import price_batch, read_batch, run_batch
-from dpsql.engine.explain import expected_error
-from dpsql.engine.run import PlanRunner, ReleasedRows, carry_out
 from dpsql.errors import BudgetExhausted, EngineFailure, Refusal
 from dpsql.plan.measures.formulas import Chosen, Linear
 from dpsql.plan.planner import ReleasePlan
 from dpsql.policy import Policy, parse_policy
+from dpsql.release import batch_split
+from dpsql.release.expected_error import expected_error
+from dpsql.release.run import PlanRunner, ReleasedRows, carry_out
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import policy_text
 

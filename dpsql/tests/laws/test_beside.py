@@ -16,14 +16,14 @@ import duckdb
 import pytest
 
 from dpsql import Session
-from dpsql.engine import beside
 from dpsql.engine.dataset import open_ledger
-from dpsql.engine.explain import expected_error
-from dpsql.engine.run import carry_out
 from dpsql.errors import EngineFailure
 from dpsql.plan.measures.measurements import Centred, MeasurementKind
 from dpsql.plan.planner import Plan, ReleasePlan, other_measures
 from dpsql.policy import load_policy
+from dpsql.release import beside
+from dpsql.release.expected_error import expected_error
+from dpsql.release.run import carry_out
 
 from .examples import HEAVY, NOBODY
 from .measured import World, world

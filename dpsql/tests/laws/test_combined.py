@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from dpsql.budget import Draw, ledger_store
-from dpsql.engine import run, topped_up
 from dpsql.engine.answer import Answer
-from dpsql.engine.released import ReleasedMeasurement, encode, integers
-from dpsql.engine.run import PlanRunner, assemble
 from dpsql.mechanisms import Box, Gaussian, Laplace, Law, Mix, SampledNoise, half_width_of, mean_of
+from dpsql.release import run, topped_up
+from dpsql.release.released import ReleasedMeasurement, encode, integers
+from dpsql.release.run import PlanRunner, assemble
 
 from .conftest import Desk, OpenDesk
 from .examples import HEAVY, ORDINARY

@@ -20,14 +20,14 @@ import pytest
 from dpsql import Session
 from dpsql.budget import Draw
 from dpsql.budget.ledger_store import LedgerStore
-from dpsql.engine import consistent as module
-from dpsql.engine import finer
 from dpsql.engine.batch import price_batch, read_batch, run_batch
-from dpsql.engine.released import ReleasedMeasurement, decode, encode, integers
-from dpsql.engine.run import ReleasedRows, assemble
 from dpsql.plan.planner import ReleasePlan
 from dpsql.policy import parse_policy
 from dpsql.postprocess import least_squares
+from dpsql.release import consistent as module
+from dpsql.release import finer
+from dpsql.release.released import ReleasedMeasurement, decode, encode, integers
+from dpsql.release.run import ReleasedRows, assemble
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.random_databases import policy_text
 

@@ -100,8 +100,8 @@ def test_no_float_is_made_between_the_clamp_and_the_noise() -> None:
     """The two modules on that way have no float literal, no true division and no float() at all."""
     import ast
 
-    import dpsql.engine.privatise as noised
     import dpsql.plan.measures.measurements as measurements
+    import dpsql.release.privatise as noised
 
     for module in (noised, measurements):
         assert module.__file__ is not None

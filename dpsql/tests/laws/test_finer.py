@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from dpsql.engine import finer
 from dpsql.engine.answer import Answer
 from dpsql.errors import EngineFailure, LedgerError
 from dpsql.plan.planner import ReleasePlan
 from dpsql.policy import parse_policy
+from dpsql.release import finer
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import policy_text
 

@@ -18,8 +18,6 @@ import duckdb
 import pytest
 
 from dpsql.backends import DuckDBBackend
-from dpsql.engine import finer
-from dpsql.engine.finer import grouping_of
 from dpsql.errors import PolicyError, Refusal
 from dpsql.plan import grounds, planner
 from dpsql.plan.planner import PrivacyParameters, ReleasePlan, plan
@@ -27,6 +25,8 @@ from dpsql.plan.views import build_catalog
 from dpsql.policy import LiveSchema, Neighbours, Policy, parse_policy
 from dpsql.policy import catalog as policy_catalog
 from dpsql.relation.catalog import Catalog, Table
+from dpsql.release import finer
+from dpsql.release.finer import grouping_of
 from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext
 from dpsql.sql.statement import AdmittedQuery, parse_statement

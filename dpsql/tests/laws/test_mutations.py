@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from dpsql.engine import privatise as noised
-from dpsql.engine import run
-from dpsql.engine.run import PlanRunner
 from dpsql.mechanisms import Laplace, Law
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.measures import measurements
 from dpsql.plan.planner import ReleasePlan
+from dpsql.release import privatise as noised
+from dpsql.release import run
+from dpsql.release.run import PlanRunner
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.random_databases import Database, load
 

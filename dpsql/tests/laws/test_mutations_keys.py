@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from dpsql.engine import privatise
 from dpsql.mechanisms import Truncated
 from dpsql.mechanisms.laws import truncated
+from dpsql.release import privatise
 from dpsql.tests.mechanisms import test_truncated as oracle
 
 from .planting import plant

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql.engine import privatise as noised
-from dpsql.engine import run
-from dpsql.engine.run import PlanRunner
 from dpsql.plan import planner
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.planner import ReleasePlan
+from dpsql.release import privatise as noised
+from dpsql.release import run
+from dpsql.release.run import PlanRunner
 
 from .conftest import OpenDesk
 from .planting import plant

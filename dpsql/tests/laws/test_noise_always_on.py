@@ -122,8 +122,8 @@ def test_randomness_comes_from_the_operating_system_alone() -> None:
 def test_seeded_bytes_are_for_bars_alone() -> None:
     users = {name for name, text in sources() if re.search(r"\bSeeded\b", text)}
     assert users == {
-        "engine/bars.py",
-        "engine/consistent.py",
+        "release/bars.py",
+        "release/consistent.py",
         "postprocess/seeded.py",
         "postprocess/shown.py",
     }
@@ -193,8 +193,8 @@ def test_an_error_on_the_way_shows_no_exact_value(desk: OpenDesk, monkeypatch: p
 
 
 def test_what_is_exact_or_private_has_no_open_repr(desk: OpenDesk) -> None:
-    from dpsql.engine.privatise import Exact
     from dpsql.plan.privacy.rows import PrivateBlock
+    from dpsql.release.privatise import Exact
 
     opened = desk()
     table = opened.session.catalog.tables["visit"]
@@ -233,15 +233,15 @@ def test_exact_values_stay_in_two_modules() -> None:
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 if node.value.id == "snapshot" and node.attr in ("run", "columns"):
                     asking.add(name)
-                if name == "engine/run.py" and node.value.id == "exact":
+                if name == "release/run.py" and node.value.id == "exact":
                     assert node.attr in ("add", "add_windows")
             elif isinstance(node, ast.Name) and node.id == "Exact":
                 holding.add(name)
     assert asking == {
-        "engine/run.py", "engine/post_processing.py", "engine/audit/measure.py", "backends/postgres_advice.py",
+        "release/run.py", "release/post_processing.py", "engine/audit/measure.py", "backends/postgres_advice.py",
         "cli/owner.py", "engine/asserted_keys.py",
     }  # fmt: skip
-    assert holding == {"engine/run.py", "engine/privatise.py", "engine/audit/audit.py"}
+    assert holding == {"release/run.py", "release/privatise.py", "engine/audit/audit.py"}
 
 
 def test_seeded_numbers_reach_no_noise() -> None:
@@ -286,10 +286,10 @@ _CLIENT = "backends/spark_connection.py"
 def test_what_is_written_to_files_is_finished() -> None:
     """Only what is after the noise, or of public tables alone, holds a spool; nothing that sees exact rows does."""
     holding = {name for name, text in sources() if re.search(r"\bSpool\(", text)}
-    assert holding == {"engine/post_processing.py"}
+    assert holding == {"release/post_processing.py"}
     importing = {name for name, text in sources() if re.search(r"^from \S*spool import", text, re.MULTILINE)}
-    assert importing == {"engine/post_processing.py", "postprocess/sealed.py"}
-    assert "Exact" not in dict(sources())["engine/post_processing.py"]
+    assert importing == {"release/post_processing.py", "postprocess/sealed.py"}
+    assert "Exact" not in dict(sources())["release/post_processing.py"]
 
 
 _MANUAL = "relation/functions/__main__.py"
@@ -300,6 +300,7 @@ def test_the_engine_has_no_way_to_print() -> None:
     for name, text in sources():
         if name.split("/")[0] in (
             "engine",
+            "release",
             "plan",
             "sql",
             "relation",

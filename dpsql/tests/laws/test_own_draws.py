@@ -15,9 +15,9 @@ import numpy.typing as npt
 import pytest
 
 from dpsql.budget.ledger_store import LedgerStore
-from dpsql.engine.released import decode
 from dpsql.mechanisms import Laplace, Law, Noise, SampledNoise
 from dpsql.postprocess.seeded import Seeded
+from dpsql.release.released import decode
 from dpsql.testing.injected_noise import CountingNoise, ZeroNoise
 from dpsql.tests.support.random_databases import Database
 
@@ -157,7 +157,7 @@ def test_error_bars_draw_for_themselves(desk: OpenDesk, monkeypatch: Patch) -> N
             seeds.append(seed)
             super().__init__(seed)
 
-    monkeypatch.setattr("dpsql.engine.bars.Seeded", Noted)
+    monkeypatch.setattr("dpsql.release.bars.Seeded", Noted)
     with_bars = stored_by(desk, noise, monkeypatch, intervals=True)
     simulated = len(seeds)
     without = stored_by(desk, plain, monkeypatch)

@@ -21,7 +21,6 @@ from dpsql.engine import bounds
 from dpsql.engine.audit.windows import moved, steps_of, window_of
 from dpsql.engine.bounds import Measured, Wish, measure
 from dpsql.engine.dataset import Dataset, open_ledger
-from dpsql.engine.left_out import counts_sql, planned
 from dpsql.engine.session import Session
 from dpsql.errors import BudgetExhausted, EngineFailure
 from dpsql.mechanisms import Laplace, RankChoice, Window
@@ -30,6 +29,7 @@ from dpsql.plan.measures.clip import GRID
 from dpsql.plan.measures.measurements import Measurement
 from dpsql.plan.planner import ReleasePlan
 from dpsql.policy import Policy, load_policy
+from dpsql.release.left_out import counts_sql, planned
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.engine import Session, run
+from dpsql.engine import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.mechanisms import Near, RankSplit
 from dpsql.plan import planner
@@ -21,6 +21,7 @@ from dpsql.plan.backend_sql.print_release import Part
 from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.plan.planner import ReleasePlan
 from dpsql.policy import Accounting, Policy
+from dpsql.release import run
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, load, policy_of

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpsql.engine.privatise import Exact, publish
 from dpsql.errors import EngineFailure, Refusal
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.planner import Plan, ReleasePlan
 from dpsql.plan.privacy.rows import Cut, selects_in
+from dpsql.release.privatise import Exact, publish
 from dpsql.testing.injected_noise import CountingNoise
 from dpsql.tests.support import random_joins
 from dpsql.tests.support.drawn_statements import statements

@@ -23,10 +23,7 @@ from dpsql import Session
 from dpsql.backends import duckdb_files
 from dpsql.engine.audit.covering import Axes, Point, covering, pairs_in, pairs_of
 from dpsql.engine.audit.statements import Statement, statement, statements
-from dpsql.engine.certificate import certificate_of
 from dpsql.engine.dataset import Dataset, open_ledger
-from dpsql.engine.facts import read_facts
-from dpsql.engine.verifying import rule_against
 from dpsql.errors import DpsqlError, EngineFailure, PolicyError, Refusal
 from dpsql.mechanisms import RankChoice, RankSplit, Thresholded, Truncated
 from dpsql.plan import planner
@@ -35,6 +32,9 @@ from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.plan.planner import Plan
 from dpsql.plan.views import build_catalog
 from dpsql.relation.catalog import Catalog
+from dpsql.release.certificate import certificate_of
+from dpsql.release.facts import read_facts
+from dpsql.release.verifying import rule_against
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.patched_parquet import say, statistics_of
 from dpsql.tests.support.postgres_server import PostgresServer

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from dpsql.engine import run
 from dpsql.engine.audit.windows import Weights
 from dpsql.mechanisms import RankSplit, SampledNoise
 from dpsql.plan.backend_sql import print_release
@@ -21,6 +20,7 @@ from dpsql.plan.dialects import Dialect, dialect_of
 from dpsql.plan.measures.ranks import SplitMeasurement
 from dpsql.plan.planner import ReleasePlan
 from dpsql.relation.types import BIGINT, TEXT
+from dpsql.release import run
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, load

@@ -20,15 +20,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpsql.engine.audit.windows import windows_of
-from dpsql.engine.privatise import Exact, publish
-from dpsql.engine.released import Groups as ReleasedGroups
-from dpsql.engine.released import canonical, listed
 from dpsql.errors import Refusal
 from dpsql.mechanisms import Law, Truncated
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.planner import Plan, ReleasePlan
 from dpsql.policy import Accounting, Neighbours
+from dpsql.release.privatise import Exact, publish
+from dpsql.release.released import Groups as ReleasedGroups
+from dpsql.release.released import canonical, listed
 from dpsql.testing.injected_noise import CountingNoise, ZeroNoise
 from dpsql.tests.support import drawn_statements, random_joins
 from dpsql.tests.support.postgres_server import PostgresServer

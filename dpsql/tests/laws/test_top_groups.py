@@ -16,15 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpsql.engine import privatise
-from dpsql.engine.privatise import Exact, draw_picks, pick_groups
-from dpsql.engine.released import Groups
 from dpsql.mechanisms import SampledNoise
 from dpsql.plan import planner
 from dpsql.plan.backend_sql import print_release, print_sums
 from dpsql.plan.measures import top
 from dpsql.plan.measures.top import TopGroups
 from dpsql.plan.planner import ReleasePlan
+from dpsql.release import privatise
+from dpsql.release.privatise import Exact, draw_picks, pick_groups
+from dpsql.release.released import Groups
 from dpsql.testing.injected_noise import SeededSource, ZeroNoise
 from dpsql.tests.mechanisms.test_permute_and_flip import law_of
 from dpsql.tests.support.postgres_server import PostgresServer

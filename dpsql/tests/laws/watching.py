@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dpsql.engine import privatise
 from dpsql.mechanisms import SampledNoise
+from dpsql.release import privatise
 from dpsql.testing.injected_noise import SeededSource
 
 from .conftest import OpenDesk

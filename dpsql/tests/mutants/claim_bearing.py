@@ -3,7 +3,7 @@
 A file is here if a fault in it can make a released number move further than its sensitivity says, its noise smaller than
 its scale says, or a charge smaller than what was drawn; or if it can make the verifier accept what does not hold. Left
 out: what reads SQL or decides what is refused (a missing refusal shows in the printed query, which is here), what is
-computed above a release (post-processing cannot cost), error bars (`engine/cut.py`), and what is spelled for one engine
+computed above a release (post-processing cannot cost), error bars (`release/cut.py`), and what is spelled for one engine
 alone (`plan/dialects/`, `verify/duckdb.py` and beside it: its tests need that engine, `dpsql/tests/conformance`).
 
 The tests of `a/b.py` are `dpsql/tests/a/test_b.py` and those that `TESTS` adds; its laws are the files of
@@ -65,11 +65,11 @@ CLAIM_BEARING: dict[str, str] = {
     "budget/match.py": "which stored draw answers, and so is not paid again",
     "budget/pending.py": "what is charged at once",
     "budget/period.py": "which charges count in a period",
-    "engine/privatise.py": "where noise is added, and groups are left out",
-    "engine/batch_split.py": "how a total is split over statements",
+    "release/privatise.py": "where noise is added, and groups are left out",
+    "release/batch_split.py": "how a total is split over statements",
     "engine/selection.py": "what is said of groups that were chosen",
     "plan/grounds.py": "which stored draws an edit retires: too few, and a number of another question is handed out",
-    "engine/left_out.py": "the counts of people by their rows that an owner measures: a person is one in all of them",
+    "release/left_out.py": "the counts of people by their rows that an owner measures: a person is one in all of them",
     "verify/certificate.py": "which queries, numbers and laws are held against each other",
     "verify/check.py": "that each measurement is proved, and the charge of all together",
     "verify/laws.py": "from reach to loss: neighbours, several owners, and the laws",
@@ -157,8 +157,8 @@ LAWS: dict[str, tuple[str, ...]] = {
     "mechanisms/laws/laplace.py": ("test_neighbours.py",),
     "mechanisms/laws/mix.py": ("test_combined.py",),
     "mechanisms/laws/summed.py": ("test_finer.py",),
-    "engine/privatise.py": ("test_noise_always_on.py", "test_own_draws.py", "test_published_keys.py"),
-    "engine/batch_split.py": ("test_batch.py",),
+    "release/privatise.py": ("test_noise_always_on.py", "test_own_draws.py", "test_published_keys.py"),
+    "release/batch_split.py": ("test_batch.py",),
     "engine/selection.py": ("test_top_groups.py",),
     "budget/match.py": ("test_finer.py", "test_one_draw.py"),
     "plan/grounds.py": ("test_grounds.py",),

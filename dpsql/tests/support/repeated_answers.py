@@ -12,9 +12,9 @@ import pytest
 
 from dpsql.engine import Session
 from dpsql.engine import session as spine
-from dpsql.engine.post_processing import Compiled, Patience, PublicRows, run_public
-from dpsql.engine.released import ReleasedMeasurement
-from dpsql.engine.run import ReleasedRows
+from dpsql.release.post_processing import Compiled, Patience, PublicRows, run_public
+from dpsql.release.released import ReleasedMeasurement
+from dpsql.release.run import ReleasedRows
 from dpsql.testing.injected_noise import SeededSource, ZeroNoise
 
 __all__ = ["Repeated", "repeated"]

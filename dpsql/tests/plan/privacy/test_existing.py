@@ -15,7 +15,6 @@ from types import MappingProxyType
 import duckdb
 import pytest
 
-from dpsql.engine.released import canonical, declared_groups
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql.print_release import print_release
 from dpsql.plan.planner import PrivacyParameters, ReleasePlan, plan
@@ -24,6 +23,7 @@ from dpsql.plan.privacy.keys import domain_of, environment_of
 from dpsql.relation.calendar import parse_date, parse_timestamp
 from dpsql.relation.catalog import Catalog, Column, Enforced, Scalar, Table, Unit
 from dpsql.relation.types import BOOLEAN, DATE, DOUBLE, INTEGER, TEXT, TIMESTAMP, numeric
+from dpsql.release.released import canonical, declared_groups
 from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext
 from dpsql.sql.statement import AdmittedQuery, parse_statement

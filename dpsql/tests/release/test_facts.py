@@ -10,9 +10,9 @@ import duckdb
 import pytest
 
 from dpsql.backends import DuckDBBackend, PostgresBackend
-from dpsql.engine import facts
-from dpsql.engine.facts import read_facts
 from dpsql.policy import Policy, parse_policy
+from dpsql.release import facts
+from dpsql.release.facts import read_facts
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import READER, let_read
 from dpsql.verify.certificate import ForeignKey, Unit

@@ -19,13 +19,14 @@ import pytest
 from dpsql.backends.duckdb_backend import DuckDBSnapshot
 from dpsql.budget import LedgerStore, journal, ledger_store
 from dpsql.budget.sqlite_ledger import SqliteLedger
-from dpsql.engine import Session, bars, post_processing
+from dpsql.engine import Session
 from dpsql.engine import session as spine
 from dpsql.engine.dataset import open_ledger
 from dpsql.errors import EngineFailure, LedgerError, Refusal
 from dpsql.policy import load_policy
 from dpsql.postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars
 from dpsql.relation.types import BIGINT
+from dpsql.release import bars, post_processing
 
 POLICY = """
 database = "duckdb:people.duckdb"

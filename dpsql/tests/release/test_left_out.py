@@ -15,11 +15,11 @@ import pytest
 from dpsql.engine import Session
 from dpsql.engine.bounds import Measured, Wish, measure
 from dpsql.engine.dataset import open_ledger
-from dpsql.engine.left_out import LeftOut, percent, rungs_for
 from dpsql.errors import PolicyError
 from dpsql.mechanisms import Gaussian, Laplace, half_width_of
 from dpsql.policy import load_policy
 from dpsql.policy.measured import read_range
+from dpsql.release.left_out import LeftOut, percent, rungs_for
 
 POLICY = """
 database = "duckdb:people.duckdb"

@@ -21,7 +21,7 @@ from ..errors import Refusal
 from ..mechanisms import Law, half_width_of
 from ..plan.measures.formulas import Chosen, Linear
 from ..plan.planner import Plan, ReleasePlan, other_measures
-from .explain import expected_error
+from .expected_error import expected_error
 from .finer import Finer, find_finer
 from .released import Groups
 from .run import ReleasedRows, assemble

@@ -19,7 +19,7 @@ from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, count_of, count
 from ..plan.privacy.keys import environment_of
 from ..relation.catalog import Catalog
 from ..relation.relations import AggregateCall
-from .answer import Cost
+from .cost import Cost
 from .run import PlanRunner, ReleasedRows
 
 __all__ = ["counted_beside", "stored_count"]

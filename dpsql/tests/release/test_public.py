@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from dpsql.backends import DuckDBBackend
-from dpsql.engine import Session, post_processing
+from dpsql.engine import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import EngineFailure, Refusal
 from dpsql.plan.dialects.dialect_duckdb import DUCKDB
@@ -28,6 +28,7 @@ from dpsql.postprocess.fetched import encode_fetched
 from dpsql.postprocess.print_public import PublicPrinter
 from dpsql.relation.relations import Scan
 from dpsql.relation.types import BIGINT, NUMERIC, TEXT
+from dpsql.release import post_processing
 from dpsql.testing.injected_noise import ZeroNoise
 
 POLICY = """

@@ -14,13 +14,14 @@ import pytest
 
 from dpsql.backends.duckdb_backend import DuckDBSnapshot
 from dpsql.budget import LedgerStore
-from dpsql.engine import Session, proofs, verifying
+from dpsql.engine import Session, proofs
 from dpsql.engine.bounds import Wish, measure
 from dpsql.engine.dataset import open_ledger
 from dpsql.engine.proofs import prove, prove_ledger
 from dpsql.errors import BudgetExhausted, Unverified
 from dpsql.mechanisms import Gaussian
 from dpsql.policy import load_policy
+from dpsql.release import verifying
 from dpsql.verify import Refused
 from dpsql.verify.certificate import Certificate, Facts, digest, loads
 

@@ -18,7 +18,7 @@ from ..mechanisms import ATTO, NANO, Law
 from ..plan.measures.formulas import Chosen, Linear
 from ..plan.measures.ranks import RankMeasurement, SplitMeasurement
 from ..plan.planner import Plan, ReleasePlan
-from .explain import expected_error
+from .expected_error import expected_error
 from .run import Place, PlanRunner
 
 __all__ = ["Drawn", "relative_errors", "split", "wishing"]

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.engine.released import Groups, ReleasedMeasurement, decode, encode, integers, shown
 from dpsql.mechanisms import Laplace
 from dpsql.relation.types import BIGINT, DATE, NUMERIC, TEXT
+from dpsql.release.released import Groups, ReleasedMeasurement, decode, encode, integers, shown
 
 LAW = Laplace(Fraction(10))
 NUMBERS = st.integers(-(2**70), 2**70) | st.integers(-50, 50)

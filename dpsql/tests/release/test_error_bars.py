@@ -12,11 +12,12 @@ import duckdb
 import numpy as np
 import pytest
 
-from dpsql.engine import Session, bars
+from dpsql.engine import Session
 from dpsql.engine.dataset import open_ledger
 from dpsql.policy import load_policy
 from dpsql.postprocess import replicas
 from dpsql.postprocess.shown import Showing, shown_ends
+from dpsql.release import bars
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.laws.planting import plant
 from dpsql.tests.support.repeated_answers import Repeated, repeated

@@ -49,8 +49,8 @@ from ..relation.catalog import Scalar
 from ..relation.expressions import IntermediateValue
 from ..relation.types import SqlType
 from ..waits import Stopped
-from .answer import Cost
 from .certificate import Asked, certify, released_keys
+from .cost import Cost
 from .finer import Finer, find_finer, grouping_of
 from .privatise import AskPart, Drawn, Exact, draw, draw_picks, pick_groups, privatise, publish
 from .released import (
