@@ -6,7 +6,7 @@
       ELSE left(CAST("kind" AS VARCHAR), 1000) END) COLLATE C AS k0 FROM "main"."card") AS r
     GROUP BY k0 HAVING ((k0 IN ('gold', 'plain'))) OR COUNT(*) < 0
 
-House rules (soundness.md 1.1, 1.5 and 1.9; the proofs are in `measurements`):
+House rules (soundness.md 1.1, 1.5 and 1.9, which have the proofs):
 
 1. Every figure that a sensitivity was computed from is an operator here: the value clamp, the division by a
    unit's rows t where they are more than R, the rank to C groups or P values of a unit. The one exception is
@@ -19,9 +19,9 @@ House rules (soundness.md 1.1, 1.5 and 1.9; the proofs are in `measurements`):
    step that all of these read; a table's few sums without groups are cut unit by unit, and so are all sums of
    joins where the engine keeps no step, by t over the unit's groups. All is one statement, hence one snapshot.
 4. A unit is cut group by group, after all of its rows were counted in t, those of undeclared groups too.
-5. People are counted with the sums only where every group of every unit is listed: no key is declared (1.7).
+5. People are counted with the sums only where every group of every unit is listed: no key is declared (1.31).
 6. Of keys that are found, no query returns a group that is not tested: what counts people has the test on that very
-   count after HAVING, and any other is of the groups that are shown, which are known when it is asked (1.7).
+   count after HAVING, and any other is of the groups that are shown, which are known when it is asked (1.31).
 """
 
 from __future__ import annotations

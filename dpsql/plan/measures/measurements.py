@@ -13,25 +13,9 @@ House rules (law L1; soundness.md 1.1):
    rounds off next to nothing. Coordinates, sensitivity and scale are all in these fractions; whoever shows
    them divides.
 
-How counts and sums are scaled (soundness.md 1.9). Let t be the unit's rows that any of the release's scaled
-measurements could count (`counted_in`), R the bound, U the denominator, and s a coordinate that is a sum of the
-unit's rows in one group and mask. What the unit adds to the coordinate is s·R·U div max(t, R), cut towards
-zero. A row lies in one group and in at most one mask, and is among the t. So with n rows in a group and mask,
-Σ n <= t, and with |s| <= n·r for a row's reach r,
-
-    Σ |s·R·U div max(t, R)| <= Σ n·r·R·U / max(t, R) <= r·R·U·t / max(t, R) <= r·R·U.
-
-For a pair, whose parts a and b of a row with a value have a + b = W: a' = a·R·U div max(t, R) and
-b' = W·n·R·U div max(t, R) - a', which is not negative since a <= W·n; a' + b' is the second quotient alone.
-With the rows without a value, W·m·R·U div max(t, R), the sum over all groups and masks is at most
-Σ W·(n + m)·R·U / max(t, R) <= W·R·U. (b' from b, or from the quotient of n alone, could go beyond: below zero,
-or above the claim.) Cutting down to the floor instead would make -1 of each small negative sum: not bounded.
-A unit with t <= R counts in full, exactly: s·U.
-
-What is drawn together by box noise (`Joint`) is weighed instead: each of a heavy unit's rows by w = R·U div t.
-Quotients of each coordinate, s_i·R·U div t, would not do: the claim is of N, the largest of ceil(|change_i| / r_i), and
-a ceil in each group could add a fraction for each. Weights are whole: |s_i·w| <= n·r_i·w, so N <= n·w, and
-Σ n·w <= t·w <= R·U.
+How counts and sums are scaled, and why no unit passes R times a row's reach: soundness.md 1.9(3). Its letters are
+here: t the unit's rows in `counted_in`, R `Bounding.in_all`, U `denominator`, r `reach`. What is drawn together by box
+noise (`Joint`) is weighed row by row instead, by w = R·U div t: soundness.md 1.22.
 """
 
 from __future__ import annotations

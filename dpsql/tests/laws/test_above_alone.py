@@ -1,4 +1,4 @@
-"""What stands above the release alone is refused over people's rows, each form by a rule that is needed.
+"""What stands above the release alone is refused over people's rows (L4, 1.10), each form by a rule that is needed.
 
 Every mutant takes one rule out: some statement is then no longer refused as it was.
 """

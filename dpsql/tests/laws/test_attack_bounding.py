@@ -1,4 +1,4 @@
-"""Attacks on the bound of a person's rows in all: neighbouring databases further apart than the claim."""
+"""Attacks on the bound of a person's rows in all: neighbouring databases further apart than the claim (soundness.md 1.9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An attacker's view of whole releases at epsilon 1, on the students with and without Chandler (soundness.md 5).
+"""An attacker's view of whole releases at epsilon 1, on the students with and without Chandler (soundness.md 5.3).
 
 The printed SQL runs on both databases; the production noise is then replayed many times in process. For an
 event chosen on one half of the draws, Clopper-Pearson bounds on the other half give a lower bound of epsilon.

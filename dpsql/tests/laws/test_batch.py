@@ -1,4 +1,4 @@
-"""A batch is never dearer nor less exact than its statements one by one, is charged once, and is free again.
+"""A batch is never dearer nor less exact than its statements one by one, and is charged once (soundness.md 3.14).
 
 What is compared is taken from the draws that answer, by figures of their laws alone, not from what was planned.
 """

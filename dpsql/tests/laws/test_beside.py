@@ -1,4 +1,4 @@
-"""The store answers more: a count that is stored stands beside a sum, and only what is missing is measured.
+"""The store answers more: a count that is stored stands beside a sum, and only what is missing is measured (3.8).
 
 Each aggregate is what it was where it was stored, no answer costs more than asked alone, and none is less exact.
 """

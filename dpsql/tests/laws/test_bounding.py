@@ -1,5 +1,5 @@
 """Counts and sums as they are printed (all rows as they are, and a correction for units with more than R) beside the
-plain form of the same bound: every unit's part of every group, divided by its rows t. Integer for integer.
+plain form of the same bound: every unit's part of every group, divided by its rows t (1.9), integer for integer.
 """
 
 from __future__ import annotations

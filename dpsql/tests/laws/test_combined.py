@@ -1,4 +1,4 @@
-"""Stored draws of one number answer together: their weighted mean, which costs nothing and has bars of its own.
+"""Stored draws of one number answer together: their weighted mean, free, with bars of its own (soundness.md 3.13).
 
 Each is exact plus noise of its own, of one epoch; in a pure dataset whoever wants more than the mean gives pays in full.
 """

@@ -1,4 +1,4 @@
-"""The way to the owner by keys of several columns: enforced, it may be left out of a sum; the integers are the same."""
+"""The way to the owner by keys of several columns: enforced, left out of a sum, the same integers (soundness.md 1.29)."""
 
 from __future__ import annotations
 

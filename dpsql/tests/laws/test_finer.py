@@ -1,4 +1,4 @@
-"""The store answers more: a filter on a stored grouping's key, or fewer keys, from the groups that are stored.
+"""The store answers more: a filter on a stored grouping's key, or fewer keys, from the groups that are stored (3.8).
 
 Each answer is some stored numbers or their sum, costs nothing, and is of the same rows, bounds and epoch as was asked.
 """

@@ -1,4 +1,4 @@
-"""Rows that add up: of ROLLUP, CUBE and GROUPING SETS, each coarser count and sum is that of its finer rows, exactly.
+"""Rows that add up: of ROLLUP, CUBE and GROUPING SETS, each coarser sum is that of its finer rows (1.18).
 
 With the noise that users meet, over both engines. Figures of type numeric are read as the decimals that they are.
 """

@@ -1,4 +1,4 @@
-"""MODE on real engines: what values weigh, the joint claim, the exact law of what comes out, known ways to be wrong."""
+"""MODE on real engines: what values weigh, the joint claim, the exact law of what comes out, known faults (1.21)."""
 
 from __future__ import annotations
 

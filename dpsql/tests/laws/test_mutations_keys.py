@@ -1,4 +1,4 @@
-"""Faults in the rule that shows groups found in the data: each must break the promise, computed exactly."""
+"""Faults in the rule that shows groups found in the data: each must break the promise (soundness.md 1.7), computed exactly."""
 
 from __future__ import annotations
 

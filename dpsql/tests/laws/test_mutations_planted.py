@@ -1,4 +1,4 @@
-"""Single faults in planner and printer that no law once saw: each dies by the claim of one narrow statement."""
+"""Single faults in planner and printer that no law once saw: each dies by the claim (L1) of one narrow statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws see what is wrong with Spark's words: each known way turns the same integers, or totality, red."""
+"""The laws see what is wrong with Spark's words: each known way turns the same integers, or totality, red (L1, L2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws of noise and store have power: each turns red when draws are shared, or when the store knows too little."""
+"""The laws of noise and store have power: each turns red when draws are shared, or the store knows too little (L7, L8)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What the mechanisms do together: choices of groups beside choices by rank, in zCDP datasets, and with what is stored.
 
-Each alone is held by the tests of its own section; here are the pairs of them.
+Each alone is held by the tests of its own section (soundness.md 1.20, 1.21, 1.23 and 1.25); here are the pairs of them.
 """
 
 from __future__ import annotations

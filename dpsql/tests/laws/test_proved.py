@@ -1,4 +1,4 @@
-"""What is answered exactly and free holds of every row that the database lets in, so in all databases of the schema.
+"""What is answered exactly and free holds of every row that the database lets in (soundness.md 1.16).
 
 Whether a filter on one table leaves rows is a matter of each row by itself. So the table holds every row that the engine
 takes of what is tried, NULL and values just beyond each constraint among it: a filter that none of these passes is

@@ -1,4 +1,4 @@
-"""Keys that are not declared: which of them may be shown is decided by how many people have them, before the noise."""
+"""Keys that are not declared: which of them may be shown is decided by how many people have them, before the noise (1.7)."""
 
 from __future__ import annotations
 

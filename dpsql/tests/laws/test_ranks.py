@@ -1,4 +1,4 @@
-"""Choices by rank on real engines: the printed window against all rows, the joint claim, and known ways to be wrong."""
+"""Choices by rank on real engines: the printed window against all rows, the joint claim, known ways to be wrong (1.20)."""
 
 from __future__ import annotations
 

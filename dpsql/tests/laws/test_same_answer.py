@@ -1,4 +1,4 @@
-"""Without noise and where no bound bites, the answer is the one that the owner's engine gives to the analyst's text.
+"""Without noise and where no bound bites, the answer is the engine's own to the analyst's text (1.2, 1.6).
 
 A group that no row falls in is answered too where keys are declared: it holds nothing but zeros and NULLs.
 """

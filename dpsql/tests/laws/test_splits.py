@@ -1,5 +1,5 @@
 """Several fractions of the same rows on real engines: their weights against all rows, the joint claim, what is asked
-again where too little was read, and known ways to be wrong."""
+again where too little was read, and known ways to be wrong (soundness.md 1.21)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups that leave the engine (L10): of keys that are found those that come to the test, and no others (1.7).
+"""Groups that leave the engine (L10): of keys that are found those that come to the test, and no others (1.31).
 
 What each printed query returns is held against all groups, integer for integer: what counts people returns those that
 keep as many as are tested, which is the rule of 1.7 as it was before the test was printed; any other query those that
