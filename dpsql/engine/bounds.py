@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 
@@ -25,17 +25,30 @@ from ..plan.dialects.quote import identifier
 from ..plan.measures.clip import GRID, left_above, people_above
 from ..plan.measures.formulas import Chosen
 from ..plan.measures.ranks import RankMeasurement
-from ..plan.planner import Plan, PrivacyParameters, ReleasePlan
-from ..policy import ColumnPolicy
+from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
+from ..policy import ColumnPolicy, Neighbours, Policy
 from ..policy.load_tables import MAX_CONTRIBUTION
-from ..policy.measured import column_policy, declared_column, find_table
+from ..policy.measured import column_policy, declared_column, find_table, path_to_owner
 from ..policy.model import Bound
+from ..relation.catalog import Catalog
 from ..relation.types import Kind, SqlType
-from ..release.left_out import LeftOut, counts_sql, planned, quoted, rows_each, rungs_for
+from ..release.left_out import LeftOut, people_keys, rungs_for, steps_between
 from ..release.run import ReleasedRows
+from ..sql.bind_select import bind
+from ..sql.scope import BindingContext
+from ..sql.statement import AdmittedQuery, parse_statement
 from .session import Session
 
-__all__ = ["Groups", "Measured", "Wish", "group_columns", "measure", "measure_all", "tables_to_measure"]
+__all__ = [
+    "Groups",
+    "Measured",
+    "Wish",
+    "group_columns",
+    "measure",
+    "measure_all",
+    "people_between",
+    "tables_to_measure",
+]
 
 _LOW, _HIGH = "0.005", "0.995"
 """The ranks between which a column's bounds leave its values."""
@@ -233,8 +246,7 @@ class _Act:
 
         def releases(each: Fraction) -> list[ReleasePlan]:
             ladders = (rungs_for(bound, few) for bound in below)
-            plans = (planned(counts_sql(policy, name, rungs, of), catalog, policy, each) for rungs in ladders)
-            return [release for one in plans for release in one.releases]
+            return [people_between(policy, catalog, name, rungs, of, each) for rungs in ladders]
 
         halves = releases(
             floor_to_nano(epsilon / 2)
@@ -245,16 +257,91 @@ class _Act:
         return tuple(one for one in found if one is not None)
 
 
+@dataclass(frozen=True)
+class _PeoplePlan(ReleasePlan):
+    """The release of a table's people between rungs, whose numbers are found again by `people_keys`."""
+
+    keys: tuple[bytes, ...] = ()
+
+    def measure_keys(self, number: int, relation: bytes, keyset: bytes) -> tuple[bytes, ...]:
+        return self.keys
+
+
+def people_between(
+    policy: Policy, catalog: Catalog, name: str, rungs: Sequence[int], of: str | None, epsilon: Fraction
+) -> _PeoplePlan:
+    """Return the release of the people of a table by where their rows, or groups, stand between rungs."""
+    (release,) = _planned(_counts_sql(policy, name, rungs, of), catalog, policy, epsilon).releases
+    known = {one.name: getattr(release, one.name) for one in fields(release)}
+    return _PeoplePlan(**known, keys=people_keys(policy, catalog, name, rungs, of))
+
+
 def _keys(release: ReleasePlan, number: int) -> tuple[bytes, ...]:
     return release.measure_keys(number, release.salted(b""), b"")
+
+
+def _planned(sql: str, catalog: Catalog, policy: Policy, epsilon: Fraction) -> Plan:
+    """Return the plan of a statement that is made here. Raises Refusal."""
+    query = parse_statement(sql)
+    assert isinstance(query, AdmittedQuery)
+    privacy = PrivacyParameters(
+        epsilon,
+        Fraction(0),
+        1,
+        policy.privacy.neighbours is Neighbours.REPLACE_ONE,
+        None,
+        policy.privacy.together,
+        policy.privacy.accounting,
+    )
+    return plan(bind(query, BindingContext(catalog, query.text, (), 0, {})), catalog, privacy)
+
+
+def _rows_each(policy: Policy, name: str, of: str | None = None) -> str:
+    """Return SQL for a row n for each person who has rows of a table: how many, or in how many groups of a column."""
+    path = path_to_owner(policy, name)
+    text = f"{_quoted(path[0].name)} AS t0"
+    for number, table in enumerate(path[1:], 1):
+        unit = path[number - 1].unit
+        assert unit is not None
+        assert unit.references is not None
+        pairs = zip(unit.references[1], unit.columns, strict=True)
+        on = " AND ".join(
+            f"t{number}.{identifier(key)} = t{number - 1}.{identifier(own)}" for key, own in pairs
+        )
+        text += f" JOIN {_quoted(table.name)} AS t{number} ON {on}"
+    owner = path[-1].unit
+    assert owner is not None
+    by = ", ".join(f"t{len(path) - 1}.{identifier(column)}" for column in owner.columns)
+    key = "" if of is None else f"t0.{identifier(of)}"
+    groups = f"COUNT(DISTINCT {key}) + MAX(CASE WHEN {key} IS NULL THEN 1 ELSE 0 END)"
+    return f"(SELECT {groups if key else 'COUNT(*)'} AS n FROM {text} GROUP BY {by}) AS p"
+
+
+def _counts_sql(policy: Policy, name: str, rungs: Sequence[int], of: str | None = None) -> str:
+    """Return the statement of the people of a table by where their rows, or groups, stand between rungs."""
+    parts, places = "", ""
+    for number, (low, high) in enumerate(zip((0, *rungs), rungs, strict=False)):
+        steps = steps_between(rungs) // (high - low)
+        parts += f" WHEN n <= {high} THEN {number}"
+        places += f" WHEN n <= {high} THEN GREATEST(LEAST(n, {high}) - {low}, 0) * {steps}"
+    shown = (
+        f"CASE{parts} ELSE {len(rungs)} END AS part, CASE{places} ELSE {steps_between(rungs)} END AS place"
+    )
+    each = f"(SELECT {shown} FROM {_rows_each(policy, name, of)}) AS q"
+    return f"SELECT part, COUNT(*), SUM(place) FROM {each} GROUP BY part"
+
+
+def _quoted(name: str) -> str:
+    """Return a table's name as SQL has it."""
+    return ".".join(map(identifier, name.split(".")))
 
 
 def _choice(session: Session, wish: Wish, epsilon: Fraction, of: str | None = None) -> ReleasePlan:
     """Return the release of one place in the grid, near the one that leaves as many people above it as is best."""
     policy, catalog = session.dataset.under_people(wish.table, of)
     places = " ".join(f"WHEN n <= {value} THEN {place}" for place, value in enumerate(GRID[:-1]))
-    each = f"(SELECT CASE {places} ELSE {len(GRID) - 1} END AS place FROM {rows_each(policy, wish.table, of)}) AS q"
-    (release,) = planned(f"SELECT MAX(place) FROM {each}", catalog, policy, epsilon).releases
+    each = f"(SELECT CASE {places} ELSE {len(GRID) - 1} END AS place FROM {_rows_each(policy, wish.table, of)}) AS q"
+    (release,) = _planned(f"SELECT MAX(place) FROM {each}", catalog, policy, epsilon).releases
     (largest,) = release.measurements
     assert isinstance(largest, RankMeasurement)
     left = left_above(wish.for_epsilon, session.policy.privacy.together)
@@ -274,7 +361,7 @@ def _ends(session: Session, name: str, column: ColumnPolicy, epsilon: Fraction) 
     ends = ", ".join(
         f"PERCENTILE_DISC({rank}) WITHIN GROUP (ORDER BY {identifier(column.name)})" for rank in (_LOW, _HIGH)
     )
-    (release,) = planned(f"SELECT {ends} FROM {quoted(name)}", catalog, policy, epsilon).releases
+    (release,) = _planned(f"SELECT {ends} FROM {_quoted(name)}", catalog, policy, epsilon).releases
     return release
 
 

@@ -8,31 +8,25 @@ rest at the upper one. What is linear in between, as rows beyond a bound are, is
 House rules:
 
 1. What is said depends on stored noisy numbers, the policy and the schema alone. Nothing is charged or asked here.
-2. It is found by the table, the way to its owner and the bound: other declarations do not matter. One of an
-   earlier epoch is said to be of before the data changed.
+2. It is found by the table, the way to its owner and the bound (`people_keys`): other declarations do not matter, and
+   nothing is planned to find it. One of an earlier epoch is said to be of before the data changed.
 3. It is told beside an answer, and widens error bars. It never goes into a number, a plan or a charge.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 
 from ..budget import BudgetStore, DatedDraw
 from ..mechanisms import Law, half_width_of
-from ..plan.dialects.quote import identifier
-from ..plan.planner import Plan, PrivacyParameters, plan
 from ..policy import Policy
 from ..policy.measured import path_to_owner
-from ..policy.model import Neighbours
 from ..relation.catalog import Catalog
 from ..relation.map_tables import all_grounds
-from ..sql.bind_select import bind
-from ..sql.scope import BindingContext
-from ..sql.statement import AdmittedQuery, parse_statement
 from .released import decode
 
 __all__ = [
@@ -40,13 +34,11 @@ __all__ = [
     "TAIL",
     "Excess",
     "LeftOut",
-    "counts_sql",
     "find_left_out",
+    "people_keys",
     "percent",
-    "planned",
-    "quoted",
-    "rows_each",
     "rungs_for",
+    "steps_between",
 ]
 
 _LADDERS = ((1,), (1, 5), (1, 25))
@@ -173,10 +165,10 @@ class LeftOut:
     def _sum(self, weights: dict[_Place, Fraction]) -> Fraction:
         values = ((self.high if is_high else self.low)[number] for number, is_high in weights)
         total = sum(weight * value for weight, value in zip(weights.values(), values, strict=True))
-        return Fraction(total) / _unit(self.rungs)
+        return Fraction(total) / steps_between(self.rungs)
 
     def _noises(self, weights: dict[_Place, Fraction]) -> tuple[tuple[Law, Fraction], ...]:
-        return tuple((self.law, weight / _unit(self.rungs)) for weight in weights.values() if weight)
+        return tuple((self.law, weight / steps_between(self.rungs)) for weight in weights.values() if weight)
 
     def _half(self, weights: dict[_Place, Fraction], beta: Fraction) -> Fraction:
         return half_width_of(self._noises(weights), beta)
@@ -192,58 +184,24 @@ def rungs_for(max_rows: int, few: int) -> tuple[int, ...]:
     return next((rungs for rungs in ladders if rungs[-1] >= few), ladders[-1])
 
 
-def _unit(rungs: Sequence[int]) -> int:
+def steps_between(rungs: Sequence[int]) -> int:
     """Return what one person weighs: the number of steps between two rungs, all whole."""
     return math.lcm(*(high - low for low, high in zip((0, *rungs), rungs, strict=False)))
 
 
-def planned(sql: str, catalog: Catalog, policy: Policy, epsilon: Fraction) -> Plan:
-    """Return the plan of a statement that is made here. Raises Refusal."""
-    query = parse_statement(sql)
-    assert isinstance(query, AdmittedQuery)
-    privacy = PrivacyParameters(
-        epsilon,
-        Fraction(0),
-        1,
-        policy.privacy.neighbours is Neighbours.REPLACE_ONE,
-        None,
-        policy.privacy.together,
-        policy.privacy.accounting,
-    )
-    return plan(bind(query, BindingContext(catalog, query.text, (), 0, {})), catalog, privacy)
+def people_keys(
+    policy: Policy, catalog: Catalog, name: str, rungs: Sequence[int], of: str | None = None
+) -> tuple[bytes, bytes]:
+    """Return what the two numbers of each part are stored under: at the upper rung, and at the lower one.
 
-
-def rows_each(policy: Policy, name: str, of: str | None = None) -> str:
-    """Return SQL for a row n for each person who has rows of a table: how many, or in how many groups of a column."""
-    path = path_to_owner(policy, name)
-    text = f"{quoted(path[0].name)} AS t0"
-    for number, table in enumerate(path[1:], 1):
-        unit = path[number - 1].unit
-        assert unit is not None
-        assert unit.references is not None
-        pairs = zip(unit.references[1], unit.columns, strict=True)
-        on = " AND ".join(
-            f"t{number}.{identifier(key)} = t{number - 1}.{identifier(own)}" for key, own in pairs
-        )
-        text += f" JOIN {quoted(table.name)} AS t{number} ON {on}"
-    owner = path[-1].unit
-    assert owner is not None
-    by = ", ".join(f"t{len(path) - 1}.{identifier(column)}" for column in owner.columns)
-    key = "" if of is None else f"t0.{identifier(of)}"
-    groups = f"COUNT(DISTINCT {key}) + MAX(CASE WHEN {key} IS NULL THEN 1 ELSE 0 END)"
-    return f"(SELECT {groups if key else 'COUNT(*)'} AS n FROM {text} GROUP BY {by}) AS p"
-
-
-def counts_sql(policy: Policy, name: str, rungs: Sequence[int], of: str | None = None) -> str:
-    """Return the statement of the people of a table by where their rows, or groups, stand between rungs."""
-    parts, places = "", ""
-    for number, (low, high) in enumerate(zip((0, *rungs), rungs, strict=False)):
-        steps = _unit(rungs) // (high - low)
-        parts += f" WHEN n <= {high} THEN {number}"
-        places += f" WHEN n <= {high} THEN GREATEST(LEAST(n, {high}) - {low}, 0) * {steps}"
-    shown = f"CASE{parts} ELSE {len(rungs)} END AS part, CASE{places} ELSE {_unit(rungs)} END AS place"
-    each = f"(SELECT {shown} FROM {rows_each(policy, name, of)}) AS q"
-    return f"SELECT part, COUNT(*), SUM(place) FROM {each} GROUP BY part"
+    A function of the table, the way to its owner, the rungs and what a policy and a schema say of the tables on that
+    way; how the statement is printed that counts them is no part of it. As `find_left_out`.
+    """
+    way = [(table.name, table.unit) for table in path_to_owner(policy, name)]
+    promise = policy.privacy.neighbours.value, policy.privacy.together
+    said = repr(("people between rungs", way, promise, sorted(all_grounds(catalog)), tuple(rungs), of))
+    upper, lower = (hashlib.sha256(f"{said} {place}".encode()).digest() for place in ("upper", "lower"))
+    return upper, lower
 
 
 def find_left_out(
@@ -253,10 +211,10 @@ def find_left_out(
 
     `policy`, `catalog`: those under which it is measured (`people_policy`). `of`: the column whose groups are counted.
     """
-    newest: tuple[DatedDraw, tuple[int, ...], tuple[bytes, ...]] | None = None
+    newest: tuple[DatedDraw, tuple[int, ...], tuple[bytes, bytes]] | None = None
     for ladder in _LADDERS:
         rungs = tuple(max_rows * step for step in ladder)
-        keys = _keys(counts_sql(policy, name, rungs, of), _Under(catalog, policy))
+        keys = people_keys(policy, catalog, name, rungs, of)
         found = store.newest(keys)
         if found is not None and (newest is None or found.at > newest[0].at):
             newest = found, rungs, keys
@@ -268,27 +226,6 @@ def find_left_out(
     return LeftOut(rungs, low, high, found.draw.law.at(0), found.at[:10], found.is_current)
 
 
-@dataclass(frozen=True, slots=True)
-class _Under:
-    """A catalog and its policy, alike where plans rest on the same."""
-
-    catalog: Catalog
-    policy: Policy
-
-    def __hash__(self) -> int:
-        return hash(all_grounds(self.catalog))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Under) and all_grounds(other.catalog) == all_grounds(self.catalog)
-
-
-@lru_cache(maxsize=256)
-def _keys(sql: str, under: _Under) -> tuple[bytes, ...]:
-    """Return what the two numbers of each part are stored under: at the upper rung, and at the lower one."""
-    (release,) = planned(sql, under.catalog, under.policy, Fraction(1)).releases
-    return release.measure_keys(0, release.salted(b""), b"")
-
-
 def percent(share: float, *, up: bool = False, down: bool = False) -> str:
     """Return a share in percent, to two digits and a hundredth: `0.37 %`; `up`: no less than it is; `down`: no more."""
     size = 100 * share
@@ -297,8 +234,3 @@ def percent(share: float, *, up: bool = False, down: bool = False) -> str:
     whole = math.ceil(steps - 1e-9) if up else math.floor(steps + 1e-9) if down else round(steps)
     text = f"{whole / 10**digits:.{digits}f}"
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
-
-
-def quoted(name: str) -> str:
-    """Return a table's name as SQL has it."""
-    return ".".join(map(identifier, name.split(".")))

@@ -19,7 +19,7 @@ import pytest
 from dpsql.backends import DuckDBBackend
 from dpsql.engine import bounds
 from dpsql.engine.audit.windows import moved, steps_of, window_of
-from dpsql.engine.bounds import Measured, Wish, measure
+from dpsql.engine.bounds import Measured, Wish, measure, people_between
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.engine.session import Session
 from dpsql.errors import BudgetExhausted, EngineFailure
@@ -29,7 +29,6 @@ from dpsql.plan.measures.clip import GRID
 from dpsql.plan.measures.measurements import Measurement
 from dpsql.plan.planner import ReleasePlan
 from dpsql.policy import Policy, load_policy
-from dpsql.release.left_out import counts_sql, planned
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import (
@@ -234,7 +233,7 @@ RUNGS = (6, 30)
 def plans(desk: Desk, rungs: tuple[int, ...] = RUNGS) -> tuple[ReleasePlan, ReleasePlan]:
     """Return the choice, and the numbers of people between rungs; each at epsilon 1."""
     policy, catalog = desk.session.dataset.under_people("visit")
-    (counts,) = planned(counts_sql(policy, "visit", rungs), catalog, policy, Fraction(1)).releases
+    counts = people_between(policy, catalog, "visit", rungs, None, Fraction(1))
     return bounds._choice(desk.session, wish(), Fraction(1)), counts
 
 
@@ -286,7 +285,7 @@ def test_one_person_moves_the_numbers_of_groups_by_one_person(
     """Counted by the values of a column, NULL one of them: replaced, by two."""
     desk, most = at_engine[promise], UNIT if promise == "add" else 2 * UNIT
     policy, catalog = desk.session.dataset.under_people("visit", "city")
-    (counts,) = planned(counts_sql(policy, "visit", RUNGS, "city"), catalog, policy, Fraction(1)).releases
+    counts = people_between(policy, catalog, "visit", RUNGS, "city", Fraction(1))
     assert counts.measurements[0].sensitivity == most
     found = [0]
     for database in (HEAVY, WIDE):

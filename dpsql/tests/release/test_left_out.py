@@ -6,6 +6,7 @@ import datetime
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from dpsql.errors import PolicyError
 from dpsql.mechanisms import Gaussian, Laplace, half_width_of
 from dpsql.policy import load_policy
 from dpsql.policy.measured import read_range
-from dpsql.release.left_out import LeftOut, percent, rungs_for
+from dpsql.release.left_out import LeftOut, people_keys, percent, rungs_for
 
 POLICY = """
 database = "duckdb:people.duckdb"
@@ -196,6 +197,29 @@ def test_another_policy_of_other_things_finds_it_and_another_bound_does_not(open
     bounds(opened())
     assert QUOTED.search(notes(opened(fee=8)))
     assert NEVER in notes(opened(rows=11))
+
+
+def test_it_is_stored_under_the_table_the_way_and_the_bound(opened: Open) -> None:
+    """Whatever makes it another question is in the keys, and nothing else is."""
+
+    def keys(session: Session, name: str, *rungs: int, of: str | None = None) -> tuple[bytes, bytes]:
+        return people_keys(*session.dataset.under_people(name, of), name, rungs, of)
+
+    session = opened()
+    known = keys(session, "loan", 10)
+    assert keys(opened(rows=20, fee=3, payments="max_rows = 7"), "loan", 10) == known
+    policy, catalog = session.dataset.under_people("loan")
+    loan = catalog.tables["loan"]
+    other_key = replace(loan, grounds=(*loan.grounds, ("its key", "another")))
+    others = [
+        known,
+        keys(session, "side.payment", 10),
+        keys(session, "loan", 10, 50),
+        keys(session, "loan", 10, of="fee"),
+        people_keys(replace(policy, privacy=replace(policy.privacy, together=3)), catalog, "loan", (10,)),
+        people_keys(policy, replace(catalog, tables={**catalog.tables, "loan": other_key}), "loan", (10,)),
+    ]
+    assert len({one for pair in others for one in pair}) == 2 * len(others)
 
 
 def test_where_the_declared_bound_is_far_off_both_are_measured(opened: Open) -> None:
