@@ -56,7 +56,7 @@ def test_a_connection_that_died_while_idle_is_replaced(
     backend: PostgresBackend, owner: psycopg.Connection[Any]
 ) -> None:
     assert rows(backend, "SELECT 1") == [(1,)]
-    owner.execute(f"SELECT pg_terminate_backend(pid) {OURS}")
+    owner.execute(f"SELECT pg_terminate_backend(pid, 60000) {OURS}")
     assert rows(backend, "SELECT 1") == [(1,)]
 
 
@@ -269,7 +269,7 @@ def test_the_driver_logs_nothing(
     assert rows(backend, "SELECT 1") == [(1,)]
     with backend.snapshot() as snapshot:
         snapshot.cancel()
-    owner.execute(f"SELECT pg_terminate_backend(pid) {OURS}")
+    owner.execute(f"SELECT pg_terminate_backend(pid, 60000) {OURS}")
     assert rows(backend, "SELECT 1") == [(1,)]
     assert (capfd.readouterr(), caplog.text) == (("", ""), "")
 
