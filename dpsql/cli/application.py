@@ -20,7 +20,7 @@ from .budget import budget
 from .check import check
 from .convert import convert
 from .demo import demo
-from .docs import docs
+from .docs import docs, help_about
 from .doctor import doctor
 from .explain import explain
 from .failure import Failure, leave_streams, tell
@@ -111,7 +111,7 @@ def program(ctx: click.Context, policy_path: str, analyst: str) -> None:
 
 for _command in (
     query, explain, release, check, doctor, verify, audit, bounds, init, convert, budget, refresh, serve, page, user,
-    local, demo, docs,
+    local, demo, docs, help_about,
 ):  # fmt: skip
     program.add_command(_command)
 

@@ -97,8 +97,8 @@ def without_unit(where: str, policy: Policy, name: str, live: LiveSchema) -> Pol
         )
     return PolicyError(
         f"{where}: has no unit, and {names} each lead to an owner, of whom only the one that you name is "
-        f"protected; write {unit_text(keys[0], live)}, or the like with the other: see Two people in a row in "
-        "dpsql docs owner"
+        f"protected; write {unit_text(keys[0], live)}, or the like with the other: see "
+        "dpsql docs owner two people in a row"
     )
 
 

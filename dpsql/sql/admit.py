@@ -127,7 +127,7 @@ _HINTS: dict[type[exp.Expr], str] = {
     exp.DateDiff: "subtract them: DATE '2025-12-31' - x is in days",
     exp.TableSample: "SELECT … ORDER BY md5(x) LIMIT 100, of released and public rows",
 }
-_LISTED = "`dpsql docs sql` lists the functions that are answered"
+_LISTED = "`dpsql docs sql functions` lists the functions that are answered"
 _CLAUSES: dict[tuple[type[exp.Expr], str], tuple[str, str]] = {
     **dict.fromkeys(
         ((node, "expressions") for node in (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)),

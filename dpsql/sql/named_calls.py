@@ -174,5 +174,5 @@ def no_such_function(binder: Binder, node: exp.Expr, name: str) -> Refusal:
     meant = f"did you mean {close[0]}()? " if close else ""
     return Refusal(
         f'function "{name}" does not exist here', sqlstate="42883", position=binder.position(node),
-        hint=f"{meant}`dpsql docs sql` lists the functions that are answered",
+        hint=f"{meant}`dpsql docs sql functions` lists the functions that are answered",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Print the list of functions for `dpsql/docs/sql.md`."""
+"""Print the list of functions for `dpsql/docs/sql/functions.md`."""
 
 from __future__ import annotations
 

@@ -59,14 +59,37 @@ def test_the_manual_names_the_command(path: tuple[str, ...]) -> None:
 
 
 def test_the_manual_lists_the_codes_as_they_are() -> None:
-    rows = re.findall(r"^\| `([0-9A-Z]{5})` \| (.*) \|$", text("analyst"), re.MULTILINE)
-    assert rows == list(CODES.items())
+    assert re.findall(r"^## ([0-9A-Z]{5}) (.*)$", text("errors"), re.MULTILINE) == list(CODES.items())
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_help_says_of_a_code_why_and_what_helps(code: str) -> None:
+    for written in (code, code.lower()):
+        shown = CliRunner().invoke(program, ["help", written]).output
+        assert shown.startswith(f"## {code} {CODES[code]}\n")
+        assert len(re.findall(r"^## ", shown, re.MULTILINE)) == 1
+        assert "\n**Why.** " in shown
+        assert "\n**What helps.** " in shown
+
+
+@pytest.mark.parametrize("path", [(), ("query",), ("budget",), ("budget", "create")])
+def test_help_shows_a_commands_options(path: tuple[str, ...]) -> None:
+    runner = CliRunner()
+    shown, own = (runner.invoke(program, arguments) for arguments in (["help", *path], [*path, "--help"]))
+    assert (shown.exit_code, shown.output.split()) == (0, own.output.split())
+
+
+@pytest.mark.parametrize("about", [("PV999",), ("budget", "destroy"), ("query", "create")])
+def test_help_about_nothing_says_where_to_look(about: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(program, ["help", *about])
+    assert result.exit_code == 2
+    assert f"{' '.join(about)} is neither an error's code nor a command; dpsql docs errors" in result.output
 
 
 def test_the_manual_says_what_is_sent_over_the_wire() -> None:
     lists = re.findall(
         r"^- `([0-9A-Z]{5})` for .*?: (`.*)$|^- `([0-9A-Z]{5})` where .*?: (`.*)$",
-        text("analyst"),
+        text("errors"),
         re.MULTILINE,
     )
     told = {
@@ -81,7 +104,7 @@ def test_the_manual_says_what_is_sent_over_the_wire() -> None:
 
 def test_exit_codes_are_told_everywhere() -> None:
     told = re.compile(r"Exit codes: 0 answered, 1 a bug .*2 wrong usage(.*?)unusable\.", re.DOTALL)
-    for where in (text("analyst"), CliRunner().invoke(program, ["--help"]).output):
+    for where in (text("errors"), CliRunner().invoke(program, ["--help"]).output):
         found = told.search(where)
         assert found
         assert [int(code) for code in re.findall(r"\d", found[1])] == [code for _, code in EXIT_CODES]

@@ -62,6 +62,27 @@ def test_a_section_is_shown_by_how_its_heading_begins(
     assert not any(line.startswith(("# ", "## ")) for line in lines[1:])
 
 
+def test_search_shows_sections_with_all_of_the_words_those_first_whose_heading_has_them() -> None:
+    lines = docs("search", "Percentiles", "median").splitlines()
+    assert lines[0] == "dpsql docs sql values: Medians, percentiles, MIN and MAX"
+    page = ""
+    for line in lines[:-1]:
+        if line.startswith("dpsql docs "):
+            document, _, title = line.removeprefix("dpsql docs ").partition(": ")
+            topic, _, part = document.partition(" ")
+            page = read_part(topic, part) if part else read_topic(topic)
+            assert f"# {title}\n" in page
+        else:
+            assert line.strip().removesuffix("…") in page
+            assert "percentiles" in page.casefold()
+
+
+def test_search_for_what_is_nowhere_or_for_nothing() -> None:
+    assert docs("search", "xylophone") == "No section of the manual has xylophone.\n\n"
+    result = CliRunner().invoke(program, ["docs", "search"])
+    assert (result.exit_code, "say what to look for" in result.output) == (2, True)
+
+
 def test_a_part_that_is_not_there_is_told_with_those_that_are() -> None:
     result = CliRunner().invoke(program, ["docs", "soundness", "1.99"])
     assert result.exit_code == 2

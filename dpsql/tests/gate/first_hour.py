@@ -96,7 +96,7 @@ def _fill_in(policy: Path, trial: Trial) -> int:
 
 def manual_example(trial: Trial) -> str:
     """Return the owner's manual's policy of a trial, for the database of the policy in the current folder."""
-    section = (ROOT / "dpsql/docs/owner.md").read_text("utf-8").split(f"\n**{trial.manual}**")[1]
+    section = (ROOT / "dpsql/docs/owner/examples.md").read_text("utf-8").split(f"\n**{trial.manual}**")[1]
     database = tomllib.loads(Path("dpsql.toml").read_text("utf-8"))["database"]
     policy = section.split("```toml\n")[1].split("```")[0]
     return re.sub(r'^database = ".*"', f'database = "{database}"', policy)

@@ -156,7 +156,7 @@ def test_without_a_unit_the_possible_owners_are_named(bank: LiveSchema) -> None:
         'campus.toml: tables.transfer: has no unit, and "sender" and "receiver" each lead to an owner, of whom '
         "only the one that you name is protected; "
         'write unit = { column = "sender", references = "account.nr" }, or the like with the other: '
-        "see Two people in a row in dpsql docs owner",
+        "see dpsql docs owner two people in a row",
     )
 
 
