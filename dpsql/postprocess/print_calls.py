@@ -113,7 +113,7 @@ def _like(call: Call, args: list[str]) -> str:
 
 
 def _regexp(call: Call, args: list[str]) -> str:
-    """Print a match with a pattern that is computed: both engines read the same in its plain signs; others are told."""
+    """Print a match with a pattern that is computed: Postgres and DuckDB read plain signs alike; others are told."""
     return _of_two(
         "CASE WHEN v.a IS NULL OR v.b IS NULL THEN NULL"
         f" WHEN regexp_full_match(v.b, {text(_PLAIN_PATTERN)}) THEN regexp_matches(v.a, '(?s)' || v.b)"

@@ -80,7 +80,7 @@ class PublicPrinter:
     when it is among `numbered`. Bars of several rows together are table "b<i>", number i of `simulations`; one reads
     replicas, tables "s<i>", and the draws. Part number i is table "p<i>" with those of its columns that are read; those
     read are `read`. A public table is "t_<name>"; `in_database` prints for the owner's engine: the table itself, and no
-    operator that the sealed engine's settings make null_on_error.
+    operator whose errors are NULL by the sealed engine's settings alone.
     """
 
     releases: Mapping[Release, tuple[int, ReleasePlan]]

@@ -149,7 +149,7 @@ class PlanRunner:
     `intermediate_value(i, rows)` computes intermediate result i from the releases so far: one value, or
     `IntermediateRows`. `hold()` waits until it may be known that what was drawn is there (soundness.md 3.6): before
     that moment nobody finds it in the store. `cost` is kept up to date. `finer`: what stored draws of other questions
-    say, by release and measurement; what is there from the start is what the plan takes (`public_inputs`).
+    say, by release and measurement; what is there from the start is what the plan takes of the store.
     `pending`: in a batch, the store with what is drawn and not stored yet. `verifier`: of what is about to be asked;
     None of a runner that asks nothing. `verified`: the texts that were; `facts`: by these.
     """

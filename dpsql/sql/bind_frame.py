@@ -1,4 +1,4 @@
-"""Frames of window calls, in canonical words that both engines read.
+"""Frames of window calls, in canonical words that Postgres and every engine here read.
 
 House rule: what an offset may be keeps the engine from a value beyond its types (`print_public` has the house rule).
 """

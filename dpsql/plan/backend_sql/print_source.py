@@ -88,8 +88,8 @@ class SourcePrinter:
     ) -> tuple[PrivatePrinter, str, list[str]]:
         """Return what prints a block's expressions, its FROM clause, and the terms of its WHERE clause.
 
-        `used`: the columns that are read besides those of the predicate and of the joins. `public_inputs`: something
-        else will stand in FROM too, so that a table's columns are told from its.
+        `used`: the columns that are read besides those of the predicate and of the joins. `beside`: something else
+        will stand in FROM too, so that a table's columns are told from its.
         """
         used = used | fields_of(*predicate)
         for item, start in fields_in(items):

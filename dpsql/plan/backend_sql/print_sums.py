@@ -22,7 +22,7 @@ __all__ = ["CappedSums", "GroupSums", "InnerRows", "KeptSums", "UnitSums", "inte
 class InnerRows:
     """The relation r: keys, values and flags of the rows that pass the filter and have an owner.
 
-    `public_inputs`: the name of what stands in FROM too, one row of it for each unit whose rows are wanted.
+    `beside`: the name of what stands in FROM too, one row of it for each unit whose rows are wanted.
     `is_kept`: r is a step that is read more than once, by `of_units` too: where nobody else asks for the owner, by
     its path from r.
     """
@@ -111,7 +111,7 @@ class InnerRows:
         return f"SELECT {', '.join(['r.*', *later])} FROM ({rows}) AS r"
 
     def of_units(self, where: Iterable[str], *, beside: str = "", whole: bool = False) -> str:
-        """Return the units of the rows of step r as u; `public_inputs`: those rows whose unit stands there, with it.
+        """Return the units of the rows of step r as u; `beside`: a relation; those in it, with its t.
 
         `whole`: the units with all that r has, which is u too where no path leads to it.
         The tables of a path may have columns of any name: all are said with their source.

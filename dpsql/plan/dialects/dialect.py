@@ -1,4 +1,4 @@
-"""What two engines spell differently, and the arithmetic that is printed alike for both.
+"""What engines spell differently, and the arithmetic that is printed alike for all.
 
 House rules:
 

@@ -110,7 +110,8 @@ def others(
 ) -> Iterator[ChosenMeasurements]:
     """Yield all sets of measurements that answer the aggregates over groups that are known beforehand.
 
-    Beyond those of `measure`: every value by complementary sums, or centred beside a count. Raises as `measure`.
+    Beyond those of `choose_measurements`: every value by complementary sums, or centred beside a count.
+    Raises as it does.
     """
     wanted = share_counts([normal_form(call, env, units) for call in aggregates])
     is_of_pairs = any(want.function in BIVARIATE for want in wanted)

@@ -58,7 +58,7 @@ class Span:
 class Other:
     """A text, or a declared value of any type, that is none of `values`.
 
-    A text above `lo` and below `hi`, where they are known: bytewise, as both engines compare, which is the order of
+    A text above `lo` and below `hi`, where they are known: bytewise, as all engines compare, which is the order of
     code points.
     """
 

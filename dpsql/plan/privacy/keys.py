@@ -10,7 +10,7 @@ Keys that are computed of few values: rows are grouped by those, and the key is 
 
 A double is no key, since it has no finite list of values and engines may spell one number in two ways. A bin is: its
 number is a whole one between known ends. What is computed of that alone is post-processing, in the very doubles of
-the statement; so both engines show the same bits, which are Postgres'.
+the statement; so all engines show the same bits, which are Postgres'.
 
 House rules of these (soundness.md 1.7):
 
@@ -292,7 +292,7 @@ def max_groups_in(rows: OwnedRows, keys: tuple[Expr, ...], env: Environment) -> 
 
 _STEPS = frozenset({"floor", "ceil", "round", "trunc"})
 _CARRIED = frozenset({"add", "sub", "mul", "div", "neg", "cast"})
-"""What is computed of a step above the release: NULL of NULL, and alike in both engines (`cells`)."""
+"""What is computed of a step above the release: NULL of NULL, and alike on all engines (`cells`)."""
 
 
 @dataclass(frozen=True, slots=True)
