@@ -359,6 +359,10 @@ class _Release:
         `counted`: the measurement that counts the units of each group, which are those of `people`: other groups are
         summed up by nobody.
         """
+        # A unit with at most R rows is in no change. Of a heavy one the first part has `whole`, the second
+        # `cut - whole`, by the same group and in the same integers: what is left is `cut`, rounded once
+        # (soundness.md 1.9(3)). The third part is the count of people, 0 in the other two, so that all three
+        # add up group by group.
         by = f" GROUP BY {', '.join(self.key_names)}" if self.keys else ""
         nobody = [] if counted is None else [(f"m{counted}_0", "0")]
         if counted is not None:

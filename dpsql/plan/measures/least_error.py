@@ -281,6 +281,10 @@ def _is_better_by_masks(
     builder: _Builder, filters: Sequence[Expr], rest: bool, together: int, separate: int
 ) -> bool:
     """Say whether counts by disjoint masks, whose noises add up, are less off than counts that share what is spent."""
+    # In units of one count's variance at all that is spent: n counts that share an epsilon have n² each, n
+    # that share a rho have n each, n² together; of masks, drawn with all of it, a count adds up those in
+    # which its filter is true, at most `together`. Epsilon compares the worst count, rho the sum over the
+    # counts.
     if together <= 2 or not builder.is_zcdp:
         return together <= max(2, separate**2)
     masks = masks_of(filters, rest)

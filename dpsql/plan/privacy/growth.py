@@ -228,6 +228,11 @@ class _Multiplicity:
 
     def _product(self, places: set[int], *, through: bool, outer: bool) -> int | None:
         """Return the product over sources of which no other determines any, of each the larger of it and the others."""
+        # Who determines most comes first, so that what something determines stands under it; where it does
+        # not, the product is larger, never smaller. Rows of any join are told apart by sources of which none
+        # determines another: of a top and those under it these have the top alone, or some of those under it,
+        # hence the larger of the two. An outer join has rows of either kind, matched and not: their sum.
+        # `through`: all sources match, and a top says it all.
         given: dict[int, set[int]] = {}
         for place in sorted(places, key=lambda p: (-sum(self._determines[p]), p)):
             first = next((top for top in given if self._determines[top][place]), None)

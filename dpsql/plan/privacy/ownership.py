@@ -470,6 +470,9 @@ def _contribution(
     chosen: list[Source] = []
     alone: int | None = None
     left = {place for place, is_counted in enumerate(counts) if is_counted}
+    # Greedy, and sound in any order: what is chosen ends by fixing every other source, so a person's rows are
+    # told apart by theirs, and whatever R comes out is enforced after the join. First what most others follow
+    # from, so that few bounds are multiplied; of equals the one with more rows a group, so that less is cut.
     while open_ := sorted(place for place in left if not at_most_one[place]):
         trials = {place: functional_closure(items, predicate, classes, fixed | own[place]) for place in open_}
         size = [(sum(trials[place][1]), items[place].source.max_rows_per_group or 0) for place in open_]
