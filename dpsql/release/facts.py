@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import EngineFailure
-from ..verify.certificate import Facts, ForeignKey, Table, Unit
+from ..verify.certificate import Facts, Table, Unit
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
@@ -43,7 +43,7 @@ _DUCKDB_COLUMNS = """
 SELECT schema_name, table_name, column_name, data_type, NOT is_nullable FROM duckdb_columns()
 WHERE database_name = current_database() ORDER BY schema_name, table_name, column_index"""
 _DUCKDB_CONSTRAINTS = """
-SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table, referenced_column_names
+SELECT schema_name, table_name, constraint_type, constraint_column_names, expression
 FROM duckdb_constraints() WHERE database_name = current_database()
 ORDER BY schema_name, table_name, constraint_index"""
 _DUCKDB_COLLATED = """
@@ -53,7 +53,8 @@ WHERE database_name = current_database() AND contains(lower(sql), 'collate')"""
 _POSTGRES = """
 SELECT pg_catalog.json_agg(pg_catalog.json_build_array(n.nspname, c.relname, (
   SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
-    a.attname, pg_catalog.format_type(b.oid, b.typmod)
+    a.attname, COALESCE('ENUM(' || (SELECT pg_catalog.string_agg(pg_catalog.quote_literal(e.enumlabel), ', ')
+      FROM pg_catalog.pg_enum AS e WHERE e.enumtypid = b.oid) || ')', pg_catalog.format_type(b.oid, b.typmod))
       || CASE WHEN NOT l.collisdeterministic THEN ' COLLATE ' || l.collname ELSE '' END,
     a.attnotnull AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint AS k WHERE k.conrelid = c.oid
       AND k.contype = 'n' AND a.attnum = ANY (k.conkey) AND NOT k.convalidated)) ORDER BY a.attnum)
@@ -76,18 +77,8 @@ SELECT pg_catalog.json_agg(pg_catalog.json_build_array(n.nspname, c.relname, (
     AND NOT i.indisexclusion AND i.indpred IS NULL AND i.indexprs IS NULL AND NOT EXISTS (
       SELECT FROM pg_catalog.pg_opclass AS o WHERE o.oid = ANY (i.indclass::pg_catalog.oid[])
         AND NOT (o.opcdefault AND o.opcnamespace = 'pg_catalog'::pg_catalog.regnamespace))), (
-  SELECT pg_catalog.json_agg(pg_catalog.json_build_array((
-    SELECT pg_catalog.json_agg(a.attname ORDER BY k.place)
-    FROM pg_catalog.unnest(f.conkey) WITH ORDINALITY AS k (number, place)
-    JOIN pg_catalog.pg_attribute AS a ON a.attrelid = f.conrelid AND a.attnum = k.number), rn.nspname, r.relname, (
-    SELECT pg_catalog.json_agg(a.attname ORDER BY k.place)
-    FROM pg_catalog.unnest(f.confkey) WITH ORDINALITY AS k (number, place)
-    JOIN pg_catalog.pg_attribute AS a ON a.attrelid = f.confrelid AND a.attnum = k.number)))
-  FROM pg_catalog.pg_constraint AS f JOIN pg_catalog.pg_class AS r ON r.oid = f.confrelid AND r.relkind = 'r'
-  JOIN pg_catalog.pg_namespace AS rn ON rn.oid = r.relnamespace
-  WHERE f.conrelid = c.oid AND c.relkind = 'r' AND f.contype = 'f' AND f.convalidated AND NOT f.condeferrable
-    AND f.confmatchtype = 's' AND 4 = (SELECT pg_catalog.count(*) FROM pg_catalog.pg_trigger AS g
-      WHERE g.tgconstraint = f.oid AND g.tgenabled IN ('O', 'A')))))::pg_catalog.text
+  SELECT pg_catalog.json_agg(pg_catalog.pg_get_expr(k.conbin, c.oid)) FROM pg_catalog.pg_constraint AS k
+  WHERE k.conrelid = c.oid AND k.contype = 'c' AND k.convalidated)))::pg_catalog.text
 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND (n.nspname, c.relname) IN ({paths}) AND NOT c.relrowsecurity
   AND NOT (c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits AS h WHERE h.inhparent = c.oid))
@@ -121,7 +112,7 @@ def read_facts(snapshot: Snapshot, policy: Policy, key_check: KeyChecks) -> Fact
         key = policy.tables[name].key
         check = key_check(name, key, here.version) if key else None
         held = (key,) if check is not None and check.holds else ()
-        found[path] = replace(found[path], unique=held, not_null=key if held else (), foreign_keys=())
+        found[path] = replace(found[path], unique=held, not_null=key if held else ())
     units = {path: _unit(policy, name, lambda other: places[paths[other]]) for name, path in paths.items()}
     shown = {places[path]: replace(found[path], unit=unit) for path, unit in units.items() if path in found}
     privacy = policy.privacy
@@ -148,17 +139,17 @@ def _duckdb(run: Run) -> dict[Path, Table]:
     collated = set(run(_DUCKDB_COLLATED))
     columns: defaultdict[Path, list[tuple[str, str, bool]]] = defaultdict(list)
     unique: defaultdict[Path, list[list[str]]] = defaultdict(list)
-    references: defaultdict[Path, list[tuple[list[str], str, str, list[str]]]] = defaultdict(list)
+    checks: defaultdict[Path, list[str]] = defaultdict(list)
     for schema, table, column, type_, is_not_null in run(_DUCKDB_COLUMNS):
         is_loose = (schema, table) in collated and type_.startswith(("VARCHAR", "ENUM"))
         shown = f"{type_} COLLATE unknown" if is_loose else type_
         columns[schema, table].append((column, shown, is_not_null))
-    for schema, table, kind, names, other, referenced in run(_DUCKDB_CONSTRAINTS):
-        if kind == "FOREIGN KEY":
-            references[schema, table].append((names, schema, other, referenced))
-        elif kind in ("PRIMARY KEY", "UNIQUE"):
+    for schema, table, kind, names, condition in run(_DUCKDB_CONSTRAINTS):
+        if kind in ("PRIMARY KEY", "UNIQUE"):
             unique[schema, table].append(names)
-    return {path: _table(names, unique[path], references[path]) for path, names in columns.items()}
+        elif kind == "CHECK":
+            checks[schema, table].append(condition)
+    return {path: _table(names, unique[path], checks[path]) for path, names in columns.items()}
 
 
 def _postgres(run: Run, paths: Iterable[Path]) -> dict[Path, Table]:
@@ -167,24 +158,22 @@ def _postgres(run: Run, paths: Iterable[Path]) -> dict[Path, Table]:
     listed = ", ".join(f"('{schema}', '{table}')" for schema, table in quoted)
     ((text,),) = run(_POSTGRES.replace("{paths}", listed))
     return {
-        (schema, table): _table(columns or (), unique or (), references or ())
-        for schema, table, columns, unique, references in json.loads(text or "[]")
+        (schema, table): _table(columns or (), unique or (), checks or ())
+        for schema, table, columns, unique, checks in json.loads(text or "[]")
     }
 
 
 def _table(
-    columns: Iterable[tuple[str, str, bool]], unique: Iterable[Sequence[str]],
-    references: Iterable[tuple[Sequence[str], str, str, Sequence[str]]],
-) -> Table:  # fmt: skip
+    columns: Iterable[tuple[str, str, bool]], unique: Iterable[Sequence[str]], checks: Iterable[str]
+) -> Table:
     """Return a table with those of its constraints of whose columns equal values are one value."""
     listed = list(columns)
     usable = {name for name, type_, _ in listed if _ALIKE.fullmatch(type_)}
-    held = [one for one in references if usable.issuperset(one[0])]
     return Table(
         {name: type_ for name, type_, _ in listed},
         tuple(name for name, _, is_not_null in listed if is_not_null),
         tuple(dict.fromkeys(tuple(key) for key in unique if usable.issuperset(key))),
-        tuple(ForeignKey(tuple(own), f"{schema}.{table}", tuple(key)) for own, schema, table, key in held),
+        checks=tuple(sorted(checks)),
     )
 
 

@@ -21,7 +21,6 @@ __all__ = [
     "Certificate",
     "Charge",
     "Facts",
-    "ForeignKey",
     "Groups",
     "Law",
     "Measurement",
@@ -36,16 +35,8 @@ __all__ = [
 ]
 
 VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignKey:
-    """Each row's `columns`, where none is NULL, are the `referenced` ones of a row of `table`: enforced for all
-    rows."""
-
-    columns: tuple[str, ...]
-    table: str
-    referenced: tuple[str, ...]
+_RETIRED = frozenset({"foreign_keys"})
+"""What certificates once said and no rule reads: those that are stored say it still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +60,14 @@ class Table:
     `columns`: name -> type, as the engine's catalog says it; a column whose equality is not bytewise (a collation)
     has a type that names the collation; `string valid` is text on Spark that was found to be UTF-8. `unique`:
     sets of columns that no two rows share, NULL aside, by a valid, immediate, complete constraint, or asserted
-    and checked on the version that is read. `unit` is None for a public table, and exactly for these."""
+    and checked on the version that is read. `unit` is None for a public table, and exactly for these. `checks`: what
+    the engine holds of each row, as it writes it: TRUE or NULL of all of them."""
 
     columns: Mapping[str, str]
     not_null: tuple[str, ...] = ()
     unique: tuple[tuple[str, ...], ...] = ()
-    foreign_keys: tuple[ForeignKey, ...] = ()
     unit: Unit | None = None
+    checks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,9 +265,10 @@ def _typed(kind: Any, value: object) -> object:
         if not isinstance(value, dict):
             raise TypeError("an object is expected")
         hints = get_type_hints(kind)
-        if extra := set(value) - set(hints):
+        if extra := set(value) - set(hints) - _RETIRED:
             raise TypeError(f"unknown {sorted(extra)}")
-        return kind(**{name: _typed(hints[name], one) for name, one in value.items()})  # type: ignore[operator]
+        held = {name: one for name, one in value.items() if name in hints}
+        return kind(**{name: _typed(hints[name], one) for name, one in held.items()})  # type: ignore[operator]
     if kind is Fraction:
         if not isinstance(value, str):
             raise TypeError("a fraction is text")

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from sqlglot import exp
+
 from dpsql.verify.certificate import VERSION, Certificate, Charge, Facts, Measurement, Query, Release
 from dpsql.verify.duckdb import DuckDB
 from dpsql.verify.laws import distance, loss
@@ -14,7 +16,7 @@ from dpsql.verify.postgres import Postgres
 from dpsql.verify.read import Dialect, Reader, columns_of
 from dpsql.verify.relations import Relations
 from dpsql.verify.spark import Spark
-from dpsql.verify.terms import Pool, Refused
+from dpsql.verify.terms import Pool, Refused, Term
 from dpsql.verify.total import Total
 from dpsql.verify.values import Number, Values
 from dpsql.verify.windows import Windows
@@ -89,6 +91,7 @@ class _Release:
         self.dialect = _dialect(facts)
         self.values = Values(self.pool, self.dialect, facts)
         self.reader = Reader(self.pool, self.dialect, facts, self.values.type)
+        self.values.checks = self.reader.checks
         self.relations = Relations(self.pool, self.values, facts)
         self.lemmas = Lemmas(self.pool, self.values, self.relations)
         self.total = Total(self.values, self.dialect)
@@ -101,8 +104,10 @@ class _Release:
             raise Refused("laws: found groups are tested")
         if (release.groups.kind == "one") != (not release.keys):
             raise Refused("laws: one group has no keys")
-        for query in release.queries:
-            found += self._query(query)
+        trees = [self._read(query) for query in release.queries]
+        self.values.spells_doubles = self.total.spells_doubles
+        for query, (tree, top) in zip(release.queries, trees, strict=True):
+            found += self._query(query, tree, top)
         if sorted(line.measurement for line in found) != list(range(len(release.measurements))):
             raise Refused("laws: a measurement is read from one query")
         shares = [one.share for one in release.measurements]
@@ -110,16 +115,21 @@ class _Release:
         _covers("laws: draws cost no more than the release", release.charge, shares, zcdp)
         return found
 
-    def _query(self, query: Query) -> list[Checked]:
-        self.relations.parameters = query.parameters
+    def _read(self, query: Query) -> tuple[exp.Expression, Term]:
+        """A query's tree and relation, of which no expression fails on any row."""
+        self.reader.words = query.parameters
         tree = self.lemmas.unlisted(self.reader, self.reader.parse(query.sql), self.release.keys)
+        top = self.reader.tree(tree)
+        self.total.relation(top)
+        return tree, top
+
+    def _query(self, query: Query, tree: exp.Expression, top: Term) -> list[Checked]:
+        self.reader.words = query.parameters
         measurements = [self.release.measurements[number] for number in query.measurements]
-        self.total.relation(self.reader.tree(tree))
         if self.windows.asked(measurements) or any(one.law.name == "rank" for one in measurements):
             [number], [measurement] = query.measurements, measurements
             move = self.windows.move(tree, measurement, self.release)
             return [self._line(number, measurement, move)]
-        top = self.reader.tree(tree)
         columns = [name for one in measurements for mask in one.columns for name in mask]
         if sorted([*columns, *self.release.keys]) != sorted(columns_of(top)):
             raise Refused(

@@ -41,6 +41,7 @@ class DuckDB:
     NAME = "duckdb"
     WIDEST = 128
     INTEGERS_DIVIDE_WHOLE = False
+    DECIMALS_ARE_FIXED = True
     FUNCTIONS: Mapping[str, str] = MappingProxyType(
         {
             "strlen": "BYTES",

@@ -29,20 +29,27 @@ def distance(measurement: Measurement, move: Move, facts: Facts, alone: bool) ->
     In L1: removing or adding an owner, the owner's part; replacing one, twice that, or, of one coordinate without
     groups, the length of the interval that a part lies in, as both parts do. In squared L2: at most the square of
     L1, and L1 times the most in one group; replacing twice that where each coordinate's parts have one sign, else
-    four times. Of k owners together there are k steps."""
+    four times. Of k owners together there are k steps. Where each coordinate stays in an interval, a group that `a`
+    owners who come or go are in moves by `min(span, a·in_group)`, and all of them are in `n·rows` groups (V11)."""
     replaced, together = facts.neighbours == "replace-one", facts.together
     if measurement.law.name in ("gaussian", "thresholded"):
         square = min(move.l1 * move.l1, move.l1 * move.in_group)
         if replaced:
             square = square * (2 if move.one_sign else 4)
             square = min(square, (move.high - move.low) ** 2) if alone else square
-        return together**2 * square
+        square = together**2 * square
+        if move.span is not None:
+            changed = together * (2 if replaced else 1)
+            each = [Fraction(min(move.span, a * move.in_group) ** 2, a) for a in range(1, changed + 1)]
+            square = min(square, move.span**2 if alone else changed * move.rows * max(each))
+        return square
     total = move.l1
     if replaced:
         total = (
             min(2 * total, move.high - move.low) if alone and measurement.law.name != "flip" else 2 * total
         )
-    return together * total
+    total = together * total
+    return min(total, move.span) if alone and move.span is not None else total
 
 
 def loss(

@@ -34,7 +34,8 @@ class Part:
 @dataclass(frozen=True)
 class Move:
     """One owner's part: its L1 norm, the ends of its sum where there is one coordinate, whether each coordinate has
-    one sign, the most of it in one group, and the sum of box norms where reaches were given."""
+    one sign, and the most of it in one group. `span`: the length of the interval that each coordinate itself stays
+    in, whoever is there, where there is one; an owner is then in `rows` groups at most."""
 
     lemma: str
     rows: int
@@ -45,7 +46,7 @@ class Move:
     one_sign: bool
     in_group: Number
     monotone: bool = False
-    groups: int | None = None
+    span: Number | None = None
 
 
 @dataclass(frozen=True)
@@ -1053,7 +1054,7 @@ class Lemmas:
         near = max(middle - least, least + width - middle) <= step
         single = near and block is part.block and self._one_row_in_a_group(joined, part.keys)
         step = min(width, step) if single else width
-        return Move("direct", mult, width, mult * step, 0, width, False, step)
+        return Move("direct", mult, width, mult * step, 0, width, False, step, span=width)
 
     def _rows_below(self, form: Form, block: Term) -> tuple[Form, Term]:
         """A form over p as one over the rows that p groups; over other blocks itself."""

@@ -32,6 +32,7 @@ class Postgres:
     NAME = "postgres"
     WIDEST = 64
     INTEGERS_DIVIDE_WHOLE = True
+    DECIMALS_ARE_FIXED = False
     FUNCTIONS: Mapping[str, str] = MappingProxyType({"octet_length": "BYTES", "trim_scale": "TRIM_SCALE"})
 
     def type_of(self, text: str) -> Type:

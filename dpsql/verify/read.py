@@ -37,6 +37,7 @@ class Dialect(Protocol):
     FUNCTIONS: Mapping[str, str]
     WIDEST: int
     INTEGERS_DIVIDE_WHOLE: bool
+    DECIMALS_ARE_FIXED: bool
 
     def type_of(self, text: str) -> Type: ...
 
@@ -162,6 +163,8 @@ class Reader:
         self._flat: dict[tuple[int, int], Flat] = {}
         self._kept: list[exp.Expression] = []
         self._types: dict[str, Type] = {}
+        self._checks: dict[str, list[Term]] = {}
+        self.words: tuple[str, ...] = ()
 
     def query(self, sql: str) -> Term:
         """The relation that a text computes."""
@@ -177,6 +180,22 @@ class Reader:
             raise Refused("read: the text is one statement")
         self._kept.append(tree)
         return tree
+
+    def checks(self, table: str) -> list[Term]:
+        """What the engine holds of a table's rows, where it is not NULL: a CHECK in words that have no rule says
+        nothing."""
+        if table not in self._checks:
+            source = self.pool("src", self.pool("table", table), 0, 0)
+            names = {name: self.pool("col", source, name) for name in self._table(table)}
+            found: list[Term] = []
+            for text in self.facts.tables[table].checks:
+                try:
+                    [item] = self.parse(f"SELECT {text}").expressions
+                    found += conjuncts(self.term(item, Scope({"": names}, Ctes({}), 0)))
+                except (Refused, ValueError):
+                    continue
+            self._checks[table] = found
+        return self._checks[table]
 
     def tree(self, tree: exp.Expression, ctes: Ctes | None = None) -> Term:
         """The relation of a parsed query."""
@@ -585,6 +604,8 @@ class Reader:
         if node.is_string:
             return self.pool("text", node.name)
         kind = "float" if "e" in node.name.lower() else "decimal" if "." in node.name else "int"
+        if kind == "decimal" and node.name.endswith("0") and not self.dialect.DECIMALS_ARE_FIXED:
+            raise Refused("read: a number is written without zeros at its end", node.name)
         return self.pool("num", (double if kind == "float" else number)(node.name), kind)
 
     def _read_boolean(self, node: exp.Boolean, scope: Scope) -> Term:
@@ -594,7 +615,10 @@ class Reader:
         return self.pool("null")
 
     def _read_placeholder(self, node: exp.Expression, scope: Scope) -> Term:
-        return self.pool("param", str(node.name or node.this).lstrip("p"))
+        """What is passed, with the word that says what it is."""
+        name = str(node.name or node.this).lstrip("p")
+        place = int(name) - 1 if name.isdigit() else -1
+        return self.pool("param", name, self.words[place] if 0 <= place < len(self.words) else "")
 
     _read_parameter = _read_placeholder
 
@@ -744,7 +768,7 @@ class Reader:
 
     def _read_lambda(self, node: exp.Lambda, scope: Scope) -> Term:
         """A function of one name, of what it is called with alone."""
-        names = {one.name: self.pool("param", f"lambda {one.name}") for one in node.expressions}
+        names = {one.name: self.pool("param", f"lambda {one.name}", "") for one in node.expressions}
         return self.pool("fn", "LAMBDA", self.term(node.this, Scope({"": names}, scope.ctes, scope.depth)))
 
     def _read_identifier(self, node: exp.Identifier, scope: Scope) -> Term:

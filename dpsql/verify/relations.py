@@ -26,7 +26,9 @@ ROW: tuple[Kind, tuple[()]] = (("row",), ())
 HIDDEN: tuple[Kind, tuple[()]] = (("hidden",), ())
 """Rows that have owners, of whom no column speaks: it meets no other identity."""
 Identity = tuple[Kind, tuple[Term, ...]]
-_EXACT = {"int", "decimal", "text", "bool", "date", "timestamp", "timestamptz", "uuid"}
+_EXACT = {"int", "decimal", "text", "bool", "date", "timestamp", "timestamptz", "uuid", "enum"}
+_PEERS = ("", "ROWS UNBOUNDED PRECEDING UNBOUNDED FOLLOWING")
+"""Frames that are the same for rows that tie."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,6 @@ class Relations:
         self.pool = pool
         self.values = values
         self.facts = facts
-        self.parameters: tuple[str, ...] = ()
         self._rows: dict[Term, Rows] = {}
         self._joined: dict[Term, Joined] = {}
 
@@ -178,18 +179,26 @@ class Relations:
         return as_it_is or self.sure(key, joined)
 
     def aggregates(self, terms: Iterable[Term]) -> None:
-        """Premise of every aggregate of rows: what is added up is exact, and what is compared has an exact
-        order."""
+        """Premise of every aggregate of rows: what is added up is exact, and of what is compared equal values are
+        alike, since which of them is shown depends on how rows lie."""
         for term in terms:
             for one in walk(term):
                 if one.op == "sum" and self.values.type(one.args[0])[0] not in ("int", "decimal"):
                     raise Refused("relations: a sum is of integers or decimals", repr(one)[:200])
-                if one.op == "lowest" and any(
-                    kind[0] not in _EXACT for kind in self.values.type(one.args[0])[2:] or (("",),)
-                ):
+                if one.op in ("min", "max", "lowest") and not self._alike_where_equal(one.args[0]):
                     raise Refused("relations: MIN and MAX are of an exact order", repr(one)[:200])
-                if one.op in ("min", "max") and self.values.type(one.args[0])[0] not in (*_EXACT, "struct"):
-                    raise Refused("relations: MIN and MAX are of an exact order", repr(one)[:200])
+
+    def _alike_where_equal(self, term: Term) -> bool:
+        """Whether equal values are one value. Of doubles 0 and -0 are two, and NaNs are: none is there, or nothing
+        that is printed tells them apart (V6)."""
+        kind = self.values.type(term)
+        if term.op == "struct":
+            return all(self._alike_where_equal(one) for one in term.args[1:])
+        if kind[0] == "float":
+            ends = self.values.ends(term)
+            apart = (ends.low or 0) > 0 or (ends.high or 0) < 0
+            return not self.values.spells_doubles or (apart and None not in (ends.low, ends.high))
+        return kind[0] in (*_EXACT, "null") and kind != ("decimal", None, None)
 
     def _window(self, relation: Term) -> Rows:
         """Premise: PARTITION BY has an identity of the block; rows that tie are alike in all that is shown, or the
@@ -217,10 +226,21 @@ class Relations:
             raise Refused("relations: PARTITION BY has the owner")
         if function.op == "fn" and function.args[0] in ("RANK", "DENSERANK"):
             return
-        if function.op in AGGREGATES and (not order or not frame):
-            return  # rows that tie are in each other's frame
-        basis = {self.bare(term) for term, _, _ in order} | {self.bare(term) for term in partition}
-        asked = [*shown, *(one for one in function.args if isinstance(one, Term))]
+        if function.op in AGGREGATES and (not order or frame in _PEERS):
+            return  # rows that tie have one frame, and an aggregate is of its bag
+        read = [*(term for term, _, _ in order), *partition]
+        written = {
+            one for term in read for one in walk(term) if one.op == "cast" and one.args[1] == ("text",)
+        }
+        basis = {
+            self.bare(term)
+            for term in read
+            if self._alike_where_equal(term)
+            or any(self.bare(term) is self.bare(one.args[0]) for one in written)
+        }
+        asked = [one for one in function.args if isinstance(one, Term)]
+        if function.args[0] not in ("FIRSTVALUE", "LASTVALUE") or frame not in _PEERS:
+            asked += shown
         if not self.determines(joined, basis) and not all(self._made_of(one, basis, joined) for one in asked):
             raise Refused("relations: rows that tie are alike", repr(function))
 
@@ -371,7 +391,10 @@ class Relations:
         """Takes over one printed equality, where both sides are columns, or a column and a constant, of one exact
         type."""
         a, b = self.bare(left), self.bare(right)
-        if self.values.type(a)[0] != self.values.type(b)[0] or self.values.type(a)[0] not in _EXACT:
+        kinds = {
+            "text" if kind == "enum" else kind for kind in (self.values.type(a)[0], self.values.type(b)[0])
+        }
+        if len(kinds) > 1 or not kinds <= _EXACT:
             return
         if a.op in ("col", "coalesce") and b.op in ("col", "coalesce"):
             joined.unite(a, b)
@@ -413,10 +436,23 @@ class Relations:
         if identities:
             if joined.public:
                 raise Refused("relations: a public row is not filtered by private ones", "LEFT JOIN")
-            self._one_owner(inner, [joined.identities, identities])
+            self._one_owner(inner, [joined.identities, *self._met_before(inner, source, on), identities])
         else:
             inner.identities = joined.identities
         self.subqueries(on, inner)
+
+    def _met_before(self, inner: Joined, source: Term, on: Sequence[Term]) -> list[list[Identity]]:
+        """The identities of right sides of LEFT JOINs before this one of which ON asks a column not to be NULL: where
+        ON holds they have matched, so their ON held too."""
+        found: list[list[Identity]] = []
+        asked = self.values.established(on)
+        for other, before in reversed(inner.block.args[1]):
+            columns = {one.args[0] for one in asked if one.op == "notnull" and one.args[0].op == "col"}
+            if other is not source and any(one.args[0] is other for one in columns):
+                asked = asked | self.values.established(before)
+                self._equate(inner, [other], before)
+                found += [identities] if (identities := self.identities(other)) else []
+        return found
 
     def identities(self, source: Term) -> list[Identity]:
         """The identities of a source's rows, over its own columns."""
@@ -465,11 +501,12 @@ class Relations:
     # --- equality, NULL, keys ---
 
     def bare(self, term: Term) -> Term:
-        """A column under casts that tell all its values apart: text as text, integers as wider ones."""
+        """A column under casts that tell all its values apart: text as text, labels as texts, integers as wider
+        ones."""
         while True:
             if term.op == "cast":
                 inner, outer = self.values.type(term.args[0]), term.args[1]
-                same = inner == outer and inner[0] in _EXACT
+                same = (inner == outer and inner[0] in _EXACT) or (inner[0], outer[0]) == ("enum", "text")
                 if not same and not (inner[0] == outer[0] == "int" and inner[1] <= outer[1]):
                     return term
                 term = term.args[0]
@@ -508,20 +545,21 @@ class Relations:
             for source in sources:
                 if source in done:
                     continue
-                names = {
-                    name
-                    for name in self._names(source.args[0])
-                    if joined.find(self.pool("col", source, name)) in known
-                    or (source in ons and self._known_by_on(source, name, ons[source], known, joined))
+                columns = {name: self.pool("col", source, name) for name in self._names(source.args[0])}
+                met = {
+                    n
+                    for n in columns
+                    if self._known_by_on(source, n, ons.get(source, joined.block.args[2]), known, joined)
                 }
-                if self.determined(source.args[0], names):
+                names = {name for name, column in columns.items() if joined.find(column) in known} | met
+                filled = {
+                    n for n in names if n in met or (source not in ons and self.sure(columns[n], joined))
+                }
+                if self.determined(source.args[0], names, filled):
                     done.add(source)
                     changed = True
                     if source not in ons or self._matched(source, ons[source], known, joined):
-                        known |= {
-                            joined.find(self.pool("col", source, name))
-                            for name in self._names(source.args[0])
-                        }
+                        known |= {joined.find(column) for column in columns.values()}
         return known, done
 
     def _matched(self, source: Term, on: Sequence[Term], known: set[Term], joined: Joined) -> bool:
@@ -538,13 +576,12 @@ class Relations:
         column = self.pool("col", source, name)
         for one in on:
             if one.op == "eq":
-                sides = [self.bare(side) for side in one.args]
+                left, right = one.args
+                sides = [self.bare(left), self.bare(right)]
                 for a, b in (sides, sides[::-1]):
-                    if a is column and (joined.find(b) in known or b.op in ("num", "text")):
-                        return (
-                            self.values.type(a)[0] == self.values.type(b)[0]
-                            and self.values.type(a)[0] in _EXACT
-                        )
+                    if a is column and self._made_of(b, known, joined):
+                        kinds = {self.values.type(side)[0] for side in one.args}
+                        return len(kinds) == 1 and kinds <= _EXACT
         return False
 
     def _names(self, relation: Term) -> Iterator[str]:
@@ -553,11 +590,12 @@ class Relations:
         else:
             yield from columns_of(relation)
 
-    def determined(self, relation: Term, names: set[str]) -> bool:
-        """Whether no two rows of a relation agree in these columns (NULL aside)."""
+    def determined(self, relation: Term, names: set[str], filled: set[str] | None = None) -> bool:
+        """Whether no two rows of a relation agree in these columns, of which `filled` are not NULL there."""
         if relation.op == "table":
             table = self.facts.tables[relation.args[0]]
-            return any(set(key) <= names and set(key) <= set(table.not_null) for key in table.unique)
+            sure = {*table.not_null, *(filled or ())}
+            return any(set(key) <= names and set(key) <= sure for key in table.unique)
         if relation.op in ("select", "window"):
             block, columns = relation.args
             return self.determines(self.joined(block), {term for name, term in columns if name in names})
@@ -568,7 +606,7 @@ class Relations:
             joined = self.joined(block)
             held = {term for name, term in columns if name in names and term in keys}
             known, _ = self.closure(joined, held)
-            return all(key in held or joined.find(self.bare(key)) in known for key in keys)
+            return all(key in held or self._made_of(key, known, joined) for key in keys)
         if relation.op == "public":
             return self._passed_once(relation, names)
         return False
@@ -578,14 +616,10 @@ class Relations:
         row."""
         words = {}
         for name, term in relation.args[0]:
-            parameters = [one.args[0] for one in walk(term) if one.op == "param"]
-            if (
-                len(parameters) != 1
-                or not parameters[0].isdigit()
-                or int(parameters[0]) > len(self.parameters)
-            ):
+            parameters = [one.args[1] for one in walk(term) if one.op == "param"]
+            if len(parameters) != 1:
                 return False
-            words[name] = self.parameters[int(parameters[0]) - 1]
+            words[name] = parameters[0]
         keys = {name for name, word in words.items() if word in ("released-key", "keys", "chosen")}
         return keys <= names if keys else set(words.values()) == {"released-row"}
 

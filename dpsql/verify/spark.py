@@ -32,6 +32,7 @@ class Spark:
     NAME = "spark"
     WIDEST = 64
     INTEGERS_DIVIDE_WHOLE = False
+    DECIMALS_ARE_FIXED = True
     FUNCTIONS: Mapping[str, str] = MappingProxyType(
         {"octet_length": "BYTES", "try_validate_utf8": "VALID", "conv": "CONV"}
     )

@@ -6,6 +6,7 @@ alias that it was printed under is not kept, so two prints of one join have the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -13,8 +14,10 @@ __all__ = ["Pool", "Refused", "Term", "Type", "parts", "simple_type", "walk"]
 
 Type = tuple[Any, ...]
 """`("int", bits)`, `("decimal", digits, scale)`, `("float", bits)`, `("text",)`, `("bool",)`, `("date",)`,
-`("timestamp",)`, `("list", of)`, … and `("other", name)` of which nothing is known."""
+`("timestamp",)`, `("enum", characters of the longest label)`, `("list", of)`, …
+and `("other", name)` of which nothing is known."""
 
+_LABEL = re.compile(r"'(?:[^']|'')*'")
 _NOTHING: frozenset[Term] = frozenset()
 
 
@@ -124,6 +127,13 @@ def simple_type(text: str, names: Mapping[str, Type]) -> Type:
     if text.endswith("[]"):
         return ("list", simple_type(text[:-2], names))
     head, _, rest = text.partition("(")
+    if head == "ENUM":
+        labels = _LABEL.findall(rest)
+        return (
+            ("enum", max(map(len, labels), default=0))
+            if f"({rest}" == f"({', '.join(labels)})"
+            else ("other", text)
+        )
     known = names.get(head.strip().upper())
     if head.strip().upper() in ("DECIMAL", "NUMERIC"):
         digits = [int(one) for one in rest.rstrip(")").split(",")] if rest else []

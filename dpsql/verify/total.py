@@ -6,13 +6,15 @@ of CASE early, so an argument's ends are those that it has whatever stands aroun
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dpsql.verify.read import AGGREGATES, Dialect, columns_of
 from dpsql.verify.terms import Refused, Term, parts, walk
 from dpsql.verify.values import Ends, Values
 
 __all__ = ["Total"]
+
+_PASSES_ON = ("LAG", "LEAD", "FIRSTVALUE", "LASTVALUE", "FIELD", "EXPLODE")
 
 ROWS = 2**40
 """More rows than a query reads (soundness.md 1.9)."""
@@ -24,6 +26,7 @@ class Total:
     def __init__(self, values: Values, dialect: Dialect) -> None:
         self.values = values
         self.dialect = dialect
+        self.spells_doubles = False
         self._seen: set[Term] = set()
         self._totals: dict[Term, bool] = {}
 
@@ -38,9 +41,18 @@ class Total:
                     if one.args[0].op != "table":
                         self.relation(one.args[0])
                 else:
+                    self.spells_doubles = self.spells_doubles or self._spells(one)
                     rule = getattr(self, f"_{one.op}", None)
                     if rule is not None:
                         rule(one)
+
+    def _spells(self, term: Term) -> bool:
+        """Whether a term may tell 0 from -0: it makes something else than a number of a double."""
+        if term.op not in ("cast", "concat", "fn", "like"):
+            return False
+        makes = self.values.type(term)
+        numbers = makes[0] in ("int", "decimal", "float", "bool") or term.args[0] in _PASSES_ON
+        return not numbers and any("float" in _words(self.values.type(one)) for one in parts(term))
 
     def _terms(self, relation: Term) -> Iterator[Term]:
         if relation.op == "union":
@@ -125,3 +137,12 @@ class Total:
             return
         if max(-ends.low, ends.high) * ROWS >= 2 ** (kind[1] - 1):
             raise Refused("total: a result fits its type", repr(term)[:300])
+
+
+def _words(kind: Iterable[object]) -> Iterator[object]:
+    """All that a type is made of."""
+    for one in kind:
+        if isinstance(one, tuple):
+            yield from _words(one)
+        else:
+            yield one

@@ -38,6 +38,8 @@ class Ends(NamedTuple):
     step: Number | None = None
 
 
+_UNSCALED: Type = ("decimal", None, None)
+"""A number with as many places as it happens to have: equal ones may be written apart."""
 _BOOLEAN = frozenset(
     [
         "eq",
@@ -97,6 +99,8 @@ _TYPE_OF_FUNCTION: dict[str, Type] = {
     **dict.fromkeys(["ISNAN", "CONTAINS"], ("bool",)),
     **dict.fromkeys(["SIN", "COS", "TANH", "ATAN", "SQRT", "LN", "LOG", "EXP"], ("float", 64)),
 }
+_LONGEST = 2**32
+"""More bytes than a text has on any engine."""
 _PARTS = {
     "MONTH": 12,
     "DAY": 31,
@@ -156,6 +160,8 @@ class Values:
         self._polys: dict[Term, Poly] = {}
         self._column_types: dict[str, Type] = {}
         self._given: dict[tuple[Term, ...], tuple[dict[object, bool], list[Formula]]] = {}
+        self.spells_doubles = True
+        self.checks: Callable[[str], list[Term]] = lambda table: []
 
     # --- types ---
 
@@ -173,7 +179,7 @@ class Values:
         if op == "num":
             return self._literal_type(args[0], args[1])
         if op == "cast":
-            return tuple(args[1])
+            return self._scaled_as(self.type(args[0])) if args[1] == _UNSCALED else tuple(args[1])
         if op in _BOOLEAN:
             return ("bool",)
         if op in ("text", "concat"):
@@ -238,11 +244,18 @@ class Values:
         if len(found) == 1:
             return found.pop()
         kinds = {one[0] for one in found}
-        if kinds == {"int"}:
-            return ("int", max(one[1] for one in found))
+        if kinds <= {"int"}:
+            return ("int", max(one[1] for one in found)) if found else ("null",)
         if kinds <= {"int", "decimal"}:
-            return ("decimal", 38, max([one[2] or 0 for one in found if one[0] == "decimal"], default=0))
+            scales = {one[2] if one[0] == "decimal" else 0 for one in found}
+            if None in scales or (len(scales) > 1 and not self.dialect.DECIMALS_ARE_FIXED):
+                return _UNSCALED
+            return ("decimal", None, max(scales))
         return ("float", 64) if kinds and kinds <= {"int", "decimal", "float"} else ("other", "several")
+
+    def _scaled_as(self, inner: Type) -> Type:
+        """A number without a scale of its own, as it is cast: with as many places as what it was had."""
+        return ("decimal", None, 0 if inner[0] == "int" else inner[2] if inner[0] == "decimal" else None)
 
     def _literal_type(self, value: Number, kind: str) -> Type:
         if kind == "int":
@@ -411,8 +424,11 @@ class Values:
                 found |= self.present(one.args[0])
             elif one.op == "or":
                 found |= set.intersection(*(self.established([part]) for part in one.args))
-            elif one.op == "and":
+            elif one.op in ("and", "insub"):
                 found |= self.established(one.args)
+            elif one.op == "exists":
+                inner = set(one.args[0].args[0])
+                found |= {flag for flag in self.established(one.args[0].args[2]) if not flag.free & inner}
         return found
 
     # --- flags ---
@@ -506,8 +522,7 @@ class Values:
             return self.ends(term)
         found = under.get(term)
         if found is not None:
-            whole = self.ends(term)
-            return Ends(_max(whole.low, found.low), _min(whole.high, found.high), whole.step)
+            return _meet(self.ends(term), found)
         return self._end(term, under) if term.op != "col" else self.ends(term)
 
     def _end(self, term: Term, under: dict[Term, Ends]) -> Ends:
@@ -553,7 +568,7 @@ class Values:
         if op == "fn":
             return self._function_ends(args, under)
         kind = self.type(term)
-        return Ends(step=1) if kind[0] == "int" else Ends()
+        return Ends(0, 1, 1) if kind[0] == "bool" else Ends(step=1) if kind[0] == "int" else Ends()
 
     def _wider(self, term: Term, ends: Ends) -> Ends:
         """Ends of a double that is computed: each step may be off in the last of 53 bits, and there are few; by a
@@ -572,19 +587,17 @@ class Values:
     def _column_ends(self, relation: Term, name: str) -> Ends:
         if relation.op == "union":
             return _hull([self._column_ends(one, name) for one in relation.args[0]])
-        if relation.op == "agg":
-            under: dict[Term, Ends] = {}
-            for one in relation.args[2]:
-                under = _narrowed(under, one)
-            return self._in(columns_of(relation)[name], under)
-        if relation.op != "table":
+        if relation.op not in ("agg", "table"):
             return self.ends(columns_of(relation)[name])
+        under: dict[Term, Ends] = {}
+        for one in relation.args[2] if relation.op == "agg" else self.checks(relation.args[0]):
+            under = _narrowed(under, one)
+        if relation.op == "agg":
+            return self._in(columns_of(relation)[name], under)
         kind = self.column_type(relation, name)
-        if kind[0] == "int":
-            return Ends(step=1)
-        if kind[0] == "decimal" and kind[2] is not None:
-            return Ends(step=Fraction(1, 10 ** kind[2]) if kind[2] else 1)
-        return Ends()
+        ends = _of_type(kind, self.dialect.DECIMALS_ARE_FIXED)
+        said = under.get(self.pool("col", self.pool("src", relation, 0, 0), name))
+        return _meet(ends, said) if said is not None and kind[0] in ("int", "decimal") else ends
 
     def _branches(self, term: Term, under: dict[Term, Ends]) -> list[tuple[Term, Term]]:
         """The branches of a CASE that can be taken, as the ends of what is compared tell; the default's condition is
@@ -681,9 +694,10 @@ class Values:
                 if inner.low is not None and inner.high is not None:
                     return Ends(_year(inner.low), _year(inner.high), 1)
             return Ends(0, _PARTS[args[2]], 1) if args[2] in _PARTS else Ends(step=1)
-        if name in ("LENGTH", "STRPOSITION") and isinstance(args[1], Term):
-            return Ends(0, self._characters(args[1]), 1)
-        if name in ("BYTES", "ROWNUMBER", "RANK"):
+        if name in ("LENGTH", "STRPOSITION", "BYTES") and isinstance(args[1], Term):
+            most = self._characters(args[1]) if name != "BYTES" else None
+            return Ends(0, _LONGEST if most is None else most, 1)
+        if name in ("ROWNUMBER", "RANK"):
             return Ends(0, None, 1)
         if _TYPE_OF_FUNCTION.get(str(name)) == ("float", 64) and _plain_base(args):
             assert isinstance(args[-1], Term)
@@ -697,6 +711,8 @@ class Values:
         most."""
         if term.op == "text":
             return len(term.args[0])
+        if self.type(term)[0] == "enum":
+            return int(self.type(term)[1])
         if term.op == "cast" and term.args[1] == ("text",):
             return self._characters(term.args[0])
         if term.op == "col" and term.args[0].args[0].op in ("select", "agg", "window", "union"):
@@ -986,14 +1002,34 @@ def _narrowed(under: dict[Term, Ends], when: Term) -> dict[Term, Ends]:
     elif when.op in ("lt", "le", "eq"):
         left, right = when.args
         for one, other, below in ((left, right, True), (right, left, False)):
-            if other.op == "num" and one.op != "num":
+            number = other.args[0] if other.op == "cast" and other.args[1] == _UNSCALED else other
+            if number.op == "num" and one.op != "num":
                 ends = under.get(one, Ends())
                 if below or when.op == "eq":
-                    ends = ends._replace(high=_min(ends.high, other.args[0]))
+                    ends = ends._replace(high=_min(ends.high, number.args[0]))
                 if not below or when.op == "eq":
-                    ends = ends._replace(low=_max(ends.low, other.args[0]))
+                    ends = ends._replace(low=_max(ends.low, number.args[0]))
                 under[one] = ends
     return under
+
+
+def _meet(ends: Ends, found: Ends) -> Ends:
+    """Ends of a number that lies between both."""
+    return Ends(_max(ends.low, found.low), _min(ends.high, found.high), ends.step)
+
+
+def _of_type(kind: Type, decimals_are_fixed: bool) -> Ends:
+    """Where a number lies because the engine holds it in a column of this type; where a decimal can be NaN it has no
+    ends."""
+    if kind[0] == "bool":
+        return Ends(0, 1, 1)
+    if kind[0] == "int":
+        return Ends(-(2 ** (kind[1] - 1)), 2 ** (kind[1] - 1) - 1, 1)
+    if kind[0] == "decimal" and kind[2] is not None:
+        step = Fraction(1, 10 ** kind[2]) if kind[2] else 1
+        most = (10 ** kind[1] - 1) * step if kind[1] is not None and decimals_are_fixed else None
+        return Ends(None if most is None else -most, most, step)
+    return Ends()
 
 
 def _max(one: Number | None, other: Number | None) -> Number | None:

@@ -55,7 +55,7 @@ NEWCOMER = Database(
 """Who comes has as many rows, elsewhere and at the other ends."""
 DATABASES = 2
 """Random ones, beside the heavy one."""
-VERIFIED = 0.75
+VERIFIED = 0.995
 """Of what is searched, the part that the verifier proves at least: it may only grow."""
 
 

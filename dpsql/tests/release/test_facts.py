@@ -15,7 +15,7 @@ from dpsql.release import facts
 from dpsql.release.facts import read_facts
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import READER, let_read
-from dpsql.verify.certificate import ForeignKey, Unit
+from dpsql.verify.certificate import Unit
 
 POLICY = """
 database = "{url}"
@@ -64,7 +64,7 @@ def database() -> Any:
 
 
 def test_of_duckdb(database: duckdb.DuckDBPyConnection) -> None:
-    database.execute(SCHEMA)
+    database.execute(SCHEMA.replace("UNIQUE, born", "UNIQUE CHECK (height < 3), born"))
     found = read(DuckDBBackend.over(database))
     assert (found.engine, found.neighbours, found.together, found.accounting) == (
         "duckdb", "replace-one", 2, "zcdp",
@@ -73,9 +73,9 @@ def test_of_duckdb(database: duckdb.DuckDBPyConnection) -> None:
     assert person.columns == {"id": "INTEGER", "name": "VARCHAR", "height": "DOUBLE", "born": "DATE"}
     assert person.unique == (("id",), ("name",)), "equal doubles need not be one value"
     assert person.not_null == ("id", "born")
+    assert person.checks == ("(height < 3)",)
     assert person.unit == Unit(("id",))
     assert visit.unique == (("id",), ("person", "day"))
-    assert visit.foreign_keys == (ForeignKey(("person",), "main.person", ("id",)),)
     assert visit.unit == Unit(("person",)), "it holds the person's own number"
     assert drug.unit == Unit(("visit",), "main.visit", ("id",))
     assert found.tables["main.place"].unit is None
@@ -99,7 +99,8 @@ def test_of_postgres_what_holds_for_all_rows_alone(postgres: PostgresServer) -> 
             CREATE UNIQUE INDEX late_days ON visit (day) WHERE day > '2020-01-01';
             CREATE UNIQUE INDEX lowered ON visit (lower(code));
             CREATE UNIQUE INDEX both_ids ON visit (code, seen) INCLUDE (day);
-            ALTER TABLE drug ADD CONSTRAINT later FOREIGN KEY (visit) REFERENCES visit (id) NOT VALID;
+            ALTER TABLE visit ADD CHECK (code < 'b'), ADD CHECK (late > 0) NOT VALID;
+            CREATE TYPE kind AS ENUM ('a', 'b''c'); ALTER TABLE drug ADD COLUMN kind kind;
             """
         )
         if postgres.has_icu():
@@ -115,9 +116,11 @@ def test_of_postgres_what_holds_for_all_rows_alone(postgres: PostgresServer) -> 
         "late": "integer",
     }  # fmt: skip
     assert visit.not_null == ("id", "person")
-    assert visit.foreign_keys == (ForeignKey(("person",), "public.person", ("id",)),)
-    assert found.tables["public.drug"].foreign_keys == (), "nobody has looked at the rows that were there"
+    assert visit.checks == ("((code)::text < 'b'::text)",), (
+        "of the other nobody has looked at the rows that were there"
+    )
     assert found.tables["public.drug"].unit == Unit(("visit",), "public.visit", ("id",))
+    assert found.tables["public.drug"].columns["kind"] == "ENUM('a', 'b''c')"
     place = found.tables["public.place"]
     if postgres.has_icu():
         assert (place.unique, place.columns) == ((), {"code": "text COLLATE loose"})

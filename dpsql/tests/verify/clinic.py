@@ -9,7 +9,6 @@ from dpsql.verify.certificate import (
     Certificate,
     Charge,
     Facts,
-    ForeignKey,
     Groups,
     Law,
     Measurement,
@@ -30,13 +29,11 @@ VISIT = Table(
     columns={"no": "INTEGER", "patient": "INTEGER", "ward": "VARCHAR", "cost": "INTEGER", "paid": "BOOLEAN"},
     not_null=("no", "patient"),
     unique=(("no",),),
-    foreign_keys=(ForeignKey(("patient",), "main.patient", ("id",)),),
     unit=Unit(("patient",)),
 )
 ITEM = Table(
     columns={"visit": "INTEGER", "price": "INTEGER"},
     not_null=("visit",),
-    foreign_keys=(ForeignKey(("visit",), "main.visit", ("no",)),),
     unit=Unit(("visit",), "main.visit", ("no",)),
 )
 CITY = Table(columns={"name": "VARCHAR", "beds": "INTEGER"}, not_null=("name",), unique=(("name",),))

@@ -55,10 +55,9 @@ class Neighbours:
             return
         table = self.facts.tables[name]
         self.rows[name] = []
-        above = {key.table for key in table.foreign_keys} | ({table.unit.table} if table.unit else set())
-        for other in above:
-            if other is not None and other != name:
-                self._fill(other)
+        above = table.unit.table if table.unit is not None else None
+        if above is not None and above != name:
+            self._fill(above)
         seen: dict[tuple[str, ...], set[tuple[object, ...]]] = {key: set() for key in table.unique}
         for number in range(self.many):
             row = {column: self._value(table, column, kind, number) for column, kind in table.columns.items()}
@@ -70,15 +69,15 @@ class Neighbours:
                 self.rows[name].append(row)
 
     def _refer(self, table: Table, row: Row) -> None:
-        """Foreign keys lead somewhere, a unit's way too."""
-        ways = [(key.columns, key.table, key.referenced) for key in table.foreign_keys]
-        if table.unit is not None and table.unit.table is not None:
-            ways.append((table.unit.columns, table.unit.table, table.unit.referenced))
-        for columns, other, referenced in ways:
-            rows = self.rows.get(other) or []
-            if rows and not (any(c not in table.not_null for c in columns) and self.choose.random() < 0.1):
+        """A unit's way leads somewhere."""
+        unit = table.unit
+        if unit is not None and unit.table is not None:
+            rows = self.rows.get(unit.table) or []
+            if rows and not (
+                any(c not in table.not_null for c in unit.columns) and self.choose.random() < 0.1
+            ):
                 found = self.choose.choice(rows)
-                row.update({c: found[r] for c, r in zip(columns, referenced, strict=True)})
+                row.update({c: found[r] for c, r in zip(unit.columns, unit.referenced, strict=True)})
 
     def _value(self, table: Table, column: str, kind: str, number: int) -> object:
         if column not in table.not_null and self.choose.random() < 0.15:
@@ -145,6 +144,8 @@ class Neighbours:
                 connection.execute(
                     f'INSERT INTO "{schema}"."{bare}" VALUES {", ".join([row] * len(rows))}', values
                 )
+            for check in table.checks:
+                connection.execute(f'DELETE FROM "{schema}"."{bare}" WHERE NOT ({check})')
 
     @staticmethod
     def numbers_of(

@@ -10,7 +10,6 @@ from dpsql.verify.certificate import (
     Certificate,
     Charge,
     Facts,
-    ForeignKey,
     Groups,
     Law,
     Measurement,
@@ -28,7 +27,6 @@ ORDERS = Table(
     columns={"id": "INTEGER", "customer_id": "INTEGER"},
     not_null=("id",),
     unique=(("id",),),
-    foreign_keys=(ForeignKey(("customer_id",), "main.customers", ("id",)),),
     unit=Unit(("customer_id",)),
 )
 COUNT = Measurement(

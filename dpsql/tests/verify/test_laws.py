@@ -38,6 +38,17 @@ def test_several_together_are_as_many_steps() -> None:
     refused(COUNT, 3, facts=HOUSEHOLD)
 
 
+def test_an_average_stays_in_its_interval_whoever_is_there() -> None:
+    """Three of one group move it by no more than its width, squared; of C groups each by what an owner moves there."""
+    law, share = Law("gaussian", sigmas=(Fraction(10**6),)), Charge(Fraction(1), rho=Fraction(1, 2))
+    said = {"law": law, "share": share}
+    assert check(DIRECT, 120, facts=replace(HOUSEHOLD, accounting="zcdp"), **said).moved == 120**2
+    assert check(DIRECT, 120, facts=HOUSEHOLD).moved == 120
+    grouped = DIRECT.replace("SELECT ", "SELECT city AS k0, ") + " GROUP BY city HAVING city IN ('a', 'b')"
+    both = replace(ZCDP, neighbours="replace-one", together=2)
+    assert check(grouped, 120, keys=("k0",), facts=both, **said).moved == 4 * max(61**2, 120**2 // 2)
+
+
 @pytest.mark.parametrize("sigma", [Fraction(1), Fraction(999, 1000)])
 def test_gaussian_noise_has_its_rho(sigma: Fraction) -> None:
     law, share = Law("gaussian", sigmas=(sigma,)), Charge(Fraction(1), rho=Fraction(1, 2))

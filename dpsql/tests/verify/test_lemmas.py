@@ -58,8 +58,10 @@ def test_plain_counts_the_rows_that_keys_leave_an_owner() -> None:
 
 def test_a_sum_reaches_to_the_ends_of_its_clamp() -> None:
     assert check(f"SELECT COALESCE(SUM({CLAMP}), 0) AS m0_0 FROM main.patient", 120).moved == 120
-    assert refused("SELECT COALESCE(SUM(age), 0) AS m0_0 FROM main.patient", 120).startswith(
-        "values: a number"
+    assert check("SELECT COALESCE(SUM(age), 0) AS m0_0 FROM main.patient", 2**31).moved == 2**31, "an INTEGER"
+    ends = "CASE WHEN age < 0 THEN 0 ELSE age END"
+    assert refused(f"SELECT COALESCE(SUM({ends}), 0) AS m0_0 FROM main.patient", 120).startswith(
+        "laws: a draw"
     )
     low = CLAMP.replace(" WHEN age < 0 THEN 0", "")
     assert refused(f"SELECT SUM({low}) + COUNT(*) AS m0_0 FROM main.patient", 121).startswith(

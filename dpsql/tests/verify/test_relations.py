@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -46,6 +47,14 @@ BY_PATIENT = "(SELECT patient AS u, COUNT(*) AS c FROM main.visit GROUP BY patie
         "SELECT u FROM (SELECT patient AS u, ROW_NUMBER() OVER (PARTITION BY patient ORDER BY no) AS n FROM main.visit) "
         "AS s WHERE n < 3",
         "SELECT u FROM (SELECT patient AS u, COUNT(*) OVER (PARTITION BY patient ORDER BY ward) AS n FROM main.visit) AS s",
+        "SELECT v.patient AS u FROM main.item AS i LEFT JOIN main.visit AS v ON i.visit = v.no LEFT JOIN main.patient AS p "
+        "ON v.patient = p.id WHERE v.patient IS NOT NULL",
+        "SELECT v.patient AS u FROM main.item AS i CROSS JOIN main.visit AS v LEFT JOIN main.visit AS w ON i.visit = w.no "
+        "LEFT JOIN main.patient AS p ON w.patient = p.id WHERE i.visit = v.no",
+        "SELECT v.patient AS u FROM main.visit AS v LEFT JOIN main.patient AS p ON v.patient = p.id "
+        "WHERE EXISTS (SELECT 1 FROM main.visit AS w WHERE w.patient = p.id)",
+        "SELECT u FROM (SELECT patient AS u, FIRST_VALUE(ward) OVER (PARTITION BY patient ORDER BY ward) AS n, cost "
+        "FROM main.visit) AS s WHERE n < 'b' AND cost > 2",
         "SELECT u FROM (SELECT patient AS u FROM main.visit UNION ALL SELECT id AS u FROM main.patient) AS s",
         "SELECT coalesce(a.u, b.u) AS u FROM (SELECT patient AS u FROM main.visit) AS a FULL JOIN "
         "(SELECT id AS u FROM main.patient) AS b ON a.u = b.u WHERE coalesce(a.u, b.u) IS NOT NULL",
@@ -123,6 +132,28 @@ def test_rows_of_one_owner_are_cut_to_their_bound(source: str) -> None:
             "SELECT u FROM (SELECT patient AS u, SUM(cost) OVER (PARTITION BY patient ORDER BY ward "
             "ROWS UNBOUNDED PRECEDING) AS n FROM main.visit) AS s WHERE n < 3",
             "rows that tie are alike",
+        ),
+        *(
+            (
+                f"SELECT u FROM (SELECT patient AS u, {value} OVER (PARTITION BY patient ORDER BY ward{frame}) AS n, cost "
+                "FROM main.visit) AS s WHERE n IS NULL AND cost > 2",
+                "rows that tie are alike",
+            )
+            for value, frame in (
+                ("FIRST_VALUE(cost)", ""),
+                ("LAST_VALUE(ward)", " ROWS UNBOUNDED PRECEDING"),
+                ("LAG(ward)", ""),
+            )
+        ),
+        (
+            "SELECT v.patient AS u FROM main.item AS i CROSS JOIN main.visit AS v LEFT JOIN main.visit AS w ON i.visit = w.no "
+            "LEFT JOIN main.patient AS p ON w.cost = p.id WHERE i.visit = v.no",
+            "rows of two owners",
+        ),
+        (
+            "SELECT v.patient AS u FROM main.item AS i CROSS JOIN main.visit AS v LEFT JOIN main.visit AS w ON i.price = w.no "
+            "AND w.patient = v.patient LEFT JOIN main.patient AS p ON coalesce(w.patient, 7) = p.id WHERE i.visit = v.no",
+            "rows of two owners",
         ),
         (
             "SELECT u FROM (SELECT patient AS u FROM main.visit UNION ALL SELECT beds AS u FROM main.city) AS s",
@@ -239,6 +270,60 @@ def test_the_owner_of_a_full_join_is_that_of_the_side_that_is_there() -> None:
     )
     log = Table(columns={"id": "INTEGER", "ref": "INTEGER"}, unit=Unit(("ref",)))
     refused(f"SELECT SUM(m0_0) AS m0_0 FROM ({nobody}) AS g", 1, facts=_with(FACTS, "main.log", log))
+
+
+def test_a_right_side_is_one_row_where_on_equates_its_key() -> None:
+    """The key may be NULL elsewhere; an expression of what is known is known."""
+    null = replace(FACTS.tables["main.city"], not_null=())
+    joined = "SELECT COUNT(*) AS m0_0 FROM main.patient AS p LEFT JOIN main.city AS c ON c.name = "
+    for side in ("p.city", "upper(p.city)", "CAST(p.age AS VARCHAR)"):
+        assert check(joined + side, 1, facts=_with(FACTS, "main.city", null)).moved == 1
+    for other in ("p.city OR c.name IS NULL", "upper(c.name)", "p.city COLLATE nocase"):
+        refused(joined + other, 1, facts=_with(FACTS, "main.city", null))
+
+
+def test_which_of_equal_doubles_is_read_is_told_by_texts_alone() -> None:
+    most = (
+        "SELECT COUNT(*) AS m0_0 FROM main.patient AS p WHERE p.age > (SELECT MAX(CASE WHEN q.bmi BETWEEN {low} AND 9 THEN "
+        "q.bmi WHEN q.bmi < {low} THEN {low} WHEN q.bmi > 9 THEN 9 END) FROM main.patient AS q WHERE q.id = p.id)"
+    )
+    text = " AND CAST(p.bmi AS VARCHAR) < '5'"
+    assert check(most.format(low=-1), 1).moved == 1
+    assert check(most.format(low=1) + text, 1).moved == 1
+    assert refused(most.format(low=-1) + text, 1) == "relations: MIN and MAX are of an exact order"
+    assert refused(most.format(low=-1) + " AND concat(p.bmi, 'a') < '5'", 1).startswith("read: ")
+
+
+def test_what_a_check_says_holds_of_each_row() -> None:
+    total = "SELECT COALESCE(SUM(age), 0) AS m0_0 FROM main.patient"
+    for said in (
+        "(age BETWEEN 0 AND 120)",
+        "((age >= 0) AND (age <= 120))",
+        "(((age < 120.5)) AND (-1 < age))",
+    ):
+        held = _with(FACTS, "main.patient", replace(FACTS.tables["main.patient"], checks=(said,)))
+        assert check(total, 121, facts=held).moved in (120, Fraction(241, 2))
+    for said in (
+        "(age <= 120)",
+        "((age >= 0) OR (age <= 120))",
+        "(age + 0 <= 120)",
+        "nonsense(",
+        "(id <= 120)",
+    ):
+        loose = _with(FACTS, "main.patient", replace(FACTS.tables["main.patient"], checks=(said,)))
+        assert refused(total, 121, facts=loose).startswith("laws: a draw loses")
+
+
+def test_a_label_is_its_text() -> None:
+    table = replace(
+        FACTS.tables["main.patient"],
+        columns={**FACTS.tables["main.patient"].columns, "kind": "ENUM('a', 'b''c')"},
+    )
+    facts = _with(FACTS, "main.patient", table)
+    joined = "SELECT COUNT(*) AS m0_0 FROM main.patient AS p CROSS JOIN main.city AS c WHERE c.name = CAST(p.kind AS VARCHAR)"
+    assert check(joined, 1, facts=facts).moved == 1
+    length = "SELECT COALESCE(SUM(length(CAST(kind AS VARCHAR))), 0) AS m0_0 FROM main.patient"
+    assert check(length, 6, facts=facts).moved == 6  # as it is written, with its quotation marks
 
 
 def test_lists_that_are_passed_are_keyed_by_their_groups() -> None:

@@ -44,9 +44,12 @@ def test_what_fits_is_total(condition: str) -> None:
         (f"CAST(({BMI}) * 1e300 AS BIGINT) > 3", FITS),
         ("CAST(length(left(city, -1)) AS BIGINT) * 9000000000000000000 > 3", FITS),
         ("CAST(length(city) AS BIGINT) * 9000000000000000000 > 3", FITS),
-        ("CAST(length(CASE WHEN strlen(city) <= 9 THEN city ELSE city END) AS BIGINT) * 90 > 3", FITS),
         (
-            "CAST(length(CASE WHEN strlen('a') <= 9 THEN city ELSE left(city, 9) END) AS BIGINT) * 90 > 3",
+            "CAST(length(CASE WHEN strlen(city) <= 9 THEN city ELSE city END) AS BIGINT) * 90000000000 > 3",
+            FITS,
+        ),
+        (
+            "CAST(length(CASE WHEN strlen('a') <= 9 THEN city ELSE left(city, 9) END) AS BIGINT) * 90000000000 > 3",
             FITS,
         ),
     ],
