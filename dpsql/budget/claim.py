@@ -196,8 +196,8 @@ class MeasurementClaim:
     """One measurement: measures drawn together, stored together, under one joint charge.
 
     `measures`: 32-byte keys, without dataset and epoch (the store adds these). `law`: the noise that will
-    do, in each measure's own lattice units, of the i-th measure `law.at(i)`; one of less spread does as well. `note`:
-    measures and scales in words, for the audit trail.
+    do, in each measure's own coordinate units, of the i-th measure `law.at(i)`; one of less spread does as well.
+    `note`: measures and scales in words, for the audit trail.
 
     Empty `measures` means that the key is not known yet, since it holds an earlier intermediate result's bytes
     (soundness.md 1.14(6)): such a measurement is always charged and never looked up; its keys come with `commit`.

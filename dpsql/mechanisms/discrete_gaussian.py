@@ -52,7 +52,7 @@ _MEAN_RUN: Final = 1.542  # of coins exp(-1/2)
 
 
 def draw_discrete_gaussian(sigma: Fraction, count: int, source: RandomSource) -> _Integers:
-    """Return `count` independent draws from the discrete Gaussian distribution, in lattice units.
+    """Return `count` independent draws from the discrete Gaussian distribution, in coordinate units, shape (count,).
 
     Requires: `sigma` > 0, an exact Fraction.
     Ensures: exactly that distribution. int64, or an array of Python ints (dtype object) when the numerator exceeds
@@ -78,7 +78,7 @@ def draw_discrete_gaussian(sigma: Fraction, count: int, source: RandomSource) ->
 
 
 def _draw_candidates(a: int, b: int, size: int, source: RandomSource) -> _Integers:
-    """Return the draws among `size` candidates: fewer than `size`, in the candidates' order."""
+    """Return the draws among `size` candidates: shape (n,), n of them kept, in the candidates' order."""
     k = _whole_deviations(size, source)
     # of k·a + e, the smallest multiple of b from k·a on: e = -k·a mod b
     past = (-(k % b) * (a % b)) % b
@@ -96,7 +96,7 @@ def _draw_candidates(a: int, b: int, size: int, source: RandomSource) -> _Intege
 
 
 def _whole_deviations(size: int, source: RandomSource) -> _Int64:
-    """Return the k of `size` candidates that are kept: Pr[k] is proportional to exp(-k²/2)."""
+    """Return the k of `size` candidates that are kept, shape (n,): Pr[k] is proportional to exp(-k²/2)."""
     k = draw_runs(draw_root_e, size, _MEAN_RUN, source)
     return k[_all_heads(k * (k - 1) // 2, source)]
 

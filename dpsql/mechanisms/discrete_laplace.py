@@ -13,7 +13,7 @@ House rules:
    because of how large it came out, and nothing is truncated.
 3. The time to draw one sample depends on its size (Jin et al. 2022). Draw the whole batch that a release
    needs, before the SQL is sent; the engine sees to that.
-4. A scale is an exact positive Fraction in lattice units: sensitivity / epsilon. Floats are refused.
+4. A scale is an exact positive Fraction in coordinate units: sensitivity / epsilon. Floats are refused.
 5. Whatever speaks of the noise (sampler, tails, thresholds, error bars) goes through `sampled_scale`, the scale that is
    really sampled for one that was asked for, so that all of them speak of the same distribution.
 """
@@ -74,7 +74,7 @@ _CHUNK: Final = 2**16  # candidates at a time: temporaries stay in the cache, me
 
 
 def draw_discrete_laplace(scale: Fraction, count: int, source: RandomSource) -> _Integers:
-    """Return `count` independent draws from the discrete Laplace distribution, in lattice units.
+    """Return `count` independent draws from the discrete Laplace distribution, in coordinate units, shape (count,).
 
     Requires: `scale` > 0, an exact Fraction. Above 2^20 its ceiling is sampled (see `sampled_scale`).
     Ensures: exactly that distribution. int64, or an array of Python ints (dtype object) when numerator
@@ -124,7 +124,7 @@ def _acceptance_rate(t: int, s: int) -> float:
 
 
 def _draw_candidates(t: int, s: int, size: int, source: RandomSource) -> _Integers:
-    """Return the draws among `size` candidates: fewer than `size`, in the candidates' order."""
+    """Return the draws among `size` candidates: shape (n,), n of them kept, in the candidates' order."""
     u = draw_below(t, size, source)
     u = u[draw_exp_of_fraction(u, t, source)]
     v = _draw_geometric_e(u.size, source)
@@ -137,7 +137,7 @@ def _draw_candidates(t: int, s: int, size: int, source: RandomSource) -> _Intege
 
 
 def _combine(u: npt.NDArray[Any], v: npt.NDArray[np.int64], t: int, s: int) -> _Integers:
-    """Return floor((u + t v) / s); in Python ints when some v is too large for int64."""
+    """Return floor((u + t v) / s), in the shape of both; in Python ints when some v is too large for int64."""
     if v.size and int(v.max()) > _LARGEST_SAFE_V:
         return np.asarray((u.astype(object) + t * v.astype(object)) // s, dtype=object)
     x = v * t

@@ -67,7 +67,7 @@ def _upper_quantile(scale: Fraction, probability: Fraction) -> int:
 
 
 def half_width(scale: Fraction, beta: Fraction) -> int:
-    """Return the smallest m >= 0 with Pr[|Y| > m] <= `beta`: the error bar, in lattice units.
+    """Return the smallest m >= 0 with Pr[|Y| > m] <= `beta`: the error bar, in coordinate units.
 
     Requires: 2 * 10^-900 <= `beta` < 1; else ValueError.
     """

@@ -4,7 +4,9 @@ House rules:
 
 1. A law is public and frozen; it is stored with the draw that has it. Bars, thresholds, look-ups and
    EXPLAIN read the law of the draw at hand, never a scale of the plan's (soundness.md 1.2).
-2. All figures of a law are of the noise that is really drawn, in lattice units, and exact or on the safe side.
+2. All figures of a law are of the noise that is really drawn, in coordinate units, and exact or on the safe side. A
+   coordinate unit is what 1 of a measurement's coordinate is, a lattice unit or a fraction 1 / U of one
+   (`Measurement.denominator`): nothing in this folder knows which, or what a lattice is.
 3. The noises of one draw may depend on each other (box noise): what is on one coordinate by itself is `at`, what is on
    a weighted sum of several `noises`, and they are drawn together by `vectors`.
 """
@@ -38,7 +40,7 @@ class Law(Protocol):
 
     @property
     def scale(self) -> Fraction:
-        """The distribution's one parameter, in lattice units; positive."""
+        """The distribution's one parameter, in coordinate units; positive."""
         ...
 
     @property
@@ -48,7 +50,7 @@ class Law(Protocol):
 
     @property
     def spread(self) -> Fraction:
-        """An upper bound of the variance, in squared lattice units: the one order in which draws serve a wish."""
+        """An upper bound of the variance, in squared coordinate units: the one order in which draws serve a wish."""
         ...
 
     def half_width(self, beta: Fraction) -> int:
@@ -60,11 +62,11 @@ class Law(Protocol):
         ...
 
     def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """Return Pr[noise >= m] for each m of `at`, to ten digits: for bars, never for what is shown or charged."""
+        """Return Pr[noise >= m] for each m of `at`, in its shape, to ten digits: for bars, not for charges."""
         ...
 
     def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
-        """Return `count` exact independent draws from `source`."""
+        """Return exact independent draws from `source`, shape (count,): int64, or Python ints where needed."""
         ...
 
     @property
@@ -85,7 +87,7 @@ class Law(Protocol):
         ...
 
     def vectors(self, size: int, count: int, source: RandomSource) -> npt.NDArray[Any]:
-        """Return the noise of `size` coordinates, `count` independent times: shape (size, count)."""
+        """Return the noise of `size` coordinates, `count` independent times: shape (size, count), as `draw`."""
         ...
 
 

@@ -48,9 +48,10 @@ def half_width_of(noises: Sequence[tuple[Law, Fraction]], beta: Fraction) -> Fra
 
 
 def tails_of_sum(law: Law, count: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return numbers in rising order, and for each Pr[a sum of `count` noises >= it], to six digits.
+    """Return numbers in rising order, and for each Pr[a sum of `count` noises >= it], to six digits; shapes (n,).
 
-    They are the whole numbers where a deviation has less than a thousand steps or so, else the edges of wider steps.
+    They are in coordinate units: the whole numbers where a deviation has less than a thousand steps or so, else the
+    edges of wider steps.
     """
     return _tails_of_sum((law, count))
 
@@ -69,8 +70,9 @@ def _tails_of_sum(noises: tuple[Law, int]) -> tuple[npt.NDArray[np.float64], npt
 def tails_of_mean(
     noises: tuple[tuple[Law, Fraction], ...],
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return numbers in rising order, and for each Pr[Σ weight · noise >= it], to six digits: between two of them
-    what is there is spread evenly.
+    """Return numbers in rising order, and for each Pr[Σ weight · noise >= it], to six digits: both of shape (n,).
+
+    Between two of the numbers, which are in coordinate units, what is there is spread evenly.
     """
     unit = reduce(_common, (abs(weight) for _, weight in noises))
     deviation = sum(float(abs(weight) / unit) * math.sqrt(law.spread) for law, weight in noises)
@@ -110,7 +112,7 @@ def _half_width(noises: tuple[tuple[Law, Fraction], ...], beta: Fraction) -> Fra
 
 
 def _chances(law: Law, weight: float) -> npt.NDArray[np.float64]:
-    """Return Pr[weight · noise rounds to j] for j from 0 up, then for the negative j, as a transform takes them."""
+    """Return Pr[weight · noise rounds to j], shape (_POINTS,): from j = 0 up, then the negative j."""
     half = _POINTS // 2
     edges = np.ceil((np.arange(-half, half + 1) - 0.5) / weight)
     tails = law.tails(np.clip(edges, -_FARTHEST, _FARTHEST).astype(np.int64))

@@ -19,7 +19,7 @@ __all__ = ["Noise", "SampledNoise"]
 
 
 class Noise(Protocol):
-    """Gives noise in lattice units. Tests inject another in process; nothing else can (law L8)."""
+    """Gives noise in coordinate units. Tests inject another in process; nothing else can (law L8)."""
 
     def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
         """Return `count` independent draws of `law`, as `Law.draw` does."""

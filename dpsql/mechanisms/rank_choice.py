@@ -32,7 +32,8 @@ CLAMP_BITS: Final = 40
 class Window:
     """The rows of a group near the wanted rank, by value in ascending order: candidate, weight below it, weight.
 
-    `total`: the weight of all rows of the group; 0 where it has none.
+    The three lists are of one length, a place for each candidate that was read. Candidates are numbered from 0; weights
+    are whole, U for a row of whoever has at most R. `total`: the weight of all rows of the group; 0 where it has none.
     """
 
     places: list[int] = field(default_factory=list)

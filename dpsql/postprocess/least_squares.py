@@ -29,7 +29,7 @@ MOST_CELLS: Final = 500
 _MOST_TIES: Final = 1_000
 """Most pairs of groups, or of sums of groups, that have the same rows."""
 PARTS: Final = 2**20
-"""Numbers are in parts of a lattice step, one of so many."""
+"""Numbers are in parts of a coordinate unit, one of so many."""
 _NOTHING: Final = 1e-9
 
 Array = npt.NDArray[Any]
@@ -96,8 +96,8 @@ def made_of(coarse: Shape, fine: Shape, whole: Whole) -> list[list[int]] | None:
 class Weights:
     """How the numbers of some shapes, one after the other, are made to agree.
 
-    `ties`: differences that are noise alone, in whole numbers; `corrections`: what is taken from each number for each.
-    `fitted`: all of it together, of shape (numbers, numbers).
+    `ties`: differences that are noise alone, in whole numbers, shape (ties, numbers); `corrections`: what is taken from
+    each number for each, shape (numbers, ties). `fitted`: all of it together, shape (numbers, numbers).
     """
 
     ties: Array

@@ -254,7 +254,7 @@ class _Coordinate:
     base: _Base | None
 
     def answer(self, place: Place) -> Array:
-        """Return the weights of what was observed in a member: one row a group."""
+        """Return the weights of what was observed in a member, shape (its groups, all numbers observed)."""
         return np.array([self.weights.fitted[one].sum(axis=0) for one in self.cells[place]])
 
     def off(self, place: Place) -> list[Fraction]:
@@ -289,7 +289,7 @@ class _Coordinate:
         return found
 
     def noise(self, place: Place, draws: int) -> Array:
-        """Return replicas of the noise on a member: those of its family are of the same draws."""
+        """Return replicas of a member's noise, shape (its groups, draws): its family's are of the same draws."""
         parts = []
         for one in self.observed:
             shape = (len(one.numbers), draws)

@@ -34,7 +34,7 @@ Coordinate = tuple[int, int]
 
 @dataclass(slots=True, repr=False, eq=False)
 class _Table:
-    """One query's rows: key columns, and an integer array per coordinate."""
+    """One query's rows, `size` groups: key columns, and by coordinate an array of shape (size,), in its units."""
 
     keys: Sequence[list[Scalar]]
     values: dict[Coordinate, Array]
@@ -43,7 +43,11 @@ class _Table:
 
 @dataclass(slots=True, repr=False, eq=False)
 class Exact:
-    """Exact integers per group and coordinate of some measurements of one release; opaque by design."""
+    """Exact integers per group and coordinate of some measurements of one release; opaque by design.
+
+    By query a table; `_kept`: the one whose groups were tested, and the places of those that are shown; `_windows`: by
+    measurement and group, the rows near a wanted rank.
+    """
 
     _tables: list[_Table] = field(default_factory=list)
     _kept: tuple[_Table, Array] | None = None
@@ -86,7 +90,7 @@ def _table_of(exact: Exact, coordinate: Coordinate) -> _Table:
 
 
 def _over(exact: Exact, coordinate: Coordinate, groups: Groups, empty: int) -> Array:
-    """Return a coordinate's exact values over the given groups."""
+    """Return a coordinate's exact values over the given groups, shape (groups,); `empty` where one has no row."""
     table = _table_of(exact, coordinate)
     column = table.values[coordinate]
     if exact._kept is not None and exact._kept[0] is table:
@@ -111,7 +115,7 @@ class Bits:
 AskPart = Callable[[int, Part], Exact]
 """Asks the engine for the rows of a part of a group, for a measurement."""
 Drawn = tuple[Array, ...] | Bits
-"""What is drawn before the exact numbers are there: the noise of each coordinate, or the bits of choices."""
+"""What is drawn before the exact numbers: for each coordinate noise of shape (groups,), or the bits of choices."""
 
 
 _MOST_FIRST = 2**28
@@ -233,6 +237,7 @@ def pick_groups(exact: Exact, plan: ReleasePlan, groups: Groups, bits: Bits) -> 
 
 
 def _plus(column: Array, noise: Array) -> Array:
+    """Return a sum of shape (groups,), of one coordinate unit; in Python ints where int64 could overflow."""
     if column.dtype == np.int64 and noise.dtype == np.int64 and _is_small(column) and _is_small(noise):
         return column + noise
     return integers([int(a) + int(b) for a, b in zip(column.tolist(), noise.tolist(), strict=True)])

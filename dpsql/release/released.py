@@ -34,6 +34,8 @@ __all__ = [
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
+"""A coordinate's whole numbers over some groups, shape (groups,): int64, or Python ints (dtype object) where one does
+not fit. They are in coordinate units: `Measurement.step` over `Measurement.denominator`."""
 KeyColumn = list[Scalar] | Array
 """Canonical values; an array where all are integers, as the store gives them."""
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -61,7 +63,7 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedMeasurement:
-    """The noisy integers of one measurement, one array per coordinate over the release's groups.
+    """The noisy integers of one measurement, one array of shape (groups,) per coordinate.
 
     `groups`: the published groups, where the measurement was drawn together with them. `laws`: of the noise on each
     coordinate, as it was drawn; none where there is no noise, since the answer is in the statement's own text.

@@ -368,7 +368,7 @@ _SLIGHT = 1e-4
 
 
 def _upper(box: Box, weights: tuple[int, ...], at: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return Pr[Σ weight · coordinate >= m] for each m >= 1.
+    """Return Pr[Σ weight · coordinate >= m] for each m >= 1 of `at`, in its shape.
 
     Given the radius r, parts are uniform, a_j = |w_j| (D_j r + 1/2) wide to either side; a sum of J of them is at least
     m with probability Σ over all signs s of Π s_j · (Σ s_j a_j - m)+^J, over J! Π 2 a_j. Summed over r from where the
@@ -410,7 +410,7 @@ def _dot(
     factors: list[tuple[npt.NDArray[np.float64], float]],
     moments: list[float],
 ) -> npt.NDArray[np.float64]:
-    """Return Σ q^x Π (a + b x / scale) over x >= 0, for arrays a."""
+    """Return Σ q^x Π (a + b x / scale) over x >= 0, element by element of arrays a of one shape."""
     for constant, slope in factors:
         zero = np.zeros_like(terms[0])
         terms = [
@@ -455,7 +455,7 @@ def _rate(scale: Fraction, reaches: tuple[int, ...]) -> float:
 
 
 def _candidates(box: Box, size: int, source: RandomSource) -> npt.NDArray[Any]:
-    """Return the vectors among `size` candidates: fewer than `size`, in the candidates' order."""
+    """Return the vectors among `size` candidates: shape (k, n), n of them kept, in the candidates' order."""
     degree = len(box.reaches)
     parts = draw_geometric(box.scale, (degree + 1) * size, source).reshape(degree + 1, size)
     if parts.dtype == object or int(parts.max()) >= _INT64 // (2 * max(box.reaches) * (degree + 1) ** 2):
@@ -494,6 +494,7 @@ def _inside(box: Box, radius: int, source: RandomSource) -> list[int]:
 
 
 def _columns(vectors: list[list[int]], degree: int) -> npt.NDArray[Any]:
+    """Return vectors as columns, shape (degree, number of vectors): int64, or Python ints where one does not fit."""
     array = np.empty((degree, len(vectors)), dtype=object)
     for number, vector in enumerate(vectors):
         array[:, number] = vector

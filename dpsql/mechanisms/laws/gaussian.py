@@ -118,7 +118,7 @@ def _root_above(number: Fraction) -> int:
 
 
 def _tails(sigma: Fraction, places: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return Pr[Y >= m] for m >= 1: the normal tail at m - 1/2 and the next terms of the midpoint rule."""
+    """Return Pr[Y >= m] for m >= 1, in its shape: the normal tail at m - 1/2 and the midpoint rule's next terms."""
     deviation = float(sigma)
     z = (places.astype(np.float64) - 0.5) / deviation
     beyond = np.array([math.erfc(one) for one in (z / math.sqrt(2)).tolist()]) / 2
@@ -135,7 +135,7 @@ def _summed_tails(sigma: Fraction, places: npt.NDArray[np.int64]) -> npt.NDArray
 
 @lru_cache(maxsize=64)
 def _table(sigma: Fraction) -> npt.NDArray[np.float64]:
-    """Return Pr[Y >= m] for m from 0 to where it is 0 in doubles."""
+    """Return Pr[Y >= m] at place m, shape (n,), from 0 to where it is 0 in doubles."""
     at = np.arange(int(40 * sigma) + 40, dtype=np.float64)
     weights = np.exp(-(at**2) / (2 * float(sigma) ** 2))
     beyond = np.cumsum(weights[::-1])[::-1]

@@ -118,6 +118,8 @@ class Mix:
 def mean_of(values: Sequence[Array], weights: Sequence[Fraction]) -> Array:
     """Return the weighted mean of whole numbers, exactly, then rounded; a tie goes towards the first one's.
 
+    All `values` are of one shape and one coordinate unit, and so is the mean; int64, or Python ints where needed.
+
     Requires: `weights` as `Mix.of` makes them.
     """
     whole = [int(weight * _PARTS) for weight in weights]
