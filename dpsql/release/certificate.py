@@ -28,6 +28,7 @@ from ..mechanisms import (
 from ..mechanisms import Law as NoiseLaw
 from ..mechanisms import Truncated as TruncatedLaw
 from ..plan.backend_sql.print_release import BackendQuery
+from ..plan.backend_sql.print_release import Part as AskedPart
 from ..plan.measures.measurements import Joint
 from ..plan.measures.ranks import RankMeasurement, SplitMeasurement, WeighedChoice
 from ..plan.measures.top import TopGroups
@@ -41,8 +42,10 @@ from ..verify.certificate import (
     Groups,
     Law,
     Measurement,
+    Part,
     Query,
     Release,
+    Stretch,
     Table,
     Threshold,
 )
@@ -141,7 +144,21 @@ def _query(query: BackendQuery, plan: ReleasePlan, place: dict[int, int]) -> Que
     keys = released_keys(plan)
     parameters = ["salt"] * query.salted + [_said_of(one, keys) for one in query.intermediates]
     parameters += ["keys"] * (len(plan.release.keys) * query.of_shown)
-    return Query(query.sql, tuple(place[number] for number in query.measurements), tuple(parameters))
+    return Query(
+        query.sql,
+        tuple(place[number] for number in query.measurements),
+        tuple(parameters),
+        None if query.part is None else _part(query.part),
+    )
+
+
+def _part(part: AskedPart) -> Part:
+    """Return what whoever draws asked for: the values, and which of them are near a rank."""
+    return Part(
+        part.low,
+        part.high,
+        tuple(Stretch(Fraction(near.p, near.q), near.offset, near.clamp) for near in part.near),
+    )
 
 
 def _said_of(parameter: IntermediateValue | IntermediateColumn, keys: Mapping[int, frozenset[int]]) -> str:

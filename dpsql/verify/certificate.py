@@ -24,8 +24,10 @@ __all__ = [
     "Groups",
     "Law",
     "Measurement",
+    "Part",
     "Query",
     "Release",
+    "Stretch",
     "Table",
     "Threshold",
     "Unit",
@@ -169,13 +171,34 @@ class Groups:
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """Rows near a rank, all of which are read: those that miss the rank `fraction·n + offset` of n, in weight and in
+    the fraction's own parts, by less than `cap`."""
+
+    fraction: Fraction
+    offset: int
+    cap: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The values from `low` to `high` among the candidates, of which `stretches` are read (1.21): as whoever draws from
+    them asked for them."""
+
+    low: int
+    high: int
+    stretches: tuple[Stretch, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
-    """A text that is sent: the very string, which measurements are read from it, and what `$1`, `$2` … are (words:
-    `salt`, `keys`, `chosen`, `released`, `low`, `high`)."""
+    """A text that is sent: the very string, which measurements are read from it, what `$1`, `$2` … are (words: `salt`,
+    `keys`, `chosen`, `released`, `released-key`, `released-row`), and of which part of the values it is."""
 
     sql: str
     measurements: tuple[int, ...]
     parameters: tuple[str, ...] = ()
+    part: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ class _Release:
         measurements = [self.release.measurements[number] for number in query.measurements]
         if self.windows.asked(measurements) or any(one.law.name == "rank" for one in measurements):
             [number], [measurement] = query.measurements, measurements
-            move = self.windows.move(tree, measurement, self.release)
+            move = self.windows.move(tree, measurement, self.release, query.part)
             return [self._line(number, measurement, move)]
         columns = [name for one in measurements for mask in one.columns for name in mask]
         if sorted([*columns, *self.release.keys]) != sorted(columns_of(top)):

@@ -758,8 +758,10 @@ class Reader:
         return self.pool("intdiv" if whole else "div", left, right)
 
     def _read_collate(self, node: exp.Collate, scope: Scope) -> Term:
-        """Collations that compare bytes, as the columns that are admitted do already."""
-        if node.expression.name.upper() not in ("C", "PG_C_UTF8"):
+        """Collations of which equal texts are one text: those of bytes, and Postgres' own that are deterministic."""
+        named, schema = node.expression.name, node.expression.args.get("table")
+        is_owners = schema is not None and schema.name != "pg_catalog"
+        if named not in ("C", "pg_c_utf8", "C.utf8", "C.UTF-8", "und-x-icu") or is_owners:
             raise Refused("read: an expression of a listed kind", "COLLATE")
         return self.term(node.this, scope)
 

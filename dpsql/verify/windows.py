@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from sqlglot import exp
 
-from dpsql.verify.certificate import Measurement, Release
+from dpsql.verify.certificate import Measurement, Part, Release, Stretch
 from dpsql.verify.lemmas import Lemmas, Move
 from dpsql.verify.read import AGGREGATES, Ctes, Reader, columns_of
 from dpsql.verify.terms import Pool, Refused, Term, walk
@@ -33,10 +32,6 @@ e AS (SELECT {keys} v,
   AS less, w, n FROM h),
 d AS (SELECT {keys} v, less, w, n FROM e WHERE {near}) SELECT {keys} v, less, w, n FROM d
 """
-_STRETCH = re.compile(
-    r"CAST\((\d+) AS BIGINT\) \* \(less \+ w\) - CAST\((\d+) AS BIGINT\) \* n > (-?\d+) AND "
-    r"CAST\(\1 AS BIGINT\) \* less - CAST\(\2 AS BIGINT\) \* n < (-?\d+)"
-)
 
 
 class Windows:
@@ -52,7 +47,9 @@ class Windows:
         """Whether a query is one of these: a choice among values, not among groups."""
         return any(one.columns[0][-4:] == ("v", "less", "w", "n") for one in measurements)
 
-    def move(self, tree: exp.Expression, measurement: Measurement, release: Release) -> Move:
+    def move(
+        self, tree: exp.Expression, measurement: Measurement, release: Release, part: Part | None
+    ) -> Move:
         """The weights' lemma, where the steps above the weights are the template's."""
         clause = tree.args.get("with_")
         ctes = Ctes({})
@@ -81,7 +78,7 @@ class Windows:
         if measurement.law.name == "flip":
             self._mode(printed, grouped, measurement, release)
         else:
-            self._rank(tree, printed, grouped, g, ctes, measurement, release)
+            self._rank(tree, printed, grouped, g, ctes, measurement, release, part)
         return self.lemmas.weights(block, weight.args[0])
 
     def _groups(self, grouped: Term, value: Term, release: Release) -> None:
@@ -104,11 +101,12 @@ class Windows:
         ctes: Ctes,
         measurement: Measurement,
         release: Release,
+        part: Part | None,
     ) -> None:
-        """Premise: the steps are, term by term, those of the template; v lies in `[0, candidates)`; of one fraction
-        the stretch is that of its T. Conclusion: less and n are the weights below a value, and of the group; a
-        candidate whose score is below T is read, or lies between two that are. Why: 1.20, *what is read*. Of a part
-        of the values (1.21) the rows are those whose v is in it."""
+        """Premise: the steps are, term by term, those of the template; v lies in `[0, candidates)`; the stretches are
+        those that whoever draws says they are, of all values or of a part. Conclusion: less and n are the weights
+        below a value, and of the group; a candidate whose score is below T is read, or lies between two that are.
+        Why: 1.20, *what is read*. Of a part of the values (1.21) the rows are those whose v is in it."""
         cell = columns_of(grouped)["cell"]
         value, shift = (cell.args[0], cell.args[1].args[0]) if cell.op == "shr" else (cell, 0)
         self._groups(grouped, cell, release)
@@ -124,7 +122,11 @@ class Windows:
             and one.this.table == "r"
             and one.expression.name == one.this.name
         }
-        near = self._stretches(printed_tree, grouped, ctes, measurement)
+        if part is not None:
+            self._is_of_part(grouped, value, ctes, part)
+        figures = zip(measurement.fractions, measurement.offsets, measurement.caps, strict=True)
+        stretches = [Stretch(*one) for one in figures] if part is None else part.stretches
+        near = [(*s.fraction.as_integer_ratio(), s.offset - s.cap, s.offset + s.cap) for s in stretches]
         tree = self.reader.parse(self._text(release.keys, shift, near, plain), "duckdb")
         having = g.args.get("having")
         tree.args["with_"].expressions[0].this.set("having", having.copy() if having is not None else None)
@@ -140,37 +142,21 @@ class Windows:
                 raise Refused("lemmas: window, the steps of the template")
             tree.expressions[number] = item.copy()
 
-    def _stretches(
-        self, printed: exp.Expression, grouped: Term, ctes: Ctes, measurement: Measurement
-    ) -> list[tuple[int, int, int, int]]:
-        """(p, q, above, below) of each stretch: the certificate's; of a part of the values, as they are printed. How
-        wide a part is read follows from what is released of the whole."""
-        if self._is_part(grouped, *ctes.entries["r"]):
-            step = next(one.this for one in printed.args["with_"].expressions if one.alias in ("s", "d"))
-            found = [tuple(map(int, one)) for one in _STRETCH.findall(step.args["where"].sql())]
-            if not found or any(above >= below for _, _, above, below in found):
-                raise Refused("lemmas: window, a stretch of a part")
-            return [(p, q, above, below) for q, p, above, below in found]
-        ratios = (one.as_integer_ratio() for one in measurement.fractions)
-        stretches = zip(ratios, measurement.offsets, measurement.caps, strict=True)
-        return [(p, q, int(o) - cap, int(o) + cap) for (p, q), o, cap in stretches]
-
-    def _is_part(self, grouped: Term, r: exp.Expression, visible: Ctes) -> bool:
-        """Whether `r` is weighed rows whose `v BETWEEN low AND high`. Premise of a part: t counts an owner's rows
-        in all parts. Why: choices of one depth are of disjoint parts, and an owner's weights in all of them together
-        are what one choice is charged for."""
-        where = r.args.get("where")
-        tests = list(where.this.flatten()) if where is not None and isinstance(where.this, exp.And) else []
-        tests = tests or ([where.this] if where is not None else [])
-        if not any(isinstance(one, exp.Between) and one.this.sql() == "v" for one in tests):
-            return False
+    def _is_of_part(self, grouped: Term, value: Term, ctes: Ctes, part: Part) -> None:
+        """Premise of a part: of the weighed rows those whose v is in it, and t counts an owner's rows in all parts.
+        Why: choices of one depth are of disjoint parts, and an owner's weights in all of them together are what one
+        choice is charged for."""
+        r, visible = ctes.entries["r"]
         whole = self.reader.tree(*visible.entries[r.args["from_"].this.name])
         block = grouped.args[0]
         narrowed = set(block.args[2]) - set(whole.args[0].args[2])
+        low, high = (self.pool("num", end, "int") for end in (part.low, part.high))
+        inside = {self.pool("le", low, value), self.pool("le", value, high)}
         counted = [source.args[0].args[0].args[2] for source in block.args[0] if source.args[0].op == "agg"]
+        if not inside <= narrowed:
+            raise Refused("lemmas: window, the rows of a part")
         if whole.op != "select" or any(narrowed & set(one) for one in counted):
             raise Refused("lemmas: window, t counts the rows of all parts")
-        return True
 
     def _text(
         self, keys: Sequence[str], shift: int, stretches: Sequence[tuple[int, int, int, int]], plain: set[str]

@@ -59,6 +59,16 @@ _SCATTERING = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """The candidates `low` .. `high` of one group, whose key is `group`; of them the rows near some ranks are read."""
+
+    group: tuple[Scalar, ...]
+    low: int
+    high: int
+    near: tuple[Near, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BackendQuery:
     """One SELECT: the group keys first, then one integer column per coordinate of `measurements`, in order.
 
@@ -66,7 +76,7 @@ class BackendQuery:
     rank: the candidate, the weight below it, its own, and that of all rows of the group.
     Parameter $1 is the bounding salt when `salted`; the others are `intermediates`, numbered on; then, when it is
     `of_shown`, the keys of the groups that are shown, a list for each key. `row_bytes`: the most of a row of its
-    subqueries.
+    subqueries. `part`: the part of the values of which it is alone, where it is of one.
     """
 
     sql: str
@@ -76,6 +86,7 @@ class BackendQuery:
     is_window: bool = False
     row_bytes: int = field(default=0, compare=False)
     of_shown: bool = False
+    part: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +95,6 @@ class Tested:
 
     counted: int
     least: int
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The candidates `low` .. `high` of one group, whose key is `group`; of them the rows near some ranks are read."""
-
-    group: tuple[Scalar, ...]
-    low: int
-    high: int
-    near: tuple[Near, ...]
 
 
 def print_release(
@@ -579,7 +580,7 @@ class _Release:
         more, last = printer.steps()
         shown = ", ".join([*self._shown_keys(), "v", "less", "w", "n"])
         sql = f"WITH {', '.join([*steps, *more])} SELECT {shown} FROM {last}"
-        return replace(_query(sql, (number,), sources), is_window=True)
+        return replace(_query(sql, (number,), sources), is_window=True, part=part)
 
     def values(self, number: int, measurement: ModeMeasurement) -> BackendQuery:
         """Return the query of what the rows of each known value weigh; as windows come, with their value's number."""

@@ -12,6 +12,7 @@ from dpsql.verify.certificate import (
     Groups,
     Law,
     Measurement,
+    Part,
     Query,
     Release,
     Table,
@@ -50,6 +51,7 @@ def certificate_of(
     keys: tuple[str, ...] = (),
     facts: Facts = FACTS,
     parameters: tuple[str, ...] = (),
+    part: Part | None = None,
     law: Law | None = None,
     share: Charge | None = None,
     **more: object,
@@ -67,7 +69,7 @@ def certificate_of(
         keys=keys,
         groups=Groups("declared", 3) if keys else Groups("one"),
         measurements=(replace(measurement, **more),),  # type: ignore[arg-type]
-        queries=(Query(sql, (0,), parameters),),
+        queries=(Query(sql, (0,), parameters, part),),
         charge=share,
     )
     return Certificate(facts, (release,), share)

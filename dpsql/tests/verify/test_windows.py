@@ -8,7 +8,7 @@ import pytest
 
 from dpsql.tests.verify.clinic import check
 from dpsql.tests.verify.test_lemmas import refused
-from dpsql.verify.certificate import Law
+from dpsql.verify.certificate import Law, Part, Stretch
 
 COST = "CASE WHEN cost BETWEEN 0 AND 1000 THEN cost WHEN cost < 0 THEN 0 WHEN cost > 1000 THEN 1000 END"
 WEIGHTS = (
@@ -134,12 +134,31 @@ PART = RANK.replace("r AS (SELECT v, COALESCE", "b AS (SELECT v, COALESCE").repl
 )
 
 
+NEAR_PART = PART.replace("n > -9000", "n > -700").replace("n < 9000", "n < 500")
+OF_PART = Part(16, 47, (Stretch(Fraction(1, 2), -100, 600),))
+
+
 def test_a_part_of_the_values_is_read_near_its_own_ranks() -> None:
-    """The second query of a choice: fewer rows of those that t counts, and stretches that what is released tells."""
-    near = PART.replace("n > -9000", "n > -700").replace("n < 9000", "n < 500")
-    for text in (PART, near, near.replace("v BETWEEN 16 AND 47", "v BETWEEN 16 AND 47 AND (v <> 20)")):
-        line = check(text, 6144, WINDOW, **rank(text))
+    """The second query of a choice: fewer rows of those that t counts, and the stretches that were asked for."""
+    for text in (NEAR_PART, NEAR_PART.replace("v BETWEEN 16 AND 47", "v BETWEEN 16 AND 47 AND (v <> 20)")):
+        line = check(text, 6144, WINDOW, part=OF_PART, **rank(text))
         assert (line.lemma, line.rows, line.moved) == ("weights", 6, 6144)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        None,
+        Part(15, 47, OF_PART.stretches),
+        Part(16, 48, OF_PART.stretches),
+        Part(16, 47, (Stretch(Fraction(1, 2), -100, 601),)),
+        Part(16, 47, (Stretch(Fraction(1, 2), -101, 600),)),
+        Part(16, 47, (Stretch(Fraction(1, 3), -100, 600),)),
+        Part(16, 47, OF_PART.stretches * 2),
+    ],
+)
+def test_a_part_is_the_one_that_was_asked_for(part: Part | None) -> None:
+    refused(NEAR_PART, 6144, WINDOW, part=part, **rank(NEAR_PART))
 
 
 @pytest.mark.parametrize(
@@ -156,7 +175,6 @@ def test_a_part_of_the_values_is_read_near_its_own_ranks() -> None:
     ],
 )
 def test_a_part_with_a_fault_is_refused(old: str, new: str) -> None:
-    near = PART.replace("n > -9000", "n > -700").replace("n < 9000", "n < 500")
-    assert old in near
-    text = near.replace(old, new)
-    refused(text, 6144, WINDOW, **rank(text))
+    assert old in NEAR_PART
+    text = NEAR_PART.replace(old, new)
+    refused(text, 6144, WINDOW, part=OF_PART, **rank(text))
