@@ -94,10 +94,17 @@ def _proved(
 
 
 def _is_of(entry: Entry, proof: Proof) -> bool:
-    """Say whether a certificate has a measurement that costs what was charged, under the noise that was drawn."""
+    """Say whether a certificate has the measurement that was charged, and it costs that under the noise that was drawn.
+
+    It is told by the keys under which its draw is stored; of groups that are found these are not known before.
+    """
     certificate, lines = proof.certificate, () if proof.verified is None else proof.verified.lines
     measured = ((certificate.releases[one.release].measurements[one.measurement], one.moved) for one in lines)
-    return any(_is_charge_of(entry, one, Fraction(moved), certificate.facts) for one, moved in measured)
+    keys = tuple(key.hex() for key in entry.measures)
+    return any(
+        one.stored in ((), keys) and _is_charge_of(entry, one, Fraction(moved), certificate.facts)
+        for one, moved in measured
+    )
 
 
 def _is_charge_of(entry: Entry, one: Measurement, moved: Fraction, facts: Facts) -> bool:

@@ -60,13 +60,15 @@ _WINDOW = ("v", "less", "w", "n")
 class Asked:
     """Measurements of a release that are to be drawn, and the texts that are sent for them.
 
-    `charges`: of what costs something else than it was planned with, since some of it is stored.
+    `charges`: of what costs something else than it was planned with, since some of it is stored. `stored`: under which
+    keys draws are stored, where that is known before.
     """
 
     plan: ReleasePlan
     wanted: tuple[int, ...]
     queries: tuple[BackendQuery, ...]
     charges: Mapping[int, Spent] = field(default_factory=dict)
+    stored: Mapping[int, tuple[bytes, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, plan: ReleasePlan, wanted: Iterable[int]) -> Asked:
@@ -108,7 +110,13 @@ def _of_texts(facts: Facts, texts: Sequence[str]) -> Facts:
 
 def _release(asked: Asked, facts: Facts) -> Release:
     plan, place = asked.plan, {number: index for index, number in enumerate(asked.wanted)}
-    measurements = tuple(_measurement(plan, number, _share(asked, number, facts)) for number in asked.wanted)
+    measurements = tuple(
+        replace(
+            _measurement(plan, number, _share(asked, number, facts)),
+            stored=tuple(key.hex() for key in asked.stored.get(number, ())),
+        )
+        for number in asked.wanted
+    )
     threshold = None
     if plan.counted in place:
         assert plan.counted is not None

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -317,13 +317,15 @@ class PlanRunner:
 
     # --- verified --------------------------------------------------------------------------------------------
 
-    def verify(self, places: Sequence[Place], facts: Facts) -> Certified:
-        """Return the certificate of what is about to be drawn at some places. Raises Unverified."""
+    def verify(self, places: Mapping[Place, tuple[bytes, ...]], facts: Facts) -> Certified:
+        """Return the certificate of what is about to be drawn at some places, and stored under keys. Raises
+        Unverified.
+        """
         self.facts = facts
-        asked = [
-            Asked.of(rows.plan, (index for release, index in places if release == number))
-            for number, rows in enumerate(self.rows)
-        ]
+        asked = []
+        for number, rows in enumerate(self.rows):
+            stored = {index: keys for (release, index), keys in places.items() if release == number}
+            asked.append(replace(Asked.of(rows.plan, stored), stored=stored))
         return self._require(asked)
 
     def _require(self, asked: Sequence[Asked]) -> Certified:
@@ -608,14 +610,18 @@ class Wanted:
         )
 
     @property
-    def missing(self) -> list[Place]:
-        """The places that are to be drawn, as far as it was looked up."""
+    def missing(self) -> dict[Place, tuple[bytes, ...]]:
+        """The places that are to be drawn, as far as it was looked up, and what each is stored under."""
         rows = self.runner.rows
-        return [(number, index) for number, index in self.places if index not in rows[number].measurements]
+        return {
+            (number, index): claim.measures
+            for (number, index), claim in zip(self.places, self.claims, strict=True)
+            if index not in rows[number].measurements
+        }
 
     def named(self, certificate: str | None) -> Wanted:
         """Return it with the certificate of what is to be drawn."""
-        missing = set(self.missing)
+        missing = self.missing
         claims = (
             replace(claim, certificate=certificate) if place in missing else claim
             for claim, place in zip(self.claims, self.places, strict=True)

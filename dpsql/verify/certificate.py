@@ -130,7 +130,9 @@ class Measurement:
     reaches), of choices what all of a unit's weights can move scores by (R·U, REP and together within it), before
     the factor of a fraction. `reaches`: the box' r_i. For ranks: `fractions` p/q, `offsets` o, `caps` T (d = min(T,
     …)), `candidates` the number of values of v (0 .. candidates - 1), `hash_bits` how many low bits of v are a
-    hash. `choices`: how many groups are taken by a `flip` (top), one a group else."""
+    hash. `choices`: how many groups are taken by a `flip` (top), one a group else. `stored`: under which keys its draw
+    is stored, in hex, where that was known before it was drawn: an entry of the ledger is of the measurement that has
+    its keys."""
 
     kind: str
     columns: tuple[tuple[str, ...], ...]
@@ -145,6 +147,7 @@ class Measurement:
     candidates: int | None = None
     hash_bits: int = 0
     choices: int = 1
+    stored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +206,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Aggregates of private rows by keys. `keys`: the result columns of the keys. `stored`: the digest (`digest`)
-    of the release under which its draws are kept, where they are kept or looked up."""
+    """Aggregates of private rows by keys. `keys`: the result columns of the keys."""
 
     keys: tuple[str, ...]
     groups: Groups
@@ -212,7 +214,6 @@ class Release:
     queries: tuple[Query, ...]
     charge: Charge
     threshold: Threshold | None = None
-    stored: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
