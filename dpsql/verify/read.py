@@ -27,7 +27,7 @@ from dpsql.verify.terms import Pool, Refused, Term, Type, walk
 
 __all__ = ["AGGREGATES", "Ctes", "Dialect", "Reader", "columns_of", "ordered"]
 
-AGGREGATES = frozenset({"count*", "count", "distinct", "sum", "min", "max", "boolor", "lowest"})
+AGGREGATES = frozenset({"count*", "count", "distinct", "sum", "min", "max", "boolor", "booland", "lowest"})
 
 
 class Dialect(Protocol):
@@ -820,6 +820,9 @@ class Reader:
 
     def _read_logicalor(self, node: exp.LogicalOr, scope: Scope) -> Term:
         return self._aggregate("boolor", node, scope)
+
+    def _read_logicaland(self, node: exp.LogicalAnd, scope: Scope) -> Term:
+        return self._aggregate("booland", node, scope)
 
     def _read_filter(self, node: exp.Filter, scope: Scope) -> Term:
         inner = self.term(node.this, scope)

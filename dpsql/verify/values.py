@@ -60,6 +60,7 @@ _BOOLEAN = frozenset(
         "insub",
         "bool",
         "boolor",
+        "booland",
     ]
 )
 _TYPE_OF_FUNCTION: dict[str, Type] = {

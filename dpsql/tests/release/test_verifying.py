@@ -361,7 +361,9 @@ def test_a_charge_is_held_against_what_was_derived_and_not_against_what_is_claim
             claimed = prove(replace(one.proof.certificate, releases=releases))
             assert proofs._is_of(entry, claimed)  # what is charged is enough of what is derived
             said = [m.stored for part in releases for m in part.measurements]
-            assert said.count(tuple(key.hex() for key in entry.measures)) == 1, "it is told which one it is of"
+            assert said.count(tuple(key.hex() for key in entry.measures)) == 1, (
+                "it is told which one it is of"
+            )
             if isinstance(entry.law, Gaussian):
                 forged += 1
                 half = Gaussian(Fraction(int(entry.law.scale * 2**19), 2**20))
