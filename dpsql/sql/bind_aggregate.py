@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from sqlglot import exp
 
 from ..errors import Position, Refusal
-from ..relation.expressions import TRUE, Call, Expr, walk
-from ..relation.functions import FUNCTIONS, NAMES
+from ..relation.expressions import TRUE, Expr
 from ..relation.relations import AggregateCall
 from ..relation.types import BIGINT, Kind
 from .aggregates import AGGREGATES, NAMED, AggregateRow
-from .bind_array import bind_cardinality, refuse_unnest
-from .bind_bins import bind_width_bucket
-from .bind_expression import Binder, call
-from .bind_intervals import bind_age, bind_interval
-from .bind_json import JSON_CALLS
-from .bind_moments import bind_date_bin, bind_to_char, make_date
+from .bind_expression import Binder
 from .bind_percentile import read_within_group
-from .bind_public_aggregate import bind_public_aggregate, read_public_aggregate
+from .bind_public_aggregate import read_public_aggregate
 from .bind_window import read_orders
-from .named_calls import bind_named, bind_row, hashed_text, no_such_function
-from .public_aggregates import PUBLIC_NAMED, inner_order, public_row
-from .row_calls import ROW_CALLS
+from .public_aggregates import inner_order, public_row
 
-__all__ = ["bind_aggregate", "bind_anonymous", "bind_filter", "bind_grouping", "read_aggregate"]
+__all__ = ["bind_aggregate", "bind_filter", "bind_grouping", "read_aggregate"]
 
 _NUMBERS = {
     Kind.TEXT: "COUNT takes text; where it is a number: CAST(x AS numeric)",
@@ -138,55 +129,6 @@ def _read_pair(binder: Binder, node: exp.Expr, row: AggregateRow) -> AggregateCa
 def bind_aggregate(binder: Binder, node: exp.Expr) -> Expr:
     """Take an aggregate out of an expression."""
     return binder.add_aggregate(read_aggregate(binder, node, AGGREGATES[type(node)]))
-
-
-_ON_ROWS: dict[str, Callable[[Binder, exp.Expr, str], Expr]] = {
-    "to_char": bind_to_char, "date_bin": bind_date_bin, "width_bucket": bind_width_bucket,
-}  # fmt: skip
-"""Functions that people's rows take in some forms, and released ones in all."""
-
-
-def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
-    """Return a call of a function that the parser has no node for: dpsql's own, or none.
-
-    Raises:
-        Refusal: 42883 for a function that does not exist here.
-    """
-    name = str(node.args["this"]).lower()
-    if name in PUBLIC_NAMED:
-        return bind_public_aggregate(binder, node)
-    if name in NAMED:
-        return binder.add_aggregate(read_aggregate(binder, node, NAMED[name]))
-    if name == "now" and not node.args.get("expressions"):
-        return binder.moment(node)
-    if name == "make_date":
-        return make_date(binder, node)
-    if name == "cardinality" and len(node.args.get("expressions") or []) == 1:
-        return bind_cardinality(binder, node)
-    if name in ("dp_low", "dp_high"):
-        args = node.args.get("expressions") or []
-        if len(args) == 1:
-            inner = binder.bind(args[0])
-            if any(isinstance(part, Call) and part.function in ("dp_low", "dp_high") for part in walk(inner)):
-                raise Refusal("an error bar has no error bar", position=binder.position(node))
-            return call(name, [inner], binder.position(node))
-    if name in ("transaction_timestamp", "statement_timestamp"):
-        return binder.moment(node)
-    if name == "make_interval":
-        return bind_interval(binder, node)
-    if name == "age":
-        return bind_age(binder, node, [binder.bind(part) for part in node.args.get("expressions") or []])
-    if (form := JSON_CALLS.get(name)) is not None:
-        return form[0](binder, node, name, form[1])
-    if name == "mod" and len(node.args.get("expressions") or []) == 2:  # the parser has % for it, of no name
-        return call("mod", [binder.bind(part) for part in node.args["expressions"]], binder.position(node))
-    if name in ROW_CALLS:
-        return refuse_unnest(binder, node)
-    if name == "encode" and (hashed := hashed_text(node)) is not None:
-        return bind_row(binder, node, name, [FUNCTIONS["sha256_hex"]], [binder.bind(hashed)])
-    if name in NAMES:
-        return _ON_ROWS.get(name, bind_named)(binder, node, name)
-    raise no_such_function(binder, node, name)
 
 
 def bind_filter(binder: Binder, node: exp.Expr) -> Expr:

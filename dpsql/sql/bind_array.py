@@ -31,17 +31,16 @@ from ..relation.types import BOOLEAN, INTEGER, NUMERIC, TEXT, Kind, SqlType, arr
 from .bind_expression import Binder, call, cast
 from .bind_lists import array_items, has_value
 from .bind_percentile import MAX_FRACTIONS
-from .bind_series import bind_series
+from .bind_series import bind_series, row_arrays, row_call
 from .constants import coerce_literal
+from .named_calls import no_such_function
 from .outer import first_outer
-from .row_calls import ROW_CALLS, row_call
 from .types import cast_target
 
 __all__ = [
     "bind_array",
     "bind_cardinality",
     "bind_cast",
-    "bind_contained",
     "bind_element",
     "bind_place",
     "bind_unnest",
@@ -100,10 +99,11 @@ def _slice(binder: Binder, value: Expr, node: exp.Expr) -> Expr:
 
 
 def bind_cardinality(binder: Binder, node: exp.Expr) -> Expr:
-    """Return `cardinality(q)`."""
-    return call(
-        "cardinality", [_array(binder, node.args["expressions"][0], "cardinality")], binder.position(node)
-    )
+    """Return `cardinality(q)`. Raises Refusal (42883): it is not of one argument."""
+    written = node.args.get("expressions") or []
+    if len(written) != 1:
+        raise no_such_function(binder, node, "cardinality")
+    return binder.call("cardinality", [_array(binder, written[0], "cardinality")], node)
 
 
 def bind_place(binder: Binder, node: exp.Expr) -> Expr:
@@ -116,7 +116,7 @@ def bind_unnest(binder: Binder, node: exp.Expr) -> Expr:
     """Return a mark of `unnest(q)` or a series, which `unnested` takes out; of a SELECT item alone."""
     called = row_call(node)
     if called is not None:
-        arrays = ROW_CALLS[called].arrays(binder, node, called)
+        arrays = row_arrays(binder, node, called)
         if len(arrays) > 1:
             raise Refusal(
                 f"{called}() gives rows of two columns, which stand in FROM", sqlstate="0A000",
@@ -262,12 +262,6 @@ def joined_arrays(binder: Binder, node: exp.Expr, args: Sequence[Expr]) -> Expr:
                 hint="cast one side: two arrays of one type, or an array and a value of it",
             )  # fmt: skip
     return Call(type_, "array_joined", tuple(sides), position=position)
-
-
-def bind_contained(binder: Binder, node: exp.Expr) -> Expr:
-    """Return `q <@ r`: `r @> q`."""
-    inner, outer = binder.bind(node.args["this"]), binder.bind(node.args["expression"])
-    return call("array_contains", [outer, inner], binder.position(node), said="<@")
 
 
 def unnested(relation: Relation, exprs: Sequence[Expr]) -> tuple[Relation, list[Expr]]:

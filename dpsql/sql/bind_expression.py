@@ -8,12 +8,14 @@ House rules:
 1. `call` is the only way to a typed call: it reads text literals as their neighbours' type, brings
    comparisons to one form, and folds constants; what does not fit its function is refused there.
 2. A node kind without a form, and without a function whose row lists its arguments, is refused (law L4).
-3. `truth` says what is asked of a node's value: 1 only whether it is true, -1 only whether it is false (an odd
+3. A form that is short for another is bound as that, over its parts (`Binder.meant`), and errors point at the form.
+4. `truth` says what is asked of a node's value: 1 only whether it is true, -1 only whether it is false (an odd
    number of NOTs above), 0 the value itself. AND, OR and parentheses pass it on.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -36,13 +38,15 @@ from .literals import interval_literal, number_literal, parameter_literal
 from .named_calls import bind_row
 from .say import said_of
 from .scope import BindingContext, Scope
+from .size import MAX_REPEATS, too_complex
+from .statement import expression_of
 from .text import position_of
 from .types import cast_target, text_length
 
 if TYPE_CHECKING:
     from ..relation.relations import Relation
 
-__all__ = ["Binder", "Condition", "Form", "Grammar", "Pending", "call", "cast"]
+__all__ = ["Binder", "Condition", "Form", "Grammar", "Pending", "call", "cast", "negated"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +168,11 @@ def _castable(source: SqlType, target: SqlType) -> bool:
     return source.kind is Kind.TEXT and (target.is_number or target.is_temporal)
 
 
+def negated(node: exp.Expr, expr: Expr) -> Expr:
+    """Return the opposite of what a node says where NOT is a part of it."""
+    return Call(BOOLEAN, "not", (expr,), position=expr.position) if node.args.get("negate") else expr
+
+
 Form = Callable[["Binder", exp.Expr], Expr]
 Condition = Callable[["Binder", exp.Expr, int], Expr]
 
@@ -172,7 +181,7 @@ Condition = Callable[["Binder", exp.Expr, int], Expr]
 class Grammar:
     """How queries, and the expressions that are not plain operators, are bound: node kind -> function.
 
-    `conditions` are told what is asked of their truth (house rule 3).
+    `conditions` are told what is asked of their truth (house rule 4).
     """
 
     query: Callable[[exp.Expr, BindingContext], Relation]
@@ -180,11 +189,21 @@ class Grammar:
     conditions: Mapping[type[exp.Expr], Condition]
 
 
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a form stands for, while that is bound: its parts by name, and where and as what the form is written."""
+
+    parts: Mapping[str, Expr]
+    position: Position | None
+    said: str
+
+
 @dataclass
 class Binder:
     """Binds the expressions of one SELECT over one scope, collecting its aggregates, windows and joins.
 
-    `makes_rows`: an expression has several values for a row, which `bind_array.unnested` lays out.
+    `makes_rows`: an expression has several values for a row, which `bind_array.unnested` lays out. `repeats`: how often
+    what is bound now stands in the outermost expression.
     """
 
     context: BindingContext
@@ -199,10 +218,35 @@ class Binder:
     allow_aggregates: bool = True
     estimator: Estimator | None = None
     makes_rows: bool = False
+    meaning: Meaning | None = None
+    repeats: int = 1
 
     def position(self, node: exp.Expr) -> Position | None:
-        """Return where a node stands in the statement's text."""
-        return position_of(self.context.text, node)
+        """Return where a node stands in the statement's text: one of a meaning, where the form does."""
+        return position_of(self.context.text, node) if self.meaning is None else self.meaning.position
+
+    def meant(self, sql: str, node: exp.Expr, parts: Mapping[str, Expr], said: str = "") -> Expr:
+        """Return what a node means: `sql`, in which its bound parts stand by their names, as if that were written.
+
+        `said`: what a refusal calls the outermost operators. Each part is bound once, however often it stands there.
+        """
+        around, self.meaning = self.meaning, Meaning(parts, self.position(node), said)
+        try:
+            return self.bind(expression_of(sql))
+        finally:
+            self.meaning = around
+
+    def arguments(self, node: exp.Expr) -> list[Expr]:
+        """Return the arguments of a function that is called by its name. Raises as `bind`."""
+        return [self.bind(part) for part in node.args.get("expressions") or []]
+
+    def call(self, name: str, args: list[Expr], node: exp.Expr, said: str | None = None) -> Expr:
+        """Return the typed call that a node is. Raises as `call`."""
+        return call(name, args, self.position(node), said=self.said(said))
+
+    def said(self, name: str | None) -> str | None:
+        """Return what a refusal calls an operator or a function: what the form is called that is short for it."""
+        return (self.meaning.said if self.meaning is not None else "") or name
 
     def bind(self, node: exp.Expr, truth: int = 0) -> Expr:
         """Return the typed expression of an admitted node.
@@ -220,18 +264,42 @@ class Binder:
             return condition(self, node, truth)
         if (form := self.grammar.forms.get(type(node))) is not None:
             return form(self, node)
-        if (row := WRITTEN.get(type(node))) is not None and (names := SYNTAX[type(node)].args):
-            if any(node.args.get(name) is None for name in names):
-                raise Refusal(
-                    f"{said_of(node, self.context.text)} does not take these arguments",
-                    sqlstate="42883",
-                    position=self.position(node),
-                    hint=f"write {row.form}",
+        syntax = SYNTAX.get(type(node))
+        if syntax is None or not syntax.args:
+            said = said_of(node, self.context.text)
+            raise Refusal(f"{said} is not supported {self.place}", position=self.position(node))
+        if syntax.means:
+            sql = syntax.means if isinstance(syntax.means, str) else syntax.means(node)
+            often = Counter(column.name for column in expression_of(sql).find_all(exp.Column))
+            parts = {name: self.repeated(node.args[name], often[name]) for name in syntax.args}
+            return negated(node, self.meant(sql, node, parts, syntax.said))
+        row = WRITTEN[type(node)]
+        if row.signatures:
+            args = [self.bind(part) for name in syntax.args if (part := node.args.get(name)) is not None]
+            return bind_row(self, node, row.said.removesuffix("()"), [row], args)
+        if any(node.args.get(name) is None for name in syntax.args):
+            raise Refusal(
+                f"{said_of(node, self.context.text)} does not take these arguments", sqlstate="42883",
+                position=self.position(node), hint=f"write {row.form}",
+            )  # fmt: skip
+        args = [self.bind(part) for name in syntax.args for part in _parts(node.args[name])]
+        return self.call(row.name, args, node, said=row.symbol or None)
+
+    def repeated(self, node: exp.Expr, times: int) -> Expr:
+        """Return the expression of a node that stands so many times in what is bound: forms inside each other multiply.
+
+        Raises:
+            Refusal: 54001 where it would stand there too often, and as `bind`.
+        """
+        around, self.repeats = self.repeats, self.repeats * max(times, 1)
+        try:
+            if self.repeats > MAX_REPEATS:
+                raise too_complex(
+                    "nest fewer of CASE, IN, BETWEEN and age inside each other", self.position(node)
                 )
-            args = [self.bind(part) for name in names for part in _parts(node.args[name])]
-            return call(row.name, args, self.position(node), said=row.symbol or None)
-        said = said_of(node, self.context.text)
-        raise Refusal(f"{said} is not supported {self.place}", position=self.position(node))
+            return self.bind(node)
+        finally:
+            self.repeats = around
 
     def bind_boolean(self, node: exp.Expr, where: str, truth: int = 1) -> Expr:
         """Return a predicate, of which the truth alone matters where nothing else is said.
@@ -363,6 +431,8 @@ class Binder:
         return Literal(TIMESTAMP, self.context.moment() // minute * minute, position=self.position(node))
 
     def _column(self, node: exp.Column) -> Expr:
+        if self.meaning is not None:
+            return self.meaning.parts[node.name]
         return self.scope.resolve(node, self.position(node))
 
     def add_aggregate(self, aggregate: AggregateCall) -> Expr:

@@ -16,9 +16,8 @@ from ..relation.placed import placed
 from ..relation.relations import Join, OutputColumn, Project, Relation, Scan, SetOperation, Values
 from .attach import Attacher, attached_in
 from .bind_expression import Binder, Grammar, call, cast
-from .bind_series import bind_rows
+from .bind_series import bind_rows, is_rows
 from .outer import first_outer
-from .row_calls import is_rows
 from .say import said_of
 from .scope import BindingContext, Scope, ScopeSource, find_table, fold_name, schemas_of
 from .text import position_of

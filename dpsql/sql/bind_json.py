@@ -10,8 +10,7 @@ from ..errors import Position, Refusal
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.types import BIGINT, JSON, JSONB, TEXT, Kind, SqlType
 from .bind_expression import Binder, call
-from .bind_lateral import row_parts
-from .bind_lists import array_items
+from .bind_lists import array_items, row_parts
 from .constants import coerce_literal
 from .json_text import json_constant, sorted_keys
 from .outer import Outer

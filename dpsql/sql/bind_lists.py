@@ -1,60 +1,60 @@
-"""`op ANY (list)` and `op ALL (list)`: what drivers make of a list, as IN and NOT IN, or as its items one by one.
+"""Comparisons of values, of rows of values, and with what a list or a query has: `op ANY (…)` and `op ALL (…)`.
 
 A list whose items are written is nothing but comparisons, over people's rows too; one that an array holds is for what
 is released.
+
+House rule: a subquery that can be a mark join, or a join with a grouped query, is one of these (`bind_subquery`), since
+that has a meaning over people's rows too. What is left reads the row around it and stands above the release alone; its
+own refusal is kept and said where people's rows come in.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from ..errors import Position, Refusal
-from ..relation.expressions import FALSE, TRUE, Call, Expr, Literal
+from ..relation.expressions import FALSE, TRUE, Call, Expr, Field, Literal, conjunction
 from ..relation.functions import FUNCTIONS, common_type
+from ..relation.relations import Relation
 from ..relation.types import BOOLEAN, TEXT, Kind
+from .attach import Attached, Attachment
 from .bind_expression import Binder, call, cast
-from .bind_lateral import compared_rows
 from .comparison import compare_in
 from .constants import coerce_literal
 from .literals import parameter_literal
+from .outer import Outer
 from .parameters import Awaited
 from .types import cast_target
 
 __all__ = [
-    "array_items", "bind_equal", "bind_order_of", "bind_unequal", "has_value", "joined", "list_items", "quantified",
+    "any_row", "array_items", "bind_comparison", "has_value", "is_in", "joined", "lateral_value", "list_items",
+    "quantified", "row_parts", "rows_compared",
 ]  # fmt: skip
 
 MAX_ITEMS = 1_000
 """Most items of a list that is one constant."""
 
-
-def bind_equal(binder: Binder, node: exp.Expr) -> Expr:
-    """Return `x = y`, or `x = ANY (list)`: of constants, `x IN (its items)`."""
-    return _compared(binder, node, "eq")
-
-
-def bind_unequal(binder: Binder, node: exp.Expr) -> Expr:
-    """Return `x <> y`, or `x <> ALL (list)`: of constants, `x NOT IN (its items)`."""
-    return _compared(binder, node, "ne")
+_NAMES: dict[type[exp.Expr], str] = {
+    exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
+}  # fmt: skip
 
 
-def bind_order_of(binder: Binder, node: exp.Expr) -> Expr:
-    """Return `x < y` and its like, of values, rows of values, or a value and what a list or a query has."""
-    return _compared(binder, node, _ORDERED[type(node)])
-
-
-_ORDERED: dict[type[exp.Expr], str] = {exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge"}
-
-
-def _compared(binder: Binder, node: exp.Expr, name: str) -> Expr:
-    found = compared_rows(binder, node, name)
+def bind_comparison(binder: Binder, node: exp.Expr) -> Expr:
+    """Return `x = y` and its like, of values, rows of values, or a value and what a list or a query has."""
+    name = _NAMES[type(node)]
+    found = _compared_rows(binder, node, name)
     if found is not None:
         return found
     listed = quantified(binder, node.args["expression"])
     if listed is not None:
         return _with_list(binder, node, name, *listed)
     args = [binder.bind(node.args["this"]), binder.bind(node.args["expression"])]
-    return call(name, args, binder.position(node), said=FUNCTIONS[name].symbol)
+    return binder.call(name, args, node, said=FUNCTIONS[name].symbol)
+
+
+# --- lists -----------------------------------------------------------------------------------------------
 
 
 def quantified(binder: Binder, right: exp.Expr) -> tuple[bool, list[Expr] | Expr] | None:
@@ -97,13 +97,14 @@ def _is_list(node: exp.Expr) -> bool:
 
 def _with_list(binder: Binder, node: exp.Expr, name: str, is_any: bool, items: list[Expr] | Expr) -> Expr:
     """Return `x op ANY (list)` or `x op ALL (list)`; of no items, ALL is true and ANY is not, even for NULL."""
-    position, value = binder.position(node), binder.bind(node.args["this"])
+    often = len(items) if isinstance(items, list) else 1
+    position, value = binder.position(node), binder.repeated(node.args["this"], often)
     is_member = (name, is_any) in (("eq", True), ("ne", False))
     if isinstance(items, list):
         if not items:
             return FALSE if is_any else TRUE
         if is_member and all(isinstance(item, Literal) for item in items):
-            found = _in(value, items, position)
+            found = is_in(value, items, position, "ANY")
             return found if is_any else Call(BOOLEAN, "not", (found,), position=position)
         symbol = FUNCTIONS[name].symbol
         return joined(
@@ -129,8 +130,9 @@ def joined(terms: list[Expr], position: Position | None, *, is_any: bool) -> Exp
     )
 
 
-def _in(value: Expr, items: list[Expr], position: Position | None) -> Expr:
-    bound = call("in", [value, *items], position, said="ANY")
+def is_in(value: Expr, items: list[Expr], position: Position | None, said: str) -> Expr:
+    """Return whether a value is one of constants. Raises as `call`."""
+    bound = call("in", [value, *items], position, said=said)
     assert isinstance(bound, Call)
     return compare_in(bound.args[0], list(bound.args[1:]), position)
 
@@ -230,3 +232,106 @@ def _first_item(text: str, position: Position | None) -> tuple[str, bool, str]:
     if (rest and not rest.startswith(",")) or (rest == ",") or (not quoted and not item):
         raise _no_list(position)
     return item, quoted, rest[1:]
+
+
+# --- rows and queries ------------------------------------------------------------------------------------
+
+
+def lateral_value(binder: Binder, relation: Relation, refused: Refusal, position: Position | None) -> Expr:
+    """Return the value of a subquery's one row, taken anew for each row around it."""
+    attachment = Attachment("scalar", relation, TRUE, "scalar", position, refused)
+    return Attached(relation.columns[0].type, binder.attach(attachment), 0, position=position)
+
+
+def any_row(
+    binder: Binder, relation: Relation, condition: Expr, refused: Refusal, position: Position | None
+) -> Expr:
+    """Return whether a condition is true for some row of a subquery; NULL as SQL's ANY has it.
+
+    `condition` is over the subquery's row and, in `Outer` nodes, the row around.
+    """
+    attachment = Attachment("any", relation, condition, "any", position, refused)
+    return Attached(BOOLEAN, binder.attach(attachment), 0, position=position)
+
+
+def row_parts(node: exp.Expr) -> list[exp.Expr] | None:
+    """Return the values of a row `(a, b)` or `ROW(a, b)`; None: it is none."""
+    while isinstance(node, exp.Paren):
+        node = node.args["this"]
+    if isinstance(node, exp.Tuple):
+        return list(node.args.get("expressions") or [])
+    if isinstance(node, exp.Anonymous) and str(node.args["this"]).lower() == "row":
+        return list(node.args.get("expressions") or [])
+    return None
+
+
+_STRICT = {"lt": "lt", "le": "lt", "gt": "gt", "ge": "gt"}
+
+
+def rows_compared(name: str, left: Sequence[Expr], right: Sequence[Expr], position: Position | None) -> Expr:
+    """Return the comparison of two rows, value by value from the left, as in Postgres.
+
+    Raises:
+        Refusal: 42601 for rows of different lengths.
+    """
+    if len(left) != len(right) or not left:
+        raise Refusal(
+            f"a row of {len(left)} values is compared with one of {len(right)}",
+            sqlstate="42601",
+            position=position,
+        )
+    pairs = list(zip(left, right, strict=True))
+    if name in ("eq", "ne"):
+        equal = [call("eq", [a, b], position, said="=") for a, b in pairs]
+        both = conjunction(tuple(sorted(set(equal), key=repr)))
+        return both if name == "eq" else call("not", [both], position)
+    found = call(name, [*pairs[-1]], position)
+    for a, b in reversed(pairs[:-1]):
+        same = Call(BOOLEAN, "and", (call("eq", [a, b], position), found), position=position)
+        found = Call(BOOLEAN, "or", (call(_STRICT[name], [a, b], position), same), position=position)
+    return found
+
+
+def _compared_rows(binder: Binder, node: exp.Expr, name: str) -> Expr | None:
+    """Return `(a, b) = (c, d)`, or `x > ALL (SELECT …)`; None: it is neither."""
+    left, right = row_parts(node.args["this"]), node.args["expression"]
+    is_all = isinstance(right, exp.All)
+    if isinstance(right, (exp.Any, exp.All)):
+        inner = right.args["this"]
+        while isinstance(inner, (exp.Paren, exp.Subquery)):
+            inner = inner.args["this"]
+        if not isinstance(inner, exp.Query):
+            return None
+        written = left if left is not None else [node.args["this"]]
+        return _quantified(binder, node, name, [binder.bind(one) for one in written], inner, is_all=is_all)
+    other = row_parts(right)
+    if left is None and other is None:
+        return None
+    if left is None or other is None:
+        raise Refusal(
+            "a row of values is compared with another row", sqlstate="42883", position=binder.position(node),
+            hint="(a, b) = (1, 2)",
+        )  # fmt: skip
+    position = binder.position(node)
+    found, others = ([binder.repeated(part, 2) for part in parts] for parts in (left, other))
+    return rows_compared(name, found, others, position)
+
+
+_NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
+
+
+def _quantified(
+    binder: Binder, node: exp.Expr, name: str, values: list[Expr], query: exp.Expr, *, is_all: bool
+) -> Expr:
+    """Return `x op ANY (SELECT …)`; ALL is no row for which the opposite is true."""
+    position = binder.position(node)
+    relation = binder.grammar.query(query, binder.inside())
+    outside: list[Expr] = [Outer(value.type, value, position=value.position) for value in values]
+    row: list[Expr] = [Field(c.type, i, c.name) for i, c in enumerate(relation.columns)]
+    refused = Refusal(
+        "ANY and ALL take a list here, not a query", sqlstate="0A000", position=position,
+        hint="write x IN (SELECT …) or x NOT IN (SELECT …)",
+    )  # fmt: skip
+    condition = rows_compared(name if not is_all else _NEGATED[name], outside, row, position)
+    found = any_row(binder, relation, condition, refused, position)
+    return call("not", [found], position) if is_all else found

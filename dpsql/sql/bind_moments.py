@@ -1,6 +1,15 @@
-"""Moments that tools write in words: to_date and to_timestamp of a constant, make_date, AT TIME ZONE 'UTC'.
+"""Moments: operators of days and intervals, constants in words, fields, bins of charts, and zones.
 
-All moments are in UTC (soundness.md 2.2), so a zone that is UTC changes nothing.
+What stands on people's rows too is left to the rows there: a constant interval beside a moment, the fields of
+`calendar.EXTRACT_FIELDS`, the zone UTC. All moments are in UTC (soundness.md 2.2), so a zone that is UTC changes
+nothing; other zones by name, fields of chapter 9.9 and intervals that are computed are for what is released.
+
+    >>> means("seen AT TIME ZONE 'UTC'", "seen::timestamp")
+    >>> means("date_trunc('hour', seen) + INTERVAL '5 minutes' * floor(extract(minute FROM seen) / 5)",
+    ...       "date_bin('5 minutes', seen, TIMESTAMP '2000-01-01')")
+    >>> means("extract(year FROM age(born, DATE '2000-02-03'))",
+    ...       "((((extract(year FROM born)::bigint * 100::bigint + extract(month FROM born)::bigint) * 100::bigint"
+    ...       " + extract(day FROM born)::bigint) - 20000203::bigint) / 10000::bigint)::numeric")
 """
 
 from __future__ import annotations
@@ -11,44 +20,126 @@ import re
 from sqlglot import exp
 
 from ..errors import Refusal
-from ..relation.calendar import DAY
-from ..relation.date_formats import format_parts
-from ..relation.expressions import Expr, Literal, Months
-from ..relation.functions import FUNCTIONS, NAMES
-from ..relation.types import BIGINT, DATE, INTEGER, INTERVAL, NUMERIC, TEXT, TIMESTAMP, Kind
+from ..relation.calendar import DAY, TRUNC_UNITS
+from ..relation.expressions import Call, Expr, Field, Literal, Months
+from ..relation.functions import FUNCTIONS
+from ..relation.functions.zones import constant_in_zone
+from ..relation.types import DATE, TEXT, TIMESTAMP, Kind
+from ..relation.zones import zone_names
 from .bind_expression import Binder, call, cast
-from .bind_intervals import bind_zone
 from .constants import coerce_literal
 from .named_calls import bind_row
 from .parameters import sample
 
-__all__ = [
-    "at_time_zone",
-    "bind_date_bin",
-    "bind_extract",
-    "bind_to_char",
-    "constant_moment",
-    "is_utc_name",
-    "make_date",
-]
+__all__ = ["at_time_zone", "bind_cut", "bind_extract", "bind_operator", "bind_overlaps", "constant_moment"]
+
+_SIGNS: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.Add: ("add", "+"),
+    exp.Sub: ("sub", "-"),
+    exp.Mul: ("mul", "*"),
+}
+
+
+def bind_operator(binder: Binder, node: exp.Expr) -> Expr:
+    """Return x + y, x - y or x * y: of numbers and days as ever, of intervals by the rows above a release."""
+    name, sign = _SIGNS[type(node)]
+    left = binder.bind(node.args["this"])
+    if name == "add" and (grain := _grain(binder, node, left)) is not None:
+        return grain
+    args = [left, binder.bind(node.args["expression"])]
+    row, args = _row_of(name, args)
+    if row is None:
+        return binder.call(name, args, node, said=sign)
+    return bind_row(binder, node, sign, [FUNCTIONS[row]], args)
+
+
+def _row_of(name: str, args: list[Expr]) -> tuple[str | None, list[Expr]]:
+    left, right = args
+    if name == "mul":
+        if right.type.kind is Kind.INTERVAL:
+            left, right = right, left
+        return ("interval_times" if left.type.kind is Kind.INTERVAL else None), [left, right]
+    if left.type.kind is Kind.INTERVAL and right.type.kind is Kind.INTERVAL:
+        return ("intervals_added" if name == "add" else "intervals_taken"), args
+    if name == "add" and left.type.kind is Kind.INTERVAL and right.type.is_temporal:
+        left, right = right, left
+    if left.type.is_temporal and right.type.kind is Kind.INTERVAL and not isinstance(right, Literal):
+        return ("interval_added" if name == "add" else "interval_taken"), [left, right]
+    both = left.type.is_temporal and right.type.is_temporal
+    if name == "sub" and both and Kind.TIMESTAMP in (left.type.kind, right.type.kind):
+        return "moments_between", args
+    return None, args
+
+
+def bind_overlaps(binder: Binder, node: exp.Expr) -> Expr:
+    """Return (x, y) OVERLAPS (z, w); the second of a pair may be an interval. Raises Refusal (42601)."""
+    args: list[Expr] = []
+    for side in (node.args["this"], node.args["expression"]):
+        parts = side.args.get("expressions") or [] if isinstance(side, exp.Tuple) else []
+        if len(parts) != 2:
+            raise Refusal(
+                "OVERLAPS takes two pairs of moments", sqlstate="42601", position=binder.position(node)
+            )
+        start, end = (coerce_literal(binder.bind(part), TIMESTAMP) for part in parts)
+        if end.type.kind is Kind.INTERVAL:
+            row, pair = _row_of("add", [start, end])
+            end = (
+                call("add", pair, None)
+                if row is None
+                else bind_row(binder, node, "+", [FUNCTIONS[row]], pair)
+            )
+        args += [start, end]
+    return bind_row(binder, node, "OVERLAPS", [FUNCTIONS["overlaps"]], args)
+
+
+_FIELDS = {"minute": ("hour", 60_000_000), "second": ("minute", 1_000_000)}
+"""Field of extract -> the unit that it counts within, and its microseconds."""
+
+
+def _grain(binder: Binder, node: exp.Expr, left: Expr) -> Expr | None:
+    """Return the bins of minutes or seconds that charts write as a sum, as date_bin, which they are; None: it is none.
+
+    The step divides the unit around it, so that bins counted from the unit's start are those counted from any such
+    start. `left`: what the sum's left side is bound to.
+    """
+    right = _bare(node.args["expression"])
+    if not isinstance(left, Call) or left.function != "date_trunc" or not isinstance(right, exp.Mul):
+        return None
+    floor = _bare(right.args["expression"])
+    quotient = _bare(floor.args["this"]) if isinstance(floor, exp.Floor) else None
+    part = _bare(quotient.args["this"]) if isinstance(quotient, exp.Div) else None
+    if not isinstance(part, exp.Extract) or quotient is None:
+        return None
+    unit, size = _FIELDS.get(str(part.args["this"].args["this"]).lower(), ("", 0))
+    step, count = binder.bind(right.args["this"]), binder.bind(quotient.args["expression"])
+    if not isinstance(step, Literal) or not isinstance(step.value, Months) or not isinstance(count, Literal):
+        return None
+    if left.args[0] != Literal(left.args[0].type, unit) or left.args[1] != binder.bind(
+        part.args["expression"]
+    ):
+        return None
+    number = count.value
+    if not isinstance(number, int) or count.type.kind is Kind.BOOLEAN or not 0 < number <= 60 or 60 % number:
+        return None
+    if (step.value.months, step.value.days, step.value.microseconds) != (0, 0, number * size):
+        return None
+    sql = "date_bin(step, value, TIMESTAMP '2000-01-01')"
+    return binder.meant(sql, node, {"step": step, "value": left.args[1]})
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.args["this"]
+    return node
+
+
+# --- constants in words ----------------------------------------------------------------------------------
 
 _EPOCH = datetime.datetime(1970, 1, 1)
-_UTC = frozenset({"utc", "gmt", "etc/utc", "etc/gmt", "zulu", "z", "uct", "utc0", "+00", "+00:00", "00:00"})
-_WIDEST_BIN = 36_525 * DAY
 _READ = frozenset("YmdHMSf")
 _WORDS = {"Y": "YYYY", "m": "MM", "d": "DD", "H": "HH24", "M": "MI", "S": "SS", "f": "US"}
 """What the parser has made of Postgres' words, back again."""
-_CODES = re.compile(r"%([YmdHMSf])")
 _DIRECTIVE = re.compile(r"%(.)")
-
-
-def _word(code: re.Match[str]) -> str:
-    return _WORDS[code[1]]
-
-
-def is_utc_name(zone: str) -> bool:
-    """Say whether a zone is UTC under one of its names."""
-    return zone.lower() in _UTC
 
 
 def constant_moment(binder: Binder, node: exp.Expr) -> Expr:
@@ -63,10 +154,8 @@ def constant_moment(binder: Binder, node: exp.Expr) -> Expr:
     form = node.args.get("format")
     form = form.args["this"] if isinstance(form, exp.Literal) else ""
     if not isinstance(given, Literal) and given.type.kind is Kind.TEXT:
-        row, written = (
-            FUNCTIONS["to_date_of" if type_ is DATE else "to_timestamp_by"],
-            _CODES.sub(_word, form),
-        )
+        row = FUNCTIONS["to_date_of" if type_ is DATE else "to_timestamp_by"]
+        written = _DIRECTIVE.sub(lambda code: _WORDS.get(code[1], code[0]), form)
         return bind_row(binder, node, name, [row], [given, Literal(TEXT, written)])
     if not isinstance(given, Literal) or not isinstance(given.value, str):
         raise Refusal(
@@ -88,135 +177,169 @@ def constant_moment(binder: Binder, node: exp.Expr) -> Expr:
     return Literal(type_, microseconds // DAY if type_ is DATE else microseconds, position=position)
 
 
-def make_date(binder: Binder, node: exp.Expr) -> Expr:
-    """Return make_date(year, month, day) of constants, or above a release of columns.
-
-    Raises:
-        Refusal: 42883 for another number of arguments, 22023 for no date.
-    """
-    position = binder.position(node)
-    parts = node.args.get("expressions") or []
-    if len(parts) != 3:
-        raise Refusal("make_date takes year, month and day", sqlstate="42883", position=position)
-    found = [sample(coerce_literal(binder.bind(part), INTEGER), INTEGER, 1) for part in parts]
-    values = [part.value for part in found if isinstance(part, Literal)]
-    if len(values) != 3 or not all(isinstance(value, int) for value in values):
-        return bind_row(binder, node, "make_date", [FUNCTIONS["make_date_of"]], found)
-    try:
-        date = datetime.date(*values)  # type: ignore[arg-type]  # all are int, as was just looked at
-    except (ValueError, OverflowError):
-        raise Refusal("there is no such date", sqlstate="22023", position=position) from None
-    return Literal(DATE, (date - _EPOCH.date()).days, position=position)
-
-
-def at_time_zone(binder: Binder, node: exp.Expr) -> Expr:
-    """Return x AT TIME ZONE 'UTC', which is x as a timestamp; of another zone as `bind_zone` says."""
-    position = binder.position(node)
-    zone = binder.bind(node.args["zone"])
-    name = zone.value if isinstance(zone, Literal) else None
-    if not isinstance(name, str) or not is_utc_name(name):
-        return bind_zone(binder, node)
-    return cast(binder.bind(node.args["this"]), TIMESTAMP, position)
+# --- fields ----------------------------------------------------------------------------------------------
 
 
 def bind_extract(binder: Binder, node: exp.Expr) -> Expr:
     """Return extract(field FROM x), also of age(…).
 
     Raises:
-        Refusal: 22023 for a field that is not answered.
+        Refusal: 22023 for a field that is not answered, 42883 where age takes other arguments.
     """
-    inner = node.args["expression"]
-    while isinstance(inner, exp.Paren):
-        inner = inner.args["this"]
-    is_age = isinstance(inner, exp.Anonymous) and str(inner.args["this"]).lower() == "age"
-    if is_age and _field(node) in ("year", "month"):
-        return _part_of_age(binder, node, inner)
+    age = _bare(node.args["expression"])
+    word = str(node.args["this"].args["this"]).lower()
+    if isinstance(age, exp.Anonymous) and str(age.args["this"]).lower() == "age" and word in _OF_AGE:
+        given = [binder.repeated(part, _OFTEN) for part in age.args.get("expressions") or []]
+        return _part_of_age(binder, node, given, word)
     return binder.part_of_date(node)
 
 
-def _field(node: exp.Expr) -> str:
-    return str(node.args["this"].args["this"]).lower()
+_DAYS = (
+    "((extract(year FROM {moment})::bigint * {months}::bigint + extract(month FROM {moment})::bigint) * 100::bigint "
+    "+ extract(day FROM {moment})::bigint)"
+)
+_MICROSECONDS = (
+    f"({_DAYS} * {DAY} + "
+    "((extract(hour FROM {moment})::bigint * 60::bigint + extract(minute FROM {moment})::bigint) * 60000000::bigint "
+    "+ (extract(second FROM {moment}) * 1000000::bigint)::bigint))"
+)
+"""Year, month, day and time of day in one number, each with room for the next, so that it rises as moments do."""
+_OFTEN = _MICROSECONDS.count("{moment}")
+_OF_AGE = {
+    "year": ("(({later} - {earlier}) / {full}::bigint)::numeric", 100, 10_000),
+    "month": ("((({later} - {earlier}) / {full}::bigint) % 12::bigint)::numeric", 12, 100),
+}
+"""Field of an age -> what it means of both numbers, what a year adds to their months, and what is full in them."""
 
 
-def _part_of_age(binder: Binder, node: exp.Expr, age: exp.Anonymous) -> Expr:
-    """Return the full years, or the months beside them, from one moment to another.
-
-    Year, month, day and time of day in one number, each with room for the next, rise as moments do: a whole division of
-    the difference leaves the years that are full.
-    """
-    position, word = binder.position(node), _field(node)
-    given = [coerce_literal(binder.bind(part), DATE) for part in age.args.get("expressions") or []]
+def _part_of_age(binder: Binder, node: exp.Expr, given: list[Expr], word: str) -> Expr:
+    """Return the full years, or the months beside them, from one moment to another."""
+    given = [coerce_literal(arg, DATE) for arg in given]
     if len(given) == 1:
-        given.insert(0, Literal(DATE, binder.context.moment() // DAY, position=position))
+        given.insert(0, Literal(DATE, binder.context.moment() // DAY, position=binder.position(node)))
     if len(given) != 2 or not all(moment.type.is_temporal for moment in given):
-        raise Refusal("age takes one or two dates or timestamps", sqlstate="42883", position=position)
+        raise Refusal(
+            "age takes one or two dates or timestamps", sqlstate="42883", position=binder.position(node)
+        )
     is_dated = all(moment.type.kind is Kind.DATE for moment in given)
-    later, earlier = (_ordinal(moment, word, is_dated=is_dated) for moment in given)
-    unit = (10_000 if word == "year" else 100) * (1 if is_dated else DAY)
-    full = _of("div", _of("sub", later, earlier), _whole(unit))
-    return cast(full if word == "year" else _of("mod", full, _whole(12)), NUMERIC, position)
+    sql, months, full = _OF_AGE[word]
+    number = _DAYS if is_dated else _MICROSECONDS
+    later, earlier = (number.format(moment=name, months=months) for name in ("later", "earlier"))
+    sql = sql.format(later=later, earlier=earlier, full=full if is_dated else full * DAY)
+    return binder.meant(sql, node, dict(zip(("later", "earlier"), given, strict=True)))
 
 
-def _ordinal(moment: Expr, word: str, *, is_dated: bool) -> Expr:
-    """Return a whole number that rises with a moment, and by one unit of `_part_of_age` with each year or month."""
+# --- zones -----------------------------------------------------------------------------------------------
 
-    def part(name: str) -> Expr:
-        return cast(call("extract", [Literal(TEXT, name), moment], None), BIGINT, None)
-
-    months = _of("add", _of("mul", part("year"), _whole(100 if word == "year" else 12)), part("month"))
-    days = _of("add", _of("mul", months, _whole(100)), part("day"))
-    if is_dated:
-        return days
-    minutes = _of("add", _of("mul", part("hour"), _whole(60)), part("minute"))
-    second = _of("mul", call("extract", [Literal(TEXT, "second"), moment], None), _whole(10**6))
-    time = _of("add", _of("mul", minutes, _whole(60 * 10**6)), cast(second, BIGINT, None))
-    return _of("add", _of("mul", days, _whole(DAY)), time)
+_UTC = frozenset({"utc", "gmt", "etc/utc", "etc/gmt", "zulu", "z", "uct", "utc0", "+00", "+00:00", "00:00"})
+_WITHIN_MINUTE = frozenset({"second", "milliseconds", "microseconds"})
+"""Cut so fine, all clocks agree."""
 
 
-def _of(name: str, left: Expr, right: Expr) -> Expr:
-    return call(name, [left, right], left.position or right.position)
+def _is_utc(binder: Binder, node: exp.Expr) -> bool:
+    """Say whether a zone is UTC under one of its names."""
+    zone = binder.bind(node)
+    return isinstance(zone, Literal) and isinstance(zone.value, str) and zone.value.lower() in _UTC
 
 
-def _whole(number: int) -> Expr:
-    return Literal(BIGINT, number)
+def _zone(binder: Binder, node: exp.Expr) -> Literal:
+    """Return the name of a zone. Raises Refusal (22023): there is none of it, or it is an abbreviation."""
+    zone = binder.bind(node)
+    name = zone.value if isinstance(zone, Literal) else None
+    known = {one.lower(): one for one in zone_names()}
+    if not isinstance(name, str) or name.lower() not in known:
+        raise Refusal(
+            "a time zone is a constant 'UTC' or a name such as 'Europe/Berlin'", sqlstate="22023",
+            position=binder.position(node), hint="abbreviations and offsets mean several things: name the place",
+        )  # fmt: skip
+    return Literal(TEXT, known[name.lower()])
 
 
-def bind_date_bin(binder: Binder, node: exp.Expr, name: str) -> Expr:
-    """Return date_bin(width, x, origin): of constants but for x on people's rows too, else above a release.
-
-    Raises:
-        Refusal: as `bind_row`.
-    """
-    args = [binder.bind(part) for part in node.args.get("expressions") or []]
-    if len(args) == 3:
-        width, value = coerce_literal(args[0], INTERVAL), coerce_literal(args[1], TIMESTAMP)
-        origin = cast(coerce_literal(args[2], TIMESTAMP), TIMESTAMP, binder.position(node))
-        if (
-            _is_width(width)
-            and value.type.is_temporal
-            and isinstance(origin, Literal)
-            and isinstance(origin.value, int)
-        ):
-            return call("date_bin", [width, value, origin], binder.position(node))
-    return bind_row(binder, node, name, NAMES[name], args)
-
-
-def _is_width(width: Expr) -> bool:
-    if not isinstance(width, Literal) or not isinstance(width.value, Months) or width.value.months:
-        return False
-    return 0 < width.value.days * DAY + width.value.microseconds <= _WIDEST_BIN
-
-
-def bind_to_char(binder: Binder, node: exp.Expr, name: str) -> Expr:
-    """Return to_char(x, format): of a moment by what `format_parts` reads on people's rows too, else above a release.
+def at_time_zone(binder: Binder, node: exp.Expr) -> Expr:
+    """Return x AT TIME ZONE: of UTC x as a timestamp, else a moment to clocks or back, by what x is written as.
 
     Raises:
-        Refusal: as `bind_row`.
+        Refusal: 42804 where the statement does not say whether x is a moment or what clocks show.
     """
-    args = [binder.bind(part) for part in node.args.get("expressions") or []]
-    if len(args) == 2:
-        value, form = coerce_literal(args[0], TIMESTAMP), sample(args[1], TEXT, "YYYY")
-        written = form.value if isinstance(form, Literal) else None
-        if isinstance(written, str) and value.type.is_temporal and not isinstance(format_parts(written), str):
-            return call("to_char", [value, form], binder.position(node))
-    return bind_row(binder, node, name, NAMES[name], args)
+    if _is_utc(binder, node.args["zone"]):
+        return cast(binder.bind(node.args["this"]), TIMESTAMP, binder.position(node))
+    zone, value = _zone(binder, node.args["zone"]), binder.bind(node.args["this"])
+    is_moment = _is_moment(binder, node.args["this"])
+    if is_moment is None:
+        raise Refusal(
+            "AT TIME ZONE does not know whether this is a moment in UTC or what clocks in the zone show",
+            sqlstate="42804", position=binder.position(node),
+            hint="x::timestamptz AT TIME ZONE … are the clocks at a moment, x::timestamp AT TIME ZONE … is the moment",
+        )  # fmt: skip
+    name = "zone_clock" if is_moment else "zone_moment"
+    return _in_zone(binder, node, name, [_timestamp(value), zone])
+
+
+def _timestamp(value: Expr) -> Expr:
+    """Return a date as its midnight, anything else as it is."""
+    return cast(value, TIMESTAMP, value.position) if value.type.kind is Kind.DATE else value
+
+
+_ZONED = frozenset({"timestamptz", "TIMESTAMP WITH TIME ZONE"})
+_CONSTANT_MOMENTS = (exp.CurrentTimestamp, exp.UnixToTime, exp.StrToTime, exp.CurrentDate)
+
+
+def _is_moment(binder: Binder, node: exp.Expr) -> bool | None:
+    """Say whether an expression is a timestamptz, by its column's type or as it is written; None: that is not said."""
+    if isinstance(node, exp.Paren):
+        return _is_moment(binder, node.args["this"])
+    if isinstance(node, exp.Column):
+        return _is_moment_column(binder, binder.bind(node))
+    if isinstance(node, exp.Cast):
+        name = getattr(node.args["to"].args.get("this"), "name", "")
+        return {"TIMESTAMPTZ": True, "TIMESTAMP": False, "DATE": True}.get(name)
+    if isinstance(node, exp.AtTimeZone):
+        inner = _is_moment(binder, node.args["this"])
+        return None if inner is None else not inner
+    if isinstance(node, exp.TimestampTrunc):
+        return True if node.args.get("zone") is not None else _is_moment(binder, node.args["this"])
+    if isinstance(node, (exp.Add, exp.Sub)) and isinstance(node.args["expression"], exp.Interval):
+        return _is_moment(binder, node.args["this"])
+    if isinstance(node, exp.Anonymous):
+        return True if str(node.args["this"]).lower() == "now" else None
+    return (
+        True
+        if isinstance(node, _CONSTANT_MOMENTS)
+        else False
+        if isinstance(node, exp.Localtimestamp)
+        else None
+    )
+
+
+def _is_moment_column(binder: Binder, column: Expr) -> bool | None:
+    if column.type.engine in _ZONED or column.type.kind is Kind.DATE:
+        return True
+    if not isinstance(column, Field) or column.type.kind is not Kind.TIMESTAMP:
+        return None
+    return False if binder.scope.is_of_table(column.index) else None
+
+
+def bind_cut(binder: Binder, node: exp.Expr) -> Expr:
+    """Return date_trunc(unit, x), or cut by the clocks of a zone. Raises as `Binder.part_of_date` and `_zone`."""
+    cut, zone = binder.part_of_date(node), node.args.get("zone")
+    if zone is None or _is_utc(binder, zone):
+        return cut
+    name = _zone(binder, zone)
+    inner = _timestamp(coerce_literal(binder.bind(node.args["this"]), TIMESTAMP))
+    unit = str(node.args["unit"].args["this"]).lower()
+    if unit in TRUNC_UNITS:
+        return _in_zone(binder, node, "zone_cut", [Literal(TEXT, unit), inner, name])
+    if not isinstance(cut, Call) or unit in _WITHIN_MINUTE:
+        return cut
+    clock = _in_zone(binder, node, "zone_clock", [inner, name])
+    moved = Call(cut.type, cut.function, (*cut.args[:-1], clock), position=cut.position)
+    return _in_zone(binder, node, "zone_moment", [moved, name])
+
+
+def _in_zone(binder: Binder, node: exp.Expr, name: str, args: list[Expr]) -> Expr:
+    """Return the call of a row of zones; of a constant moment its value, which narrows."""
+    said = "date_trunc" if name == "zone_cut" else "AT TIME ZONE"
+    bound = bind_row(binder, node, said, [FUNCTIONS[name]], args)
+    assert isinstance(bound, Call)
+    value = constant_in_zone(bound)
+    return bound if value is None else Literal(TIMESTAMP, value, position=bound.position)

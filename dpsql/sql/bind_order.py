@@ -1,20 +1,30 @@
 """ORDER BY, LIMIT and OFFSET: items that name an output column, and the counts.
 
-DISTINCT ON: rows numbered by their order, of which the first of each group is kept.
+DISTINCT ON: rows numbered by their order, of which the first of each group is kept. WITH TIES: rows ranked by theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from ..errors import Position, Refusal
-from ..relation.expressions import Call, Expr, Field, Literal
-from ..relation.relations import Filter, Limit, Order, OutputColumn, Relation, Window, WindowCall
+from ..relation.expressions import Call, Expr, Field, Literal, conjunction
+from ..relation.relations import (
+    Filter,
+    Limit,
+    Order,
+    OutputColumn,
+    Project,
+    Relation,
+    Sort,
+    Window,
+    WindowCall,
+)
 from ..relation.types import BIGINT, BOOLEAN
 from .bind_expression import Binder
-from .bind_ties import with_ties, without_last
 from .bind_window import nulls_first
 from .constants import coerce_literal
 from .scope import fold_name
@@ -92,7 +102,7 @@ def bind_limit(binder: Binder, node: exp.Expr, relation: Relation) -> Relation:
     limit, offset = _count(binder, node, "limit"), _count(binder, node, "offset")
     clause = node.args.get("limit")
     if limit is not None and clause is not None and _keeps_ties(clause):
-        return with_ties(relation, limit, offset or 0, binder.position(clause))
+        return _with_ties(relation, limit, offset or 0, binder.position(clause))
     return relation if limit is None and offset is None else Limit(relation, limit, offset or 0)
 
 
@@ -140,6 +150,37 @@ def _keeps_ties(clause: exp.Expr) -> bool:
     return options is not None and bool(options.args.get("with_ties"))
 
 
+def _with_ties(relation: Relation, limit: int, offset: int, position: Position | None) -> Relation:
+    """Return the first rows in a relation's order, and those that tie with the last of them.
+
+    Raises:
+        Refusal: 42601 without ORDER BY.
+    """
+    if not isinstance(relation, Sort):
+        raise Refusal(
+            "WITH TIES needs ORDER BY", sqlstate="42601", position=position,
+            hint="ORDER BY says which rows tie; or write ROWS ONLY",
+        )  # fmt: skip
+    orders, width = relation.orders, len(relation.columns)
+    names = ("rank", "row_number")
+    calls = tuple(WindowCall(BIGINT, name, (), (), orders, None, position=position) for name in names)
+    rank, number = (Field(BIGINT, width + index) for index in range(2))
+    terms: list[Expr] = [Call(BOOLEAN, "le", (rank, Literal(BIGINT, limit + offset)))]
+    if offset:
+        terms.append(Call(BOOLEAN, "gt", (number, Literal(BIGINT, offset))))
+    kept = Filter(
+        Window(relation.input, calls, position=position), conjunction(tuple(terms)), position=position
+    )
+    return replace(relation, input=_without_last(kept, width))
+
+
+def _without_last(relation: Relation, width: int) -> Project:
+    """Return a relation with its first columns alone."""
+    columns = relation.columns[:width]
+    exprs = tuple(Field(column.type, i, column.name) for i, column in enumerate(columns))
+    return Project(relation, exprs, tuple(column.name for column in columns), position=relation.position)
+
+
 # --- DISTINCT ON --------------------------------------------------------------------------------------
 
 
@@ -177,4 +218,4 @@ def first_rows(
     numbered = Window(relation, (number,), position=position)
     first = Field(BIGINT, len(relation.columns))
     kept = Filter(numbered, Call(BOOLEAN, "eq", (first, Literal(BIGINT, 1))), position=position)
-    return without_last(kept, len(relation.columns))
+    return _without_last(kept, len(relation.columns))

@@ -42,11 +42,11 @@ from .bind_from import bind_from, bind_values, rename
 from .bind_group import GroupKeys, bind_group
 from .bind_order import bind_distinct_on, bind_limit, bind_order, first_rows
 from .bind_recursive import bind_recursive, names_itself
+from .bind_series import row_call
 from .bind_set_operation import bind_set_operation
 from .outer import first_outer
 from .public_aggregates import PUBLIC_AGGREGATES
 from .reported import check_reported
-from .row_calls import row_call
 from .scope import BindingContext, fold_name
 from .statement import AdmittedQuery
 from .text import position_of

@@ -1,14 +1,15 @@
-"""Functions that give rows: generate_series and unnest, in FROM and in the SELECT list.
+"""Functions that give rows: generate_series and unnest, parts of JSON and of texts, in FROM and in the SELECT list.
 
 What is constant is written out where the statement is bound, as a series or as one row's arrays; else the arguments
-read the row beside them, and the join is a lateral one.
+read the row beside them, and the join is a lateral one. What Postgres raises for a value, as for the elements of an
+object, is no row here.
 """
 
 from __future__ import annotations
 
 import calendar
 import datetime
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -16,13 +17,86 @@ from ..errors import Position, Refusal
 from ..relation.calendar import DAY
 from ..relation.expressions import Call, Expr, Literal, Months
 from ..relation.forms import MAX_SERIES, Series, Unnest
+from ..relation.functions import NAMES
 from ..relation.relations import Relation, Values
-from ..relation.types import BIGINT, INTEGER, INTERVAL, TIMESTAMP, Kind, SqlType, array_of
+from ..relation.types import BIGINT, INTEGER, INTERVAL, JSON, JSONB, TIMESTAMP, Kind, SqlType, array_of
 from .bind_expression import Binder, cast
+from .bind_json import as_json_value
 from .constants import coerce_literal
-from .row_calls import ROW_CALLS, row_call
+from .named_calls import bind_row
 
-__all__ = ["bind_rows", "bind_series"]
+__all__ = ["ROW_CALLS", "bind_rows", "bind_series", "is_rows", "row_arrays", "row_call"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowCall:
+    """What a function gives: `arrays`, as SQL over its arguments a and b, of which each row has one value.
+
+    `columns`: their names, none for its own. `named`: the function whose array it lays out, with all its arguments.
+    """
+
+    arrays: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    named: str = ""
+
+
+_OF_JSON = {
+    "array_elements": RowCall(("json_elements(a)",), ("value",)),
+    "array_elements_text": RowCall(("json_texts(json_elements(a))",), ("value",)),
+    "object_keys": RowCall(("json_keys(a)",)),
+    "each": RowCall(("json_keys(a)", "json_values(a)"), ("key", "value")),
+    "each_text": RowCall(("json_keys(a)", "json_texts(json_values(a))"), ("key", "value")),
+}
+ROW_CALLS = {
+    **{f"{kind}_{name}": row for kind in ("json", "jsonb") for name, row in _OF_JSON.items()},
+    "string_to_table": RowCall(named="string_to_array"),
+    "regexp_split_to_table": RowCall(named="regexp_split_to_array"),
+    "generate_subscripts": RowCall(("series(1, array_upper(a, b), 1)",)),
+}
+"""Name -> what it gives."""
+
+
+def row_call(node: exp.Expr) -> str | None:
+    """Return the name of a function that gives rows, where it is called; None: another is, or none."""
+    inner = node.args["this"] if isinstance(node, exp.Table) else node
+    name = str(inner.args["this"]).lower() if isinstance(inner, exp.Anonymous) else None
+    return name if name in ROW_CALLS else None
+
+
+def is_rows(node: exp.Expr) -> bool:
+    """Say whether a FROM item is a function that gives rows."""
+    is_series = isinstance(node, exp.Table) and isinstance(node.args["this"], exp.ExplodingGenerateSeries)
+    return is_series or isinstance(node, exp.Unnest) or row_call(node) is not None
+
+
+def row_arrays(binder: Binder, node: exp.Expr, name: str) -> tuple[Expr, ...]:
+    """Return the arrays that a function of `ROW_CALLS` lays out.
+
+    Raises:
+        Refusal: 42883 for arguments that it does not take, of another kind of JSON too.
+    """
+    row, args = ROW_CALLS[name], binder.arguments(node.args["this"] if isinstance(node, exp.Table) else node)
+    if row.named:
+        return (bind_row(binder, node, name, NAMES[row.named], args),)
+    if name.startswith("json"):
+        args = [_json(binder, node, name, args)]
+    elif len(args) != 2:
+        bind_row(binder, node, name, NAMES["array_upper"], args)
+    parts = dict(zip("ab", args, strict=False))
+    return tuple(binder.meant(sql, node, parts, name) for sql in row.arrays)
+
+
+def _json(binder: Binder, node: exp.Expr, name: str, args: list[Expr]) -> Expr:
+    """Return the one argument, of the kind of JSON that the name says. Raises Refusal (42883): it is of another."""
+    position, wanted = binder.position(node), JSONB if name.startswith("jsonb") else JSON
+    value = as_json_value(args[0], wanted, position) if len(args) == 1 else None
+    if value is None or value.type.kind is not wanted.kind:
+        raise Refusal(
+            f"{name}() takes one value of {wanted}", sqlstate="42883", position=position,
+            hint="json_… is of json, jsonb_… of jsonb",
+        )  # fmt: skip
+    return value
+
 
 _ONE_ROW = Values(((),), ())
 _HINT = "generate_series(1, 12), or generate_series(timestamp '2024-01-01', '2024-12-01', interval '1 month')"
@@ -32,9 +106,8 @@ def bind_rows(binder: Binder, node: exp.Expr, *, numbered: bool) -> tuple[Relati
     """Return the rows of a function in FROM, its name, and those of its columns, none where they have its own."""
     position, called = binder.position(node), row_call(node)
     if called is not None:
-        row = ROW_CALLS[called]
-        parts = row.arrays(binder, node, called)
-        return Unnest(_ONE_ROW, parts, numbered, position=position), called, row.columns
+        arrays = row_arrays(binder, node, called)
+        return Unnest(_ONE_ROW, arrays, numbered, position=position), called, ROW_CALLS[called].columns
     if isinstance(node, exp.Unnest):
         arrays = tuple(_array(binder, part) for part in node.args["expressions"])
         return Unnest(_ONE_ROW, arrays, numbered, position=position), "unnest", ()

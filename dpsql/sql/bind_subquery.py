@@ -41,7 +41,7 @@ from ..relation.relations import (
 from ..relation.types import BOOLEAN, DOUBLE
 from .attach import Attached, Attachment
 from .bind_expression import Binder, call, cast
-from .bind_lateral import any_row, lateral_value, rows_compared
+from .bind_lists import any_row, lateral_value, rows_compared
 from .outer import Opened, Outer, check_closed, first_outer, open_query, outer_in, project_onto
 
 __all__ = ["bind_exists", "bind_in_query", "bind_scalar"]

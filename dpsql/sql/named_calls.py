@@ -27,18 +27,12 @@ from .public_aggregates import PUBLIC_AGGREGATES, PUBLIC_NAMED
 if TYPE_CHECKING:
     from .bind_expression import Binder
 
-__all__ = ["OPERATOR_NAMES", "answered_names", "bind_named", "bind_row", "hashed_text", "no_such_function"]
+__all__ = ["OPERATOR_NAMES", "answered_names", "bind_row", "no_such_function"]
 
 OPERATOR_NAMES = frozenset(
     f"{kind}_extract{rest}" for kind in ("json", "jsonb") for rest in ("", "_scalar", "_path", "_path_text")
 ) | {"parse_json"}
 """Names of which the parser makes the nodes of -> and #>, by paths that are written otherwise."""
-
-
-def bind_named(binder: Binder, node: exp.Expr, name: str) -> Expr:
-    """Return the call of a function by its name. Raises Refusal (42883): it does not take these arguments."""
-    parts: Sequence[exp.Expr] = node.args.get("expressions") or []
-    return bind_row(binder, node, name, NAMES[name], [binder.bind(part) for part in parts])
 
 
 def bind_row(binder: Binder, node: exp.Expr, name: str, rows: Sequence[Function], args: list[Expr]) -> Expr:
@@ -117,27 +111,6 @@ def _refuse_variable(
                     f"{name}() takes a constant {one.word(place)}", sqlstate="PV202", position=binder.position(node),
                     hint=f"write the {one.word(place)} out, or pass it as a parameter; several by CASE",
                 )  # fmt: skip
-
-
-def hashed_text(node: exp.Expr) -> exp.Expr | None:
-    """Return x of `encode(sha256(convert_to(x, 'UTF8')), 'hex')`, the one use of bytes that is read; None: another."""
-    taken = node.args.get("expressions") or []
-    hashed = _arguments(taken[0], "sha256") if len(taken) == 2 and _says(taken[1], "hex") else []
-    found = _arguments(hashed[0], "convert_to") if len(hashed) == 1 else []
-    return found[0] if len(found) == 2 and (_says(found[1], "utf8") or _says(found[1], "utf-8")) else None
-
-
-def _arguments(node: exp.Expr, name: str) -> list[exp.Expr]:
-    is_call = isinstance(node, exp.Anonymous) and str(node.args["this"]).lower() == name
-    return (node.args.get("expressions") or []) if is_call else []
-
-
-def _says(node: exp.Expr, word: str) -> bool:
-    return (
-        isinstance(node, exp.Literal)
-        and bool(node.args.get("is_string"))
-        and str(node.args["this"]).lower() == word
-    )
 
 
 _WRITTEN = (re.match(r"\w+(?=\()", row.form) for row in FUNCTIONS.values())

@@ -23,6 +23,7 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_NODES",
     "MAX_OUTPUTS",
+    "MAX_REPEATS",
     "MAX_TEXT",
     "Counts",
     "check_tokens",
@@ -42,6 +43,8 @@ MAX_SQUARE = 6
 """Most square brackets inside each other: Postgres' arrays have no more dimensions."""
 MAX_TYPED = 6
 """Most brackets inside each other that follow the name of a type."""
+MAX_REPEATS = 4_096
+"""Most times that a part of a form is written out: `x BETWEEN y AND z` has x twice, in another one four times."""
 MAX_CTES = 100
 """Most queries in WITH, of all that a statement holds."""
 MAX_JOINED = 64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import itertools
 import logging
 import re
@@ -15,12 +16,12 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ..errors import Refusal
-from ..relation.functions import NAMES
+from ..relation.functions import FUNCTIONS, NAMES
 from ..relation.functions.above.refused import REFUSED
 from .admit import admit
 from .named_calls import OPERATOR_NAMES
 from .public_aggregates import PUBLIC_NAMED
-from .text import blank_prefix, dialect_of, place, position_of, tokenize
+from .text import PostgresAsWritten, blank_prefix, dialect_of, place, position_of, tokenize
 
 if TYPE_CHECKING:
     from sqlglot.dialects.postgres import Postgres
@@ -34,6 +35,7 @@ __all__ = [
     "Statement",
     "check_parameters",
     "check_statement",
+    "expression_of",
     "parse_statement",
     "parse_view",
 ]  # fmt: skip
@@ -262,6 +264,21 @@ def _parsed_calls(text: str, dialect: Postgres, tokens: list[Token]) -> list[exp
             if isinstance(name, str) and name.startswith(_HIDDEN) and not node.args.get("quoted"):
                 node.set("this", name.removeprefix(_HIDDEN))
     return trees
+
+
+@functools.cache
+def expression_of(sql: str) -> exp.Expr:
+    """Return the tree of one of dpsql's own expressions, read as a statement's are; it is not to be changed."""
+    dialect = PostgresAsWritten()
+    tokens = [_hidden(token) if _is_own(token) else token for token in dialect.tokenize(sql)]
+    (tree,) = _parsed_calls(sql, dialect, tokens)
+    return tree
+
+
+def _is_own(token: Token) -> bool:
+    """Say whether a name is of a function that dpsql alone writes, whatever the parser knows by it."""
+    row = None if token.text in NAMES else FUNCTIONS.get(token.text)
+    return row is not None and not row.syntax
 
 
 def _without_schema(tokens: list[Token]) -> list[Token]:

@@ -1,4 +1,7 @@
-"""Arrays, above the release alone: several values in one, and what is taken out of it."""
+"""Arrays, above the release alone: several values in one, and what is taken out of it.
+
+>>> means("string_to_array(name, ',') <@ ARRAY['a']", "ARRAY['a'] @> string_to_array(name, ',')")
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,7 @@ ROWS = (
     ),
     Function(
         "series", "generate_series(1, 12)", "numbers in rows, or timestamps by a constant interval; alone in a column "
-        "of SELECT, or in FROM", lambda args: None, private=False,
+        "of SELECT, or in FROM", lambda args: array_of(args[0].type), private=False,
     ),
     Function(
         "array_has", "x = ANY (q)", "equal to one of the values of an array", _alike(BOOLEAN), private=False,
@@ -100,7 +103,10 @@ ROWS = (
         "array_contains", "q @> r", "all values of one array are in the other", _both,
         syntax=(Syntax(exp.ArrayContainsAll, ("this", "expression")),), private=False, symbol="@>",
     ),
-    Shorthand("q <@ r", "the other way round", (Syntax(exp.ArrayContainedBy, read=("this", "expression")),)),
+    Shorthand(
+        "q <@ r", "the other way round",
+        (Syntax(exp.ArrayContainedBy, ("this", "expression"), means="expression @> this", said="<@"),),
+    ),
     Function(
         "array_joined", "q || r", "one array behind another, or a value: `q || x`, `x || q`; NULL as nothing",
         _sliced, symbol="||", private=False,

@@ -1,4 +1,9 @@
-"""Comparisons and logic: what is true, false or NULL."""
+"""Comparisons and logic: what is true, false or NULL.
+
+>>> means("gpa BETWEEN 1 AND 3", "gpa >= 1 AND gpa <= 3")
+>>> means("gpa NOT BETWEEN SYMMETRIC 3 AND 1", "NOT (gpa >= 3 AND gpa <= 1 OR gpa >= 1 AND gpa <= 3)")
+>>> means("name IS DISTINCT FROM major", "NOT name IS NOT DISTINCT FROM major")
+"""
 
 from __future__ import annotations
 
@@ -40,6 +45,11 @@ def _compared(name: str, symbol: str, doc: str, node: type[exp.Expr]) -> Functio
     return Function(name, f"x {symbol} y", doc, comparable, _truth, binary(node), symbol=symbol)
 
 
+def _between(node: exp.Expr) -> str:
+    inside = "this >= low AND this <= high"
+    return f"{inside} OR this >= high AND this <= low" if node.args.get("symmetric") else inside
+
+
 _SIDES = ("this", "expression")
 
 ROWS = (
@@ -51,7 +61,8 @@ ROWS = (
     _compared("ge", ">=", "greater or equal", exp.GTE),
     Function(
         "is_not_distinct", "x IS NOT DISTINCT FROM y", "equal, or both NULL", comparable, _truth,
-        (*binary(exp.NullSafeEQ), Syntax(exp.NullSafeNEQ, read=_SIDES)), null=never_null,
+        (*binary(exp.NullSafeEQ),
+         Syntax(exp.NullSafeNEQ, _SIDES, means="NOT this IS NOT DISTINCT FROM expression")), null=never_null,
         symbol="IS NOT DISTINCT FROM",
     ),
     Function(
@@ -87,6 +98,6 @@ ROWS = (
     Function("not", "NOT x", "the opposite", booleans, _truth, (Syntax(exp.Not, read=("this",)),)),
     Shorthand(
         "x BETWEEN y AND z", "from `y` to `z`, both included; `SYMMETRIC` in either order",
-        (Syntax(exp.Between, read=("this", "low", "high", "negate", "symmetric")),),
+        (Syntax(exp.Between, ("this", "low", "high"), ("negate", "symmetric"), _between, "BETWEEN"),),
     ),
 )  # fmt: skip

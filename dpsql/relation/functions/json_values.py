@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ..types import INTEGER, JSON, TEXT, Kind, SqlType
+from ..types import INTEGER, JSON, TEXT, Kind, SqlType, array_of
 from .row import Args, Function, Syntax, TypeRule
 
 __all__ = ["ROWS"]
@@ -78,16 +78,16 @@ ROWS = (
     ),
     Function(
         "json_elements", "json_array_elements(j)", "an array's elements in rows, as `unnest` has them; "
-        "`json_array_elements_text`", lambda args: None, private=False,
+        "`json_array_elements_text`", lambda args: array_of(args[0].type), private=False,
     ),
     Function(
-        "json_keys", "json_object_keys(j)", "an object's keys in rows", lambda args: None, private=False,
+        "json_keys", "json_object_keys(j)", "an object's keys in rows", _always(array_of(TEXT)), private=False,
     ),
     Function(
         "json_values", "json_each(j)", "an object's keys and values in rows of FROM; `json_each_text`",
-        lambda args: None, private=False,
+        lambda args: array_of(args[0].type), private=False,
     ),
-    Function("json_texts", "json_each_text(j)", "the same as texts", lambda args: None, private=False),
+    Function("json_texts", "json_each_text(j)", "the same as texts", _always(array_of(TEXT)), private=False),
     Function(
         "json_typeof", "json_typeof(j)", "object, array, string, number, boolean or null; `jsonb_typeof`",
         _of_json(TEXT), private=False,

@@ -58,12 +58,15 @@ class Syntax:
     """A kind of node of the parser's tree that is read, and which arguments of it.
 
     `args`: bound as the function's arguments, in this order. Without them a form of `sql.bind_forms` binds the node.
-    `read`: what the form reads, or the parser sets on its own.
+    `read`: what the form reads, or the parser sets on its own. `means`: what the node is short for, as SQL over its
+    arguments by their names, or what tells that of the node; `said`: what a refusal calls it then.
     """
 
     node: type[exp.Expr]
     args: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
+    means: str | Callable[[exp.Expr], str] = ""
+    said: str = ""
 
 
 def unary(node: type[exp.Expr]) -> tuple[Syntax, ...]:

@@ -19,8 +19,8 @@ import psycopg
 
 from dpsql.relation.functions.above.refused import REFUSED
 from dpsql.sql.bind_json import JSON_CALLS
+from dpsql.sql.bind_series import ROW_CALLS
 from dpsql.sql.named_calls import answered_names
-from dpsql.sql.row_calls import ROW_CALLS
 
 from .postgres_server import PostgresServer, find_servers
 

@@ -68,8 +68,9 @@ ROWS = (
     above("min_scale", "min_scale(x)", "how many decimals a number needs", "numeric -> integer", _SCALE),
     above("trim_scale", "trim_scale(x)", "without zeros at its end", "numeric -> numeric", "{a}"),
     above("bit_and_of", "x & y", "bits of whole numbers, both", _WHOLE, "{a} & {b}", names=(),
-          syntax=binary(exp.BitwiseAnd)),
-    above("bit_or_of", "x | y", "bits, one or both", _WHOLE, "{a} | {b}", names=(), syntax=binary(exp.BitwiseOr)),
+          syntax=binary(exp.BitwiseAnd), symbol="&", output="?column?"),
+    above("bit_or_of", "x | y", "bits, one or both", _WHOLE, "{a} | {b}", names=(),
+          syntax=binary(exp.BitwiseOr), symbol="|", output="?column?"),
     above("bit_xor_of", "x # y", "bits, one of the two", _WHOLE, "xor({a}, {b})", names=(),
-          syntax=binary(exp.BitwiseXor)),
+          syntax=binary(exp.BitwiseXor), symbol="#", output="?column?"),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ...types import BOOLEAN, Kind, SqlType
-from ..row import Args, Function, Syntax
+from ..row import Args, Function, Syntax, binary
 from .formats import FormatError, constant
 from .regular import Pattern, like_similar, read_pattern, replacement
 from .signature import MOST_BYTES, above
@@ -132,7 +132,7 @@ ROWS = (
     above("similar_to", "x SIMILAR TO 'a(b|c)%' ESCAPE '!'",
           "whether a text is of a form, by `%`, `_` and the signs of regular expressions",
           "text, pattern -> boolean; text, pattern, flags -> boolean", _similar, names=(),
-          syntax=(Syntax(exp.SimilarTo, read=("this", "expression")),), symbol="SIMILAR TO", output="?column?",
+          syntax=binary(exp.SimilarTo), symbol="SIMILAR TO", output="?column?",
           below="use LIKE"),
     above("regexp_like", "regexp_like(x, 'a+', 'i')", "as `~`, by a flag as `~*`", _ONE.format("boolean"), _matches),
     above("regexp_replace", "regexp_replace(x, '[0-9]+', '#', 'g')",

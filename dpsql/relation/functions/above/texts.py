@@ -147,7 +147,7 @@ ROWS = (
         "overlay", "overlay(x PLACING y FROM 2 FOR 3)", "`y` in the place of so many characters, or of its own length",
         "text, text, integer -> text; text, text, integer, integer -> text", _OVERLAID % "length({b})",
         _OVERLAID % "CAST({d} AS BIGINT)", names=(), grows=True,
-        syntax=(Syntax(exp.Overlay, read=("this", "expression", "from_", "for_")),),
+        syntax=(Syntax(exp.Overlay, ("this", "expression", "from_", "for_")),),
     ),
     above(
         "substring_at", "substring(x FROM n FOR m)", "from a place and of a length that are computed",
