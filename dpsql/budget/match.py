@@ -80,7 +80,7 @@ def _is_like(law: Law, wanted: Law) -> bool:
     return (
         isinstance(law, Coordinate)
         and isinstance(wanted, Coordinate)
-        and (law.place, law.box.reaches) == (wanted.place, wanted.box.reaches)
+        and (law.index, law.box.reaches) == (wanted.index, wanted.box.reaches)
     )
 
 

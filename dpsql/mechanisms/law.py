@@ -78,7 +78,7 @@ class Law(Protocol):
         """Return how many coordinates whole vectors have that hold so many."""
         ...
 
-    def at(self, place: int) -> Law:
+    def at(self, coordinate: int) -> Law:
         """Return the law of one coordinate by itself."""
         ...
 
@@ -103,7 +103,7 @@ class Independent:
     def size_of(self, size: int) -> int:
         return size
 
-    def at(self, place: int) -> Self:
+    def at(self, coordinate: int) -> Self:
         return self
 
     def noises(self, weights: Mapping[int, Fraction]) -> list[tuple[Law, Fraction]]:

@@ -49,8 +49,8 @@ class FlipChoice:
     def scores(self, window: Window) -> list[int]:
         """Return the weights of all candidates; those without a row have none."""
         found = [0] * self.candidates
-        for place, weight in zip(window.places, window.weights, strict=True):
-            found[place] = weight
+        for candidate, weight in zip(window.candidates, window.weights, strict=True):
+            found[candidate] = weight
         return found
 
 
@@ -74,11 +74,11 @@ def permute_and_flip(scores: Sequence[int], gamma: Fraction, source: RandomSourc
     precision = bits + _GUARD_BITS
     below = dict(zip(distances, powers(gamma, distances, precision), strict=True))
     heads = []
-    for place, distance in enumerate(behind):
-        drawn = int.from_bytes(first[place * _COIN_BYTES : (place + 1) * _COIN_BYTES], "big")
+    for candidate, distance in enumerate(behind):
+        drawn = int.from_bytes(first[candidate * _COIN_BYTES : (candidate + 1) * _COIN_BYTES], "big")
         shown = _compared(drawn, bits, below[distance], precision, distance)
         if _tossed(drawn, gamma, distance, source) if shown is None else shown:
-            heads.append(place)
+            heads.append(candidate)
     return heads[_picked(len(heads), first[-_PICK_BYTES:], source)]
 
 

@@ -36,7 +36,7 @@ class Window:
     are whole, U for a row of whoever has at most R. `total`: the weight of all rows of the group; 0 where it has none.
     """
 
-    places: list[int] = field(default_factory=list)
+    candidates: list[int] = field(default_factory=list)
     less: list[int] = field(default_factory=list)
     weights: list[int] = field(default_factory=list)
     total: int = 0
@@ -82,15 +82,15 @@ class RankChoice:
         centre, q, clamp = self.p * window.total + self.offset, self.q, self.clamp
         counts: list[int] = []
         misses: list[int] = []
-        after, below = 0, window.less[0] if window.places else 0
-        for place, less, weight in zip(window.places, window.less, window.weights, strict=True):
-            if place > after:
-                counts.append(place - after)
+        after, below = 0, window.less[0] if window.candidates else 0
+        for candidate, less, weight in zip(window.candidates, window.less, window.weights, strict=True):
+            if candidate > after:
+                counts.append(candidate - after)
                 misses.append(min(clamp, abs(q * less - centre)))
             counts.append(1)
             below = less + weight
             misses.append(min(clamp, max(0, q * less - centre, centre - q * below)))
-            after = place + 1
+            after = candidate + 1
         if after < self.candidates:
             counts.append(self.candidates - after)
             misses.append(min(clamp, abs(q * below - centre)))

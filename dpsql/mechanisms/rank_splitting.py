@@ -230,7 +230,7 @@ def _near_of(part: _Part, one: RankChoice) -> Window:
     first = max(0, bisect_right(rows.less, start) - 1)
     last = max(first, bisect_left(rows.less, end))
     return Window(
-        [place - part.low for place in rows.places[first:last]],
+        [place - part.low for place in rows.candidates[first:last]],
         rows.less[first:last],
         rows.weights[first:last],
         rows.total,
@@ -240,19 +240,19 @@ def _near_of(part: _Part, one: RankChoice) -> Window:
 def _split(part: _Part, found: int) -> tuple[_Part | None, _Part | None]:
     """Return what is known of the candidates below and above a chosen one; None where it is not how much is there."""
     rows = part.rows
-    at = bisect_left(rows.places, found)
+    at = bisect_left(rows.candidates, found)
     below = rows.less[at - 1] + rows.weights[at - 1] if at else 0
-    if at < len(rows.places) and rows.places[at] == found:
+    if at < len(rows.candidates) and rows.candidates[at] == found:
         less, upto, after = rows.less[at], rows.less[at] + rows.weights[at], at + 1
     else:
-        less, upto, after = rows.less[at] if at < len(rows.places) else rows.total, below, at
+        less, upto, after = rows.less[at] if at < len(rows.candidates) else rows.total, below, at
         if (
             less != upto
         ):  # rows stand between that were not read: the candidate is one of those that T makes alike
             return None, None
-    left = Window(rows.places[:at], rows.less[:at], rows.weights[:at], less)
+    left = Window(rows.candidates[:at], rows.less[:at], rows.weights[:at], less)
     right = Window(
-        rows.places[after:],
+        rows.candidates[after:],
         [one - upto for one in rows.less[after:]],
         rows.weights[after:],
         rows.total - upto,

@@ -355,7 +355,7 @@ def _noises(rows: ReleasedRows, places: Sequence[int], count: int) -> dict[int, 
         law, vector = _law_of(rows, place), _vector_of(rows, place)
         assert law.is_additive, "only what was added is simulated"
         if vector is not None:
-            together.setdefault((vector.draw, vector.joint), []).append((place, vector.place))
+            together.setdefault((vector.draw, vector.joint), []).append((place, vector.coordinate))
             continue
         seed = seed_of(_identity(rows, place), law, _released(rows, place))
         found[place] = np.asarray(law.draw(count, Seeded(seed)))

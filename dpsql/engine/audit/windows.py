@@ -28,7 +28,7 @@ def window_of(rows: Iterable[tuple[int, ...]]) -> Window:
     window = Window()
     for place, less, weight, total in sorted(rows):
         assert all(type(value) is int for value in (place, less, weight, total)), "not an integer"
-        window.places.append(place)
+        window.candidates.append(place)
         window.less.append(less)
         window.weights.append(weight)
         window.total = total
@@ -38,10 +38,10 @@ def window_of(rows: Iterable[tuple[int, ...]]) -> Window:
 def steps_of(choice: RankChoice | RankSplit | FlipChoice, window: Window) -> Steps:
     """Return the misses of all candidates, or their weights."""
     if isinstance(choice, FlipChoice):
-        return Weights(zip(window.places, window.weights, strict=True))
+        return Weights(zip(window.candidates, window.weights, strict=True))
     if isinstance(choice, RankSplit):
         assert sum(window.weights) == window.total, "too many rows for their weights to be read"
-        return Weights(zip(window.places, window.weights, strict=True))
+        return Weights(zip(window.candidates, window.weights, strict=True))
     counts, misses = choice.intervals(window)
     assert sum(counts) == choice.candidates
     assert all(count > 0 for count in counts)

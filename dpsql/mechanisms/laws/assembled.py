@@ -18,12 +18,12 @@ __all__ = ["Assembled", "Vector"]
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """A place in what was drawn together. `draw`: a digest of what it measures and of what came out; `joint`: its law;
-    `place`: of all coordinates of the draw."""
+    """One number of what was drawn together. `draw`: a digest of what it measures and what came out; `joint`: its law;
+    `coordinate`: which of all coordinates of the draw."""
 
     draw: bytes
     joint: Law
-    place: int
+    coordinate: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +61,22 @@ class Assembled:
     def size_of(self, size: int) -> int:
         return size
 
-    def at(self, place: int) -> Law:
-        return self.laws[place]
+    def at(self, coordinate: int) -> Law:
+        return self.laws[coordinate]
 
     def noises(self, weights: Mapping[int, Fraction]) -> list[tuple[Law, Fraction]]:
         """See `Law`: of each draw by itself."""
         found: list[tuple[Law, Fraction]] = []
         together: dict[tuple[bytes, Law], dict[int, Fraction]] = {}
-        for place, weight in weights.items():
-            vector = self.drawn[place]
+        for coordinate, weight in weights.items():
+            vector = self.drawn[coordinate]
             if vector is None:
-                found.append((self.laws[place], weight))
+                found.append((self.laws[coordinate], weight))
             else:
                 parts = together.setdefault((vector.draw, vector.joint), {})
-                parts[vector.place] = parts.get(vector.place, Fraction(0)) + weight
+                parts[vector.coordinate] = parts.get(vector.coordinate, Fraction(0)) + weight
         for (_, joint), parts in together.items():
-            found += joint.noises({place: weight for place, weight in parts.items() if weight})
+            found += joint.noises({coordinate: weight for coordinate, weight in parts.items() if weight})
         return found
 
     def half_width(self, beta: Fraction) -> int:

@@ -76,11 +76,11 @@ class Box(WholeVectors):
     @property
     def spread(self) -> Fraction:
         """The variance of the widest coordinate."""
-        return max(self.at(place).spread for place in range(len(self.reaches)))
+        return max(self.at(coordinate).spread for coordinate in range(len(self.reaches)))
 
-    def at(self, place: int) -> Coordinate:
+    def at(self, coordinate: int) -> Coordinate:
         """See `Law`. Coordinates are numbered on from one vector to the next."""
-        return Coordinate(self, place % len(self.reaches))
+        return Coordinate(self, coordinate % len(self.reaches))
 
     def norm(self, vector: Iterable[int]) -> int:
         """Return N."""
@@ -89,16 +89,18 @@ class Box(WholeVectors):
     def noises(self, weights: Mapping[int, Fraction]) -> list[tuple[Law, Fraction]]:
         """See `Law`: one noise for each vector."""
         vectors: dict[int, dict[int, Fraction]] = {}
-        for place, weight in weights.items():
-            vectors.setdefault(place // len(self.reaches), {})[place % len(self.reaches)] = weight
+        for coordinate, weight in weights.items():
+            vectors.setdefault(coordinate // len(self.reaches), {})[coordinate % len(self.reaches)] = weight
         return [self._noise(weighted) for weighted in vectors.values()]
 
     def _noise(self, weights: Mapping[int, Fraction]) -> tuple[Law, Fraction]:
         if len(weights) == 1:
-            ((place, weight),) = weights.items()
-            return self.at(place), weight
+            ((coordinate, weight),) = weights.items()
+            return self.at(coordinate), weight
         bottom = math.lcm(*(weight.denominator for weight in weights.values()))
-        whole = [int(weights.get(place, Fraction(0)) * bottom) for place in range(len(self.reaches))]
+        whole = [
+            int(weights.get(coordinate, Fraction(0)) * bottom) for coordinate in range(len(self.reaches))
+        ]
         top = math.gcd(*whole)
         return Weighted(self, tuple(weight // top for weight in whole)), Fraction(top, bottom)
 
@@ -117,10 +119,10 @@ class Coordinate(Independent):
     name: ClassVar[str] = "coordinate"
     is_additive: ClassVar[bool] = True
     box: Box
-    place: int
+    index: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.place < len(self.box.reaches):
+        if not 0 <= self.index < len(self.box.reaches):
             raise ValueError("no such coordinate")
 
     @property
@@ -131,22 +133,22 @@ class Coordinate(Independent):
     @property
     def reach(self) -> int:
         """D."""
-        return self.box.reaches[self.place]
+        return self.box.reaches[self.index]
 
     @property
     def text(self) -> str:
-        return f"{self.name} {self.place} {self.box.text}"
+        return f"{self.name} {self.index} {self.box.text}"
 
     @classmethod
     def read(cls, text: str) -> Coordinate:
         """Return the law that `text` wrote. Raises ValueError."""
-        _, place, box = text.split(" ", 2)
-        return cls(Box.read(box), int(place))
+        _, index, box = text.split(" ", 2)
+        return cls(Box.read(box), int(index))
 
     @property
     def spread(self) -> Fraction:
         """The variance, from above by less than one part in 10^19: the mean of D r (D r + 1) / 3."""
-        return _spread(self.box.scale, self.box.reaches, self.place)
+        return _spread(self.box.scale, self.box.reaches, self.index)
 
     def tail(self, m: int) -> Fraction:
         """Return Pr[noise >= m] for any integer m, from above by less than one part in 10^30."""
@@ -159,8 +161,8 @@ class Coordinate(Independent):
         first = -(-m // self.reach)
         others = [
             (2 * reach * first + 1, 2 * reach)
-            for place, reach in enumerate(self.box.reaches)
-            if place != self.place
+            for index, reach in enumerate(self.box.reaches)
+            if index != self.index
         ]
         terms = _product([(self.reach * first + 1 - m, self.reach), *others])
         scale, degree = self.box.scale, len(self.box.reaches)
@@ -184,10 +186,10 @@ class Coordinate(Independent):
         return _first(self, probability)
 
     def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        return _tails(self.box, tuple(int(place == self.place) for place in range(len(self.box.reaches))), at)
+        return _tails(self.box, tuple(int(i == self.index) for i in range(len(self.box.reaches))), at)
 
     def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
-        return np.asarray(_draw(self.box, count, source)[self.place])
+        return np.asarray(_draw(self.box, count, source)[self.index])
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +219,8 @@ class Weighted(Independent):
     def spread(self) -> Fraction:
         """Coordinates are uncorrelated: each is as likely with the other sign, whatever the others are."""
         return sum(
-            (weight**2 * self.box.at(place).spread for place, weight in enumerate(self.weights)), Fraction(0)
+            (weight**2 * self.box.at(coordinate).spread for coordinate, weight in enumerate(self.weights)),
+            Fraction(0),
         )
 
     def half_width(self, beta: Fraction) -> int:
@@ -306,8 +309,8 @@ def _mass(scale: Fraction, reaches: tuple[int, ...]) -> Bounds:
 
 
 @lru_cache(maxsize=1024)
-def _spread(scale: Fraction, reaches: tuple[int, ...], place: int) -> Fraction:
-    reach = reaches[place]
+def _spread(scale: Fraction, reaches: tuple[int, ...], coordinate: int) -> Fraction:
+    reach = reaches[coordinate]
     terms = _product([(1, 2 * one) for one in reaches])
     whole = [0] * (len(terms) + 2)
     for power, term in enumerate(terms):  # times D x (D x + 1)
@@ -352,7 +355,7 @@ def _tail_at(law: Coordinate | Weighted, m: int) -> float:
     weights = (
         law.weights
         if isinstance(law, Weighted)
-        else tuple(int(i == law.place) for i in range(len(law.box.reaches)))
+        else tuple(int(i == law.index) for i in range(len(law.box.reaches)))
     )
     return float(_upper(law.box, weights, np.array([float(m)]))[0])
 

@@ -56,17 +56,17 @@ class Gaussians(WholeVectors):
         """The variance of the widest coordinate, from above."""
         return self.at(self.reaches.index(max(self.reaches))).spread
 
-    def at(self, place: int) -> Gaussian:
+    def at(self, coordinate: int) -> Gaussian:
         """See `Law`. Coordinates are numbered on from one vector to the next."""
-        return Gaussian.of_at_least(self.scale * self.reaches[place % len(self.reaches)])
+        return Gaussian.of_at_least(self.scale * self.reaches[coordinate % len(self.reaches)])
 
     def noises(self, weights: Mapping[int, Fraction]) -> list[tuple[Law, Fraction]]:
-        return [(self.at(place), weight) for place, weight in weights.items()]
+        return [(self.at(coordinate), weight) for coordinate, weight in weights.items()]
 
     def vectors(self, size: int, count: int, source: RandomSource) -> npt.NDArray[Any]:
         """See `Law`."""
         self.vectors_in(size)
-        columns = [self.at(place).draw(count, source) for place in range(size)]
+        columns = [self.at(coordinate).draw(count, source) for coordinate in range(size)]
         exact = any(column.dtype == object for column in columns)
         return np.array([column.astype(object) if exact else column for column in columns]).reshape(
             size, count

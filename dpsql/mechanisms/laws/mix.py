@@ -102,8 +102,8 @@ class Mix:
     def size_of(self, size: int) -> int:
         return self.laws[0].size_of(size)
 
-    def at(self, place: int) -> Mix:
-        return Mix(tuple(law.at(place) for law in self.laws), self.weights)
+    def at(self, coordinate: int) -> Mix:
+        return Mix(tuple(law.at(coordinate) for law in self.laws), self.weights)
 
     def noises(self, weights: Mapping[int, Fraction]) -> list[tuple[Law, Fraction]]:
         """See `Law`: of what depends on each other, the noises of each draw."""

@@ -81,8 +81,8 @@ class Summed:
     def size_of(self, size: int) -> int:
         return self.one.size_of(size)
 
-    def at(self, place: int) -> Summed:
-        return Summed(self.one.at(place), self.count)
+    def at(self, coordinate: int) -> Summed:
+        return Summed(self.one.at(coordinate), self.count)
 
     def noises(self, weights: Mapping[int, Fraction]) -> list[tuple[Law, Fraction]]:
         return [(Summed(law, self.count), weight) for law, weight in self.one.noises(weights)]

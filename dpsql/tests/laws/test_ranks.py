@@ -122,7 +122,7 @@ def whole(release: ReleasePlan, rows: list[tuple[int, tuple[Any, ...], str | Non
     for key, histogram in weights.items():
         window, below = Window([], [], [], sum(histogram.values())), 0
         for place, weight in sorted(histogram.items()):
-            window.places.append(place)
+            window.candidates.append(place)
             window.less.append(below)
             window.weights.append(weight)
             below += weight

@@ -41,10 +41,10 @@ def read(rows: Rows, near: Sequence[Near]) -> Window:
         own = sum(weight for other, weight in rows if other == value)
         centres = ((one, one.p * total + one.offset) for one in near)
         if any(one.q * (less + own) - c > -one.clamp and one.q * less - c < one.clamp for one, c in centres):
-            found.places.append(value)
+            found.candidates.append(value)
             found.less.append(less)
             found.weights.append(own)
-    found.total = total if found.places else 0
+    found.total = total if found.candidates else 0
     return found
 
 
