@@ -1,8 +1,7 @@
 """Answers as pictures in characters: bars with whiskers, a histogram, a time series; as wide as the terminal.
 
-A picture for each number of the answer. What its rows are named by says which: one date or time, a series; one number,
-a histogram; anything else, a bar for each row. Numbers far from zero are points, since a bar that does not begin at
-zero shows nothing. A whisker is the number's error bar, left out where it is smaller than a character.
+A picture for each number of the answer, as `engine.picture` says which. A whisker is the number's error bar, left out
+where it is smaller than a character.
 """
 
 from __future__ import annotations
@@ -13,25 +12,18 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from ..engine.barred import Shown, aligned, barred_cell, drawn_columns
-from ..relation.types import Kind
+from ..engine.barred import aligned
+from ..engine.picture import Picture, Point
 from .terminal import can_write, styled, width
 from .text_cells import display_width, plain_text, terminal_text
 
-if TYPE_CHECKING:
-    from ..engine import Answer
-
-__all__ = ["Picture", "chart_lines", "pictures", "truth_mark"]
+__all__ = ["chart_lines", "truth_mark"]
 
 _HEIGHT = 10
 _LEAST_PLOT = 10
 _MOST_STEP = 7
 """Most characters between two points of a histogram or a series."""
-_MOST = 1e100
-_FAR = 0.5
-"""A smallest number above so much of the largest is far from zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,62 +48,6 @@ _FINE = _Marks("█", "▁▂▃▄▅▆▇█", "●", "├", "─", "┤", "�
 _PLAIN = _Marks("#", "       #", "o", "|", "-", "|", "+", "|", "+", "-", "+", "x")
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """What is drawn of one number: by what its rows are named, values with their bars, and truths where known."""
-
-    title: str
-    keys: tuple[Shown, ...]
-    labels: tuple[str, ...]
-    shown: Shown
-    truths: tuple[float, ...] | None = None
-
-    @property
-    def points(self) -> list[tuple[float, float, float] | None]:
-        """Value, low and high of each row; None where there is none that can be drawn."""
-        shown = self.shown
-        lows, highs = (
-            (shown.values, shown.values)
-            if shown.lows is None or shown.highs is None
-            else (shown.lows, shown.highs)
-        )
-        return [_point(*ends) for ends in zip(shown.values, lows, highs, strict=True)]
-
-
-def _point(value: object, low: object, high: object) -> tuple[float, float, float] | None:
-    ends = [_drawable(one) for one in (value, value if low is None else low, value if high is None else high)]
-    number, lower, upper = ends
-    return None if number is None or lower is None or upper is None else (number, lower, upper)
-
-
-def _drawable(value: object) -> float | None:
-    """Return a number that has a place on a scale: none of those that are endless, or nearly so."""
-    if value is None or not abs(number := float(value)) < _MOST:  # type: ignore[arg-type]  # numbers alone
-        return None
-    return number if abs(number) > 1 / _MOST else 0.0
-
-
-def pictures(answer: Answer) -> list[Picture]:
-    """Return what can be drawn of an answer: none where it has no rows or no numbers but those that name rows."""
-    drawn, others = drawn_columns(answer)
-    keys = tuple(others)
-    if not answer.rows:
-        return []
-    names = [_names(one) for one in keys]
-    labels = tuple(" · ".join(name[index] for name in names) for index in range(len(answer.rows)))
-    return [Picture(terminal_text(one.name), keys, labels, one) for one in drawn]
-
-
-def _names(key: Shown) -> list[str]:
-    """Return what rows are named by; moments that are all at midnight as days."""
-    texts = ["NULL" if value is None else terminal_text(plain_text(value)) for value in key.values]
-    if key.type.kind is Kind.TIMESTAMP and all(
-        text == "NULL" or text.endswith(" 00:00:00") for text in texts
-    ):
-        return [text.removesuffix(" 00:00:00") for text in texts]
-    return texts
-
-
 def truth_mark() -> str:
     """Return the character that marks a truth."""
     return _marks().truth
@@ -120,8 +56,7 @@ def truth_mark() -> str:
 def chart_lines(picture: Picture, height: int = _HEIGHT) -> list[str]:
     """Return a picture's lines, no wider than the terminal where that has room for any; `height`: of one upright."""
     marks = _marks()
-    points = [point for point in picture.points if point is not None]
-    if not points:
+    if not any(point is not None for point in picture.points):
         return [f"{picture.title}: nothing to draw"]
     places = _places(picture)
     if places is not None:
@@ -140,8 +75,7 @@ def _marks() -> _Marks:
 
 
 def _across(picture: Picture, marks: _Marks) -> Iterator[str]:
-    shown = picture.shown
-    texts = list(aligned([_cell(shown, index) for index in range(len(shown.values))]))
+    texts = list(aligned(picture.shown.barred(_plain)))
     most = min(max(map(display_width, (*picture.labels, ""))), width() // 3)
     room = max(width() - most - max(map(len, texts)) - 5, _LEAST_PLOT)
     scale = _Scale.of(picture, room)
@@ -154,7 +88,7 @@ def _across(picture: Picture, marks: _Marks) -> Iterator[str]:
     yield f"{start}{low}{high.rjust(room - len(low))}"
 
 
-def _bar(point: tuple[float, float, float] | None, truth: float | None, scale: _Scale, marks: _Marks) -> str:
+def _bar(point: Point | None, truth: float | None, scale: _Scale, marks: _Marks) -> str:
     if point is None:
         return ""
     cells = [" "] * scale.size
@@ -197,14 +131,8 @@ class _Scale:
 
     @classmethod
     def of(cls, picture: Picture, size: int) -> _Scale:
-        points = [point for point in picture.points if point is not None]
-        ends = [*(one[1] for one in points), *(one[2] for one in points), *(picture.truths or ())]
-        ends += [one[0] for one in points]
-        low, high = min(ends), max(ends)
-        if picture.shown.type.is_integer or low <= _FAR * high or high <= 0:
-            low, high = min(low, 0.0), max(high, 0.0)
-            return cls(*_round_ends(low, high or (1.0 if not low else 0.0)), size, True)
-        return cls(*_round_ends(low, high), size, False)
+        low, high, is_from_zero = picture.range
+        return cls(*_round_ends(low, high or (1.0 if not low else 0.0)), size, is_from_zero)
 
     def cell(self, number: float) -> int:
         share = (number - self.low) / ((self.high - self.low) or 1.0)
@@ -232,16 +160,11 @@ def _number(number: float) -> str:
 
 def _places(picture: Picture) -> list[float] | None:
     """Return where the rows stand on an axis of numbers or of time; None where what names them is no axis."""
-    if len(picture.keys) != 1 or len(picture.labels) < 3:
+    if picture.axis is None or len(picture.labels) < 3:
         return None
-    (key,) = picture.keys
-    if not (key.type.is_number or key.type.kind in (Kind.DATE, Kind.TIMESTAMP)):
-        return None
-    places = [_place(value) for value in key.values]
+    places = [_place(value) for value in picture.axis.values]
     known = [place for place in places if place is not None]
-    if len(known) < len(places) or len(set(known)) < len(known):
-        return None
-    return known
+    return None if len(set(known)) < len(places) else known
 
 
 def _place(value: object) -> float | None:
@@ -288,7 +211,7 @@ def _upright(picture: Picture, places: list[float], height: int, marks: _Marks) 
 
 
 def _stand(
-    grid: list[list[str]], left: int, step: int, point: tuple[float, float, float], scale: _Scale, marks: _Marks, *,
+    grid: list[list[str]], left: int, step: int, point: Point, scale: _Scale, marks: _Marks, *,
     is_filled: bool,
 ) -> None:  # fmt: skip
     """Draw one row of an answer: a column or a point, and its whisker upright."""
@@ -351,17 +274,13 @@ def _axis_labels(picture: Picture, columns: Sequence[tuple[int, int]], margin: i
 def _title(picture: Picture, *, with_bar: bool = False) -> str:
     """Return what is drawn, by what, and the size of the bars where all have one size and are not told beside them."""
     names = ", ".join(terminal_text(key.name) for key in picture.keys)
-    bars = {_cell(picture.shown, index)[1] for index in range(len(picture.labels))}
+    bars = {bar for _, bar in picture.shown.barred(_plain)}
     title = f"{picture.title} by {names}" if names else picture.title
     return f"{title}, each {bars.pop()}" if with_bar and len(bars) == 1 and "" not in bars else title
 
 
-def _cell(shown: Shown, index: int) -> tuple[str, str]:
-    value = shown.values[index]
-    plain = "NULL" if value is None else plain_text(value)
-    if shown.lows is None or shown.highs is None or not shown.has_bars:
-        return plain, ""
-    return barred_cell(value, shown.lows[index], shown.highs[index], plain)
+def _plain(value: object) -> str:
+    return "NULL" if value is None else plain_text(value)
 
 
 def _cut(label: str, most: int) -> str:

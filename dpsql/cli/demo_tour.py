@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..engine.barred import barred_cell
-from .chart import chart_lines, pictures, truth_mark
+from ..engine.picture import pictures
+from .chart import chart_lines, truth_mark
 from .demo_folder import DATABASE, MAIN_POLICY, TEXTBOOK_POLICY
 from .terminal import styled
 from .text_cells import decimal_text, plain_text

@@ -17,33 +17,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..relation.types import Kind, SqlType
+from ..value_text import plural
 from . import terminal
 from .text_cells import decimal_text, display_width, float_text, plain_text, terminal_text
 
 if TYPE_CHECKING:
     from ..engine import Answer, Receipt
+    from ..engine.barred import Cells
 
 __all__ = ["FORMATS", "View", "receipt_line", "render", "show"]
 
 FORMATS = ("table", "csv", "json", "markdown", "chart")
 
 _NOTE_WIDTH = 96
-
-_LEFT_ALIGNED = frozenset(
-    {
-        Kind.TEXT,
-        Kind.BOOLEAN,
-        Kind.OPAQUE,
-        Kind.DATE,
-        Kind.TIMESTAMP,
-        Kind.INTERVAL,
-        Kind.ARRAY,
-        Kind.NULL,
-        Kind.JSON,
-        Kind.JSONB,
-    }
-)
 
 
 @dataclass(slots=True)
@@ -75,54 +61,35 @@ def render(answer: Answer, format_name: str, *, for_people: bool = False, is_exp
     `for_people`: a table tells bars beside their numbers, as at a terminal, in place of exact columns.
     `is_expanded`: it has a line for each value.
     """
+    from ..engine.barred import Cells  # the engine takes long to load, and is where there is an answer
+
     if format_name == "chart":
-        from .chart import chart_lines, pictures
+        from ..engine.picture import pictures
+        from .chart import chart_lines
 
         if drawn := pictures(answer):
             return "\n\n".join("\n".join(chart_lines(one)) for one in drawn)
     if for_people and format_name in ("table", "chart") and answer.columns:
-        return "\n".join(_people_lines(answer, is_expanded=is_expanded))
-    names = [column.name for column in answer.columns]
-    types = [column.type for column in answer.columns]
+        cells = Cells.barred(answer, _cell)
+        return "\n".join(_expanded_lines(cells) if is_expanded else _table_lines(cells))
     if format_name == "json":
-        return _json(answer, names, types)
+        return _json(answer)
     if format_name == "csv":
-        return "\n".join(_csv_lines(names, answer.rows))
-    cells = [[_cell(value) for value in row] for row in answer.rows]
-    heads = [terminal_text(name) for name in names]
+        return "\n".join(_csv_lines([column.name for column in answer.columns], answer.rows))
+    cells = Cells.exact(answer, _cell)
     if format_name == "markdown":
-        return "\n".join(_markdown_lines(heads, types, cells))
-    if not names:
-        return answer.command
-    return "\n".join(_table_lines(heads, types, cells))
+        return "\n".join(_markdown_lines(cells))
+    return "\n".join(_table_lines(cells)) if answer.columns else answer.command
 
 
-def _people_lines(answer: Answer, *, is_expanded: bool) -> Iterator[str]:
-    """Return the lines of a table with a column for each number and its bar."""
-    from ..engine.barred import aligned, barred_cell, columns_of  # the engine takes long to load
-
-    shown = columns_of(answer)
-    columns = []
-    for one in shown:
-        plain = [_cell(value) for value in one.values]
-        if one.lows is None or one.highs is None or not one.has_bars:
-            columns.append(plain)
-        else:
-            whole = zip(one.values, one.lows, one.highs, plain, strict=True)
-            columns.append(list(aligned([barred_cell(*parts) for parts in whole])))
-    names, types = [terminal_text(one.name) for one in shown], [one.type for one in shown]
-    rows = list(zip(*columns, strict=True))
-    return _expanded_lines(names, rows) if is_expanded else _table_lines(names, types, rows)
-
-
-def _expanded_lines(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def _expanded_lines(cells: Cells) -> Iterator[str]:
     """Yield a line for each value, below a line for each row."""
-    most = max(map(display_width, names))
-    for number, row in enumerate(rows, 1):
+    most = max(map(display_width, cells.names))
+    for number, row in enumerate(cells.rows, 1):
         yield f"-[ row {number} ]".ljust(most + 2, "-") + "-" * 20
-        for name, cell in zip(names, row, strict=True):
+        for name, cell in zip(cells.names, row, strict=True):
             yield f"{name}{' ' * (most - display_width(name))} | {cell.strip()}"
-    yield f"({len(rows)} row{'' if len(rows) == 1 else 's'})"
+    yield f"({len(cells.rows)} {plural(len(cells.rows), 'row')})"
 
 
 def more_like_this(receipt: Receipt, usual: Fraction) -> str:
@@ -158,35 +125,21 @@ def _cell(value: object) -> str:
     return "NULL" if value is None else terminal_text(plain_text(value))
 
 
-def _table_lines(
-    heads: Sequence[str], types: Sequence[SqlType], cells: Sequence[Sequence[str]]
-) -> Iterator[str]:
-    widths = [max(map(display_width, column)) for column in zip(heads, *cells, strict=True)]
-
-    def line(row: Sequence[str]) -> str:
-        parts = []
-        for text, width, kind in zip(row, widths, types, strict=True):
-            blank = " " * (width - display_width(text))
-            parts.append(text + blank if kind.kind in _LEFT_ALIGNED else blank + text)
-        return " " + " | ".join(parts).rstrip()
-
-    head = line(heads)
-    rule = "-" + "-+-".join("-" * width for width in widths) + "-"
+def _table_lines(cells: Cells) -> Iterator[str]:
+    head, rule, *rows = cells.lines(display_width)
     yield head
     yield rule[: max(shutil.get_terminal_size().columns, display_width(head))]
-    yield from map(line, cells)
-    yield f"({len(cells)} row{'' if len(cells) == 1 else 's'})"
+    yield from rows
+    yield f"({len(rows)} {plural(len(rows), 'row')})"
 
 
-def _markdown_lines(
-    heads: Sequence[str], types: Sequence[SqlType], cells: Sequence[Sequence[str]]
-) -> Iterator[str]:
+def _markdown_lines(cells: Cells) -> Iterator[str]:
     def line(row: Sequence[str]) -> str:
         return "| " + " | ".join(text.replace("\\", "\\\\").replace("|", "\\|") for text in row) + " |"
 
-    yield line(heads)
-    yield "|" + "|".join(" --- " if kind.kind in _LEFT_ALIGNED else " ---: " for kind in types) + "|"
-    yield from map(line, cells)
+    yield line(cells.names)
+    yield "|" + "|".join(" ---: " if type_.is_number else " --- " for type_ in cells.types) + "|"
+    yield from map(line, cells.rows)
 
 
 def _csv_lines(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
@@ -203,11 +156,11 @@ def _csv_lines(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterat
         yield ",".join(map(cell, row))
 
 
-def _json(answer: Answer, names: Sequence[str], types: Sequence[SqlType]) -> str:
+def _json(answer: Answer) -> str:
     receipt = answer.receipt
     body = {
         "command": answer.command,
-        "columns": [{"name": name, "type": str(kind)} for name, kind in zip(names, types, strict=True)],
+        "columns": [{"name": column.name, "type": str(column.type)} for column in answer.columns],
         "rows": [[_json_value(value) for value in row] for row in answer.rows],
         "receipt": None
         if receipt is None

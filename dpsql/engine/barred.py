@@ -7,17 +7,18 @@ away, they are told themselves, rounded outwards. The exact columns are those of
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import TYPE_CHECKING
 
 from ..relation.types import SqlType
+from ..value_text import terminal_text
 
 if TYPE_CHECKING:
     from .answer import Answer
 
-__all__ = ["Shown", "aligned", "barred_cell", "columns_of", "drawn_columns"]
+__all__ = ["Cells", "Shown", "aligned", "barred_cell", "columns_of", "drawn_columns"]
 
 _UNEVEN = Decimal("1.5")
 """From so many times the nearer end's distance on, a bar is told by its ends."""
@@ -39,6 +40,55 @@ class Shown:
     def has_bars(self) -> bool:
         """Whether one of its values has a bar."""
         return self.lows is not None and any(low is not None for low in self.lows)
+
+    def barred(self, plain: Callable[[object], str]) -> list[tuple[str, str]]:
+        """Return each value and its bar, which is empty where there are none; `plain`: a value with all its digits."""
+        if self.lows is None or self.highs is None or not self.has_bars:
+            return [(plain(value), "") for value in self.values]
+        ends = zip(self.values, self.lows, self.highs, strict=True)
+        return [barred_cell(value, low, high, plain(value)) for value, low, high in ends]
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A table of texts, however it is written: names and types of its columns, and its rows."""
+
+    names: Sequence[str]
+    types: Sequence[SqlType]
+    rows: Sequence[Sequence[str]]
+
+    @classmethod
+    def exact(cls, answer: Answer, plain: Callable[[object], str]) -> Cells:
+        """Return all columns of an answer, the ends of bars too."""
+        rows = [list(map(plain, row)) for row in answer.rows]
+        return cls(
+            [terminal_text(one.name) for one in answer.columns], [one.type for one in answer.columns], rows
+        )
+
+    @classmethod
+    def barred(cls, answer: Answer, plain: Callable[[object], str], most: int | None = None) -> Cells:
+        """Return an answer with a column for each number and its bar, point below point; `most`: first rows."""
+        shown = columns_of(answer, most)
+        texts = [
+            list(aligned(one.barred(plain))) if one.has_bars else list(map(plain, one.values))
+            for one in shown
+        ]
+        rows = list(zip(*texts, strict=True))
+        return cls([terminal_text(one.name) for one in shown], [one.type for one in shown], rows)
+
+    def lines(self, width: Callable[[str], int] = len) -> Iterator[str]:
+        """Yield the names, the rule below them, and the rows; numbers stand at the right. `width`: a text's."""
+        widths = [max(map(width, column)) for column in zip(self.names, *self.rows, strict=True)]
+        yield self._line(self.names, widths, width)
+        yield "-" + "-+-".join("-" * most for most in widths) + "-"
+        yield from (self._line(row, widths, width) for row in self.rows)
+
+    def _line(self, row: Sequence[str], widths: Sequence[int], width: Callable[[str], int]) -> str:
+        parts = []
+        for text, most, type_ in zip(row, widths, self.types, strict=True):
+            blank = " " * (most - width(text))
+            parts.append(blank + text if type_.is_number else text + blank)
+        return " " + " | ".join(parts).rstrip()
 
 
 def columns_of(answer: Answer, most: int | None = None) -> list[Shown]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..relation.types import SqlType
 from ..value_text import plain_text, terminal_text
-from .barred import aligned, barred_cell, columns_of
+from .barred import Cells
 
 if TYPE_CHECKING:
     from .answer import Answer, Receipt
@@ -42,29 +42,17 @@ def answer_text(answer: Answer) -> str:
     """Return an answer as a table, each number with its bar, and the receipt's line below it."""
     if not answer.columns:
         return answer.command
-    names, types, columns = _cells(answer)
-    widths = [max(map(len, (name, *cells))) for name, cells in zip(names, columns, strict=True)]
-
-    def line(cells: Sequence[str]) -> str:
-        parts = [
-            cell.rjust(width) if type_.is_number else cell.ljust(width)
-            for cell, width, type_ in zip(cells, widths, types, strict=True)
-        ]
-        return " " + " | ".join(parts).rstrip()
-
-    lines = [line(names), "-" + "-+-".join("-" * width for width in widths) + "-"]
-    lines += map(line, zip(*columns, strict=True))
-    return "\n".join([*lines, *_below(answer)])
+    return "\n".join([*Cells.barred(answer, _cell, _MOST_ROWS).lines(), *_below(answer)])
 
 
 def answer_html(answer: Answer) -> str:
     """Return the same as HTML."""
     if not answer.columns:
         return f"<p>{escape(answer.command)}</p>"
-    names, types, columns = _cells(answer)
+    cells = Cells.barred(answer, _cell, _MOST_ROWS)
     below = "".join(f"<br>{escape(one)}" for one in _more(answer))
     receipt = "" if answer.receipt is None else receipt_html(answer.receipt)
-    return table_html(names, list(zip(*columns, strict=True)), types) + below + receipt
+    return table_html(cells.names, cells.rows, cells.types) + below + receipt
 
 
 def table_html(
@@ -83,19 +71,6 @@ def table_html(
 
     body = "".join(line("td", row) for row in rows)
     return f"<table><thead>{line('th', names)}</thead><tbody>{body}</tbody></table>"
-
-
-def _cells(answer: Answer) -> tuple[list[str], list[SqlType], list[list[str]]]:
-    """Return names, types and cells of the columns that are shown, ends of bars beside their numbers."""
-    columns = columns_of(answer, _MOST_ROWS)
-    cells = []
-    for one in columns:
-        plain = [_cell(value) for value in one.values]
-        if one.lows is not None and one.highs is not None and one.has_bars:
-            whole = zip(one.values, one.lows, one.highs, plain, strict=True)
-            plain = list(aligned([barred_cell(*parts) for parts in whole]))
-        cells.append(plain)
-    return [terminal_text(one.name) for one in columns], [one.type for one in columns], cells
 
 
 def _cell(value: object) -> str:

@@ -27,9 +27,9 @@ def test_they_stand_alone() -> None:
 
 def test_each_is_shown_with_words_for_who_cannot_see_it() -> None:
     shown = {}
-    for document in (ROOT / "README.md", *PICTURES.parent.glob("*.md")):
+    for document in (ROOT / "README.md", *PICTURES.parent.rglob("*.md")):
         for words, name in re.findall(
-            r"!\[([^\]]+)\]\((?:dpsql/docs/)?pictures/([\w.-]+)\)", document.read_text("utf-8")
+            r"!\[([^\]]+)\]\((?:dpsql/docs/|\.\./)?pictures/([\w.-]+)\)", document.read_text("utf-8")
         ):
             shown[name] = words
     assert set(shown) == {path.name for path in PICTURES.iterdir()}

@@ -15,16 +15,11 @@ import duckdb
 
 import dpsql
 from dpsql.cli.demo_folder import make_folder
-from dpsql.cli.owner_page.charts import (
-    alone,
-    budget_chart,
-    flow_chart,
-    histogram_chart,
-    line_chart,
-    series_of,
-)
+from dpsql.cli.owner_page.charts import budget_chart, series_of
 from dpsql.mechanisms import Laplace
 from dpsql.testing.injected_noise import SeededSource
+
+from .manual_charts import alone, flow_chart, histogram_chart, line_chart
 
 __all__ = ["PICTURES", "pictures"]
 
