@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 
 from ..policy.engines import ENGINES
 from ..policy.model import FILES
-from .backend import Backend, Snapshot, unknown_url
-from .deployment import Finding, refuse_unsafe
-from .duckdb_backend import DuckDBBackend
-from .duckdb_copy import DuckDBCopy
+from .backend import Backend, Finding, Snapshot, refuse_unsafe, unknown_url
+from .duckdb_backend import DuckDBBackend, DuckDBCopy
 from .duckdb_files import DuckDBFiles
 
 if TYPE_CHECKING:

@@ -1,19 +1,69 @@
-"""What an engine has to do: the protocol of all backends."""
+"""What an engine has to do: the protocol of all backends, and how another thread stops one of its calls."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import PolicyError
+from ..errors import EngineFailure, PolicyError
 from ..policy.live_schema import LiveSchema
-from .deployment import Finding
 
-__all__ = ["CHUNK_ROWS", "Backend", "Snapshot", "implements", "unknown_url"]
+__all__ = [
+    "CHUNK_ROWS",
+    "Backend",
+    "Finding",
+    "OpenSnapshots",
+    "Severity",
+    "Snapshot",
+    "Stoppable",
+    "implements",
+    "refuse_unsafe",
+    "unknown_url",
+]
+
+
+# --- what is wrong around a database that a backend is to serve: rights that dpsql's role should not have ---
+
+
+class Severity(Enum):
+    """An error keeps a database from being served; a warning does not."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sentence for the owner, and the SQL that mends it ("" where there is none)."""
+
+    severity: Severity
+    sentence: str
+    fix: str = ""
+
+    def to_text(self) -> str:
+        """Return the finding as a line for the owner: `database: …; run …`."""
+        return f"database: {self.sentence}{f'; run {self.fix}' if self.fix else ''}"
+
+
+def refuse_unsafe(findings: Sequence[Finding]) -> None:
+    """Raise PolicyError with all errors among the findings, and with the SQL that mends them as the hint."""
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    if not errors:
+        return
+    sentences = "; ".join(finding.sentence for finding in errors)
+    fixes = list(dict.fromkeys(finding.fix for finding in errors if finding.fix))
+    raise PolicyError(f"database: {sentences}", hint="run " + "\n      ".join(fixes) if fixes else None)
+
+
+# --- what an engine has to do: the protocol of all backends -------------------------------------------------
+
 
 _T = TypeVar("_T", bound=type)
 CHUNK_ROWS = 65536
@@ -93,3 +143,92 @@ def unknown_url() -> PolicyError:
     return PolicyError(
         'database: unknown kind of URL; write "duckdb:<file>", postgresql://user@host/database or spark://host:port'
     )
+
+
+# --- an engine's calls, one at a time, each of which another thread can stop; and whose they are ------------
+
+
+_Result = TypeVar("_Result")
+_PAUSES = (0.01, 0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.1, 0.2, 0.2, 0.2)
+
+
+class Stoppable:
+    """Runs calls of one connection; after `cancel`, every call fails with SQLSTATE 57014."""
+
+    def __init__(self, interrupt: Callable[[], None]) -> None:
+        """`interrupt` asks the engine to stop what it runs now, from any thread; it never raises."""
+        self._interrupt = interrupt
+        self._cancelled = threading.Event()
+        self._at_rest = threading.Event()
+        self._at_rest.set()
+        self._cancelling = threading.RLock()
+        self._is_closed = False
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether `cancel` was called before `close`."""
+        return self._cancelled.is_set()
+
+    def call(self, action: Callable[[], _Result]) -> _Result:
+        """Return what the action returns; it raises EngineFailure and nothing else of the engine's."""
+        self._at_rest.clear()
+        try:
+            if not self._cancelled.is_set():
+                result = action()
+            if self._cancelled.is_set():
+                raise EngineFailure("cancelled", sqlstate="57014")
+            return result
+        except EngineFailure:
+            if not self._cancelled.is_set():
+                raise
+        finally:
+            self._at_rest.set()
+        raise EngineFailure("cancelled", sqlstate="57014")
+
+    def cancel(self) -> None:
+        """Stop what runs, from any thread.
+
+        An engine forgets an interrupt that comes just before a statement starts, so it is repeated until
+        the engine rests, for at most a second.
+        """
+        with self._cancelling:
+            if self._is_closed:
+                return
+            self._cancelled.set()
+            for pause in _PAUSES:
+                self._interrupt()
+                if self._at_rest.wait(pause):
+                    return
+
+    def close(self) -> None:
+        """Wait for a `cancel` that is under way; later ones do nothing."""
+        with self._cancelling:
+            self._is_closed = True
+
+
+class OpenSnapshots:
+    """The open snapshots of a backend, each with whose it is; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._owners: dict[Snapshot, object] = {}
+        self._lock = threading.Lock()
+
+    def __bool__(self) -> bool:
+        return bool(self._owners)
+
+    def add(self, snapshot: Snapshot, owner: object) -> None:
+        """Have `cancel` reach a snapshot."""
+        with self._lock:
+            self._owners[snapshot] = owner
+
+    def remove(self, snapshot: Snapshot) -> None:
+        """Have `cancel` reach it no more."""
+        with self._lock:
+            del self._owners[snapshot]
+
+    def cancel(self, owner: object = None) -> None:
+        """Stop what an owner's snapshots run, or all of them, from any thread."""
+        with self._lock:
+            running = [one for one, whose in self._owners.items() if owner is None or whose is owner]
+        for snapshot in running:
+            snapshot.cancel()

@@ -7,6 +7,10 @@ soundness.md 1.27). House rules:
    that are read.
 2. A field has the type that the format has it in, or the file is none: the engine passes over a field of another type,
    as if nothing were said.
+
+Thrift's compact protocol, in which Parquet's footer and page headers are written: structs to dicts, and back.
+
+A struct is `{field: (type, value)}`, a list `(type of its values, values)`; nothing is known here of what fields mean.
 """
 
 from __future__ import annotations
@@ -16,9 +20,153 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .thrift_compact import BINARY, FALSE, I32, I64, LIST, STRUCT, TRUE, Fields, read_struct, write_struct
+__all__ = [
+    "BINARY",
+    "I64",
+    "STRUCT",
+    "TRUE",
+    "Bloom",
+    "Chunk",
+    "Column",
+    "Fields",
+    "Said",
+    "alone",
+    "read_claims",
+    "read_struct",
+    "write_struct",
+]
 
-__all__ = ["Bloom", "Chunk", "Column", "Said", "alone", "read_claims"]
+
+# --- Thrift's compact protocol, in which Parquet's footer and page headers are written ----------------------
+
+
+Fields = dict[int, tuple[int, Any]]
+
+TRUE, _FALSE, BYTE, I16, _I32, I64, DOUBLE, BINARY, _LIST, SET, MAP, STRUCT = range(1, 13)
+_LONGEST = 10
+_DEEPEST = 64
+
+
+def read_struct(data: bytes, start: int = 0) -> tuple[Fields, int]:
+    """Return the struct that begins at `start`, and where it ends.
+
+    Raises ValueError, IndexError: there is none, or a field comes twice, which readers make different things of.
+    """
+    return _Reader(data, start).struct(0)
+
+
+class _Reader:
+    def __init__(self, data: bytes, at: int) -> None:
+        self._data, self._at = data, at
+
+    def struct(self, depth: int) -> tuple[Fields, int]:
+        if depth > _DEEPEST:
+            raise ValueError
+        fields: Fields = {}
+        number = 0
+        while head := self._byte():
+            number = number + (head >> 4) if head >> 4 else self._integer()
+            if number in fields:
+                raise ValueError
+            fields[number] = (head & 15, self._value(head & 15, depth))
+        return fields, self._at
+
+    def _value(self, type_: int, depth: int) -> Any:
+        if type_ in (TRUE, _FALSE):
+            return type_ == TRUE
+        if type_ == BYTE:
+            return self._byte()
+        if type_ in (I16, _I32, I64):
+            return self._integer()
+        if type_ == DOUBLE:
+            return self._bytes(8)
+        if type_ == BINARY:
+            return self._bytes(self._varint())
+        if type_ in (_LIST, SET):
+            head = self._byte()
+            count = self._varint() if head >> 4 == 15 else head >> 4
+            of = head & 15
+            if of in (TRUE, _FALSE):
+                return of, [self._byte() == TRUE for _ in range(count)]
+            return of, [self._value(of, depth + 1) for _ in range(count)]
+        if type_ == STRUCT:
+            return self.struct(depth + 1)[0]
+        raise ValueError
+
+    def _byte(self) -> int:
+        self._at += 1
+        return self._data[self._at - 1]
+
+    def _bytes(self, count: int) -> bytes:
+        self._at += count
+        if self._at > len(self._data):
+            raise IndexError
+        return self._data[self._at - count : self._at]
+
+    def _varint(self) -> int:
+        found = 0
+        for place in range(_LONGEST):
+            byte = self._byte()
+            found |= (byte & 0x7F) << 7 * place
+            if byte < 0x80 and found < 2**64:
+                return found
+        raise ValueError
+
+    def _integer(self) -> int:
+        found = self._varint()
+        return found >> 1 ^ -(found & 1)
+
+
+def write_struct(fields: Fields) -> bytes:
+    """Return a struct as bytes, its fields in order."""
+    written, before = bytearray(), 0
+    for number, (type_, value) in sorted(fields.items()):
+        shown = (TRUE if value else _FALSE) if type_ in (TRUE, _FALSE) else type_
+        written.append((number - before) << 4 | shown if 0 < number - before < 16 else shown)
+        if not 0 < number - before < 16:
+            written += _integer(number)
+        if type_ not in (TRUE, _FALSE):
+            written += _value(type_, value)
+        before = number
+    return bytes(written) + b"\0"
+
+
+def _value(type_: int, value: Any) -> bytes:
+    if type_ == BYTE:
+        return bytes([value])
+    if type_ in (I16, _I32, I64):
+        return _integer(value)
+    if type_ == DOUBLE:
+        return bytes(value)
+    if type_ == BINARY:
+        return _varint(len(value)) + bytes(value)
+    if type_ in (_LIST, SET):
+        of, values = value
+        head = bytes([min(len(values), 15) << 4 | of])
+        if len(values) > 14:
+            head += _varint(len(values))
+        if of in (TRUE, _FALSE):
+            return head + bytes(TRUE if one else _FALSE for one in values)
+        return head + b"".join(_value(of, one) for one in values)
+    if type_ == STRUCT:
+        return write_struct(value)
+    raise ValueError
+
+
+def _varint(value: int) -> bytes:
+    written = bytearray()
+    while value > 0x7F:
+        written.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*written, value])
+
+
+def _integer(value: int) -> bytes:
+    return _varint(value << 1 if value >= 0 else (-value << 1) - 1)
+
+
+# --- what a Parquet file says of its values beside them -----------------------------------------------------
+
 
 _MAGIC = b"PAR1"
 _HEADER = 4096
@@ -118,7 +266,7 @@ def read_claims(path: str) -> tuple[Column, ...]:
             for group, count in zip(groups, rows, strict=True):
                 chunks.append(_chunk(number, size, _structs(group, 1)[leaf], first, count))
                 first += count
-            found.append(Column(place, _get(element, 1, I32, -1), _unit(element), element, tuple(chunks)))
+            found.append(Column(place, _get(element, 1, _I32, -1), _unit(element), element, tuple(chunks)))
         return tuple(found)
 
 
@@ -136,14 +284,14 @@ def alone(path: str, column: Column, chunks: list[Chunk], target: str) -> None:
                     meta[key] = (I64, max(0, meta[key][1] + moved))
             one = {2: (I64, chunk.start + moved), 3: (STRUCT, meta)}
             size = (I64, _get(meta, 6, I64, 0))
-            groups.append({1: (LIST, (STRUCT, [one])), 2: size, 3: (I64, chunk.said.rows)})
-        root: Fields = {4: (BINARY, b"root"), 5: (I32, 1)}
+            groups.append({1: (_LIST, (STRUCT, [one])), 2: size, 3: (I64, chunk.said.rows)})
+        root: Fields = {4: (BINARY, b"root"), 5: (_I32, 1)}
         footer = write_struct(
             {
-                1: (I32, 1),
-                2: (LIST, (STRUCT, [root, column.element])),
+                1: (_I32, 1),
+                2: (_LIST, (STRUCT, [root, column.element])),
                 3: (I64, sum(chunk.said.rows for chunk in chunks)),
-                4: (LIST, (STRUCT, groups)),
+                4: (_LIST, (STRUCT, groups)),
             }
         )
         copy.write(footer + len(footer).to_bytes(4, "little") + _MAGIC)
@@ -159,13 +307,13 @@ def _flat(schema: list[Fields]) -> Iterator[tuple[int, int, Fields]]:
         at += 1
         if 1 in element:
             leaf += 1
-        for _ in range(_get(element, 5, I32, 0)):
+        for _ in range(_get(element, 5, _I32, 0)):
             skip()
 
     at = 1
-    for place in range(_get(schema[0], 5, I32, 0)):
+    for place in range(_get(schema[0], 5, _I32, 0)):
         element = schema[at]
-        if 1 in element and not _get(element, 5, I32, 0) and _get(element, 3, I32, 0) != _REPEATED:
+        if 1 in element and not _get(element, 5, _I32, 0) and _get(element, 3, _I32, 0) != _REPEATED:
             yield place, leaf, element
         skip()
 
@@ -177,7 +325,7 @@ def _unit(element: Fields) -> int:
             if kind in logical:
                 return {1: 10**6, 2: 10**3, 3: 1}[next(iter(logical[kind][1][2][1]))]
         return 0
-    return {7: 10**6, 8: 10**3, 9: 10**6, 10: 10**3}.get(_get(element, 6, I32, -1), 0)
+    return {7: 10**6, 8: 10**3, 9: 10**6, 10: 10**3}.get(_get(element, 6, _I32, -1), 0)
 
 
 def _chunk(file: int, size: int, chunk: Fields, first: int, rows: int) -> Chunk:
@@ -192,17 +340,17 @@ def _chunk(file: int, size: int, chunk: Fields, first: int, rows: int) -> Chunk:
     at, seen, pages = start, 0, []
     while seen < rows:
         header, ends = _header(file, size, at)
-        kind = _get(header, 1, I32, -1)
+        kind = _get(header, 1, _I32, -1)
         if kind in (_DATA, _DATA_V2):
             page = _get(header, 5 if kind == _DATA else 8, STRUCT, {})
-            count = _get(page, 1, I32, -1)
+            count = _get(page, 1, _I32, -1)
             statistics = _get(page, 5 if kind == _DATA else 8, STRUCT, {})
-            is_plain = _get(page, 2 if kind == _DATA else 4, I32, -1) not in _DICTIONARIES
+            is_plain = _get(page, 2 if kind == _DATA else 4, _I32, -1) not in _DICTIONARIES
             pages.append(_said(statistics, first + seen, count, is_plain=is_plain))
             if count < 0:
                 raise ValueError
             seen += count
-        length = _get(header, 3, I32, -1)
+        length = _get(header, 3, _I32, -1)
         if length < 0:
             raise ValueError
         at += ends + length
@@ -231,7 +379,7 @@ def _bloom(file: int, size: int, meta: Fields) -> Bloom | None:
     if at <= 0:
         return None
     header, ends = _header(file, size, at)
-    length = _get(header, 1, I32, 0)
+    length = _get(header, 1, _I32, 0)
     if (
         not all(1 in _get(header, key, STRUCT, {}) for key in (2, 3, 4))
         or not 0 < length <= size
@@ -262,14 +410,14 @@ def _get(fields: Fields, key: int, type_: int, default: Any) -> Any:
     if key not in fields:
         return default
     found, value = fields[key]
-    if (TRUE if found == FALSE else found) != type_ or (type_ == I32 and not -(2**31) <= value < 2**31):
+    if (TRUE if found == _FALSE else found) != type_ or (type_ == _I32 and not -(2**31) <= value < 2**31):
         raise ValueError
     return value
 
 
 def _structs(fields: Fields, key: int) -> list[Fields]:
     """Return a list of structs, empty where it is not there. Raises ValueError: it is another one."""
-    of, values = _get(fields, key, LIST, (STRUCT, []))
+    of, values = _get(fields, key, _LIST, (STRUCT, []))
     if of != STRUCT:
         raise ValueError
     return list(values)

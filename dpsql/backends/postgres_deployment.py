@@ -1,4 +1,4 @@
-"""What an owner's Postgres has to be like before it is served: the role can read the declared tables, no more.
+"""What an owner's Postgres has to be like before it is served: the role reads what is declared alone. And advice.
 
 House rule: nothing here protects an answer; it keeps a mistake elsewhere from becoming a write, a read of a
 file, or a look at another's rows (soundness.md 4.4 and 6).
@@ -6,16 +6,65 @@ file, or a look at another's rows (soundness.md 4.4 and 6).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import psycopg
 
-from .deployment import Finding, Severity
+from ..relation.catalog import Catalog
+from .backend import Finding, Severity, Snapshot
 from .postgres_connection import NEWEST_TESTED, OLDEST_TESTED
 from .postgres_schema import Query, path_of
 
-__all__ = ["reader_sql", "verify"]
+__all__ = ["missing_indexes", "reader_sql", "verify"]
+
+
+# --- what would make an owner's Postgres faster: an index on the column that says whose a row is ------------
+
+
+_LARGE = 100_000
+"""Rows from which on an index is worth its place, by the catalog's own estimate; none before the first ANALYZE."""
+
+_UNINDEXED = f"""
+SELECT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname),
+  pg_catalog.quote_ident(a.attname)
+FROM ROWS FROM (pg_catalog.unnest(CAST($1 AS text[])), pg_catalog.unnest(CAST($2 AS text[])),
+  pg_catalog.unnest(CAST($3 AS text[]))) AS w (space, name, shown)
+JOIN pg_catalog.pg_namespace AS n ON n.nspname = w.space
+JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid AND c.relname = w.name AND c.relkind = 'r'
+JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attname = w.shown AND NOT a.attisdropped
+WHERE c.reltuples >= {_LARGE} AND NOT EXISTS (
+  SELECT FROM pg_catalog.pg_index AS i WHERE i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL
+    AND i.indkey[0] = a.attnum)
+ORDER BY 1, 2"""
+
+
+def missing_indexes(snapshot: Snapshot, catalog: Catalog) -> list[Finding]:
+    """Return a line for each large table whose rows' owners no index lists. Reads the catalog alone, never a row.
+
+    Raises EngineFailure.
+    """
+    asked = [
+        (*path_of(table.name), table.unit.columns[0])
+        for table in catalog.tables.values()
+        if table.unit is not None and not table.unit.is_unique
+    ]
+    columns = [list(column) for column in zip(*asked, strict=True)]
+    rows = (row for chunk in snapshot.run(_UNINDEXED, columns) for row in chunk) if asked else ()
+    return list(_advised(rows))
+
+
+def _advised(rows: Iterable[tuple[str, ...]]) -> Iterable[Finding]:
+    for table, column in rows:
+        yield Finding(
+            Severity.WARNING,
+            f"no index on {table} begins with {column}, by which each statement counts a person's rows",
+            f"CREATE INDEX ON {table} ({column})",
+        )
+
+
+# --- what an owner's Postgres has to be like before it is served --------------------------------------------
+
 
 _SHOWN = 5
 

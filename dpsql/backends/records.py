@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..policy.model import FILES, FileSources
 from . import pinned_files
-from .deployment import Finding, Severity
+from .backend import Finding, Severity
 
 if TYPE_CHECKING:
     from .spark_backend import SparkBackend

@@ -23,16 +23,13 @@ import numpy.typing as npt
 from ..errors import EngineFailure
 from ..policy.live_schema import LiveSchema
 from ..waits import acquire
-from .backend import CHUNK_ROWS, Backend, Snapshot, implements
-from .deployment import Finding
+from .backend import CHUNK_ROWS, Backend, Finding, OpenSnapshots, Snapshot, Stoppable, implements
 from .spark_connection import SparkConnection, guarded, guarding
 from .spark_deployment import verify
 from .spark_guard import require_query
-from .spark_parameters import bound
 from .spark_tables import OpenTables, PinnedTables
 from .spark_target import SparkTarget, target_of
-from .spark_values import array_of, chunks_of
-from .stoppable import OpenSnapshots, Stoppable
+from .spark_values import array_of, bound, chunks_of
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession

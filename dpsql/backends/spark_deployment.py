@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..errors import EngineFailure
-from .deployment import Finding, Severity
+from .backend import Finding, Severity
 from .spark_connection import SparkConnection
 from .spark_target import SparkTarget
 

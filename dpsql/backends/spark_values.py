@@ -1,7 +1,20 @@
-"""Arrow's columns as Spark sends them, as exact Python values and as arrays."""
+"""Values on their way to Spark and back: parameters, and Arrow's columns as exact Python values and as arrays.
+
+Parameters of a statement as Spark takes them: by name, a list as one text, each text in base64.
+
+House rules:
+
+1. What travels is data, never a part of the statement. Spark itself writes an argument into the statement, as a
+   literal that settings may read otherwise (4.3: `escapedStringLiterals`); in base64 there is nothing to read.
+2. What is read back (`SparkDialect.parameter`, `SparkDialect.listed`) is exactly what was given: what is not of the
+   type that it is cast to is an error, never a NULL.
+"""
 
 from __future__ import annotations
 
+import datetime
+import json
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
@@ -10,7 +23,37 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["array_of", "chunks_of", "rows_of"]
+__all__ = ["array_of", "bound", "chunks_of", "rows_of"]
+
+
+# --- parameters of a statement as Spark takes them ----------------------------------------------------------
+
+
+def bound(parameters: Sequence[object]) -> dict[str, object]:
+    """Return positional parameters, the first of which the statement calls :p1, as the arguments of `session.sql`."""
+    return {f"p{number}": _carried(value) for number, value in enumerate(parameters, 1)}
+
+
+def _carried(value: object) -> object:
+    """Return a value as it travels: a list as a JSON array of texts and nulls."""
+    if isinstance(value, list | tuple):
+        return _encoded(json.dumps([None if one is None else _text(one) for one in value]))
+    return _encoded(_text(value)) if isinstance(value, str | datetime.date) else value
+
+
+def _encoded(text: str) -> str:
+    return b64encode(text.encode()).decode("ascii")
+
+
+def _text(value: object) -> str:
+    """Return a value as the text that Spark casts back to the same value."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(float(value)) if isinstance(value, float) else str(value)
+
+
+# --- Arrow's columns as Spark sends them, as exact Python values and as arrays ------------------------------
+
 
 _DAY = 86_400_000_000
 _MOST_DAYS = (2**63 - 1) // _DAY

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .chain import Note, read_notes
 from .claim import (
     ZERO,
     Caps,
@@ -33,7 +34,6 @@ from .pending import Pending
 from .period import Ration
 from .sqlite_ledger import SqliteLedger
 from .store import BudgetStore, StoredDraws
-from .witness import Note, read_notes
 
 __all__ = [
     "CLOSE",

@@ -27,6 +27,7 @@ from ..mechanisms import NANO, Law, UnknownLaw, law_of, precision_of, pure_epsil
 from ..policy import Accounting
 from ..waits import Stopped
 from . import certificates
+from .chain import Note, Testimony, note_of
 from .claim import (
     MOST_DELTA_ATTO,
     MOST_EPSILON_NANO,
@@ -67,7 +68,6 @@ from .ledger import GRANTED, Database, Ledger, Statement, utc_now
 from .match import MOST_COMBINED, Found, Laws, choose_draws, combined_draws, running_draws
 from .period import KEPT_HOURS, Rations
 from .store import never_cancelled, untold
-from .witness import Note, Testimony, note_of
 
 __all__ = ["LedgerStore", "Report", "no_step"]
 

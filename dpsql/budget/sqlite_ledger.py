@@ -26,9 +26,8 @@ from ..errors import LedgerError, LedgerMissing
 from ..waits import acquire, check
 from . import certificates
 from .entry import FORMAT, UNSAID, Header, Promise, Record, newer, record_text
-from .faults import busy, file_fault, sqlite_fault
 from .holder import Holder, is_alive, open_alone, remove_dead
-from .journal import create_journal, require_file, sealed_path
+from .journal import busy, create_journal, file_fault, require_file, sealed_path, sqlite_fault
 from .ledger import Database, Ledger, LedgerCursor, Statement, Step, identity, require_same, utc_now
 
 __all__ = ["SqliteLedger"]

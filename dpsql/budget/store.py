@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ..mechanisms import Law
+from .chain import Note
 from .claim import Charge, Claim, DatedDraw, Draw, Fresh, Reservation, Resting, StoredGrouping, Together
 from .entry import Entry, KeyCheck, Status
-from .witness import Note
 
 __all__ = ["BudgetStore", "StoredDraws", "never_cancelled", "untold"]
 

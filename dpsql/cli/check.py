@@ -169,14 +169,14 @@ def _with_deployment(report: Report, policy: Policy, catalog: Catalog | None, *,
     Raises EngineFailure.
     """
     from ..backends import open_backend
-    from ..backends.deployment import Severity
-    from ..backends.duckdb_copy import copy_findings
+    from ..backends.backend import Severity
+    from ..backends.duckdb_backend import copy_findings
     from ..policy import is_open_to_others
 
     backend = open_backend(policy.database, policy.read_from, policy.files, is_recorded=False)
     findings = backend.findings()
     if catalog is not None and backend.dialect == "postgres":
-        from ..backends.postgres_advice import missing_indexes
+        from ..backends.postgres_deployment import missing_indexes
 
         with backend.snapshot() as snapshot:
             findings = [*findings, *missing_indexes(snapshot, catalog)]
@@ -198,7 +198,7 @@ def _with_deployment(report: Report, policy: Policy, catalog: Catalog | None, *,
 def _file_findings(policy: Policy, files: FileSources, *, is_data: bool) -> list[Finding]:
     """Return how the data differ from what was recorded: all of files, and on Spark what its storage tells of them, or,
     with `is_data`, all rows. Raises PolicyError, EngineFailure."""
-    from ..backends.deployment import Finding, Severity
+    from ..backends.backend import Finding, Severity
     from ..backends.records import differences
 
     what = "tables" if policy.is_on_spark else "data files"

@@ -186,7 +186,7 @@ def _policy(it: Installation) -> Looks:
 
 def _database(it: Installation) -> Looks:
     from ..backends import open_backend
-    from ..backends.deployment import Severity
+    from ..backends.backend import Severity
     from ..plan.check_views import view_reports
     from ..plan.views import build_catalog
     from ..policy import check as check_policy
@@ -332,7 +332,7 @@ def _temporary(it: Installation) -> Looks:
 
 
 def _tls(it: Installation) -> Looks:
-    from ..server.encryption import end_of_certificate, load_encryption
+    from ..server.channel import end_of_certificate, load_encryption
 
     certificate, key = it.certificate, it.key
     if certificate is None and key is None:

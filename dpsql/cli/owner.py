@@ -212,7 +212,7 @@ def verified_files(policy_path: Path, *, only_new: bool = False) -> VerifiedFile
     nor, with `only_new`, where a record is there. Raises PolicyError: a file is missing, cannot be read to its end, or
     be copied, or a key does not hold.
     """
-    from ..backends.duckdb_copy import make_copy, record_copy, suspend_copy
+    from ..backends.duckdb_backend import make_copy, record_copy, suspend_copy
     from ..backends.records import take
     from ..policy import load_policy
 

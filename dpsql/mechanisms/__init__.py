@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .choice import FIRST_BYTES
+from .choice import FIRST_BYTES, FlipChoice, first_bytes_of
 from .conversion import delta_of_rho, epsilon_of_rho, pure_epsilon, rho_within
 from .epsilon import ATTO, MAX_EPSILON, MIN_EPSILON, NANO, floor_to_nano, parse_epsilon, rho_of_pure
 from .laplace_accuracy import bounds_of_exp
-from .law import Law
+from .law import Law, half_width_of
 from .laws import (
     Assembled,
     Box,
@@ -26,9 +26,7 @@ from .laws import (
     mean_of,
     precision_of,
 )
-from .linear_accuracy import half_width_of
 from .noise import Noise, SampledNoise
-from .permute_and_flip import FlipChoice, first_bytes_of
 from .randomized_response import (
     Channel,
     exact_parameter,
@@ -37,8 +35,7 @@ from .randomized_response import (
     report_bits,
     unary_bit,
 )
-from .rank_choice import Near, RankChoice, Window, clamp_of, log_above
-from .rank_splitting import HASH_BITS, Ask, RankSplit
+from .rank_choice import HASH_BITS, Ask, Near, RankChoice, RankSplit, Window, clamp_of, log_above
 from .top_up import TopUp
 from .uniform import OS_RANDOM, RandomSource
 

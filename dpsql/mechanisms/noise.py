@@ -10,9 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .choice import choose
+from .choice import choose, permute_and_flip
 from .law import Law
-from .permute_and_flip import permute_and_flip
 from .uniform import OS_RANDOM, RandomSource, draw_coins
 
 __all__ = ["Noise", "SampledNoise"]

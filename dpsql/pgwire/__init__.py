@@ -2,8 +2,8 @@
 
 House rules:
 
-1. It stands alone on the standard library: no import of dpsql, no socket, no SQL. `bulk` alone adds numpy, with which
-   many rows take a third of the time.
+1. It stands alone on the standard library: no import of dpsql, no socket, no SQL. `write_columns` alone adds numpy,
+   with which many rows take a third of the time.
 2. `Connection` is one conversation; `states` is the protocol as two tables.
 3. What a client sends raises RemoteProtocolError, ParameterError or AuthenticationFailed, and nothing else.
 4. What is kept of a client is capped (`Limits`), and nothing is allocated for a length before its bytes came.
@@ -11,12 +11,10 @@ House rules:
 
 from __future__ import annotations
 
-from .channel_binding import tls_server_end_point
 from .connection import ProtocolConnection
 from .copy_out import BinaryCopy, CsvOptions, LineCopy, TextOptions
-from .datatypes.oids import ELEMENTS, TYPES, Oid, TypeInfo
+from .datatypes.oids import ELEMENTS, TYPES, Interval, ObjectName, Oid, TypeInfo
 from .datatypes.read_parameter import read_parameter
-from .datatypes.values import Interval, ObjectName
 from .errors import (
     AuthenticationFailed,
     LocalProtocolError,
@@ -47,7 +45,7 @@ from .events import (
     Unreadable,
     Waiting,
 )
-from .limits import Limits
+from .read_message import Limits
 from .replies import (
     AuthenticationOk,
     AuthenticationSASL,
@@ -81,7 +79,7 @@ from .replies import (
     TransactionStatus,
     last_message,
 )
-from .scram import ScramExchange, Verifier, make_verifier, mock_verifier
+from .scram import ScramExchange, Verifier, make_verifier, mock_verifier, tls_server_end_point
 from .states import State
 from .write_columns import RowEncoder
 

@@ -13,9 +13,7 @@ from typing import Literal
 
 from .errors import LocalProtocolError, RemoteProtocolError
 from .events import Event, StartupMessage, Waiting
-from .limits import Limits
-from .read_message import read_message
-from .read_startup import read_startup
+from .read_message import Limits, read_message, read_startup
 from .replies import BackendKeyData, ServerMessage
 from .states import FATAL, FROM_CLIENT, FROM_SERVER, IGNORED, TAGS, Message, Reply, State
 

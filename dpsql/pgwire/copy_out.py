@@ -11,13 +11,25 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .bulk import Texts, bulk_text, lines, messages, of_bytes, of_texts
 from .datatypes.write_text import PLAIN_TEXT
 from .errors import LocalProtocolError
 from .events import Format
 from .layout import count, message
 from .replies import CopyRows, FieldDescription
-from .write_columns import MANY, bytes_column, field_column, joined, text_column, transpose
+from .write_columns import (
+    MANY,
+    Texts,
+    bulk_text,
+    bytes_column,
+    field_column,
+    joined,
+    lines,
+    messages,
+    of_bytes,
+    of_texts,
+    text_column,
+    transpose,
+)
 
 __all__ = ["BinaryCopy", "CsvOptions", "LineCopy", "TextOptions"]
 

@@ -1,13 +1,15 @@
-"""Messages from the startup message on: tag and body -> event."""
+"""Packets before the startup is through, and messages from it on: tag and body -> event; within limits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from .errors import RemoteProtocolError
 from .events import (
     Bind,
+    CancelRequest,
     Close,
     Describe,
     Event,
@@ -15,20 +17,126 @@ from .events import (
     Flush,
     Format,
     FunctionCall,
+    GSSENCRequest,
     Parse,
     Query,
     SASLInitialResponse,
     SASLResponse,
+    SSLRequest,
+    StartupMessage,
     Sync,
     Target,
     Terminate,
     Unreadable,
 )
 from .layout import Body, TextError
-from .limits import Limits
 from .states import Message
 
-__all__ = ["read_message"]
+__all__ = ["Limits", "read_message", "read_startup"]
+
+
+# --- caps on what a client may send, checked before anything is kept for it ---------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The largest of each; lengths in bytes, of a message's body without its own length word.
+
+    How many statements, portals and connections there are is for the server to cap.
+    """
+
+    startup: int = 10_000
+    """A packet before the startup is through (Postgres has the same)."""
+    authentication: int = 1_024
+    """An answer in the SCRAM dialogue (Postgres has the same)."""
+    message: int = 16 * 2**20
+    """A Query, Parse, Bind, FunctionCall or CopyData."""
+    small_message: int = 10_000
+    """Any other message (Postgres has the same)."""
+    name: int = 256
+    """The name of a statement or portal."""
+    parameters: int = 32_767
+    """Parameter types of a Parse, values of a Bind; also result formats."""
+    startup_parameters: int = 64
+    """Settings in a startup message."""
+    read_ahead: int = 256 * 1024
+    """Bytes kept for later beyond the message that is being read: see `Connection.wants_data`."""
+
+
+# --- packets before the startup is through: body -> which message it is, and its event ----------------------
+
+
+_NEWEST_VERSION = (3, 2)
+
+_SPECIAL = 1234
+_CANCEL, _SSL, _GSSENC = 5678, 5679, 5680
+_MAX_KEY = 256
+_OPTION = "_pq_."
+
+
+def read_startup(body: bytes, limits: Limits) -> tuple[Message, Event]:
+    """Return the packet's kind and event.
+
+    Raises RemoteProtocolError: the packet is not laid out as one of the four, its protocol version is not 3
+    (0A000), it names no user (28000), or it passes a cap.
+    """
+    fields = Body(body)
+    major, minor = fields.unsigned16(), fields.unsigned16()
+    kind: Message
+    event: Event
+    if (major, minor) == (_SPECIAL, _CANCEL):
+        kind, event = Message.CANCEL_REQUEST, _cancel_request(fields)
+    elif (major, minor) == (_SPECIAL, _SSL):
+        kind, event = Message.SSL_REQUEST, SSLRequest()
+    elif (major, minor) == (_SPECIAL, _GSSENC):
+        kind, event = Message.GSSENC_REQUEST, GSSENCRequest()
+    elif major == _NEWEST_VERSION[0]:
+        event = _startup_message(fields, minor, limits)
+        kind = Message.NEWER_STARTUP if event.must_negotiate else Message.STARTUP
+    else:
+        raise RemoteProtocolError(
+            f"Version {major}.{minor} of the protocol is not spoken here; 3.0 to 3.2 are.", sqlstate="0A000"
+        )
+    fields.end()
+    return kind, event
+
+
+def _cancel_request(fields: Body) -> CancelRequest:
+    process_id = fields.signed32()
+    if not 0 < fields.left <= _MAX_KEY:
+        raise RemoteProtocolError(f"A cancel request's key has 1 to {_MAX_KEY} bytes.")
+    return CancelRequest(process_id, fields.rest())
+
+
+def _startup_message(fields: Body, minor: int, limits: Limits) -> StartupMessage:
+    parameters: dict[str, str] = {}
+    options: list[str] = []
+    try:
+        while name := fields.string():
+            value = fields.string()
+            if name.startswith(_OPTION):
+                options.append(name)
+            else:
+                parameters[name] = value
+            if len(parameters) + len(options) > limits.startup_parameters:
+                raise RemoteProtocolError(
+                    f"A startup message has at most {limits.startup_parameters} parameters."
+                )
+    except TextError as error:
+        raise RemoteProtocolError(
+            "The startup message holds bytes that are not UTF-8.", sqlstate="22021"
+        ) from error
+    if not parameters.get("user"):
+        raise RemoteProtocolError("The startup message names no user.", sqlstate="28000")
+    asked = (_NEWEST_VERSION[0], minor)
+    version = min(asked, _NEWEST_VERSION)
+    return StartupMessage(
+        version, MappingProxyType(parameters), tuple(options), version != asked or bool(options)
+    )
+
+
+# --- messages from the startup message on: tag and body -> event --------------------------------------------
+
 
 _FORMATS = MappingProxyType({code.to_bytes(2, "big"): code for code in Format})
 

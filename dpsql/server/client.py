@@ -12,10 +12,9 @@ from .channel import Channel
 from .client_settings import ClientSettings
 from .conversation import Conversation
 from .dispatch import Dispatcher
-from .log import log, place_of
 from .options import is_loopback
 from .queries import Queries
-from .report import ClientGone, Fault, changed, report
+from .report import ClientGone, Fault, changed, log, place_of, report
 from .state import ConnectionState
 from .worker import Worker
 

@@ -15,8 +15,7 @@ from dataclasses import replace
 from ..pgwire import Bind, FieldDescription, NoticeResponse, Oid
 from ..sql.text import ScriptStatement
 from . import statements as ask
-from .arguments import argument_values
-from .columns import parameter_types
+from .columns import argument_values, parameter_types
 from .portals import Portal, Portals, PreparedStatement, PreparedStatements
 from .queries import Queries
 from .read_statement import count_parameters, read_statement

@@ -17,17 +17,14 @@ from typing import Any
 from ..policy import Policy
 from ..precedence import Precedence
 from ..sql.text_process import TextProcess
-from .channel import Channel
+from .channel import Channel, load_encryption
 from .client import Client
-from .database import Database
-from .encryption import load_encryption
-from .log import Seldom, log, place_of, write_out
+from .database import Database, Witness
 from .login import Logins, places_by_name
 from .options import Options, is_loopback
-from .report import ClientGone, changed, removed, stopping
+from .report import ClientGone, Seldom, changed, log, place_of, removed, stopping, write_out
 from .sockets import accepted, open_listeners
 from .strangers import Strangers, Throttle, Turns
-from .witness import Witness
 
 __all__ = ["Server"]
 

@@ -29,9 +29,9 @@ from prometheus_client.registry import Collector
 
 from ..errors import DpsqlError
 from ..watchdog import interrupt_after
-from .encryption import Encryption, refuse_open
-from .log import SECONDS, Tally
+from .channel import Encryption, refuse_open
 from .options import is_loopback
+from .report import SECONDS, Tally
 from .sockets import CannotListen
 
 if TYPE_CHECKING:

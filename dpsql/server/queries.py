@@ -16,8 +16,8 @@ from ..sql.size import check_words
 from ..system_catalog import CatalogRefusal, ConnectionFacts, Reads, ResultColumn, SystemCatalog
 from .client_settings import ClientSettings
 from .columns import columns_of, oid_of, sql_type
-from .log import Outcome, Tally, log
 from .replies import Replies, Reply
+from .report import Outcome, Tally, log
 from .statements import Catalog, Query, Result
 from .worker import Worker
 

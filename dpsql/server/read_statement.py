@@ -17,7 +17,7 @@ from sqlglot.tokenizer_core import TokenType
 from ..sql.text import MAX_TEXT, ScriptStatement, blank_prefix, read_constant, split_statements, tokenize
 from ..system_catalog import Reads
 from . import statements as ask
-from .arguments import compile_form, read_arguments, type_number
+from .columns import compile_form, read_arguments, type_number
 from .report import Fault, unsupported
 from .statements import Direction, Marking, Modes, Statement
 

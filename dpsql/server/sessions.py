@@ -23,9 +23,9 @@ from ..precedence import Pace, Precedence
 from ..sql.text_process import TextProcess
 from ..system_catalog import SystemCatalog
 from ..waits import Stop, Stopped, until
-from .log import Seldom, log
+from .client_settings import VERSION, VERSION_TEXT
 from .replies import Replies
-from .setting_table import VERSION, VERSION_TEXT
+from .report import Seldom, log
 
 __all__ = ["Sessions"]
 

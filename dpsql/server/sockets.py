@@ -12,7 +12,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 
-from .log import Seldom
+from .report import Seldom
 
 __all__ = ["CannotListen", "accepted", "open_listeners", "read_proxy_header"]
 

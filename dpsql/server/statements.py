@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..pgwire import FieldDescription, NoticeResponse
-from .arguments import Constant
+from .columns import Constant
 
 __all__ = [
     "Begin", "Catalog", "Characteristics", "CloseCursor", "Copy", "Deallocate", "Declare", "Direction", "Discard",

@@ -14,7 +14,7 @@ from ..engine.turns import LONG
 from ..errors import DpsqlError, EngineFailure
 from ..relation.types import SqlType
 from .channel import Channel
-from .release_timing import release_time
+from .client_settings import release_time
 from .report import ClientGone
 from .sessions import Sessions
 

@@ -1,26 +1,322 @@
 """An expression of a catalog query to the engine's SQL, with Postgres' type.
 
 House rule: what is not in a table here, or has no method here, is refused. No text of the client's passes as it is.
+
+Calls of functions in a catalog query: those of the table, aggregates, and those that need a reading of their own.
+
+What returns several rows becomes the array of them, which the engine unnests.
 """
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlglot import exp
 
-from .bind_calls import bind_call
-from .errors import unsupported
-from .functions import OPERATORS
-from .overloads import apply
-from .pg_types import BOOL, BY_NAME, INT4, INT8, INTERVAL, NUMERIC, TEXT, UNKNOWN, PgType, array_of, wider
-from .scope import Bound, CatalogScope
-from .tree import CallNode, TypeName, call_of, inner, is_query, name_of, parts_of, plain, type_of
-from .typed import TranslationContext, Typed, coerce, common_type, quoted
+from .errors import CatalogRefusal, unsupported
+from .functions import AGGREGATES, BARE, FUNCTIONS, OPERATORS
+from .parse import CallNode, TypeName, call_of, inner, is_query, name_of, parts_of, plain, sort_keys, type_of
+from .pg_types import (
+    BOOL,
+    BY_NAME,
+    INT4,
+    INT8,
+    INTERVAL,
+    NUMERIC,
+    REGTYPE,
+    TEXT,
+    UNKNOWN,
+    PgType,
+    array_of,
+    wider,
+)
+from .typed import TranslationContext, Typed, apply, coerce, common_type, null_of, quoted
 
-__all__ = ["ExpressionBinder", "named_type"]
+__all__ = [
+    "CATALOG_CALLS",
+    "Bound",
+    "CatalogScope",
+    "CatalogSource",
+    "ExpressionBinder",
+    "Output",
+    "bind_item",
+    "named_type",
+    "sort_key",
+]
+
+
+# --- what names mean inside a query: the items of FROM, and those of the queries around it ------------------
+
+
+Output = tuple[str, Typed]
+"""A column: its name, and what it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A query in the engine's SQL; its columns are c0, c1, … there."""
+
+    sql: str
+    columns: tuple[Output, ...]
+
+
+@dataclass
+class CatalogSource:
+    """An item of FROM. `merged`: columns that USING made one with another item's."""
+
+    name: str
+    columns: tuple[Output, ...]
+    system: Mapping[str, Typed] = field(default_factory=dict)
+    merged: set[str] = field(default_factory=set)
+    schema: str | None = None
+
+    def find(self, name: str) -> Typed | None:
+        """Return a column by its name."""
+        found = next((typed for column, typed in self.columns if column == name), None)
+        return self.system.get(name) if found is None else found
+
+
+@dataclass
+class CatalogScope:
+    """The items that an expression sees; `ctes`: the queries of WITH by name."""
+
+    parent: CatalogScope | None
+    ctes: dict[str, Bound]
+    sources: list[CatalogSource] = field(default_factory=list)
+
+    def column(self, parts: tuple[str, ...]) -> Typed:
+        """Return what a name means. Raises CatalogRefusal: nothing, or two things."""
+        found = self._search(parts)
+        if found is None:
+            name = ".".join(parts)[:100]
+            raise CatalogRefusal(
+                "no such column", message=f'column "{name}" does not exist', sqlstate="42703"
+            )
+        return found
+
+    def _search(self, parts: tuple[str, ...]) -> Typed | None:
+        found = [
+            typed for source in self._named(parts) for typed in [source.find(parts[-1])] if typed is not None
+        ]
+        if len(found) > 1:
+            raise CatalogRefusal(
+                "an ambiguous column", message=f'column "{parts[-1][:60]}" is ambiguous', sqlstate="42702"
+            )
+        if found:
+            return found[0]
+        return None if self.parent is None else self.parent._search(parts)
+
+    def _named(self, parts: tuple[str, ...]) -> Iterator[CatalogSource]:
+        for source in self.sources:
+            if len(parts) == 1:
+                if parts[0] not in source.merged:
+                    yield source
+            elif source.name == parts[-2] and (len(parts) < 3 or source.schema == parts[-3]):
+                yield source
+
+    def source(self, name: str) -> CatalogSource | None:
+        """Return an item by its name, here or around."""
+        for source in self.sources:
+            if source.name == name:
+                return source
+        return None if self.parent is None else self.parent.source(name)
+
+    def cte(self, name: str) -> Bound | None:
+        """Return a query of WITH."""
+        if name in self.ctes:
+            return self.ctes[name]
+        return None if self.parent is None else self.parent.cte(name)
+
+
+# --- calls of functions -------------------------------------------------------------------------------------
+
+
+_RANKINGS = frozenset({"row_number", "rank", "dense_rank"})
+_FORMAT = re.compile(r"%([sIL%])")
+
+
+# --- calls --------------------------------------------------------------------------------------------
+
+
+def _bind_call(binder: ExpressionBinder, node: CallNode, scope: CatalogScope) -> Typed:
+    """Return a call in the engine's SQL. Raises CatalogRefusal."""
+    is_set, found = bind_item(binder, node, scope)
+    return Typed(f"unnest({found.sql})", found.type) if is_set else found
+
+
+def bind_item(binder: ExpressionBinder, node: CallNode, scope: CatalogScope) -> tuple[bool, Typed]:
+    """Return whether a call returns rows, and it, or the array of them. Raises CatalogRefusal."""
+    name = BARE.get(node.name, node.name)
+    if name in _RANKINGS and node.window is not None and not node.arguments:
+        return False, Typed(f"{name}() {_over(binder, node, scope)}", INT8)
+    if name in AGGREGATES:
+        return False, _aggregate(binder, node, scope)
+    if node.is_star or node.is_distinct or node.order or node.filter is not None or node.window is not None:
+        raise unsupported(f"this form of the function {name[:60]}")
+    special = CATALOG_CALLS.get(name) or _CALLS.get(name)
+    if special is not None:
+        return False, special(binder, node, scope)
+    return _from_table(binder, name, [binder.bind(argument, scope) for argument in node.arguments])
+
+
+def _from_table(binder: ExpressionBinder, name: str, values: list[Typed]) -> tuple[bool, Typed]:
+    form, found = apply(binder.context, FUNCTIONS, name, values)
+    return form.is_set, found if form.is_set else Typed(f"({found.sql})", found.type)
+
+
+# --- aggregates ----------------------------------------------------------------------------------------------
+
+
+def _aggregate(binder: ExpressionBinder, node: CallNode, scope: CatalogScope) -> Typed:
+    if node.is_star and node.name == "count":
+        sql, returns = "count(*)", INT8
+    else:
+        values = [binder.bind(argument, scope) for argument in node.arguments]
+        _, found = apply(binder.context, AGGREGATES, node.name, values)
+        order = f" ORDER BY {_ordered(binder, node.order, scope)}" if node.order else ""
+        engine, _, rest = found.sql.removesuffix(")").partition("(")
+        sql, returns = f"{engine}({'DISTINCT ' if node.is_distinct else ''}{rest}{order})", found.type
+    if node.filter is not None:
+        sql += f" FILTER (WHERE {binder.condition(node.filter, scope)})"
+    if node.window is not None:
+        sql += f" {_over(binder, node, scope)}"
+    if node.name == "sum" or node.name == "avg":
+        sql = f"CAST({sql} AS {returns.holder})"
+    return Typed(sql, returns)
+
+
+def _ordered(binder: ExpressionBinder, keys: Sequence[exp.Ordered], scope: CatalogScope) -> str:
+    """Return the items of ORDER BY, where no name is an output column's. Raises CatalogRefusal."""
+    return ", ".join(sort_key(binder.bind_as_is(key.this, scope), key) for key in keys)
+
+
+def _over(binder: ExpressionBinder, node: CallNode, scope: CatalogScope) -> str:
+    assert node.window is not None
+    parts, order = [], sort_keys(node.window)
+    if node.window.args.get("partition_by"):
+        keys = ", ".join(binder.bind_as_is(key, scope) for key in node.window.args["partition_by"])
+        parts.append(f"PARTITION BY {keys}")
+    if order:
+        parts.append(f"ORDER BY {_ordered(binder, order, scope)}")
+    return f"OVER ({' '.join(parts)})"
+
+
+# --- functions with a reading of their own ----------------------------------------------------------------------
+
+
+def _setting(binder: ExpressionBinder, node: CallNode, scope: CatalogScope) -> Typed:
+    """Bind current_setting, and set_config, which changes nothing and says what holds."""
+    if not node.arguments:
+        raise unsupported(f"this form of {node.name}")
+    name = binder.bind(node.arguments[0], scope)
+    for argument in node.arguments[1:]:
+        binder.bind_as(argument, scope, TEXT)
+    if name.literal is not None:
+        may_miss = isinstance(node.arguments[-1], exp.Boolean) and bool(node.arguments[-1].this)
+        word = name.literal.lower()
+        binder.context.settings.append(("?" if may_miss else "!") + word)
+        return Typed(f"CAST($s{len(binder.context.settings)} AS VARCHAR)", TEXT)
+    sought = coerce(binder.context, name, TEXT).sql
+    place = f"list_position(CAST($setting_names AS VARCHAR[]), lower({sought}))"
+    return Typed(f"list_extract(CAST($setting_values AS VARCHAR[]), {place})", TEXT)
+
+
+def _format(binder: ExpressionBinder, node: CallNode, scope: CatalogScope) -> Typed:
+    if not node.arguments or not isinstance(node.arguments[0], exp.Literal):
+        raise unsupported("format with a changing pattern")
+    pattern = str(node.arguments[0].this)
+    values = [coerce(binder.context, binder.bind(part, scope), TEXT) for part in node.arguments[1:]]
+    parts, at, turn = [], 0, 0
+    for mark in _FORMAT.finditer(pattern):
+        parts.append(quoted(pattern[at : mark.start()]))
+        at = mark.end()
+        if mark[1] == "%":
+            parts.append("'%'")
+            continue
+        if turn >= len(values):
+            raise unsupported("format with too few values")
+        value = values[turn]
+        turn += 1
+        parts.append(
+            _from_table(binder, {"I": "quote_ident", "L": "quote_literal"}[mark[1]], [value])[1].sql
+            if mark[1] != "s"
+            else value.sql
+        )
+    parts.append(quoted(pattern[at:]))
+    return Typed(f"concat({', '.join(parts)})", TEXT)
+
+
+def _json(binder: ExpressionBinder, node: CallNode, scope: CatalogScope) -> Typed:
+    parts = []
+    for at, argument in enumerate(node.arguments):
+        value = binder.bind(argument, scope)
+        is_text = at % 2 == 0 or value.type is UNKNOWN or value.type.is_object
+        parts.append(coerce(binder.context, value, TEXT).sql if is_text else value.sql)
+    return Typed(f"CAST(json_object({', '.join(parts)}) AS VARCHAR)", BY_NAME["json"])
+
+
+def _row_to_json(binder: ExpressionBinder, node: CallNode, scope: CatalogScope) -> Typed:
+    row = node.arguments[0] if len(node.arguments) == 1 else None
+    source = scope.source(parts_of(row)[-1]) if isinstance(row, exp.Column) and not row.table else None
+    if source is None:
+        raise unsupported("row_to_json of what is no item of FROM")
+    parts = []
+    for name, value in source.columns:
+        sql = coerce(binder.context, value, TEXT).sql if value.type.is_object else value.sql
+        if value.type is NUMERIC:
+            sql = f"CAST(rtrim(rtrim(CAST({sql} AS VARCHAR), '0'), '.') AS JSON)"
+        parts.append(f"{quoted(name)}, {sql}")
+    return Typed(f"CAST(json_object({', '.join(parts)}) AS VARCHAR)", BY_NAME["json"])
+
+
+def _to_regtype(binder: ExpressionBinder, node: CallNode, scope: CatalogScope) -> Typed:
+    if len(node.arguments) != 1:
+        raise unsupported("this form of to_regtype")
+    value = binder.bind(node.arguments[0], scope)
+    if value.literal is not None:
+        found = binder.context.names.type(value.literal)
+        return null_of(REGTYPE) if found is None else Typed(f"CAST({found} AS BIGINT)", REGTYPE)
+    text = coerce(binder.context, value, TEXT).sql
+    return coerce(binder.context, Typed(f"lower({text})", TEXT), REGTYPE)
+
+
+def _substring(binder: ExpressionBinder, node: CallNode, scope: CatalogScope) -> Typed:
+    values = [binder.bind(argument, scope) for argument in node.arguments]
+    if len(values) == 2 and (values[1].type.is_text or values[1].literal is not None):
+        text, pattern = (coerce(binder.context, value, TEXT).sql for value in values)
+        group = 1 if values[1].literal is not None and re.search(r"\((?!\?)", values[1].literal) else 0
+        found = f"regexp_extract({text}, {pattern}, {group})"
+        return Typed(f"CASE WHEN regexp_matches({text}, {pattern}) THEN {found} END", TEXT)
+    return _from_table(binder, "substring", values)[1]
+
+
+def sort_key(sql: str, key: exp.Ordered) -> str:
+    """Return an item of ORDER BY: NULLs come last, and first where it descends, unless it is said."""
+    nulls_first, is_descending = key.args.get("nulls_first"), key.args.get("desc")
+    return f"{sql} {'DESC' if is_descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
+
+
+_Binder = Callable[["ExpressionBinder", CallNode, CatalogScope], Typed]
+
+CATALOG_CALLS: dict[str, _Binder] = {
+    **dict.fromkeys(("current_setting", "set_config"), _setting),
+    "format": _format,
+    "to_regtype": _to_regtype,
+}
+"""Functions of this module that dpsql's own SQL has not."""
+_CALLS: dict[str, _Binder] = {
+    **dict.fromkeys(("json_build_object", "jsonb_build_object"), _json),
+    "row_to_json": _row_to_json,
+    "substring": _substring,
+}
+
+
+# --- an expression of a catalog query to the engine's SQL, with Postgres' type ------------------------------
+
 
 _OPERATORS: dict[type, str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.Add: "+", exp.Sub: "-",
@@ -62,7 +358,7 @@ class ExpressionBinder(ABC):
         call = call_of(expression)
         if call is None:
             raise unsupported(f"{type(expression).__name__} here")
-        return self._array_query(call, scope) if call.name == "array" else bind_call(self, call, scope)
+        return self._array_query(call, scope) if call.name == "array" else _bind_call(self, call, scope)
 
     def bind_as(self, expression: exp.Expr, scope: CatalogScope, target: PgType) -> str:
         """Return an expression's SQL as a value of a type. Raises CatalogRefusal."""

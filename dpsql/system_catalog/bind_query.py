@@ -11,14 +11,10 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from .bind_calls import bind_item, sort_key
-from .bind_expression import ExpressionBinder
+from .bind_expression import Bound, CatalogScope, CatalogSource, ExpressionBinder, Output, bind_item, sort_key
 from .errors import raised, unsupported
 from .functions import AGGREGATES
-from .pg_types import INT8, TEXT, UNKNOWN, PgType
-from .read_relation import CatalogRelations
-from .scope import Bound, CatalogScope, CatalogSource, Output
-from .tree import (
+from .parse import (
     CallNode,
     alias_of,
     call_of,
@@ -30,6 +26,8 @@ from .tree import (
     plain,
     sort_keys,
 )
+from .pg_types import INT8, TEXT, UNKNOWN, PgType
+from .read_relation import CatalogRelations
 from .typed import TranslationContext, Typed, coerce
 
 __all__ = ["QueryBinder"]

@@ -1,6 +1,6 @@
 """What a catalog query may call: every function and operator is a piece of the engine's SQL, and no other is reachable.
 
-The tables give arguments and results as Postgres declares them, so that their types choose the form (`overloads`).
+The tables give arguments and results as Postgres declares them, so that their types choose the form (`typed.apply`).
 """
 
 from __future__ import annotations

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .builtin import Builtin, CatalogRelation
 from .errors import CatalogRefusal
-from .pg_types import BY_NAME, OID, PgType
+from .pg_types import BY_NAME, OID, Builtin, CatalogRelation, PgType
 
 __all__ = ["SCHEMAS", "SESSION_RELATIONS", "CatalogRelations"]
 

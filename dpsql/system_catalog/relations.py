@@ -12,9 +12,8 @@ import duckdb
 
 from ..errors import EngineFailure
 from ..seal import seal
-from .builtin import Builtin
 from .objects import Objects
-from .pg_types import PgType
+from .pg_types import Builtin, PgType
 
 __all__ = ["FILLED", "open_database"]
 

@@ -28,19 +28,15 @@ from ..cache import Cache
 from ..errors import EngineFailure
 from ..relation.catalog import Catalog
 from ..watchdog import Watch, interrupt_after
-from .bind_calls import CATALOG_CALLS
+from .bind_expression import CATALOG_CALLS, Bound
 from .bind_query import QueryBinder
-from .builtin import load
 from .errors import CatalogRefusal, raised_in, unsupported
 from .functions import CATALOG_FUNCTIONS
-from .names import Names, reader_of, to_engine
-from .objects import OWNER, Objects, object_oid, shown_in_public
-from .parse import parse
-from .pg_types import BY_OID, TEXT, UNKNOWN, PgType
+from .objects import OWNER, Names, Objects, object_oid, reader_of, shown_in_public, to_engine
+from .parse import alias_of, name_of, parse, type_of
+from .pg_types import BY_OID, TEXT, UNKNOWN, PgType, load
 from .read_relation import SCHEMAS, CatalogRelations
 from .relations import FILLED, open_database
-from .scope import Bound
-from .tree import alias_of, name_of, type_of
 from .typed import TranslationContext, coerce
 
 __all__ = [

@@ -9,8 +9,7 @@ from ..law import Law
 from .assembled import Assembled, Vector
 from .box import Box, Coordinate
 from .fitted import Fitted
-from .gaussian import Gaussian
-from .gaussians import Gaussians
+from .gaussian import Gaussian, Gaussians
 from .laplace import Laplace
 from .mix import Mix, mean_of, precision_of
 from .rank import Rank

@@ -14,8 +14,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..law import Independent, Law
-from ..linear_accuracy import half_width_of, tails_of_mean
+from ..law import Independent, Law, half_width_of, tails_of_mean
 from ..uniform import RandomSource
 from .summed import Summed
 

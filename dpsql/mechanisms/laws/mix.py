@@ -17,8 +17,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..law import Law
-from ..linear_accuracy import half_width_of, tails_of_mean
+from ..law import Law, half_width_of, tails_of_mean
 from ..uniform import RandomSource
 
 __all__ = ["Mix", "mean_of", "precision_of"]

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ..law import Law
-from ..linear_accuracy import half_width_of, tails_of_sum
+from ..law import Law, half_width_of, tails_of_sum
 from ..uniform import RandomSource
 
 __all__ = ["Summed"]

@@ -6,18 +6,250 @@ import math
 import re
 import struct
 from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
 from ..errors import ParameterError
-from .numeric import MAX_SCALE, MAX_WHOLE_DIGITS
-from .oids import ELEMENTS, TYPES, Oid
-from .read_text_array import split_array
-from .read_text_dates import read_date, read_timestamp, read_timestamptz
-from .read_text_interval import read_interval
+from .oids import ELEMENTS, TYPES, Interval, Oid
+from .write_binary import MAX_SCALE, MAX_WHOLE_DIGITS
 
 __all__ = ["TEXT_READERS"]
+
+
+# --- Postgres' text of an array: `{1,NULL,"a \\"b\\""}` -----------------------------------------------------
+
+
+_ELEMENT = re.compile(
+    r"""[ \t\n\r\f\v]*+
+        (?: "(?P<quoted>(?:[^"\\]|\\.)*+)" [ \t\n\r\f\v]*+
+          | (?P<plain>(?:[^",{}\\]|\\.)*+) )
+        (?P<end>[,}])""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPED_ITEM = re.compile(r"\\(.)", re.DOTALL)
+
+
+def _split_array(text: str) -> list[str | None]:
+    """Return the texts of the elements. Raises ParameterError: not an array of one dimension (22P02, 0A000)."""
+    word = text.strip(" \t\n\r\f\v")
+    if word.startswith(("[", "{{")):
+        raise ParameterError(
+            "an array of more than one dimension, or with bounds, is not read", sqlstate="0A000"
+        )
+    if word.startswith("{") and word.endswith("}") and not word[1:-1].strip(" \t\n\r\f\v"):
+        return []
+    if not word.startswith("{"):
+        raise _malformed(text)
+    parts: list[str | None] = []
+    at = 1
+    while True:
+        match = _ELEMENT.match(word, at)
+        if match is None:
+            raise _malformed(text)
+        parts.append(_element(match, text))
+        at = match.end()
+        if match["end"] == "}":
+            break
+    if at != len(word):
+        raise _malformed(text)
+    return parts
+
+
+def _element(match: re.Match[str], text: str) -> str | None:
+    if (quoted := match["quoted"]) is not None:
+        return _ESCAPED_ITEM.sub(r"\1", quoted)
+    plain = match["plain"].rstrip(" \t\n\r\f\v")
+    if not plain:
+        raise _malformed(text)
+    return None if plain.lower() == "null" else _ESCAPED_ITEM.sub(r"\1", plain)
+
+
+def _malformed(text: str) -> ParameterError:
+    return ParameterError(f'malformed array literal: "{text[:100]}"', sqlstate="22P02")
+
+
+# --- dates and timestamps in text: ISO 8601, and what drivers write -----------------------------------------
+
+
+_TIMESTAMP = re.compile(
+    r"(?P<year>[0-9]{4,6})-?(?P<month>[0-9]{2})-?(?P<day>[0-9]{2})"
+    r"(?:(?:[ T]+)(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{0,9}))?)?)?"
+    r" *(?:(?P<utc>Z|UTC|GMT)|(?P<zone>[+-])(?P<zone_hour>[0-9]{1,2})"
+    r"(?::?(?P<zone_minute>[0-9]{2})(?::?(?P<zone_second>[0-9]{2}))?)?)?"
+    r"(?P<era> +(?:AD|BC))?",
+    re.IGNORECASE,
+)
+_LONGEST_DATE = 100
+_SPECIAL = frozenset({"infinity", "-infinity", "+infinity"})
+_HINT = "Write it as 2024-12-31, 2024-12-31 23:59:59 or 2024-12-31 23:59:59+00."
+
+
+def _read_date(text: str) -> date:
+    """Return a date; a time after it is dropped, as Postgres does. Raises ParameterError (22007, 22008)."""
+    return _moment(text, "date")[0].date()
+
+
+def _read_timestamp(text: str) -> datetime:
+    """Return a timestamp; a zone after it is dropped, as Postgres does. Raises ParameterError (22007, 22008)."""
+    return _moment(text, "timestamp")[0]
+
+
+def _read_timestamptz(text: str) -> datetime:
+    """Return a timestamp with its zone; without one where the text has none: that is the session's.
+
+    Raises ParameterError (22007, 22008).
+    """
+    moment, zone = _moment(text, "timestamp with time zone")
+    return moment if zone is None else moment.replace(tzinfo=zone)
+
+
+def _moment(text: str, kind: str) -> tuple[datetime, timezone | None]:
+    word = text.strip()
+    if word.lower() in _SPECIAL:
+        raise _date_out_of_range(text, kind)
+    match = _TIMESTAMP.fullmatch(word) if len(word) <= _LONGEST_DATE else None
+    if match is None:
+        raise ParameterError(
+            f'invalid input syntax for type {kind}: "{text[:100]}"', sqlstate="22007", hint=_HINT
+        )
+    if (match["era"] or "").strip().upper() == "BC":
+        raise _date_out_of_range(text, kind)
+    clock = [int(match[part] or 0) for part in ("hour", "minute", "second")]
+    micro = round(Decimal(f"0.{match['fraction'] or 0}") * 10**6)
+    if clock[0] > 24 or clock[1] > 59 or clock[2] > 60 or (clock[0] == 24 and (clock[1:] != [0, 0] or micro)):
+        raise _date_out_of_range(text, kind)
+    length = timedelta(hours=clock[0], minutes=clock[1], seconds=clock[2], microseconds=micro)
+    try:
+        return datetime(int(match["year"]), int(match["month"]), int(match["day"])) + length, _zone(match)
+    except (ValueError, OverflowError):
+        raise _date_out_of_range(text, kind) from None
+
+
+def _zone(match: re.Match[str]) -> timezone | None:
+    if match["utc"]:
+        return UTC
+    if match["zone"] is None:
+        return None
+    hours, minutes, seconds = [int(match[f"zone_{part}"] or 0) for part in ("hour", "minute", "second")]
+    offset = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    return timezone(-offset if match["zone"] == "-" else offset)
+
+
+def _date_out_of_range(text: str, kind: str) -> ParameterError:
+    return ParameterError(
+        f'{kind} out of range: "{text[:100]}"', sqlstate="22008", hint="Years 1 to 9999 are read."
+    )
+
+
+# --- intervals in text --------------------------------------------------------------------------------------
+
+
+_LONGEST_INTERVAL = 300
+_SECOND = 10**6
+_MONTH, _DAY = "month", "day"
+_DAYS_A_MONTH = 30  # only of a fraction of a month, as in Postgres
+_DAY_MICROSECONDS = 86_400 * _SECOND
+
+_UNITS = MappingProxyType(
+    {
+        "millennium": (_MONTH, 12_000), "millennia": (_MONTH, 12_000), "century": (_MONTH, 1_200),
+        "centuries": (_MONTH, 1_200), "decade": (_MONTH, 120),
+        "year": (_MONTH, 12), "yr": (_MONTH, 12), "y": (_MONTH, 12),
+        "month": (_MONTH, 1), "mon": (_MONTH, 1),
+        "week": (_DAY, 7), "w": (_DAY, 7), "day": (_DAY, 1), "d": (_DAY, 1),
+        "hour": ("", 3_600 * _SECOND), "hr": ("", 3_600 * _SECOND), "h": ("", 3_600 * _SECOND),
+        "minute": ("", 60 * _SECOND), "min": ("", 60 * _SECOND), "m": ("", 60 * _SECOND),
+        "second": ("", _SECOND), "sec": ("", _SECOND), "s": ("", _SECOND), "": ("", _SECOND),
+        "millisecond": ("", 1_000), "msec": ("", 1_000), "ms": ("", 1_000),
+        "microsecond": ("", 1), "usec": ("", 1), "us": ("", 1),
+    }
+)  # fmt: skip
+"""A unit's name, without a plural s -> the field it counts in, and how much of it."""
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<sign>[+-]?)(?P<hours>[0-9]{1,10}):(?P<minutes>[0-5]?[0-9])"
+    r"(?::(?P<seconds>[0-5]?[0-9](?:\.[0-9]{0,9})?))?(?![0-9:.])"
+    r"|(?P<number>[+-]?(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20}))\s*(?P<unit>[a-z]*))",
+    re.IGNORECASE,
+)
+_PART = r"([+-]?[0-9]{1,20}(?:[.,][0-9]{1,20})?)"
+_ISO = re.compile(
+    rf"P(?=[0-9T+-])(?:{_PART}Y)?(?:{_PART}M)?(?:{_PART}W)?(?:{_PART}D)?"
+    rf"(?:T(?=[0-9+-])(?:{_PART}H)?(?:{_PART}M)?(?:{_PART}S)?)?"
+)
+_ISO_UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
+
+
+def _read_interval(text: str) -> Interval:
+    """Return an interval. Raises ValueError: the text is none; ParameterError (22008): beyond Postgres' range."""
+    word = text.strip()
+    if len(word) > _LONGEST_INTERVAL:
+        raise ValueError
+    total = _Total()
+    if iso := _ISO.fullmatch(word):
+        for number, unit in zip(iso.groups(), _ISO_UNITS, strict=True):
+            total.add(Decimal((number or "0").replace(",", ".")), *_UNITS[unit])
+        return total.interval(text)
+    is_ago = word.lower().endswith(" ago")
+    word = (word[:-4] if is_ago else word).removeprefix("@").strip()
+    if not word:
+        raise ValueError
+    at = 0
+    while at < len(word):
+        match = _TOKEN.match(word, at)
+        if match is None:
+            raise ValueError
+        _add(total, match)
+        at = match.end()
+    return total.interval(text, -1 if is_ago else 1)
+
+
+def _add(total: _Total, match: re.Match[str]) -> None:
+    if match["hours"] is not None:
+        sign = -1 if match["sign"] == "-" else 1
+        for part, unit in (("hours", "hour"), ("minutes", "minute"), ("seconds", "second")):
+            total.add(sign * Decimal(match[part] or 0), *_UNITS[unit])
+        return
+    unit = match["unit"].lower()
+    found = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
+    if found is None:
+        raise ValueError
+    total.add(Decimal(match["number"]), *found)
+
+
+class _Total:
+    """The three fields while they are added up."""
+
+    def __init__(self) -> None:
+        self.months = 0
+        self.days = 0
+        self.microseconds = Decimal(0)
+
+    def add(self, number: Decimal, field: str, size: int) -> None:
+        """Add `number` units; what is not whole falls to the next smaller field."""
+        amount = number * size
+        if field == _MONTH:
+            whole = int(amount)
+            self.months += whole
+            amount, field = (amount - whole) * _DAYS_A_MONTH, _DAY
+        if field == _DAY:
+            whole = int(amount)
+            self.days += whole
+            amount = (amount - whole) * _DAY_MICROSECONDS
+        self.microseconds += amount
+
+    def interval(self, text: str, sign: int = 1) -> Interval:
+        microseconds = round(self.microseconds)
+        fits = abs(self.months) < 2**31 and abs(self.days) < 2**31 and abs(microseconds) < 2**63
+        if not fits:
+            raise ParameterError(f'interval field value out of range: "{text[:100]}"', sqlstate="22015")
+        return Interval(sign * self.months, sign * self.days, sign * microseconds)
+
+
+# --- parameters in text, as Postgres reads them -------------------------------------------------------------
+
 
 Reader = Callable[[str], Any]
 """Raises ValueError where the text is not of the type, ParameterError where more can be said."""
@@ -137,7 +369,7 @@ def _out_of_range(oid: Oid, text: str) -> ParameterError:
 
 
 def _array(read: Reader) -> Reader:
-    return lambda text: [None if part is None else read(part) for part in split_array(text)]
+    return lambda text: [None if part is None else read(part) for part in _split_array(text)]
 
 
 def _vector(read: Reader) -> Reader:
@@ -161,10 +393,10 @@ _SCALARS: dict[int, Reader] = {
     Oid.FLOAT4: _float4,
     Oid.FLOAT8: _float8,
     Oid.NUMERIC: _numeric,
-    Oid.DATE: read_date,
-    Oid.TIMESTAMP: read_timestamp,
-    Oid.TIMESTAMPTZ: read_timestamptz,
-    Oid.INTERVAL: read_interval,
+    Oid.DATE: _read_date,
+    Oid.TIMESTAMP: _read_timestamp,
+    Oid.TIMESTAMPTZ: _read_timestamptz,
+    Oid.INTERVAL: _read_interval,
 }
 
 TEXT_READERS: MappingProxyType[int, Reader] = MappingProxyType(

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dpsql import Session
-from dpsql.backends import duckdb_copy
-from dpsql.backends.duckdb_copy import DuckDBCopy, make_copy, record_copy, suspend_copy
+from dpsql.backends import duckdb_backend
+from dpsql.backends.duckdb_backend import DuckDBCopy, make_copy, record_copy, suspend_copy
 from dpsql.cli.application import program
 from dpsql.errors import EngineFailure, PolicyError
 from dpsql.policy import CopySource, load_policy
@@ -240,9 +240,9 @@ def test_copying_without_the_lock_is_noticed(
     with pytest.raises(EngineFailure):
         make_copy(copy)
 
-    class Unlocked(duckdb_copy.DuckDBBackend):
+    class Unlocked(duckdb_backend.DuckDBBackend):
         def _open_cursor(self) -> duckdb.DuckDBPyConnection:
             return duckdb.connect()
 
-    monkeypatch.setattr(duckdb_copy, "DuckDBBackend", Unlocked)
+    monkeypatch.setattr(duckdb_backend, "DuckDBBackend", Unlocked)
     assert make_copy(copy)

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dpsql.backends import Finding, PostgresBackend, refuse_unsafe
-from dpsql.backends.deployment import Severity
+from dpsql.backends.backend import Severity
 from dpsql.backends.postgres_deployment import reader_sql, verify
 from dpsql.cli.application import program
 from dpsql.errors import PolicyError

@@ -7,7 +7,7 @@ import json
 import re
 from base64 import b64decode
 
-from dpsql.backends.spark_parameters import bound
+from dpsql.backends.spark_values import bound
 
 
 def read(value: object) -> str:

@@ -18,8 +18,8 @@ from pyspark.sql.types import StructType
 
 from dpsql.backends import spark_connection
 from dpsql.backends.spark_backend import SparkBackend
-from dpsql.backends.spark_schema import Details, read_type
 from dpsql.backends.spark_tables import (
+    Details,
     PinnedTable,
     PinnedTables,
     SparkFile,
@@ -27,6 +27,7 @@ from dpsql.backends.spark_tables import (
     pin,
     pin_verified,
     read_record,
+    read_type,
     version_of,
     view_name,
     write_record,

@@ -15,7 +15,7 @@ from fractions import Fraction
 import psycopg
 import pytest
 
-from dpsql.budget import EntryState, LedgerStore, Reservation, open_store, postgres_connection
+from dpsql.budget import EntryState, LedgerStore, Reservation, open_store, postgres_ledger
 from dpsql.errors import EngineFailure, LedgerError, LedgerMissing
 from dpsql.mechanisms import Laplace
 from dpsql.tests.support.postgres_server import Installation, PostgresServer
@@ -356,7 +356,7 @@ def test_a_server_that_crashes_at_any_step_keeps_what_it_said(
 def test_a_ledger_that_somebody_has_locked_is_busy_and_charges_nothing(
     shared: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_connection, "_SET", postgres_connection._SET.replace("'10s'", "'100ms'"))
+    monkeypatch.setattr(postgres_ledger, "_SET", postgres_ledger._SET.replace("'10s'", "'100ms'"))
     store = shared.open()
     running = store.reserve(claim(measurement("a")))
     before = shared.log.stat().st_size
@@ -382,8 +382,8 @@ def test_a_server_that_stands_still_keeps_nobody_for_ever(
         ).fetchall()
     pids = [pid for (pid,) in rows]
     assert len(pids) == 2
-    monkeypatch.setattr(postgres_connection, "DEADLINE_SECONDS", 0.2)
-    monkeypatch.setattr(postgres_connection, "_GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(postgres_ledger, "DEADLINE_SECONDS", 0.2)
+    monkeypatch.setattr(postgres_ledger, "_GRACE_SECONDS", 0.2)
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:

@@ -16,7 +16,7 @@ import pytest
 
 from dpsql.cli import doctor
 from dpsql.cli.bill_of_materials import bill_of_materials
-from dpsql.server.encryption import end_of_certificate, load_encryption
+from dpsql.server.channel import end_of_certificate, load_encryption
 
 from .conftest import Run
 

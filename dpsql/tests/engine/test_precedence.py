@@ -20,7 +20,7 @@ from dpsql.postprocess.spool import chunk_rows
 from dpsql.precedence import Pace, Place, Precedence
 from dpsql.release.run import PlanRunner
 from dpsql.server import listener
-from dpsql.server.release_timing import release_time
+from dpsql.server.client_settings import release_time
 
 from ..server.conftest import COUNT, make_dataset
 

@@ -17,7 +17,7 @@ import duckdb
 import psycopg
 import pytest
 
-from dpsql.backends import postgres_catalog, postgres_schema
+from dpsql.backends import postgres_schema
 from dpsql.engine import Session
 from dpsql.engine.dataset import open_ledger
 from dpsql.plan.privacy import contradiction
@@ -252,8 +252,8 @@ def test_a_planted_belief_in_what_is_not_validated_is_seen(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sql = accepted_values("late", "1,2")
-    text = postgres_catalog.CATALOG.replace("k.contype = 'c' AND k.convalidated", "k.contype = 'c'")
-    assert text != postgres_catalog.CATALOG
+    text = postgres_schema.CATALOG.replace("k.contype = 'c' AND k.convalidated", "k.contype = 'c'")
+    assert text != postgres_schema.CATALOG
     monkeypatch.setattr(postgres_schema, "CATALOG", text)
     with Session.open(world.policy) as session:
         assert "no row can count" in session.explain(sql).text()

@@ -39,11 +39,10 @@ from dpsql.mechanisms import (
     choice,
     discrete_gaussian,
     discrete_laplace,
-    permute_and_flip,
     randomized_response,
     uniform,
 )
-from dpsql.mechanisms.laws import box, gaussians, thresholded, truncated
+from dpsql.mechanisms.laws import box, gaussian, thresholded, truncated
 from dpsql.mechanisms.randomized_response import Channel
 from dpsql.testing.injected_noise import SeededSource
 
@@ -618,7 +617,7 @@ def functions_of(module: ModuleType) -> Iterator[CodeType]:
 
 
 SAMPLERS = (
-    uniform, discrete_laplace, discrete_gaussian, box, truncated, thresholded, gaussians, choice, permute_and_flip,
+    uniform, discrete_laplace, discrete_gaussian, box, truncated, thresholded, gaussian, choice,
     randomized_response,
 )  # fmt: skip
 
@@ -680,11 +679,11 @@ def others(source: SeededSource) -> None:
     for more in (bytes(8), b"\xff" * 8):
         choice.coin(lambda bits: (F(1, 3), F(1, 3)), Tape(third + more))
         coins = bytes(3 * 8)
-        assert permute_and_flip.permute_and_flip([1, 1, 1], F(1), Tape(coins + 2 * third + more)) < 3
+        assert choice.permute_and_flip([1, 1, 1], F(1), Tape(coins + 2 * third + more)) < 3
     shared = [100, 0]  # both words of a coin at exp(-100/33): more bits are asked for
     at = math.floor(F(bounds_of_exp(F(100, 33), 60)[0]) * 2**64).to_bytes(8, "big")
-    permute_and_flip.permute_and_flip(shared, F(1, 33), Tape(bytes(8) + at + bytes(16) + bytes(8)))
-    permute_and_flip.permute_and_flip(shared, F(1, 33), source)
+    choice.permute_and_flip(shared, F(1, 33), Tape(bytes(8) + at + bytes(16) + bytes(8)))
+    choice.permute_and_flip(shared, F(1, 33), source)
 
 
 def code_lines(code: CodeType) -> Iterator[int]:

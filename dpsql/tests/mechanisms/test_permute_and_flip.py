@@ -11,9 +11,9 @@ from fractions import Fraction
 import pytest
 from scipy import stats
 
-from dpsql.mechanisms import OS_RANDOM, permute_and_flip
-from dpsql.mechanisms.permute_and_flip import first_bytes_of
-from dpsql.mechanisms.permute_and_flip import permute_and_flip as draw
+from dpsql.mechanisms import OS_RANDOM, choice
+from dpsql.mechanisms.choice import first_bytes_of
+from dpsql.mechanisms.choice import permute_and_flip as draw
 from dpsql.tests.mechanisms.tape import Tape
 
 _P = 1e-9
@@ -60,7 +60,7 @@ def test_a_uniform_head_is_the_first_of_a_random_order(scores: list[int], gamma:
 @pytest.mark.parametrize("behind", [0, 1, 2, 9])
 def test_all_words_of_a_coin_give_its_probability(behind: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Coins of 16 bits: of all their words so many are heads, but for the one that stands at the edge."""
-    monkeypatch.setattr(permute_and_flip, "_COIN_BYTES", 2)
+    monkeypatch.setattr(choice, "_COIN_BYTES", 2)
     second, undecided = 0, 0
     for word in range(2**16):
         tape = Tape(b"\x00\x00" + word.to_bytes(2, "big") + b"\xff" * 16)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.mechanisms import Near, RankSplit, Window, rank_splitting
+from dpsql.mechanisms import Near, RankSplit, Window, rank_choice
 from dpsql.tests.laws.planting import plant
 from dpsql.tests.mechanisms.tape import Choices, enumerate_outcomes
 
@@ -195,7 +195,7 @@ def _check_parts(monkeypatch: Patch) -> None:
     split, drawn = split_of(tuple(Fraction(i, 8) for i in range(1, 8)), 40), random.Random(5)
     rows = tuple(sorted((drawn.randrange(40), drawn.randrange(1, 4)) for _ in range(60)))
     parts: list[tuple[int, int, int]] = []
-    original = rank_splitting._near_of
+    original = rank_choice._near_of
 
     def near_of(part: Any, one: Any) -> Window:
         assert one.candidates == part.high - part.low + 1
@@ -203,7 +203,7 @@ def _check_parts(monkeypatch: Patch) -> None:
         return original(part, one)
 
     with monkeypatch.context() as patch:
-        patch.setattr(rank_splitting, "_near_of", near_of)
+        patch.setattr(rank_choice, "_near_of", near_of)
         for _ in range(50):
             depths: list[int] = []
 
@@ -236,7 +236,7 @@ def test_parts_that_overlap_by_one(monkeypatch: Patch) -> None:
         with pytest.raises(AssertionError):
             _check_parts(monkeypatch)
     with monkeypatch.context() as patch:
-        plant(patch, rank_splitting._split, ("+ rows.weights[at], at + 1", ", at"))
+        plant(patch, rank_choice._split, ("+ rows.weights[at], at + 1", ", at"))
         with pytest.raises(AssertionError):
             _check_parts(monkeypatch)
 
@@ -247,7 +247,7 @@ def test_parts_that_overlap_by_one(monkeypatch: Patch) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_read_is_all_that_decides(seed: int, monkeypatch: Patch) -> None:
     """With so few rows read that some are missed, every choice is offered what all rows would offer."""
-    monkeypatch.setattr(rank_splitting, "clamp_of", lambda scale, candidates: math.ceil(scale))
+    monkeypatch.setattr(rank_choice, "clamp_of", lambda scale, candidates: math.ceil(scale))
     monkeypatch.setattr(
         RankSplit, "_offset", lambda self, share: {Fraction(0): 1, Fraction(1): -1}.get(share, 0)
     )
@@ -349,5 +349,5 @@ def test_a_candidate_has_the_bits_of_a_person() -> None:
 
 
 def test_a_part_shows_nothing() -> None:
-    part = rank_splitting._Part(0, 1, Window(), [])
+    part = rank_choice._Part(0, 1, Window(), [])
     assert repr(part) == str(part) == "_Part(…)"

@@ -21,7 +21,7 @@ from dpsql.pgwire import (
     mock_verifier,
     tls_server_end_point,
 )
-from dpsql.pgwire.saslprep import saslprep
+from dpsql.pgwire.scram import saslprep
 
 SCRAM, PLUS = "SCRAM-SHA-256", "SCRAM-SHA-256-PLUS"
 RFC = make_verifier("pencil", salt=base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ=="))

@@ -19,7 +19,7 @@ import psycopg
 import pytest
 
 from dpsql.server.database import Health
-from dpsql.server.log import EVENTS, Seldom, log
+from dpsql.server.report import EVENTS, Seldom, log
 
 from ..docs.documents import text
 from ..pgwire.frontend import cancel, query, startup

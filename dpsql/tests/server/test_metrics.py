@@ -23,9 +23,9 @@ from dpsql.memory import STATEMENT_BYTES
 from dpsql.policy import load_policy
 from dpsql.server import database as served
 from dpsql.server import metrics as counts
+from dpsql.server.channel import load_encryption
 from dpsql.server.database import BudgetWatch
-from dpsql.server.encryption import load_encryption
-from dpsql.server.log import SECONDS, Tally
+from dpsql.server.report import SECONDS, Tally
 
 from .conftest import COUNT, Served, make_dataset, needs_openssl, run_server
 from .test_tls import make_pair

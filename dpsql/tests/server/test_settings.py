@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from dpsql.engine.settings import OWN
 from dpsql.errors import Refusal
 from dpsql.policy import parse_policy
-from dpsql.server.client_settings import ClientSettings
+from dpsql.server.client_settings import KNOWN, ClientSettings
 from dpsql.server.read_statement import cut, read_statement
 from dpsql.server.report import Fault
-from dpsql.server.setting_table import KNOWN
 from dpsql.sql.text import blank_comments
 from dpsql.system_catalog import Reads
 

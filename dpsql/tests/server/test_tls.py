@@ -20,7 +20,7 @@ from click.testing import CliRunner
 
 from dpsql.cli.application import program
 from dpsql.pgwire import make_verifier
-from dpsql.server.encryption import load_encryption
+from dpsql.server.channel import load_encryption
 
 from ..pgwire.frontend import SSL, startup
 from .by_hand import Wire, login, proof

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from dpsql.budget import read_notes
 from dpsql.cli.application import program
-from dpsql.server import witness
-from dpsql.server.witness import Witness, append_note
+from dpsql.server import database
+from dpsql.server.database import Witness, append_note
 
 from .conftest import COUNT, make_dataset, run_server
 
@@ -40,7 +40,7 @@ class _Store:
 
 
 def told(target: Witness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(witness, "_LOOK_SECONDS", 0)
+    monkeypatch.setattr(database, "_LOOK_SECONDS", 0)
     target.look(_Store())  # type: ignore[arg-type]
     assert target._teller is not None
     target._teller.join(20)
@@ -96,7 +96,7 @@ def test_a_witness_that_fails_is_counted_and_told(
         case "exit code":
             command = (sys.executable, "-c", "raise SystemExit(3)")
         case _:
-            monkeypatch.setattr(witness, "_LONGEST_SECONDS", 0.2)
+            monkeypatch.setattr(database, "_LONGEST_SECONDS", 0.2)
             command = (sys.executable, "-c", "import time; time.sleep(60)")
     target = Witness(file, command, "campus")
     told(target, monkeypatch)
@@ -109,8 +109,8 @@ def test_one_that_hangs_is_told_of_once_and_holds_up_nobody(monkeypatch: pytest.
     import threading
 
     gate = threading.Event()
-    monkeypatch.setattr(witness, "append_note", lambda *_: gate.wait(20))
-    monkeypatch.setattr(witness, "_LONGEST_SECONDS", 0.0)
+    monkeypatch.setattr(database, "append_note", lambda *_: gate.wait(20))
+    monkeypatch.setattr(database, "_LONGEST_SECONDS", 0.0)
     target = Witness(Path("never"), (), "campus")
     for _ in range(5):
         target.look(_Store())  # type: ignore[arg-type]

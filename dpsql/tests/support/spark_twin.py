@@ -16,8 +16,7 @@ import duckdb
 
 from ...backends import Backend, DuckDBBackend, Snapshot
 from ...backends.spark_backend import SparkBackend
-from ...backends.spark_schema import read_table
-from ...backends.spark_tables import OpenTables, PinnedTables
+from ...backends.spark_tables import OpenTables, PinnedTables, read_table
 from ...backends.spark_target import target_of
 from ...policy.live_schema import LiveSchema, LiveTable
 from .spark_copy import in_schema, name_in_spark
