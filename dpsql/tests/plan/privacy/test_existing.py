@@ -120,13 +120,8 @@ def rows() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def held(rows: duckdb.DuckDBPyConnection, sql: str) -> int:
-    """Hold both directions for a statement; return how many groups it has.
-
-    One direction alone, that no group with rows is left out, in two cases: the search gave up, which leaves groups in;
-    or the filter computes something of a text, which one that no literal names may fit, and the rows have a few; or
-    it reads the column w, of which nothing is declared, so that what is said of it may be true or not.
-    """
+def searched(sql: str) -> tuple[ReleasePlan, bool]:
+    """Return what is planned of a statement, and whether some search for its groups gave up. Raises Refusal."""
     gave_up: list[bool] = []
     search = existing._Search.run
 
@@ -137,12 +132,27 @@ def held(rows: duckdb.DuckDBPyConnection, sql: str) -> int:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(existing._Search, "run", run)
-        release = planned(sql)
+        return planned(sql), any(gave_up)
+
+
+def compared(rows: duckdb.DuckDBPyConnection, sql: str, release: ReleasePlan, gave_up: bool) -> None:
+    """Hold both directions for a statement.
+
+    One direction alone, that no group with rows is left out, in two cases: the search gave up, which leaves groups in;
+    or the filter computes something of a text, which one that no literal names may fit, and the rows have a few; or
+    it reads the column w, of which nothing is declared, so that what is said of it may be true or not.
+    """
     holding(rows, sql)
     found, real = shown(release), possible(rows, release)
     assert found >= real, sql
     where = f" {sql.split(' WHERE ')[-1]}"
-    assert found == real or any(gave_up) or any(word in where for word in _OF_TEXTS), sql
+    assert found == real or gave_up or any(word in where for word in _OF_TEXTS), sql
+
+
+def held(rows: duckdb.DuckDBPyConnection, sql: str) -> int:
+    """Hold both directions for a statement; return how many groups it has."""
+    release, gave_up = searched(sql)
+    compared(rows, sql, release, gave_up)
     return len(release.groups or ())
 
 
@@ -331,17 +341,17 @@ def _search(rows: duckdb.DuckDBPyConnection, seed: int, count: int) -> tuple[int
     for _ in range(count):
         sql = _statement(pick)
         try:
-            release = planned(sql)
+            release, gave_up = searched(sql)
         except Refusal:
             continue
         if release.groups is None:
             continue
-        size = held(rows, sql)
+        compared(rows, sql, release, gave_up)
         env = environment_of(release.release.rows.columns, ())
         domains = [domain_of(key, env) for key in release.release.keys]
         sizes = [1 if domain is None else len(domain.values) for domain in domains]
         answered += 1
-        narrowed += size < sizes[0] * (sizes[1] if len(sizes) > 1 else 1)
+        narrowed += len(release.groups) < sizes[0] * (sizes[1] if len(sizes) > 1 else 1)
     return answered, narrowed
 
 
