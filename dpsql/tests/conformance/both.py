@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from dpsql.plan.views import build_catalog
-from dpsql.tests.support.postgres_copy import keep_representable
+from dpsql.tests.support.postgres_copy import Tables, keep_representable, tables_of
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from ..laws.measured import Groups, World, engine_of, world
@@ -23,16 +23,17 @@ _BEFORE_CHRIST = re.compile(r"([0-9]+-[0-9]{2}-[0-9]{2})(?: \(BC\))?( [0-9:.]+)?
 
 @dataclass(frozen=True, repr=False)
 class Engines:
-    """One database in DuckDB and its copy in Postgres; `load` puts rows into the first."""
+    """One database in DuckDB and its copy in Postgres; `load` puts rows into the first, into `tables`."""
 
     duckdb: World
     postgres: World
     load: Callable[..., None]
+    tables: Tables
 
     def settle(self, database: object) -> None:
         """Put rows in, as far as both engines can hold them."""
         self.load(self.duckdb.connection, database)
-        keep_representable(self.duckdb.connection)
+        keep_representable(self.duckdb.connection, self.tables)
         self.postgres.refresh()
 
 
@@ -43,7 +44,8 @@ def open_engines(folder: Path, maker: ModuleType, server: PostgresServer, stack:
     twin, backend = engine_of(stack, here.connection, policy, server)
     with backend.snapshot() as snapshot:
         catalog = build_catalog(policy, snapshot.schema())
-    return Engines(here, World(here.connection, twin, backend, policy, catalog), maker.load)
+    there = World(here.connection, twin, backend, policy, catalog)
+    return Engines(here, there, maker.load, tables_of(here.connection))
 
 
 def spelled(found: dict[int, Groups]) -> dict[int, Groups]:

@@ -98,7 +98,7 @@ ANY = st.one_of(*(kind(depth) for kind in (numbers, texts, moments, booleans) fo
 
 
 @given(ANY, environments(is_bounded=True))
-@settings(max_examples=600, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_an_expression_has_one_value(engines: Engines, text: str, columns: tuple[Column, ...]) -> None:
     check(engines, text, columns)
 
@@ -121,9 +121,13 @@ def test_what_underflows_or_overflows_has_one_value(engines: Engines, text: str)
 
 
 @pytest.mark.long
-@given(st.one_of(*(kind(3) for kind in (numbers, texts, moments, booleans))), environments(is_bounded=True))
-@settings(max_examples=6000, deadline=None, suppress_health_check=list(HealthCheck))
-def test_a_deep_expression_has_one_value(engines: Engines, text: str, columns: tuple[Column, ...]) -> None:
+@given(
+    ANY | st.one_of(*(kind(3) for kind in (numbers, texts, moments, booleans))), environments(is_bounded=True)
+)
+@settings(max_examples=9000, deadline=None, suppress_health_check=list(HealthCheck))
+def test_an_expression_has_one_value_at_length(
+    engines: Engines, text: str, columns: tuple[Column, ...]
+) -> None:
     check(engines, text, columns)
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsql.backends import Snapshot
 from dpsql.backends.duckdb_files import DuckDBFiles
 from dpsql.plan.planner import Plan
 from dpsql.policy import Policy, build_catalog
@@ -44,9 +45,9 @@ class Files:
         self.world.settle(load, Database(rows), order)
         self.recorded.refresh()
 
-    def measured(self, plan: Plan) -> Measured:
-        with self.backend.snapshot() as snapshot:
-            return [measure_release(one, snapshot, fixed_intermediates(plan)) for one in plan.releases]
+
+def measured(plan: Plan, snapshot: Snapshot) -> Measured:
+    return [measure_release(one, snapshot, fixed_intermediates(plan)) for one in plan.releases]
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +66,13 @@ def check(files: Files, sqls: list[str], database: Database, neighbours: list[Da
     found: list[Measured] = []
     for order, one in enumerate((database, *neighbours) if plans else ()):
         files.write(one, order)
-        for number, plan in enumerate(plans):
-            here = files.measured(plan)
-            with files.world.backend.snapshot() as snapshot:
-                native = [measure_release(r, snapshot, fixed_intermediates(plan)) for r in plan.releases]
-            assert here == native
-            found.append(here)
-            if order:
-                compared(plan, found[number], here, "")
+        with files.backend.snapshot() as of_files, files.world.backend.snapshot() as of_tables:
+            for number, plan in enumerate(plans):
+                here = measured(plan, of_files)
+                assert here == measured(plan, of_tables)
+                found.append(here)
+                if order:
+                    compared(plan, found[number], here, "")
     return len(plans)
 
 

@@ -237,10 +237,11 @@ def plans(desk: Desk, rungs: tuple[int, ...] = RUNGS) -> tuple[ReleasePlan, Rele
     return bounds._choice(desk.session, wish(), Fraction(1)), counts
 
 
-def exact(desk: Desk, release: ReleasePlan, database: Database) -> Any:
+def exact(desk: Desk, database: Database, *releases: ReleasePlan) -> list[Any]:
+    """Return the first exact numbers of each release over a database."""
     desk.settle(database)
     with desk.session.dataset.backend.snapshot() as snapshot:
-        return measure_release(release, snapshot)[0]
+        return [measure_release(release, snapshot)[0] for release in releases]
 
 
 def worst(desk: Desk, *, replaces: bool) -> tuple[int, int]:
@@ -249,6 +250,7 @@ def worst(desk: Desk, *, replaces: bool) -> tuple[int, int]:
     scores, numbers = [0], [0]
     for database in (HEAVY, ORDINARY, crowd((1, 5, 6, 7, 8, 29, 31, 200))):
         units = {unit for unit, _ in database.visits if unit is not None}
+        score, people = exact(desk, database, choice, counts)
         for unit in units:
             others = (
                 [replaced(database, unit, crowd(tuple([0] * 9 + [count]))) for count in (1, 7, 30, 99)]
@@ -256,8 +258,9 @@ def worst(desk: Desk, *, replaces: bool) -> tuple[int, int]:
                 else [without(database, unit)]
             )
             for other in others:
-                scores.append(moved(exact(desk, choice, database)[()], exact(desk, choice, other)[()]))
-                numbers.append(difference(exact(desk, counts, database), exact(desk, counts, other)))
+                other_score, other_people = exact(desk, other, choice, counts)
+                scores.append(moved(score[()], other_score[()]))
+                numbers.append(difference(people, other_people))
     return max(scores), max(numbers)
 
 
@@ -289,9 +292,10 @@ def test_one_person_moves_the_numbers_of_groups_by_one_person(
     assert counts.measurements[0].sensitivity == most
     found = [0]
     for database in (HEAVY, WIDE):
+        (people,) = exact(desk, database, counts)
         for unit in {unit for unit, _ in database.visits if unit is not None}:
             other = replaced(database, unit, HEAVY) if promise == "replace" else without(database, unit)
-            found.append(difference(exact(desk, counts, database), exact(desk, counts, other)))
+            found.append(difference(people, *exact(desk, other, counts)))
     assert 0 < max(found) <= most
 
 

@@ -38,7 +38,6 @@ _RANGES = {
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMP WITH TIME ZONE"), ("4713-01-01 (BC)", "infinity")),
 }
 """The years that Postgres has."""
-_CHANGE = "UPDATE {0} SET {1} = {2} WHERE {3}"
 
 
 def copy_schema(
@@ -94,22 +93,30 @@ def copy_rows(
                         copy.write_row(line)
 
 
-def keep_representable(source: duckdb.DuckDBPyConnection) -> None:
-    """Change the rows to those that the copy has: what Postgres cannot hold, neither engine has then."""
-    for table, columns in tables_of(source).items():
-        for name, type_ in columns:
-            place = _quoted(table), _quoted(name)
-            if type_ == "VARCHAR":
-                source.execute(
-                    _CHANGE.format(
-                        *place, f"replace({place[1]}, chr(0), '')", f"contains({place[1]}, chr(0))"
-                    )
-                )
-            for end, sign, nearest in zip(
-                _RANGES.get(type_, ()), "<>", ("-infinity", "infinity"), strict=False
-            ):
-                is_beyond = f"{place[1]} {sign} CAST('{end}' AS {type_})"
-                source.execute(_CHANGE.format(*place, f"CAST('{nearest}' AS {type_})", is_beyond))
+def keep_representable(source: duckdb.DuckDBPyConnection, tables: Tables | None = None) -> None:
+    """Change the rows to those that the copy has: what Postgres cannot hold, neither engine has then.
+
+    `tables`: those of the source, where they are known.
+    """
+    for table, columns in (tables_of(source) if tables is None else tables).items():
+        changed = {_quoted(name): made for name, type_ in columns if (made := _representable(name, type_))}
+        if changed:
+            values = ", ".join(f"{name} = {value}" for name, (value, _) in changed.items())
+            where = " OR ".join(is_beyond for _, is_beyond in changed.values())
+            source.execute(f"UPDATE {_quoted(table)} SET {values} WHERE {where}")
+
+
+def _representable(name: str, type_: str) -> tuple[str, str] | None:
+    """Return a column as the copy has it, and what is true of a row where that is another value; None where none is."""
+    name = _quoted(name)
+    if type_ == "VARCHAR":
+        return f"replace({name}, chr(0), '')", f"contains({name}, chr(0))"
+    if type_ not in _RANGES:
+        return None
+    low, high = (f"CAST('{end}' AS {type_})" for end in _RANGES[type_])
+    least, most = (f"CAST('{end}' AS {type_})" for end in ("-infinity", "infinity"))
+    inside = f"CASE WHEN {name} < {low} THEN {least} WHEN {name} > {high} THEN {most} ELSE {name} END"
+    return inside, f"{name} < {low} OR {name} > {high}"
 
 
 def _read(table: str, columns: Sequence[tuple[str, str]]) -> str:
