@@ -75,6 +75,8 @@ def choose(planned: Plan, wanted: Accuracy, level: Fraction, most: Fraction, cou
     for release in _answering(planned):
         cells = max((cells_of(release, node) for node in sums_of(planned, release.release)), default=1)
         for index, call in enumerate(release.release.aggregates):
+            if index in release.zeros:
+                continue
             if call.function in RANK_FUNCTIONS:
                 _check_is_exact(release, index, call, most, blocks, level)
                 continue

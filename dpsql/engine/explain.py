@@ -467,6 +467,8 @@ def _half_width_text(value: Fraction) -> str:
 def _expected(plan: ReleasePlan, index: int, cells: int = 1) -> str:
     """Return the same in words: a figure, or a formula in the number of rows n."""
     formula = plan.formulas[index]
+    if index in plan.zeros:
+        return "0, exactly and free: no row can count in it"
     if isinstance(formula, Chosen):
         if formula.coordinate is None:
             return "the one value that the statement leaves"
@@ -487,6 +489,11 @@ def _expected(plan: ReleasePlan, index: int, cells: int = 1) -> str:
     return f"± {shown} / n at most{of}"
 
 
+def _at(plan: ReleasePlan, index: int) -> str:
+    """Return at which level an expected error is meant, where it is one of noise on numbers."""
+    return "" if isinstance(plan.formulas[index], Chosen) or index in plan.zeros else " at 95 %"
+
+
 def expected_errors(plan: Plan, compiled: Compiled) -> Iterator[tuple[str, str]]:
     """Yield the aggregates that an answer is made of, by the names of their columns, with their expected errors."""
     names, asked = _result_names(compiled.relation), set(releases_of(plan.root))
@@ -495,7 +502,7 @@ def expected_errors(plan: Plan, compiled: Compiled) -> Iterator[tuple[str, str]]
             continue
         for index, call in enumerate(release.release.aggregates):
             name = names.get((release.release, len(release.release.keys) + index))
-            at = "" if isinstance(release.formulas[index], Chosen) else " at 95 %"
+            at = _at(release, index)
             yield name or call_text(call, release.release.rows), _expected(release, index) + at
 
 
@@ -554,8 +561,7 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
         name = names.get((release, len(release.keys) + index))
         said = call_text(call, release.rows)
         shown_as = said if name is None or said.startswith(f"{name}(") else f"{name} = {said}"
-        at = "" if isinstance(plan.formulas[index], Chosen) else " at 95 %"
-        lines.append(f"  {shown_as}: expected {_expected(plan, index)}{at}")
+        lines.append(f"  {shown_as}: expected {_expected(plan, index)}{_at(plan, index)}")
     for one in sets:
         of = "the groups themselves" if one.cells == 1 else f"each row the sum of {one.cells} groups"
         errors = ", ".join(

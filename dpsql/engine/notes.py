@@ -148,11 +148,7 @@ def bias_notes(plan: Plan, known: Known = _NOTHING) -> tuple[str, ...]:
             notes += selection_notes(release)
     if any(release.release.keys or release.release.share != (1, 1) for release in plan.releases):
         notes += set_notes(plan)
-    notes += (
-        f'no row of "{release.release.rows.shown_name}" can count here: exact and free, the database enforces it'
-        for release in plan.releases
-        if release.is_proved
-    )
+    notes += (_proved_note(release) for release in plan.releases if release.is_proved)
     for number in plan.tables:
         found = set(releases_of(plan.intermediates[number]))
         if any(release.groups is None for release in plan.releases if release.release in found):
@@ -169,6 +165,14 @@ def bias_notes(plan: Plan, known: Known = _NOTHING) -> tuple[str, ...]:
             "groups are found by threshold: what is in those that are not shown is missing in estimates of the others"
         )
     return tuple(dict.fromkeys(notes))
+
+
+def _proved_note(plan: ReleasePlan) -> str:
+    """Return what the database enforces, so that no row counts: in all that is asked, or in some of it."""
+    rows, calls = plan.release.rows, plan.release.aggregates
+    said = dict.fromkeys(call_text(calls[number], rows) for number in sorted(plan.zeros))
+    where = f"in {', '.join(said)}" if said else "here"
+    return f'no row of "{rows.shown_name}" can count {where}: exact and free, the database enforces it'
 
 
 def _coarse_steps(plan: ReleasePlan) -> Iterator[str]:

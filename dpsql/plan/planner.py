@@ -62,7 +62,7 @@ from .measures.ranks import RANK_FUNCTIONS, Choice, RankMeasurement, SplitMeasur
 from .measures.top import TopGroups, among, top_groups
 from .measures.value_bars import NO_BARS, Bars
 from .privacy.analyze import analyze
-from .privacy.contradiction import counts_nothing, has_no_groups, has_no_rows
+from .privacy.contradiction import count_nothing, has_no_groups, has_no_rows
 from .privacy.existing import Looking
 from .privacy.functional_dependencies import has_one_row
 from .privacy.growth import MAX_GROWN, joined_rows
@@ -135,12 +135,13 @@ class ReleasePlan:
     `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
     `measure_keys`. `grounds`: what its rows and keys rest on of policy and schema, which is in that hash; `below`: what
     each intermediate result of the statement does (soundness.md 3.7). `is_empty`: no row can count, by the text alone:
-    answered exactly and free, without the
-    engine (soundness.md 1.16); `is_proved`: by the text and the constraints that the engine enforces, in the schema of
-    the snapshot that answers. `listed_from`: the public tables that keys were read from. `taken`: of each
-    measurement the law on it where a stored draw has it already, which is neither charged nor asked (3.8); () for
-    none. `selection`: the measurement that chooses, among `groups`, the few that the others are asked of (1.23), None
-    where all are answered; `unselected`: the plan of all of them then. `reserved`: by measurement the law
+    answered exactly and free, without the engine (soundness.md 1.16). `zeros`: aggregates of which that holds, by
+    number, of a release that is not empty: nothing is measured of them. `is_proved`: one of these rests on the text and
+    on constraints that the engine enforces, in the schema of the snapshot that answers. `listed_from`: the public
+    tables that keys were read from. `taken`: of each measurement the law on it where a stored draw has it already,
+    which is neither charged nor asked (3.8); () for none. `selection`: the measurement that chooses, among `groups`,
+    the few that the others are asked of (1.23), None where all are answered; `unselected`: the plan of all of them
+    then. `reserved`: by measurement the law
     under which it is drawn, where the ledger has said so. `bars`: of which chosen values (1.21).
     """
 
@@ -165,6 +166,7 @@ class ReleasePlan:
     rhos: tuple[int, ...] = ()
     bars: Bars = field(default_factory=dict, repr=False, compare=False)
     is_proved: bool = False
+    zeros: frozenset[int] = frozenset()
     below: tuple[frozenset[Ground], ...] = field(default=(), repr=False, compare=False)
 
     @property
@@ -613,9 +615,15 @@ def _plan_release(
     groups, domains, listed = _known_groups(release, env, dialect, read, looking)
     bounding = _bounding(release, env, privacy, groups)
     is_zcdp = privacy.accounting is Accounting.ZCDP
+    rowless, unused, (text_zeros, zeros) = _without_rows(release, kept)
+    is_empty = groups == () or rowless[0] or unused[0]
+    is_proved = not is_empty and (rowless[1] or unused[1])
+    is_empty = is_empty or is_proved
+    zeros = frozenset() if is_empty else zeros
     measured = choose_measurements(
-        release.aggregates, env, bounding, rows.units, threshold=groups is None, is_zcdp=is_zcdp, bars=bars
-    )
+        release.aggregates, env, bounding, rows.units, threshold=groups is None, is_zcdp=is_zcdp, bars=bars,
+        zeros=zeros,
+    )  # fmt: skip
     _check_measured(release, measured.measurements, groups, env)
     count = len(measured.measurements)
     each = _share_of(release, privacy.epsilon, blocks, count, is_zcdp=is_zcdp)
@@ -625,10 +633,6 @@ def _plan_release(
             sqlstate="PV301",
             hint="raise dpsql.epsilon",
         )
-    rowless, unused = _without_rows(release, kept)
-    is_empty = groups == () or rowless[0] or unused[0]
-    is_proved = not is_empty and (rowless[1] or unused[1])
-    is_empty = is_empty or is_proved
     if is_empty and groups and not rowless[1]:
         groups = ()  # no row is in one that is used
     if is_empty:
@@ -666,23 +670,28 @@ def _plan_release(
         tuple(dict.fromkeys(name for one in listed for name in one.tables)),
         rhos=() if each.rho is None else (each.rho,) * count,
         bars=bars,
-        is_proved=is_proved,
+        is_proved=is_proved or not zeros <= text_zeros,
+        zeros=zeros,
         below=below,
     )
 
 
 def _without_rows(
     release: Release, kept: Collection[Sequence[Expr]]
-) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
-    """Say whether no row of a release counts, and whether no group is used: by the text, and by constraints too."""
+) -> tuple[tuple[bool, bool], tuple[bool, bool], tuple[frozenset[int], frozenset[int]]]:
+    """Say whether no row of a release counts, whether no group is used, and in which aggregates no row counts.
+
+    Each by the text, and by constraints too.
+    """
     rows, facts = release.rows, (False, True)
+    text_zeros, zeros = (count_nothing(release, proved=proved) for proved in facts)
     by_text, by_facts = (
         (not rows.is_whole and has_no_rows(rows.items, rows.predicate, proved=proved))
-        or counts_nothing(release, proved=proved)
-        for proved in facts
+        or (not release.keys and 0 < len(release.aggregates) == len(nothing))
+        for proved, nothing in zip(facts, (text_zeros, zeros), strict=True)
     )
     text_unused, facts_unused = (has_no_groups(release, kept, proved=proved) for proved in facts)
-    return (by_text, by_facts), (text_unused, facts_unused)
+    return (by_text, by_facts), (text_unused, facts_unused), (text_zeros, zeros)
 
 
 def _known_groups(
@@ -759,6 +768,8 @@ def _selecting(
     release, rows = whole.release, whole.release.rows
     if top is None or whole.groups is None or whole.is_empty or whole.bounding.per_row:
         return whole
+    if top.aggregate in whole.zeros:
+        return whole  # none is larger than another
     env, aggregate = environment_of(rows.columns, rows.predicate), release.aggregates[top.aggregate]
     choice = top_groups(aggregate, env, whole.bounding, rows.units, top.count, len(whole.groups))
     if choice is None:
@@ -766,7 +777,13 @@ def _selecting(
     choice = replace(choice, aggregate=top.aggregate)
     bounding = among(whole.bounding, choice.count)
     measured = choose_measurements(
-        release.aggregates, env, bounding, rows.units, threshold=False, is_zcdp=whole.is_zcdp
+        release.aggregates,
+        env,
+        bounding,
+        rows.units,
+        threshold=False,
+        is_zcdp=whole.is_zcdp,
+        zeros=whole.zeros,
     )
     measurements = (*measured.measurements, choice)
     each = _share_of(release, privacy.epsilon, blocks, len(measurements), is_zcdp=whole.is_zcdp)
@@ -915,7 +932,8 @@ def other_measures(release: ReleasePlan) -> Iterator[ReleasePlan]:
     rows, epsilon, rho = release.release.rows, sum(release.epsilons, Fraction(0)), sum(release.rhos)
     env = environment_of(rows.columns, rows.predicate)
     seen = {frozenset(release.measurements)}
-    for measured in others(release.release.aggregates, env, release.bounding, rows.units, release.bars):
+    calls, bars, zeros = release.release.aggregates, release.bars, release.zeros
+    for measured in others(calls, env, release.bounding, rows.units, bars, zeros):
         measurements = frozenset(measured.measurements)
         if measurements not in seen and len(measurements) <= MAX_MEASUREMENTS:
             seen.add(measurements)

@@ -69,6 +69,8 @@ def cut_of(plan: ReleasePlan, index: int, find: FindLeftOut) -> Cut | None:
     call, formula = plan.release.aggregates[index], plan.formulas[index]
     if not isinstance(formula, Linear) or plan.is_empty:
         return None
+    if index in plan.zeros:
+        return Cut(Excess(Fraction(0), ()), Fraction(0), Fraction(0))
     numbers = {plan.measurement_of(coordinate) for coordinate in formula.coordinates}
     if len(numbers) != 1:
         return None

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -76,16 +76,18 @@ def choose_measurements(
     threshold: bool,
     is_zcdp: bool = False,
     bars: Bars = NO_BARS,
+    zeros: Collection[int] = (),
 ) -> ChosenMeasurements:
     """Return the measurements that answer the aggregates, and how each aggregate is computed from them.
 
     `units`: the columns that hold the owner, by its own. `bars`: of which chosen values. `is_zcdp`: rho is shared, so
-    that of n measurements each has √n times the noise of one alone, not n times.
+    that of n measurements each has √n times the noise of one alone, not n times. `zeros`: the aggregates, by number,
+    that are known to be 0, of which nothing is measured (soundness.md 1.16).
 
     Raises:
         Refusal: an aggregate that has no private answer (PV001), bounds that are not declared (PV101).
     """
-    wanted = share_counts([normal_form(call, env, units) for call in aggregates])
+    wanted = _wanted(aggregates, env, units, zeros)
     choices = []
     if not any(want.function in BIVARIATE for want in wanted):
         choices = [
@@ -98,7 +100,23 @@ def choose_measurements(
         choices.append(
             _build(wanted, env, bounding, threshold, None, _Form.JOINT, is_zcdp=is_zcdp, bars=bars)
         )
-    return min(choices, key=lambda choice: choice[0])[1]
+    return _beside_zeros(min(choices, key=lambda choice: choice[0])[1], zeros)
+
+
+def _wanted(
+    aggregates: Sequence[AggregateCall], env: Environment, units: Units, zeros: Collection[int]
+) -> list[NormalizedAggregate]:
+    measured = [call for number, call in enumerate(aggregates) if number not in zeros]
+    return share_counts([normal_form(call, env, units) for call in measured])
+
+
+def _beside_zeros(found: ChosenMeasurements, zeros: Collection[int]) -> ChosenMeasurements:
+    """Return the same measurements with what is known to be 0 among what they answer."""
+    formulas, grids = list(found.formulas), list(found.grids)
+    for number in sorted(zeros):
+        formulas.insert(number, Linear((), Fraction(0)))
+        grids.insert(number, Fraction(1))
+    return replace(found, formulas=tuple(formulas), grids=tuple(grids))
 
 
 def others(
@@ -107,20 +125,21 @@ def others(
     bounding: Bounding,
     units: Units,
     bars: Bars = NO_BARS,
+    zeros: Collection[int] = (),
 ) -> Iterator[ChosenMeasurements]:
     """Yield all sets of measurements that answer the aggregates over groups that are known beforehand.
 
     Beyond those of `choose_measurements`: every value by complementary sums, or centred beside a count.
     Raises as it does.
     """
-    wanted = share_counts([normal_form(call, env, units) for call in aggregates])
+    wanted = _wanted(aggregates, env, units, zeros)
     is_of_pairs = any(want.function in BIVARIATE for want in wanted)
     for form in (_Form.JOINT, _Form.PARTS) if is_of_pairs else _Form:
         if form in (_Form.PARTS, _Form.PARTS_OF_SQUARES):
-            yield _build(wanted, env, bounding, False, None, form, bars=bars)[1]
+            yield _beside_zeros(_build(wanted, env, bounding, False, None, form, bars=bars)[1], zeros)
             continue
         for carrier in _carriers(wanted, env)[: 1 if form in (_Form.CENTRED, _Form.JOINT) else _MOST_RIDES]:
-            yield _build(wanted, env, bounding, False, carrier, form, bars=bars)[1]
+            yield _beside_zeros(_build(wanted, env, bounding, False, carrier, form, bars=bars)[1], zeros)
 
 
 # --- measurements -----------------------------------------------------------------------------------------

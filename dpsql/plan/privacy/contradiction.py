@@ -20,7 +20,7 @@ from ...relation.types import Kind
 from .proofs import Facts, facts_in
 from .rows import Derived, Item, Release, fields_in
 
-__all__ = ["counts_nothing", "has_no_groups", "has_no_rows"]
+__all__ = ["count_nothing", "has_no_groups", "has_no_rows"]
 
 _Value = Fraction | str | bool
 _End = tuple[_Value, int]
@@ -72,17 +72,14 @@ def has_no_groups(release: Release, kept: Collection[Sequence[Expr]], *, proved:
     )
 
 
-def counts_nothing(release: Release, *, proved: bool = False) -> bool:
-    """Say whether no row counts in any aggregate of a release without keys, by conditions of their own."""
+def count_nothing(release: Release, *, proved: bool = False) -> frozenset[int]:
+    """Return the aggregates of a release that are 0 in each group: no row passes a condition of their own."""
     rows = release.rows
     kept = [_counted(call) for call in release.aggregates]
-    return (
-        not release.keys
-        and bool(kept)
-        and all(
-            terms is not None and has_no_rows(rows.items, (*rows.predicate, *terms), proved=proved)
-            for terms in kept
-        )
+    return frozenset(
+        number
+        for number, terms in enumerate(kept)
+        if terms is not None and has_no_rows(rows.items, (*rows.predicate, *terms), proved=proved)
     )
 
 

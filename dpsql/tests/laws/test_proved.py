@@ -11,6 +11,7 @@ import random
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
@@ -20,7 +21,11 @@ import pytest
 from dpsql.backends import postgres_schema
 from dpsql.engine import Session
 from dpsql.engine.dataset import open_ledger
+from dpsql.mechanisms import Law
+from dpsql.plan import planner
+from dpsql.plan.planner import Plan
 from dpsql.plan.privacy import contradiction
+from dpsql.plan.privacy.rows import Release
 from dpsql.policy import load_policy
 from dpsql.tests.support.postgres_server import PostgresServer
 
@@ -82,7 +87,10 @@ class World:
 
     def is_free(self, sql: str) -> bool:
         """Say whether a statement is answered by what the schema proves, or by its text."""
-        return "no row can count" in self.session.explain(sql).text()
+        return all(one.is_empty for one in self.plan(sql).releases)
+
+    def plan(self, sql: str) -> Plan:
+        return self.session.explain(sql).plan
 
 
 def _rows() -> Iterator[str]:
@@ -196,7 +204,6 @@ NOT_PROVED = (
     "WITH a AS (SELECT k, COUNT(*) AS c FROM item GROUP BY k) "
     "SELECT COUNT(*) FROM a WHERE k NOT IN (1, 2) UNION ALL SELECT COUNT(*) FROM a",  # another use has no filter
     "SELECT sum(CASE WHEN (n IS NULL) THEN 1 ELSE 0 END) FROM item",
-    "SELECT count(*), sum(CASE WHEN (state IS NULL) THEN 1 ELSE 0 END) FROM item",
     "SELECT COUNT(*) FROM item WHERE COALESCE(n, 10) > 9",
     "SELECT COUNT(*) FROM (SELECT k FROM item GROUP BY k HAVING k IS NULL) AS t",
     "SELECT COUNT(*) FROM (SELECT k FROM item GROUP BY k HAVING k NOT IN (1, 2) OR k IS NULL) AS t",
@@ -245,6 +252,109 @@ def test_no_row_that_is_let_in_passes_what_is_said_to_be_empty(world: World) -> 
                 free += 1
                 assert world.truth(sql) == 0, sql
     assert free > 60
+
+
+# --- aggregates beside others: the same statement without those that are 0 ------------------------------------
+
+
+BESIDE = {
+    "count(*)": "",
+    "sum(n)": "",
+    "avg(n)": "",
+    "count(*), count(n)": "",
+    "count(DISTINCT k)": "",
+    "count(*), sum(n) ": "GROUP BY k",
+    "sum(n), sum(k)": "WHERE flag GROUP BY state",
+}
+"""What is asked beside an aggregate with a condition of its own, and of which rows."""
+CONDITIONED = (
+    "sum(CASE WHEN {} THEN 1 ELSE 0 END)",
+    "sum(CASE WHEN {} THEN n ELSE 0 END)",
+    "count(*) FILTER (WHERE {})",
+    "count(CASE WHEN {} THEN k END)",
+)
+GREAT_EXPECTATIONS = (
+    'SELECT count(*) AS "table.row_count", sum(CASE WHEN (state IS NULL) THEN 1 ELSE 0 END) AS '
+    '"column_values.nonnull.unexpected_count" FROM item'
+)
+"""What Great Expectations 1.x bundles into one statement."""
+
+
+def experiments(plan: Plan) -> list[tuple[bytes, tuple[bytes, ...], Law, Fraction]]:
+    """Return what is measured, in order: under what it is stored, with which noise, for what charge."""
+    return [
+        (one.identity, one.measure_keys(index, one.salted(b""), b""), one.law(index), one.losses[index])
+        for one in plan.releases
+        for index in range(len(one.measurements))
+    ]
+
+
+def zeros_hold(world: World, condition: str, call: str, beside: str, rows: str) -> bool:
+    """Hold a statement to what is true, and to the statement without what is 0; say whether something is."""
+    keys, what = rows.partition("GROUP BY ")[2], f"FROM item {rows}"
+    asked = f"{keys}{', ' if keys else ''}{beside}"
+    plan, alone = (
+        world.plan(f"SELECT {shown} {what}") for shown in (f"{asked}, {call.format(condition)}", asked)
+    )
+    (release,) = plan.releases
+    if not release.zeros:
+        assert len(release.formulas[-1].coordinates) > 0
+        assert plan.epsilon == Fraction(1)
+        return False
+    assert release.zeros == {len(release.formulas) - 1}
+    assert world.truth(f"SELECT count(*) FROM item WHERE {condition}") == 0
+    assert experiments(plan) == experiments(alone)
+    assert (plan.epsilon, plan.delta) == (alone.epsilon, alone.delta)
+    return True
+
+
+def test_what_is_zero_beside_others_is_neither_measured_nor_charged(world: World) -> None:
+    """Conditions as they come: what is dropped is 0 on every row, and the rest is the statement without it."""
+    draw, dropped = random.Random(31), 0
+    for _ in range(150):
+        terms = [_term(draw) for _ in range(draw.randint(1, 2))]
+        condition = draw.choice((" AND ", " OR ")).join(terms)
+        beside, rows = draw.choice(list(BESIDE.items()))
+        dropped += zeros_hold(world, condition, draw.choice(CONDITIONED), beside, rows)
+    assert dropped > 12
+
+
+def test_what_great_expectations_sends_is_charged_for_its_count_alone(world: World) -> None:
+    answer = world.session.execute(GREAT_EXPECTATIONS)
+    ((count, unexpected),) = answer.rows
+    assert answer.receipt is not None
+    assert (unexpected, answer.receipt.epsilon) == (0, 1)
+    assert any("can count in sum(…): exact and free, the database" in note for note in answer.receipt.notes)
+    again = world.session.execute("SELECT count(*) FROM item")
+    assert again.rows == [(count,)]
+    assert again.receipt is not None
+    assert again.receipt.epsilon == 0, "it is the same count"
+
+
+@pytest.mark.parametrize("world", [False], indirect=True, ids=["duckdb"])
+def test_a_zero_that_is_planted_is_seen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def believes(release: Release, *, proved: bool = False) -> frozenset[int]:
+        return frozenset(i for i, call in enumerate(release.aggregates) if call.filter is not None)
+
+    case = ("n IS NULL", CONDITIONED[2], "count(*)", "")
+    assert not zeros_hold(world, *case)
+    monkeypatch.setattr(planner, "count_nothing", believes)
+    with Session.open(world.policy) as planned_anew, pytest.raises(AssertionError):
+        zeros_hold(World(world.policy, planned_anew, world.truth), *case)
+
+
+@pytest.mark.parametrize("world", [False], indirect=True, ids=["duckdb"])
+def test_a_share_that_is_planted_for_what_is_zero_is_seen(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = ("n > 9", CONDITIONED[2], "count(*)", "")
+    assert zeros_hold(world, *case)
+    whole = planner.choose_measurements
+    monkeypatch.setattr(
+        planner, "choose_measurements", lambda *args, **more: whole(*args, **{**more, "zeros": ()})
+    )
+    with Session.open(world.policy) as planned_anew, pytest.raises(AssertionError):
+        zeros_hold(World(world.policy, planned_anew, world.truth), *case)
 
 
 @pytest.mark.parametrize("world", [True], indirect=True, ids=["postgres"])
