@@ -66,10 +66,16 @@ def explain_accepted(session: Session, case: Case) -> Explanation:
     return explain(session, case)
 
 
+_BELIEVED: dict[int, tuple[Session, Facts]] = {}
+"""By the id of a session, which is kept with it."""
+
+
 def facts_of(session: Session) -> Facts:
-    """Return what is believed of a session's database."""
-    with session.dataset.snapshot(session) as snapshot:
-        return session.dataset.verifier.facts(snapshot)
+    """Return what is believed of a session's database, which nobody changes."""
+    if id(session) not in _BELIEVED:
+        with session.dataset.snapshot(session) as snapshot:
+            _BELIEVED[id(session)] = session, session.dataset.verifier.facts(snapshot)
+    return _BELIEVED[id(session)][1]
 
 
 def _check(engine: str, case: Case, explained: Explanation, facts: Facts) -> None:

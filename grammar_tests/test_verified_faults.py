@@ -16,7 +16,6 @@ import pytest
 from datasets import DataSets
 from test_verified import explain_accepted, facts_of
 
-from dpsql.backends import DuckDBBackend
 from dpsql.release.certificate import certificate_of
 from dpsql.testing.case_file import Case
 from dpsql.tests.verify.mutations import mutants
@@ -48,8 +47,7 @@ def test_no_fault_that_is_verified_moves_further(
 def _check(
     case: Case, data: DataSets, connection: duckdb.DuckDBPyConnection, *, faults: int, databases: int
 ) -> None:
-    source = data.of(case.policy)
-    session, _ = data.session(source.policy, DuckDBBackend.over(source.wild), case.analyst)
+    session, _ = data.refusing(case.policy, case.analyst)
     facts = replace(facts_of(session), neighbours="add-remove", together=1)
     certificate = certificate_of(explain_accepted(session, case).plan.releases, facts)
     choose = Random(f"{case.path.stem}.{case.name}")

@@ -94,9 +94,10 @@ class DuckDBSnapshot:
         seen: list[LiveSchema] | None,
         read: Callable[[Query], LiveSchema] = read_schema,
     ) -> None:
-        """`seen`: where the schema is kept while it cannot change; None: it is read every time, by `read`."""
+        """`seen`: where the schema is kept while it cannot change; None: in this transaction. `read`: reads it."""
         self._cursor = cursor
-        self._seen, self._read = seen, read
+        self._seen: list[LiveSchema] = [] if seen is None else seen
+        self._read = read
         self._hold: Callable[[], None] = _nothing
         self._calls = Stoppable(self._interrupt)
         self._runs = 0
@@ -104,12 +105,11 @@ class DuckDBSnapshot:
 
     def schema(self) -> LiveSchema:
         """Return the schema as this transaction sees it. Raises EngineFailure."""
-        if self._seen:
-            return self._seen[0]
-        found = self._call("schema", lambda: self._read(lambda sql: self._cursor.execute(sql).fetchall()))
-        if self._seen is not None:
-            self._seen.append(found)
-        return found
+        if not self._seen:
+            self._seen.append(
+                self._call("schema", lambda: self._read(lambda sql: self._cursor.execute(sql).fetchall()))
+            )
+        return self._seen[0]
 
     def run(
         self, sql: str, parameters: Sequence[object] = (), size: int = CHUNK_ROWS
