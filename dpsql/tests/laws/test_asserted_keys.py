@@ -19,10 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsql import Session
-from dpsql.backends import duckdb_files, open_backend
+from dpsql.backends import duckdb_files
 from dpsql.backends.duckdb_backend import DuckDBSnapshot
 from dpsql.budget.ledger_store import LedgerStore
 from dpsql.cli.application import program
+from dpsql.cli.owner import key_checks, read_live_schema
 from dpsql.engine import asserted_keys
 from dpsql.engine.audit import run_audit
 from dpsql.engine.dataset import Dataset
@@ -434,8 +435,7 @@ def test_check_explain_and_catalog_say_what_is_asserted(shop: Path) -> None:
 
 def test_the_audit_makes_people_under_asserted_keys(shop: Path) -> None:
     policy = load_policy(shop)
-    with open_backend(policy.source).snapshot() as snapshot:
-        live = snapshot.schema()
+    live = read_live_schema(policy.database, policy.files)
     assert run_audit(policy, live, [ASKED], runs=20_000).has_passed
 
 
@@ -514,8 +514,6 @@ def test_a_dataset_asks_the_ledger_for_each_statement(session: Session, monkeypa
     (orders,) = [
         one for one in asserted_keys.look_at_keys(policy, session.dataset.backend) if one.table == "orders"
     ]
-    from dpsql.cli.owner import key_checks
-
     store_of(session.dataset).record_keys([replace(one, holds=False) for one in key_checks([orders])])
     with pytest.raises(PolicyError, match="is not verified"):
         session.execute("SELECT COUNT(*) FROM orders")
