@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from dpsql.backends.duckdb_backend import DuckDBSnapshot
 from dpsql.engine.audit.measure import parameter_of
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql.print_release import BackendQuery
@@ -23,6 +24,7 @@ from dpsql.plan.planner import Plan, ReleasePlan
 from dpsql.plan.privacy.growth import MAX_GROWN
 from dpsql.plan.privacy.rows import Reach
 from dpsql.tests.support.drawn_statements import growing_statements
+from dpsql.tests.support.random_files import KEYED_TABLES, SCHEMA_OF_KEYED_FILES, policies_of_keyed_files
 from dpsql.tests.support.random_joins import PUBLIC_ROWS, SCHEMA, Database, load, policy_of, row
 
 from .examples import REPEATED
@@ -68,6 +70,18 @@ def heavy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         # it counts before it joins, where a statement lets it: no other engine does
         made.connection.execute("SET disabled_optimizers = 'partial_aggregate_pushdown'")
         yield made
+
+
+@pytest.fixture(scope="module")
+def of_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """The same rows in recorded Parquet files, whose keys the owner asserts, asked as a session asks them."""
+    folder = tmp_path_factory.mktemp("files")
+    policy, _ = policies_of_keyed_files(folder)
+    with world(folder, policy=policy, schema=SCHEMA_OF_KEYED_FILES, tables=KEYED_TABLES) as made:
+        made.settle(load, extreme())
+        with made.backend.snapshot() as snapshot:
+            assert isinstance(snapshot, DuckDBSnapshot)
+            yield replace(made, connection=snapshot._cursor)
 
 
 # --- what is counted ---------------------------------------------------------------------------------------
@@ -147,7 +161,22 @@ def test_no_step_has_more_rows_than_the_plan_states_at_length(heavy: World, sql:
     check(heavy, sql)
 
 
-def test_a_good_part_of_the_random_statements_multiplies(heavy: World) -> None:
+@settings(FUZZ, max_examples=80)
+@given(growing_statements())
+def test_no_step_over_files_has_more_rows(of_files: World, sql: str) -> None:
+    check(of_files, sql)
+
+
+@pytest.mark.long
+@settings(LONG, max_examples=3_000)
+@given(growing_statements())
+def test_no_step_over_files_has_more_rows_at_length(of_files: World, sql: str) -> None:
+    check(of_files, sql)
+
+
+@pytest.mark.parametrize("world", ["heavy", "of_files"])
+def test_a_good_part_of_the_random_statements_multiplies(world: str, request: pytest.FixtureRequest) -> None:
+    made: World = request.getfixturevalue(world)
     asked = answered = multiplied = 0
 
     @settings(FUZZ, max_examples=100)
@@ -155,7 +184,7 @@ def test_a_good_part_of_the_random_statements_multiplies(heavy: World) -> None:
     def count(sql: str) -> None:
         nonlocal asked, answered, multiplied
         asked += 1
-        plan = planned(heavy, sql)
+        plan = planned(made, sql)
         answered += plan is not None
         multiplied += plan is not None and any(release.works for release in plan.releases)
 
@@ -285,6 +314,12 @@ def test_the_rows_kept_do_not_depend_on_their_order(heavy: World) -> None:
 
 
 # --- these tests have power ----------------------------------------------------------------------------------
+
+
+def test_no_cut_of_files(of_files: World, monkeypatch: Patch) -> None:
+    rewrite(monkeypatch, lambda sql: re.sub(r"rn <= [0-9]+", "true", sql))
+    with pytest.raises(AssertionError):
+        check(of_files, PAIRS)
 
 
 def test_no_cut(heavy: World, monkeypatch: Patch) -> None:
