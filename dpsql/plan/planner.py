@@ -62,7 +62,7 @@ from .measures.ranks import RANK_FUNCTIONS, Choice, RankMeasurement, SplitMeasur
 from .measures.top import TopGroups, among, top_groups
 from .measures.value_bars import NO_BARS, Bars
 from .privacy.analyze import analyze
-from .privacy.contradiction import count_nothing, has_no_groups, has_no_rows
+from .privacy.contradiction import asks_for_nobody, count_nothing, has_no_groups, has_no_rows
 from .privacy.existing import Looking
 from .privacy.functional_dependencies import has_one_row
 from .privacy.growth import MAX_GROWN, joined_rows
@@ -619,6 +619,13 @@ def _plan_release(
     is_empty = groups == () or rowless[0] or unused[0]
     is_proved = not is_empty and (rowless[1] or unused[1])
     is_empty = is_empty or is_proved
+    if not is_empty and rows.predicate and asks_for_nobody(rows):
+        raise Refusal(
+            f'only rows of "{rows.shown_name}" whose way to a person is NULL could pass this filter: '
+            "they are nobody's, and never count",
+            sqlstate="PV003", position=release.position,
+            hint="whether there are such rows is the owner's to see: no statement over people's rows counts them",
+        )  # fmt: skip
     zeros = frozenset() if is_empty else zeros
     measured = choose_measurements(
         release.aggregates, env, bounding, rows.units, threshold=groups is None, is_zcdp=is_zcdp, bars=bars,
@@ -686,7 +693,7 @@ def _without_rows(
     rows, facts = release.rows, (False, True)
     text_zeros, zeros = (count_nothing(release, proved=proved) for proved in facts)
     by_text, by_facts = (
-        (not rows.is_whole and has_no_rows(rows.items, rows.predicate, proved=proved))
+        (not rows.is_whole and has_no_rows(rows, proved=proved))
         or (not release.keys and 0 < len(release.aggregates) == len(nothing))
         for proved, nothing in zip(facts, (text_zeros, zeros), strict=True)
     )

@@ -17,10 +17,11 @@ from ...relation.catalog import Allowed
 from ...relation.expressions import Call, Expr, Field, Literal, conjuncts
 from ...relation.relations import AggregateCall
 from ...relation.types import Kind
+from .ownership import path_begins, written
 from .proofs import Facts, facts_in
-from .rows import Derived, Item, Release, fields_in
+from .rows import Derived, Item, OwnedRows, Release, columns_of, fields_in
 
-__all__ = ["count_nothing", "has_no_groups", "has_no_rows"]
+__all__ = ["asks_for_nobody", "count_nothing", "has_no_groups", "has_no_rows"]
 
 _Value = Fraction | str | bool
 _End = tuple[_Value, int]
@@ -30,12 +31,34 @@ _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "n
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 
 
-def has_no_rows(items: Sequence[Item], predicate: Sequence[Expr], *, proved: bool = False) -> bool:
+def has_no_rows(rows: OwnedRows, *, proved: bool = False) -> bool:
+    """Say whether no row of people passes the filter that the statement has, or those of its subqueries.
+
+    `proved`: by the constraints that the engine enforces, too. The path to the owner is none of the statement's: a row
+    that it does not reach is there, and nobody's.
+    """
+    items, predicate = written(rows)
+    return _is_empty(items, predicate, proved=proved)
+
+
+def asks_for_nobody(rows: OwnedRows) -> bool:
+    """Say whether the filter leaves rows alone whose way to an owner is NULL: these are nobody's, and never count."""
+    items, predicate = written(rows)
+    columns = columns_of(items)
+    ways = {*path_begins(rows, items), *(part.index for part in rows.owner if part.index < len(columns))}
+    nullable = frozenset(place for place in ways if not columns[place].enforced.not_null)
+    return bool(nullable) and _is_empty(items, predicate, proved=True, not_null=nullable)
+
+
+def _is_empty(
+    items: Sequence[Item], predicate: Sequence[Expr], *, proved: bool, not_null: frozenset[int] = frozenset()
+) -> bool:
     """Say whether a block has no rows, by its filter or by that of a subquery it is made of.
 
-    `proved`: by the constraints that the engine enforces, too.
+    `not_null`: columns of which no NULL counts.
     """
     facts = facts_in(items, predicate) if proved else Facts()
+    facts = replace(facts, not_null=facts.not_null | not_null)
     terms = list(_together(predicate))
     if _excludes(terms, facts) or any(
         all(_excludes([*terms, *_together([alternative])], facts) for alternative in _alternatives(term))
@@ -46,7 +69,7 @@ def has_no_rows(items: Sequence[Item], predicate: Sequence[Expr], *, proved: boo
     for item, start in fields_in(tuple(items)):
         source = item.source
         is_empty = isinstance(source, Derived) and all(
-            has_no_rows(part.items, part.predicate, proved=proved) for part in source.parts
+            _is_empty(part.items, part.predicate, proved=proved) for part in source.parts
         )
         if is_empty and item.kind == "inner":
             return True
@@ -66,20 +89,20 @@ def has_no_groups(release: Release, kept: Collection[Sequence[Expr]], *, proved:
     Groups are those of the rows that have such keys: HAVING on keys is WHERE on keys. A release without keys has a row
     whatever is filtered.
     """
-    rows = release.rows
+    items, predicate = written(release.rows)
     return bool(release.keys and kept) and all(
-        terms and has_no_rows(rows.items, (*rows.predicate, *terms), proved=proved) for terms in kept
+        terms and _is_empty(items, (*predicate, *terms), proved=proved) for terms in kept
     )
 
 
 def count_nothing(release: Release, *, proved: bool = False) -> frozenset[int]:
     """Return the aggregates of a release that are 0 in each group: no row passes a condition of their own."""
-    rows = release.rows
+    items, predicate = written(release.rows)
     kept = [_counted(call) for call in release.aggregates]
     return frozenset(
         number
         for number, terms in enumerate(kept)
-        if terms is not None and has_no_rows(rows.items, (*rows.predicate, *terms), proved=proved)
+        if terms is not None and _is_empty(items, (*predicate, *terms), proved=proved)
     )
 
 

@@ -52,6 +52,7 @@ __all__ = [
     "scanned",
     "sum_of_bounds",
     "without_path",
+    "written",
 ]  # fmt: skip
 
 _OWN_ROWS = "that asks about each person's own rows alone, which is another question"
@@ -391,14 +392,21 @@ def without_path(rows: OwnedRows) -> tuple[tuple[Item, ...], tuple[Expr, ...]]:
     The tables that were added to find the owner are left out where each row reaches one row of each, by the
     engine's own NOT NULL, foreign keys and unique keys: a row that reaches none is nobody's and must not count.
     """
-    kept = rows.items[: rows.written]
+    kept, predicate = written(rows)
     links = links_of(rows, kept)
     owned = all(rows.columns[part.index].enforced.not_null for part in rows.owner)
     if owned and all(
         _is_held(rows, item, start, links) for item, start in fields_in(rows.items)[rows.written :]
     ):
-        return kept, tuple(term for term in rows.predicate if term not in links)
+        return kept, predicate
     return rows.items, rows.predicate
+
+
+def written(rows: OwnedRows) -> tuple[tuple[Item, ...], tuple[Expr, ...]]:
+    """Return a block's items and predicate as the statement has them: without those that lead to the owner."""
+    kept = rows.items[: rows.written]
+    links = links_of(rows, kept)
+    return kept, tuple(term for term in rows.predicate if term not in links)
 
 
 def links_of(rows: OwnedRows, items: tuple[Item, ...]) -> tuple[Expr, ...]:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import pytest
 
+from dpsql.errors import Refusal
 from dpsql.plan.planner import PrivacyParameters, ReleasePlan, plan
 from dpsql.plan.privacy.proofs import Facts, facts_in
 from dpsql.relation.catalog import Catalog, Column, Enforced, Proved
@@ -124,14 +125,12 @@ NOT_ANSWERED = (
     "SELECT COUNT(*) FROM bill AS b FULL JOIN person AS p ON p.id = b.person_id WHERE b.id IS NULL",
     "SELECT COUNT(*) FROM bill AS b RIGHT JOIN person AS p ON p.id = b.person_id WHERE b.id IS NULL",
     "SELECT COUNT(*) FROM person AS p LEFT JOIN bill AS b ON p.id = b.person_id WHERE b.id IS NULL",  # the other way
-    "SELECT sum(CASE WHEN days IS NULL THEN 1 ELSE 0 END), count(*) FROM visit",  # what is beside it counts
     "SELECT sum(CASE WHEN days IS NULL THEN 1 ELSE 2 END) FROM visit",
     "SELECT sum(CASE WHEN days IS NULL THEN 1 END) FROM visit",  # NULL, or 0
     "SELECT sum(days) FILTER (WHERE days IS NULL) FROM visit",
     "SELECT avg(CASE WHEN days IS NULL THEN 1 ELSE 0 END) FROM visit",
     "SELECT sum(CASE WHEN days IS NULL THEN 1 WHEN days > 3 THEN 1 ELSE 0 END) FROM visit",
     "SELECT count(CASE WHEN days IS NULL THEN 1 ELSE 2 END) FROM visit",
-    "SELECT ward, sum(CASE WHEN days IS NULL THEN 1 ELSE 0 END) FROM visit GROUP BY ward",  # which groups there are
     "SELECT COUNT(*) FROM (SELECT id, count(*) OVER (PARTITION BY person_id) AS n FROM bill) AS t WHERE n > 1",
     "SELECT COUNT(*) FROM (SELECT id, sum(3) OVER (PARTITION BY id) AS n FROM bill) AS t WHERE n > 1",
 )  # fmt: skip
@@ -164,6 +163,63 @@ def test_without_proof_all_is_measured(sql: str) -> None:
 )  # fmt: skip
 def test_each_part_of_a_proof_is_needed(sql: str, missing: dict[str, Proved | None]) -> None:
     assert not is_proved(sql, missing)
+
+
+@pytest.mark.parametrize(
+    ("sql", "zeros"),
+    [
+        ("SELECT sum(CASE WHEN days IS NULL THEN 1 ELSE 0 END), count(*) FROM visit", {0}),
+        ("SELECT avg(days), count(*) FILTER (WHERE days IS NULL), count(no) FROM visit", {1}),
+        ("SELECT ward, sum(CASE WHEN days IS NULL THEN 1 ELSE 0 END) FROM visit GROUP BY ward", {0}),
+        ("SELECT count(*), count(days), sum(CASE WHEN days IS NULL THEN 1 END) FROM visit", set()),
+        ("SELECT count(*), count(*) FILTER (WHERE bill_id IS NULL) FROM line", set()),
+    ],
+)
+def test_what_is_proved_to_be_zero_is_no_measurement(sql: str, zeros: set[int]) -> None:
+    """But groups are measured whatever is asked of them, and a NULL on the way to a person is there."""
+    (release,) = releases(sql)
+    assert release.zeros == zeros
+    assert (release.is_proved, release.is_empty) == (bool(zeros), False)
+    assert [not formula.coordinates for formula in release.formulas] == [
+        number in zeros for number in range(len(release.formulas))
+    ]
+    (unproved,) = releases(sql, {})
+    assert not unproved.zeros
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        not_null("line", "bill_id"),
+        "SELECT COUNT(*) FROM line WHERE bill_id IS NULL AND amount > 2",
+        "SELECT SUM(amount) FROM (SELECT amount FROM line WHERE bill_id IS NULL) AS t",
+        "SELECT COUNT(*) FROM line WHERE bill_id IS NULL AND amount IN (1, 2) OR bill_id IS NULL AND amount > 3",
+    ],
+)
+def test_rows_that_are_nobodys_are_not_said_to_be_none(sql: str) -> None:
+    """Such rows never count; that there are none of them was said to be so by the text."""
+    for proved in (PROVED, {}):
+        with pytest.raises(Refusal, match="they are nobody's") as refused:
+            releases(sql, proved)
+        assert refused.value.sqlstate == "PV003"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM line WHERE bill_id IS NULL OR amount > 2",
+        "SELECT COUNT(*) FROM line WHERE amount IS NULL",
+        "SELECT COUNT(*) FROM bill AS b LEFT JOIN line AS l ON l.bill_id = b.id WHERE l.bill_id IS NULL",
+        "SELECT COUNT(*) FROM line AS l FULL JOIN bill AS b ON l.bill_id = b.id WHERE l.bill_id IS NULL",
+    ],
+)
+def test_what_others_have_beside_them_is_measured(sql: str) -> None:
+    assert not any(release.is_empty or release.zeros for release in releases(sql))
+
+
+def test_a_contradiction_of_the_text_is_one_though_nobodys_rows_are_asked_for() -> None:
+    (release,) = releases("SELECT COUNT(*) FROM line WHERE bill_id IS NULL AND bill_id = 3")
+    assert (release.is_empty, release.is_proved) == (True, False)
 
 
 def test_a_full_join_proves_nothing() -> None:
