@@ -382,7 +382,7 @@ def test_a_server_that_stands_still_keeps_nobody_for_ever(
         ).fetchall()
     pids = [pid for (pid,) in rows]
     assert len(pids) == 2
-    assert postgres_ledger._Connection.longest > postgres_ledger.DEADLINE_SECONDS
+    assert postgres_ledger._Connection.longest > postgres_ledger._DEADLINE_SECONDS
     monkeypatch.setattr(postgres_ledger._Connection, "longest", 0.4)
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
