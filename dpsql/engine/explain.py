@@ -23,7 +23,7 @@ from ..plan.planner import Plan, ReleasePlan, releases_of
 from ..plan.privacy.rows import OwnedRows, Release, TableSource, selects_in, uncut
 from ..relation.expressions import Field
 from ..relation.map_tables import tables_in
-from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Window
+from ..relation.relations import AggregateCall, Block, Relation
 from ..release.expected_error import MISSING, expected_error
 from ..release.post_processing import Compiled, DatabasePart
 from ..release.topped_up import said_of_top_up
@@ -633,20 +633,12 @@ def _result_names(root: Relation) -> Names:
 
 def origin_of(relation: Relation, index: int) -> tuple[Release, int] | None:
     """Return the release and its output that column `index` of a relation carries unchanged, if one."""
-    while True:
-        if isinstance(relation, Release):
-            return relation, index
-        if isinstance(relation, Project):
-            expr = relation.exprs[index]
-            if not isinstance(expr, Field):
-                return None
-            index = expr.index
-        elif isinstance(relation, Window):
-            if index >= len(relation.input.columns):
-                return None
-        elif not isinstance(relation, (Filter, Sort, Limit)):
+    while isinstance(relation, Block):
+        origin = None if relation.last == "distinct" else relation.origin(index)
+        if origin is None:
             return None
-        relation = relation.input
+        relation, index = origin
+    return (relation, index) if isinstance(relation, Release) else None
 
 
 def call_text(call: AggregateCall, rows: OwnedRows) -> str:

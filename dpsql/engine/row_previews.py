@@ -12,13 +12,13 @@ House rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..plan.planner import is_empty_by_text
 from ..plan.privacy.analyze import private_rows
 from ..relation.catalog import Catalog
 from ..relation.expressions import TRUE, Expr, Literal
-from ..relation.relations import Filter, Join, Limit, Project, Relation, Sort, Values
+from ..relation.relations import Join, Relation, Values, ends_in, projected, skipped, unordered
 from ..sql.plain_rows import Look, look_of
 from ..sql.statement import AdmittedQuery
 from .answer import RowNote
@@ -52,7 +52,7 @@ def row_preview(query: AdmittedQuery, relation: Relation, catalog: Catalog) -> R
     node = relation
     if look is not Look.ROWS:
         node = _asked(relation)
-    limits: list[Limit] = []
+    limits: list[tuple[int | None, int]] = []
     rows = _unordered(node, limits)
     if is_empty_by_text(node) or private_rows(rows, catalog) is None:
         return None
@@ -62,40 +62,36 @@ def row_preview(query: AdmittedQuery, relation: Relation, catalog: Catalog) -> R
     if look is Look.ONE_ROW:
         is_there = constants and not is_empty_by_text(relation) and not _skips(limits)
         return RowPreview(_one_row(constants, relation), _IS_THERE) if is_there else None
-    if constants and all(limit.limit in (1, None) for limit in limits[:1]) and not _skips(limits):
+    if constants and all(count in (1, None) for count, _ in limits[:1]) and not _skips(limits):
         return RowPreview(_one_row(constants, relation), _IS_THERE)
     return RowPreview(Values((), relation.columns), _WITHOUT_ROWS)
 
 
 def _asked(relation: Relation) -> Relation:
     """Return the rows that an EXISTS asks for: what the text says is one, `look_of` has seen."""
-    while isinstance(relation, (Limit, Project, Filter)):
-        relation = relation.input
+    relation = skipped(relation, "where", "having", "outputs", "limit")
     assert isinstance(relation, Join)
     return relation.right
 
 
-def _unordered(node: Relation, limits: list[Limit]) -> Relation:
+def _unordered(node: Relation, limits: list[tuple[int | None, int]]) -> Relation:
     """Return a query's rows without their order and limits; these are added to `limits`, the outermost first."""
-    if isinstance(node, (Sort, Limit)):
-        limits += [node] if isinstance(node, Limit) else []
-        return _unordered(node.input, limits)
-    return replace(node, input=_unordered(node.input, limits)) if isinstance(node, Project) else node
+    if ends_in(node, "orders", "limit"):
+        limits += [] if node.limit is None else [node.limit]
+        return _unordered(node.below, limits)
+    return node.over(_unordered(node.below, limits)) if ends_in(node, "outputs") else node
 
 
-def _skips(limits: list[Limit]) -> bool:
-    return any(limit.offset for limit in limits)
+def _skips(limits: list[tuple[int | None, int]]) -> bool:
+    return any(offset for _, offset in limits)
 
 
 def _constants(node: Relation, count: int) -> tuple[Expr, ...]:
     """Return what a query says of every row, if that is constants alone; else nothing."""
-    while isinstance(node, (Sort, Limit)) or (
-        isinstance(node, Project) and isinstance(node.input, (Sort, Limit))
-    ):
-        node = node.input
-    said = node.exprs[:count] if isinstance(node, Project) else ()
+    node = unordered(node)
+    said = node.exprs[:count] if ends_in(node, "outputs") else ()
     return said if all(isinstance(expr, Literal) for expr in said) else ()
 
 
 def _one_row(values: tuple[Expr, ...], relation: Relation) -> Relation:
-    return Project(Values(((),), ()), values, tuple(column.name for column in relation.columns))
+    return projected(Values(((),), ()), values, tuple(column.name for column in relation.columns))

@@ -27,7 +27,7 @@ from ..memory import STATEMENT_BYTES, Share
 from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
 from ..policy import Neighbours, Policy, access_of
 from ..postprocess.bars import add_companions
-from ..relation.relations import Aggregate, AggregateCall, Project, Relation
+from ..relation.relations import AggregateCall, Relation, ends_in
 from ..relation.types import TEXT, SqlType
 from ..release.beside import find_beside
 from ..release.certificate import certificate_of
@@ -635,7 +635,7 @@ class Session:
 
     def _shown(self, query: AdmittedQuery, relation: Relation) -> tuple[Relation, tuple[str, ...]]:
         """Return what a statement is answered with, and why that is another relation than it asks for, if it is."""
-        is_aggregated = isinstance(relation, Project) and isinstance(relation.input, Aggregate)
+        is_aggregated = ends_in(relation, "outputs") and ends_in(relation.below, "group")
         if is_aggregated or not self.policy.has_previews:  # what is aggregated is no look at rows
             return relation, ()
         shown = row_preview(query, relation, self.catalog)

@@ -39,7 +39,7 @@ from ..relation.catalog import Catalog, Ground, Scalar
 from ..relation.expressions import Expr, IntermediateValue, Literal, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
 from ..relation.intervals import Environment, facts_of
-from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Values, expressions
+from ..relation.relations import AggregateCall, Relation, Values, ends_in, expressions
 from ..relation.size_rules import MAX_JOINED_BYTES, check_joined, row_bytes
 from ..relation.types import BIGINT, SqlType
 from ..relation.types import Kind as SqlKind
@@ -576,13 +576,14 @@ def is_empty_by_text(node: Relation) -> bool:
 
     Tools look at a table in this way: SELECT * FROM t LIMIT 0, or WHERE FALSE (soundness.md 1.16).
     """
-    if isinstance(node, Filter):
-        terms = conjuncts(node.predicate)
+    while ends_in(node, "where", "having", "outputs", "orders", "limit"):
+        terms = conjuncts(node.predicate) if node.last in ("where", "having") else ()
         if any(isinstance(term, Literal) and term.value in (False, None) for term in terms):
             return True
-    if isinstance(node, Limit) and node.limit == 0:
-        return True
-    return isinstance(node, (Filter, Project, Sort, Limit)) and is_empty_by_text(node.input)
+        if node.limit is not None and node.limit[0] == 0:
+            return True
+        node = node.below
+    return False
 
 
 MAX_NODES = 5_000
@@ -601,7 +602,7 @@ def _check_size(relation: Relation) -> None:
         count += 1
         if count > MAX_NODES:
             raise Refusal("the statement is too complex", sqlstate="54001", hint="split it into smaller ones")
-        stack += node.inputs
+        stack += node.reads
 
 
 def _plan_release(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..relation.expressions import Field, walk
 from ..relation.expressions import Scalar as Subquery
-from ..relation.relations import Limit, Project, Relation, Sort, expressions
+from ..relation.relations import Block, Relation, ends_in, expressions, skipped
 from .privacy.rows import Release
 
 __all__ = ["TopRows", "top_rows"]
@@ -32,7 +32,7 @@ def top_rows(relations: Sequence[Relation]) -> dict[Release, TopRows]:
     uses = Counter(node for node in nodes if isinstance(node, Release))
     found = {}
     for node in nodes:
-        if isinstance(node, Limit) and (one := _of_limit(node)) is not None and uses[one[0]] == 1:
+        if ends_in(node, "limit") and (one := _of_limit(node)) is not None and uses[one[0]] == 1:
             found[one[0]] = one[1]
     return found
 
@@ -48,16 +48,14 @@ def _nodes(relation: Relation) -> Iterator[Relation]:
                 yield from _nodes(part.relation)
 
 
-def _of_limit(node: Limit) -> tuple[Release, TopRows] | None:
-    below = node.input
-    while isinstance(below, Project):
-        below = below.input
-    if not node.limit or node.offset or not isinstance(below, Sort) or not below.orders[0].descending:
+def _of_limit(node: Block) -> tuple[Release, TopRows] | None:
+    below, (count, offset) = skipped(node.below, "outputs"), node.limit or (None, 0)
+    if not count or offset or not ends_in(below, "orders") or not below.orders[0].descending:
         return None
-    expr, below = below.orders[0].expr, below.input
-    while isinstance(below, Project) and isinstance(expr, Field):
-        expr, below = below.exprs[expr.index], below.input
-    if not isinstance(below, Release) or not isinstance(expr, Field):
+    expr, source = below.orders[0].expr, below.below
+    while ends_in(source, "outputs") and isinstance(expr, Field):
+        expr, source = source.exprs[expr.index], source.below
+    if not isinstance(source, Release) or not isinstance(expr, Field):
         return None
-    aggregate = expr.index - len(below.keys)
-    return (below, TopRows(aggregate, node.limit)) if aggregate >= 0 else None
+    aggregate = expr.index - len(source.keys)
+    return (source, TopRows(aggregate, count)) if aggregate >= 0 else None

@@ -29,7 +29,7 @@ from ..relation.catalog import Scalar as CatalogScalar
 from ..relation.expressions import Call, Field, Scalar, walk
 from ..relation.intervals import Environment, facts_of
 from ..relation.map_tables import map_tables
-from ..relation.relations import Declared, Filter, Join, Limit, Project, Relation, Scan, Sort, expressions
+from ..relation.relations import Declared, Join, Relation, Scan, ends_in, expressions, projected
 from ..relation.types import Kind, SqlType
 from ..sql.bind_select import bind
 from ..sql.scope import BindingContext
@@ -201,7 +201,7 @@ class _Reader:
         fields = tuple(
             Field(c.type, i, n) for i, (c, n) in enumerate(zip(relation.columns, names, strict=True))
         )
-        shown: Relation = Project(relation, fields, names)
+        shown: Relation = projected(relation, fields, names)
         computed: list[Column | None] = [None] * len(names)
         for column in declared.columns:
             place = column_key(self.policy, declared.name, column.name)
@@ -419,19 +419,12 @@ def _column_at(node: Relation, index: int) -> Column | None:
 
 
 def _scan_at(node: Relation, index: int) -> tuple[Scan, int] | None:
-    if isinstance(node, Scan):
-        return (node, index) if index < len(node.table.columns) else None
-    if isinstance(node, Project):
-        expr = node.exprs[index]
-        return _scan_at(node.input, expr.index) if isinstance(expr, Field) else None
-    if isinstance(node, (Filter, Sort, Limit, Declared)):
-        return _scan_at(node.input, index)
-    if isinstance(node, Join):
-        width = len(node.left.columns)
-        if index < width:
-            return _scan_at(node.left, index)
-        return None if node.kind == "mark" else _scan_at(node.right, index - width)
-    return None
+    while not isinstance(node, Scan):
+        origin = None if ends_in(node, "windows", "distinct") else node.origin(index)
+        if origin is None:
+            return None
+        node, index = origin
+    return (node, index) if index < len(node.table.columns) else None
 
 
 def _with_declared(where: str, node: Relation, index: int, built: Column, known: Column) -> Relation:
@@ -467,17 +460,12 @@ def _replaced(node: Relation, index: int, column: Column) -> Relation:
     if isinstance(node, Scan):
         columns = (*node.table.columns[:index], column, *node.table.columns[index + 1 :])
         return replace(node, table=replace(node.table, columns=columns))
-    if isinstance(node, Project):
-        expr = node.exprs[index]
-        assert isinstance(expr, Field)
-        return replace(node, input=_replaced(node.input, expr.index, column))
-    if isinstance(node, Join):
-        width = len(node.left.columns)
-        if index < width:
-            return replace(node, left=_replaced(node.left, index, column))
-        return replace(node, right=_replaced(node.right, index - width, column))
-    assert isinstance(node, (Filter, Sort, Limit))
-    return replace(node, input=_replaced(node.input, index, column))
+    origin = node.origin(index)
+    assert origin is not None
+    sides = list(node.reads)
+    side = int(isinstance(node, Join) and index >= len(node.left.columns))
+    sides[side] = _replaced(*origin, column)
+    return node.over(*sides)
 
 
 def _fail(where: str, key: str, problem: str) -> NoReturn:

@@ -17,7 +17,7 @@ from ..errors import PolicyError
 from ..relation.catalog import Catalog, Table, View
 from ..relation.expressions import Field
 from ..relation.map_tables import map_tables
-from ..relation.relations import Project
+from ..relation.relations import projected
 from .model import Access, Policy
 from .section import quote_key, suggest
 
@@ -121,7 +121,7 @@ def _narrowed_view(view: View, access: Access, tables: dict[str, Table]) -> View
         for index, (column, name) in enumerate(zip(relation.columns, names, strict=True))
     )
     shown = tuple(column for column in view.columns if column.name not in hidden)
-    return replace(view, columns=shown, relation=Project(relation, fields, names))
+    return replace(view, columns=shown, relation=projected(relation, fields, names))
 
 
 def _without_name(field: Field) -> Field:

@@ -32,17 +32,17 @@ from ..relation.expressions import (
     walk,
 )
 from ..relation.relations import (
-    Aggregate,
     AggregateCall,
-    Filter,
+    Block,
+    Group,
     Join,
-    Limit,
     OutputColumn,
-    Project,
     Relation,
     SetOperation,
-    Sort,
-    Window,
+    ends_in,
+    grouped,
+    projected,
+    skipped,
 )
 from ..relation.types import BOOLEAN, DOUBLE, Kind
 from .noisy import noisy_columns
@@ -113,23 +113,26 @@ def add_companions(root: Relation, plans: Mapping[Release, ReleasePlan]) -> Rela
         if is_barred:
             exprs += [Call(DOUBLE, "dp_low", (field_,)), Call(DOUBLE, "dp_high", (field_,))]
             names += [f"{column.name}_low", f"{column.name}_high"]
-    return Project(root, tuple(exprs), tuple(names))
+    return projected(root, tuple(exprs), tuple(names))
 
 
 def resolve_bars(node: Relation, plans: Mapping[Release, ReleasePlan]) -> Relation:
     """Return the relation with every dp_low and dp_high replaced by a column or by NULL."""
-    node = node.map_inputs(lambda below: resolve_bars(below, plans))
-    if not isinstance(node, Project):
+    if not node.reads:
+        return node
+    node = node.over(*(resolve_bars(below, plans) for below in node.reads))
+    if not ends_in(node, "outputs") or node.outputs is None:
         return node
     asked = dict.fromkeys(
-        part.args[0] for expr in node.exprs for part in walk(expr)
+        part.args[0] for expr in node.outputs for part in walk(expr)
         if isinstance(part, Call) and part.function in BAR_ENDS
     )  # fmt: skip
     if not asked:
         return node
-    source, found = _Descent(plans).carry(node.input, [_Wanted(expr) for expr in asked])
+    source, found = _Descent(plans).carry(node.below, [_Wanted(expr) for expr in asked])
     places = dict(zip(asked, found, strict=True))
-    return replace(node, input=source, exprs=tuple(_resolved(expr, places) for expr in node.exprs))
+    exprs = tuple(_resolved(expr, places) for expr in node.outputs)
+    return projected(source, exprs, node.names, node.position)
 
 
 def _resolved(expr: Expr, places: Mapping[Expr, int | None]) -> Expr:
@@ -173,21 +176,18 @@ class _Descent:
         if is_public(node):
             # what is noisy here are scalar subqueries alone
             return self._joint(node, node, wanted, _nowhere(wanted), list(wanted))
-        if not isinstance(node, Project) and any(_rounded(one.expr) is not None for one in wanted):
+        if not ends_in(node, "outputs") and any(_rounded(one.expr) is not None for one in wanted):
             return self._rounded(node, wanted)
         if isinstance(node, (Release, WithBars)):
             return self._release(node, wanted)
-        if isinstance(node, (Filter, Sort)):
-            below, places = self.carry(node.input, wanted)
-            return replace(node, input=below), places
-        if isinstance(node, Limit):
-            chosen = _is_chosen(node, self.plans)
+        if ends_in(node, "where", "having", "orders", "limit"):
+            chosen = node.last == "limit" and _is_chosen(node, self.plans)
             below, places = self.carry(
-                node.input, [replace(one, together=one.together or chosen) for one in wanted]
+                node.below, [replace(one, together=one.together or chosen) for one in wanted]
             )
-            return replace(node, input=below), places
-        if isinstance(node, Project):
-            return self._project(node, wanted)
+            return node.over(below), places
+        if ends_in(node, "outputs"):
+            return self._project(node, node.exprs, wanted)
         return self._above(node, wanted)
 
     def _rounded(self, node: Relation, wanted: Sequence[_Wanted]) -> _Carried:
@@ -206,7 +206,7 @@ class _Descent:
         if len(columns) == own:
             return below, places
         names = (*(column.name for column in below.columns), *("" for _ in columns[own:]))
-        return Project(below, tuple(columns), names), places
+        return projected(below, tuple(columns), names), places
 
     def _release(self, node: Release | WithBars, wanted: Sequence[_Wanted]) -> _Carried:
         release, known = (node.release, node.bars) if isinstance(node, WithBars) else (node, ())
@@ -230,34 +230,34 @@ class _Descent:
         source = WithBars(release, tuple(bars)) if bars else release
         return self._joint(node, source, wanted, places, others)
 
-    def _project(self, node: Project, wanted: Sequence[_Wanted]) -> _Carried:
-        inner = [replace(one, expr=substitute(one.expr, node.exprs)) for one in wanted]
+    def _project(self, node: Block, own: tuple[Expr, ...], wanted: Sequence[_Wanted]) -> _Carried:
+        inner = [replace(one, expr=substitute(one.expr, own)) for one in wanted]
         small = [one for one in inner if size_of(one.expr, _MAX_TRACED) < _MAX_TRACED]
-        below, found = self.carry(node.input, small)
-        exprs, names, places = list(node.exprs), list(node.names), dict[_Wanted, int]()
+        below, found = self.carry(node.below, small)
+        exprs, names, places = list(own), list(node.names), dict[_Wanted, int]()
         for one, place in zip(small, found, strict=True):
             if place is not None and one not in places:
                 places[one] = len(exprs)
                 exprs += [Field(DOUBLE, place), Field(DOUBLE, place + 1)]
                 names += ["", ""]
-        carried = replace(node, input=below, exprs=tuple(exprs), names=tuple(names))
+        carried = projected(below, tuple(exprs), tuple(names), node.position)
         return carried, [places.get(one) for one in inner]
 
     def _above(self, node: Relation, wanted: Sequence[_Wanted]) -> _Carried:
         """Carry what stands on one input alone from there, and simulate the rest over all of them."""
         source, places = node, _nowhere(wanted)
-        if isinstance(node, Window):
-            source, places = self._sides(node, (node.input,), wanted)
+        if ends_in(node, "windows"):
+            source, places = self._sides(node, node.reads, wanted)
         elif isinstance(node, Join):
-            source, places = self._sides(node, node.inputs[: 1 if node.kind == "mark" else 2], wanted)
+            source, places = self._sides(node, node.reads[: 1 if node.kind == "mark" else 2], wanted)
         elif isinstance(node, SetOperation) and node.kind == "union" and node.all:
             source, places = self._union(node, wanted)
-        elif isinstance(node, Aggregate):
-            source, places = self._extremes(node, wanted)
+        elif ends_in(node, "group") and node.group is not None:
+            source, places = self._extremes(node, node.group, wanted)
         others = [one for one, place in zip(wanted, places, strict=True) if place is None]
         return self._joint(node, source, wanted, places, others)
 
-    def _sides(self, node: Window | Join, sides: tuple[Relation, ...], wanted: Sequence[_Wanted]) -> _Carried:
+    def _sides(self, node: Relation, sides: tuple[Relation, ...], wanted: Sequence[_Wanted]) -> _Carried:
         """Carry bars of what reads the columns of one side alone."""
         carried: list[Relation] = []
         places = _nowhere(wanted)
@@ -279,7 +279,7 @@ class _Descent:
 
     def _union(self, node: SetOperation, wanted: Sequence[_Wanted]) -> _Carried:
         """Carry bars of what each side has for itself, NULL where a side has none."""
-        sides: list[Project] = []
+        sides: list[Relation] = []
         have = set[int]()
         for side in (node.left, node.right):
             types = [column.type for column in side.columns]
@@ -296,7 +296,7 @@ class _Descent:
             for index in range(len(wanted)):
                 for end in (0, 1):
                     exprs.append(Field(DOUBLE, ends[index] + end) if index in ends else Literal(DOUBLE, None))
-            sides.append(Project(below, tuple(exprs), ("",) * len(exprs)))
+            sides.append(projected(below, tuple(exprs), ("",) * len(exprs)))
         if not have:
             return node, _nowhere(wanted)
         own = len(node.columns)
@@ -304,16 +304,16 @@ class _Descent:
         whole = replace(node, left=sides[0], right=sides[1], outputs=outputs)
         return whole, [own + 2 * index if index in have else None for index in range(len(wanted))]
 
-    def _extremes(self, node: Aggregate, wanted: Sequence[_Wanted]) -> _Carried:
+    def _extremes(self, node: Block, group: Group, wanted: Sequence[_Wanted]) -> _Carried:
         """Carry bars of the largest and the smallest: the extremes of ends that hold for all rows at once."""
-        first = len(node.keys)
+        first = len(group.keys)
         calls = {
-            index: node.aggregates[one.expr.index - first]
+            index: group.aggregates[one.expr.index - first]
             for index, one in enumerate(wanted)
-            if isinstance(one.expr, Field) and first <= one.expr.index < first + len(node.aggregates)
+            if isinstance(one.expr, Field) and first <= one.expr.index < first + len(group.aggregates)
         }
         mine = {index: call for index, call in calls.items() if call.function in ("min", "max")}
-        below, found = self.carry(node.input, [_Wanted(call.args[0], True) for call in mine.values()])
+        below, found = self.carry(node.below, [_Wanted(call.args[0], True) for call in mine.values()])
         added: list[AggregateCall] = []
         places = _nowhere(wanted)
         for (index, call), place in zip(mine.items(), found, strict=True):
@@ -323,8 +323,8 @@ class _Descent:
         if not added:
             return node, places
         # the new ends come before the GROUPING() bits: put behind them again
-        whole = replace(node, input=below, aggregates=(*node.aggregates, *added))
-        split = first + len(node.aggregates)
+        whole = grouped(below, replace(group, aggregates=(*group.aggregates, *added)), node.position)
+        split = first + len(group.aggregates)
         order = [
             *range(split),
             *range(split + len(added), len(whole.columns)),
@@ -365,7 +365,7 @@ class _Descent:
             place if place is not None or (number := numbers.get(one)) is None else own + 2 * number
             for one, place in zip(wanted, places, strict=True)
         ]
-        return Project(joined, exprs, ("",) * len(exprs)), all_places
+        return projected(joined, exprs, ("",) * len(exprs)), all_places
 
 
 def _bar(release: Release, plan: ReleasePlan, wanted: _Wanted) -> Bar | None:
@@ -398,20 +398,16 @@ def _bar(release: Release, plan: ReleasePlan, wanted: _Wanted) -> Bar | None:
     return None if shown or wanted.together else Bar(expr, coordinates, None)
 
 
-def _is_chosen(node: Limit, plans: Mapping[Release, ReleasePlan]) -> bool:
+def _is_chosen(node: Block, plans: Mapping[Release, ReleasePlan]) -> bool:
     """Say whether a limit chooses rows by their noisy numbers; it leaves out none of groups that were chosen before."""
-    below = node.input
-    while isinstance(below, (Project, Filter, Limit)):
-        below = below.input
-    if not isinstance(below, Sort):
+    below = skipped(node.below, "where", "having", "outputs", "limit")
+    if not ends_in(below, "orders"):
         return False
-    source = below.input
-    while isinstance(source, Project):
-        source = source.input
+    source, count = skipped(below.below, "outputs"), (node.limit or (None,))[0]
     top = plans[source].top if isinstance(source, Release) else None
-    if top is not None and node.limit is not None and node.limit >= top.count:
+    if top is not None and count is not None and count >= top.count:
         return False
-    noisy = noisy_columns(below.input, plans)
+    noisy = noisy_columns(below.below, plans)
     return any(noisy[index] for order in below.orders for index in fields_of(order.expr))
 
 
@@ -446,7 +442,7 @@ def _typed(expr: Expr, side: Relation) -> Expr:
     return Field(side.columns[expr.index].type, expr.index) if isinstance(expr, Field) else expr
 
 
-def _regrown(node: Window | Join, sides: tuple[Relation, ...], carried: list[Relation]) -> Relation:
+def _regrown(node: Relation, sides: tuple[Relation, ...], carried: list[Relation]) -> Relation:
     """Return a node over inputs that have more columns: its own columns first, then the new ones in order."""
     own: list[int] = []
     new: list[int] = []
@@ -455,8 +451,8 @@ def _regrown(node: Window | Join, sides: tuple[Relation, ...], carried: list[Rel
         own += range(start, start + len(side.columns))
         new += range(start + len(side.columns), start + len(below.columns))
         start += len(below.columns)
-    if isinstance(node, Window):
-        whole: Relation = replace(node, input=carried[0])
+    if not isinstance(node, Join):
+        whole = node.over(*carried)
     else:
         right = carried[1] if len(carried) > 1 else node.right
         places = [*own, *range(start, start + len(right.columns))]
@@ -465,9 +461,9 @@ def _regrown(node: Window | Join, sides: tuple[Relation, ...], carried: list[Rel
     return _reordered(whole, [*own, *range(start, len(whole.columns)), *new])
 
 
-def _reordered(node: Relation, order: Sequence[int]) -> Project:
+def _reordered(node: Relation, order: Sequence[int]) -> Relation:
     columns = [node.columns[index] for index in order]
     exprs = tuple(
         Field(column.type, index, column.name) for column, index in zip(columns, order, strict=True)
     )
-    return Project(node, exprs, tuple(column.name for column in columns))
+    return projected(node, exprs, tuple(column.name for column in columns))

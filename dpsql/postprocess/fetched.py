@@ -15,7 +15,7 @@ from ..relation.calendar import calendar_ends
 from ..relation.catalog import Column, Table
 from ..relation.expressions import Field, Literal
 from ..relation.intervals import Environment
-from ..relation.relations import Filter, Relation, Scan
+from ..relation.relations import Block, Relation, Scan, skipped
 from ..relation.types import Kind, SqlType
 from .bind import engine_type
 from .released import Array, EncodedColumn, quote
@@ -77,14 +77,14 @@ def fetch_statement(node: Relation, columns: Sequence[int], dialect: Dialect) ->
     Columns are named c<i>, in the types of `carried_type`, and as `stored_columns` has them; one column of
     ones when none is read.
     """
-    table = node.input if isinstance(node, Filter) else node
+    table = skipped(node, "where")
     assert isinstance(table, Scan)
     names = [
         dialect.stored(f"t.{dialect.identifier(column.name)}", column.type) for column in table.table.columns
     ]
     printer = PrivatePrinter(Environment(table.table.columns), names, dialect)
     shown = [f"{_fetched(printer, table.table.columns[i], i)} AS c{i}" for i in columns]
-    where = f" WHERE {printer.boolean(node.predicate)}" if isinstance(node, Filter) else ""
+    where = f" WHERE {printer.boolean(node.predicate)}" if isinstance(node, Block) else ""
     return f"SELECT {', '.join(shown) or '1 AS one'} FROM {dialect.table(table.table)} AS t{where}"
 
 

@@ -8,18 +8,7 @@ from dataclasses import dataclass
 from ..plan.planner import ReleasePlan
 from ..plan.privacy.rows import AddedUp, Release
 from ..relation.expressions import Expr, Scalar, fields_of, walk
-from ..relation.relations import (
-    Aggregate,
-    Distinct,
-    Filter,
-    Join,
-    Limit,
-    Project,
-    Relation,
-    SetOperation,
-    Sort,
-    Window,
-)
+from ..relation.relations import Block, Join, Relation, SetOperation
 from .estimates import holds_estimate
 from .public_parts import is_public
 
@@ -61,24 +50,9 @@ def _noise(node: Relation, plans: Mapping[Release, ReleasePlan]) -> _Noise:
     if isinstance(node, AddedUp):
         keys = len(node.chosen)
         return _Noise((False,) * keys + (True,) * (len(node.columns) - keys))
-    below = [_noise(child, plans) for child in node.inputs]
-    if isinstance(node, Project):
-        return _Noise(tuple(below[0].moves([expr]) for expr in node.exprs), below[0].rows)
-    if isinstance(node, Filter):
-        return _Noise(below[0].columns, below[0].rows or below[0].moves([node.predicate]))
-    if isinstance(node, Sort):
-        return below[0]
-    if isinstance(node, (Limit, Distinct)):
-        return _Noise(below[0].columns, below[0].rows or any(below[0].columns))
-    if isinstance(node, Window):
-        calls = [
-            below[0].rows
-            or below[0].moves([*call.args, *call.partition, *(order.expr for order in call.orders)])
-            for call in node.calls
-        ]
-        return _Noise((*below[0].columns, *calls), below[0].rows)
-    if isinstance(node, Aggregate):
-        return _aggregated(node, below[0])
+    below = [_noise(child, plans) for child in node.reads]
+    if isinstance(node, Block):
+        return _of_part(node, below[0])
     if isinstance(node, SetOperation):
         either = tuple(a or b for a, b in zip(below[0].columns, below[1].columns, strict=True))
         return _Noise(either, below[0].rows or below[1].rows or (not node.all and any(either)))
@@ -91,12 +65,27 @@ def _noise(node: Relation, plans: Mapping[Release, ReleasePlan]) -> _Noise:
     return _Noise((True,) * len(node.columns), rows=True)
 
 
-def _aggregated(node: Aggregate, below: _Noise) -> _Noise:
-    """A number over rows, or groups, that noise chose is moved by it."""
-    chosen = below.rows or below.moves(node.keys)
-    calls = [
-        chosen or below.moves([*call.args, *(() if call.filter is None else (call.filter,))])
-        for call in node.aggregates
-    ]
-    keys = [below.moves([key]) for key in node.keys]
-    return _Noise((*keys, *calls, *(False for _ in node.groupings)), chosen)
+def _of_part(node: Block, below: _Noise) -> _Noise:
+    """Return what noise can move above the last part of a block.
+
+    A number over rows, or groups, that noise chose is moved by it.
+    """
+    if node.group is not None and node.last == "group":
+        keys = [below.moves([key]) for key in node.group.keys]
+        chosen = below.rows or any(keys)
+        calls = [
+            chosen or below.moves([*call.args, *(() if call.filter is None else (call.filter,))])
+            for call in node.group.aggregates
+        ]
+        return _Noise((*keys, *calls, *(False for _ in node.group.groupings)), chosen)
+    if node.last == "windows":
+        moved = [
+            below.rows or below.moves([*call.args, *call.partition, *(order.expr for order in call.orders)])
+            for call in node.windows
+        ]
+        return _Noise((*below.columns, *moved), below.rows)
+    if node.last == "outputs":
+        return _Noise(tuple(below.moves([expr]) for expr in node.exprs), below.rows)
+    if node.last in ("where", "having"):
+        return _Noise(below.columns, below.rows or below.moves([node.predicate]))
+    return _Noise(below.columns, below.rows or (node.last != "orders" and any(below.columns)))

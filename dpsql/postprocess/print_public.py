@@ -37,21 +37,16 @@ from ..relation.catalog import Table
 from ..relation.expressions import Call, Expr, Field, Literal, Scalar
 from ..relation.functions import FUNCTIONS
 from ..relation.relations import (
-    Aggregate,
     AggregateCall,
-    Distinct,
-    Filter,
+    Block,
     Join,
-    Limit,
     Order,
-    Project,
     Relation,
     Scan,
     SetOperation,
-    Sort,
     Values,
-    Window,
     WindowCall,
+    ends_in,
 )
 from ..relation.types import BIGINT, DOUBLE, Kind, SqlType
 from ..sql.outer import Outer
@@ -368,25 +363,29 @@ def _values(printer: PublicPrinter, node: Relation) -> str:
     return f"SELECT * FROM (VALUES {rows}) AS v({names})"
 
 
-def _filter(printer: PublicPrinter, node: Relation) -> str:
-    assert isinstance(node, Filter)
-    below = node.input
+def _block(printer: PublicPrinter, node: Relation) -> str:
+    """Print a block part by part, each as a SELECT over what the parts before it leave."""
+    assert isinstance(node, Block)
+    return _PARTS[node.last](printer, node)
+
+
+def _filter(printer: PublicPrinter, node: Block) -> str:
+    below = node.below
     if isinstance(below, Join) and (kept := kept_mark(node.predicate, below)) is not None:
         sides = printer.relation(below.left), printer.relation(below.right)
         return print_marked(below, kept, *sides, printer.expr)
-    predicate = printer.expr(node.predicate, printer.row(node.input))
-    return _select(printer.row(node.input), printer.source(node.input), f" WHERE {predicate}")
+    predicate = printer.expr(node.predicate, printer.row(below))
+    return _select(printer.row(below), printer.source(below), f" WHERE {predicate}")
 
 
-def _project(printer: PublicPrinter, node: Relation) -> str:
+def _project(printer: PublicPrinter, node: Block) -> str:
     """Print a projection, taking ORDER BY and LIMIT right below it into the same SELECT to keep the order."""
-    assert isinstance(node, Project)
-    below, tail = _tail(printer, node.input)
+    below, tail = _tail(printer, node.below)
     columns = [printer.expr(expr, printer.row(below)) for expr in node.exprs]
     return _select(columns, printer.source(below), tail)
 
 
-def _ordered(printer: PublicPrinter, node: Relation) -> str:
+def _ordered(printer: PublicPrinter, node: Block) -> str:
     below, tail = _tail(printer, node)
     return _select(printer.row(below), printer.source(below), tail)
 
@@ -394,13 +393,14 @@ def _ordered(printer: PublicPrinter, node: Relation) -> str:
 def _tail(printer: PublicPrinter, node: Relation) -> tuple[Relation, str]:
     """Return what stands below ORDER BY and LIMIT, and these two as SQL."""
     limit = ""
-    if isinstance(node, Limit):
-        limit = "" if node.limit is None else f" LIMIT {node.limit}"
-        limit += f" OFFSET {node.offset}" if node.offset else ""
-        node = node.input
-    if not isinstance(node, Sort):
+    if ends_in(node, "limit") and node.limit is not None:
+        count, offset = node.limit
+        limit = "" if count is None else f" LIMIT {count}"
+        limit += f" OFFSET {offset}" if offset else ""
+        node = node.below
+    if not ends_in(node, "orders"):
         return node, limit
-    return node.input, f" ORDER BY {_orders(printer, node.orders, printer.row(node.input))}{limit}"
+    return node.below, f" ORDER BY {_orders(printer, node.orders, printer.row(node.below))}{limit}"
 
 
 def _orders(printer: PublicPrinter, orders: Sequence[Order], row: Sequence[str]) -> str:
@@ -411,26 +411,25 @@ def _orders(printer: PublicPrinter, orders: Sequence[Order], row: Sequence[str])
     )
 
 
-def _distinct(printer: PublicPrinter, node: Relation) -> str:
-    assert isinstance(node, Distinct)
-    below, tail = _tail(printer, node.input)
+def _distinct(printer: PublicPrinter, node: Block) -> str:
+    below, tail = _tail(printer, node.below)
     if tail:
         return f"SELECT DISTINCT * FROM ({_select(printer.row(below), printer.source(below), tail)}) AS t"
-    return f"SELECT DISTINCT * FROM {printer.source(node.input)}"
+    return f"SELECT DISTINCT * FROM {printer.source(node.below)}"
 
 
-def _aggregate(printer: PublicPrinter, node: Relation) -> str:
-    assert isinstance(node, Aggregate)
-    row = printer.row(node.input)
-    keys = [printer.expr(key, row) for key in node.keys]
+def _group(printer: PublicPrinter, node: Block) -> str:
+    row, group = printer.row(node.below), node.group
+    assert group is not None
+    keys = [printer.expr(key, row) for key in group.keys]
     inner = [f"{sql} AS g{i}" for i, sql in enumerate(keys)]
-    aggregates = [_aggregate_call(printer, call, row) for call in node.aggregates]
+    aggregates = [_aggregate_call(printer, call, row) for call in group.aggregates]
     names = [f"g{i}" for i in range(len(keys))]
-    bits = [f"CAST(GROUPING({', '.join(f'g{i}' for i in wanted)}) AS INTEGER)" for wanted in node.groupings]
-    sets = ", ".join("(" + ", ".join(f"g{i}" for i in chosen) + ")" for chosen in node.sets)
-    group = f" GROUP BY GROUPING SETS ({sets})" if keys else ""
-    extended = f"(SELECT t.*{''.join(', ' + item for item in inner)} FROM {printer.source(node.input)}) AS t"
-    return _select([*names, *aggregates, *bits], extended, group)
+    bits = [f"CAST(GROUPING({', '.join(f'g{i}' for i in wanted)}) AS INTEGER)" for wanted in group.groupings]
+    sets = ", ".join("(" + ", ".join(f"g{i}" for i in chosen) + ")" for chosen in group.sets)
+    tail = f" GROUP BY GROUPING SETS ({sets})" if keys else ""
+    extended = f"(SELECT t.*{''.join(', ' + item for item in inner)} FROM {printer.source(node.below)}) AS t"
+    return _select([*names, *aggregates, *bits], extended, tail)
 
 
 _PLAIN_AGGREGATES = {"min": "min", "max": "max", "bool_and": "bool_and", "bool_or": "bool_or"}
@@ -476,11 +475,10 @@ def _total_aggregate(printer: PublicPrinter, function: str, operand: str, type_:
     return null_on_error.aggregate(function, operand, type_, tail)
 
 
-def _window(printer: PublicPrinter, node: Relation) -> str:
-    assert isinstance(node, Window)
-    row = printer.row(node.input)
-    columns = [*row, *(_window_call(printer, call, row) for call in node.calls)]
-    return _select(columns, printer.source(node.input))
+def _window(printer: PublicPrinter, node: Block) -> str:
+    row = printer.row(node.below)
+    columns = [*row, *(_window_call(printer, call, row) for call in node.windows)]
+    return _select(columns, printer.source(node.below))
 
 
 def _window_call(printer: PublicPrinter, call: WindowCall, row: Sequence[str]) -> str:
@@ -540,7 +538,10 @@ def _join(printer: PublicPrinter, node: Relation) -> str:
 _RELATIONS: dict[type[Relation], Callable[[PublicPrinter, Relation], str]] = {
     Release: _release, AddedUp: _added_up, ReplicatedSums: _replicated_sums,
     WithBars: _with_bars, Scan: _scan, Values: _values,
-    Filter: _filter, Project: _project, Sort: _ordered, Limit: _ordered, Distinct: _distinct,
-    Aggregate: _aggregate, Window: _window, SetOperation: _set_operation, Join: _join, Fetched: _fetched,
+    Block: _block, SetOperation: _set_operation, Join: _join, Fetched: _fetched,
     Numbered: _numbered, Replicated: _replicated, Draws: _draws, Ends: _ends, **PRINTED_FORMS,
+}  # fmt: skip
+_PARTS: Mapping[str, Callable[[PublicPrinter, Block], str]] = {
+    "where": _filter, "group": _group, "having": _filter, "windows": _window, "outputs": _project,
+    "distinct": _distinct, "orders": _ordered, "limit": _ordered,
 }  # fmt: skip

@@ -34,20 +34,17 @@ from ..relation.expressions import (
 )
 from ..relation.forms import Lateral, Recursive, RecursiveRef, Series, Unnest
 from ..relation.relations import (
-    Aggregate,
-    Distinct,
-    Filter,
+    Block,
     Join,
-    Limit,
     OutputColumn,
-    Project,
     Relation,
     Scan,
     SetOperation,
-    Sort,
     Values,
-    Window,
+    ends_in,
     expressions,
+    filtered,
+    skipped,
 )
 from ..relation.types import Kind
 from ..sql.outer import Outer
@@ -69,7 +66,7 @@ Needed = frozenset[int]
 """Positions of the columns of a relation that somebody reads."""
 _SEALED = (Series, Unnest, Lateral, Recursive, RecursiveRef)
 """What runs in the sealed engine alone, whose memory has a limit: tables are brought to it."""
-_KNOWN = (Values, Filter, Project, Aggregate, Window, Distinct, Sort, Limit, Join, SetOperation, *_SEALED)
+_KNOWN = (Values, Block, Join, SetOperation, *_SEALED)
 
 
 @dataclass(frozen=True)
@@ -153,9 +150,9 @@ def check_usable(node: Relation, needed: Needed | None = None) -> None:
                     f'column "{column.name}" of "{node.table.label}" has a type that cannot be answered',
                     sqlstate="0A000", position=node.position, hint="list the other columns instead",
                 )  # fmt: skip
-    for child, read in zip(node.inputs, needed_below(node, wanted), strict=True):
+    for child, read in zip(node.reads, needed_below(node, wanted), strict=True):
         check_usable(child, read)
-    for expr in expressions(node):
+    for expr in expressions(node.alone):
         for part in walk(expr):
             if isinstance(part, Scalar):
                 check_usable(part.relation)
@@ -201,14 +198,15 @@ class _Splitter:
             if isinstance(node, Scan) or (is_whole and not _has_arrays(node)):
                 return self._part(node, needed)
         node = _pushed(node)
-        if self.tables_only and isinstance(node, Filter) and isinstance(node.input, Scan):
+        if self.tables_only and ends_in(node, "where") and isinstance(node.below, Scan):
             narrowing = tuple(term for term in conjuncts(node.predicate) if is_plain(term))
             if narrowing:
                 (below,) = needed_below(node, needed)
-                part = replace(node, predicate=conjunction(narrowing))
-                return replace(node, input=self._part(part, below)).map_expressions(self._expr)
-        read = iter(needed_below(node, needed))
-        return node.map_inputs(lambda child: self.place(child, next(read))).map_expressions(self._expr)
+                part = filtered(node.below, conjunction(narrowing), node.position)
+                return node.over(self._part(part, below)).map_expressions(self._expr)
+        below_it = zip(node.reads, needed_below(node, needed), strict=True)
+        placed = [self.place(child, read) for child, read in below_it]
+        return node.alone.map_expressions(self._expr).over(*placed)
 
     def _part(self, node: Relation, needed: Needed) -> Relation:
         self.parts.setdefault(node, set()).update(needed)
@@ -230,9 +228,7 @@ def _holds_release(expr: Expr) -> bool:
 
 def _is_linked(node: Relation) -> bool:
     """Say whether equalities link all tables of the product that stands on top of a relation, if one does."""
-    while isinstance(node, Project):
-        node = node.input
-    starts, links = _links(node, 0)
+    starts, links = _links(skipped(node, "outputs"), 0)
     groups = [{number} for number in range(len(starts))]
     for link in links:
         joined = {bisect_right(starts, index) - 1 for index in link}
@@ -244,8 +240,8 @@ def _is_linked(node: Relation) -> bool:
 
 def _links(node: Relation, offset: int) -> tuple[list[int], list[Needed]]:
     """Return where the tables of a product begin, and the columns of each equality between columns."""
-    if isinstance(node, Filter):
-        starts, links = _links(node.input, offset)
+    if ends_in(node, "where", "having"):
+        starts, links = _links(node.below, offset)
         return starts, links + _equalities(node.predicate, offset)
     if isinstance(node, Join) and node.kind in ("inner", "cross"):
         left, right = _links(node.left, offset), _links(node.right, offset + len(node.left.columns))
@@ -266,7 +262,7 @@ def _equalities(predicate: Expr, offset: int) -> list[Needed]:
 
 def _pushed(node: Relation) -> Relation:
     """Return a filter or a join with what concerns one side moved to that side."""
-    if isinstance(node, Filter):
+    if ends_in(node, "where", "having"):
         return _pushed_filter(node)
     if isinstance(node, Join) and node.kind in ("inner", "left", "right", "mark"):
         to_left, to_right, kept = _sides(
@@ -277,17 +273,17 @@ def _pushed(node: Relation) -> Relation:
     return node
 
 
-def _pushed_filter(node: Filter) -> Relation:
+def _pushed_filter(node: Block) -> Relation:
     terms = list(conjuncts(node.predicate))
-    source = node.input
-    while isinstance(source, Filter):
+    source = node.below
+    while ends_in(source, "where", "having"):
         terms += conjuncts(source.predicate)
-        source = source.input
+        source = source.below
     public = tuple(term for term in terms if not _holds_release(term))
     released = tuple(term for term in terms if _holds_release(term))
     if is_public(source) and released:
-        below = Filter(source, conjunction(public)) if public else source
-        return Filter(below, conjunction(released), position=node.position)
+        below = filtered(source, conjunction(public)) if public else source
+        return filtered(below, conjunction(released), node.position)
     if not isinstance(source, Join):
         return node
     kind = source.kind
@@ -298,7 +294,7 @@ def _pushed_filter(node: Filter) -> Relation:
         return node
     join = _narrowed(source, to_left, to_right)
     rest = (*kept, *released)
-    return Filter(join, conjunction(rest), position=node.position) if rest else join
+    return filtered(join, conjunction(rest), node.position) if rest else join
 
 
 def _sides(
@@ -322,8 +318,8 @@ def _sides(
 
 
 def _narrowed(join: Join, to_left: tuple[Expr, ...], to_right: tuple[Expr, ...]) -> Join:
-    left = Filter(join.left, conjunction(to_left)) if to_left else join.left
-    right = Filter(join.right, conjunction(to_right)) if to_right else join.right
+    left = filtered(join.left, conjunction(to_left)) if to_left else join.left
+    right = filtered(join.right, conjunction(to_right)) if to_right else join.right
     return replace(join, left=left, right=right)
 
 
@@ -331,20 +327,19 @@ def _narrowed(join: Join, to_left: tuple[Expr, ...], to_right: tuple[Expr, ...])
 
 
 def needed_below(node: Relation, needed: Needed) -> tuple[Needed, ...]:
-    """Return what a node reads of each of its inputs, when `needed` of its own columns are read."""
-    if isinstance(node, Project):
-        return (fields_of(*(node.exprs[index] for index in needed)),)
-    if isinstance(node, Aggregate):
-        return (fields_of(*expressions(node)),)
-    if isinstance(node, (Filter, Sort, Window, Limit)):
-        width = len(node.input.columns)
-        return (frozenset(i for i in needed if i < width) | fields_of(*expressions(node)),)
+    """Return what a node's last step reads of each side, when `needed` of its own columns are read."""
+    if isinstance(node, Block):
+        if node.last == "outputs":
+            return (fields_of(*(node.exprs[index] for index in needed)),)
+        width = len(node.below.columns)
+        if node.last == "distinct":
+            return (frozenset(range(width)),)
+        kept = frozenset(i for i in needed if i < width) if node.last != "group" else frozenset[int]()
+        return (kept | fields_of(*expressions(node.alone)),)
     if isinstance(node, SetOperation) and not (node.kind == "union" and node.all):
         needed = frozenset(range(len(node.columns)))
     if isinstance(node, SetOperation):
         return needed, needed
-    if isinstance(node, Distinct):
-        return (frozenset(range(len(node.columns))),)
     if isinstance(node, Join):
         width = len(node.left.columns)
         used = fields_of(node.condition) if node.condition != TRUE else frozenset()
@@ -354,4 +349,4 @@ def needed_below(node: Relation, needed: Needed) -> tuple[Needed, ...]:
     if isinstance(node, AddedUp):
         return (frozenset(range(len(node.release.columns))),)
     # of any other node all is read
-    return tuple(frozenset(range(len(child.columns))) for child in node.inputs)
+    return tuple(frozenset(range(len(child.columns))) for child in node.reads)

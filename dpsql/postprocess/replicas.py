@@ -35,18 +35,21 @@ from ..relation.expressions import (
     walk,
 )
 from ..relation.relations import (
-    Aggregate,
     AggregateCall,
-    Distinct,
-    Filter,
+    Block,
+    Group,
     Join,
     OutputColumn,
-    Project,
     Relation,
     SetOperation,
-    Sort,
-    Window,
     WindowCall,
+    ends_in,
+    filtered,
+    grouped,
+    projected,
+    skipped,
+    windowed,
+    without_repeats,
 )
 from ..relation.types import BIGINT, BOOLEAN, DOUBLE
 from .estimates import holds_estimate, with_own_error
@@ -206,7 +209,7 @@ def simulation_of(
     """
     lifter = _Lifter(plans, replicas=True)
     exprs = tuple(expr for expr, _ in wanted)
-    lifted = lifter.lift(Project(node, exprs, ("",) * len(exprs)), frozenset(range(len(exprs))))
+    lifted = lifter.lift(projected(node, exprs, ("",) * len(exprs)), frozenset(range(len(exprs))))
     kept = [
         index for index in range(len(exprs))
         if lifted.base[index] != lifted.truth[index] and index not in lifted.hidden
@@ -216,7 +219,7 @@ def simulation_of(
     columns = [*lifted.identity, lifted.column(lifted.draw)]
     for index in kept:
         columns += [lifted.column(lifted.base[index]), lifted.column(lifted.truth[index])]
-    simulation = Project(lifted.node, tuple(columns), ("",) * len(columns))
+    simulation = projected(lifted.node, tuple(columns), ("",) * len(columns))
     ends = Ends(simulation, len(lifted.ids), tuple(wanted[index][1] for index in kept))
     return ends, [kept.index(i) if i in kept else None for i in range(len(exprs))]
 
@@ -232,23 +235,15 @@ class _Lifter:
             every = tuple(range(len(node.columns)))
             return _Lifted(node, every, every, tuple(sorted(needed)), None)
         below = needed_below(node, needed)
+        if isinstance(node, Block):
+            if node.last == "limit":
+                raise NotSimulated
+            return _PARTS[node.last](self, node, self.lift(node.below, below[0]))
         match node:
-            case Sort():
-                return self.lift(node.input, below[0])
-            case Project():
-                return self._project(node, below)
-            case Filter():
-                return self._filter(node, below)
-            case Window():
-                return self._window(node, below)
-            case Aggregate():
-                return self._aggregate(node, below)
             case SetOperation():
                 return self._union(node, below)
             case Join():
                 return self._join(node, below)
-            case Distinct():
-                return self._distinct(node, below)
             case AddedUp():
                 return self._added_up(node, needed)
             case Ends() | Numbered() if not self.replicas:
@@ -300,14 +295,18 @@ class _Lifter:
 
     # --- what stands above -----------------------------------------------------------------------------
 
-    def _project(self, node: Project, reads: tuple[Needed, ...]) -> _Lifted:
-        below, scalars = self._with_scalars(self.lift(node.input, reads[0]), node.exprs)
-        if self.replicas and any(map(holds_estimate, node.exprs)):
+    def _ordered(self, node: Block, below: _Lifted) -> _Lifted:
+        return below
+
+    def _project(self, node: Block, lifted: _Lifted) -> _Lifted:
+        exprs = node.exprs
+        below, scalars = self._with_scalars(lifted, exprs)
+        if self.replicas and any(map(holds_estimate, exprs)):
             below = _in_each_draw(below)
-        columns: list[Expr] = [below.released(expr) for expr in node.exprs]
+        columns: list[Expr] = [below.released(expr) for expr in exprs]
         truth = list(range(len(columns)))
         hidden = set()
-        for index, expr in enumerate(node.exprs):
+        for index, expr in enumerate(exprs):
             if below.is_hidden(expr):
                 hidden.add(index)
             elif below.is_noisy(expr) or any(part in scalars for part in walk(expr)):
@@ -325,8 +324,8 @@ class _Lifter:
             draw = len(columns)
             columns.append(below.column(below.draw))
         return _Lifted(
-            Project(below.node, tuple(columns), ("",) * len(columns)),
-            tuple(range(len(node.exprs))), tuple(truth), ids, draw, frozenset(hidden),
+            projected(below.node, tuple(columns), ("",) * len(columns)),
+            tuple(range(len(exprs))), tuple(truth), ids, draw, frozenset(hidden),
         )  # fmt: skip
 
     def _with_scalars(self, below: _Lifted, exprs: tuple[Expr, ...]) -> tuple[_Lifted, dict[Expr, Expr]]:
@@ -350,12 +349,10 @@ class _Lifter:
             below = replace(below, node=joined, draw=draw)
         return below, found
 
-    def _filter(self, node: Filter, reads: tuple[Needed, ...]) -> _Lifted:
-        below = self.lift(node.input, reads[0])
-        return replace(below, node=Filter(below.node, below.released(node.predicate)))
+    def _filter(self, node: Block, below: _Lifted) -> _Lifted:
+        return replace(below, node=filtered(below.node, below.released(node.predicate)))
 
-    def _distinct(self, node: Distinct, reads: tuple[Needed, ...]) -> _Lifted:
-        below = self.lift(node.input, reads[0])
+    def _distinct(self, node: Block, below: _Lifted) -> _Lifted:
         if below.base != below.truth or below.hidden:
             raise NotSimulated
         columns = tuple(map(below.column, below.base))
@@ -364,11 +361,10 @@ class _Lifter:
             columns = (*columns, below.column(below.draw))
         every = tuple(range(len(node.columns)))
         return _Lifted(
-            Distinct(Project(below.node, columns, ("",) * len(columns))), every, every, every, draw
+            without_repeats(projected(below.node, columns, ("",) * len(columns))), every, every, every, draw
         )
 
-    def _window(self, node: Window, reads: tuple[Needed, ...]) -> _Lifted:
-        below = self.lift(node.input, reads[0])
+    def _window(self, node: Block, below: _Lifted) -> _Lifted:
         by_draw = () if below.draw is None else (below.column(below.draw),)
 
         def frozen(call: WindowCall, args: tuple[Expr, ...]) -> WindowCall:
@@ -376,32 +372,33 @@ class _Lifter:
             partition = (*map(below.released, call.partition), *by_draw)
             return replace(call, args=args, partition=partition, orders=orders)
 
-        width, own = len(below.node.columns), len(node.input.columns)
-        calls = [frozen(call, tuple(map(below.released, call.args))) for call in node.calls]
+        width, own = len(below.node.columns), len(node.below.columns)
+        calls = [frozen(call, tuple(map(below.released, call.args))) for call in node.windows]
         truth = [width + index for index in range(len(calls))]
         hidden = set(below.hidden)
-        for index, call in enumerate(node.calls):
+        for index, call in enumerate(node.windows):
             if below.is_hidden(*call.args) or (call.function in _EXTREMES and below.is_noisy(*call.args)):
                 hidden.add(own + index)
             elif call.function in _CARRYING_WINDOWS and below.is_noisy(*call.args):
                 truth[index] = width + len(calls)
                 calls.append(frozen(call, tuple(map(below.simulated, call.args))))
-        base = tuple(width + index for index in range(len(node.calls)))
+        base = tuple(width + index for index in range(len(node.windows)))
         return replace(
-            below, node=Window(below.node, tuple(calls)), base=(*below.base, *base),
+            below, node=windowed(below.node, tuple(calls)), base=(*below.base, *base),
             truth=(*below.truth, *truth), hidden=frozenset(hidden),
         )  # fmt: skip
 
-    def _aggregate(self, node: Aggregate, reads: tuple[Needed, ...]) -> _Lifted:
-        below = self.lift(node.input, reads[0])
+    def _group(self, node: Block, below: _Lifted) -> _Lifted:
+        group = node.group
+        assert group is not None
         by_draw = () if below.draw is None else (below.column(below.draw),)
-        keys = (*map(below.released, node.keys), *by_draw)
+        keys = (*map(below.released, group.keys), *by_draw)
         width = len(keys)
-        calls = [call.map(below.released) for call in node.aggregates]
-        truth = [*range(len(node.keys)), *(width + index for index in range(len(calls)))]
-        hidden = {i for i, key in enumerate(node.keys) if below.is_noisy(key) or below.is_hidden(key)}
-        for index, call in enumerate(node.aggregates):
-            place = len(node.keys) + index
+        calls = [call.map(below.released) for call in group.aggregates]
+        truth = [*range(len(group.keys)), *(width + index for index in range(len(calls)))]
+        hidden = {i for i, key in enumerate(group.keys) if below.is_noisy(key) or below.is_hidden(key)}
+        for index, call in enumerate(group.aggregates):
+            place = len(group.keys) + index
             if below.is_hidden(*call.args):
                 hidden.add(place)
             elif below.is_noisy(*call.args) and call.function != "count":
@@ -410,16 +407,15 @@ class _Lifter:
                     continue
                 truth[place] = width + len(calls)
                 calls.append(_simulated_call(call, below))
-        every = tuple(range(len(node.keys)))
-        drawn = tuple(range(len(node.keys), width))
-        bits = (every,) if len(node.sets) > 1 else ()
-        groupings = (*node.groupings, *bits)
-        lifted = Aggregate(
-            below.node, keys, tuple(calls), tuple((*chosen, *drawn) for chosen in node.sets), groupings,
-        )  # fmt: skip
-        base = (*every, *(width + index for index in range(len(node.aggregates))))
-        shown = tuple(width + len(calls) + index for index in range(len(node.groupings)))
-        ids = every + ((width + len(calls) + len(node.groupings),) if bits else ())
+        every = tuple(range(len(group.keys)))
+        drawn = tuple(range(len(group.keys), width))
+        bits = (every,) if len(group.sets) > 1 else ()
+        groupings = (*group.groupings, *bits)
+        sets = tuple((*chosen, *drawn) for chosen in group.sets)
+        lifted = grouped(below.node, Group(keys, tuple(calls), sets, groupings))
+        base = (*every, *(width + index for index in range(len(group.aggregates))))
+        shown = tuple(width + len(calls) + index for index in range(len(group.groupings)))
+        ids = every + ((width + len(calls) + len(group.groupings),) if bits else ())
         return _Lifted(
             lifted, (*base, *shown), (*truth, *shown), ids, drawn[0] if drawn else None, frozenset(hidden)
         )
@@ -505,10 +501,10 @@ def _either_draw(joined: _Lifted, draws: tuple[int | None, int | None]) -> _Lift
     width = len(joined.node.columns)
     either = Call(BIGINT, "coalesce", (joined.column(draws[0]), joined.column(draws[1])))
     columns = (*(joined.column(index) for index in range(width)), either)
-    return replace(joined, node=Project(joined.node, columns, ("",) * len(columns)), draw=width)
+    return replace(joined, node=projected(joined.node, columns, ("",) * len(columns)), draw=width)
 
 
-def _side(one: _Lifted, other: _Lifted, noisy: list[int], *, first: bool) -> Project:
+def _side(one: _Lifted, other: _Lifted, noisy: list[int], *, first: bool) -> Relation:
     """Return one side of a union: its columns, their replicas, which side it is, both sides' numbers, the draw."""
     columns: list[Expr] = [one.column(one.base[i]) for i in range(len(one.base))]
     columns += [one.column(one.truth[index]) for index in noisy]
@@ -517,7 +513,7 @@ def _side(one: _Lifted, other: _Lifted, noisy: list[int], *, first: bool) -> Pro
     columns += [Literal(BIGINT, 0 if first else 1), *numbers]
     if one.draw is not None:
         columns.append(one.column(one.draw))
-    return Project(one.node, tuple(columns), ("",) * len(columns))
+    return projected(one.node, tuple(columns), ("",) * len(columns))
 
 
 def _replaced(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
@@ -528,8 +524,14 @@ def _replaced(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
 
 def _is_one_row(node: Relation) -> bool:
     """Say whether a relation has one row whatever is in the data."""
-    while isinstance(node, (Project, Sort, Window)):
-        node = node.input
-    if isinstance(node, Aggregate):
-        return node.sets == ((),)
+    node = skipped(node, "windows", "outputs", "orders")
+    if ends_in(node, "group"):
+        return node.group is not None and node.group.is_one_row
     return isinstance(node, Release) and not node.keys
+
+
+_PARTS: Mapping[str, Callable[[_Lifter, Block, _Lifted], _Lifted]] = {
+    "where": _Lifter._filter, "group": _Lifter._group, "having": _Lifter._filter, "windows": _Lifter._window,
+    "outputs": _Lifter._project, "distinct": _Lifter._distinct, "orders": _Lifter._ordered,
+}  # fmt: skip
+"""Part of a block -> how it is lifted. A limit is of rows that noise may have chosen."""

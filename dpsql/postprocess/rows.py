@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..errors import Refusal
 from ..relation.expressions import Call, Field
-from ..relation.relations import Project, Relation
+from ..relation.relations import Relation, projected
 from ..relation.types import Kind, SqlType
 
 __all__ = [
@@ -315,7 +315,7 @@ def show_intervals(node: Relation) -> Relation:
         Call(field.type, "interval_text", (field,)) if field.type.kind is Kind.INTERVAL else field
         for field in fields
     )
-    return Project(node, exprs, tuple(column.name for column in node.columns))
+    return projected(node, exprs, tuple(column.name for column in node.columns))
 
 
 # --- the conversions ----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ..errors import Position
 from .expressions import Expr, Scalar, map_children
-from .relations import Aggregate, Relation, Window
+from .relations import Block, Relation
 
 __all__ = ["placed"]
 
@@ -24,9 +24,10 @@ def placed(relation: Relation, position: Position | None) -> Relation:
         return replace(below, position=position)
 
     moved = relation.map_inputs(lambda below: placed(below, position)).map_expressions(expression)
-    if isinstance(moved, Aggregate):
-        calls = tuple(replace(call, position=position) for call in moved.aggregates)
-        moved = replace(moved, aggregates=calls)
-    elif isinstance(moved, Window):
-        moved = replace(moved, calls=tuple(replace(call, position=position) for call in moved.calls))
+    if isinstance(moved, Block):
+        windows = tuple(replace(call, position=position) for call in moved.windows)
+        moved = replace(moved, windows=windows, parts=tuple((part, position) for part, _ in moved.parts))
+        if moved.group is not None:
+            calls = tuple(replace(call, position=position) for call in moved.group.aggregates)
+            moved = replace(moved, group=replace(moved.group, aggregates=calls))
     return replace(moved, position=position)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from ..errors import Position, Refusal
 from ..relation.expressions import TRUE, Call, Expr, Field, map_children, walk
 from ..relation.forms import Lateral
-from ..relation.relations import Filter, Join, Relation
+from ..relation.relations import Join, Relation, filtered
 from .outer import Outer, outers_of, with_outers
 
 __all__ = ["Attached", "Attacher", "Attachment", "Lift", "attached_in"]
@@ -101,7 +101,7 @@ class Attacher:
 
     def _keep(self, predicate: Expr, position: Position | None) -> None:
         if predicate != TRUE:
-            self.relation = Filter(self.relation, predicate, position=position)
+            self.relation = filtered(self.relation, predicate, position)
 
     def _join(self, attachment: Attachment) -> int:
         for part in walk(attachment.condition):

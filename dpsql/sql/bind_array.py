@@ -15,17 +15,16 @@ from ..relation.expressions import TRUE, Call, Expr, Field, Literal, Scalar
 from ..relation.forms import Unnest
 from ..relation.functions import common_type
 from ..relation.relations import (
-    Aggregate,
     AggregateCall,
-    Distinct,
-    Filter,
+    Group,
     Join,
-    Limit,
     OutputColumn,
-    Project,
     Relation,
-    Sort,
     Values,
+    ends_in,
+    filtered,
+    grouped,
+    skipped,
 )
 from ..relation.types import BOOLEAN, INTEGER, NUMERIC, TEXT, Kind, SqlType, array_of
 from .bind_expression import Binder, call, cast
@@ -180,11 +179,11 @@ def _of_query(binder: Binder, node: exp.Expr) -> Expr:
             hint="array_agg(x ORDER BY y)",
         )  # fmt: skip
     type_ = array_of(relation.columns[0].type)
-    orders = relation.orders if isinstance(relation, Sort) else ()
+    orders = relation.orders if ends_in(relation, "orders") else ()
     value = Field(relation.columns[0].type, 0, position=position)
     one = AggregateCall(type_, "array_agg", (value,), False, None, orders, position=position)
-    grouped = Aggregate(relation, (), (one,), ((),), position=position)
-    args = (Scalar(type_, grouped, position=position), Call(type_, "array", ()))
+    listed = grouped(relation, Group((), (one,), ((),)), position)
+    args = (Scalar(type_, listed, position=position), Call(type_, "array", ()))
     return Call(type_, "coalesce", args, position=position)
 
 
@@ -286,7 +285,7 @@ def unnested(relation: Relation, exprs: Sequence[Expr]) -> tuple[Relation, list[
     joined = Join("cross", relation, Values(numbers, (OutputColumn(INTEGER, "n"),)), TRUE)
     counts = [call("cardinality", [array], array.position) for array in arrays]
     most = counts[0] if len(counts) == 1 else call("greatest", counts, None)
-    kept = Filter(joined, Call(BOOLEAN, "le", (index, most)))
+    kept = filtered(joined, Call(BOOLEAN, "le", (index, most)))
     return kept, [
         Call(expr.type, "element", (expr.args[0], index), position=expr.position)  # type: ignore[attr-defined]
         if _is_unnest(expr)
@@ -298,12 +297,10 @@ def unnested(relation: Relation, exprs: Sequence[Expr]) -> tuple[Relation, list[
 def _is_listed(array: Expr, relation: Relation) -> bool:
     """Say whether an array has its values written out, and so no more than a statement can hold."""
     while isinstance(array, Field):
-        if isinstance(relation, Project):
-            array, relation = relation.exprs[array.index], relation.input
-        elif isinstance(relation, (Filter, Sort, Limit, Distinct)):
-            relation = relation.input
-        else:
+        relation = skipped(relation, "where", "having", "distinct", "orders", "limit")
+        if not ends_in(relation, "outputs"):
             return False
+        array, relation = relation.exprs[array.index], relation.below
     return isinstance(array, Call) and array.function == "array" and len(array.args) <= MAX_FRACTIONS
 
 

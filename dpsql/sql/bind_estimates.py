@@ -27,15 +27,7 @@ from ..relation.expressions import (
     conjuncts,
     fields_of,
 )
-from ..relation.relations import (
-    Aggregate,
-    AggregateCall,
-    Filter,
-    Order,
-    Project,
-    Relation,
-    Sort,
-)
+from ..relation.relations import AggregateCall, Group, Order, Relation, filtered, grouped, ordered, projected
 from .answer_conditions import Conditions, chosen_by, reports
 from .estimate_builder import EstimateBuilder
 from .estimates import (
@@ -149,8 +141,8 @@ class Estimator:
 
     # --- the aggregate --------------------------------------------------------------------------------------
 
-    def aggregate(self, source: Relation, node: Aggregate) -> Relation:
-        """Return estimates of a SELECT's aggregates by its keys: the same columns as the node has.
+    def aggregate(self, source: Relation, group: Group, position: Position | None) -> Relation:
+        """Return estimates of a SELECT's aggregates by its keys: the same columns as the group has.
 
         `source`: the rows that are aggregated, with what subqueries have added behind the columns.
 
@@ -159,35 +151,33 @@ class Estimator:
         """
         self.source = source
         self.reported += reported_columns(source)[len(self.reported) :]
-        keyed = self._keyed(node)
-        if not self.where and not keyed and not any(map(self.is_estimate, node.aggregates)):
-            return node
-        self._check(node, keyed)
+        keyed = self._keyed(group)
+        if not self.where and not keyed and not any(map(self.is_estimate, group.aggregates)):
+            return grouped(source, group, position)
+        self._check(group, keyed, position)
         builder = EstimateBuilder(
-            self, node, {answer: c for answer, c in self.where.items() if answer not in keyed}
+            self, group, {answer: c for answer, c in self.where.items() if answer not in keyed}, position
         )
-        marked = [builder.output(call, keyed) for call in node.aggregates]
-        self._check_apart({*self.where, *keyed, *builder.used}, node.position)
+        marked = [builder.output(call, keyed) for call in group.aggregates]
+        self._check_apart({*self.where, *keyed, *builder.used}, position)
         relation, outputs = builder.relation(), list(map(builder.placed, marked))
         for index, answer in sorted((index, answer) for answer, index in keyed.items()):
-            relation = inverted(relation, index, answer, len(node.keys), builder.width)
+            relation = inverted(relation, index, answer, len(group.keys), builder.width)
             if answer in self.where:
-                key = Field(node.keys[index].type, index)
-                relation = Filter(relation, reports(key, answer.column, self.where[answer]))
-        keys = tuple(Field(key.type, i) for i, key in enumerate(node.keys))
+                key = Field(group.keys[index].type, index)
+                relation = filtered(relation, reports(key, answer.column, self.where[answer]))
+        keys = tuple(Field(key.type, i) for i, key in enumerate(group.keys))
         bits = tuple(
-            Field(c.type, builder.bits + i) for i, c in enumerate(node.columns[len(keys) + len(outputs) :])
+            Field(c.type, builder.bits + i) for i, c in enumerate(group.columns[len(keys) + len(outputs) :])
         )
-        shown = Project(
-            relation, (*keys, *outputs, *bits), tuple(c.name for c in node.columns), position=node.position
-        )
+        shown = projected(relation, (*keys, *outputs, *bits), tuple(c.name for c in group.columns), position)
         if not keyed:
             return shown
-        return Sort(shown, tuple(Order(key, False, False) for key in keys))
+        return ordered(shown, tuple(Order(key, False, False) for key in keys))
 
-    def _keyed(self, node: Aggregate) -> dict[Answer, int]:
+    def _keyed(self, group: Group) -> dict[Answer, int]:
         places: dict[Answer, int] = {}
-        for index, key in enumerate(node.keys):
+        for index, key in enumerate(group.keys):
             if not self.answers_in(key):
                 continue
             answer = self.reported[key.index] if isinstance(key, Field) else None
@@ -196,22 +186,25 @@ class Estimator:
             places[answer] = index
         return places
 
-    def _check(self, node: Aggregate, keyed: dict[Answer, int]) -> None:
+    def _check(self, group: Group, keyed: dict[Answer, int], position: Position | None) -> None:
         """Refuse grouping sets of answers, people's own groups, and two columns of the same coins."""
         first = next(iter(keyed), None)
-        if first is not None and (len(node.sets) > 1 or node.groupings):
-            raise refuse_use(first, node.position, "group by it in a plain GROUP BY")
-        if any(isinstance(key, Field) and is_owner(self.source, key.index) for key in node.keys):
+        if first is not None and (len(group.sets) > 1 or group.groupings):
+            raise refuse_use(first, position, "group by it in a plain GROUP BY")
+        if any(isinstance(key, Field) and is_owner(self.source, key.index) for key in group.keys):
             used = [
                 *keyed,
                 *self.where,
-                *(a for call in node.aggregates for a in self.answers_in(*call.args)),
+                *(a for call in group.aggregates for a in self.answers_in(*call.args)),
             ]
             used += [
-                a for call in node.aggregates if call.filter is not None for a in self.answers_in(call.filter)
+                a
+                for call in group.aggregates
+                if call.filter is not None
+                for a in self.answers_in(call.filter)
             ]
             raise refuse_use(
-                used[0], node.position, "below a person's GROUP BY there is one answer, and no average"
+                used[0], position, "below a person's GROUP BY there is one answer, and no average"
             )
 
     def _check_apart(self, used: set[Answer], position: Position | None) -> None:

@@ -13,7 +13,7 @@ from ..relation.expressions import TRUE, Expr, Field, Literal, conjunction, conj
 from ..relation.forms import Lateral
 from ..relation.functions import common_type
 from ..relation.placed import placed
-from ..relation.relations import Join, OutputColumn, Project, Relation, Scan, SetOperation, Values
+from ..relation.relations import Join, OutputColumn, Relation, Scan, SetOperation, Values, projected
 from .attach import Attacher, attached_in
 from .bind_expression import Binder, Grammar, call, cast
 from .bind_series import bind_rows, is_rows
@@ -144,7 +144,7 @@ class _Items:
             if alias is None:
                 return relation, scope
             shown = scope.star(None, position)
-            relation = Project(relation, tuple(expr for _, expr in shown), tuple(name for name, _ in shown))
+            relation = projected(relation, tuple(expr for _, expr in shown), tuple(name for name, _ in shown))
         elif isinstance(node, exp.Subquery):
             relation = self.grammar.query(node.args["this"], context)
         elif isinstance(node, exp.Values):
@@ -221,7 +221,7 @@ def _named_rows(relation: Relation, name: str, own: Sequence[str], *, numbered: 
     count = width - 1 if numbered else width
     names = [*(own or [name if count == 1 else "unnest"] * count), *["ordinality"] * (width - count)]
     exprs = tuple(Field(c.type, i, n) for i, (c, n) in enumerate(zip(relation.columns, names, strict=True)))
-    return Project(relation, exprs, tuple(names))
+    return projected(relation, exprs, tuple(names))
 
 
 def _holds_join(node: exp.Subquery, position: Position | None) -> bool:
@@ -267,7 +267,7 @@ def rename(relation: Relation, columns: list[exp.Expr], position: Position | Non
     for index, column in zip(seen, columns, strict=False):
         names[index] = fold_name(column)[0]
     exprs = tuple(Field(c.type, i, n) for i, (c, n) in enumerate(zip(relation.columns, names, strict=True)))
-    return Project(relation, exprs, tuple(names))
+    return projected(relation, exprs, tuple(names))
 
 
 def _kind_of(join: exp.Expr, position: Position | None) -> tuple[str, str]:
@@ -358,7 +358,7 @@ def _computed_rows(
     for row in rows:
         attacher = Attacher(Values(((),), ()), binder.attachments)
         exprs = tuple(attacher.lift(cell) for cell in row)
-        one = Project(attacher.relation, exprs, names, position=position)
+        one = projected(attacher.relation, exprs, names, position)
         found = one if found is None else SetOperation("union", True, found, one, outputs, position=position)
     assert found is not None
     return found

@@ -6,22 +6,21 @@ DISTINCT ON: rows numbered by their order, of which the first of each group is k
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.expressions import Call, Expr, Field, Literal, conjunction
 from ..relation.relations import (
-    Filter,
-    Limit,
     Order,
     OutputColumn,
-    Project,
     Relation,
-    Sort,
-    Window,
     WindowCall,
+    ends_in,
+    filtered,
+    limited,
+    projected,
+    windowed,
 )
 from ..relation.types import BIGINT, BOOLEAN
 from .bind_expression import Binder
@@ -103,7 +102,7 @@ def bind_limit(binder: Binder, node: exp.Expr, relation: Relation) -> Relation:
     clause = node.args.get("limit")
     if limit is not None and clause is not None and _keeps_ties(clause):
         return _with_ties(relation, limit, offset or 0, binder.position(clause))
-    return relation if limit is None and offset is None else Limit(relation, limit, offset or 0)
+    return relation if limit is None and offset is None else limited(relation, limit, offset or 0)
 
 
 def _count(binder: Binder, node: exp.Expr, name: str) -> int | None:
@@ -156,7 +155,7 @@ def _with_ties(relation: Relation, limit: int, offset: int, position: Position |
     Raises:
         Refusal: 42601 without ORDER BY.
     """
-    if not isinstance(relation, Sort):
+    if not ends_in(relation, "orders"):
         raise Refusal(
             "WITH TIES needs ORDER BY", sqlstate="42601", position=position,
             hint="ORDER BY says which rows tie; or write ROWS ONLY",
@@ -168,17 +167,15 @@ def _with_ties(relation: Relation, limit: int, offset: int, position: Position |
     terms: list[Expr] = [Call(BOOLEAN, "le", (rank, Literal(BIGINT, limit + offset)))]
     if offset:
         terms.append(Call(BOOLEAN, "gt", (number, Literal(BIGINT, offset))))
-    kept = Filter(
-        Window(relation.input, calls, position=position), conjunction(tuple(terms)), position=position
-    )
-    return replace(relation, input=_without_last(kept, width))
+    kept = filtered(windowed(relation.below, calls, position), conjunction(tuple(terms)), position)
+    return relation.over(_without_last(kept, width))
 
 
-def _without_last(relation: Relation, width: int) -> Project:
+def _without_last(relation: Relation, width: int) -> Relation:
     """Return a relation with its first columns alone."""
     columns = relation.columns[:width]
     exprs = tuple(Field(column.type, i, column.name) for i, column in enumerate(columns))
-    return Project(relation, exprs, tuple(column.name for column in columns), position=relation.position)
+    return projected(relation, exprs, tuple(column.name for column in columns), relation.position)
 
 
 # --- DISTINCT ON --------------------------------------------------------------------------------------
@@ -215,7 +212,7 @@ def first_rows(
 ) -> Relation:
     """Return the first row of each group of equal keys, in an order; columns stay as they are."""
     number = WindowCall(BIGINT, "row_number", (), tuple(keys), tuple(orders), None, position=position)
-    numbered = Window(relation, (number,), position=position)
+    numbered = windowed(relation, (number,), position)
     first = Field(BIGINT, len(relation.columns))
-    kept = Filter(numbered, Call(BOOLEAN, "eq", (first, Literal(BIGINT, 1))), position=position)
+    kept = filtered(numbered, Call(BOOLEAN, "eq", (first, Literal(BIGINT, 1))), position)
     return _without_last(kept, len(relation.columns))

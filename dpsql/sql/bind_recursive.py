@@ -10,19 +10,7 @@ from ..errors import Position, Refusal
 from ..relation.expressions import Expr, Field
 from ..relation.forms import Lateral, Recursive, RecursiveRef
 from ..relation.functions import common_type
-from ..relation.relations import (
-    Aggregate,
-    Distinct,
-    Join,
-    Limit,
-    OutputColumn,
-    Project,
-    Relation,
-    SetOperation,
-    Sort,
-    Window,
-    parts_of,
-)
+from ..relation.relations import Block, Join, OutputColumn, Relation, SetOperation, parts_of, projected
 from .bind_expression import Grammar, cast
 from .scope import BindingContext, fold_name
 
@@ -76,7 +64,7 @@ def bind_recursive(
                 position=position, hint="cast it in the first query",
             )  # fmt: skip
         exprs.append(cast(Field(column.type, index), output.type, position))
-    whole = Project(step, tuple(exprs), tuple(names), position=position)
+    whole = projected(step, tuple(exprs), tuple(names), position)
     return Recursive(number, base, whole, not query.args.get("distinct"), outputs, position=position)
 
 
@@ -89,7 +77,11 @@ def _check_step(step: Relation, position: Position | None) -> None:
     if _count(step) != 1:
         raise _wrong("the second query of a recursion reads the recursion once, outside subqueries", position)
     for part in parts_of(step):
-        if isinstance(part, (Aggregate, Sort, Limit, Distinct, SetOperation, Window)) and _count(part):
+        is_of_many = isinstance(part, SetOperation) or (
+            isinstance(part, Block)
+            and (part.group or part.windows or part.distinct or part.orders or part.limit)
+        )
+        if is_of_many and _count(part):
             raise _wrong(
                 "the second query of a recursion neither aggregates, sorts nor combines its own rows",
                 position,

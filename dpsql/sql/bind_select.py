@@ -20,16 +20,18 @@ from ..relation.expressions import Expr, Field, Scalar, map_children, walk
 from ..relation.forms import Recursive
 from ..relation.functions import WRITTEN
 from ..relation.relations import (
-    Aggregate,
-    Distinct,
+    Block,
+    Group,
     Order,
-    Project,
     Relation,
     SetOperation,
-    Sort,
-    Window,
     expressions,
+    grouped,
+    ordered,
     parts_of,
+    projected,
+    windowed,
+    without_repeats,
 )
 from ..relation.types import Kind, SqlType
 from .aggregates import AGGREGATES, ORDERED
@@ -167,7 +169,7 @@ def _select(node: exp.Select, context: BindingContext) -> Relation:
     relation = level.relation
     if windows:
         start = len(relation.columns)
-        relation = Window(relation, windows)
+        relation = windowed(relation, windows)
         exprs = [_place_windows(expr, start) for expr in exprs]
     if binder.makes_rows:
         relation, exprs = unnested(relation, exprs)
@@ -259,7 +261,7 @@ def _star(item: exp.Expr, binder: Binder) -> list[tuple[str, Expr]]:
 
 
 def _aggregate(node: exp.Select, binder: Binder, below: Attacher, outputs: _Outputs) -> Attacher:
-    """Return the Aggregate node, which turns an expression over its input into one over its output."""
+    """Return the groups, which turn an expression over their rows into one over theirs."""
     group = GroupKeys([], [()])
     if (written := node.args.get("group")) is not None:
         group = bind_group(binder, written, outputs.names, outputs.items)
@@ -274,12 +276,11 @@ def _aggregate(node: exp.Select, binder: Binder, below: Attacher, outputs: _Outp
     rows, placed = below.relation, keys
     if binder.makes_rows:  # a key that is of several rows makes them before they are grouped
         rows, placed = unnested(rows, keys)
-    grouped = Aggregate(
-        rows, tuple(placed), aggregates, tuple(group.sets), tuple(groupings), tuple(names),
-        position=binder.position(node),
-    )  # fmt: skip
-    estimator = binder.estimator
-    relation = grouped if estimator is None else estimator.aggregate(rows, grouped)
+    groups = Group(tuple(placed), aggregates, tuple(group.sets), tuple(groupings), tuple(names))
+    position, estimator = binder.position(node), binder.estimator
+    relation: Relation = grouped(rows, groups, position)
+    if estimator is not None:
+        relation = estimator.aggregate(rows, groups, position)
 
     def lift(expr: Expr) -> Expr:
         if expr in keys:
@@ -344,19 +345,19 @@ def _project(
             exprs.append(expr)
         keys.append(replace(order, expr=Field(expr.type, exprs.index(expr), position=expr.position)))
     all_names = [*names, *("" for _ in exprs[len(names) :])]
-    relation = Project(relation, tuple(exprs), tuple(all_names), position=binder.position(node))
+    relation = projected(relation, tuple(exprs), tuple(all_names), binder.position(node))
     if distinct is not None:
-        relation = Distinct(relation, position=relation.position)
+        relation = without_repeats(relation, relation.position)
     elif ons:
         groups = [Field(expr.type, exprs.index(expr), position=expr.position) for expr in ons]
         relation = first_rows(relation, groups, keys, binder.position(node.args["distinct"]))
     if keys:
-        relation = Sort(relation, tuple(keys), position=keys[0].expr.position)
+        relation = ordered(relation, tuple(keys), keys[0].expr.position)
     if not (node.args.get("limit") is None and node.args.get("offset") is None):
         relation = bind_limit(binder, node, relation)
     if len(exprs) > len(items):
         kept = tuple(Field(e.type, i, n) for i, (e, n) in enumerate(zip(items, names, strict=True)))
-        relation = Project(relation, kept, tuple(names))
+        relation = projected(relation, kept, tuple(names))
     return relation
 
 
@@ -464,22 +465,23 @@ def _check_json(relation: Relation) -> None:
 
 
 def _compared(node: Relation) -> Iterator[tuple[SqlType, Position | None]]:
-    exprs: list[Expr] = []
-    if isinstance(node, Aggregate):
-        exprs += node.keys
-        for call in node.aggregates:
-            exprs += [order.expr for order in call.orders]
-            if call.distinct or call.function in ("min", "max", "mode"):
-                exprs += call.args
-    elif isinstance(node, Sort):
-        exprs += [order.expr for order in node.orders]
-    elif isinstance(node, Window):
-        for window in node.calls:
-            exprs += [*window.partition, *(order.expr for order in window.orders)]
-            if window.function in ("min", "max"):
-                exprs += window.args
-    for expr in exprs:
-        yield expr.type, expr.position
-    is_told_apart = isinstance(node, Distinct) or (isinstance(node, SetOperation) and not node.all)
-    if is_told_apart or (isinstance(node, Recursive) and not node.all):
+    if isinstance(node, Block):
+        for expr in _compared_in(node):
+            yield expr.type, expr.position
+    is_told_apart = isinstance(node, (SetOperation, Recursive)) and not node.all
+    if is_told_apart or (isinstance(node, Block) and node.distinct):
         yield from ((column.type, None) for column in node.columns)
+
+
+def _compared_in(node: Block) -> Iterator[Expr]:
+    if node.group is not None:
+        yield from node.group.keys
+        for call in node.group.aggregates:
+            yield from (order.expr for order in call.orders)
+            if call.distinct or call.function in ("min", "max", "mode"):
+                yield from call.args
+    for window in node.windows:
+        yield from (*window.partition, *(order.expr for order in window.orders))
+        if window.function in ("min", "max"):
+            yield from window.args
+    yield from (order.expr for order in node.orders)

@@ -9,7 +9,7 @@ from sqlglot import exp
 from ..errors import Refusal
 from ..relation.expressions import Expr, Field
 from ..relation.functions import common_type
-from ..relation.relations import Order, OutputColumn, Project, Relation, SetOperation, Sort
+from ..relation.relations import Order, OutputColumn, Relation, SetOperation, ordered, projected
 from .bind_expression import Binder, Grammar, cast
 from .bind_order import bind_limit, output_index
 from .bind_window import nulls_first
@@ -47,7 +47,7 @@ def bind_set_operation(node: exp.Expr, context: BindingContext, grammar: Grammar
     binder = Binder(context, Scope([]), grammar, place="in ORDER BY", allow_aggregates=False)
     orders = _orders(binder, node, relation.columns)
     if orders:
-        relation = Sort(relation, tuple(orders))
+        relation = ordered(relation, tuple(orders))
     return bind_limit(binder, node, relation)
 
 
@@ -73,4 +73,4 @@ def _as_types(side: Relation, outputs: list[OutputColumn]) -> Relation:
     exprs: list[Expr] = []
     for index, (column, output) in enumerate(zip(side.columns, outputs, strict=True)):
         exprs.append(cast(Field(column.type, index, column.name), output.type, None))
-    return Project(side, tuple(exprs), tuple(column.name for column in side.columns))
+    return projected(side, tuple(exprs), tuple(column.name for column in side.columns))

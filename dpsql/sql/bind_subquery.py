@@ -12,6 +12,7 @@ House rules:
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeGuard
 
 from sqlglot import exp
 
@@ -28,15 +29,15 @@ from ..relation.expressions import (
     substitute,
 )
 from ..relation.relations import (
-    Aggregate,
     AggregateCall,
-    Distinct,
+    Block,
+    Group,
     Join,
-    Limit,
-    Project,
     Relation,
-    Sort,
-    Window,
+    ends_in,
+    grouped,
+    projected,
+    skipped,
 )
 from ..relation.types import BOOLEAN, DOUBLE
 from .attach import Attached, Attachment
@@ -51,8 +52,8 @@ def _bind_inside(binder: Binder, node: exp.Expr) -> Relation:
     return binder.grammar.query(node, replace(binder.context, outer=binder.scope))
 
 
-def _skips_nothing(node: Relation) -> bool:
-    return isinstance(node, Limit) and node.limit != 0 and node.offset == 0
+def _skips_nothing(node: Relation) -> TypeGuard[Block]:
+    return ends_in(node, "limit") and node.limit is not None and node.limit[0] != 0 and node.limit[1] == 0
 
 
 # --- EXISTS --------------------------------------------------------------------------------------------------
@@ -66,7 +67,7 @@ def bind_exists(binder: Binder, node: exp.Expr) -> Expr:
     """
     position = binder.position(node)
     relation = _any_row(_bind_inside(binder, node.args["this"]))
-    if isinstance(relation, Aggregate) and () in relation.sets:
+    if ends_in(relation, "group") and relation.group is not None and () in relation.group.sets:
         raise Refusal(
             "EXISTS over an aggregate without GROUP BY is always true",
             sqlstate="PV004",
@@ -83,9 +84,8 @@ def bind_exists(binder: Binder, node: exp.Expr) -> Expr:
 def _any_row(node: Relation) -> Relation:
     """Return a relation without what does not matter to whether it has a row."""
     while True:
-        if isinstance(node, (Project, Sort, Distinct, Window)) or _skips_nothing(node):
-            assert isinstance(node, (Project, Sort, Distinct, Window, Limit))
-            node = node.input
+        if ends_in(node, "outputs", "orders", "distinct", "windows") or _skips_nothing(node):
+            node = node.below
         elif isinstance(node, Join) and (node.kind == "mark" or node.word == "scalar"):
             node = node.left
         else:
@@ -157,11 +157,10 @@ def _parts(node: exp.Expr) -> list[exp.Expr]:
 
 def _members(relation: Relation) -> Opened:
     """Return a query opened for membership: the order of its rows and their repeats do not matter."""
-    while isinstance(relation, (Sort, Distinct)):
-        relation = relation.input
-    if not isinstance(relation, Project):
+    relation = skipped(relation, "orders", "distinct")
+    if not ends_in(relation, "outputs"):
         return open_query(relation, exists=True)
-    opened = open_query(relation.input, exists=True)
+    opened = open_query(relation.below, exists=True)
     return replace(opened, outputs=project_onto(relation.exprs, opened.outputs))
 
 
@@ -199,20 +198,18 @@ def bind_scalar(binder: Binder, node: exp.Expr) -> Expr:
 
 def _joined(binder: Binder, relation: Relation, position: Position | None) -> Expr:
     """Return the value of a scalar subquery with outer columns as that of a grouped one, joined. Raises Refusal."""
-    aggregate, value = _over_aggregate(relation, position)
-    opened = open_query(aggregate.input, exists=False)
+    group, value, below, place = _over_aggregate(relation, position)
+    opened = open_query(below, exists=False)
     pairs = [_equality(term, position) for term in opened.conditions]
     keys = tuple(dict.fromkeys(inner for inner, _ in pairs))
 
     def onto(expr: Expr) -> Expr:
         return project_onto((expr,), opened.outputs)[0]
 
-    calls = tuple(one.map(onto) for one in aggregate.aggregates)
+    calls = tuple(one.map(onto) for one in group.aggregates)
     names = tuple(key.name if isinstance(key, Field) else "" for key in keys)
-    grouped = Aggregate(
-        opened.relation, keys, calls, (tuple(range(len(keys))),), names=names, position=aggregate.position
-    )
-    check_closed(grouped)
+    groups = grouped(opened.relation, Group(keys, calls, (tuple(range(len(keys))),), names=names), place)
+    check_closed(groups)
     if outer_in(value) or not keys:
         raise _not_joined(position)
     condition = conjunction(
@@ -221,10 +218,10 @@ def _joined(binder: Binder, relation: Relation, position: Position | None) -> Ex
             for inner, outer in pairs
         )
     )
-    right = _with_value(grouped, value, relation.columns[0].name)
+    right = _with_value(groups, len(keys), value, relation.columns[0].name)
     number = binder.attach(Attachment("left", right, condition, "scalar", position))
     found = Attached(value.type, number, len(keys), position=position)
-    empty = substitute(value, tuple(_over_no_rows(one) for one in aggregate.aggregates))
+    empty = substitute(value, tuple(_over_no_rows(one) for one in group.aggregates))
     if _is_null(empty):
         return found
     is_missing = Call(BOOLEAN, "is_null", (Attached(keys[0].type, number, 0),))
@@ -240,18 +237,19 @@ def _not_joined(position: Position | None) -> Refusal:
     )
 
 
-def _over_aggregate(relation: Relation, position: Position | None) -> tuple[Aggregate, Expr]:
-    """Return the aggregate without GROUP BY that a scalar subquery is made of, and its value over that."""
+def _over_aggregate(
+    relation: Relation, position: Position | None
+) -> tuple[Group, Expr, Relation, Position | None]:
+    """Return the group of all rows that a scalar subquery is made of, its value over that, its rows, its place."""
     value: Expr = Field(relation.columns[0].type, 0)
     node = relation
-    while isinstance(node, (Project, Sort, Distinct)) or _skips_nothing(node):
-        if isinstance(node, Project):
+    while ends_in(node, "outputs", "orders", "distinct") or _skips_nothing(node):
+        if node.last == "outputs":
             value = project_onto((value,), node.exprs)[0]
-        assert isinstance(node, (Project, Sort, Distinct, Limit))
-        node = node.input
-    if not isinstance(node, Aggregate) or node.keys or node.sets != ((),) or node.groupings:
+        node = node.below
+    if not ends_in(node, "group") or node.group is None or not node.group.is_one_row or node.group.groupings:
         raise _not_joined(position)
-    return node, value
+    return node.group, value, node.below, node.position
 
 
 def _equality(term: Expr, position: Position | None) -> tuple[Expr, Expr]:
@@ -268,15 +266,14 @@ def _equality(term: Expr, position: Position | None) -> tuple[Expr, Expr]:
     raise _not_joined(term.position or position)
 
 
-def _with_value(grouped: Aggregate, value: Expr, name: str) -> Relation:
-    """Return the keys and the value of each group."""
-    count = len(grouped.keys)
-    row = tuple(Field(column.type, i, column.name) for i, column in enumerate(grouped.columns))
+def _with_value(groups: Relation, count: int, value: Expr, name: str) -> Relation:
+    """Return the `count` keys and the value of each group."""
+    row = tuple(Field(column.type, i, column.name) for i, column in enumerate(groups.columns))
     put = project_onto((value,), row[count:])[0]
     if len(row) == count + 1 and put == row[count]:
-        return grouped
-    names = (*(column.name for column in grouped.columns[:count]), name)
-    return Project(grouped, (*row[:count], put), names, position=grouped.position)
+        return groups
+    names = (*(column.name for column in groups.columns[:count]), name)
+    return projected(groups, (*row[:count], put), names, groups.position)
 
 
 def _over_no_rows(one: AggregateCall) -> Literal:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ..errors import Refusal
+from ..errors import Position, Refusal
 from ..relation.expressions import (
     TRUE,
     Call,
@@ -20,12 +20,7 @@ from ..relation.expressions import (
     map_children,
 )
 from ..relation.intervals import Environment, facts_of
-from ..relation.relations import (
-    Aggregate,
-    AggregateCall,
-    Project,
-    Relation,
-)
+from ..relation.relations import AggregateCall, Group, Relation, grouped, projected
 from ..relation.types import BIGINT, BOOLEAN, DOUBLE, TEXT
 from .aggregates import AGGREGATES
 from .answer_conditions import Conditions, merged
@@ -63,9 +58,11 @@ class EstimateBuilder:
     of GROUPING().
     """
 
-    def __init__(self, estimator: Estimator, node: Aggregate, where: Conditions) -> None:
-        self._estimator, self._node, self._where = estimator, node, where
-        self._keys = len(node.keys)
+    def __init__(
+        self, estimator: Estimator, group: Group, where: Conditions, position: Position | None
+    ) -> None:
+        self._estimator, self._group, self._where, self._position = estimator, group, where, position
+        self._keys = len(group.keys)
         self._calls: list[AggregateCall] = []
         self._moments: list[tuple[list[tuple[int, Fraction]], list[tuple[int, Fraction]]]] = []
         self._plain: list[int] = []
@@ -253,16 +250,17 @@ class EstimateBuilder:
 
     def relation(self) -> Relation:
         """Return the aggregate over reported answers with the row above it."""
-        node = self._node
-        names = tuple(column.name for column in node.columns[: self._keys])
-        below = replace(node, aggregates=tuple(self._calls), names=names, is_reported=True)
-        exprs: list[Expr] = [Field(key.type, i) for i, key in enumerate(node.keys)]
+        group = self._group
+        names = tuple(column.name for column in group.columns[: self._keys])
+        reported = replace(group, aggregates=tuple(self._calls), names=names, is_reported=True)
+        below = grouped(self._estimator.source, reported, self._position)
+        exprs: list[Expr] = [Field(key.type, i) for i, key in enumerate(group.keys)]
         for sides in self._moments:
             exprs += [weighted(side, below.columns, self._keys) for side in sides]
         exprs += [Field(below.columns[self._keys + i].type, self._keys + i) for i in self._plain]
         start = self._keys + len(self._calls)
         exprs += [Field(c.type, start + i) for i, c in enumerate(below.columns[start:])]
-        return Project(below, tuple(exprs), ("",) * len(exprs), position=node.position)
+        return projected(below, tuple(exprs), ("",) * len(exprs), self._position)
 
     def placed(self, expr: Expr) -> Expr:
         """Return an output over the row above, once all moments are known."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ..relation.expressions import TRUE, Call, Expr, Field, Literal
-from ..relation.relations import OutputColumn, Project, Relation, Window, WindowCall
+from ..relation.relations import OutputColumn, Relation, WindowCall, projected, windowed
 from ..relation.types import BOOLEAN, DOUBLE
 from .answer_conditions import reports
 from .reported import Answer
@@ -98,7 +98,7 @@ def inverted(relation: Relation, index: int, answer: Answer, keys: int, width: i
     calls = tuple(
         WindowCall(DOUBLE, "sum", (Field(DOUBLE, keys + i),), partition, (), None) for i in range(width)
     )
-    window = Window(relation, calls)
+    window = windowed(relation, calls)
     exprs: list[Expr] = [Field(column.type, i, column.name) for i, column in enumerate(columns[:keys])]
     for i in range(width):
         own, whole = Field(DOUBLE, keys + i), Field(DOUBLE, len(columns) + i)
@@ -106,7 +106,7 @@ def inverted(relation: Relation, index: int, answer: Answer, keys: int, width: i
         inside, outside = (_of_key(columns[index], index, answer, side, power) for side in (0, 1))
         exprs.append(added(multiplied(own, inside), multiplied(_less(whole, own), outside)))
     exprs += [Field(c.type, keys + width + i) for i, c in enumerate(columns[keys + width :])]
-    return Project(window, tuple(exprs), tuple(c.name for c in columns))
+    return projected(window, tuple(exprs), tuple(c.name for c in columns))
 
 
 def _of_key(column: OutputColumn, index: int, answer: Answer, side: int, power: int) -> Expr:

@@ -25,15 +25,7 @@ from ..relation.expressions import (
     walk,
 )
 from ..relation.forms import Lateral
-from ..relation.relations import (
-    Distinct,
-    Filter,
-    Join,
-    Project,
-    Relation,
-    Sort,
-    expressions,
-)
+from ..relation.relations import Join, Relation, ends_in, expressions, filtered, skipped
 
 __all__ = [
     "Opened", "Outer", "check_closed", "first_outer", "open_query", "outer_in", "outers_of", "project_onto",
@@ -154,19 +146,16 @@ def project_onto(exprs: tuple[Expr, ...], row: tuple[Expr, ...]) -> tuple[Expr, 
 
 
 def _open(node: Relation, exists: bool) -> Opened:
-    if isinstance(node, Sort) or (exists and isinstance(node, Distinct)):
-        return _open(node.input, exists)
+    node = skipped(node, "orders", *(["distinct"] if exists else []))
     if first_outer(node) is None:
         return Opened(node, _row(node), ())
-    if isinstance(node, Project):
-        opened = _open(node.input, exists)
+    if ends_in(node, "outputs"):
+        opened = _open(node.below, exists)
         return replace(opened, outputs=project_onto(node.exprs, opened.outputs))
-    if isinstance(node, Filter):
-        opened = _open(node.input, exists)
+    if ends_in(node, "where", "having"):
+        opened = _open(node.below, exists)
         own, taken = _divided(project_onto((node.predicate,), opened.outputs)[0])
-        base = (
-            opened.relation if not own else Filter(opened.relation, conjunction(own), position=node.position)
-        )
+        base = opened.relation if not own else filtered(opened.relation, conjunction(own), node.position)
         return Opened(base, opened.outputs, (*opened.conditions, *taken))
     if isinstance(node, Join) and node.kind in ("inner", "cross", "left", "mark"):
         return _open_join(node, exists)

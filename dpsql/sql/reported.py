@@ -15,22 +15,7 @@ from ..relation.catalog import Column
 from ..relation.expressions import Call, Expr, Field, Scalar, conjuncts, fields_of, moved, walk
 from ..relation.forms import Lateral, Recursive, Unnest
 from ..relation.intervals import Environment, facts_of
-from ..relation.relations import (
-    Aggregate,
-    Declared,
-    Distinct,
-    Filter,
-    Join,
-    Limit,
-    Project,
-    Relation,
-    Scan,
-    SetOperation,
-    Sort,
-    Window,
-    expressions,
-)
-from ..relation.types import BOOLEAN
+from ..relation.relations import Block, Declared, Join, Relation, Scan, SetOperation, ends_in, expressions
 
 __all__ = [
     "Answer", "Reported", "catalog_columns", "check_reported", "holds_private", "is_owner", "refuse_use",
@@ -101,41 +86,40 @@ class _Walk:
         return self.known[id(node)][1]
 
     def _found(self, node: Relation) -> Reported:
-        below = tuple(map(self.reported, node.inputs))
-        nothing: Reported = (None,) * len(node.columns)
+        below = tuple(map(self.reported, node.reads))
         if self.is_checking:
             self._check(node, below)
-        match node:
-            case Scan():
-                own = tuple(
-                    None if column.randomized is None else Answer(node.table.label, column)
-                    for column in node.table.columns
-                )
-                return own + nothing[len(own) :]
-            case Filter() | Sort() | Limit() | Declared():
-                return below[0]
-            case Project():
-                return tuple(below[0][e.index] if isinstance(e, Field) else None for e in node.exprs)
-            case Window():
-                return below[0] + nothing[len(below[0]) :]
-            case Join() if node.kind == "mark":
-                return (*_moved(below[0], 0), None)
-            case Join():
-                return _moved(below[0], 0) + _moved(below[1], 1)
-        return nothing
+        if isinstance(node, Scan):
+            own = (
+                None if column.randomized is None else Answer(node.table.label, column)
+                for column in node.table.columns
+            )
+            return (*own, *(None for _ in node.columns[len(node.table.columns) :]))
+        return tuple(self._of_column(node, index) for index in range(len(node.columns)))
+
+    def _of_column(self, node: Relation, index: int) -> Answer | None:
+        """Return the answer that a column of what reads other relations is, by the way to it through joins."""
+        origin = node.origin(index)
+        answer = None if origin is None else self.reported(origin[0])[origin[1]]
+        if origin is None or answer is None or not isinstance(node, Join):
+            return answer
+        side = 0 if index < len(node.left.columns) else 1
+        return Answer(answer.table, answer.column, (side, *answer.mention))
 
     def _check(self, node: Relation, below: tuple[Reported, ...]) -> None:
         row = [answer for side in below for answer in side]
+        is_apart = isinstance(node, (SetOperation, Lateral, Recursive, Unnest)) or ends_in(node, "distinct")
         for answer in row:
-            if isinstance(node, (Distinct, SetOperation, Lateral, Recursive, Unnest)) and answer is not None:
+            if is_apart and answer is not None:
                 raise refuse_use(answer, node.position)
-        if isinstance(node, Aggregate) and node.is_reported:
+        own = node.alone
+        if isinstance(own, Block) and own.group is not None and own.group.is_reported:
             return
-        for expr in expressions(node):
+        for expr in expressions(own):
             for part in walk(expr):
                 if isinstance(part, Scalar):
                     self._check_scalar(part)
-            if isinstance(node, Project) and isinstance(expr, Field):
+            if ends_in(own, "outputs") and isinstance(expr, Field):
                 continue
             for index in sorted(fields_of(expr)):
                 read = row[index]
@@ -146,10 +130,6 @@ class _Walk:
         for answer in self.reported(part.relation):
             if answer is not None:
                 raise refuse_use(answer, part.position)
-
-
-def _moved(side: Reported, place: int) -> Reported:
-    return tuple(None if a is None else Answer(a.table, a.column, (place, *a.mention)) for a in side)
 
 
 def holds_private(node: Relation) -> bool:
@@ -169,28 +149,13 @@ def holds_private(node: Relation) -> bool:
 
 def is_owner(node: Relation, index: int) -> bool:
     """Say whether a column of a relation is a private table's unit column."""
-    while True:
-        match node:
-            case Scan():
-                unit = node.table.unit
-                columns = node.table.columns
-                return unit is not None and (index >= len(columns) or columns[index].name in unit.columns)
-            case Project():
-                expr = node.exprs[index]
-                if not isinstance(expr, Field):
-                    return False
-                node, index = node.input, expr.index
-            case Filter() | Sort() | Limit() | Window() | Declared():
-                if index >= len(node.input.columns):
-                    return False
-                node = node.input
-            case Join():
-                width = len(node.left.columns)
-                if index >= width and node.kind == "mark":
-                    return False
-                node, index = (node.left, index) if index < width else (node.right, index - width)
-            case _:
-                return False
+    while not isinstance(node, Scan):
+        origin = node.origin(index)
+        if origin is None:
+            return False
+        node, index = origin
+    unit, columns = node.table.unit, node.table.columns
+    return unit is not None and (index >= len(columns) or columns[index].name in unit.columns)
 
 
 def stands_once(node: Relation, index: int, terms: Sequence[Expr] = ()) -> bool:
@@ -198,19 +163,13 @@ def stands_once(node: Relation, index: int, terms: Sequence[Expr] = ()) -> bool:
 
     `terms`: equalities over the node's columns that hold of its rows.
     """
-    match node:
-        case Scan():
-            return True
-        case Filter():
-            return stands_once(node.input, index, (*terms, *conjuncts(node.predicate)))
-        case Sort() | Limit() | Window() | Declared():
-            return index < len(node.input.columns) and stands_once(node.input, index)
-        case Project():
-            expr = node.exprs[index]
-            return isinstance(expr, Field) and stands_once(node.input, expr.index)
-        case Join():
-            return _joined_once(node, index, terms)
-    return False
+    if isinstance(node, Join):
+        return _joined_once(node, index, terms)
+    origin = node.origin(index)
+    if origin is None or ends_in(node, "distinct"):
+        return isinstance(node, Scan)
+    known = (*terms, *conjuncts(node.predicate)) if ends_in(node, "where", "having") else ()
+    return stands_once(*origin, known)
 
 
 def _joined_once(node: Join, index: int, terms: Sequence[Expr]) -> bool:
@@ -244,15 +203,11 @@ def _over(terms: Sequence[Expr], start: int, stop: int) -> tuple[Expr, ...]:
 def _is_key(node: Relation, columns: set[int]) -> bool:
     """Say whether a row of a relation is told from all others by some of its columns."""
     while not isinstance(node, Scan):
-        match node:
-            case Filter() | Sort() | Declared():
-                node = node.input
-            case Project():
-                exprs = [node.exprs[i] for i in columns]
-                columns = {expr.index for expr in exprs if isinstance(expr, Field)}
-                node = node.input
-            case _:
-                return False
+        if not (isinstance(node, Declared) or ends_in(node, "where", "having", "outputs", "orders")):
+            return False
+        origins = [origin for index in columns if (origin := node.origin(index)) is not None]
+        columns = {index for _, index in origins}
+        (node,) = node.reads
     table = node.table
     every = (*table.columns, *table.owner_columns)
     names = {every[index].name for index in columns}
@@ -264,24 +219,19 @@ def _is_key(node: Relation, columns: set[int]) -> bool:
 
 def catalog_columns(node: Relation) -> tuple[Column, ...]:
     """Return what is known of each column of a relation, for bounds: of what is not simply a table's, its type."""
-    match node:
-        case Scan():
-            return (
-                *node.table.columns,
-                *(Column("", c.type) for c in node.columns[len(node.table.columns) :]),
-            )
-        case Filter() | Sort() | Limit() | Declared():
-            return catalog_columns(node.input)
-        case Project():
-            below = catalog_columns(node.input)
-            return tuple(
-                below[e.index]
-                if isinstance(e, Field)
-                else Column("", e.type, facts=facts_of(e, Environment(below)))
-                for e in node.exprs
-            )
-        case Join() if node.kind == "mark":
-            return (*catalog_columns(node.left), Column("", BOOLEAN))
-        case Join():
-            return catalog_columns(node.left) + catalog_columns(node.right)
-    return tuple(Column("", column.type) for column in node.columns)
+    if isinstance(node, Scan):
+        return (*node.table.columns, *(Column("", c.type) for c in node.columns[len(node.table.columns) :]))
+    if ends_in(node, "outputs"):
+        below = catalog_columns(node.below)
+        return tuple(
+            below[e.index]
+            if isinstance(e, Field)
+            else Column("", e.type, facts=facts_of(e, Environment(below)))
+            for e in node.exprs
+        )
+    sides = {id(side): catalog_columns(side) for side in node.reads}
+    origins = map(node.origin, range(len(node.columns)))
+    return tuple(
+        Column("", column.type) if origin is None else sides[id(origin[0])][origin[1]]
+        for column, origin in zip(node.columns, origins, strict=True)
+    )

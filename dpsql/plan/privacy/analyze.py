@@ -2,22 +2,16 @@
 
 House rules:
 
-1. One function per relation node; what no rule derives is refused, with the reason and the rewrite.
-2. A reviewer adding a rule adds its line of proof here and a neighbour-fuzz case. N(D) = ⊎_u N_u(D_u, Pub):
-   - Scan: each row has the owner at the end of its unit's path; rows that reach none are dropped.
-   - Filter, Project: a function of the one row; owner and separability are the input's.
-   - Join: `join`; a row of the result is made of rows of one owner and of public rows.
-   - Aggregate and Distinct by a key that has one owner, and Window partitioned by one: a function of that
-     owner's rows. `derived` groups by the owner as well, so this holds whatever the keys hold.
-   - UNION ALL of owned rows: owned rows. UNION: UNION ALL, then DISTINCT.
-   - any other Aggregate or Distinct: the release boundary. The result is a `Release` and public.
+1. `_RULES` has a row for each step of a statement over people's rows: what it becomes, or why it is refused, and the
+   line of its proof. What no row derives is not answered. A step that reads public relations alone stays as it is.
+2. A reviewer adding a rule adds its line of proof there, of N(D) = ⊎_u N_u(D_u, Pub), and a neighbour-fuzz case.
 3. A subquery on the private side that is public by itself is drawn first (soundness.md 1.14): a scalar one
    enters as an `IntermediateValue` of its static range, rows as a `Released` source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...errors import Refusal
@@ -34,22 +28,18 @@ from ...relation.expressions import (
     size_of,
     substitute,
 )
-from ...relation.forms import Lateral, Recursive, RecursiveRef, Series, Unnest
+from ...relation.forms import Lateral, Recursive, Unnest
 from ...relation.functions import FUNCTIONS
 from ...relation.relations import (
-    Aggregate,
+    Block,
     Declared,
-    Distinct,
-    Filter,
     Join,
-    Limit,
-    Project,
     Relation,
     Scan,
     SetOperation,
-    Sort,
-    Values,
-    Window,
+    ends_in,
+    projected,
+    unordered,
 )
 from ...relation.types import INTEGER, NULL
 from ...sql.outer import Outer
@@ -61,8 +51,8 @@ from .keys import environment_of, stepped_keys
 from .ownership import resolve_owner, scanned
 from .public_inputs import NotInPlace, drawn_first, is_single, read_in_place, static_range
 from .release_boundary import check_keys, one_person, owner_of, release_each_set, shown_keys
+from .rows import Block as Select
 from .rows import (
-    Block,
     Derived,
     Grouped,
     Item,
@@ -73,6 +63,8 @@ from .rows import (
 
 __all__ = ["Analyzed", "analyze", "private_rows"]
 
+_ABOVE_ALONE = (Lateral, Recursive, Unnest)
+"""What stands above the release alone, and may read people's rows by mistake."""
 MAX_EXPRESSION = 1_000
 """Most nodes of one expression on private rows, its subqueries' columns put in."""
 
@@ -131,111 +123,75 @@ class _Analysis:
 
     def _refuse_raw_rows(self, relation: Relation) -> None:
         """Give raw rows their own refusal, also below ORDER BY and LIMIT."""
-        node = relation
-        while isinstance(node, (Sort, Limit)) or (
-            isinstance(node, Project) and isinstance(node.input, (Sort, Limit))
-        ):
-            node = node.input
-        if node is not relation and isinstance(node, (Project, Filter, Scan)):
+        node = unordered(relation)
+        if node is not relation and (isinstance(node, Scan) or ends_in(node, "where", "having", "outputs")):
             analyzed = self.relation(node)
             if isinstance(analyzed, PrivateBlock):
                 raise _raw(node, analyzed)
 
     def relation(self, node: Relation) -> PrivateBlock | Relation:
+        """Return a relation as rows of people, or as public with every private part behind a `Release`."""
         if isinstance(node, Scan):
-            return self._scan(node)
-        if isinstance(node, (Values, Series, RecursiveRef)):
-            return node
-        if isinstance(node, (Lateral, Recursive, Unnest)):
-            return self._above_alone(node)
-        if isinstance(node, Filter):
-            return self._filter(node)
-        if isinstance(node, Project):
-            return self._projected(node, self.relation(node.input))
-        if isinstance(node, Aggregate):
-            return self._aggregated(node, self.relation(node.input))
-        if isinstance(node, Distinct):
-            return self._distinct(node)
-        if isinstance(node, SetOperation):
-            return self._set_operation(node)
-        if isinstance(node, Join):
-            return self._join(node)
-        if isinstance(node, Window):
-            return self._window(node)
-        if isinstance(node, Declared):
-            return self._declared(node)
-        if isinstance(node, (Sort, Limit)):
-            return self._ordered(node)
-        raise AssertionError(type(node).__name__)
-
-    def _above_alone(self, node: Lateral | Recursive | Unnest) -> Relation:
-        """Analyze what stands above the release alone: a side of it that is of people's rows is refused."""
-        inputs = []
-        for child in node.inputs:
-            try:
-                analyzed = self.relation(child)
-            except ReadsAround as refused:
+            return node if node.table.unit is None else scanned(node, self.catalog)
+        if isinstance(node, Block):
+            found = self.relation(node.input)
+            if not isinstance(found, PrivateBlock):
+                return replace(node.map_expressions(self._above), input=found)
+            for step in node.steps:
+                found = self._step(step, (found,))
+            return found
+        if isinstance(node, Join) and node.word == "scalar":
+            left = self.relation(node.left)
+            return self._step(node, (left, self._looked_up(node, left)))
+        try:
+            sides = tuple(map(self.relation, node.reads))
+        except ReadsAround as refused:
+            if isinstance(node, _ABOVE_ALONE):
                 raise _not_below(node, refused) from None
-            if isinstance(analyzed, PrivateBlock):
-                raise _not_below(node, None)
-            inputs.append(analyzed)
-        given = iter(inputs)
-        return node.map_inputs(lambda _: next(given)).map_expressions(self._above)
+            raise
+        return self._step(node, sides)
 
-    def _scan(self, node: Scan) -> PrivateBlock | Relation:
-        return node if node.table.unit is None else scanned(node, self.catalog)
+    def _step(self, node: Relation, sides: tuple[PrivateBlock | Relation, ...]) -> PrivateBlock | Relation:
+        """Return the last step of a relation over what it reads, analyzed: by a rule, where any side is private."""
+        public = [side for side in sides if not isinstance(side, PrivateBlock)]
+        if len(public) == len(sides):
+            return node.alone.map_expressions(self._above).over(*public)
+        shape = node.last if isinstance(node, Block) else node.kind if isinstance(node, SetOperation) else ""
+        rule = _RULES[shape or type(node).__name__, "some" if public else "all"]
+        if not isinstance(rule.becomes, tuple):
+            return rule.becomes(self, node, *sides)
+        message, hint = rule.becomes
+        raise Refusal(message, sqlstate="PV003", position=node.position, hint=hint)
 
-    def _filter(self, node: Filter) -> PrivateBlock | Relation:
-        source = self.relation(node.input)
-        if not isinstance(source, PrivateBlock):
-            return replace(node, input=source, predicate=self._above(node.predicate))
+    # --- one step over people's rows -----------------------------------------------------------------
+
+    def _filter(self, node: Block, source: PrivateBlock) -> PrivateBlock:
         terms = conjuncts(self._onto(node.predicate, source))
         return replace(source, predicate=tuple(sorted(dict.fromkeys((*source.predicate, *terms)), key=repr)))
 
-    def _projected(self, node: Project, source: PrivateBlock | Relation) -> PrivateBlock | Relation:
-        if not isinstance(source, PrivateBlock):
-            return replace(node, input=source, exprs=tuple(self._above(expr) for expr in node.exprs))
+    def _projected(self, node: Block, source: PrivateBlock) -> PrivateBlock:
         outputs = tuple(self._onto(expr, source) for expr in node.exprs)
         return replace(source, outputs=outputs, names=node.names)
 
-    def _ordered(self, node: Sort | Limit) -> Relation:
-        source = self.relation(node.input)
-        if isinstance(source, PrivateBlock):
-            said, hint = {
-                Sort: ("ORDER BY below an aggregate has no meaning", "put ORDER BY at the end of the statement"),
-                Limit: ("LIMIT over private rows lets one person's row push out another's",
-                        "limit the released rows, or number each person's rows: ROW_NUMBER() OVER (PARTITION BY …)"),
-            }[type(node)]  # fmt: skip
-            raise _refuse(node, said, hint)
-        if isinstance(node, Sort):
-            orders = tuple(replace(order, expr=self._above(order.expr)) for order in node.orders)
-            return replace(node, input=source, orders=orders)
-        return replace(node, input=source)
-
-    # --- several relations ---------------------------------------------------------------------------
-
-    def _join(self, node: Join) -> PrivateBlock | Relation:
-        left = self.relation(node.left)
-        right = self._looked_up(node, left) if node.word == "scalar" else self.relation(node.right)
-        if not isinstance(left, PrivateBlock) and not isinstance(right, PrivateBlock):
-            return replace(node, left=left, right=right, condition=self._above(node.condition))
-        first = left if isinstance(left, PrivateBlock) else self._public_input(left)
-        second = right if isinstance(right, PrivateBlock) else self._public_input(right)
+    def _join(self, node: Join, *sides: PrivateBlock | Relation) -> PrivateBlock:
+        first, second = (
+            side if isinstance(side, PrivateBlock) else self._public_input(side) for side in sides
+        )
         return join_blocks(node, first, second, self.catalog, self._checked)
 
     def _looked_up(self, node: Join, left: PrivateBlock | Relation) -> PrivateBlock | Relation:
         """Analyze a correlated scalar subquery: a release of the groups alone that some left row can ask for."""
-        project = node.right if isinstance(node.right, Project) else None
-        aggregate = node.right if project is None else project.input
-        if not isinstance(aggregate, Aggregate):
+        shown = node.right if ends_in(node.right, "outputs") else None
+        groups = node.right if shown is None else shown.below
+        if not ends_in(groups, "group") or groups.group is None:
             return self.relation(node.right)
-        source = self.relation(aggregate.input)
-        analyzed = self._aggregated(aggregate, source)
+        source, keys = self.relation(groups.below), groups.group.keys
+        analyzed = self._step(groups, (source,))
         if isinstance(source, PrivateBlock) and not isinstance(analyzed, PrivateBlock):
-            asked = keys_asked_for(node, left, len(aggregate.keys), self.catalog)
+            asked = keys_asked_for(node, left, len(keys), self.catalog)
             if asked is not None:
-                analyzed = self._aggregated(aggregate, held_to(source, aggregate, asked, self.catalog))
-        return analyzed if project is None else self._projected(project, analyzed)
+                analyzed = self._step(groups, (held_to(source, groups, keys, asked, self.catalog),))
+        return analyzed if shown is None else self._step(shown, (analyzed,))
 
     def _public_input(self, relation: Relation) -> PrivateBlock:
         """Return a public relation as a block of a private one: read where it is, or drawn first as an intermediate
@@ -247,7 +203,7 @@ class _Analysis:
             if relation.columns:
                 return drawn_first(relation, self._intermediate(relation, as_rows=True))
             # SELECT without FROM: rows travel as their columns, and one tells how many there are
-            counted = Project(relation, (Literal(INTEGER, 1),), ("",), position=relation.position)
+            counted = projected(relation, (Literal(INTEGER, 1),), ("",), relation.position)
             drawn = drawn_first(counted, self._intermediate(counted, as_rows=True))
             return replace(drawn, outputs=(), names=())
 
@@ -261,41 +217,25 @@ class _Analysis:
             self.tables.add(len(self.intermediates) - 1)
         return len(self.intermediates) - 1
 
-    def _declared(self, node: Declared) -> PrivateBlock | Relation:
+    def _declared(self, node: Declared, source: PrivateBlock) -> PrivateBlock:
         """Return rows as a subquery of their own, whose columns the owner declares."""
-        source = self.relation(node.input)
-        if not isinstance(source, PrivateBlock):
-            raise AssertionError("columns of people's rows are declared")
         rows = resolve_owner(source, self.catalog, node.position)
         return _of_source(with_declared(plain(rows, source), node.declared), source.names)
 
-    def _set_operation(self, node: SetOperation) -> PrivateBlock | Relation:
-        left, right = self.relation(node.left), self.relation(node.right)
-        if not isinstance(left, PrivateBlock) and not isinstance(right, PrivateBlock):
-            return replace(node, left=left, right=right)
-        if not isinstance(left, PrivateBlock) or not isinstance(right, PrivateBlock):
-            raise _refuse(node, f"{node.kind.upper()} of private rows and rows that nobody owns",
-                          "aggregate the private side first, then combine the results")  # fmt: skip
-        if node.kind != "union":
-            word = "NOT EXISTS" if node.kind == "except" else "EXISTS"
-            raise _refuse(node, f"{node.kind.upper()} over private rows is not answered",
-                          f"write {word} with an equality on the person's key")  # fmt: skip
+    def _union(self, node: SetOperation, *sides: PrivateBlock) -> PrivateBlock | Relation:
         parts = []
-        for side in (left, right):
+        for side in sides:
             rows = resolve_owner(side, self.catalog, node.position)
-            block = Block(rows.items, rows.predicate, side.outputs, rows.owner, works=rows.works)
+            block = Select(rows.items, rows.predicate, side.outputs, rows.owner, works=rows.works)
             parts.append((block, rows))
         _check_once(node, *(rows for _, rows in parts))
         both = _of_source(union(parts, node.outputs), [column.name for column in node.columns])
-        return both if node.all else self._distinct_rows(node, both)
+        return both if node.all else self._distinct(node, both)
 
     # --- grouping ----------------------------------------------------------------------------------------
 
-    def _window(self, node: Window) -> PrivateBlock | Relation:
-        source = self.relation(node.input)
-        if not isinstance(source, PrivateBlock):
-            return replace(node, input=source).map_expressions(self._above)
-        calls = tuple(call.map(lambda expr: self._onto(expr, source)) for call in node.calls)
+    def _windowed(self, node: Block, source: PrivateBlock) -> PrivateBlock:
+        calls = tuple(call.map(lambda expr: self._onto(expr, source)) for call in node.windows)
         rows = resolve_owner(source, self.catalog, node.position)
         for call in calls:
             if not owner_of(call.partition, rows):
@@ -324,13 +264,7 @@ class _Analysis:
         names = [column.name for column in node.columns]
         return _of_source(window_by_owner(rows, source.outputs, calls, names), names)
 
-    def _distinct(self, node: Distinct) -> PrivateBlock | Relation:
-        source = self.relation(node.input)
-        if not isinstance(source, PrivateBlock):
-            return replace(node, input=source)
-        return self._distinct_rows(node, source)
-
-    def _distinct_rows(self, node: Relation, source: PrivateBlock) -> PrivateBlock | Relation:
+    def _distinct(self, node: Relation, source: PrivateBlock) -> PrivateBlock | Relation:
         rows = resolve_owner(source, self.catalog, node.position)
         if owner_of(source.outputs, rows):
             return _of_source(group_by_owner(rows, source.outputs, (), source.names), source.names)
@@ -342,19 +276,22 @@ class _Analysis:
         released = Release(rows, keys, (), (1, 1), source.names, position=node.position)
         return shown_keys(released, steps, source.names)
 
-    def _aggregated(self, node: Aggregate, source: PrivateBlock | Relation) -> PrivateBlock | Relation:
-        if not isinstance(source, PrivateBlock):
-            return replace(node, input=source).map_expressions(self._above)
-        keys = tuple(self._onto(key, source) for key in node.keys)
-        mapped = (call.map(lambda expr: self._onto(expr, source)) for call in node.aggregates)
+    def _grouped(self, node: Block, source: PrivateBlock) -> PrivateBlock | Relation:
+        group = node.group
+        assert group is not None
+        keys = tuple(self._onto(key, source) for key in group.keys)
+        mapped = (call.map(lambda expr: self._onto(expr, source)) for call in group.aggregates)
         # Only what stands above the release takes rows in an order; MODE chooses among ties by noise.
         aggregates = tuple(replace(call, orders=()) for call in mapped)
         rows = resolve_owner(source, self.catalog, node.position)
-        owned = [bool(owner_of((keys[i] for i in chosen), rows)) for chosen in node.sets]
-        if all(owned) and len(owned) == 1 and not node.groupings:
-            names = [column.name for column in node.columns]
+        owned = [bool(owner_of((keys[i] for i in chosen), rows)) for chosen in group.sets]
+        if all(owned) and len(owned) == 1 and not group.groupings:
+            names = [column.name for column in group.columns]
             return _of_source(group_by_owner(rows, keys, aggregates, names), names)
-        return release_each_set(node, rows, keys, aggregates)
+        return release_each_set(group, rows, keys, aggregates, node.position)
+
+    def _above_alone(self, node: Relation, *sides: PrivateBlock | Relation) -> PrivateBlock:
+        raise _not_below(node, None)
 
     def _onto(self, expr: Expr, source: PrivateBlock) -> Expr:
         """Return an expression over the output of private rows as one over the columns of their sources.
@@ -421,15 +358,15 @@ def _not_below(node: Relation, refused: Refusal | None) -> Refusal:
 def _check_once(node: SetOperation, left: OwnedRows, right: OwnedRows) -> None:
     """Refuse a UNION ALL in which a row that is a unit could stand twice, or beside rows of units of another kind."""
     if left.row_tables & right.row_tables:
-        raise _refuse(
-            node,
+        raise Refusal(
             f'a row of "{left.said}" could be in both parts of this UNION, and each row is one unit that counts once',
-            "write one SELECT, its conditions joined by OR, or aggregate each part first",
+            sqlstate="PV003", position=node.position,
+            hint="write one SELECT, its conditions joined by OR, or aggregate each part first",
         )  # fmt: skip
     if bool(left.row_tables) != bool(right.row_tables):
-        raise _refuse(
-            node, "UNION of rows that are one person's each and of rows that are units by themselves",
-            "aggregate each part first, then combine the results",
+        raise Refusal(
+            "UNION of rows that are one person's each and of rows that are units by themselves",
+            sqlstate="PV003", position=node.position, hint="aggregate each part first, then combine the results",
         )  # fmt: skip
 
 
@@ -472,5 +409,60 @@ def _raw(relation: Relation, analyzed: PrivateBlock) -> Refusal:
     )
 
 
-def _refuse(node: Relation, message: str, hint: str, sqlstate: str = "PV003") -> Refusal:
-    return Refusal(message, sqlstate=sqlstate, position=node.position, hint=hint)
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What a step over people's rows becomes, or the message and the hint of its refusal; and why that is sound."""
+
+    becomes: Callable[..., PrivateBlock | Relation] | tuple[str, str]
+    proof: str
+
+
+_REFUSED_SET = "write {} with an equality on the person's key"
+_RULES: Mapping[tuple[str, str], _Rule] = {
+    ("where", "all"): _Rule(_Analysis._filter, "a function of the one row: the owner is the row's"),
+    ("having", "all"): _Rule(_Analysis._filter, "as `where`, over rows that are one owner's each"),
+    ("outputs", "all"): _Rule(_Analysis._projected, "a function of the one row: the owner is the row's"),
+    ("group", "all"): _Rule(
+        _Analysis._grouped,
+        "by a key that has one owner a function of that owner's rows: `derived` groups by the owner too, whatever the "
+        "keys hold (1.10); any other is a release",
+    ),
+    ("distinct", "all"): _Rule(_Analysis._distinct, "as `group` by all columns, without an aggregate (1.10)"),
+    ("windows", "all"): _Rule(
+        _Analysis._windowed, "partitioned by a key that has one owner: a function of that owner's rows (1.10)"
+    ),
+    ("orders", "all"): _Rule(
+        ("ORDER BY below an aggregate has no meaning", "put ORDER BY at the end of the statement"),
+        "what is released has no order of its rows",
+    ),
+    ("limit", "all"): _Rule(
+        ("LIMIT over private rows lets one person's row push out another's",
+         "limit the released rows, or number each person's rows: ROW_NUMBER() OVER (PARTITION BY …)"),
+        "which rows are left depends on several owners' rows",
+    ),
+    ("Declared", "all"): _Rule(_Analysis._declared, "the same rows; what is declared is enforced as it is read (L9)"),
+    ("Join", "all"): _Rule(_Analysis._join, "a row is made of rows of one owner, which `join` holds it to (1.10)"),
+    ("Join", "some"): _Rule(_Analysis._join, "a row is made of one owner's row and of public rows (1.10, 1.14)"),
+    ("union", "all"): _Rule(_Analysis._union, "each row is one side's, and has its owner; then `distinct`"),
+    ("intersect", "all"): _Rule(
+        ("INTERSECT over private rows is not answered", _REFUSED_SET.format("EXISTS")),
+        "whether a row stays depends on rows of other owners",
+    ),
+    ("except", "all"): _Rule(
+        ("EXCEPT over private rows is not answered", _REFUSED_SET.format("NOT EXISTS")),
+        "whether a row stays depends on rows of other owners",
+    ),
+    **{
+        (kind, "some"): _Rule(
+            (f"{kind.upper()} of private rows and rows that nobody owns",
+             "aggregate the private side first, then combine the results"),
+            "rows without an owner among those that have one",
+        )
+        for kind in ("union", "intersect", "except")
+    },
+    **{
+        (one.__name__, which): _Rule(_Analysis._above_alone, "no engine below the release is asked for one")
+        for one in _ABOVE_ALONE for which in ("all", "some")
+    },
+}  # fmt: skip
+"""(step, whether all sides are people's rows or some) -> what it becomes; no other step is ever over people's rows."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ...relation.catalog import Catalog
 from ...relation.expressions import Call, Expr, Field, conjunction, conjuncts, fields_of, shifted
-from ...relation.relations import Aggregate, Join, Project, Relation
+from ...relation.relations import Block, Join, Relation, projected
 from ...relation.types import BOOLEAN
 from .functional_dependencies import public_column
 from .join import join_blocks
@@ -42,7 +42,7 @@ def keys_asked_for(
     if isinstance(left, PrivateBlock):
         return _of_block(left, tuple(left.outputs[key.index] for key in keys))
     try:
-        block = read_in_place(Project(left, keys, ("",) * count), catalog)
+        block = read_in_place(projected(left, keys, ("",) * count), catalog)
     except NotInPlace:
         return None
     return block if block.predicate else None
@@ -65,15 +65,15 @@ def _of_block(left: PrivateBlock, keys: tuple[Expr, ...]) -> PrivateBlock | None
 
 
 def held_to(
-    source: PrivateBlock, aggregate: Aggregate, asked: PrivateBlock, catalog: Catalog
+    source: PrivateBlock, node: Block, keys: tuple[Expr, ...], asked: PrivateBlock, catalog: Catalog
 ) -> PrivateBlock:
-    """Return the rows whose keys are among those that are asked for."""
+    """Return the rows whose keys are among those that are asked for; `node`: the block that groups by them."""
     width = len(source.outputs)
     terms = tuple(
         Call(BOOLEAN, "eq", (key, Field(out.type, width + index)))
-        for index, (key, out) in enumerate(zip(aggregate.keys, asked.outputs, strict=True))
+        for index, (key, out) in enumerate(zip(keys, asked.outputs, strict=True))
     )
-    node = Join("mark", aggregate.input, aggregate.input, conjunction(terms), position=aggregate.position)
-    marked = join_blocks(node, source, asked, catalog, lambda expr: expr)
+    mark = Join("mark", node.below, node.below, conjunction(terms), position=node.position)
+    marked = join_blocks(mark, source, asked, catalog, lambda expr: expr)
     predicate = tuple(sorted((*marked.predicate, marked.outputs[-1]), key=repr))
     return replace(marked, predicate=predicate, outputs=marked.outputs[:-1], names=marked.names[:-1])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...relation.expressions import Expr, Field, Scalar, conjuncts, fields_of, substitute, walk
-from ...relation.relations import Distinct, Filter, Project, Relation, Sort, expressions
+from ...relation.relations import Relation, ends_in, expressions
 from .rows import Release
 
 __all__ = ["kept_groups"]
@@ -32,22 +32,21 @@ def _visit(node: Relation, terms: tuple[Expr, ...], found: Kept) -> None:
     A filter goes through what neither makes a row of several nor leaves one out that another depends on; through
     windows, limits, joins and aggregates nothing goes.
     """
-    for expr in expressions(node):
+    for expr in expressions(node.alone):
         for part in walk(expr):
             if isinstance(part, Scalar):
                 _visit(part.relation, (), found)
-    match node:
-        case Release():
-            own = [term for term in terms if fields_of(term) and fields_of(term) <= {*range(len(node.keys))}]
-            found.setdefault(node, set()).add(tuple(substitute(term, node.keys) for term in own))
-        case Filter():
-            _visit(node.input, (*terms, *conjuncts(node.predicate)), found)
-        case Project():
-            plain = {index for index, expr in enumerate(node.exprs) if isinstance(expr, Field)}
-            own = [term for term in terms if fields_of(term) <= plain]  # others could grow with each project
-            _visit(node.input, tuple(substitute(term, node.exprs) for term in own), found)
-        case Sort() | Distinct():
-            _visit(node.input, terms, found)
-        case _:
-            for source in node.inputs:
-                _visit(source, (), found)
+    if isinstance(node, Release):
+        own = [term for term in terms if fields_of(term) and fields_of(term) <= {*range(len(node.keys))}]
+        found.setdefault(node, set()).add(tuple(substitute(term, node.keys) for term in own))
+    elif ends_in(node, "where", "having"):
+        _visit(node.below, (*terms, *conjuncts(node.predicate)), found)
+    elif ends_in(node, "outputs"):
+        exprs = node.exprs
+        plain = {index for index, expr in enumerate(exprs) if isinstance(expr, Field)}
+        own = [term for term in terms if fields_of(term) <= plain]  # others could grow with each projection
+        _visit(node.below, tuple(substitute(term, exprs) for term in own), found)
+    else:
+        kept = terms if ends_in(node, "orders", "distinct") else ()
+        for source in node.reads:
+            _visit(source, kept, found)

@@ -20,18 +20,15 @@ from ...relation.facts import Facts
 from ...relation.functions import FUNCTIONS
 from ...relation.intervals import Environment, facts_of, narrowed_facts
 from ...relation.relations import (
-    Aggregate,
     AggregateCall,
-    Distinct,
-    Filter,
+    Block,
     Join,
-    Limit,
-    Project,
     Relation,
     Scan,
-    Sort,
     Values,
-    Window,
+    ends_in,
+    expressions,
+    skipped,
 )
 from ...relation.types import BIGINT, DOUBLE, Kind
 from ...sql.outer import Outer
@@ -51,11 +48,10 @@ def read_in_place(node: Relation, catalog: Catalog) -> PrivateBlock:
     """Return a relation over public tables as a block of a private one. Raises NotInPlace, Refusal."""
     if isinstance(node, Scan):
         return scanned(node, catalog)
-    if isinstance(node, (Filter, Project)):
-        source = read_in_place(node.input, catalog)
-        exprs = (node.predicate,) if isinstance(node, Filter) else node.exprs
-        whole = tuple(_readable(expr, source) for expr in exprs)
-        if isinstance(node, Filter):
+    if ends_in(node, "where", "outputs"):
+        source = read_in_place(node.below, catalog)
+        whole = tuple(_readable(expr, source) for expr in expressions(node.alone))
+        if node.last == "where":
             return replace(source, predicate=tuple(dict.fromkeys((*source.predicate, *conjuncts(whole[0])))))
         return replace(source, outputs=whole, names=node.names)
     if isinstance(node, Join) and node.kind in ("inner", "cross", "left", "mark"):
@@ -100,17 +96,15 @@ def _unique_keys(relation: Relation) -> tuple[frozenset[int], ...]:
     """
     whole = relation.columns
     places: list[int | None] = list(range(len(whole)))
-    while isinstance(relation, (Project, Filter, Sort, Limit)):
-        if isinstance(relation, Project):
-            exprs = relation.exprs
-            places = [
-                expr.index if place is not None and isinstance(expr := exprs[place], Field) else None
-                for place in places
-            ]
-        relation = relation.input
-    if isinstance(relation, Release) or (isinstance(relation, Aggregate) and len(relation.sets) == 1):
+    while ends_in(relation, "where", "having", "outputs", "orders", "limit"):
+        origins = [None if place is None else relation.origin(place) for place in places]
+        places = [None if origin is None else origin[1] for origin in origins]
+        relation = relation.below
+    if isinstance(relation, Release):
         keys = range(len(relation.keys))
-    elif isinstance(relation, Distinct):
+    elif ends_in(relation, "group") and relation.group is not None and len(relation.group.sets) == 1:
+        keys = range(len(relation.group.keys))
+    elif ends_in(relation, "distinct"):
         keys = range(len(relation.columns))
     else:
         return ()
@@ -139,12 +133,11 @@ def static_range(expr: Scalar, analyzed: Relation) -> tuple[Fraction | None, Fra
 
 def _facts_above(node: Relation) -> list[Facts]:
     """Return the declared bounds of a released relation's columns; Facts() where none are known."""
-    while isinstance(node, (Filter, Sort, Limit)):
-        node = node.input
+    node = skipped(node, "where", "having", "orders", "limit")
     if isinstance(node, Release):
         return [*(Facts() for _ in node.keys), *(_facts_of_average(node, call) for call in node.aggregates)]
-    if isinstance(node, Project):
-        known = zip(node.input.columns, _facts_above(node.input), strict=True)
+    if ends_in(node, "outputs"):
+        known = zip(node.below.columns, _facts_above(node.below), strict=True)
         env = Environment([Column("", column.type, facts=facts) for column, facts in known])
         return [_facts_of_number(expr, env) for expr in node.exprs]
     return [Facts() for _ in node.columns]
@@ -168,10 +161,11 @@ def _facts_of_average(node: Release, call: AggregateCall) -> Facts:
 
 def is_single(relation: Relation) -> bool:
     """Say whether a relation has at most one row, whatever is released (soundness.md 1.14(4))."""
-    while isinstance(relation, (Project, Filter, Sort, Window, Distinct)):
-        relation = relation.input
-    if isinstance(relation, Limit):
-        return relation.limit in (0, 1)
+    relation = skipped(relation, "where", "having", "windows", "outputs", "distinct", "orders")
     if isinstance(relation, Values):
         return len(relation.rows) <= 1
-    return isinstance(relation, Aggregate) and relation.sets == ((),)
+    if not isinstance(relation, Block):
+        return False
+    if relation.limit is not None:
+        return relation.limit[0] in (0, 1)
+    return relation.group is not None and relation.group.is_one_row

@@ -13,7 +13,7 @@ from dataclasses import replace
 from ...errors import Position, Refusal
 from ...relation.catalog import quoted_names
 from ...relation.expressions import Call, Expr, Field, Literal, conjunction, moved, walk
-from ...relation.relations import Aggregate, AggregateCall, Join, Project, Relation, SetOperation
+from ...relation.relations import AggregateCall, Group, Join, Relation, SetOperation, projected
 from ...relation.types import BOOLEAN, INTEGER, Kind
 from .grouping_sets import adds_up, sources_of
 from .keys import SteppedKey, domain_of, environment_of, max_groups_in, stepped_keys
@@ -24,15 +24,19 @@ __all__ = ["check_keys", "one_person", "owner_of", "release_each_set", "shown_ke
 
 
 def release_each_set(
-    node: Aggregate, rows: OwnedRows, keys: tuple[Expr, ...], aggregates: tuple[AggregateCall, ...]
+    group: Group,
+    rows: OwnedRows,
+    keys: tuple[Expr, ...],
+    aggregates: tuple[AggregateCall, ...],
+    position: Position | None,
 ) -> Relation:
     """Open the release boundary: the releases of a block, put together to its grouping sets by UNION ALL."""
     if keys:
         check_keys(rows, keys)
     steps = stepped_keys(keys, environment_of(rows.columns, rows.predicate))
     grouped = tuple(key if step is None else step.grouped for key, step in zip(keys, steps, strict=True))
-    released = _each_set(replace(node, keys=grouped), rows, grouped, aggregates)
-    return shown_keys(released, steps, [column.name for column in node.columns])
+    released = _Sets(replace(group, keys=grouped), rows, grouped, aggregates, position).whole()
+    return shown_keys(released, steps, [column.name for column in group.columns])
 
 
 def shown_keys(released: Relation, steps: Sequence[SteppedKey | None], names: Sequence[str]) -> Relation:
@@ -43,35 +47,39 @@ def shown_keys(released: Relation, steps: Sequence[SteppedKey | None], names: Se
     for i, step in enumerate(steps):
         if step is not None:
             exprs[i] = moved(step.shown, lambda _, place=i: place)  # type: ignore[misc]  # a default, bound here
-    return Project(released, tuple(exprs), tuple(names))
-
-
-def _each_set(
-    node: Aggregate, rows: OwnedRows, keys: tuple[Expr, ...], aggregates: tuple[AggregateCall, ...]
-) -> Relation:
-    if len(node.sets) == 1:
-        chosen = node.sets[0]
-        whole = Release(
-            rows, tuple(keys[i] for i in chosen), aggregates, (1, 1), _names(node, chosen, range(len(aggregates))),
-            position=node.position,
-        )  # fmt: skip
-        return _spread(node, whole, chosen, range(len(aggregates))) if node.groupings else whole
-    sets = _Sets(node, rows, keys, aggregates)
-    result = sets.relation(node.sets[0])
-    for chosen in node.sets[1:]:
-        result = SetOperation("union", True, result, sets.relation(chosen), node.columns)
-    return result
+    return projected(released, tuple(exprs), tuple(names))
 
 
 class _Sets:
     """The releases that the grouping sets of a block are made of: what adds up is measured in the finest cells."""
 
     def __init__(
-        self, node: Aggregate, rows: OwnedRows, keys: tuple[Expr, ...], aggregates: tuple[AggregateCall, ...]
-    ) -> None:
-        self.node, self.rows, self.keys, self.aggregates = node, rows, keys, aggregates
+        self, group: Group, rows: OwnedRows, keys: tuple[Expr, ...], aggregates: tuple[AggregateCall, ...],
+        position: Position | None,
+    ) -> None:  # fmt: skip
+        self.group, self.rows, self.keys, self.aggregates = group, rows, keys, aggregates
+        self.position = position
+        self.shares: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+
+    def whole(self) -> Relation:
+        """Return all sets: one release as it is, several by UNION ALL in the columns of the whole."""
+        group, every = self.group, tuple(range(len(self.aggregates)))
+        if len(group.sets) == 1:
+            chosen = group.sets[0]
+            self.shares[chosen, every] = 1
+            one = self._release(chosen, every)
+            return _spread(group, one, chosen, every) if group.groupings else one
+        self._measure()
+        result = self.relation(group.sets[0])
+        for chosen in group.sets[1:]:
+            result = SetOperation("union", True, result, self.relation(chosen), group.columns)
+        return result
+
+    def _measure(self) -> None:
+        """Choose what is measured for which sets, and each release's share of the block's groups."""
+        group, rows, keys, aggregates = self.group, self.rows, self.keys, self.aggregates
         self.env = environment_of(rows.columns, rows.predicate)
-        unique = tuple(dict.fromkeys(node.sets))
+        unique = tuple(dict.fromkeys(group.sets))
         self.added = tuple(i for i, call in enumerate(aggregates) if adds_up(call, keys, rows))
         self.once = tuple(i for i in range(len(aggregates)) if i not in self.added)
         domains = [domain_of(key, self.env) for key in keys]
@@ -90,12 +98,12 @@ class _Sets:
         left = self._left(chosen)
         source = self.source.get(chosen)
         if source is None:
-            return _spread(self.node, self._release(chosen, left), chosen, left)
+            return _spread(self.group, self._release(chosen, left), chosen, left)
         places = tuple(source.index(key) for key in chosen)
-        rows: Relation = AddedUp(self._release(source, self.added), places, position=self.node.position)
+        rows: Relation = AddedUp(self._release(source, self.added), places, position=self.position)
         if left:
             rows = self._public_input(rows, self._release(chosen, left), len(chosen))
-        return _spread(self.node, rows, chosen, (*self.added, *left))
+        return _spread(self.group, rows, chosen, (*self.added, *left))
 
     def _left(self, chosen: tuple[int, ...]) -> tuple[int, ...]:
         """Return the aggregates that a set is asked for by a release of its own."""
@@ -108,8 +116,8 @@ class _Sets:
     def _release(self, chosen: tuple[int, ...], calls: tuple[int, ...]) -> Release:
         return Release(
             self.rows, tuple(self.keys[i] for i in chosen), tuple(self.aggregates[i] for i in calls),
-            (self.shares[chosen, calls], sum(self.shares.values())), _names(self.node, chosen, calls),
-            position=self.node.position,
+            (self.shares[chosen, calls], sum(self.shares.values())), _names(self.group, chosen, calls),
+            position=self.position,
         )  # fmt: skip
 
     @staticmethod
@@ -120,33 +128,33 @@ class _Sets:
         terms = tuple(Call(BOOLEAN, "is_not_distinct", (fields[i], fields[width + i])) for i in range(keys))
         both = Join("inner" if keys else "cross", left, right, conjunction(terms))
         kept = (*fields[:width], *fields[width + keys :])
-        return Project(both, kept, ("",) * len(kept))
+        return projected(both, kept, ("",) * len(kept))
 
 
-def _names(node: Aggregate, chosen: tuple[int, ...], calls: Iterable[int]) -> tuple[str, ...]:
-    names = tuple(column.name for column in node.columns)
-    return (*(names[i] for i in chosen), *(names[len(node.keys) + i] for i in calls))
+def _names(group: Group, chosen: tuple[int, ...], calls: Iterable[int]) -> tuple[str, ...]:
+    names = tuple(column.name for column in group.columns)
+    return (*(names[i] for i in chosen), *(names[len(group.keys) + i] for i in calls))
 
 
-def _spread(node: Aggregate, rows: Relation, chosen: tuple[int, ...], calls: Iterable[int]) -> Relation:
+def _spread(group: Group, rows: Relation, chosen: tuple[int, ...], calls: Iterable[int]) -> Relation:
     """Return one grouping set's rows in the columns of the whole: absent keys NULL, GROUPING() bits.
 
     `rows`: the chosen keys, then the aggregates in the order of `calls`.
     """
     exprs: list[Expr] = []
-    for index, key in enumerate(node.keys):
+    for index, key in enumerate(group.keys):
         if index in chosen:
             exprs.append(Field(key.type, chosen.index(index)))
         else:
             exprs.append(Literal(key.type, None))
     order = list(calls)
-    exprs += [Field(call.type, len(chosen) + order.index(i)) for i, call in enumerate(node.aggregates)]
-    for wanted in node.groupings:
+    exprs += [Field(call.type, len(chosen) + order.index(i)) for i, call in enumerate(group.aggregates)]
+    for wanted in group.groupings:
         bits = 0
         for index in wanted:
             bits = bits * 2 + (index not in chosen)
         exprs.append(Literal(INTEGER, bits))
-    return Project(rows, tuple(exprs), tuple(column.name for column in node.columns))
+    return projected(rows, tuple(exprs), tuple(column.name for column in group.columns))
 
 
 def owner_of(keys: Iterable[Expr], rows: OwnedRows) -> tuple[Field, ...]:

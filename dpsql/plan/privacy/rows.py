@@ -439,6 +439,14 @@ class Release(Relation):
     share: tuple[int, int]
     names: tuple[str, ...] = field(compare=False, repr=False)
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Its hash, once: it is looked up in many tables, and is of all that stands below it."""
+        return hash((self.rows, self.keys, self.aggregates, self.share))
+
     @cached_property
     def columns(self) -> tuple[OutputColumn, ...]:
         types = [*(key.type for key in self.keys), *(call.type for call in self.aggregates)]

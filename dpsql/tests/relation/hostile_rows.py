@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dpsql.relation import types as sql
 from dpsql.relation.catalog import Catalog, Column, Enforced, Scalar, Table, Unit
 from dpsql.relation.expressions import Expr
-from dpsql.relation.relations import Project
+from dpsql.relation.relations import ends_in
 from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext
 from dpsql.sql.statement import AdmittedQuery, parse_statement
@@ -127,7 +127,7 @@ def bind_expression(text: str, columns: tuple[Column, ...]) -> Expr:
     query = parse_statement(f"SELECT {text} FROM t")
     assert isinstance(query, AdmittedQuery)
     relation = bind(query, BindingContext(Catalog({"t": table}, "main"), query.text, (), 0, {}))
-    assert isinstance(relation, Project)
+    assert ends_in(relation, "outputs")
     return relation.exprs[0]
 
 

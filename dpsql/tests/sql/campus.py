@@ -8,7 +8,7 @@ from dpsql.errors import Refusal
 from dpsql.plan.privacy.analyze import analyze
 from dpsql.relation.catalog import Catalog, Column, Table, Unit
 from dpsql.relation.expressions import Expr
-from dpsql.relation.relations import Aggregate, Filter, Limit, Project, Relation, Sort
+from dpsql.relation.relations import Group, Relation, ends_in
 from dpsql.relation.types import (
     BIGINT,
     BOOLEAN,
@@ -60,16 +60,16 @@ def relation(text: str, *parameters: object) -> Relation:
 def expression(text: str, *parameters: object, source: str = " FROM student") -> Expr:
     """Return the bound form of one scalar expression."""
     bound = relation(f"SELECT {text}{source}", *parameters)
-    assert isinstance(bound, Project)
+    assert ends_in(bound, "outputs")
     return bound.exprs[0]
 
 
 def where(text: str, *parameters: object) -> Expr:
     """Return the bound form of a WHERE clause over student."""
     bound = relation(f"SELECT 1 FROM student WHERE {text}", *parameters)
-    assert isinstance(bound, Project)
-    assert isinstance(bound.input, Filter)
-    return bound.input.predicate
+    assert ends_in(bound, "outputs")
+    assert ends_in(bound.below, "where", "having")
+    return bound.below.predicate
 
 
 def names(text: str) -> list[str]:
@@ -82,13 +82,14 @@ def types(text: str, *parameters: object) -> list[str]:
     return [str(column.type) for column in relation(text, *parameters).columns]
 
 
-def aggregate(text: str) -> Aggregate:
-    """Return the Aggregate node of a query."""
+def aggregate(text: str) -> Group:
+    """Return the GROUP BY of a query."""
     node = relation(text)
-    while not isinstance(node, Aggregate):
-        assert isinstance(node, (Project, Filter, Sort, Limit))
-        node = node.input
-    return node
+    while not ends_in(node, "group"):
+        assert ends_in(node, "outputs", "where", "having", "orders", "limit")
+        node = node.below
+    assert node.group is not None
+    return node.group
 
 
 def refused(text: str, *parameters: object) -> tuple[str, str | None]:

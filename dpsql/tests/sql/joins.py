@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpsql.relation.expressions import Call, Expr, Field
-from dpsql.relation.relations import Filter, Join, Project, Relation
+from dpsql.relation.relations import Join, Relation, ends_in
 from dpsql.relation.types import BOOLEAN
 from dpsql.sql.outer import first_outer
 
@@ -18,18 +18,18 @@ WIDTH = 12
 def below(text: str) -> Relation:
     """Return what stands below the SELECT list."""
     bound = relation(text)
-    assert isinstance(bound, Project)
+    assert ends_in(bound, "outputs")
     assert first_outer(bound) is None
-    return bound.input
+    return bound.below
 
 
 def marked(condition: str) -> tuple[Expr, Join]:
     """Return the predicate and the mark join of a WHERE clause over student."""
     node = below(f"SELECT 1 FROM student s WHERE {condition}")
-    assert isinstance(node, Filter)
-    assert isinstance(node.input, Join)
-    assert node.input.kind == "mark"
-    return node.predicate, node.input
+    assert ends_in(node, "where")
+    assert isinstance(node.below, Join)
+    assert node.below.kind == "mark"
+    return node.predicate, node.below
 
 
 def call(function: str, *args: Expr) -> Call:
@@ -51,8 +51,8 @@ def mark_of(join: Join) -> Field:
 def scalar(item: str) -> tuple[Expr, Join]:
     """Return the value and the left join of a scalar subquery over student."""
     bound = relation(f"SELECT {item} FROM student s")
-    assert isinstance(bound, Project)
-    assert isinstance(bound.input, Join)
-    assert bound.input.kind == "left"
-    assert bound.input.word == "scalar"
-    return bound.exprs[0], bound.input
+    assert ends_in(bound, "outputs")
+    assert isinstance(bound.below, Join)
+    assert bound.below.kind == "left"
+    assert bound.below.word == "scalar"
+    return bound.exprs[0], bound.below

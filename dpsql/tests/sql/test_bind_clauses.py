@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpsql.relation.expressions import Field
-from dpsql.relation.relations import Distinct, Filter, Limit, Project, SetOperation, Sort, Window
+from dpsql.relation.relations import SetOperation, ends_in
 
 from .campus import aggregate, expression, names, refused, relation, types
 
@@ -13,9 +13,9 @@ from .campus import aggregate, expression, names, refused, relation, types
 def sort_keys(text: str) -> list[tuple[int, bool, bool]]:
     """Return (position among the sorted columns, descending, nulls first) of each sort key."""
     node = relation(text)
-    while not isinstance(node, Sort):
-        assert isinstance(node, (Project, Limit))
-        node = node.input
+    while not ends_in(node, "orders"):
+        assert ends_in(node, "outputs", "limit")
+        node = node.below
     assert all(isinstance(order.expr, Field) for order in node.orders)
     return [
         (order.expr.index, order.descending, order.nulls_first)
@@ -216,18 +216,18 @@ def test_a_wrong_order_or_limit_is_refused(text: str, code: str) -> None:
 
 def test_distinct_sorts_by_what_is_selected() -> None:
     node = relation("SELECT DISTINCT gpa AS g FROM student ORDER BY g")
-    assert isinstance(node, Sort)
-    assert isinstance(node.input, Distinct)
+    assert ends_in(node, "orders")
+    assert ends_in(node.below, "distinct")
 
 
 def test_limits() -> None:
     node = relation("SELECT gpa FROM student LIMIT 5 OFFSET 2")
-    assert isinstance(node, Limit)
-    assert (node.limit, node.offset) == (5, 2)
-    assert isinstance(relation("SELECT gpa FROM student LIMIT NULL"), Project)
+    assert ends_in(node, "limit")
+    assert node.limit == (5, 2)
+    assert ends_in(relation("SELECT gpa FROM student LIMIT NULL"), "outputs")
     parameter = relation("SELECT gpa FROM student LIMIT $1", 3)
-    assert isinstance(parameter, Limit)
-    assert parameter.limit == 3
+    assert ends_in(parameter, "limit")
+    assert parameter.limit == (3, 0)
 
 
 # --- HAVING and windows -------------------------------------------------------------------------------------
@@ -236,8 +236,8 @@ def test_limits() -> None:
 def test_having_sees_no_output_name() -> None:
     assert refused("SELECT count(*) AS n FROM student HAVING n > 1") == ("42703", "n")
     node = relation("SELECT 1 FROM student HAVING count(*) > 1")
-    assert isinstance(node, Project)
-    assert isinstance(node.input, Filter)
+    assert ends_in(node, "outputs")
+    assert ends_in(node.below, "having")
 
 
 @pytest.mark.parametrize(
@@ -264,18 +264,18 @@ def test_a_wrong_window_is_refused(text: str, code: str) -> None:
 
 def test_windows_stand_over_the_aggregated_rows() -> None:
     node = relation("SELECT major, rank() OVER (ORDER BY count(*) DESC) FROM student GROUP BY major")
-    assert isinstance(node, Project)
-    assert isinstance(node.input, Window)
-    (call,) = node.input.calls
+    assert ends_in(node, "outputs")
+    assert ends_in(node.below, "windows")
+    (call,) = node.below.windows
     assert call.orders[0].expr == Field(call.orders[0].expr.type, 1)
 
 
 def test_equal_windows_are_one_and_named_ones_are_found() -> None:
     items = "sum(gpa) OVER w, avg(gpa) OVER (PARTITION BY major), sum(gpa) OVER W"
     node = relation(f"SELECT {items} FROM student WINDOW w AS (PARTITION BY major)")
-    assert isinstance(node, Project)
-    assert isinstance(node.input, Window)
-    assert [call.function for call in node.input.calls] == ["sum", "avg"]
+    assert ends_in(node, "outputs")
+    assert ends_in(node.below, "windows")
+    assert [call.function for call in node.below.windows] == ["sum", "avg"]
 
 
 # --- set operations -----------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpsql.relation.expressions import Call, Field
-from dpsql.relation.relations import Join, Project, Scan
+from dpsql.relation.relations import Join, Scan, ends_in
 
 from .campus import expression, names, refused, relation
 
@@ -53,8 +53,8 @@ def test_a_name_of_the_catalog_that_differs_in_case_alone_is_found() -> None:
 )
 def test_a_table_is_found(written: str) -> None:
     bound = relation(f"SELECT 1 FROM {written}")
-    assert isinstance(bound, Project)
-    assert isinstance(bound.input, Scan)
+    assert ends_in(bound, "outputs")
+    assert isinstance(bound.below, Scan)
 
 
 @pytest.mark.parametrize(
@@ -106,14 +106,14 @@ def test_star_shows_the_columns_in_order() -> None:
 def test_a_using_column_is_one_column_of_the_kept_side(join: str, index: int) -> None:
     text = f"SELECT k FROM (VALUES (1, 2)) a(k, x) {join} (VALUES (1, 3)) b(k, y) USING (k)"
     bound = relation(text)
-    assert isinstance(bound, Project)
+    assert ends_in(bound, "outputs")
     assert isinstance(bound.exprs[0], Field)
     assert bound.exprs[0].index == index
 
 
 def test_a_using_column_of_a_full_join_is_either() -> None:
     bound = relation("SELECT k FROM (VALUES (1, 2)) a(k, x) FULL JOIN (VALUES (1, 3)) b(k, y) USING (k)")
-    assert isinstance(bound, Project)
+    assert ends_in(bound, "outputs")
     assert isinstance(bound.exprs[0], Call)
     assert bound.exprs[0].function == "coalesce"
 
@@ -147,9 +147,9 @@ def test_joins_without_a_condition() -> None:
         assert refused(f"SELECT 1 FROM student {text}")[0] == "42601", text
     for text in ("CROSS JOIN course", ", course", "JOIN course ON TRUE"):
         bound = relation(f"SELECT 1 FROM student {text}")
-        assert isinstance(bound, Project)
-        assert isinstance(bound.input, Join)
-        assert bound.input.kind == "cross"
+        assert ends_in(bound, "outputs")
+        assert isinstance(bound.below, Join)
+        assert bound.below.kind == "cross"
 
 
 def test_a_comma_binds_less_than_join_so_right_and_full_are_refused_after_it() -> None:
@@ -163,9 +163,9 @@ def test_a_comma_binds_less_than_join_so_right_and_full_are_refused_after_it() -
 
 def joined(text: str) -> Join:
     bound = relation(text)
-    assert isinstance(bound, Project)
-    assert isinstance(bound.input, Join)
-    return bound.input
+    assert ends_in(bound, "outputs")
+    assert isinstance(bound.below, Join)
+    return bound.below
 
 
 # --- NATURAL ---------------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def test_parentheses_hold_a_join_of_their_own() -> None:
 def test_columns_in_parentheses_are_counted_from_the_left() -> None:
     text = "SELECT z.k, y.v FROM (VALUES (1)) x(a) CROSS JOIN ((SELECT 1 AS k, 2 AS v) y JOIN (VALUES (3)) z(k) USING (k))"
     bound = relation(text)
-    assert isinstance(bound, Project)
+    assert ends_in(bound, "outputs")
     assert [e.index for e in bound.exprs if isinstance(e, Field)] == [3, 2]
     assert names(text.replace("z.k, y.v", "*")) == ["k", "a", "v"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpsql.relation.expressions import Call, Field, Literal, Scalar
-from dpsql.relation.relations import Aggregate, Distinct, Filter, Project, Scan
+from dpsql.relation.relations import Scan, ends_in
 
 from .campus import refused, relation
 from .joins import WIDTH, call, column, scalar
@@ -13,10 +13,11 @@ from .joins import WIDTH, call, column, scalar
 
 def test_a_correlated_scalar_is_a_left_join_with_groups() -> None:
     value, join = scalar("(SELECT max(seats) FROM hall.room r WHERE r.id = s.enrolled AND r.seats > 3)")
-    assert isinstance(join.right, Aggregate)
-    assert isinstance(join.right.input, Filter)
-    assert join.right.keys == (Field(join.right.keys[0].type, 0),)
-    assert join.right.sets == ((0,),)
+    assert ends_in(join.right, "group")
+    assert join.right.group is not None
+    assert ends_in(join.right.below, "where")
+    assert join.right.group.keys == (Field(join.right.group.keys[0].type, 0),)
+    assert join.right.group.sets == ((0,),)
     assert join.condition == call("eq", column(join, WIDTH), column(join, 3))
     assert value == column(join, WIDTH + 1)
 
@@ -36,29 +37,31 @@ def test_an_aggregate_over_no_rows_may_have_a_value(item: str) -> None:
 def test_a_value_that_is_null_over_no_rows_is_the_column() -> None:
     value, join = scalar("(SELECT 0.5 * sum(seats) FROM hall.room r WHERE r.id = s.enrolled)")
     assert value == column(join, WIDTH + 1)
-    assert isinstance(join.right, Project)
-    assert isinstance(join.right.input, Aggregate)
+    assert ends_in(join.right, "outputs")
+    assert ends_in(join.right.below, "group")
 
 
 def test_several_equalities_are_several_keys() -> None:
     _, join = scalar("(SELECT max(r.seats) FROM hall.room r WHERE r.id = s.enrolled AND s.big = r.seats + 1)")
-    assert isinstance(join.right, Aggregate)
-    assert len(join.right.keys) == 2
-    assert join.right.sets == ((0, 1),)
+    assert ends_in(join.right, "group")
+    assert join.right.group is not None
+    assert len(join.right.group.keys) == 2
+    assert join.right.group.sets == ((0, 1),)
 
 
 def test_an_exact_key_beside_a_floating_point_value_is_one_too() -> None:
     """Two exact numbers may be one double: they have to be one group, or a row would find two."""
     _, join = scalar("(SELECT max(r.big) FROM student r WHERE r.big = s.gpa)")
-    assert isinstance(join.right, Aggregate)
-    assert str(join.right.keys[0].type) == "double precision"
+    assert ends_in(join.right, "group")
+    assert join.right.group is not None
+    assert str(join.right.group.keys[0].type) == "double precision"
 
 
 def test_an_uncorrelated_scalar_stays_as_it_is() -> None:
     bound = relation("SELECT (SELECT max(seats) FROM hall.room) FROM student")
-    assert isinstance(bound, Project)
+    assert ends_in(bound, "outputs")
     assert isinstance(bound.exprs[0], Scalar)
-    assert isinstance(bound.input, Scan)
+    assert isinstance(bound.below, Scan)
 
 
 @pytest.mark.parametrize(
@@ -87,5 +90,6 @@ def test_distinct_rows_of_a_subquery_stay_distinct_where_they_are_counted() -> N
     _, join = scalar(
         "(SELECT count(*) FROM (SELECT DISTINCT id, seats FROM hall.room) r WHERE r.id = s.enrolled)"
     )
-    assert isinstance(join.right, Aggregate)
-    assert isinstance(join.right.input, Distinct)
+    assert ends_in(join.right, "group")
+    assert join.right.group is not None
+    assert ends_in(join.right.below, "distinct")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpsql.relation.expressions import Field
-from dpsql.relation.relations import Aggregate, Filter, Join, Project, Scan
+from dpsql.relation.relations import Join, Scan, ends_in
 
 from .campus import refused, relation
 from .joins import WIDTH, below, call, column
@@ -34,12 +34,12 @@ def test_conditions_without_subqueries_come_first_and_each_subquery_then() -> No
         "SELECT 1 FROM student s WHERE EXISTS (SELECT 1 FROM course c WHERE c.major = s.major) AND gpa > 3 "
         "AND enrolled IN (SELECT id FROM course) AND active"
     )
-    assert isinstance(node, Filter)
-    second = node.input
+    assert ends_in(node, "where")
+    second = node.below
     assert isinstance(second, Join)
     assert second.word == "IN"
-    assert isinstance(second.left, Filter)
-    first = second.left.input
+    assert ends_in(second.left, "where")
+    first = second.left.below
     assert isinstance(first, Join)
     assert first.word == "EXISTS"
     assert first.left == below("SELECT 1 FROM student s WHERE active AND gpa > 3")
@@ -61,27 +61,27 @@ def test_inside_an_aggregate_a_subquery_is_joined_below_it() -> None:
     node = below(
         "SELECT major, sum(CASE WHEN enrolled IN (SELECT id FROM course) THEN 1 ELSE 0 END) FROM student GROUP BY major"
     )
-    assert isinstance(node, Aggregate)
-    assert isinstance(node.input, Join)
-    assert node.input.kind == "mark"
+    assert ends_in(node, "group")
+    assert isinstance(node.below, Join)
+    assert node.below.kind == "mark"
 
 
 def test_beside_an_aggregate_a_subquery_is_joined_above_it_on_group_keys() -> None:
     text = "SELECT major, count(*) FROM student s GROUP BY major HAVING EXISTS (SELECT 1 FROM course c WHERE c.major = {})"
     node = below(text.format("s.major"))
-    assert isinstance(node, Filter)
-    assert isinstance(node.input, Join)
-    assert isinstance(node.input.left, Aggregate)
-    assert node.input.condition == call("eq", column(node.input, 3), column(node.input, 0))
+    assert ends_in(node, "where")
+    assert isinstance(node.below, Join)
+    assert ends_in(node.below.left, "group")
+    assert node.below.condition == call("eq", column(node.below, 3), column(node.below, 0))
     assert refused(text.format("s.name")) == ("42803", "s.name)")
 
 
 def test_in_on_of_an_inner_join_and_of_no_other() -> None:
     text = "SELECT r.id FROM student s {} JOIN course c ON s.major = c.major AND EXISTS (SELECT 1 FROM hall.room h WHERE h.id = c.id) JOIN hall.room r ON r.id = c.id"
     bound = relation(text.format(""))
-    assert isinstance(bound, Project)
-    assert isinstance(bound.input, Join)
-    assert isinstance(bound.input.left, Filter)
+    assert ends_in(bound, "outputs")
+    assert isinstance(bound.below, Join)
+    assert ends_in(bound.below.left, "where")
     assert bound.exprs[0] == Field(bound.exprs[0].type, WIDTH + 3 + 1)
     for side in ("LEFT", "RIGHT", "FULL"):
         assert refused(text.format(side))[0] == "0A000"
