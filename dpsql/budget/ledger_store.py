@@ -318,7 +318,7 @@ class LedgerStore:
         if found is not None:
             return _Wanted(measurement, known, found, *own)
         law, charge, worth = _topped_up(measurement, stored) or (*own, 0)
-        after = [{**laws, _NEW: law.at(place)} for place, laws in enumerate(stored)]
+        after = [{**laws, _NEW: law.at(coordinate)} for coordinate, laws in enumerate(stored)]
         return _Wanted(measurement, known, None, law, charge, combined_draws(after, law) or (), worth)
 
     def _must_wait(self, db: Database, wanted: _Wanted) -> bool:
@@ -865,8 +865,8 @@ def _store(db: Database, number: int, entry: Entry, body: str, draw: Draw) -> No
 
 
 def _insert_measures(db: Database, number: int, entry: Entry, keys: Sequence[bytes], law: Law) -> None:
-    for place, key in enumerate(keys):
-        _insert_key(db, number, entry, key, law.at(place))
+    for coordinate, key in enumerate(keys):
+        _insert_key(db, number, entry, key, law.at(coordinate))
 
 
 def _insert_key(db: Database, number: int, entry: Entry, key: bytes, law: Law) -> None:

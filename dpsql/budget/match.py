@@ -37,9 +37,10 @@ def choose_draws(stored: Sequence[Laws], wanted: Law) -> Found | None:
     coordinates have laws of their own each measure is held against its own.
     """
     combined = combined_draws(stored, wanted)
-    places = enumerate(combined or ())
+    coordinates = enumerate(combined or ())
     if combined is not None and all(
-        _serves([stored[place][entry] for entry in entries], wanted.at(place)) for place, entries in places
+        _serves([stored[coordinate][entry] for entry in entries], wanted.at(coordinate))
+        for coordinate, entries in coordinates
     ):
         return combined
     return _single_draws(stored, wanted)
@@ -68,11 +69,11 @@ def _vectors(stored: Sequence[Laws], wanted: Law) -> Found | None:
     whole = [
         entry
         for entry in set(stored[0]).intersection(*stored[1:])
-        if all(_is_like(laws[entry], wanted.at(place)) for place, laws in enumerate(stored))
+        if all(_is_like(laws[entry], wanted.at(coordinate)) for coordinate, laws in enumerate(stored))
     ]
     if not whole:
         return None
-    widest = max(range(len(stored)), key=lambda place: wanted.at(place).spread)
+    widest = max(range(len(stored)), key=lambda coordinate: wanted.at(coordinate).spread)
     return (_best_of({entry: stored[widest][entry] for entry in whole}),) * len(stored)
 
 
@@ -101,8 +102,8 @@ def _single_draws(stored: Sequence[Laws], wanted: Law) -> Found | None:
     their measures stay together; among equals of either kind the smallest spread, then the newest.
     """
     usable = [
-        {entry: law for entry, law in laws.items() if law.spread <= wanted.at(place).spread}
-        for place, laws in enumerate(stored)
+        {entry: law for entry, law in laws.items() if law.spread <= wanted.at(coordinate).spread}
+        for coordinate, laws in enumerate(stored)
     ]
     joint = set(usable[0]).intersection(*usable[1:])
     if joint:

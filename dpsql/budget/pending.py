@@ -32,8 +32,8 @@ class Pending:
     def add(self, entry: int, draw: Draw, grouping: Grouping | None) -> None:
         """Take in a draw under the number of its ledger entry."""
         self._draws[entry] = draw
-        for place, key in enumerate(draw.measures):
-            self._laws.setdefault(key, {})[entry] = draw.law.at(place)
+        for coordinate, key in enumerate(draw.measures):
+            self._laws.setdefault(key, {})[entry] = draw.law.at(coordinate)
         if grouping is not None:
             self._families.setdefault(grouping.family, []).append(StoredGrouping(entry, draw.law, grouping))
 
