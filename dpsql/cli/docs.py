@@ -94,6 +94,7 @@ def _sections(page: str) -> list[Section]:
     return [Section(len(h[1]), h[2], h.start(), end) for h, end in zip(found, ends, strict=True)]
 
 
+_ITEM = re.compile(r"(?<=\d)\(\d+\)$")
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^(#{1,4}) (.*)$", re.MULTILINE)
 
@@ -101,10 +102,11 @@ _HEADING = re.compile(r"^(#{1,4}) (.*)$", re.MULTILINE)
 def read_section(topic: str, wanted: str) -> str | None:
     """Return the section of a document whose heading begins with the words that are wanted, with all that is below it.
 
-    A word ends where it ends: "1.1" is not the beginning of "1.12 Keys". None where no heading begins so.
+    A word ends where it ends: "1.1" is not the beginning of "1.12 Keys"; "1.25(3)" is item 3 of a list in 1.25,
+    which is shown whole. None where no heading begins so.
     """
     page = read_whole(topic)
-    begins = re.compile(rf"{re.escape(wanted)}(?![\w.-])", re.IGNORECASE)
+    begins = re.compile(rf"{re.escape(_ITEM.sub('', wanted))}(?![\w.-])", re.IGNORECASE)
     sections = _sections(page)
     for place, section in enumerate(sections):
         if begins.match(section.title):

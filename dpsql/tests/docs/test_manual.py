@@ -49,6 +49,7 @@ def test_every_part_is_listed_once_and_shown(topic: str) -> None:
     ("arguments", "first", "last"),
     [
         (("soundness", "1.1"), "## 1.1 Sensitivities", "two measurements would let a subtraction cancel it."),
+        (("soundness", "1.15(2)"), "## 1.15 Replace-one", "whatever each would have alone."),
         (("soundness", "L5"), "### L5 Charge first", "kills the process at every step."),
         (("analyst", "what", "it", "costs"), "## What it costs", ""),
     ],
