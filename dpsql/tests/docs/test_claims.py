@@ -58,6 +58,8 @@ def faults(claim: Claim) -> list[str]:
             found.append(f"names no {field}, and does not say why")
         elif named and not said.startswith("`"):
             found.append(f"{field} is no list of files: {said}")
+        if len({file for file, _ in named}) < len(named):
+            found.append(f"{field} names a file twice")
         for file, names in named:
             if not (ROOT / "dpsql" / file).exists():
                 found.append(file)
@@ -94,6 +96,7 @@ def test_what_a_claim_names_is_there(claim: Claim) -> None:
         {"code": "`plan/nowhere.py`"},
         {"code": "`plan/measures/measurements.py` (`sensitivity_of`)"},
         {"law": "`tests/laws/test_nothing.py`"},
+        {"law": "`tests/laws/test_ranks.py`, `tests/laws/test_ranks.py`"},
         {"law": ""},
         {"mutants": "", "code": "`plan/privacy/analyze.py`"},
         {"mutants": "`tests/docs/documents.py`"},
