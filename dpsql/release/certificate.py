@@ -104,6 +104,7 @@ def _of_texts(facts: Facts, texts: Sequence[str]) -> Facts:
         if name in found or name not in facts.tables:
             continue
         found[name] = table = facts.tables[name]
+        left += [one.table for one in table.foreign_keys]
         left += [table.unit.table] if table.unit is not None and table.unit.table else []
     return replace(facts, tables=found)
 

@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import EngineFailure
-from ..verify.certificate import Facts, Table, Unit
+from ..verify.certificate import Facts, ForeignKey, Table, Unit
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
@@ -43,8 +43,8 @@ _DUCKDB_COLUMNS = """
 SELECT schema_name, table_name, column_name, data_type, NOT is_nullable FROM duckdb_columns()
 WHERE database_name = current_database() ORDER BY schema_name, table_name, column_index"""
 _DUCKDB_CONSTRAINTS = """
-SELECT schema_name, table_name, constraint_type, constraint_column_names, expression
-FROM duckdb_constraints() WHERE database_name = current_database()
+SELECT schema_name, table_name, constraint_type, constraint_column_names, expression, referenced_table,
+  referenced_column_names FROM duckdb_constraints() WHERE database_name = current_database()
 ORDER BY schema_name, table_name, constraint_index"""
 _DUCKDB_COLLATED = """
 SELECT schema_name, table_name FROM duckdb_tables()
@@ -112,7 +112,7 @@ def read_facts(snapshot: Snapshot, policy: Policy, key_check: KeyChecks) -> Fact
         key = policy.tables[name].key
         check = key_check(name, key, here.version) if key else None
         held = (key,) if check is not None and check.holds else ()
-        found[path] = replace(found[path], unique=held, not_null=key if held else ())
+        found[path] = replace(found[path], unique=held, not_null=key if held else (), foreign_keys=())
     units = {path: _unit(policy, name, lambda other: places[paths[other]]) for name, path in paths.items()}
     shown = {places[path]: replace(found[path], unit=unit) for path, unit in units.items() if path in found}
     privacy = policy.privacy
@@ -144,12 +144,16 @@ def _duckdb(run: Run) -> dict[Path, Table]:
         is_loose = (schema, table) in collated and type_.startswith(("VARCHAR", "ENUM"))
         shown = f"{type_} COLLATE unknown" if is_loose else type_
         columns[schema, table].append((column, shown, is_not_null))
-    for schema, table, kind, names, condition in run(_DUCKDB_CONSTRAINTS):
-        if kind in ("PRIMARY KEY", "UNIQUE"):
+    references: defaultdict[Path, list[ForeignKey]] = defaultdict(list)
+    for schema, table, kind, names, condition, other, referenced in run(_DUCKDB_CONSTRAINTS):
+        if kind == "FOREIGN KEY":
+            references[schema, table].append(ForeignKey(tuple(names), f"{schema}.{other}", tuple(referenced)))
+        elif kind in ("PRIMARY KEY", "UNIQUE"):
             unique[schema, table].append(names)
         elif kind == "CHECK":
             checks[schema, table].append(condition)
-    return {path: _table(names, unique[path], checks[path]) for path, names in columns.items()}
+    found = {path: _table(names, unique[path], checks[path]) for path, names in columns.items()}
+    return {path: replace(table, foreign_keys=tuple(references[path])) for path, table in found.items()}
 
 
 def _postgres(run: Run, paths: Iterable[Path]) -> dict[Path, Table]:

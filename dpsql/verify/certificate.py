@@ -21,6 +21,7 @@ __all__ = [
     "Certificate",
     "Charge",
     "Facts",
+    "ForeignKey",
     "Groups",
     "Law",
     "Measurement",
@@ -37,8 +38,16 @@ __all__ = [
 ]
 
 VERSION = 1
-_RETIRED = frozenset({"foreign_keys"})
-"""What certificates once said and no rule reads: those that are stored say it still."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """Each row's `columns`, where none is NULL, are the `referenced` ones of a row of `table`: enforced for all
+    rows."""
+
+    columns: tuple[str, ...]
+    table: str
+    referenced: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,7 @@ class Table:
     columns: Mapping[str, str]
     not_null: tuple[str, ...] = ()
     unique: tuple[tuple[str, ...], ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
     unit: Unit | None = None
     checks: tuple[str, ...] = ()
 
@@ -289,10 +299,9 @@ def _typed(kind: Any, value: object) -> object:
         if not isinstance(value, dict):
             raise TypeError("an object is expected")
         hints = get_type_hints(kind)
-        if extra := set(value) - set(hints) - _RETIRED:
+        if extra := set(value) - set(hints):
             raise TypeError(f"unknown {sorted(extra)}")
-        held = {name: one for name, one in value.items() if name in hints}
-        return kind(**{name: _typed(hints[name], one) for name, one in held.items()})  # type: ignore[operator]
+        return kind(**{name: _typed(hints[name], one) for name, one in value.items()})  # type: ignore[operator]
     if kind is Fraction:
         if not isinstance(value, str):
             raise TypeError("a fraction is text")

@@ -1000,7 +1000,8 @@ class Lemmas:
 
     def _same_rows(self, first: Part, rest: Term) -> None:
         """B is the same in both parts: the same block, but for tables that only lead to the owner."""
-        if first.block is not rest:
+        read = [*first.keys, *first.having, *first.columns.values()]
+        if first.block is not rest and first.block is not self.relations.without_ways(rest, read):
             raise Refused("lemmas: E2, both parts read the same rows")
 
     # --- direct ---

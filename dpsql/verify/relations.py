@@ -800,6 +800,32 @@ class Relations:
             return None
         return max(few, ranked) if any(one in window.args[0].args[2] for one in exists) else None
 
+    def without_ways(self, block: Term, read: Sequence[Term]) -> Term:
+        """A block without tables that lead to the owner alone. Premise: the columns of an enforced foreign key, none
+        of which is NULL, are equated with those that it refers to, and nothing else is read of that table. Conclusion:
+        the same rows. Why: each has exactly one row there."""
+        sources, outer, conditions = block.args
+        plain = [one for one in sources if one.args[0].op == "table" and one not in dict(outer)]
+        for way, source in product(plain, plain):
+            joins = [one for one in conditions if way in one.free]
+            rest = [one for one in conditions if way not in one.free]
+            others = [*read, *(one for _, on in outer for one in on)]
+            if way is source or any(way in one.free for one in others):
+                continue
+            pairs = {frozenset(map(self.bare, one.args)) for one in joins if one.op == "eq"}
+            table = self.facts.tables[source.args[0].args[0]]
+            for key in table.foreign_keys:
+                columns = zip(key.columns, key.referenced, strict=True)
+                said = {
+                    frozenset((self.pool("col", source, a), self.pool("col", way, b))) for a, b in columns
+                }
+                exact = all(self.values.type(one)[0] in _EXACT for pair in said for one in pair)
+                led = key.table == way.args[0].args[0] and set(key.columns) <= set(table.not_null)
+                if exact and led and said == pairs and len(joins) == len(pairs):
+                    kept = tuple(one for one in sources if one is not way)
+                    return self.without_ways(self.pool("block", kept, outer, tuple(rest)), read)
+        return block
+
     def spread(self, relation: Term) -> int | None:
         """C of a grouping that shows, of each group, a row for each of its C lowest values; None where it shows
         one row."""

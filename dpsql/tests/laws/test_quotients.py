@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,9 +14,10 @@ from dpsql.errors import EngineFailure
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.dialects.dialect_duckdb import DuckDBDialect
 from dpsql.plan.measures.measurements import Measurement
+from dpsql.policy import Verify
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.drawn_statements import statements
-from dpsql.tests.support.random_databases import Database
+from dpsql.tests.support.random_databases import Database, policy_of
 
 from ..conformance.places import EVERY_CELL, STATEMENTS
 from .conftest import Desk, make_desk
@@ -52,7 +54,10 @@ def checked(self: DuckDBDialect, left: str, right: str, *, wide: bool, most: int
 def desk_that_checks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         patch.setattr(DuckDBDialect, "quotient", checked)
-        made = make_desk(stack, tmp_path_factory.mktemp("quotients"), ZeroNoise(), epsilon="0.001")
+        folder = tmp_path_factory.mktemp("quotients")
+        policy = policy_of(folder, epsilon="0.001")
+        policy = replace(policy, privacy=replace(policy.privacy, verify=Verify.LOG))  # it knows no error()
+        made = make_desk(stack, folder, ZeroNoise(), policy=policy)
         made.session.execute("SET dpsql.reuse = off")
         yield made
 

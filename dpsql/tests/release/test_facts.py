@@ -15,7 +15,7 @@ from dpsql.release import facts
 from dpsql.release.facts import read_facts
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import READER, let_read
-from dpsql.verify.certificate import Unit
+from dpsql.verify.certificate import ForeignKey, Unit
 
 POLICY = """
 database = "{url}"
@@ -76,6 +76,7 @@ def test_of_duckdb(database: duckdb.DuckDBPyConnection) -> None:
     assert person.checks == ("(height < 3)",)
     assert person.unit == Unit(("id",))
     assert visit.unique == (("id",), ("person", "day"))
+    assert visit.foreign_keys == (ForeignKey(("person",), "main.person", ("id",)),)
     assert visit.unit == Unit(("person",)), "it holds the person's own number"
     assert drug.unit == Unit(("visit",), "main.visit", ("id",))
     assert found.tables["main.place"].unit is None

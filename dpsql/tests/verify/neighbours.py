@@ -55,9 +55,10 @@ class Neighbours:
             return
         table = self.facts.tables[name]
         self.rows[name] = []
-        above = table.unit.table if table.unit is not None else None
-        if above is not None and above != name:
-            self._fill(above)
+        above = {key.table for key in table.foreign_keys} | ({table.unit.table} if table.unit else set())
+        for other in above:
+            if other is not None and other != name:
+                self._fill(other)
         seen: dict[tuple[str, ...], set[tuple[object, ...]]] = {key: set() for key in table.unique}
         for number in range(self.many):
             row = {column: self._value(table, column, kind, number) for column, kind in table.columns.items()}
@@ -69,24 +70,24 @@ class Neighbours:
                 self.rows[name].append(row)
 
     def _refer(self, table: Table, row: Row) -> None:
-        """A unit's way leads somewhere."""
-        unit = table.unit
-        if unit is not None and unit.table is not None:
-            rows = self.rows.get(unit.table) or []
-            if rows and not (
-                any(c not in table.not_null for c in unit.columns) and self.choose.random() < 0.1
-            ):
+        """Foreign keys lead somewhere, a unit's way too."""
+        ways = [(key.columns, key.table, key.referenced) for key in table.foreign_keys]
+        if table.unit is not None and table.unit.table is not None:
+            ways.append((table.unit.columns, table.unit.table, table.unit.referenced))
+        for columns, other, referenced in ways:
+            rows = self.rows.get(other) or []
+            if rows and not (any(c not in table.not_null for c in columns) and self.choose.random() < 0.1):
                 found = self.choose.choice(rows)
-                row.update({c: found[r] for c, r in zip(unit.columns, unit.referenced, strict=True)})
+                row.update({c: found[r] for c, r in zip(columns, referenced, strict=True)})
 
     def _value(self, table: Table, column: str, kind: str, number: int) -> object:
         if column not in table.not_null and self.choose.random() < 0.15:
             return None
         key = any(column in one for one in table.unique)
         owner = table.unit is not None and column in table.unit.columns
-        kind = kind.upper()
         if kind.startswith("ENUM"):
             return self.choose.choice(re.findall(r"'([^']*)'", kind))
+        kind = kind.upper()
         if "INT" in kind:
             if key or owner:
                 return number % (OWNERS if not key else 10**6)

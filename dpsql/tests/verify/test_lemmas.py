@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
-from dpsql.tests.verify.clinic import check
+from dpsql.tests.verify.clinic import FACTS, check
+from dpsql.verify.certificate import Facts, ForeignKey
 from dpsql.verify.terms import Refused
 
 CLAMP = "CASE WHEN age BETWEEN 0 AND 120 THEN age WHEN age < 0 THEN 0 WHEN age > 120 THEN 120 END"
@@ -196,6 +198,29 @@ def test_a_direct_average_moves_within_its_interval() -> None:
     refused(DIRECT.replace(", 60)", ", 130)"), 61)
     refused(DIRECT.replace("2 * COUNT(age)", "COUNT(age)"), 61)
     refused(DIRECT, 60)
+
+
+def test_a_way_that_the_engine_keeps_is_left_out_of_the_first_part() -> None:
+    """Each item has its one visit: the first part reads items alone, the correction goes by the visit to the owner."""
+    cut = (
+        "WITH r AS (SELECT visit AS j FROM main.item), heavy AS (SELECT u AS hu, COUNT(*) AS t FROM (SELECT v.patient AS u FROM "
+        "r CROSS JOIN main.visit AS v WHERE r.j = v.no) AS r GROUP BY u HAVING COUNT(*) > 6) SELECT CAST(SUM(m0_0) AS BIGINT) "
+        "AS m0_0 FROM (SELECT COUNT(*) AS m0_0 FROM r UNION ALL SELECT SUM(((c0 * 6) // t) - c0) AS m0_0 FROM (SELECT hu, t, "
+        "COUNT(*) AS c0 FROM (SELECT heavy.hu, heavy.t FROM r CROSS JOIN main.visit AS v CROSS JOIN heavy WHERE (r.j = v.no) "
+        "AND (v.patient = heavy.hu)) AS r GROUP BY hu, t) AS p) AS b"
+    )
+    items, way = FACTS.tables["main.item"], ForeignKey(("visit",), "main.visit", ("no",))
+
+    def facts(**more: object) -> Facts:
+        return replace(FACTS, tables={**FACTS.tables, "main.item": replace(items, **more)})  # type: ignore[arg-type]
+
+    kept = facts(foreign_keys=(way,))
+    assert check(cut, 6, facts=kept).moved == 6
+    same = "lemmas: E2, both parts read the same rows"
+    assert refused(cut, 6) == same, "nothing says that an item has a visit"
+    assert refused(cut, 6, facts=facts(foreign_keys=(way,), not_null=())) == same
+    for other in ("r.j = v.no AND v.cost > 3", "r.j >= v.no", "r.j = v.cost"):
+        refused(cut.replace("r.j = v.no", other), 6, facts=kept)
 
 
 def test_nothing_leaves_but_keys_and_numbers_with_noise() -> None:
