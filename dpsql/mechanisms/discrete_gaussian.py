@@ -102,7 +102,7 @@ def _whole_deviations(size: int, source: RandomSource) -> _Int64:
 
 
 def _all_heads(counts: _Int64, source: RandomSource) -> _Mask:
-    """Return coins, the i-th true with probability exp(-counts[i])."""
+    """Return coins in the shape of `counts`, the i-th true with probability exp(-counts[i])."""
     coins = np.ones(counts.size, dtype=np.bool_)
     running, thrown = np.flatnonzero(counts), 1
     while running.size:
@@ -143,7 +143,7 @@ def _square_coins(rest: _Int64, a: int, source: RandomSource) -> _Mask:
 
 
 def _both_below(of: _Int64, rest: npt.NDArray[np.uint64], a: int, source: RandomSource) -> _Int64:
-    """Return those of some places at which a coin of rest/a and one of rest/(2a) show heads."""
+    """Return those of the indices `of` at which a coin of rest/a and one of rest/(2a) show heads."""
     of = of[draw_below(2 * a, of.size, source) < rest[of]]
     return of[draw_below(a, of.size, source) < rest[of]]
 

@@ -146,7 +146,7 @@ def _combine(u: npt.NDArray[Any], v: npt.NDArray[np.int64], t: int, s: int) -> _
 
 
 def draw_exp_of_fraction(u: npt.NDArray[Any], t: int, source: RandomSource) -> _Mask:
-    """Return coins, the i-th true with probability exp(-u[i]/t). Requires 0 <= u < t.
+    """Return coins in the shape of `u`, the i-th true with probability exp(-u[i]/t). Requires 0 <= u < t.
 
     Round k leaves those running whose coin k shows heads; the others stop at k, true iff k is odd.
     """
@@ -170,7 +170,7 @@ _REJECT: Final = 3
 
 
 def _coin_table(c: int) -> npt.NDArray[np.uint8]:
-    """Return word -> 0 or 1 (the coin), _CONTINUE (all d coins show heads) or _REJECT."""
+    """Return by 16-bit word, shape (2^16,): 0 or 1 (the coin), _CONTINUE (all d coins show heads) or _REJECT."""
     table = np.full(2**16, _REJECT, dtype=np.uint8)
     whole = c ** _DECIDED[c] * math.factorial(_DECIDED[c])
     remainders = np.arange(2**16 // whole * whole) % whole
@@ -272,6 +272,7 @@ def first_tails_is_odd(k: int, below: Below, c: int = 1) -> bool:
 
 
 def as_array(values: list[int], *, fits: bool) -> _Integers:
+    """Return integers as an array of shape (n,): int64 where all may (`fits`) and do fit, else Python ints."""
     if fits and all(abs(value) < 2**63 for value in values):
         return np.array(values, dtype=np.int64)
     array = np.empty(len(values), dtype=object)

@@ -60,7 +60,7 @@ class Showing:
 
 
 def shown_ends(rule: Showing, noisy: npt.NDArray[Any], beta: float) -> tuple[Integers, Integers]:
-    """Return the fewest and the most people of each shown group; the shown count is always between them.
+    """Return the fewest and the most people of each shown group, in the shape of `noisy`, its count, which is between.
 
     Requires: 0 < `beta` < 1, and that each count was shown.
     """
@@ -83,7 +83,7 @@ def _fraction(probability: float) -> Fraction:
 
 
 def _first(low: Integers, high: Integers, holds: Callable[[Integers], npt.NDArray[np.bool_]]) -> Integers:
-    """Return the first n from `low` on for which what holds from some n on does; `high` where none below it has it."""
+    """Return element by element the first n in [low, high) from which on `holds`; `high` where there is none."""
     low, high = low.copy(), high.copy()
     while (low < high).any():
         middle = (low + high) // 2

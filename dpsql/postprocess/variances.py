@@ -55,14 +55,14 @@ class NoisyCoordinates:
 
 
 def few_rows(formula: Variance, noise: NoisyCoordinates) -> npt.NDArray[np.bool_]:
-    """Return in which rows the noisy count is within ten deviations of its noise."""
+    """Return in which rows, shape (rows,), the noisy count is within ten deviations of its noise."""
     deviation = math.sqrt(noise.covariance(formula.count, formula.count))
     few: npt.NDArray[np.bool_] = noise.value(formula.count) < _FEW_DEVIATIONS * deviation
     return few
 
 
 def variance_ends(formula: Variance, noise: NoisyCoordinates, reach: float) -> tuple[Floats, Floats]:
-    """Return low and high of a variance or deviation for each row.
+    """Return low and high of a variance or deviation for each row, both of shape (rows,).
 
     `reach`: how many standard deviations of its noise one released number is away at the wanted level.
     """

@@ -334,7 +334,7 @@ def _replicas(number: int, rows: ReleasedRows, coordinates: tuple[int, ...], dra
 
 
 def _minus(released: Array, noise: Array) -> Array:
-    """Return released numbers less noise: integers where 64 bits hold them, else doubles."""
+    """Return released numbers less noise, both of one shape: int64 where 64 bits hold them, else doubles."""
     if released.dtype == np.int64 and noise.dtype == np.int64 and _is_small(released) and _is_small(noise):
         return released - noise
     return released.astype(np.float64) - noise.astype(np.float64)
@@ -345,7 +345,7 @@ def _is_small(values: Array) -> bool:
 
 
 def _noises(rows: ReleasedRows, places: Sequence[int], count: int) -> dict[int, Array]:
-    """Return simulated noise of coordinates: always the same for the same released numbers.
+    """Return simulated noise by coordinate, shape (count,): always the same for the same released numbers.
 
     What was drawn together is simulated together, in whole vectors; no vector is made of parts of others.
     """
@@ -415,7 +415,7 @@ def _identity(rows: ReleasedRows, place: int) -> bytes:
 
 
 def _released(rows: ReleasedRows, place: int) -> Array:
-    """Return the released integers of a coordinate, coordinates counted over all measurements."""
+    """Return a coordinate's released integers, shape (groups,); coordinates are counted over all measurements."""
     return [one for number in range(len(rows.plan.measurements)) for one in rows.measurements[number].values][
         place
     ]

@@ -355,7 +355,7 @@ def _sums_of(size: int, question: Question, part: _Part, draw: Draw) -> Released
 
 
 def _sums(values: Array, question: Question, grouping: Grouping) -> Array:
-    """Return a coordinate over the question's groups: the sums of those of the grouping that make each up."""
+    """Return a coordinate, shape (the question's groups,): the sums of those of the grouping that make each up."""
     table = np.array(values.tolist(), dtype=object).reshape([key.size for key in grouping.keys])
     for axis in reversed(range(len(grouping.keys))):
         key = grouping.keys[axis]

@@ -358,7 +358,7 @@ def _attacked(planned: Plan, pair: _Pair, noise: Noise, runs: int) -> Attack:
 
 
 def scores(planned: Plan, centre: Measures, other: Measures, noise: Noise, runs: int) -> npt.NDArray[Any]:
-    """Return the privacy loss of `runs` releases drawn around `centre`: ln Pr[centre] - ln Pr[other].
+    """Return the privacy loss of `runs` releases drawn around `centre`, shape (runs,): ln Pr[centre] - ln Pr[other].
 
     A key that one database alone has is delta's part, and left out.
     """
@@ -382,7 +382,7 @@ def scores(planned: Plan, centre: Measures, other: Measures, noise: Noise, runs:
 
 
 def _norms(law: Box, vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return N of each column, to the digits of doubles."""
+    """Return N of each column of `vectors`, shape (k, runs), to the digits of doubles: shape (runs,)."""
     reaches = np.array(law.reaches, dtype=float)[:, None]
     return np.asarray(np.ceil(np.abs(vectors) / reaches).max(axis=0))
 

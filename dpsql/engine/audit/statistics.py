@@ -35,10 +35,10 @@ class Attack:
 def attack(
     here: npt.NDArray[Any], there: npt.NDArray[Any], delta: float = 0.0, *, in_rho: bool = False
 ) -> Attack:
-    """Return what half lines of a score find; each is of releases of one database. Judged on the other half.
+    """Return what half lines of a score find; `here` and `there` are of releases of one database each, shape (runs,).
 
     Larger scores speak for the first. `in_rho`: the loss is bounded in rho, and told as the epsilon of the pure draw
-    that costs as much. The event is chosen on the first half of the draws and analyzed on the second.
+    that costs as much. The event is chosen on the first half of the draws and judged on the second.
     """
     half = len(here) // 2
     limits = np.unique(np.quantile(np.concatenate([here[:half], there[:half]]), _LIMITS))

@@ -91,5 +91,5 @@ class Thresholded(Independent):
         return self.noise.draw(count, source)
 
     def shown(self, noisy: npt.NDArray[Any], coins: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Return which groups are shown, from their noisy counts. `coins`: not looked at."""
+        """Return which groups are shown, in the shape of their noisy counts; `coins` are not looked at."""
         return np.asarray(noisy > self.bound, dtype=np.bool_)

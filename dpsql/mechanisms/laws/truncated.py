@@ -190,7 +190,7 @@ class Truncated(Independent):
         return places[draw_exp_of_fraction(np.abs(places).astype(np.uint64) * np.uint64(s), t, source)]
 
     def shown(self, noisy: npt.NDArray[Any], coins: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Return which groups are shown, from their noisy counts. `coins`: true with probability `coin`."""
+        """Return which groups are shown, in the shape of their noisy counts. `coins`: true with probability `coin`."""
         return np.asarray((noisy > self.bound) | ((noisy == self.bound) & coins), dtype=np.bool_)
 
 
