@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ class Asked:
             assert key not in found, "a group came twice"
             assert all(type(value) is int for value in row[width:]), "an exact measure is not an integer"
             found[key] = row[width:]
-        assert self.release.groups is None or len(found) <= len(self.release.groups)
+        assert self.release.groups is None or len(found) <= _most_groups(self.release)
         return found
 
     def places(self) -> list[int]:
@@ -131,6 +132,12 @@ def _reads_public_alone(policy: Policy, sql: str, engine: str) -> bool:
     read = [table for table in tables if table.db or table.name not in own]
     schema = "public" if engine == "postgres" else "main"
     return bool(read) and all(table.db == schema and table.name in public for table in read)
+
+
+def _most_groups(release: ReleasePlan) -> int:
+    """Return how many groups a query of a release has at most: its listed ones, and those of all others."""
+    assert release.groups is not None
+    return len(release.groups) if release.axes is None else math.prod(axis.size for axis in release.axes)
 
 
 def _compared(one: Asked, measurement: int, old: Cells, new: Cells) -> set[tuple[Any, ...]]:

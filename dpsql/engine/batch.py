@@ -205,8 +205,7 @@ class _Planner:
                 (self._price(walk) if self.total is None else _total_error(walk, losses), walk, losses)
             )
         for _, walk, losses in sorted(found, key=lambda one: one[0]):
-            drawn = [step.drawn for step in walk]
-            final = [self._with(step, wishing(step.drawn, losses, drawn)) for step in walk]
+            final = self._settled(walk, losses)
             steps, pending = self._walk(final, self.session.dataset.store, is_final=True)
             unsettled = [step for step in steps if not self._is_settled(step, pending)]
             if not unsettled:
@@ -216,6 +215,22 @@ class _Planner:
                 "another statement makes a subquery's result more exact, and this one would be charged again then",
                 sqlstate="0A000", hint="release it by itself, after the others",
             )  # fmt: skip
+
+    def _settled(self, walk: Sequence[_Step], losses: Mapping[int, Fraction]) -> list[_Asked]:
+        """Return the statements as each wishes for what it has of a split.
+
+        Split so, one draw may answer what another was for: then that one's part is the others', as if nothing were
+        stored.
+        """
+        while True:
+            drawn = [step.drawn for step in walk]
+            final = [self._with(step, wishing(step.drawn, losses, drawn)) for step in walk]
+            if self.total is None:
+                return final
+            again, _ = self._walk(final, None, is_final=True)
+            if len(_losses(again)) >= len(losses):
+                return final
+            walk, losses = again, self._split(again)
 
     def _is_settled(self, step: _Step, pending: Pending) -> bool:
         """Say whether all that is drawn still answers a statement of intermediate results as it is answered first."""

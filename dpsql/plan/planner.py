@@ -62,6 +62,7 @@ from .measures.ranks import RANK_FUNCTIONS, Choice, RankMeasurement, SplitMeasur
 from .measures.top import TopGroups, among, top_groups
 from .measures.value_bars import NO_BARS, Bars
 from .privacy.analyze import analyze
+from .privacy.axes import Axis, axis_of, is_reported
 from .privacy.contradiction import asks_for_nobody, count_nothing, has_no_groups, has_no_rows
 from .privacy.existing import Looking
 from .privacy.functional_dependencies import has_one_row
@@ -193,6 +194,35 @@ class ReleasePlan:
         """The choice of groups, None where all are answered."""
         chosen = None if self.selection is None else self.measurements[self.selection]
         return chosen if isinstance(chosen, TopGroups) else None
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...] | None:
+        """The keys of a grouping that is drawn with the rows of all other groups; None: with its listed ones alone.
+
+        That is what is found or chosen, what a public table lists, whose groups are not all that the lists make, too
+        many cells; and in a zCDP dataset where enforced keys leave a unit one row in a group: not in `other`
+        (soundness.md 1.34).
+        """
+        release = self.release
+        if self.groups is None or not release.keys or self.is_empty or self.listed_from or self.intermediates:
+            return None
+        if (
+            self.selection is not None
+            or (self.is_zcdp and self.bounding.one_a_group)
+            or is_reported(release.rows)
+        ):
+            return None
+        env, predicate = environment_of(release.rows.columns, release.rows.predicate), release.rows.predicate
+        found = []
+        for key, domain in zip(release.keys, self.domains, strict=True):
+            axis = None if domain is None else axis_of(key, domain.values, env, predicate)
+            if axis is None or domain != domain_of(key, env):
+                return None
+            found.append(axis)
+        cells, listed = (
+            math.prod(sizes) for sizes in zip(*((a.size, len(a.values)) for a in found), strict=True)
+        )
+        return tuple(found) if listed == len(self.groups) and cells <= MAX_DOMAIN else None
 
     @property
     def keyed_by(self) -> int | None:
@@ -353,6 +383,7 @@ class ReleasePlan:
             self.dialect,
             chosen,
             None if self.counted is None else Tested(self.counted, self.minimum_units),
+            self.axes,
         )
 
     def part_query(

@@ -84,7 +84,7 @@ class _Found:
     ) -> Finer | None:
         draws = self._store.lookup(measures, plan.law(index))
         if draws is not None:
-            return Finer(assemble(measures, draws), self._epoch, _SAID)
+            return Finer(assemble(measures, draws, plan.axes), self._epoch, _SAID)
         found = find_finer(plan, index, groups, self._store)
         return found if found is not None and found.epoch == self._epoch else None
 

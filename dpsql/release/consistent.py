@@ -19,6 +19,7 @@ House rules (soundness.md 3.15):
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,12 +31,11 @@ import numpy as np
 from ..budget import Draw
 from ..mechanisms import Coordinate, Fitted, Law, Mix
 from ..plan.planner import ReleasePlan
-from ..plan.privacy.rows import Block, Cut, Derived, OwnedRows, TableSource
+from ..plan.privacy.axes import is_reported
 from ..postprocess.least_squares import PARTS, Shape, Weights, made_of, rounded, runs, weights_of
 from ..postprocess.seeded import Seeded
-from ..relation.catalog import Table
-from .finer import Question, questions_of, whole_keys
-from .released import Array, ReleasedMeasurement, decode, integers
+from .finer import Question, drawn_places, questions_of, whole_keys
+from .released import Array, ReleasedMeasurement, decode, integers, listed_part
 from .run import ReleasedRows
 
 __all__ = ["consistent"]
@@ -83,12 +83,14 @@ def consistent(releases: Sequence[ReleasedRows]) -> list[ReleasedRows]:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A measurement of a release, as one of a family. `whole`: see `whole_keys`."""
+    """A measurement of a release, as one of a family. `whole`: see `whole_keys`. `drawn`: the groups of its own draws
+    with all others; None: they are taken as those of its listed groups."""
 
     place: Place
     rows: ReleasedRows
     shape: Shape
     whole: Mapping[bytes, int]
+    drawn: Shape | None
 
     @property
     def measurement(self) -> ReleasedMeasurement:
@@ -116,7 +118,12 @@ def _memberships(place: Place, rows: ReleasedRows) -> Iterator[tuple[bytes, _Mem
     plan, index = rows.plan, place[1]
     if rows.groups is None or plan.groups is None or plan.is_empty or plan.intermediates:
         return
-    if plan.selection is not None or plan.counted is not None or index in plan.choices or _is_reported(plan):
+    if (
+        plan.selection is not None
+        or plan.counted is not None
+        or index in plan.choices
+        or is_reported(plan.release.rows)
+    ):
         return
     finer = rows.taken.get(index)
     borrowed = None if finer is None else finer.question
@@ -126,7 +133,8 @@ def _memberships(place: Place, rows: ReleasedRows) -> Iterator[tuple[bytes, _Mem
         is_own = question.predicate == plan.release.rows.predicate
         if family is not None and (is_own or borrowed is not None or plan.bounding.per_row):
             shape = _shape_of(question, rows.groups.size)
-            yield family, _Member(place, rows, shape, whole_keys(plan, question.predicate))
+            whole, drawn = whole_keys(plan, question.predicate), _drawn_shape(plan, question)
+            yield family, _Member(place, rows, shape, whole, drawn)
 
 
 def _shape_of(question: Question, size: int) -> Shape:
@@ -137,23 +145,14 @@ def _shape_of(question: Question, size: int) -> Shape:
     return Shape(tuple(groups), tuple(filters), size)
 
 
-def _is_reported(plan: ReleasePlan) -> bool:
-    """Say whether rows have columns that were randomised when they were collected."""
-    return any(
-        column.randomized is not None for table in _tables(plan.release.rows) for column in table.columns
-    )
-
-
-def _tables(rows: OwnedRows | Block) -> Iterator[Table]:
-    for item in rows.items:
-        match item.source:
-            case TableSource(table=table):
-                yield table
-            case Derived(parts=parts):
-                for part in parts:
-                    yield from _tables(part)
-            case Cut(block=block):
-                yield from _tables(block)
+def _drawn_shape(plan: ReleasePlan, question: Question) -> Shape | None:
+    """Return the groups of a draw with all others, of the rows that the question's filters keep."""
+    places = drawn_places(plan, question.predicate)
+    if places is None:
+        return None
+    tuples = zip(*itertools.product(*places.values()), strict=True)
+    groups = {key: list(column) for key, column in zip(places, tuples, strict=True)}
+    return _shape_of(replace(question, groups=groups), math.prod(map(len, places.values())))
 
 
 # --- what they are made of -------------------------------------------------------------------------------------
@@ -222,7 +221,12 @@ def _drawn(members: Sequence[_Member], place: int) -> dict[Shape, dict[_Id, tupl
         for draw in member.measurement.draws[place]:
             at_ = draw.measures.index(measures[place])
             one = decode(draw.payload, draw.law)
-            found.setdefault(member.shape, {})[_id_of(draw), at_] = one.values[at_], one.laws[at_]
+            values, shape = one.values[at_], member.shape
+            if member.drawn is not None and len(values) == member.drawn.size:
+                shape = member.drawn
+            found.setdefault(shape, {})[_id_of(draw), at_] = (
+                listed_part(values, None if shape is member.drawn else member.rows.plan.axes), one.laws[at_]
+            )  # fmt: skip
     return found
 
 

@@ -5,7 +5,7 @@ House rules (soundness.md 3.8):
 1. The same measures of the same rows, under the same bounds, in the same epoch: what differs is which groups, and
    terms `key = literal` and `key IN (literals)` of WHERE that a key's values tell the rows of.
 2. Groups of declared keys alone, and only those whose values are listed: of a key that is not asked about, all groups
-   together are all rows only where no row can have another value.
+   together are all rows where that of the other values is among them, or no row can have one.
 3. Every group of the product is taken once or not at all.
 4. From the text and what is stored: never what the data have.
 """
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -23,19 +22,19 @@ import numpy as np
 from ..budget import CLOSE, MOST_COMBINED, Draw, Grouping, GroupingKey, StoredDraws, StoredGrouping
 from ..mechanisms import Box, Law, Mix, Summed, mean_of, precision_of
 from ..plan.planner import ReleasePlan
+from ..plan.privacy.axes import Listed, axis_of, listed_term, listed_terms
 from ..plan.privacy.keys import domain_of, environment_of
 from ..plan.privacy.rows import TableSource, selects_in, uncut
 from ..relation.catalog import Scalar
-from ..relation.expressions import Call, Expr, Field, Literal
-from ..relation.intervals import Environment, narrowed_facts
+from ..relation.expressions import Expr, Field
+from ..relation.intervals import Environment
 from ..relation.types import Kind
 from .released import Array, Groups, ReleasedMeasurement, declared_groups, decode, integers, vectors_of
 
-__all__ = ["Finer", "Question", "find_finer", "grouping_of", "questions_of", "whole_keys"]
+__all__ = ["Finer", "Question", "drawn_places", "find_finer", "grouping_of", "questions_of", "whole_keys"]
 
 _MOST_TERMS = 4
 """Most filter terms of a question that are looked for among the keys of stored groupings."""
-_KINDS = (Kind.TEXT, Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +78,18 @@ def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
     if family is None or plan.groups is None or plan.is_empty or not keys or plan.intermediates:
         return None
     env = environment_of(rows.columns, rows.predicate)
-    whole = whole_keys(plan, rows.predicate)
-    found, product = [], []
-    for key in keys:
-        values = _values(key, env)
-        if not values:
-            return None
-        product.append(values)
-        digest = _digest(plan, key, values)
-        found.append(GroupingKey(digest, len(values), digest in whole))
+    values = [_values(key, env) for key in keys]
+    listed = [one for one in values if one]
+    digests = [_digest(plan, key, one) for key, one in zip(keys, listed, strict=False)]
+    if plan.axes is not None:
+        sizes = zip(digests, plan.axes, strict=True)
+        return Grouping(family, tuple(GroupingKey(digest, axis.size, True) for digest, axis in sizes))
     groups = declared_groups(plan.groups, [key.type for key in keys])
-    if math.prod(map(len, product)) != groups.size or groups.tuples() != list(itertools.product(*product)):
+    if len(listed) < len(keys) or groups.tuples() != list(itertools.product(*listed)):
         return None
-    return Grouping(family, tuple(found))
+    whole = whole_keys(plan, rows.predicate)
+    sizes_ = ((digest, len(one)) for digest, one in zip(digests, listed, strict=True))
+    return Grouping(family, tuple(GroupingKey(digest, n, whole.get(digest) == n) for digest, n in sizes_))
 
 
 def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: StoredDraws) -> Finer | None:
@@ -194,40 +192,12 @@ def _serves(laws: Sequence[Law], wanted: Law) -> bool:
 # --- the question ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """A filter term that holds on the rows whose `key` is one of `values`."""
-
-    key: Field
-    values: tuple[Scalar, ...]
-
-
-def _listed(term: Expr) -> _Listed | None:
-    """Read `key = literal`, `key IN (literals)`, `flag` or `NOT flag` of a bare column; None for any other term."""
-    is_not = isinstance(term, Call) and term.function == "not"
-    flag = term.args[0] if is_not and isinstance(term, Call) else term
-    if isinstance(flag, Field) and flag.type.kind is Kind.BOOLEAN:
-        return _Listed(flag, (not is_not,))
-    if not isinstance(term, Call) or term.function not in ("eq", "in"):
-        return None
-    key, others = term.args[0], term.args[1:]
-    if term.function == "eq" and isinstance(key, Literal):
-        key, others = term.args[1], term.args[:1]
-    if not isinstance(key, Field) or key.type.kind not in _KINDS:
-        return None
-    values: list[Scalar] = []
-    for other in others:
-        alike = other.type.kind is key.type.kind or (key.type.is_integer and other.type.is_integer)
-        if not isinstance(other, Literal) or not alike or not isinstance(other.value, (bool, int, str)):
-            return None
-        values.append(other.value)
-    return _Listed(key, tuple(dict.fromkeys(values))) if values else None
-
-
 def questions_of(plan: ReleasePlan, groups: Groups) -> Iterator[Question]:
     """Yield the question without some of its filter terms, each with what these keep; itself among them."""
     rows = plan.release.rows
-    terms = [(term, found) for term in rows.predicate if (found := _listed(term)) is not None][:_MOST_TERMS]
+    terms = [(term, found) for term in rows.predicate if (found := listed_term(term)) is not None][
+        :_MOST_TERMS
+    ]
     for count in range(len(terms) + 1):
         for chosen in itertools.combinations(terms, count):
             left_out = [term for term, _ in chosen]
@@ -238,7 +208,7 @@ def questions_of(plan: ReleasePlan, groups: Groups) -> Iterator[Question]:
 
 
 def _question(
-    plan: ReleasePlan, groups: Groups, predicate: tuple[Expr, ...], terms: Sequence[_Listed]
+    plan: ReleasePlan, groups: Groups, predicate: tuple[Expr, ...], terms: Sequence[Listed]
 ) -> Question | None:
     env = environment_of(plan.release.rows.columns, predicate)
     kept: dict[bytes, list[int]] = {}
@@ -269,18 +239,34 @@ def _question(
     return Question(predicate, own, kept, ", ".join(names))
 
 
+def drawn_places(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, list[int]] | None:
+    """Return by digest the places of each key in a draw of a release with all other groups, of the rows on which
+    `predicate` holds; None: it has none, or other values are others there.
+    """
+    env = environment_of(plan.release.rows.columns, predicate)
+    found = {}
+    for key, axis in zip(plan.release.keys, plan.axes or (), strict=False):
+        values = _values(key, env)
+        if not values or (axis.others and values != list(axis.values)) or not set(axis.values) <= set(values):
+            return None
+        place = {value: i for i, value in enumerate(values)}
+        others = [len(values)] if axis.others else []
+        found[_digest(plan, key, values)] = [*map(place.__getitem__, axis.values), *others]
+    return found or None
+
+
 def whole_keys(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, int]:
-    """Return by digest the keys of which no row has another value, with the number of their values: a release's own and
+    """Return by digest how many places a key's values have, that of all others among them: a release's own keys and
     those of its filters, of the rows on which `predicate` holds.
     """
     env = environment_of(plan.release.rows.columns, predicate)
-    listed = {term.key: term.values for term in map(_listed, predicate) if term is not None}
-    terms = (term.key for term in map(_listed, plan.release.rows.predicate) if term is not None)
+    terms = (term.key for term in listed_terms(plan.release.rows.predicate))
     found: dict[bytes, int] = {}
     for key in dict.fromkeys((*plan.release.keys, *terms)):
         values = _values(key, env)
-        if values and (_is_complete(key, values, env) or (key in listed and set(listed[key]) <= set(values))):
-            found[_digest(plan, key, values)] = len(values)
+        axis = axis_of(key, values, env, predicate) if values else None
+        if values and axis is not None:
+            found[_digest(plan, key, values)] = axis.size
     return found
 
 
@@ -295,13 +281,6 @@ def _values(key: Expr, env: Environment) -> list[Scalar] | None:
         return None
     (column,) = declared_groups([(value,) for value in domain.values], [key.type]).columns or ([],)
     return list(column)
-
-
-def _is_complete(key: Expr, values: Sequence[Scalar], env: Environment) -> bool:
-    """Say whether no row can have another value of a key: by its type alone, never by what is declared."""
-    if key.type.kind is not Kind.BOOLEAN:
-        return False
-    return {True, False} <= set(values) and (None in values or not narrowed_facts(key, env).nullable)
 
 
 def _digest(plan: ReleasePlan, key: Expr, values: Sequence[Scalar]) -> bytes:

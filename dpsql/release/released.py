@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
@@ -24,13 +25,16 @@ import numpy.typing as npt
 
 from ..budget import Together
 from ..mechanisms import Assembled, Law, Vector
+from ..plan.measures.measurements import BoundingQuery
+from ..plan.planner import ReleasePlan
+from ..plan.privacy.axes import Axis, cells_of, spelled
 from ..relation.calendar import parse_date, parse_timestamp
 from ..relation.catalog import Scalar
 from ..relation.types import Kind, SqlType
 
 __all__ = [
-    "Array", "Groups", "ReleasedMeasurement", "canonical", "declared_groups", "decode", "encode", "integers",
-    "listed", "publishable", "shown", "vectors_of",
+    "Array", "Groups", "ReleasedMeasurement", "canonical", "completed", "declared_groups", "decode", "encode",
+    "integers", "listed", "listed_part", "publishable", "shown", "vectors_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -140,22 +144,29 @@ def declared_groups(groups: Sequence[tuple[Scalar, ...]], types: Sequence[SqlTyp
 
     One group in two spellings would be two releases of the same rows.
     """
-    spelled = (
-        tuple(_declared(value, type_) for value, type_ in zip(group, types, strict=True)) for group in groups
+    canonical_ = (
+        tuple(spelled(value, type_) for value, type_ in zip(group, types, strict=True)) for group in groups
     )
-    unique = list(dict.fromkeys(spelled))
+    unique = list(dict.fromkeys(canonical_))
     columns = zip(*unique, strict=True) if unique else ([] for _ in types)
     return Groups(tuple(list(column) for column in columns), len(unique))
 
 
-def _declared(value: Scalar, type_: SqlType) -> Scalar:
-    if isinstance(value, str) and type_.kind is Kind.DATE:
-        return parse_date(value)
-    if isinstance(value, str) and type_.kind is Kind.TIMESTAMP:
-        return parse_timestamp(value)
-    if isinstance(value, Fraction) and value.denominator == 1:
-        return int(value)
-    return value
+def completed(plan: ReleasePlan, number: int) -> Groups | None:
+    """Return the groups of a measurement that is drawn with the rows of all others (soundness.md 1.34); None: it is
+    drawn over those that are answered."""
+    if plan.axes is None or plan.measurements[number].query is not BoundingQuery.SCALED:
+        return None
+    columns = zip(*cells_of(plan.axes), strict=True)
+    return Groups(tuple(map(list, columns)), math.prod(axis.size for axis in plan.axes))
+
+
+def listed_part(values: Array, axes: Sequence[Axis] | None) -> Array:
+    """Return the numbers of the groups that are listed, of a draw that has the other ones too; of any other its own."""
+    if axes is None or len(values) != math.prod(axis.size for axis in axes):
+        return values
+    table = values.reshape([axis.size for axis in axes])
+    return table[tuple(slice(len(axis.values)) for axis in axes)].ravel()
 
 
 def _listed(column: KeyColumn) -> list[Scalar]:

@@ -44,6 +44,7 @@ from ..errors import EngineFailure, LedgerAway, Refusal
 from ..mechanisms import ATTO, NANO, Coordinate, Law, Mix, Noise, Vector, mean_of
 from ..plan.backend_sql.print_release import BackendQuery, Part
 from ..plan.planner import Plan, ReleasePlan, Work, check_grown
+from ..plan.privacy.axes import Axis
 from ..plan.privacy.rows import IntermediateColumn
 from ..relation.catalog import Scalar
 from ..relation.expressions import IntermediateValue
@@ -58,11 +59,13 @@ from .released import (
     Groups,
     ReleasedMeasurement,
     canonical,
+    completed,
     declared_groups,
     decode,
     encode,
     integers,
     listed,
+    listed_part,
     vectors_of,
 )
 from .topped_up import said_of_top_up, top_up_of
@@ -233,7 +236,7 @@ class PlanRunner:
             measures = plan.measure_keys(index, relation, rows.keyset)
             draws = self.draws.lookup(measures, plan.law(index))
             if draws is not None:
-                rows.measurements[index] = assemble(measures, draws)
+                rows.measurements[index] = assemble(measures, draws, plan.axes)
             elif rows.groups is not None:
                 self._take_finer(number, index, rows.groups)
         return rows.is_complete
@@ -255,7 +258,7 @@ class PlanRunner:
     def imagined(self, number: int, index: int) -> Draw:
         """Return a draw of a measurement without any content: for finding out, beforehand, what it would serve."""
         rows, plan, measures = self.rows[number], self.rows[number].plan, self.measures_of(number, index)
-        size, groups = 0 if rows.groups is None else rows.groups.size, None
+        size, groups = 0 if rows.groups is None else _drawn(rows, index).size, None
         if index == plan.keyed_by:
             size, groups = 0, Groups(tuple([] for _ in plan.release.keys), 0)
         values = tuple(np.zeros(size, dtype=np.int64) for _ in range(len(measures)))
@@ -410,7 +413,7 @@ class PlanRunner:
             if index == rows.plan.keyed_by:
                 rows.take_keys(found[0][0])
             else:
-                rows.measurements[index] = assemble(measurement.measures, found)
+                rows.measurements[index] = assemble(measurement.measures, found, rows.plan.axes)
 
     def _take_fresh(self, fresh: dict[tuple[int, int], Fresh | None]) -> None:
         """Take in under which noise each measurement is drawn, and what it is combined with (soundness.md 3.13)."""
@@ -455,7 +458,7 @@ class PlanRunner:
         assert rows.groups is not None
         # before the engine is asked: how long it takes to draw says nothing of what is added to (soundness.md 2.3)
         noises: dict[int, Drawn] = {
-            index: draw(plan, index, rows.groups.size, self.noise)
+            index: draw(plan, index, _drawn(rows, index).size, self.noise)
             for index in wanted
             if index != plan.counted
         }
@@ -482,13 +485,13 @@ class PlanRunner:
         relation = self._relation_key(number)
         assert rows.groups is not None
         for index, noise in noises.items():
-            released = privatise(exact, plan, index, rows.groups, noise, ask_part)
+            released = privatise(exact, plan, index, _drawn(rows, index), noise, ask_part)
             measures = plan.measure_keys(index, relation, rows.keyset)
             drawn = Draw(measures, plan.law(index), encode(released))
             fresh = self.fresh.get((number, index))
             beside = fresh.beside if fresh is not None else ()
             together = [tuple(drawn if one is None else one for one in draws) for draws in beside]
-            rows.measurements[index] = assemble(measures, together or [(drawn,)] * len(measures))
+            rows.measurements[index] = assemble(measures, together or [(drawn,)] * len(measures), plan.axes)
             yield index, drawn
 
     def _run_selection(
@@ -723,6 +726,12 @@ def _listed_groups(plan: ReleasePlan) -> Groups:
     return declared_groups(plan.groups, [key.type for key in plan.release.keys])
 
 
+def _drawn(rows: ReleasedRows, index: int) -> Groups:
+    """Return the groups that a measurement is drawn over: of counts and sums those of other values too."""
+    assert rows.groups is not None
+    return completed(rows.plan, index) or rows.groups
+
+
 def _chosen_groups(rows: ReleasedRows) -> tuple[tuple[Scalar, ...], ...] | None:
     """Return the groups that were chosen, whose rows alone are asked for; None: nothing chooses, or not yet."""
     if rows.plan.selection is None or rows.groups is None:
@@ -742,11 +751,13 @@ def _keyset_keys(plan: ReleasePlan, relation: bytes) -> tuple[bytes, ...]:
     return (hashlib.sha256(relation + b"published keys").digest(),)
 
 
-def assemble(measures: Sequence[bytes], draws: Sequence[Together]) -> ReleasedMeasurement:
+def assemble(
+    measures: Sequence[bytes], draws: Sequence[Together], axes: Sequence[Axis] | None
+) -> ReleasedMeasurement:
     """Return the measurement of the asked measures, each from the draws that the store chose for it: one as it is, of
-    several the mean with the least variance (soundness.md 3.13).
+    several the mean with the least variance (soundness.md 3.13). `axes`: the plan's, of whose listed groups it is.
     """
-    decoded = {id(one): _decoded(one) for together in draws for one in together}
+    decoded = {id(one): _decoded(one, axes) for together in draws for one in together}
     values, laws, vectors = [], [], []
     for place, (measure, together) in enumerate(zip(measures, draws, strict=True)):
         parts = [(decoded[id(one)], one.measures.index(measure)) for one in together]
@@ -762,9 +773,10 @@ def assemble(measures: Sequence[bytes], draws: Sequence[Together]) -> ReleasedMe
     return ReleasedMeasurement(tuple(values), groups, tuple(laws), tuple(vectors), tuple(draws))
 
 
-def _decoded(stored: Draw) -> ReleasedMeasurement:
+def _decoded(stored: Draw, axes: Sequence[Axis] | None) -> ReleasedMeasurement:
     one = decode(stored.payload, stored.law)
-    return replace(one, vectors=vectors_of(stored.law, stored.measures, stored.payload))
+    values = tuple(listed_part(column, axes) for column in one.values)
+    return replace(one, values=values, vectors=vectors_of(stored.law, stored.measures, stored.payload))
 
 
 def _mixed(together: Together, laws: Sequence[Law], place: int, count: int) -> tuple[Mix, Vector | None]:

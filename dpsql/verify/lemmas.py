@@ -23,12 +23,14 @@ __all__ = ["Lemmas", "Move", "Part"]
 
 @dataclass(frozen=True)
 class Part:
-    """One SELECT of aggregates: its block, keys and HAVING, and the columns as expressions of aggregates."""
+    """One SELECT of aggregates: its block, keys and HAVING, and the columns as expressions of aggregates. `merged`:
+    groups of it are added up, to those of a function of its keys."""
 
     block: Term
     keys: tuple[Term, ...]
     having: frozenset[Term]
     columns: dict[str, Term]
+    merged: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,27 +79,35 @@ class Lemmas:
     # --- patterns ---
 
     def parts(self, top: Term, keys: Sequence[str], counted: tuple[str, int] | None = None) -> list[Part]:
-        """The SELECTs whose rows are added up by group: the query itself, or the members of a UNION ALL below it.
+        """The SELECTs whose rows are added up by group: the query itself, the members of a UNION ALL below it, or one
+        whose groups are merged.
 
-        Premise of the sum: its keys are the members' columns, its items SUM of one column each.
+        Premise of the sum: its keys are the members' columns, or functions of these, all of which are read; its items
+        SUM of one column each. Why: a function of the keys merges whole groups, and `abs(x + y) <= abs(x) + abs(y)`:
+        what bounds the sum over groups bounds it over merged ones; what bounds one group does not.
         """
         if top.op != "agg":
             raise Refused("lemmas: a query of aggregates", top.op)
         block, group, having, columns = top.args
         sources, outer, conditions = block.args
         shown = columns_of(top)
+        merged = any(one.op != "col" for one in group)
         summed = len(sources) == 1 and sources[0].args[0].op == "union"
-        if not summed or all(one.op == "select" for one in sources[0].args[0].args[0]):
+        if merged and not summed and len(sources) == 1 and sources[0].args[0].op == "agg":
+            summed = self._reads_all_keys(group, sources[0])
+            members: tuple[Term, ...] = (sources[0].args[0],)
+        elif summed:
+            members = sources[0].args[0].args[0]
+        if not summed or all(one.op == "select" for one in members):
             self.keys_are(group, [shown[name] for name in keys])
             return [Part(block, group, frozenset(having), {n: t for n, t in columns if n not in keys})]
         [source] = sources
         if outer or conditions:
             raise Refused("lemmas: parts are added up as they are")
-        members = source.args[0].args[0]
         members = tuple(self._passed_on(one) for one in members)
         members = self._without_people(top, members, counted)
-        names = [one.args[1] for one in group if one.op == "col"]
-        if len(names) != len(group) or len(set(names)) != len(keys):
+        names = self._read_of(group, source)
+        if len(group) != len(keys) or len(names) != len(keys):
             raise Refused("lemmas: groups are those of the keys")
         self.keys_are(group, [shown[name] for name in keys])
         found = []
@@ -120,8 +130,23 @@ class Lemmas:
             ordered_keys = tuple(inner[name] for name in names)
             if set(ordered_keys) != set(member.args[1]):
                 raise Refused("lemmas: groups are those of the keys")
-            found.append(Part(member.args[0], ordered_keys, frozenset(member.args[2]), taken))
+            found.append(Part(member.args[0], ordered_keys, frozenset(member.args[2]), taken, merged))
         return found
+
+    def _read_of(self, group: Sequence[Term], source: Term) -> list[str]:
+        """The columns of a source that keys are made of, and of nothing else of a row."""
+        read = [one for key in group for one in walk(key) if one.op in _OF_ROWS or one.op in AGGREGATES]
+        if any(one.op != "col" or one.args[0] is not source for one in read):
+            raise Refused("lemmas: groups are those of the keys")
+        return list(dict.fromkeys(one.args[1] for one in read))
+
+    def _reads_all_keys(self, group: Sequence[Term], source: Term) -> bool:
+        """Whether keys are functions of those of a grouping, and read each of them."""
+        columns = columns_of(source.args[0])
+        read = [one for key in group for one in walk(key) if one.op == "col"]
+        return all(one.args[0] is source for one in read) and {columns[one.args[1]] for one in read} == set(
+            source.args[0].args[1]
+        )
 
     def _passed_on(self, member: Term) -> Term:
         """A grouping, where a SELECT only passes on its columns, keys among them."""
@@ -375,7 +400,7 @@ class Lemmas:
                     allowed.add(one)
         for number, part in enumerate(parts):
             if part.block is top.args[0]:
-                parts[number] = Part(part.block, part.keys, part.having - allowed, part.columns)
+                parts[number] = replace(part, having=part.having - allowed)
         whole = Part(top.args[0], top.args[1], frozenset(top.args[2]) - allowed, {})
         self.key_having(whole)
         if whole.having and parts[0].block is not top.args[0]:
@@ -407,8 +432,8 @@ class Lemmas:
         self._boxed = True
         try:
             if len(used) == 2:
-                return self.corrected(used[0], used[1], names)
-            return self.single(used[0], names)
+                return self._merged(used[0], self.corrected(used[0], used[1], names))
+            return self._merged(used[0], self.single(used[0], names))
         finally:
             self._boxed = False
 
@@ -429,10 +454,16 @@ class Lemmas:
         """The lemma that fits the parts in which these columns are not 0."""
         used = [part for part in parts if any(not self._nothing(part.columns[name]) for name in names)]
         if len(used) == 1:
-            return self.single(used[0], names)
+            return self._merged(used[0], self.single(used[0], names))
         if len(used) == 2:
-            return self.corrected(used[0], used[1], names)
+            return self._merged(used[0], self.corrected(used[0], used[1], names))
         raise Refused("lemmas: a pattern with a lemma", f"{len(used)} parts")
+
+    def _merged(self, part: Part, move: Move) -> Move:
+        """What is moved where groups of a part are merged: all of it may stand in one of them."""
+        if part.merged and move.lemma == "direct":
+            raise Refused("lemmas: direct, averages are not added up")
+        return replace(move, in_group=move.l1) if part.merged else move
 
     def _nothing(self, term: Term) -> bool:
         return term.op == "num" and term.args[0] == 0

@@ -16,7 +16,7 @@ from ...plan.planner import ReleasePlan
 from ...plan.privacy.rows import IntermediateColumn
 from ...relation.catalog import Scalar
 from ...relation.expressions import IntermediateValue
-from ...release.released import canonical, declared_groups
+from ...release.released import canonical, completed, declared_groups
 from .windows import moved, steps_of, windows_of
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def parameter_of(intermediate: object, parameter: IntermediateValue | Intermedia
 def _filled(release: ReleasePlan, number: int, groups: Groups) -> Groups:
     assert release.groups is not None
     types = [key.type for key in release.release.keys]
-    declared = declared_groups(release.groups, types).tuples()
+    declared = (completed(release, number) or declared_groups(release.groups, types)).tuples()
     assert len(set(declared)) == len(declared), "a declared group is listed twice: it would be noised twice"
     return {key: groups.get(key, _empty(release, number)) for key in declared}
 

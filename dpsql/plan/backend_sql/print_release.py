@@ -1,10 +1,13 @@
 """The backend queries of a release: exact integers per group, contributions bounded in the SQL itself.
 
     >>> backend_sql("SELECT kind, COUNT(*) FROM card GROUP BY kind")
-    SELECT k0, CAST(COUNT(*) AS BIGINT) AS m0_0
-    FROM (SELECT (CASE WHEN strlen(CAST("kind" AS VARCHAR)) <= 1000 THEN CAST("kind" AS VARCHAR)
-      ELSE left(CAST("kind" AS VARCHAR), 1000) END) COLLATE C AS k0 FROM "main"."card") AS r
-    GROUP BY k0 HAVING ((k0 IN ('gold', 'plain'))) OR COUNT(*) < 0
+    SELECT k0, CAST(SUM(m0_0) AS BIGINT) AS m0_0
+    FROM (SELECT (CASE WHEN (k0 IN ('gold', 'plain')) THEN k0 END) COLLATE C AS k0, m0_0
+      FROM (SELECT k0, COUNT(*) AS m0_0
+        FROM (SELECT (CASE WHEN strlen(CAST("kind" AS VARCHAR)) <= 1000 THEN CAST("kind" AS VARCHAR)
+          ELSE left(CAST("kind" AS VARCHAR), 1000) END) COLLATE C AS k0 FROM "main"."card") AS r
+        GROUP BY k0) AS b) AS b
+    GROUP BY k0
 
 House rules (soundness.md 1.1, 1.5 and 1.9, which have the proofs):
 
@@ -18,7 +21,9 @@ House rules (soundness.md 1.1, 1.5 and 1.9, which have the proofs):
    a filter, or a join that could copy rows: t counts every row that is summed. What is joined is printed once, a
    step that all of these read; a table's few sums without groups are cut unit by unit, and so are all sums of
    joins where the engine keeps no step, by t over the unit's groups. All is one statement, hence one snapshot.
-4. A unit is cut group by group, after all of its rows were counted in t, those of undeclared groups too.
+4. A unit is cut group by group, after all of its rows were counted in t, those of undeclared groups too. Counts and
+   sums of declared groups come with one cell of each key for the rows of all other values: told apart where rows are
+   grouped already, at the outermost sum (1.34).
 5. People are counted with the sums only where every group of every unit is listed: no key is declared (1.31).
 6. Of keys that are found, no query returns a group that is not tested: what counts people has the test on that very
    count after HAVING, and any other is of the groups that are shown, which are known when it is asked (1.31).
@@ -41,6 +46,7 @@ from ..measures.measurements import Bounding, BoundingQuery, Mask, Measurement, 
 from ..measures.mode import ModeMeasurement
 from ..measures.ranks import Choice, RankMeasurement, SplitMeasurement
 from ..measures.top import TopGroups
+from ..privacy.axes import Axis
 from ..privacy.keys import MAX_DOMAIN, Domain
 from ..privacy.public_keys import KeyList
 from ..privacy.rows import Fan, IntermediateColumn, OwnedRows, TableSource, fields_in
@@ -108,13 +114,15 @@ def print_release(
     dialect: Dialect,
     chosen_groups: Sequence[tuple[Scalar, ...]] | None = None,
     tested: Tested | None = None,
+    axes: tuple[Axis, ...] | None = None,
 ) -> tuple[BackendQuery, ...]:
     """Return the queries for the wanted measurements of a release (all of them, or those not in the store).
 
     `chosen_groups`: whose rows alone there are, but for the choice of these groups itself (soundness.md 1.23).
     `tested`: where keys are found: then what counts people comes first, and groups that are not tested never (1.7).
+    `axes`: of counts and sums that are asked for with the rows of all other groups (1.34).
     """
-    scores = _Release(rows, keys, measurements, bounding, domains, dialect, tested)
+    scores = _Release(rows, keys, measurements, bounding, domains, dialect, tested, axes)
     chosen_first = tuple(scores.top(i) for i in wanted if measurements[i].query is BoundingQuery.TOP)
     release = scores if chosen_groups is None else scores.of_groups(chosen_groups)
     windows = tuple(
@@ -126,7 +134,12 @@ def print_release(
     )
     if bounding.per_row:
         summed = tuple(i for i in wanted if measurements[i].query is not BoundingQuery.RANK)
-        return release.limited([*((release.per_row(summed),) if summed else ()), *windows])
+        # an average of several groups is none of theirs added up
+        apart = tuple(i for i in summed if axes and measurements[i].kind is MeasurementKind.DIRECT)
+        summed = tuple(i for i in summed if i not in apart)
+        queries = [release.per_row(summed)] if summed else []
+        queries += [release.without_others().per_row(apart)] if apart else []
+        return release.limited([*queries, *windows])
     chosen = {how: tuple(i for i in wanted if measurements[i].query is how) for how in BoundingQuery}
     scaled, ranked = chosen[BoundingQuery.SCALED], chosen[BoundingQuery.RANKED]
     if scaled and release.is_count_of_all_people(ranked):
@@ -190,8 +203,10 @@ class _Release:
     def __init__(
         self, rows: OwnedRows, keys: tuple[Expr, ...], measurements: tuple[Measurement, ...], bounding: Bounding,
         domains: tuple[Domain | None, ...], dialect: Dialect, tested: Tested | None = None,
+        axes: tuple[Axis, ...] | None = None,
     ) -> None:  # fmt: skip
         self.relation, self.keys, self.dialect, self.tested = rows, keys, dialect, tested
+        self.axes = axes if axes is not None and any(axis.others for axis in axes) else None
         self.measurements, self.bounding, self.domains = measurements, bounding, domains
         self.key_names = [f"k{i}" for i in range(len(keys))]
         assert rows.owner or bounding.per_row, "rows that are units by themselves have no owner to bound by"
@@ -205,12 +220,52 @@ class _Release:
         release.groups = groups
         return release
 
+    def without_others(self) -> _Release:
+        """Return the release of its listed groups alone."""
+        return _Release(
+            self.relation,
+            self.keys,
+            self.measurements,
+            self.bounding,
+            self.domains,
+            self.dialect,
+            self.tested,
+        )
+
     def per_row(self, numbers: tuple[int, ...]) -> BackendQuery:
         """Units with one row: a plain aggregate."""
         sources = SourcePrinter(self.dialect, 1)
         inner = self._inner(sources, numbers)
         coordinates = self._coordinates(numbers, GroupSums(inner))
-        return _query(self._outer(f"({inner.sql()}) AS r", coordinates, in_domain=True), numbers, sources)
+        return _query(self._by_group(f"({inner.sql()}) AS r", coordinates), numbers, sources)
+
+    def _by_group(self, source: str, coordinates: list[tuple[str, str]]) -> str:
+        """Return the sums of rows by group: of each listed one, and of all others of a key in one."""
+        if self.axes is None:
+            return self._outer(source, coordinates, in_domain=True)
+        by = ", ".join(self.key_names)
+        raw = f"(SELECT {self._listed(coordinates)} FROM {source} GROUP BY {by}{self._in_domain(whole=True)}) AS b"
+        return self._added_up(raw, [name for name, _ in coordinates])
+
+    def _added_up(self, source: str, names: Sequence[str]) -> str:
+        """Return the sums by group of parts that stand by key as it is in the rows.
+
+        The keys are looked at where rows are grouped already: there are fewer of these.
+        """
+        if self.axes is not None:
+            keys = (self._told_apart(place, axis) for place, axis in enumerate(self.axes))
+            source = f"(SELECT {', '.join([*keys, *names])} FROM {source}) AS b"
+        return self._outer(source, [(name, f"SUM({name})") for name in names])
+
+    def _told_apart(self, place: int, axis: Axis) -> str:
+        """Return a key as far as groups tell its values apart."""
+        name, key, domain = self.key_names[place], self.keys[place], self.domains[place]
+        if not axis.others or domain is None:
+            return name
+        (other,) = axis.others
+        rest = "" if other is None else f" ELSE {self._domain_literal(other, key.type)}"
+        told = f"CASE WHEN {self._member(name, key.type, domain)} THEN {name}{rest} END"
+        return f"{self.dialect.bytewise(f'({told})') if key.type.kind is Kind.TEXT else told} AS {name}"
 
     # --- counts and sums of units with many rows ------------------------------------------------------------
 
@@ -313,9 +368,7 @@ class _Release:
         if counted is not None:
             totals += [(f"m{counted}_0", f"COUNT(*){self._first_groups() if is_ranked else ''}")]
             numbers = (*numbers, counted)
-        return _query(
-            self._outer(f"({units}) AS p", totals, in_domain=True), numbers, sources, salted=is_ranked
-        )
+        return _query(self._by_group(f"({units}) AS p", totals), numbers, sources, salted=is_ranked)
 
     def _of_all_groups(self, name: str) -> str:
         """Return the sum of a unit's counts over its groups."""
@@ -368,16 +421,16 @@ class _Release:
         nobody = [] if counted is None else [(f"m{counted}_0", "0")]
         if counted is not None:
             rows, of_heavy = self._beside_people(rows), self._beside_people(of_heavy)
-        plain = f"SELECT {self._listed([*whole, *nobody])} FROM {rows}{by}{self._in_domain()}"
+        listed = self._in_domain(whole=True)
+        plain = f"SELECT {self._listed([*whole, *nobody])} FROM {rows}{by}{listed}"
         units = [*self.heavy, "t", *self.key_names]
-        parts = f"SELECT {sums.sql(units)} FROM {of_heavy} GROUP BY {', '.join(units)}{self._in_domain()}"
+        parts = f"SELECT {sums.sql(units)} FROM {of_heavy} GROUP BY {', '.join(units)}{listed}"
         added = [plain, f"SELECT {self._listed([*changes, *nobody])} FROM ({parts}) AS p{by}"]
         if counted is not None:
             added += [
                 f"SELECT {self._listed([*((name, '0') for name, _ in whole), (f'm{counted}_0', 'n')])} FROM people"
             ]
-        total = [(name, f"SUM({name})") for name, _ in (*whole, *nobody)]
-        return self._outer(f"({' UNION ALL '.join(added)}) AS b", total)
+        return self._added_up(f"({' UNION ALL '.join(added)}) AS b", [name for name, _ in (*whole, *nobody)])
 
     # --- counts and sums, and the people of the same keys -----------------------------------------------------
 
@@ -797,18 +850,25 @@ class _Release:
         people = dict(coordinates).get(f"m{self.tested.counted}_0")
         return [] if people is None else [f"{people} >= {self.tested.least}"]
 
-    def _in_domain(self) -> str:
-        """Return the HAVING clause that keeps declared groups alone; nothing when none is declared."""
-        return self._having(self._in_domains())
+    def _in_domain(self, *, whole: bool = False) -> str:
+        """Return the HAVING clause that keeps declared groups alone; nothing when none is declared.
 
-    def _in_domains(self) -> list[str]:
+        `whole`: where the rows of all others are asked for too, of the keys that have no others.
+        """
+        return self._having(self._in_domains(whole=whole))
+
+    def _in_domains(self, *, whole: bool = False) -> list[str]:
         """Return the test that a group is declared.
 
         COUNT(*) < 0 is never true: it keeps an engine from testing the keys of every row before it
         groups them, which takes more time than the grouping.
         """
         late = "" if self.dialect.groups_before_having else " OR COUNT(*) < 0"
-        pairs = zip(self.keys, self.key_names, self.domains, strict=True)
+        listed = [
+            None if whole and self.axes is not None and self.axes[place].others else domain
+            for place, domain in enumerate(self.domains)
+        ]
+        pairs = zip(self.keys, self.key_names, listed, strict=True)
         tests = [self._member(name, key.type, domain) for key, name, domain in pairs if domain is not None]
         return [f"({' AND '.join(tests)}){late}"] if tests else []
 

@@ -51,6 +51,11 @@ OF_VISITS = (
         "a count of values in every group", _NO_RANK,
         "SELECT city, COUNT(DISTINCT tag) FROM visit GROUP BY city", TAGS,
     ),
+    SqlFault(
+        "rows of some groups in t alone",
+        ((r"(\(\"person_id\" IS NOT NULL\))\) AS r GROUP BY u", r"\1 AND city = 'a') AS r GROUP BY u"),),
+        "SELECT city, COUNT(*) FROM visit GROUP BY city",
+    ),
     SqlFault("all rows of a person", _NO_ROWS_BOUND, "SELECT city, COUNT(*) FROM visit GROUP BY city"),
     SqlFault("all rows of a person in a median", _NO_ROWS_BOUND, "SELECT MEDIAN(n) FROM visit"),
     SqlFault("all rows of a person in several ranks", _NO_ROWS_BOUND, f"SELECT {_THREE} FROM visit"),

@@ -172,7 +172,7 @@ def box_draws(count: int = 1) -> tuple[list[Draw], tuple[bytes, ...], np.ndarray
 def check_vectors(desk: OpenDesk | None = None) -> None:
     """One weight for a whole vector: what is known of its coordinates together is known of the mean's."""
     draws, measures, _ = box_draws(20_000)
-    found = assemble(measures, [tuple(draws)] * 3)
+    found = assemble(measures, [tuple(draws)] * 3, None)
     laws = [law for law in found.laws if isinstance(law, Mix)]
     assert len(laws) == 3
     assert len({law.weights for law in laws}) == 1
@@ -206,7 +206,7 @@ def test_vectors_are_combined_whole() -> None:
 
 def test_one_coordinate_of_vectors_is_a_number_like_any_other() -> None:
     draws, measures, _ = box_draws()
-    found = assemble(measures[1:2], [tuple(draws)])
+    found = assemble(measures[1:2], [tuple(draws)], None)
     assert found.vectors == (None,)
     assert found.laws[0].spread == Mix.of([draw.law.at(1) for draw in draws]).spread
 

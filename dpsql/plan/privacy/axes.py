@@ -1,0 +1,148 @@
+"""The keys of a grouping with all rows in it: listed values, and one place for the rows of all others.
+
+A draw over declared groups holds the groups that are listed. Its *completion* holds, of each key, also the rows whose
+value no list has: `other`, a group of every key by itself and so of every tuple of keys. What a person adds to all
+groups, undeclared ones too, is what sensitivities bound (soundness.md 1.34); so the hidden groups cost nothing, and
+the groups of every grouping add up to the same rows. They are drawn and stored with the others, and never shown.
+
+In the SQL `other` has a value of the key's type that the list lacks: NULL where that is none of its groups.
+
+House rules:
+
+1. Lists are from text and policy alone; so is which key has a place for others.
+2. A key has none only where no row can have another value: by its type, or by the values that WHERE lists. What an
+   owner says of a column is believed of no draw.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ...relation.calendar import parse_date, parse_timestamp
+from ...relation.catalog import Scalar
+from ...relation.expressions import Call, Expr, Field, Literal
+from ...relation.intervals import TYPE_RANGE, Environment, narrowed_facts
+from ...relation.types import Kind, SqlType
+from .rows import OwnedRows, TableSource, selects_in, uncut
+
+__all__ = ["Axis", "Listed", "axis_of", "cells_of", "is_reported", "listed_term", "listed_terms", "spelled"]
+
+_LISTED = (Kind.TEXT, Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One key. `values`: what its groups are, in canonical form, each once. `others`: the value that all others are
+    printed as; () where no row has another."""
+
+    values: tuple[Scalar, ...]
+    others: tuple[Scalar, ...]
+
+    @property
+    def size(self) -> int:
+        """How many places there are, that of the others among them."""
+        return len(self.values) + len(self.others)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A filter term that holds on the rows whose `key` is one of `values`."""
+
+    key: Field
+    values: tuple[Scalar, ...]
+
+
+def axis_of(key: Expr, values: Iterable[Scalar], env: Environment, predicate: Sequence[Expr]) -> Axis | None:
+    """Return a key of which these values are groups, of the rows on which `predicate` holds; None: no value of its type
+    is left for the others.
+    """
+    own = tuple(dict.fromkeys(spelled(value, key.type) for value in values))
+    if _is_whole(key, own, env) or any(
+        term.key == key and set(term.values) <= set(own) for term in listed_terms(predicate)
+    ):
+        return Axis(own, ())
+    others = _unlisted(key.type, frozenset(own))
+    return None if others is None else Axis(own, others)
+
+
+def _is_whole(key: Expr, values: Sequence[Scalar], env: Environment) -> bool:
+    """Say whether no row can have another value of a key: by its type alone, never by what is declared."""
+    if key.type.kind is not Kind.BOOLEAN:
+        return False
+    return {True, False} <= set(values) and (None in values or not narrowed_facts(key, env).nullable)
+
+
+def _unlisted(type_: SqlType, values: frozenset[Scalar]) -> tuple[Scalar] | None:
+    """Return a value of a type that a list lacks: NULL, the shortest text of its kind, the smallest number from 0."""
+    if None not in values:
+        return (None,)
+    if type_.kind is Kind.TEXT:
+        return (next(text for n in itertools.count(1) if (text := "other" * n) not in values),)
+    if type_.kind is Kind.BOOLEAN:
+        return next(((truth,) for truth in (False, True) if truth not in values), None)
+    number = next(n for n in itertools.count() if n not in values)
+    _, last = TYPE_RANGE.get(type_.kind, (0, number))
+    return (number,) if number <= last and _fits(type_, number) else None
+
+
+def _fits(type_: SqlType, number: int) -> bool:
+    """Say whether an exact number type has room for a whole number."""
+    if type_.kind is not Kind.NUMERIC or type_.precision is None:
+        return True
+    return bool(number < 10 ** (type_.precision - (type_.scale or 0)))
+
+
+def cells_of(axes: Sequence[Axis]) -> tuple[tuple[Scalar, ...], ...]:
+    """Return all groups, those of others among them, the last key's the fastest."""
+    return tuple(itertools.product(*((*axis.values, *axis.others) for axis in axes)))
+
+
+def is_reported(rows: OwnedRows) -> bool:
+    """Say whether rows have columns that were randomised when they were collected."""
+    sources = (uncut(item.source) for select in selects_in(rows) for item in select.items)
+    tables = (source.table for source in sources if isinstance(source, TableSource))
+    return any(column.randomized is not None for table in tables for column in table.columns)
+
+
+def listed_terms(predicate: Iterable[Expr]) -> Iterator[Listed]:
+    """Yield the terms `key = literal`, `key IN (literals)`, `flag` and `NOT flag` of a bare column."""
+    for term in predicate:
+        found = listed_term(term)
+        if found is not None:
+            yield found
+
+
+def listed_term(term: Expr) -> Listed | None:
+    """Read one; None for any other term."""
+    is_not = isinstance(term, Call) and term.function == "not"
+    flag = term.args[0] if is_not and isinstance(term, Call) else term
+    if isinstance(flag, Field) and flag.type.kind is Kind.BOOLEAN:
+        return Listed(flag, (not is_not,))
+    if not isinstance(term, Call) or term.function not in ("eq", "in"):
+        return None
+    key, others = term.args[0], term.args[1:]
+    if term.function == "eq" and isinstance(key, Literal):
+        key, others = term.args[1], term.args[:1]
+    if not isinstance(key, Field) or key.type.kind not in _LISTED:
+        return None
+    values: list[Scalar] = []
+    for other in others:
+        alike = other.type.kind is key.type.kind or (key.type.is_integer and other.type.is_integer)
+        if not isinstance(other, Literal) or not alike or not isinstance(other.value, (bool, int, str)):
+            return None
+        values.append(other.value)
+    return Listed(key, tuple(dict.fromkeys(values))) if values else None
+
+
+def spelled(value: Scalar, type_: SqlType) -> Scalar:
+    """Return a key's value in canonical form: days, microseconds and whole numbers as integers."""
+    if isinstance(value, str) and type_.kind is Kind.DATE:
+        return parse_date(value)
+    if isinstance(value, str) and type_.kind is Kind.TIMESTAMP:
+        return parse_timestamp(value)
+    if isinstance(value, Fraction) and value.denominator == 1:
+        return int(value)
+    return value
