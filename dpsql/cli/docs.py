@@ -23,6 +23,7 @@ __all__ = [
     "read_section",
     "read_topic",
     "read_whole",
+    "said_of",
     "sections_with",
 ]
 
@@ -206,6 +207,11 @@ def _page(topic: str, part: str) -> str:
     return section
 
 
+def said_of(code: str) -> str | None:
+    """Return what the manual says of an error's code, written in either case; None where it is none."""
+    return read_section("errors", code.upper()) if code.upper() in CODES else None
+
+
 @click.command("help")
 @click.argument("about", nargs=-1, metavar="[CODE | COMMAND]")
 @click.pass_context
@@ -216,9 +222,9 @@ def help_about(ctx: click.Context, about: tuple[str, ...]) -> None:
       dpsql help PV005
       dpsql help budget create
     """
-    code = " ".join(about).upper()
-    if code in CODES:
-        click.echo_via_pager(_page("errors", code))
+    meant = said_of(" ".join(about))
+    if meant is not None:
+        click.echo_via_pager(meant)
         return
     command: click.Command = ctx.find_root().command
     below = ctx.find_root()

@@ -14,6 +14,7 @@ import click
 
 from ..sql.text import ScriptStatement, ends_statement, split_statements
 from . import interrupts
+from .docs import said_of
 from .failure import Failure, tell
 from .prompt_commands import describe_table, help_lines, list_tables, read_command
 from .render import FORMATS, View, show
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Prompt", "prompt_loop"]
 
 _LEAVE = frozenset({"\\q", "quit", "exit"})
-_HELP = frozenset({"help", "?"})
+_HELP = re.compile(r"(?:help|\?)(?:\s+(?P<code>\w{5}))?\s*;?", re.IGNORECASE)
 _THEN_WATCH = re.compile(r"(?P<sql>.*\S)\s*(?P<watch>\\watch(?:[ \t]+\S+)?)\s*\Z", re.DOTALL)
 _USUAL_SECONDS = 2.0
 _TICK_SECONDS = 0.1
@@ -78,8 +79,8 @@ class Prompt:
             return False
         if text.strip().startswith("\\"):
             self._command(text)
-        elif _is_word_of(text, _HELP):
-            self._command("\\?")
+        elif asked := _HELP.fullmatch(text.strip()):
+            self._command(f"\\? {asked['code'] or ''}")
         elif watched := _THEN_WATCH.match(text):
             if self._statements(watched["sql"]):
                 self._command(watched["watch"])
@@ -110,7 +111,7 @@ class Prompt:
         name, given = found
         session = self.running.session
         if name == "?":
-            show("\n".join(help_lines()), self.view)
+            show(said_of(given) or "\n".join(help_lines()), self.view)
         elif name == "d":
             lines = self.running.run(
                 lambda: list(describe_table(session, given) if given else list_tables(session))
@@ -205,18 +206,14 @@ def _left(running: RunningSession) -> str:
 
 
 def _is_complete(text: str) -> bool:
-    is_command = text.strip().startswith("\\") or _is_word_of(text, _HELP) or _leaves(text)
+    is_command = text.strip().startswith("\\") or _HELP.fullmatch(text.strip()) or _leaves(text)
     if not text.strip() or is_command or _THEN_WATCH.match(text):
         return True
     return ends_statement(text)
 
 
 def _leaves(text: str) -> bool:
-    return _is_word_of(text, _LEAVE)
-
-
-def _is_word_of(text: str, words: frozenset[str]) -> bool:
-    return text.strip().rstrip(";").lower() in words
+    return text.strip().rstrip(";").lower() in _LEAVE
 
 
 # --- the line that is typed ----------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ COMMANDS = (
         "watch", "[SECONDS]", "the last statement again and again, until Ctrl-C: free, since it is stored"
     ),
     Command("x", "", "a line for each value in place of a column, on or off"),
-    Command("?", "", "this list"),
+    Command("?", "[CODE]", "this list; or what an error's code means, why, and what helps"),
 )
 _KEYS = (
     "Tab completes names and says what they mean. Ctrl-R searches the history; the arrow up finds what begins as "

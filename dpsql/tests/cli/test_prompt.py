@@ -96,6 +96,8 @@ def test_what_people_type_who_come_from_another_prompt(typed: Typed) -> None:
     shown, told = typed("SELECT column_name FROM information_schema.columns WHERE table_name = 'student';")
     assert ("gpa" in shown, told) == (True, "")
     assert typed("help")[0] == typed("\\?")[0]
+    for asked in ("help pv005;", "\\? PV005", "\\h PV005", "? PV005"):
+        assert typed(asked)[0].startswith("## PV005 a group key would single out people\n")
     told = typed("DESCRIBE nobody;")[1]
     assert ('table "nobody" does not exist' in told, "HINT: tables: " in told) == (True, True)
 
