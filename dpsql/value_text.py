@@ -8,7 +8,7 @@ import re
 import unicodedata
 from decimal import Decimal
 
-__all__ = ["counted", "float_text", "plain_text", "plural", "terminal_text"]
+__all__ = ["float_text", "plain_text", "terminal_text"]
 
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories that move the cursor, reorder or hide text: control, format, surrogate, separators."""
@@ -68,17 +68,3 @@ def _spelled(character: str) -> str:
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return so many of a thing in words.
-
-    >>> [counted(n, "row") for n in (0, 1, 12_063)]
-    ['0 rows', '1 row', '12,063 rows']
-    """
-    return f"{number:,} {plural(number, noun)}"
-
-
-def plural(number: int, noun: str) -> str:
-    """Return a noun as it stands behind a number."""
-    return noun if number == 1 else f"{noun}s"

@@ -6,7 +6,6 @@ import json
 import math
 import sys
 from collections.abc import Iterator
-from datetime import date, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from ..budget import Charge, Status
     from ..engine.bounds import Measured, Wish
     from ..policy import ColumnPolicy
-    from ..policy.model import Bound
     from ..release.left_out import LeftOut
 
 __all__ = ["bounds", "measure_tables"]
@@ -211,16 +209,16 @@ def _lines(found: Measured, left: Fraction, *, is_short: bool = False) -> Iterat
 
 
 def _share_lines(one: LeftOut, found: Measured) -> Iterator[str]:
-    from ..release.left_out import FEW, TAIL, percent
+    from ..release.left_out import FEW, TAIL, about, percent
 
     which = [
         name
         for name, value in (("declared", found.declared), ("suggested", found.suggested))
         if value == one.max_rows
     ]
-    share = "too few to say" if one.share is None else f"about {percent(one.share)}"
+    share = about(one.share)
     most = percent(one.share_ends[1], up=True)
-    kept = "too few to say" if one.kept is None else f"about {percent(one.kept)}"
+    kept = about(one.kept)
     least = percent(one.kept_at_least, down=True)
     yield f"  max_rows = {one.max_rows} ({' and '.join(which)}): {share} of the people have more, at most {most};"
     if not one.kept_at_least:
@@ -234,11 +232,11 @@ def _share_lines(one: LeftOut, found: Measured) -> Iterator[str]:
 
 def _group_lines(found: Measured) -> Iterator[str]:
     """Yield in how many groups people are, and which bound on them leaves out few."""
-    from ..release.left_out import percent
+    from ..release.left_out import about, percent
 
     for one in found.groups:
         for cut in one.left_out:
-            kept = "too few to say" if cut.kept is None else f"about {percent(cut.kept)}"
+            kept = about(cut.kept)
             least = f", at least {percent(cut.kept_at_least, down=True)}" if cut.kept_at_least else ""
             yield f"  max_groups = {cut.max_rows}: {kept} of the groups by {one.column} that people are in count{least}"
         yield f"max_groups = {one.suggested} suits GROUP BY {one.column}."
@@ -278,19 +276,13 @@ def _policy_lines(found: Measured) -> Iterator[str]:
 
 def _declaration(column: ColumnPolicy) -> str:
     """Return a column's bounds, and what else stands there of numbers; `values` and notes are the owner's to keep."""
-    from ..policy.section import plain, quote_text
+    from ..policy.section import bound_text, plain, quote_text
 
     assert column.bounds is not None
-    parts = [f"bounds = [{', '.join(map(_bound_text, column.bounds))}]"]
+    parts = [f"bounds = [{', '.join(map(bound_text, column.bounds))}]"]
     parts += [] if column.step is None else [f"step = {plain(column.step)}"]
     parts += [] if column.description is None else [f"description = {quote_text(column.description)}"]
     return ", ".join(parts)
-
-
-def _bound_text(bound: Bound) -> str:
-    from ..policy.section import plain
-
-    return bound.isoformat() if isinstance(bound, (date, datetime)) else plain(bound)
 
 
 def _epsilon(charge: Charge) -> str:
@@ -305,6 +297,8 @@ def _nothing_json(wish: Wish, why: str) -> dict[str, object]:
 
 
 def _json(found: Measured) -> dict[str, object]:
+    from ..policy.section import bound_text
+
     return {
         "table": found.wish.table,
         "epsilon": decimal_text(found.wish.epsilon),
@@ -336,7 +330,7 @@ def _json(found: Measured) -> dict[str, object]:
         "columns": [
             {
                 "name": column.name,
-                "bounds": [_bound_text(end) for end in column.bounds or ()],
+                "bounds": [bound_text(end) for end in column.bounds or ()],
                 "reliable_from": people,
             }
             for column, people in zip(found.columns, found.reliable_from, strict=True)

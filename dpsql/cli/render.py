@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..value_text import plural
+from ..words import plural
 from . import terminal
 from .text_cells import decimal_text, display_width, float_text, plain_text, terminal_text
 

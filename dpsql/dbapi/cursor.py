@@ -14,6 +14,7 @@ from ..engine import Answer, Explanation, Receipt
 from ..engine.frames import arrow_table, pandas_frame, polars_frame
 from ..engine.shown import answer_html, answer_text
 from ..value_text import terminal_text
+from ..words import plural
 from .errors import InterfaceError, ProgrammingError, guarded
 from .placeholders import Given, ParameterizedStatement, Parameters, collected, read_statement
 from .rows import Row, row_maker
@@ -317,7 +318,7 @@ class Cursor:
         answer = outcome.answer
         names = ", ".join(terminal_text(column.name) for column in answer.columns)
         said = "" if answer.receipt is None else f"; {answer.receipt.said}"
-        return f"<dpsql.Cursor: {self.rowcount} row{'' if self.rowcount == 1 else 's'} of {names}{said}>"
+        return f"<dpsql.Cursor: {self.rowcount} {plural(self.rowcount, 'row')} of {names}{said}>"
 
     def __str__(self) -> str:
         outcome = None if self.closed else self._outcome

@@ -24,6 +24,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from ..errors import Position
 from ..sql.text import blank_prefix, place, tokenize
+from ..words import counted
 from .errors import ProgrammingError, guarded
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class ParameterizedStatement:
                 raise _misfit("the parameters have names and the statement has none", "write :name")
             if self.count is not None and self.count != len(given):
                 raise _misfit(
-                    f"the statement takes {_counted(self.count)}, {len(given)} given",
+                    f"the statement takes {counted(self.count, 'parameter')}, {len(given)} given",
                     "pass one for each placeholder",
                 )
             return self._flat(tuple(given))
@@ -290,10 +291,6 @@ def _plain(value: object) -> object:
     if isinstance(value, (list, tuple)):
         return tuple(map(_plain, value))
     return value.item() if isinstance(value, (np.integer, np.floating, np.bool_)) else value
-
-
-def _counted(count: int) -> str:
-    return f"{count} parameter{'' if count == 1 else 's'}"
 
 
 def _misfit(message: str, hint: str) -> ProgrammingError:

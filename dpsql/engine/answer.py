@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..budget import Scope, Status, epsilon_text, rho_text, shown_epsilon
 from ..mechanisms import ATTO, NANO, rho_of_pure
 from ..relation.types import SqlType
+from ..words import plural, small_text
 from .settings import decimal_text
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def left_text(status: Status, each: Fraction) -> str:
 def in_statements(status: Status, each: Fraction) -> str:
     """Return how many statements of an epsilon still fit, in words."""
     number = statements_left(status, each)
-    return f"about {number:,} more statement{'' if number == 1 else 's'} at {decimal_text(each)}"
+    return f"about {number:,} more {plural(number, 'statement')} at {decimal_text(each)}"
 
 
 def charged_text(rho_atto: int) -> str:
@@ -255,7 +256,7 @@ def _short_left(epsilon_nano: int) -> str:
 
 def said_delta(delta: Fraction) -> str:
     """Return a delta as people write it, 1e-9, rounded up to six digits."""
-    return f"{float(_up(delta)):g}".replace("e-0", "e-")
+    return small_text(_up(delta))
 
 
 def said_epsilon(epsilon: Fraction) -> str:

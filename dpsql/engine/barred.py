@@ -119,8 +119,8 @@ def drawn_columns(answer: Answer) -> tuple[list[Shown], list[Shown]]:
 def barred_cell(value: object, low: object, high: object, plain: str) -> tuple[str, str]:
     """Return a number and its bar; `plain`: the number with all its digits.
 
-    >>> [barred_cell(*n, "") for n in ((5414, 5384.0, 5444.0), (62236.71, 62116.88, 62356.54), (40, 1.0, 75.0))]
-    [('5414', '± 30'), ('62240', '± 120'), ('40', '(1 to 75)')]
+    >>> [barred_cell(*n, "") for n in ((5414, 5384.0, 5444.0), (62236.71, 62116.88, 62356.54), (40, 10.0, 99.0))]
+    [('5414', '± 30'), ('62240', '± 120'), ('40', '(10 to 99)')]
     """
     if value is None or isinstance(value, bool):
         return plain, ""

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from ..budget import ZERO, Charge
 from ..mechanisms import ATTO, NANO
+from ..words import counted
 from .answer import charged_text, left_text
 from .batch import PricedBatch, PricedStatement
 from .explain import expected_errors
@@ -23,8 +24,7 @@ def batch_lines(price: PricedBatch, width: int) -> Iterator[str]:
         for name, expected in expected_errors(one.actual, one.prepared.compiled):
             yield f"   {name}: expected {expected}"
         yield f"   {_cost_text(one, in_rho=price.status.in_rho)}"
-    count = len(price.statements)
-    statements = f"{count} statement{'' if count == 1 else 's'}"
+    statements = counted(len(price.statements), "statement")
     cost = "free" if price.charge == ZERO else _charge_text(price.charge, in_rho=price.status.in_rho)
     each = price.statements[0].statement.settings.epsilon
     yield f"all {statements}: {cost}; {left_text(price.status, each)} before"

@@ -17,6 +17,7 @@ from ..relation.catalog import Table
 from ..relation.expressions import fields_of
 from ..release.cut import FindLeftOut, cut_of, groups_of, measured_of
 from ..release.left_out import LeftOut, percent
+from ..words import counted
 from .answer import BoundNote
 
 __all__ = [
@@ -54,11 +55,11 @@ def bounds_of(release: ReleasePlan, of: str = "") -> list[str]:
         return []
     measurements = {measurement.query: measurement for measurement in release.measurements}
     if any(query.takes_all_rows for query in measurements):
-        found.append(f"{_counted(bounding.in_all, 'row')}{of}")
+        found.append(f"{counted(bounding.in_all, 'row')}{of}")
     if BoundingQuery.RANKED in measurements and bounding.ranked:
-        found.append(_counted(bounding.groups, "group"))
+        found.append(counted(bounding.groups, "group"))
     if BoundingQuery.DISTINCT in measurements:
-        found.append(_counted(measurements[BoundingQuery.DISTINCT].distinct_limit, "distinct value"))
+        found.append(counted(measurements[BoundingQuery.DISTINCT].distinct_limit, "distinct value"))
     return found
 
 
@@ -153,12 +154,12 @@ def contribution_notes(release: ReleasePlan, known: Known) -> Iterator[BoundNote
         yield BoundNote(f"a person counts with at most {' and '.join(bounds)}{_said(release, known)}")
     for (most, name), parts in sorted(_cut_per_person(rows).items()):
         yield BoundNote(
-            f"what is counted or summed per person takes at most {_counted(most, 'row')} of "
+            f"what is counted or summed per person takes at most {counted(most, 'row')} of "
             f'"{name}"{_quoted(parts, most, known)}; {_UNBOUNDED}'
         )
     for (most, name), parts in sorted(_cut_before_joins(rows).items()):
         yield BoundNote(
-            f"a join would multiply the rows of a person: it takes at most {_counted(most, 'row')} of "
+            f"a join would multiply the rows of a person: it takes at most {counted(most, 'row')} of "
             f'"{name}"{_quoted(parts, most, known)}; {_UNBOUNDED}'
         )
 
@@ -212,11 +213,10 @@ def _quoted(parts: Sequence[OwnedRows | Block], most: int, known: Known) -> str:
 
 def _kept(measured: LeftOut, what: str = "rows") -> str:
     """Return about how many of a table's rows count under its bound, and how few it can be."""
-    since = "" if measured.is_current else "; the data have changed since"
     if measured.kept is None:
-        return f", too few people to say how many that is (measured {measured.measured}{since})"
+        return f", too few people to say how many that is {measured.when}"
     least = f", at least {percent(measured.kept_at_least, down=True)}" if measured.kept_at_least else ""
-    return f", about {percent(measured.kept)} of all {what}{least} (measured {measured.measured}{since})"
+    return f", about {percent(measured.kept)} of all {what}{least} {measured.when}"
 
 
 def _cut_per_person(rows: OwnedRows) -> dict[tuple[int, str], list[Block]]:
@@ -243,7 +243,3 @@ def _cut_before_joins(rows: OwnedRows) -> dict[tuple[int, str], list[Block]]:
 def _items_in(rows: OwnedRows) -> Iterator[Item]:
     for select in selects_in(rows):
         yield from select.items
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -24,6 +24,7 @@ from ..release.expected_error import expected_error
 from ..sql.bind_select import bind
 from ..sql.scope import BindingContext
 from ..sql.statement import AdmittedQuery, parse_statement
+from ..words import small_text
 from .holding import holding_lines, statements_held
 from .settings import decimal_text
 
@@ -135,7 +136,7 @@ def _budget_lines(policy: Policy) -> Iterator[str]:
     )
     if policy.privacy.delta and policy.defaults.delta:
         held = math.floor(policy.privacy.threshold_delta / policy.defaults.delta)
-        total = f"{float(policy.privacy.threshold_delta):g}".replace("e-0", "e-")
+        total = small_text(policy.privacy.threshold_delta)
         yield f"  delta {total} holds {held:,} of them with group keys that are not declared"
     yield from holding_lines(policy)
     if policy.privacy.together > 1:

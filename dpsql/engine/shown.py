@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..relation.types import SqlType
 from ..value_text import plain_text, terminal_text
+from ..words import plural
 from .barred import Cells
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _cell(value: object) -> str:
 
 def _below(answer: Answer) -> Iterator[str]:
     count = len(answer.rows)
-    yield f"({count} row{'' if count == 1 else 's'})"
+    yield f"({count} {plural(count, 'row')})"
     yield from _more(answer)
     if answer.receipt is not None:
         yield receipt_text(answer.receipt)
@@ -88,4 +89,4 @@ def _below(answer: Answer) -> Iterator[str]:
 
 def _more(answer: Answer) -> list[str]:
     hidden = len(answer.rows) - _MOST_ROWS
-    return [f"{hidden:,} more row{'' if hidden == 1 else 's'} in the answer"] if hidden > 0 else []
+    return [f"{hidden:,} more {plural(hidden, 'row')} in the answer"] if hidden > 0 else []

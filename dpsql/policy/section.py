@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from fractions import Fraction
@@ -13,7 +14,7 @@ from typing import TypeVar
 
 from ..errors import PolicyError
 
-__all__ = ["Section", "exact", "plain", "quote_key", "quote_text", "read_decimal", "suggest"]
+__all__ = ["Section", "bound_text", "exact", "plain", "quote_key", "quote_text", "read_decimal", "suggest"]
 
 T = TypeVar("T")
 
@@ -47,6 +48,11 @@ def plain(number: Fraction) -> str:
     digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
     sign = "-" if number < 0 else ""
     return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else sign + digits
+
+
+def bound_text(bound: Fraction | date | datetime) -> str:
+    """Return a bound as the policy file writes it."""
+    return plain(bound) if isinstance(bound, Fraction) else bound.isoformat()
 
 
 def read_decimal(text: str) -> Decimal:

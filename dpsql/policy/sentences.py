@@ -6,11 +6,10 @@ House rule: each sentence says what the policy file says, no more; the database 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date, datetime
-from fractions import Fraction
 
-from .model import Accounting, Analyst, Bound, ColumnPolicy, Neighbours, Policy, TablePolicy
-from .section import plain
+from ..words import counted, listed, small_text
+from .model import Accounting, Analyst, ColumnPolicy, Neighbours, Policy, TablePolicy
+from .section import bound_text, plain
 
 __all__ = ["one_person", "policy_sentences"]
 
@@ -52,12 +51,12 @@ def _promise(policy: Policy) -> Iterator[str]:
     yield said
     yield (
         f"All answers to everybody together cost at most epsilon {plain(privacy.epsilon)}, for ever"
-        + (f", with delta {_small(privacy.delta)}." if privacy.delta else ".")
+        + (f", with delta {small_text(privacy.delta)}." if privacy.delta else ".")
     )
     if privacy.accounting is Accounting.ZCDP:
         yield (
             "Losses are added up in rho (zero-concentrated differential privacy); the sum is an epsilon at delta "
-            f"{_small(privacy.conversion_delta)}."
+            f"{small_text(privacy.conversion_delta)}."
         )
     if privacy.rationing is not None:
         ration = privacy.rationing
@@ -95,13 +94,13 @@ def _table(policy: Policy, table: TablePolicy) -> Iterator[str]:
     else:
         yield f"A row belongs to {one}, by {_list(table.unit.columns)}."
     if table.max_rows is not None:
-        rows = _number(table.max_rows, "row")
+        rows = counted(table.max_rows, "row")
         yield f"{start} counts with at most {rows} of {short} in one result; of whoever has more, each counts for less."
     if table.max_rows_per_group is not None:
-        yield f"In one group {one} counts with at most {_number(table.max_rows_per_group, 'row')}."
+        yield f"In one group {one} counts with at most {counted(table.max_rows_per_group, 'row')}."
     if table.max_groups is not None:
         yield (
-            f"Where groups have to be found in the data, {one} counts in at most {_number(table.max_groups, 'group')}."
+            f"Where groups have to be found in the data, {one} counts in at most {counted(table.max_groups, 'group')}."
         )
     yield from (_column(column) for column in table.columns)
 
@@ -109,7 +108,7 @@ def _table(policy: Policy, table: TablePolicy) -> Iterator[str]:
 def _column(column: ColumnPolicy) -> str:
     said = [] if column.description is None else [column.description.rstrip(".")]
     if column.bounds is not None:
-        low, high = map(_bound, column.bounds)
+        low, high = map(bound_text, column.bounds)
         step = "" if column.step is None else f", in steps of {plain(column.step)}"
         said.append(f"counts as between {low} and {high}{step}, what lies outside as the nearer end")
     if column.values is not None:
@@ -129,9 +128,8 @@ def _public_column(column: ColumnPolicy) -> str:
 
 def _listed(column: ColumnPolicy) -> str:
     values = ["none (NULL)" if value is None else str(value) for value in column.values or ()]
-    more = len(values) - _MOST_LISTED
-    shown = ", ".join(values[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
-    return f"has {_number(len(values), 'known value')}, each always answered: {shown}"
+    known = counted(len(values), "known value")
+    return f"has {known}, each always answered: {listed(values, _MOST_LISTED)}"
 
 
 def _views(policy: Policy) -> Iterator[str]:
@@ -158,17 +156,5 @@ def _rights(policy: Policy, analyst: Analyst) -> str:
     return ", " + ", ".join(parts)
 
 
-def _bound(bound: Bound) -> str:
-    return bound.isoformat() if isinstance(bound, (date, datetime)) else plain(bound)
-
-
 def _list(names: tuple[str, ...]) -> str:
     return ", ".join(names)
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _small(delta: Fraction) -> str:
-    return f"{float(delta):g}".replace("e-0", "e-")

@@ -34,6 +34,7 @@ __all__ = [
     "TAIL",
     "Excess",
     "LeftOut",
+    "about",
     "find_left_out",
     "people_keys",
     "percent",
@@ -130,6 +131,11 @@ class LeftOut:
         low, _ = self._bar(self._kept, _BETA)  # of each the other end is not looked at
         return float(low / (low + most)) if low else 0.0
 
+    @property
+    def when(self) -> str:
+        """When it was measured, and that the data are others since, in words."""
+        return f"(measured {self.measured}{'' if self.is_current else '; the data have changed since'})"
+
     def excess(self, bound: int) -> Excess | None:
         """Return the rows that this bound, or a larger one, leaves out: of each person's what is beyond it.
 
@@ -224,6 +230,11 @@ def find_left_out(
     values = decode(found.draw.payload, found.draw.law).values
     high, low = (tuple(map(int, values[found.draw.measures.index(key)])) for key in keys)
     return LeftOut(rungs, low, high, found.draw.law.at(0), found.at[:10], found.is_current)
+
+
+def about(share: float | None) -> str:
+    """Return a share as it is said: None is too few people to say."""
+    return "too few to say" if share is None else f"about {percent(share)}"
 
 
 def percent(share: float, *, up: bool = False, down: bool = False) -> str:

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from ... import __version__
 from ...release.left_out import LeftOut, percent
+from ...words import counted
 from .charts import asset, budget_chart, series_of
 from .facts import Facts
 from .markup import data, text
@@ -86,7 +87,7 @@ def _budget(facts: Facts) -> Iterator[str]:
         (
             f"{facts.unit} spent",
             facts.amount(facts.spent),
-            f"in {facts.charges:,} charge{'' if facts.charges == 1 else 's'}{' and more' if facts.is_cut else ''}",
+            f"in {counted(facts.charges, 'charge')}{' and more' if facts.is_cut else ''}",
         ),
         ("about", facts.left_in_words.split()[1], " ".join(facts.left_in_words.split()[2:])),
         ("used up", *_forecast_words(facts)),
@@ -107,7 +108,7 @@ def _budget(facts: Facts) -> Iterator[str]:
 
 def _forecast_words(facts: Facts) -> tuple[str, str]:
     forecast = facts.forecast
-    days = f"{forecast.days} day{'' if forecast.days == 1 else 's'}"
+    days = counted(forecast.days, "day")
     if facts.spent >= facts.cap:
         return "now", "nothing is left"
     if forecast.day is not None:
@@ -182,7 +183,7 @@ def _stored(facts: Facts) -> Iterator[str]:
     stored = facts.stored
     yield '<section id="stored" aria-labelledby="stored-h"><h2 id="stored-h">Stored answers</h2>'
     yield (
-        f"<p><strong>{stored.releases:,} stored release{'' if stored.releases == 1 else 's'}</strong> "
+        f"<p><strong>{counted(stored.releases, 'stored release')}</strong> "
         f"answer{'s' if stored.releases == 1 else ''} again at no charge. They were charged {facts.unit} "
         f"{facts.amount(stored.spent)}: each time all of them are asked again, that much is saved.</p>"
     )
@@ -313,5 +314,5 @@ def _cut_words(table: str, found: LeftOut) -> str:
     kept = "" if found.kept is None else f", and about {percent(found.kept)} of the rows count"
     return (
         f"About {percent(found.share)} of the people have more than {found.max_rows:,} rows in {table} and are cut, at "
-        f"most {percent(found.share_ends[1], up=True)}{kept} (measured {found.measured}{since})."
+        f"most {percent(found.share_ends[1], up=True)}{kept} {found.when}."
     )

@@ -1,0 +1,18 @@
+"""Figures in words and values as text: their examples are what they give."""
+
+from __future__ import annotations
+
+import doctest
+from types import ModuleType
+
+import pytest
+
+from dpsql import value_text, words
+from dpsql.engine import barred
+
+
+@pytest.mark.parametrize("module", [words, value_text, barred], ids=lambda module: module.__name__)
+def test_examples(module: ModuleType) -> None:
+    found = doctest.testmod(module)
+    assert found.attempted
+    assert not found.failed
