@@ -13,7 +13,7 @@ from dpsql import Session
 from dpsql.engine.session import DEFAULT_LEVEL
 from dpsql.mechanisms import SampledNoise
 from dpsql.plan.backend_sql.print_release import Part
-from dpsql.plan.planner import ReleasePlan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.release.post_processing import Patience, PublicRows, run_public
 from dpsql.release.privatise import Exact, draw, privatise
 from dpsql.release.released import Groups, canonical, declared_groups

@@ -13,7 +13,7 @@ from dpsql.mechanisms import ATTO
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.measures.measurements import Joint
-from dpsql.plan.planner import ReleasePlan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import Accounting
 from dpsql.testing.case_file import (
     Accepted,
@@ -93,14 +93,14 @@ def _claim(release: ReleasePlan) -> ReleaseClaim:
             reach = measurement.squared_sensitivity // measurement.denominator**2
         measures.append(
             Measure(
-                measurement.kind.value,
+                measurement.kind,
                 measurement.size,
                 None if lattice is None else lattice.step,
                 None if lattice is None else (lattice.low, lattice.high),
                 reach,
-                release.scale(number) / measurement.denominator,
-                Fraction(0) if release.is_zcdp else release.epsilons[number],
-                Fraction(release.rhos[number], ATTO) if release.is_zcdp else None,
+                release.measures[number].scale / measurement.denominator,
+                Fraction(0) if release.is_zcdp else release.measures[number].epsilon,
+                Fraction(release.measures[number].rho_atto, ATTO) if release.is_zcdp else None,
                 is_gaussian,
                 measurement.reaches if isinstance(measurement, Joint) else (),
             )

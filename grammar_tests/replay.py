@@ -19,8 +19,9 @@ from dpsql.engine.audit.windows import steps_of, windows_of
 from dpsql.engine.explain import Explanation
 from dpsql.mechanisms import ATTO, FlipChoice, Window
 from dpsql.plan.backend_sql.print_release import BackendQuery
-from dpsql.plan.measures.measurements import MeasurementKind
-from dpsql.plan.planner import Plan, ReleasePlan
+from dpsql.plan.measures.measurements import Direct
+from dpsql.plan.planner import Plan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import Accounting, Policy
 from dpsql.release.released import canonical
 
@@ -82,7 +83,7 @@ class Asked:
             return (steps_of(self.release.choices[number], Window()),)
         for measurement in (self.release.measurements[place] for place in self.places()):
             lattice = measurement.lattice
-            direct = measurement.kind is MeasurementKind.DIRECT and lattice is not None
+            direct = measurement.kind == Direct.kind and lattice is not None
             found.append((lattice.low + lattice.high) // 2 if direct and lattice is not None else 0)
         return tuple(found)
 

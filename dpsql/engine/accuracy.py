@@ -22,7 +22,8 @@ from ..mechanisms import Gaussian
 from ..plan.measures.bivariate import Bivariate
 from ..plan.measures.formulas import Linear, Variance
 from ..plan.measures.ranks import RANK_FUNCTIONS
-from ..plan.planner import Plan, ReleasePlan, releases_of
+from ..plan.planner import Plan, releases_of
+from ..plan.release_plan import ReleasePlan
 from ..relation.relations import AggregateCall
 from ..release.expected_error import expected_error
 from .explain import number_text
@@ -114,9 +115,9 @@ def _check_is_exact(
     release: ReleasePlan, index: int, call: AggregateCall, most: Fraction, blocks: Fraction, level: Fraction
 ) -> None:
     """Refuse a value that is chosen by rank: how far that is from the true one is data. Raises Refusal (PV301)."""
-    for place in release.formulas[index].coordinates:
-        widest, number = release.under(most, blocks), release.measurement_of(place)
-        rows = None if widest is None else widest.law(number).half_width(1 - level)
+    for coordinate in release.formulas[index].coordinates:
+        widest = release.under(most, blocks)
+        rows = None if widest is None else widest.measures[coordinate.measure].law.half_width(1 - level)
         raise Refusal(
             "an accuracy cannot be asked for of a value that is chosen by its rank",
             sqlstate="PV301", position=call.position,
@@ -144,7 +145,7 @@ def _most(
             sqlstate="PV301", position=call.position,
             hint=f"say by how much {call.function} may be off, in its own unit: SET dpsql.accuracy = 50",
         )  # fmt: skip
-    if isinstance(formula, Variance) and formula.function.startswith("stddev"):
+    if isinstance(formula, Variance) and formula.is_root:
         raise Refusal(
             "an accuracy cannot be asked for of a standard deviation",
             sqlstate="PV301", position=call.position, hint="ask it of the variance, or SET dpsql.epsilon",

@@ -409,7 +409,7 @@ def _sources(
             if finer is not None and finer.entries:
                 found[number, index] = tuple(entry for entry in finer.entries if entry >= _IMAGINED)
                 continue
-            measures, law = runner.measures_of(number, index), rows.plan.law(index)
+            measures, law = runner.measures_of(number, index), rows.plan.measures[index].law
             if base is None or base.lookup(measures, law) is None:
                 drawn = pending.entries(measures, law) or ()
                 found[number, index] = tuple(dict.fromkeys(entry for entries in drawn for entry in entries))

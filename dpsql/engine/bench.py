@@ -20,7 +20,8 @@ from ..errors import DpsqlError
 from ..plan.dialects.quote import identifier
 from ..plan.measures.clip import GRID
 from ..plan.measures.formulas import Linear
-from ..plan.planner import PrivacyParameters, ReleasePlan, plan
+from ..plan.planner import PrivacyParameters, plan
+from ..plan.release_plan import ReleasePlan
 from ..policy import Policy
 from ..policy.model import ColumnPolicy, Neighbours, TablePolicy
 from ..relation.catalog import Catalog

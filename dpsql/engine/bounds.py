@@ -25,7 +25,8 @@ from ..plan.dialects.quote import identifier
 from ..plan.measures.clip import GRID, left_above, people_above
 from ..plan.measures.formulas import Chosen
 from ..plan.measures.ranks import RankMeasurement
-from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
+from ..plan.planner import Plan, PrivacyParameters, plan
+from ..plan.release_plan import ReleasePlan
 from ..policy import ColumnPolicy, Neighbours, Policy
 from ..policy.load_tables import MAX_CONTRIBUTION
 from ..policy.measured import column_policy, declared_column, find_table, path_to_owner
@@ -140,7 +141,9 @@ def measure(session: Session, wish: Wish, statement: str) -> Measured | str:
     rows = act.carry_out([*choices, *ends])
     rest = wish.epsilon - share * (len(choices) + len(ends))
     found: list[Groups] = []
-    for of, chosen in zip(counted, (GRID[_value(one, 0)] for one in rows), strict=False):
+    for of, chosen in zip(
+        counted, (GRID[int(one.measurements[0].values[0][0])] for one in rows), strict=False
+    ):
         declared = table.max_rows if of is None else table.max_groups
         best = _suggested(declared, chosen)
         price = floor_to_nano(rest / (len(choices) - len(found)))  # what is rounded is the next one's
@@ -218,11 +221,13 @@ class _Act:
     def _are_stored(self, releases: Sequence[ReleasePlan]) -> bool:
         store = self.session.dataset.store
         wanted = [(one, number) for one in releases for number in range(len(one.measurements))]
-        return all(store.lookup(_keys(one, number), one.law(number)) is not None for one, number in wanted)
+        return all(
+            store.lookup(_keys(one, number), one.measures[number].law) is not None for one, number in wanted
+        )
 
     def carry_out(self, releases: Sequence[ReleasePlan]) -> list[ReleasedRows]:
         """Return the releases, under one charge. Raises BudgetExhausted, EngineFailure, LedgerError."""
-        privacy = PrivacyParameters(releases[0].epsilons[0], Fraction(0), 1, replace_one=False)
+        privacy = PrivacyParameters(releases[0].measures[0].epsilon, Fraction(0), 1, replace_one=False)
         whole = Plan(releases[0].release, (), frozenset(), tuple(releases), privacy)
         rows, spent = self.session.released(whole, self.statement)
         self.spent = self.spent + spent
@@ -345,9 +350,8 @@ def _choice(session: Session, wish: Wish, epsilon: Fraction, of: str | None = No
     (largest,) = release.measurements
     assert isinstance(largest, RankMeasurement)
     left = left_above(wish.for_epsilon, session.policy.privacy.together)
-    return replace(
-        release, measurements=(people_above(largest, left),), identity=release.salted(f"left {left}".encode())
-    )
+    measures = (replace(release.measures[0], measurement=people_above(largest, left)),)
+    return replace(release, measures=measures, identity=release.salted(f"left {left}".encode()))
 
 
 def _ends(session: Session, name: str, column: ColumnPolicy, epsilon: Fraction) -> ReleasePlan:
@@ -380,14 +384,8 @@ def _power_of_ten(number: Fraction) -> Fraction:
 
 def _reliable_from(release: ReleasePlan) -> int:
     """Return how many people make what lies outside an end more than its choice may miss by, at 95 %."""
-    rows = max(release.law(number).half_width(_MISSING) for number in range(len(release.measurements)))
+    rows = max(one.law.half_width(_MISSING) for one in release.measures)
     return math.ceil(rows / Fraction(_LOW))
-
-
-def _value(rows: ReleasedRows, coordinate: int) -> int:
-    number = rows.plan.measurement_of(coordinate)
-    place = coordinate - sum(one.size for one in rows.plan.measurements[:number])
-    return int(rows.measurements[number].values[place][0])
 
 
 def _read_ends(rows: ReleasedRows, outer: tuple[Bound, Bound]) -> tuple[Bound, Bound]:
@@ -395,7 +393,7 @@ def _read_ends(rows: ReleasedRows, outer: tuple[Bound, Bound]) -> tuple[Bound, B
     values, (call, _) = [], rows.plan.release.aggregates
     for formula in rows.plan.formulas:
         assert isinstance(formula, Chosen)
-        steps = 0 if formula.coordinate is None else _value(rows, formula.coordinate)
+        steps = 0 if formula.coordinate is None else int(rows.values_of(formula.coordinate)[0])
         values.append(steps * formula.step + (formula.constant or 0))
     low, high = sorted(values)  # two choices: they may cross
     if call.type.is_temporal:

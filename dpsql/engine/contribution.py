@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..plan.measures.measurements import BoundingQuery
-from ..plan.planner import ReleasePlan
 from ..plan.privacy.rows import Block, Cut, Grouped, Item, OwnedRows, TableSource, blocks_in, selects_in
+from ..plan.release_plan import ReleasePlan
 from ..relation.catalog import Table
 from ..relation.expressions import fields_of
 from ..release.cut import FindLeftOut, cut_of, groups_of, measured_of

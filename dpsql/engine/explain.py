@@ -15,12 +15,13 @@ from ..budget import Fresh, Status, shown_epsilon
 from ..mechanisms import ATTO, NANO, Gaussian, RankChoice, RankSplit, Thresholded, Truncated
 from ..plan.measures.bivariate import Bivariate
 from ..plan.measures.formulas import Chosen, ChosenOf, Linear, Variance
-from ..plan.measures.measurements import Joint, MeasurementKind
+from ..plan.measures.measurements import Coord, Joint
 from ..plan.measures.mode import ModeMeasurement
 from ..plan.measures.ranks import RankMeasurement, SplitMeasurement, share_of
 from ..plan.measures.value_bars import Ends
-from ..plan.planner import Plan, ReleasePlan, releases_of
+from ..plan.planner import Plan, releases_of
 from ..plan.privacy.rows import OwnedRows, Release, TableSource, selects_in, uncut
+from ..plan.release_plan import ReleasePlan
 from ..relation.expressions import Field
 from ..relation.map_tables import tables_in
 from ..relation.relations import AggregateCall, Block, Relation
@@ -141,7 +142,10 @@ class Explanation:
             lines += _backend_text(plan) if with_sql else []
         if (topped_up := said_of_top_up(self.more)) is not None:
             charge = f"{topped_up} ({self._price()} in all)"
-        elif any(plan.taken for plan in self.plan.releases) and not self.plan.epsilon:
+        elif (
+            any(one.is_stored for plan in self.plan.releases for one in plan.measures)
+            and not self.plan.epsilon
+        ):
             charge = "nothing, it is stored"
         elif self.plan.releases:
             delta = f", delta {said_delta(self.plan.delta)}" if self.plan.delta else ""
@@ -164,7 +168,7 @@ class Explanation:
 
 def rho_of(plan: Plan) -> int:
     """Return the zCDP loss of what is to be drawn, in 1e-18."""
-    return sum(release.rho_atto(index) for release in plan.releases for index in _paid(release))
+    return sum(release.measures[i].rho_atto for release in plan.releases for i in _paid(release))
 
 
 def _paid(release: ReleasePlan) -> tuple[int, ...]:
@@ -242,8 +246,10 @@ def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
         return _together(plan, index, measurement)
     lattice_step = Fraction(1) if measurement.lattice is None else measurement.lattice.step
     step = lattice_step / measurement.denominator
-    scale = plan.scale(index)
-    variance = 2 * (scale * step) ** 2 if _is_laplace(plan, index) else plan.law(index).spread * step**2
+    scale = plan.measures[index].scale
+    variance = (
+        2 * (scale * step) ** 2 if _is_laplace(plan, index) else plan.measures[index].law.spread * step**2
+    )
     return {
         "measure": measurement.label,
         "coordinates": measurement.size,
@@ -254,8 +260,8 @@ def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
         "scale": number_text(scale * step),
         "variance": number_text(variance),
         "plus_minus_95": _half_width_text(_half_width(plan, index) * step),
-        "epsilon": decimal_text(plan.epsilons[index]),
-        "stored": index not in plan.fresh,
+        "epsilon": decimal_text(plan.measures[index].epsilon),
+        "stored": plan.measures[index].is_stored,
     } | _of_zcdp(plan, index)
 
 
@@ -263,11 +269,11 @@ def _of_zcdp(plan: ReleasePlan, index: int) -> dict[str, object]:
     """Return what is said besides where rho adds up: the law of the noise or the choice, and its part of rho."""
     if not plan.is_zcdp or plan.is_empty:
         return {}
-    return {"law": plan.law(index).family, "rho": number_text(plan.losses[index])}
+    return {"law": plan.measures[index].law.family, "rho": number_text(plan.losses[index])}
 
 
 def _is_laplace(plan: ReleasePlan, index: int) -> bool:
-    return plan.is_empty or not isinstance(plan.law(index), (Gaussian, Thresholded))
+    return plan.is_empty or not isinstance(plan.measures[index].law, (Gaussian, Thresholded))
 
 
 def _reach_text(squared: int, step: Fraction) -> str:
@@ -278,21 +284,14 @@ def _reach_text(squared: int, step: Fraction) -> str:
     return f"{math.sqrt(squared * step**2):.6g}"
 
 
-_PARTS = {
-    MeasurementKind.COUNT: ("count", "counts"), MeasurementKind.CENTRED: ("sum", "sums"),
-    MeasurementKind.MOMENT: ("squares", "squares"), MeasurementKind.PRODUCT: ("product", "products"),
-}  # fmt: skip
-"""What is drawn together, one of it and several."""
-
-
 def _together(plan: ReleasePlan, index: int, measurement: Joint) -> dict[str, object]:
     """Return what is drawn together: the claim is in rows, and each coordinate has a width of its own."""
-    law, unit = plan.law(index), measurement.denominator
+    law, unit = plan.measures[index].law, measurement.denominator
     parts = []
     for place, part in enumerate(measurement.parts):
         half = law.at(place).half_width(MISSING) * part.step / unit
-        parts.append({"part": _PARTS[part.kind][0], "plus_minus_95": _half_width_text(half)})
-    kinds = [_PARTS[part.kind] for part in measurement.parts]
+        parts.append({"part": part.in_joint[0], "plus_minus_95": _half_width_text(half)})
+    kinds = [part.in_joint for part in measurement.parts]
     named = [
         one if kinds.count((one, many)) == 1 else f"{kinds.count((one, many))} {many}"
         for one, many in dict.fromkeys(kinds)
@@ -304,10 +303,10 @@ def _together(plan: ReleasePlan, index: int, measurement: Joint) -> dict[str, ob
         "sensitivity": _reach_text(measurement.squared_sensitivity, Fraction(1, unit))
         if plan.is_zcdp
         else number_text(Fraction(measurement.sensitivity, unit)),
-        "scale": number_text(plan.scale(index) / unit),
+        "scale": number_text(plan.measures[index].scale / unit),
         "parts": parts,
-        "epsilon": decimal_text(plan.epsilons[index]),
-        "stored": index not in plan.fresh,
+        "epsilon": decimal_text(plan.measures[index].epsilon),
+        "stored": plan.measures[index].is_stored,
     } | _of_zcdp(plan, index)
 
 
@@ -318,7 +317,7 @@ def _together_text(plan: ReleasePlan, index: int, shown: dict[str, object], pric
     coordinates, size = plan.measurements[index].size, len(parts)
     several = "" if coordinates == size else f", {coordinates} numbers a group"
     drawn = "" if shown["stored"] else " in one draw"
-    family = plan.law(index).family + ("" if plan.is_zcdp else f" scale {shown['scale']}")
+    family = plan.measures[index].law.family + ("" if plan.is_zcdp else f" scale {shown['scale']}")
     return [
         f"  {shown['measure']}{several}: {price}{drawn}",
         *wrap(
@@ -344,7 +343,7 @@ def _sensitivity_text(plan: ReleasePlan, index: int) -> str:
 
 def _noise_text(plan: ReleasePlan, index: int, scale: object) -> str:
     """Return the noise in words: its law and the parameter that its kind has."""
-    return f"{plan.law(index).family} {'scale' if _is_laplace(plan, index) else 'sigma'} {scale}"
+    return f"{plan.measures[index].law.family} {'scale' if _is_laplace(plan, index) else 'sigma'} {scale}"
 
 
 _Ranks = RankMeasurement | SplitMeasurement
@@ -352,7 +351,7 @@ _Ranks = RankMeasurement | SplitMeasurement
 
 def _choice(plan: ReleasePlan, index: int, measurement: _Ranks) -> dict[str, object]:
     """Return what is known of a choice by rank: all figures are in rows."""
-    choice = plan.choices.get(index)
+    choice = plan.measures[index].choice
     lattice = measurement.known_lattice
     shown = {
         "measure": measurement.label,
@@ -361,8 +360,8 @@ def _choice(plan: ReleasePlan, index: int, measurement: _Ranks) -> dict[str, obj
         "sensitivity": number_text(Fraction(measurement.sensitivity, measurement.claim_unit)),
         "candidates": 0 if choice is None else choice.candidates,
         "rows_95": _half_width(plan, index),
-        "epsilon": decimal_text(plan.epsilons[index]),
-        "stored": index not in plan.fresh,
+        "epsilon": decimal_text(plan.measures[index].epsilon),
+        "stored": plan.measures[index].is_stored,
     }
     if isinstance(choice, RankSplit):
         assert isinstance(measurement, SplitMeasurement)
@@ -380,8 +379,8 @@ def _mode(plan: ReleasePlan, index: int, measurement: ModeMeasurement) -> dict[s
         "sensitivity": number_text(Fraction(measurement.sensitivity, measurement.claim_unit)),
         "candidates": len(measurement.candidates),
         "rows_95": _half_width(plan, index),
-        "epsilon": decimal_text(plan.epsilons[index]),
-        "stored": index not in plan.fresh,
+        "epsilon": decimal_text(plan.measures[index].epsilon),
+        "stored": plan.measures[index].is_stored,
     }
 
 
@@ -392,7 +391,7 @@ def _rows_inside(measurement: _Ranks, choice: RankChoice) -> int:
 
 def _price_text(plan: ReleasePlan, index: int) -> str:
     """Return what a measurement costs: epsilon, and the rho that it stands for where that adds up."""
-    price = f"epsilon {decimal_text(plan.epsilons[index])}"
+    price = f"epsilon {decimal_text(plan.measures[index].epsilon)}"
     return f"{price} (rho {number_text(plan.losses[index])})" if plan.is_zcdp else price
 
 
@@ -418,7 +417,7 @@ def _choice_text(shown: dict[str, object], price: str) -> list[str]:
 
 def _expected_rank(plan: ReleasePlan, number: int, share: Fraction) -> str:
     """Return where a chosen value is expected to stand among the rows."""
-    measurement, choice = plan.measurements[number], plan.choices.get(number)
+    measurement, choice = plan.measurements[number], plan.measures[number].choice
     assert isinstance(measurement, _Ranks)
     if plan.is_empty:
         return "none"
@@ -440,22 +439,23 @@ def _wanted(share: Fraction) -> str:
     return "the true median" if share == Fraction(1, 2) else f"the true percentile {number_text(share)}"
 
 
-def _ends_text(plan: ReleasePlan, coordinate: int, ends: Ends) -> str:
+def _ends_text(plan: ReleasePlan, ends: Ends) -> str:
     """Return between which values a bar is."""
-    number = plan.measurement_of(coordinate)
-    measurement, first = plan.measurements[number], sum(one.size for one in plan.measurements[:number])
-    assert isinstance(measurement, SplitMeasurement)
     low, high = (
-        "the end of the bounds"
-        if place is None
-        else f"the value at {number_text(measurement.shares[place - first])}"
-        for place in (ends.low, ends.high)
+        "the end of the bounds" if one is None else f"the value at {number_text(_share_at(plan, one))}"
+        for one in (ends.low, ends.high)
     )
     return f"its bars from {low} to {high}"
 
 
+def _share_at(plan: ReleasePlan, coordinate: Coord) -> Fraction:
+    measurement = plan.measurements[coordinate.measure]
+    assert isinstance(measurement, SplitMeasurement)
+    return measurement.shares[coordinate.place]
+
+
 def _half_width(plan: ReleasePlan, number: int) -> int:
-    return 0 if plan.is_empty else plan.law(number).half_width(MISSING)
+    return 0 if plan.is_empty else plan.measures[number].law.half_width(MISSING)
 
 
 def _half_width_text(value: Fraction) -> str:
@@ -473,13 +473,11 @@ def _expected(plan: ReleasePlan, index: int, cells: int = 1) -> str:
         if formula.coordinate is None:
             return "the one value that the statement leaves"
         if isinstance(formula, ChosenOf):
-            rows = _half_width(plan, plan.measurement_of(formula.coordinate))
+            rows = _half_width(plan, formula.coordinate.measure)
             return f"at most {rows} rows fewer than the most frequent value at 95 %"
         share = share_of(plan.release.aggregates[index])
-        rank = _expected_rank(plan, plan.measurement_of(formula.coordinate), share)
-        return (
-            rank if formula.ends is None else f"{rank}, {_ends_text(plan, formula.coordinate, formula.ends)}"
-        )
+        rank = _expected_rank(plan, formula.coordinate.measure, share)
+        return rank if formula.ends is None else f"{rank}, {_ends_text(plan, formula.ends)}"
     half, is_per_row = expected_error(plan, index, cells=cells)
     is_one = isinstance(formula, Linear) and len(formula.terms) == 1 and cells == 1
     shown = _half_width_text(half) if is_one else f"{float(half):.6g}"

@@ -9,9 +9,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from ..plan.planner import Plan, ReleasePlan
+from ..plan.planner import Plan
 from ..plan.privacy.keys import environment_of
 from ..plan.privacy.rows import AddedUp, Release
+from ..plan.release_plan import ReleasePlan
 from ..relation.expressions import Field, Scalar, walk
 from ..relation.intervals import facts_of
 from ..relation.relations import Relation, expressions

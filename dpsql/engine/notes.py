@@ -11,10 +11,11 @@ from fractions import Fraction
 
 from ..mechanisms import Law, Truncated
 from ..plan.measures.formulas import Chosen, Within
-from ..plan.measures.measurements import MeasurementKind
+from ..plan.measures.measurements import Moment
 from ..plan.measures.ranks import share_of
-from ..plan.planner import Plan, ReleasePlan, releases_of
+from ..plan.planner import Plan, releases_of
 from ..plan.privacy.keys import environment_of
+from ..plan.release_plan import ReleasePlan
 from ..relation.expressions import Call, Field, Literal, Scalar, fields_of, walk
 from ..relation.intervals import Environment, facts_of
 from ..relation.lattice import lattice_of
@@ -182,11 +183,7 @@ def _coarse_steps(plan: ReleasePlan) -> Iterator[str]:
     """
     env = environment_of(plan.release.rows.columns, plan.release.rows.predicate)
     for measurement in (part for whole in plan.measurements for part in whole.parts):
-        if (
-            measurement.kind is not MeasurementKind.MOMENT
-            or measurement.value is None
-            or measurement.lattice is None
-        ):
+        if measurement.kind != Moment.kind or measurement.value is None or measurement.lattice is None:
             continue
         alone = lattice_of(measurement.value, env, squared=False)
         if alone is None or alone.step >= measurement.lattice.step:
@@ -251,10 +248,9 @@ def rank_notes(rows: Sequence[ReleasedRows], level: Fraction, stored: StoredCoun
 def _chosen(released: ReleasedRows) -> Iterator[tuple[AggregateCall, Law]]:
     """Yield what is chosen, with the law of the draw that answers."""
     plan = released.plan
-    laws = [law for number in range(len(plan.measurements)) for law in released.measurements[number].laws]
     for call, formula in zip(plan.release.aggregates, plan.formulas, strict=True):
         if not plan.is_empty and isinstance(formula, Chosen) and formula.coordinate is not None:
-            yield call, laws[formula.coordinate]
+            yield call, released.law_of(formula.coordinate)
 
 
 def _count(released: ReleasedRows, call: AggregateCall, level: Fraction, stored: StoredCount) -> int | None:

@@ -17,7 +17,8 @@ from types import MappingProxyType
 
 from ..errors import Refusal
 from ..plan.dialects.quote import identifier
-from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
+from ..plan.planner import Plan, PrivacyParameters, plan
+from ..plan.release_plan import ReleasePlan
 from ..policy import Neighbours, Policy
 from ..relation.catalog import Catalog, Column, Table
 from ..release.expected_error import expected_error

@@ -6,15 +6,14 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from ..budget import rho_text, shown_epsilon
-from ..plan.measures.measurements import MeasurementKind
-from ..plan.planner import ReleasePlan
+from ..plan.measures.measurements import Sum
+from ..plan.release_plan import ReleasePlan
 from .settings import decimal_text
 
 __all__ = ["selection_figures", "selection_lines", "selection_notes"]
 
 _MISSING = Fraction(1, 20)
 """How often what is said of the choice misses."""
-_COUNTS = {MeasurementKind.COUNT, MeasurementKind.UNITS}
 
 
 def selection_figures(plan: ReleasePlan) -> dict[str, object]:
@@ -28,9 +27,9 @@ def selection_figures(plan: ReleasePlan) -> dict[str, object]:
         "candidates": len(plan.groups or ()),
         "sensitivity": _figure(Fraction(top.of_one, top.count) * _step(plan)),
         "within_95": _figure(_within(plan)),
-        "epsilon": decimal_text(plan.epsilons[number]),
-        "stored": number not in plan.fresh,
-    } | ({"rho": rho_text(plan.rhos[number])} if plan.is_zcdp else {})
+        "epsilon": decimal_text(plan.measures[number].epsilon),
+        "stored": plan.measures[number].is_stored,
+    } | ({"rho": rho_text(plan.measures[number].rho_atto)} if plan.is_zcdp else {})
 
 
 def selection_lines(plan: ReleasePlan, whole: str) -> Iterator[str]:
@@ -38,8 +37,7 @@ def selection_lines(plan: ReleasePlan, whole: str) -> Iterator[str]:
     top, number = plan.top, plan.selection
     if top is None or number is None or plan.groups is None:
         return
-    kinds = {measurement.kind for measurement in plan.measurements[:number]}
-    verb = "counts" if kinds <= _COUNTS else "measures"
+    verb = "counts" if all(one.is_count for one in plan.measurements[:number]) else "measures"
     shown = selection_figures(plan)
     yield (
         f"chooses {top.count} of {len(plan.groups)} groups ({_price(plan, [number])}), then {verb} them "
@@ -67,22 +65,22 @@ def selection_notes(plan: ReleasePlan) -> Iterator[str]:
 def _price(plan: ReleasePlan, numbers: Sequence[int]) -> str:
     """Return what some measurements cost together: rho adds up, and the epsilons that it stands for do not."""
     if not plan.is_zcdp:
-        return f"epsilon {decimal_text(sum((plan.epsilons[i] for i in numbers), Fraction(0)))}"
-    rho = sum(plan.rhos[i] for i in numbers)
+        return f"epsilon {decimal_text(sum((plan.losses[i] for i in numbers), Fraction(0)))}"
+    rho = sum(plan.measures[i].rho_atto for i in numbers)
     return f"as epsilon {shown_epsilon(rho)}, rho {rho_text(rho)}"
 
 
 def _missed(plan: ReleasePlan) -> str:
     top = plan.top
     assert top is not None
-    what = "sum" if top.of.kind is MeasurementKind.SUM else "count"
+    what = "sum" if top.of.kind == Sum.kind else "count"
     return f"a group may be missed whose {what} is within {_figure(_within(plan))} of the last one's"
 
 
 def _within(plan: ReleasePlan) -> Fraction:
     """Return by how much a group that is left out may be larger than the smallest that is chosen, at 95 %."""
     assert plan.selection is not None
-    return plan.law(plan.selection).half_width(_MISSING) * _step(plan)
+    return plan.measures[plan.selection].law.half_width(_MISSING) * _step(plan)
 
 
 def _step(plan: ReleasePlan) -> Fraction:

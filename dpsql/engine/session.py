@@ -24,7 +24,8 @@ from ..errors import EngineFailure, LedgerAway, PolicyError, Refusal
 from ..fair import Turn
 from ..mechanisms import ATTO, NANO, Noise, SampledNoise
 from ..memory import STATEMENT_BYTES, Share
-from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
+from ..plan.planner import Plan, PrivacyParameters, plan
+from ..plan.release_plan import ReleasePlan
 from ..policy import Neighbours, Policy, access_of
 from ..postprocess.bars import add_companions
 from ..relation.relations import AggregateCall, Relation, ends_in

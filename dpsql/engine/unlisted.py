@@ -16,8 +16,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..errors import UNLISTED, Refusal
-from ..plan.planner import Plan, ReleasePlan
+from ..plan.planner import Plan
 from ..plan.privacy.rows import Item, Source, TableSource, selects_in, uncut, written_in
+from ..plan.release_plan import ReleasePlan
 from ..relation.catalog import Column
 from ..relation.expressions import Call, Expr, Field, Literal, walk
 

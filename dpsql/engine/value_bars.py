@@ -14,7 +14,8 @@ from ..mechanisms import Law
 from ..plan.measures.formulas import Chosen
 from ..plan.measures.ranks import RANK_FUNCTIONS, SplitMeasurement, share_of
 from ..plan.measures.value_bars import COUNT_MISSES, BarKey, Bars, ValueBar, bar_of
-from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, count_of, with_bars
+from ..plan.planner import Plan, PrivacyParameters, count_of, with_bars
+from ..plan.release_plan import ReleasePlan
 from ..relation.catalog import Catalog
 from ..relation.relations import AggregateCall
 from .answer import RankNote
@@ -109,7 +110,7 @@ def _key_of(release: ReleasePlan, call: AggregateCall) -> BarKey:
     formula = release.formulas[release.release.aggregates.index(call)]
     assert isinstance(formula, Chosen)
     assert formula.coordinate is not None
-    measurement = release.measurements[release.measurement_of(formula.coordinate)]
+    measurement = release.measurements[formula.coordinate.measure]
     assert measurement.value is not None
     return measurement.value, measurement.masks
 
@@ -132,8 +133,7 @@ def _bars(wide: ReleasePlan, release: ReleasePlan, counts: dict[BarKey, int], le
             continue
 
         def law_of(one: SplitMeasurement, number: int = number) -> Law:
-            others = (*wide.measurements[:number], one, *wide.measurements[number + 1 :])
-            return replace(wide, measurements=others).law(number)
+            return replace(wide.measures[number], measurement=one).law
 
         bar = bar_of(split, _asked(release, (split.value, split.masks)), rows, level, law_of)
         if bar is not None:

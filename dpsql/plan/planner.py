@@ -16,53 +16,32 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 
 from ..errors import Refusal
-from ..mechanisms import (
-    ATTO,
-    NANO,
-    Gaussian,
-    Law,
-    Thresholded,
-    Truncated,
-    bounds_of_exp,
-    floor_to_nano,
-    pure_epsilon,
-    rho_of_pure,
-)
+from ..mechanisms import pure_epsilon
 from ..policy.model import Accounting
 from ..relation.catalog import Catalog, Ground, Scalar
-from ..relation.expressions import Expr, IntermediateValue, Literal, conjuncts, fields_of, walk
+from ..relation.expressions import Expr, Literal, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
-from ..relation.intervals import Environment, facts_of
+from ..relation.intervals import Environment
 from ..relation.relations import AggregateCall, Relation, Values, ends_in, expressions
-from ..relation.size_rules import MAX_JOINED_BYTES, check_joined, row_bytes
+from ..relation.size_rules import check_joined
 from ..relation.types import BIGINT, SqlType
 from ..relation.types import Kind as SqlKind
-from .backend_sql.print_release import (
-    BackendQuery,
-    Part,
-    Tested,
-    print_fan,
-    print_keys,
-    print_part,
-    print_release,
-)
+from .backend_sql.print_release import BackendQuery, print_keys
 from .dialects import Dialect, dialect_of
-from .grounds import column_grounds, grounds_below, grounds_of, units_ground
-from .measures.formulas import Formula, Linear
+from .grounds import grounds_below, grounds_of, units_ground
 from .measures.least_error import choose_measurements, others
-from .measures.measurements import Bounding, BoundingQuery, Joint, Measurement, MeasurementKind, counted_in
+from .measures.measurements import Bounding, Loss, Measurement
 from .measures.mode import ModeMeasurement
-from .measures.ranks import RANK_FUNCTIONS, Choice, RankMeasurement, SplitMeasurement, WeighedChoice
-from .measures.top import TopGroups, among, top_groups
+from .measures.planned import Planned
+from .measures.ranks import RANK_FUNCTIONS
+from .measures.top import among, top_groups
 from .measures.value_bars import NO_BARS, Bars
 from .privacy.analyze import analyze
-from .privacy.axes import Axis, axis_of, is_reported
 from .privacy.contradiction import asks_for_nobody, count_nothing, has_no_groups, has_no_rows
 from .privacy.existing import Looking
 from .privacy.functional_dependencies import has_one_row
@@ -78,12 +57,13 @@ from .privacy.keys import (
     undeclared_rows,
 )
 from .privacy.public_keys import KeyList, key_lists
-from .privacy.rows import Release, intermediates_in, selects_in
+from .privacy.rows import Release
+from .release_plan import ReleasePlan, Work, key_rule, loss_of, release_bytes
 from .top_rows import TopRows, top_rows
 
 __all__ = [
-    "Plan", "PrivacyParameters", "ReadKeys", "ReleasePlan", "Work", "check_grown", "count_of", "counting",
-    "is_empty_by_text", "other_measures", "plan", "release_bytes", "releases_of", "with_bars",
+    "Plan", "PrivacyParameters", "ReadKeys", "check_grown", "count_of", "counting", "is_empty_by_text",
+    "other_measures", "plan", "releases_of", "with_bars",
 ]  # fmt: skip
 
 
@@ -108,410 +88,8 @@ class PrivacyParameters:
     selection: bool = True
 
 
-KeyLaw = Truncated | Thresholded
-"""The noise on a count of people with the rule by which groups are shown."""
-
 ReadKeys = Callable[[BackendQuery, tuple[SqlType, ...]], Sequence[tuple[Scalar, ...]]]
 """Asks public tables for keys of some types: each tuple once, in canonical form, at most MAX_DOMAIN + 1 of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """Rows that a join makes of one person's: `most` times what each of the `fans` counts; at most `limit`."""
-
-    most: int
-    fans: tuple[BackendQuery, ...]
-    limit: int
-
-
-@dataclass(frozen=True)
-class ReleasePlan:
-    """One release: what is asked of the engine, and the noise and charge of each measurement.
-
-    `domains`: the public values of each key, where it has them. `groups`: the declared groups, None
-    when keys are found by threshold, at `delta`: by `key_law`, on measurement `counted`, among the groups of
-    `minimum_units`. `grids`: per aggregate, what all values of a count or sum are
-    multiples of. `epsilons`: per measurement; in a zCDP dataset that of a pure draw of its `rhos`, in 1e-18, which
-    there are () of in a pure dataset.
-    `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
-    `measure_keys`. `grounds`: what its rows and keys rest on of policy and schema, which is in that hash; `below`: what
-    each intermediate result of the statement does (soundness.md 3.7). `is_empty`: no row can count, by the text alone:
-    answered exactly and free, without the engine (soundness.md 1.16). `zeros`: aggregates of which that holds, by
-    number, of a release that is not empty: nothing is measured of them. `is_proved`: one of these rests on the text and
-    on constraints that the engine enforces, in the schema of the snapshot that answers. `listed_from`: the public
-    tables that keys were read from. `taken`: of each measurement the law on it where a stored draw has it already,
-    which is neither charged nor asked (3.8); () for none. `selection`: the measurement that chooses, among `groups`,
-    the few that the others are asked of (1.23), None where all are answered; `unselected`: the plan of all of them
-    then. `reserved`: by measurement the law
-    under which it is drawn, where the ledger has said so. `bars`: of which chosen values (1.21).
-    """
-
-    release: Release
-    bounding: Bounding
-    measurements: tuple[Measurement, ...]
-    formulas: tuple[Formula, ...]
-    grids: tuple[Fraction | None, ...]
-    epsilons: tuple[Fraction, ...]
-    domains: tuple[Domain | None, ...]
-    groups: tuple[tuple[Scalar, ...], ...] | None
-    counted: int | None
-    key_law: KeyLaw | None
-    minimum_units: int
-    delta: Fraction
-    is_empty: bool
-    identity: bytes
-    grounds: tuple[Ground, ...]
-    dialect: Dialect = field(repr=False, compare=False)
-    listed_from: tuple[str, ...] = ()
-    taken: tuple[Law | None, ...] = ()
-    rhos: tuple[int, ...] = ()
-    bars: Bars = field(default_factory=dict, repr=False, compare=False)
-    is_proved: bool = False
-    zeros: frozenset[int] = frozenset()
-    below: tuple[frozenset[Ground], ...] = field(default=(), repr=False, compare=False)
-
-    @property
-    def tau(self) -> int | None:
-        """The noisy count from which a group that is found is shown whatever the coin says."""
-        return None if self.key_law is None else self.minimum_units + self.key_law.bound
-
-    @property
-    def is_zcdp(self) -> bool:
-        """Whether rho adds up, not epsilon."""
-        return bool(self.rhos)
-
-    @property
-    def losses(self) -> tuple[Fraction, ...]:
-        """What each measurement costs, in what adds up: epsilon, or rho."""
-        return tuple(Fraction(rho, ATTO) for rho in self.rhos) if self.rhos else self.epsilons
-
-    selection: int | None = None
-    reserved: tuple[tuple[int, Law], ...] = ()
-    unselected: ReleasePlan | None = field(default=None, repr=False)
-
-    @property
-    def top(self) -> TopGroups | None:
-        """The choice of groups, None where all are answered."""
-        chosen = None if self.selection is None else self.measurements[self.selection]
-        return chosen if isinstance(chosen, TopGroups) else None
-
-    @cached_property
-    def axes(self) -> tuple[Axis, ...] | None:
-        """The keys of a grouping that is drawn with the rows of all other groups; None: with its listed ones alone.
-
-        That is what is found or chosen, what a public table lists, whose groups are not all that the lists make, too
-        many cells; and in a zCDP dataset where enforced keys leave a unit one row in a group: not in `other`
-        (soundness.md 1.34).
-        """
-        release = self.release
-        if self.groups is None or not release.keys or self.is_empty or self.listed_from or self.intermediates:
-            return None
-        if (
-            self.selection is not None
-            or (self.is_zcdp and self.bounding.one_a_group)
-            or is_reported(release.rows)
-        ):
-            return None
-        env, predicate = environment_of(release.rows.columns, release.rows.predicate), release.rows.predicate
-        found = []
-        for key, domain in zip(release.keys, self.domains, strict=True):
-            axis = None if domain is None else axis_of(key, domain.values, env, predicate)
-            if axis is None or domain != domain_of(key, env):
-                return None
-            found.append(axis)
-        cells, listed = (
-            math.prod(sizes) for sizes in zip(*((a.size, len(a.values)) for a in found), strict=True)
-        )
-        return tuple(found) if listed == len(self.groups) and cells <= MAX_DOMAIN else None
-
-    @property
-    def keyed_by(self) -> int | None:
-        """The measurement whose draw says which groups are answered; None where they are known beforehand."""
-        return self.selection if self.counted is None else self.counted
-
-    @property
-    def fresh(self) -> tuple[int, ...]:
-        """The measurements that are to be asked for where the store has nothing more than what is taken."""
-        return tuple(i for i in range(len(self.measurements)) if not self.taken or self.taken[i] is None)
-
-    def scale(self, number: int) -> Fraction:
-        """Return the noise scale of a measurement, in its lattice units; 0 for what is empty and gets no noise."""
-        if self.is_empty:
-            return Fraction(0)
-        if number not in self.fresh:
-            return self.law(number).scale
-        measurement = self.measurements[number]
-        if isinstance(measurement, WeighedChoice):
-            return measurement.scale(self._choosing(number))
-        if self.rhos and not isinstance(measurement, TopGroups):
-            return self.law(number).scale
-        return measurement.scale(self.epsilons[number])
-
-    def rho_atto(self, number: int) -> int:
-        """Return the zCDP loss of a measurement's draw in 10^-18, rounded up: of a pure one that of its epsilon."""
-        return self.rhos[number] if self.rhos else rho_of_pure(math.ceil(self.epsilons[number] * NANO))
-
-    def law(self, number: int) -> Law:
-        """Return the law of the noise that a measurement is to have. Not for what is empty, which gets none.
-
-        It takes the scale from a sensitivity of the measurement's, which is in the norm that the law needs.
-        """
-        if self.key_law is not None and number == self.counted:
-            return self.key_law
-        if self.taken and (stored := self.taken[number]) is not None:
-            return stored
-        for index, law in self.reserved:
-            if index == number:
-                return law
-        measurement = self.measurements[number]
-        if isinstance(measurement, WeighedChoice):
-            return measurement.law(self._made_at(number))
-        if isinstance(measurement, TopGroups):
-            assert self.groups is not None
-            return measurement.law_among(self.epsilons[number], len(self.groups))
-        if self.rhos:
-            return measurement.gaussian(Fraction(self.rhos[number], ATTO))
-        return measurement.law(self.epsilons[number])
-
-    def noises(self, formula: Linear) -> list[tuple[Law, Fraction]]:
-        """Return independent noises, each with its weight, whose sum a weighted sum of coordinates is to have on it."""
-        by_measurement: dict[int, dict[int, Fraction]] = {}
-        for coordinate, weight in formula.terms:
-            number = self.measurement_of(coordinate)
-            place = coordinate - sum(one.size for one in self.measurements[:number])
-            by_measurement.setdefault(number, {})[place] = weight
-        return [
-            noise for number, weights in by_measurement.items() for noise in self.law(number).noises(weights)
-        ]
-
-    def _choosing(self, number: int) -> Fraction:
-        """Return the epsilon of a choice: by rank it costs epsilon²/8 of zCDP, a quarter of any pure draw's (1.25)."""
-        is_flip = isinstance(self.measurements[number], ModeMeasurement)
-        return self.epsilons[number] * (2 if self.rhos and not is_flip else 1)
-
-    def _made_at(self, number: int) -> Fraction:
-        """Return the same for what has an equal part of it at each depth: of rho, that is 1 / √D of epsilon (1.25)."""
-        measurement, epsilon = self.measurements[number], self._choosing(number)
-        if self.rhos and isinstance(measurement, SplitMeasurement):
-            return epsilon * measurement.root_of_depths
-        return epsilon
-
-    @cached_property
-    def choices(self) -> Mapping[int, Choice]:
-        """What is chosen for each group, by measurement; none of what is empty, or taken as it was chosen before."""
-        if self.is_empty:
-            return {}
-        return {
-            number: measurement.choice(self._made_at(number))
-            for number, measurement in enumerate(self.measurements)
-            if isinstance(measurement, WeighedChoice) and number in self.fresh
-        }
-
-    def under(self, epsilon: Fraction, blocks: Fraction) -> ReleasePlan | None:
-        """Return the plan under another epsilon of the statement, for its noise alone.
-
-        `blocks`: the sum of all releases' shares. None where the epsilon is too small to be shared.
-        """
-        count = len(self.measurements)
-        each = _share_of(self.release, epsilon, blocks, count, is_zcdp=self.is_zcdp)
-        if each.is_nothing:
-            return None
-        law = self.key_law
-        if law is not None and self.counted is not None:
-            law = _key_law(self.measurements[self.counted], each, self.delta, self.bounding.together)
-        return replace(self._with(each), key_law=law)
-
-    def of_each(self, epsilon: Fraction) -> ReleasePlan:
-        """Return the plan in which each measurement costs what a pure draw of some epsilon does."""
-        return self._with(_Share(epsilon, math.ceil(epsilon**2 / 2 * ATTO) if self.rhos else None))
-
-    def divided(self, parts: int) -> ReleasePlan | None:
-        """Return the plan in which each measurement has a part of what the first has; None: too little to share."""
-        if not self.rhos:
-            each = _Share(floor_to_nano(self.epsilons[0] / parts), None)
-        else:
-            rho = -(-self.rhos[0] // parts)
-            each = _Share(pure_epsilon(rho), rho)
-        return None if each.is_nothing else self._with(each)
-
-    def spending(self, losses: Sequence[Fraction]) -> ReleasePlan:
-        """Return the plan in which each measurement costs what is said, in what adds up: whole 1e-9, or 1e-18 of rho.
-
-        Nothing of it is taken from the store beforehand.
-        """
-        rhos = tuple(int(loss * ATTO) for loss in losses) if self.rhos else ()
-        epsilons = tuple(map(pure_epsilon, rhos)) if rhos else tuple(losses)
-        law = self.key_law
-        if law is not None and self.counted is not None:
-            each = _Share(epsilons[self.counted], rhos[self.counted] if rhos else None)
-            law = _key_law(self.measurements[self.counted], each, self.delta, self.bounding.together)
-        return replace(self, epsilons=epsilons, rhos=rhos, key_law=law, taken=())
-
-    def _with(self, each: _Share) -> ReleasePlan:
-        count = len(self.measurements)
-        rhos = () if each.rho is None else (each.rho,) * count
-        return replace(self, epsilons=(each.epsilon,) * count, rhos=rhos)
-
-    def measurement_of(self, coordinate: int) -> int:
-        """Return the measurement that a coordinate belongs to, coordinates counted over all measurements."""
-        for number, measurement in enumerate(self.measurements):
-            if coordinate < measurement.size:
-                return number
-            coordinate -= measurement.size
-        raise AssertionError("no such coordinate")
-
-    def queries(
-        self, wanted: tuple[int, ...], chosen: tuple[tuple[Scalar, ...], ...] | None = None
-    ) -> tuple[BackendQuery, ...]:
-        """Return the backend queries for some of the measurements; none for what is empty.
-
-        `chosen`: where groups are chosen, those that were; without them the first ones stand in their place.
-        """
-        if self.is_empty:
-            return ()
-        release = self.release
-        if self.top is not None and self.groups is not None:
-            chosen = self.groups[: self.top.count] if chosen is None else chosen
-        return print_release(
-            release.rows,
-            release.keys,
-            self.measurements,
-            wanted,
-            self.bounding,
-            self.domains,
-            self.choices,
-            self.dialect,
-            chosen,
-            None if self.counted is None else Tested(self.counted, self.minimum_units),
-            self.axes,
-        )
-
-    def part_query(
-        self, number: int, part: Part, chosen: tuple[tuple[Scalar, ...], ...] | None = None
-    ) -> BackendQuery:
-        """Return the query of a part of a group's rows, for what was not read with all of them (soundness.md 1.21).
-
-        `chosen`: the groups whose rows alone there are, where they were chosen.
-        """
-        release = self.release
-        return print_part(
-            release.rows, release.keys, self.measurements, number, self.bounding, self.domains, self.choices[number],
-            part, self.dialect, chosen,
-        )  # fmt: skip
-
-    @cached_property
-    def works(self) -> tuple[Work, ...]:
-        """The joins that multiply rows of one person; public rows are counted before they are made (law L10)."""
-        if self.is_empty:
-            return ()
-        rows = self.release.rows
-        works = dict.fromkeys(work for select in selects_in(rows) for work in select.works)
-        if not works:
-            return ()
-        queries = self.queries(tuple(range(len(self.measurements))))
-        own = release_bytes(self.release, self.measurements, environment_of(rows.columns, rows.predicate))
-        limit = min(MAX_GROWN, MAX_JOINED_BYTES // max(own, 1, *(query.row_bytes for query in queries)))
-        return tuple(
-            Work(work.most or 1, tuple(print_fan(fan, self.dialect) for fan in work.fans), limit)
-            for work in works
-        )
-
-    @property
-    def found_of_one(self) -> int:
-        """Most groups that are found and leave the engine for one person's rows (law L10); 0 where none are found."""
-        return 0 if self.counted is None or self.is_empty else self.bounding.groups
-
-    @property
-    def intermediates(self) -> tuple[int, ...]:
-        """The intermediate results that the private rows depend on."""
-        exprs = [*self.release.keys, *(value for v in self.measurements for value in v.values)]
-        exprs += [term for v in self.measurements for mask in v.masks for term, _ in mask.terms]
-        found = set(intermediates_in(self.release.rows))
-        found |= {
-            part.intermediate for expr in exprs for part in walk(expr) if isinstance(part, IntermediateValue)
-        }
-        return tuple(sorted(found))
-
-    def salted(self, extra: bytes) -> bytes:
-        """Return this relation's identity with what became known while running (intermediate values)."""
-        return hashlib.sha256(self.identity + extra).digest()
-
-    def family(self, number: int, predicate: tuple[Expr, ...]) -> bytes | None:
-        """Return what measurements of the same measures share, of the rows on which `predicate` holds, however grouped.
-
-        None where groups are not sums of finer ones: what counts a thing once is bounded group by group, and of rows of
-        chosen groups alone. The bounds
-        that what is scaled is cut to are part of it, as are all filters of which one must hold on what they count (t).
-        """
-        measurement, rows, bounding = self.measurements[number], self.release.rows, self.bounding
-        if measurement.query is not BoundingQuery.SCALED or self.selection is not None:
-            return None
-        label: tuple[object, ...] = (
-            measurement.kind.value,
-            measurement.value,
-            measurement.lattice,
-            measurement.null_rows,
-            measurement.masks,
-        )
-        if isinstance(measurement, Joint):
-            label = (*label, tuple(part.said for part in measurement.parts))
-        bounds = (bounding.in_all, bounding.per_row, bounding.replace_one, counted_in(self.measurements))
-        rests = sorted(grounds_of(replace(rows, predicate=predicate), (), self.below))
-        base = (rests, rows.items, predicate, *rows.owner, bounds)
-        return hashlib.sha256(repr(("family", base, label, self.said_of((label, bounds)))).encode()).digest()
-
-    def said_of(self, read: object) -> tuple[Ground, ...]:
-        """Return what is said of the columns that expressions over the rows read, wherever they stand in a value."""
-        return tuple(sorted(set(column_grounds(self.release.rows, read))))
-
-    def grounds_at(self, number: int) -> tuple[Ground, ...]:
-        """Return what a measurement rests on of policy and schema: all that its store keys change with."""
-        return tuple(sorted({*self.grounds, *self.said_of(self._labels(number))}))
-
-    def measure_keys(self, number: int, relation: bytes, keyset: bytes) -> tuple[bytes, ...]:
-        """Return the store keys of a measured's coordinates (soundness.md 3.7: a release's identity is per measure).
-
-        With one row per unit a coordinate does not depend on its neighbours in the measured, so that a
-        sum asked alone and a sum from a pair are one measure when they are one number.
-        """
-        labels = ((label, self.said_of(label)) for label in self._labels(number))
-        return tuple(hashlib.sha256(relation + keyset + repr(label).encode()).digest() for label in labels)
-
-    def _labels(self, number: int) -> list[tuple[object, ...]]:
-        """Return what each coordinate of a measurement is, of rows that are the same."""
-        measured = self.measurements[number]
-        labels = []
-        for index, mask in enumerate(measured.masks):
-            for part in range(measured.per_mask):
-                label: tuple[object, ...] = (measured.kind.value, part, measured.value, measured.lattice)
-                if isinstance(measured, Joint):  # each part by itself, whatever it is drawn together with
-                    label = measured.parts[part].said
-                if isinstance(measured, TopGroups):
-                    label += (measured.of.kind.value, measured.count, measured.bounding)
-                if isinstance(measured, RankMeasurement | SplitMeasurement):
-                    # a fraction, however many are asked for
-                    label = (measured.kind.value, 0, *label[2:], measured.shares[part])
-                label += (measured.candidates,) if isinstance(measured, ModeMeasurement) else ()
-                if self.bounding.per_row:
-                    lattice = measured.lattice
-                    if measured.kind is MeasurementKind.UNITS:
-                        label = (MeasurementKind.COUNT.value, 0, None, None)
-                    elif (
-                        measured.kind is MeasurementKind.PAIR
-                        and part == 0
-                        and lattice is not None
-                        and lattice.low == 0
-                    ):
-                        label = (MeasurementKind.SUM.value, 0, measured.value, lattice)
-                    label = (*label, mask)
-                else:
-                    label = ("weighed", *label) if measured.weighed else label
-                    label = (*label, measured.null_rows, measured.distinct_limit, measured.masks, index)
-                    label += (
-                        (counted_in(self.measurements),) if measured.query is BoundingQuery.SCALED else ()
-                    )
-                labels.append(label)
-        return labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -533,12 +111,12 @@ class Plan:
         """The charge in epsilon, when nothing is in the store; of rho, that of the pure draw that costs as much."""
         if self.privacy.accounting is Accounting.ZCDP:
             return pure_epsilon(self.rho_atto)
-        return sum((e for release in self.releases for e in release.epsilons), Fraction(0))
+        return sum((one.epsilon for release in self.releases for one in release.measures), Fraction(0))
 
     @property
     def rho_atto(self) -> int:
         """The charge in rho, in 1e-18, when nothing is in the store; 0 in a pure dataset, where it is not counted."""
-        return sum(rho for release in self.releases for rho in release.rhos)
+        return sum(one.loss.rho or 0 for release in self.releases for one in release.measures)
 
     @property
     def delta(self) -> Fraction:
@@ -665,7 +243,7 @@ def _plan_release(
     )  # fmt: skip
     _check_measured(release, measured.measurements, groups, env)
     count = len(measured.measurements)
-    each = _share_of(release, privacy.epsilon, blocks, count, is_zcdp=is_zcdp)
+    each = loss_of(release, privacy.epsilon, blocks, count, is_zcdp=is_zcdp)
     if count and each.is_nothing:
         raise Refusal(
             "epsilon is too small to be shared between the aggregates",
@@ -675,11 +253,13 @@ def _plan_release(
     if is_empty and groups and not rowless[1]:
         groups = ()  # no row is in one that is used
     if is_empty:
-        each = _Share(Fraction(0), 0 if is_zcdp else None)
-    delta, key_law = Fraction(0), None
-    if measured.counted is not None and not is_empty:
+        each = Loss(Fraction(0), 0 if is_zcdp else None)
+    measures = [Planned(measurement, each) for measurement in measured.measurements]
+    delta, counted = Fraction(0), measured.counted
+    if counted is not None and not is_empty:
         delta = _delta_of(release, domains, privacy)
-        key_law = _key_law(measured.measurements[measured.counted], each, delta, privacy.together)
+        rule = key_rule(measured.measurements[counted], each, delta, privacy.together)
+        measures[counted] = replace(measures[counted], given=rule)
     grounds = grounds_of(rows, release.keys, below)
     if groups is None:
         grounds |= {units_ground(privacy.minimum_units)}
@@ -692,14 +272,12 @@ def _plan_release(
     return ReleasePlan(
         release,
         bounding,
-        measured.measurements,
+        tuple(measures),
         measured.formulas,
         measured.grids,
-        (each.epsilon,) * count,
         tuple(domains),
         groups,
-        measured.counted,
-        key_law,
+        counted,
         privacy.minimum_units,
         delta,
         is_empty,
@@ -707,7 +285,6 @@ def _plan_release(
         rests,
         dialect,
         tuple(dict.fromkeys(name for one in listed for name in one.tables)),
-        rhos=() if each.rho is None else (each.rho,) * count,
         bars=bars,
         is_proved=is_proved or not zeros <= text_zeros,
         zeros=zeros,
@@ -776,12 +353,6 @@ def _check_measured(
             )  # fmt: skip
 
 
-def release_bytes(release: Release, measurements: Sequence[Measurement], env: Environment) -> int:
-    """Return the most bytes of a row of a release's last query: keys and values. Raises Refusal (54001)."""
-    exprs = [*release.keys, *dict.fromkeys(value for v in measurements for value in v.values)]
-    return row_bytes((expr.type, facts_of(expr, env).size, expr.position) for expr in exprs)
-
-
 def _delta_of(release: Release, domains: Sequence[Domain | None], privacy: PrivacyParameters) -> Fraction:
     """Return what a release has of delta to find groups with. Raises Refusal (PV103): nothing."""
     delta = privacy.delta * Fraction(*release.share)
@@ -825,46 +396,18 @@ def _selecting(
         zeros=whole.zeros,
     )
     measurements = (*measured.measurements, choice)
-    each = _share_of(release, privacy.epsilon, blocks, len(measurements), is_zcdp=whole.is_zcdp)
+    each = loss_of(release, privacy.epsilon, blocks, len(measurements), is_zcdp=whole.is_zcdp)
     if each.is_nothing or len(measurements) > MAX_MEASUREMENTS:
         return whole
-    plan = replace(
+    return replace(
         whole,
         bounding=bounding,
-        measurements=measurements,
+        measures=tuple(Planned(measurement, each) for measurement in measurements),
         formulas=measured.formulas,
         grids=measured.grids,
         identity=hashlib.sha256(whole.identity + repr(("chosen", bounding)).encode()).digest(),
-        selection=len(measurements) - 1,
         unselected=whole,
     )
-    return plan._with(each)
-
-
-_DIGITS = 40
-"""Digits of e^epsilon in the delta of several persons together."""
-
-
-def _key_law(counted: Measurement, each: _Share, delta: Fraction, together: int) -> KeyLaw:
-    """Return the noise on a count of people under which the groups that it shows cost so much (soundness.md 1.7).
-
-    One step to a neighbour moves the counts of `of_one` groups by one each: C of them, or C of the one who goes and
-    C of the one who comes. Each has its part of epsilon and of delta; of k steps the deltas add up as in 1.19.
-    Under rho it is Gaussian noise with a threshold, or truncated noise, whichever shows smaller groups (1.25).
-    """
-    if each.rho is None:
-        steps = 1 + sum(
-            1 / bounds_of_exp(i * each.epsilon / together, _DIGITS)[0] for i in range(1, together)
-        )
-        return Truncated.within(counted.scale(each.epsilon), delta / (counted.of_one * steps))
-    noise = Gaussian.for_rho(counted.squared_sensitivity, Fraction(each.rho, ATTO))
-    thresholded = Thresholded.within(noise, delta, counted.bounding.groups, together)
-    groups = counted.of_one
-    alone = pure_epsilon(each.rho // groups)  # of one group's part of rho
-    if together > 1 or not alone:
-        return thresholded
-    truncated = Truncated.within(1 / alone, delta / groups)
-    return thresholded if thresholded.bound <= truncated.bound else truncated
 
 
 def _read_groups(
@@ -908,31 +451,6 @@ def _listed_in(groups: tuple[tuple[Scalar, ...], ...], place: int, domain: Domai
     return Domain(tuple(value for value in domain.values if value in left))
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """What one measurement may cost: `epsilon`, and in a zCDP dataset `rho` in 1e-18, of which epsilon is a reading."""
-
-    epsilon: Fraction
-    rho: int | None
-
-    @property
-    def is_nothing(self) -> bool:
-        return self.epsilon <= 0
-
-
-def _share_of(
-    release: Release, epsilon: Fraction, blocks: Fraction, measurements: int, *, is_zcdp: bool
-) -> _Share:
-    """Return what each measurement of a release may spend of a statement's epsilon (soundness.md 1.8 and 1.25)."""
-    if not measurements:
-        return _Share(Fraction(0), 0 if is_zcdp else None)
-    part = Fraction(*release.share) / blocks / measurements
-    if not is_zcdp:
-        return _Share(floor_to_nano(epsilon * part), None)
-    rho = math.ceil(epsilon**2 / 2 * part * ATTO)
-    return _Share(pure_epsilon(rho), rho)
-
-
 def with_bars(
     release: ReleasePlan, bars: Bars, catalog: Catalog, privacy: PrivacyParameters, blocks: Fraction
 ) -> ReleasePlan:
@@ -968,19 +486,17 @@ def other_measures(release: ReleasePlan) -> Iterator[ReleasePlan]:
 
     For groups that are known beforehand; `release` itself is none of them.
     """
-    rows, epsilon, rho = release.release.rows, sum(release.epsilons, Fraction(0)), sum(release.rhos)
+    rows = release.release.rows
     env = environment_of(rows.columns, rows.predicate)
+    each = Loss.of(sum(release.losses, Fraction(0)), is_zcdp=release.is_zcdp)
     seen = {frozenset(release.measurements)}
     calls, bars, zeros = release.release.aggregates, release.bars, release.zeros
     for measured in others(calls, env, release.bounding, rows.units, bars, zeros):
         measurements = frozenset(measured.measurements)
         if measurements not in seen and len(measurements) <= MAX_MEASUREMENTS:
             seen.add(measurements)
-            yield replace(
-                release, measurements=measured.measurements, formulas=measured.formulas, grids=measured.grids,
-                epsilons=(pure_epsilon(rho) if rho else epsilon,) * len(measurements),
-                rhos=(rho,) * len(measurements) if rho else (),
-            )  # fmt: skip
+            measures = tuple(Planned(measurement, each) for measurement in measured.measurements)
+            yield replace(release, measures=measures, formulas=measured.formulas, grids=measured.grids)
 
 
 def _names(release: Release, count: AggregateCall) -> tuple[str, ...]:

@@ -15,8 +15,9 @@ from fractions import Fraction
 from functools import cached_property
 
 from ..plan.measures.formulas import Chosen, Linear
-from ..plan.planner import ReleasePlan
+from ..plan.measures.measurements import Coord
 from ..plan.privacy.rows import Release
+from ..plan.release_plan import ReleasePlan
 from ..relation.expressions import (
     Call,
     Expr,
@@ -69,8 +70,8 @@ class Bar:
     """
 
     expr: Expr
-    coordinates: tuple[int, ...]
-    terms: tuple[tuple[int, Fraction], ...] | None
+    coordinates: tuple[Coord, ...]
+    terms: tuple[tuple[Coord, Fraction], ...] | None
     together: bool = False
     is_shown: bool = False
     chosen: Chosen | None = None
@@ -389,7 +390,7 @@ def _bar(release: Release, plan: ReleasePlan, wanted: _Wanted) -> Bar | None:
     ):  # what is known is how far its rank may be off
         return None
     coordinates = tuple(sorted({c for i in used for c in plan.formulas[i].coordinates}))
-    shown = plan.counted is not None and any(plan.measurement_of(c) == plan.counted for c in coordinates)
+    shown = any(one.measure == plan.counted for one in coordinates)
     if isinstance(expr, Field):
         formula = plan.formulas[used[0]]
         if isinstance(formula, Linear) and (len(formula.terms) == 1 or not shown):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..plan.planner import ReleasePlan
 from ..plan.privacy.rows import AddedUp, Release
+from ..plan.release_plan import ReleasePlan
 from ..relation.expressions import Expr, Scalar, fields_of, walk
 from ..relation.relations import Block, Join, Relation, SetOperation
 from .estimates import holds_estimate

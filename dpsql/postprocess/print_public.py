@@ -26,13 +26,12 @@ from ..plan.measures.formulas import (
     Formula,
     Linear,
     Within,
-    print_formula,
     print_part,
     print_parts,
-    print_within,
 )
-from ..plan.planner import ReleasePlan
+from ..plan.measures.measurements import Coord
 from ..plan.privacy.rows import AddedUp, Release
+from ..plan.release_plan import ReleasePlan
 from ..relation.catalog import Table
 from ..relation.expressions import Call, Expr, Field, Literal, Scalar
 from ..relation.functions import FUNCTIONS
@@ -85,7 +84,7 @@ class PublicPrinter:
     bars: dict[int, tuple[Bar, ...]] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)
     numbered: set[int] = field(default_factory=set)
-    replicated: dict[int, set[int]] = field(default_factory=dict)
+    replicated: dict[int, set[Coord]] = field(default_factory=dict)
     read: set[int] = field(default_factory=set)
     simulations: dict[Ends, int] = field(default_factory=dict)
     _around: list[list[str]] = field(default_factory=list)
@@ -172,7 +171,7 @@ def _release_row(printer: PublicPrinter, node: Release) -> tuple[int, list[str]]
 def _value(plan: ReleasePlan, formula: Formula, call: AggregateCall) -> str:
     if plan.is_empty and (not isinstance(formula, Linear) or call.function == "avg_direct"):
         return f"CAST(NULL AS {engine_type(call.type) if call.type.is_temporal else 'DOUBLE'})"
-    return print_formula(formula, call.type, _noise(plan, formula))
+    return formula.sql(call.type, _noise(plan, formula))
 
 
 def _noise(plan: ReleasePlan, formula: Formula) -> tuple[float, float]:
@@ -221,8 +220,8 @@ def _sums(
             shown.append(_value(plan, formula, call))
     spread = (f.coordinates for f, grid in zip(plan.formulas, plan.grids, strict=True) if grid is None)
     needed = sorted({coordinate for coordinates in spread for coordinate in coordinates})
-    cells += [f"m{i}" for i in needed]
-    added += [f"COALESCE(sum(CAST(m{i} AS DOUBLE)), 0e0) AS m{i}" for i in needed]
+    cells += [one.column for one in needed]
+    added += [f"COALESCE(sum(CAST({one.column} AS DOUBLE)), 0e0) AS {one.column}" for one in needed]
     by = [*keys, *([last] if more == last else [])]
     inner = f"SELECT {', '.join([*keys, *cells, more])} FROM {table}"
     grouped = f" GROUP BY {', '.join(by)}" if by else ""
@@ -279,8 +278,8 @@ def _exact_ends(
     if not isinstance(formula, Within):
         centre = f"CAST({printer.expr(bar.expr, row)} AS DOUBLE)"
         return [f"({centre} {sign} {one})" for sign, one in zip("-+", widths, strict=True)]
-    centre = print_formula(Linear(formula.terms, formula.constant), DOUBLE)
-    return [print_within(formula, f"({centre} {sign} {one})") for sign, one in zip("-+", widths, strict=True)]
+    centre = formula.free.double()
+    return [formula.within(f"({centre} {sign} {one})") for sign, one in zip("-+", widths, strict=True)]
 
 
 def _numbered(printer: PublicPrinter, node: Relation) -> str:

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..plan.measures.formulas import Chosen
-from ..plan.planner import ReleasePlan
 from ..plan.privacy.rows import AddedUp, Release
+from ..plan.release_plan import ReleasePlan
 from ..relation.expressions import (
     TRUE,
     Call,

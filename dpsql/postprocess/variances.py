@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..plan.measures.formulas import Linear, Variance
+from ..plan.measures.measurements import Coord
 
 __all__ = ["NoisyCoordinates", "few_rows", "variance_ends"]
 
@@ -35,10 +36,10 @@ _MANY = 5_000
 
 @dataclass(frozen=True, slots=True)
 class NoisyCoordinates:
-    """The released coordinates, as doubles by their numbers, and the variance of the noise on each."""
+    """The released coordinates, as doubles, and the variance of the noise on each."""
 
-    released: Mapping[int, Floats]
-    spread: Mapping[int, float]
+    released: Mapping[Coord, Floats]
+    spread: Mapping[Coord, float]
 
     def value(self, formula: Linear) -> Floats:
         """Return a sum of coordinates, one a row."""
@@ -98,7 +99,7 @@ def _sphere(circles: int, angles: int) -> Floats:
 
 def _range(formula: Variance, points: Floats) -> tuple[Floats, Floats]:
     """Return the smallest and the largest value of a formula at points of shape (3, rows, points)."""
-    least = 2.0 if formula.function.endswith("samp") else 1.0
+    least = float(formula.least_rows)
     width, unit = float(formula.width), float(formula.step**2) / 4
     count, difference, moment = points
     possible = count >= least
@@ -106,10 +107,10 @@ def _range(formula: Variance, points: Floats) -> tuple[Floats, Floats]:
     mean = difference / count
     value = unit * ((moment / count + width**2) / 2 - mean**2)
     top = unit * width**2
-    if least == 2.0:
+    if formula.is_sample:
         value, top = value * count / (count - 1), 2 * top
     value = np.clip(value, 0.0, top)
     found = possible.any(axis=1)
     low = np.where(found, np.where(possible, value, np.inf).min(axis=1), 0.0)
     high = np.where(found, np.where(possible, value, -np.inf).max(axis=1), top)
-    return (np.sqrt(low), np.sqrt(high)) if formula.function.startswith("stddev") else (low, high)
+    return (np.sqrt(low), np.sqrt(high)) if formula.is_root else (low, high)

@@ -22,8 +22,9 @@ import numpy.typing as npt
 from ..errors import EngineFailure, Refusal
 from ..mechanisms import Assembled, Law, Thresholded, Truncated, Vector, half_width_of
 from ..plan.measures.formulas import Chosen, Variance
+from ..plan.measures.measurements import Coord
 from ..plan.measures.value_bars import END_MISSES
-from ..plan.planner import ReleasePlan
+from ..plan.release_plan import ReleasePlan
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars
 from ..postprocess.bars import Bar
 from ..postprocess.fetched import FetchedTable
@@ -76,7 +77,7 @@ class Simulation:
     numbers: tuple[SqlType, ...]
     together: tuple[bool, ...]
     releases: frozenset[int]
-    replicated: dict[int, tuple[int, ...]]
+    replicated: dict[int, tuple[Coord, ...]]
     parts: frozenset[int]
 
 
@@ -99,7 +100,7 @@ def empty_replicas(simulation: Simulation) -> list[ReleasedTable]:
     """Return the tables of no draws that a simulation reads beside releases and public parts."""
     tables = [ReleasedTable("draws", (ReleasedColumn("draw", BIGINT, []),))]
     for number, coordinates in simulation.replicated.items():
-        names = ("row", "draw", *(f"m{place}" for place in coordinates))
+        names = ("row", "draw", *(one.column for one in coordinates))
         tables.append(ReleasedTable(f"s{number}", tuple(ReleasedColumn(name, BIGINT, []) for name in names)))
     return tables
 
@@ -166,12 +167,12 @@ class Maker:
         rows, ends = self.rows[number], chosen.ends
         assert ends is not None
         assert chosen.coordinate is not None
-        middle = _released(rows, chosen.coordinate).tolist()
+        middle = rows.values_of(chosen.coordinate).tolist()
         places = [place for place in (ends.low, ends.high) if place is not None]
-        if any(_law_of(rows, place).half_width(END_MISSES * beta) > ends.rows for place in places):
+        if any(rows.law_of(place).half_width(END_MISSES * beta) > ends.rows for place in places):
             return [None] * len(middle), [None] * len(middle)
         low, high = (
-            [end] * len(middle) if place is None else _released(rows, place).tolist()
+            [end] * len(middle) if place is None else rows.values_of(place).tolist()
             for place, end in ((ends.low, ends.lowest), (ends.high, ends.highest))
         )
         step = chosen.step
@@ -213,7 +214,7 @@ class Maker:
         draws = min(_DRAWS, _MAX_EVALUATIONS // max(1, table.row_count))
         if draws >= _FEWEST_DRAWS:
             drawn = _noises(rows, bar.coordinates, draws)
-            replicas = {f"m{place}": noise for place, noise in drawn.items()}
+            replicas = {place.column: noise for place, noise in drawn.items()}
             printer = PublicPrinter({rows.plan.release: (0, rows.plan)})
             sql = printer.over_release(rows.plan.release, bar.expr, own_error=(DRAW, ROW))
             try:
@@ -231,9 +232,9 @@ class Maker:
         formula = rows.plan.formulas[bar.expr.index - len(rows.plan.release.keys)]
         if not isinstance(formula, Variance) or formula.width == 0 or not len(ends[0]):
             return ends
-        laws = {place: _law_of(rows, place) for place in bar.coordinates}
+        laws = {place: rows.law_of(place) for place in bar.coordinates}
         noise = NoisyCoordinates(
-            {place: np.asarray(_released(rows, place), dtype=np.float64) for place in laws},
+            {place: np.asarray(rows.values_of(place), dtype=np.float64) for place in laws},
             {place: float(law.spread) for place, law in laws.items()},
         )
         few = np.flatnonzero(few_rows(formula, noise) & (noise.value(formula.count) > 0))  # else it is NULL
@@ -302,7 +303,7 @@ def _may_share_draws(rows: Sequence[ReleasedRows]) -> bool:
 # --- replicas ----------------------------------------------------------------------------------------------
 
 
-def _replicas(number: int, rows: ReleasedRows, coordinates: tuple[int, ...], draws: int) -> ReleasedTable:
+def _replicas(number: int, rows: ReleasedRows, coordinates: tuple[Coord, ...], draws: int) -> ReleasedTable:
     """Return what the truth may be, for each row of a release and each draw."""
     assert rows.groups is not None
     size = rows.groups.size
@@ -310,26 +311,22 @@ def _replicas(number: int, rows: ReleasedRows, coordinates: tuple[int, ...], dra
         ReleasedColumn("row", BIGINT, np.repeat(np.arange(size), draws)),
         ReleasedColumn("draw", BIGINT, np.tile(np.arange(draws), size)),
     ]
-    fitted = {place: inner for place in coordinates if (inner := _within(rows, place))[0] in rows.fitted}
     apart = [
-        place
-        for place in coordinates
-        if rows.plan.counted != rows.plan.measurement_of(place) and place not in fitted
+        one for one in coordinates if rows.plan.counted != one.measure and one.measure not in rows.fitted
     ]
     noises = _noises(rows, apart, size * draws)
     for place in coordinates:
-        released = _released(rows, place)
-        if rows.plan.counted == rows.plan.measurement_of(place):
-            seed = seed_of(_identity(rows, place), _law_of(rows, place), released)
+        released = rows.values_of(place)
+        if rows.plan.counted == place.measure:
+            seed = seed_of(_identity(rows, place), rows.law_of(place), released)
             truth: Array = shown_replicas(_showing(rows), released, draws, seed).ravel()
-        elif place in fitted:
-            measurement, at = fitted[place]
-            noise = rows.fitted[measurement].noise(at, draws)
+        elif place.measure in rows.fitted:
+            noise = rows.fitted[place.measure].noise(place.place, draws)
             truth = _minus(np.repeat(released, draws), np.rint(noise).astype(np.int64).ravel())
         else:
             truth = _minus(np.repeat(released, draws), noises[place])
         type_ = BIGINT if truth.dtype == np.int64 else DOUBLE
-        columns.append(ReleasedColumn(f"m{place}", type_, truth))
+        columns.append(ReleasedColumn(place.column, type_, truth))
     return ReleasedTable(f"s{number}", tuple(columns))
 
 
@@ -344,20 +341,20 @@ def _is_small(values: Array) -> bool:
     return len(values) == 0 or (int(values.min()) > -_SMALL and int(values.max()) < _SMALL)
 
 
-def _noises(rows: ReleasedRows, places: Sequence[int], count: int) -> dict[int, Array]:
+def _noises(rows: ReleasedRows, places: Sequence[Coord], count: int) -> dict[Coord, Array]:
     """Return simulated noise by coordinate, shape (count,): always the same for the same released numbers.
 
     What was drawn together is simulated together, in whole vectors; no vector is made of parts of others.
     """
-    found: dict[int, Array] = {}
-    together: dict[tuple[bytes, Law], list[tuple[int, int]]] = {}
+    found: dict[Coord, Array] = {}
+    together: dict[tuple[bytes, Law], list[tuple[Coord, int]]] = {}
     for place in places:
-        law, vector = _law_of(rows, place), _vector_of(rows, place)
+        law, vector = rows.law_of(place), _vector_of(rows, place)
         assert law.is_additive, "only what was added is simulated"
         if vector is not None:
             together.setdefault((vector.draw, vector.joint), []).append((place, vector.coordinate))
             continue
-        seed = seed_of(_identity(rows, place), law, _released(rows, place))
+        seed = seed_of(_identity(rows, place), law, rows.values_of(place))
         found[place] = np.asarray(law.draw(count, Seeded(seed)))
     for (draw, joint), members in together.items():
         size = joint.size_of(max(inner for _, inner in members) + 1)
@@ -366,66 +363,41 @@ def _noises(rows: ReleasedRows, places: Sequence[int], count: int) -> dict[int, 
     return found
 
 
-def _noises_on(rows: ReleasedRows, terms: Sequence[tuple[int, Fraction]]) -> list[tuple[Law, Fraction]]:
+def _noises_on(rows: ReleasedRows, terms: Sequence[tuple[Coord, Fraction]]) -> list[tuple[Law, Fraction]]:
     """Return independent noises, each with its weight, whose sum is on a weighted sum of coordinates."""
-    parts = [rows.measurements[number].law for number in range(len(rows.plan.measurements))]
-    whole = Assembled(
-        tuple(law for part in parts for law in part.laws), tuple(one for part in parts for one in part.drawn)
-    )
-    return whole.noises(dict(terms))
+    return _assembled(rows, terms, [rows.law_of(place) for place, _ in terms])
 
 
 def _noises_on_each(
-    rows: ReleasedRows, terms: Sequence[tuple[int, Fraction]], size: int
+    rows: ReleasedRows, terms: Sequence[tuple[Coord, Fraction]], size: int
 ) -> list[list[tuple[Law, Fraction]]]:
     """Return `_noises_on` of each row; once, where it is the same on all."""
-    parts = [rows.measurements[number] for number in range(len(rows.plan.measurements))]
-    if not any(part.each for part in parts):
+    if not any(part.each for part in rows.measurements.values()):
         return [_noises_on(rows, terms)]
-    vectors = tuple(one for part in parts for one in part.law.drawn)
-    found = []
-    for row in range(size):
-        laws = [law for part in parts for law in ([one[row] for one in part.each] or part.laws)]
-        found.append(Assembled(tuple(laws), vectors).noises(dict(terms)))
-    return found
+    each = [(rows.measurements[place.measure].each, place) for place, _ in terms]
+    return [
+        _assembled(rows, terms, [laws[at.place][row] if laws else rows.law_of(at) for laws, at in each])
+        for row in range(size)
+    ]
 
 
-def _within(rows: ReleasedRows, place: int) -> tuple[int, int]:
-    """Return of which measurement a coordinate is, and which one there."""
-    for number, measurement in enumerate(rows.plan.measurements):
-        if place < measurement.size:
-            return number, place
-        place -= measurement.size
-    raise AssertionError("no such coordinate")
+def _assembled(
+    rows: ReleasedRows, terms: Sequence[tuple[Coord, Fraction]], laws: Sequence[Law]
+) -> list[tuple[Law, Fraction]]:
+    """Return the noises on a weighted sum of coordinates, under the laws on them: of each draw by itself."""
+    drawn = tuple(_vector_of(rows, place) for place, _ in terms)
+    return Assembled(tuple(laws), drawn).noises({i: weight for i, (_, weight) in enumerate(terms)})
 
 
-def _vector_of(rows: ReleasedRows, place: int) -> Vector | None:
+def _vector_of(rows: ReleasedRows, place: Coord) -> Vector | None:
     """Return where a coordinate stands in what was drawn together; None: it was drawn by itself."""
-    number, at = _within(rows, place)
-    vectors = rows.measurements[number].vectors
-    return vectors[at] if vectors else None
+    vectors = rows.measurements[place.measure].vectors
+    return vectors[place.place] if vectors else None
 
 
-def _identity(rows: ReleasedRows, place: int) -> bytes:
+def _identity(rows: ReleasedRows, place: Coord) -> bytes:
     """Return what a coordinate measures."""
-    plan = rows.plan
-    number = plan.measurement_of(place)
-    first = sum(measurement.size for measurement in plan.measurements[:number])
-    return plan.measure_keys(number, plan.identity, b"")[place - first]
-
-
-def _released(rows: ReleasedRows, place: int) -> Array:
-    """Return a coordinate's released integers, shape (groups,); coordinates are counted over all measurements."""
-    return [one for number in range(len(rows.plan.measurements)) for one in rows.measurements[number].values][
-        place
-    ]
-
-
-def _law_of(rows: ReleasedRows, place: int) -> Law:
-    """Return the law of the noise that is on a coordinate."""
-    return [law for number in range(len(rows.plan.measurements)) for law in rows.measurements[number].laws][
-        place
-    ]
+    return rows.plan.measure_keys(place.measure, rows.plan.identity, b"")[place.place]
 
 
 def _showing(rows: ReleasedRows) -> Showing:
@@ -459,8 +431,8 @@ def _size(table: FetchedTable) -> int:
     )
 
 
-def _position(table: ReleasedTable, place: int) -> int:
-    return [column.name for column in table.columns].index(f"m{place}")
+def _position(table: ReleasedTable, place: Coord) -> int:
+    return [column.name for column in table.columns].index(place.column)
 
 
 def _with_half(table: ReleasedTable, index: int, halves: Sequence[float]) -> ReleasedTable:

@@ -17,7 +17,8 @@ from fractions import Fraction
 from ..mechanisms import ATTO, NANO, Law
 from ..plan.measures.formulas import Chosen, Linear
 from ..plan.measures.ranks import RankMeasurement, SplitMeasurement
-from ..plan.planner import Plan, ReleasePlan
+from ..plan.planner import Plan
+from ..plan.release_plan import ReleasePlan
 from .expected_error import expected_error
 from .run import Place, PlanRunner
 
@@ -60,11 +61,11 @@ class Drawn:
     def actual(self, number: int) -> ReleasePlan:
         """Return a release's plan under the laws of what answers it."""
         rows = self.runner.rows[number]
-        taken = tuple(
-            None if (number, index) in self.owed else rows.measurements[index].law
-            for index in range(len(rows.plan.measurements))
+        if rows.plan.is_empty:
+            return rows.plan
+        return rows.plan.taking(
+            {i: one.law for i, one in rows.measurements.items() if (number, i) not in self.owed}
         )
-        return rows.plan if rows.plan.is_empty else replace(rows.plan, taken=taken)
 
 
 # --- the split -------------------------------------------------------------------------------------------------
@@ -144,8 +145,8 @@ def _variances(plan: ReleasePlan, index: int) -> dict[int, float]:
     if isinstance(formula, Chosen):
         if formula.coordinate is None:
             return {}
-        number = plan.measurement_of(formula.coordinate)
-        return {number: float(plan.law(number).half_width(_MISSING)) ** 2}
+        number = formula.coordinate.measure
+        return {number: float(plan.measures[number].law.half_width(_MISSING)) ** 2}
     seen: list[dict[int, float]] = []
 
     def half_of(linear: Linear) -> Fraction:
@@ -157,16 +158,12 @@ def _variances(plan: ReleasePlan, index: int) -> dict[int, float]:
 
 
 def _linear_variances(plan: ReleasePlan, formula: Linear) -> dict[int, float]:
-    by_measurement: dict[int, dict[int, Fraction]] = {}
-    for coordinate, weight in formula.terms:
-        number = plan.measurement_of(coordinate)
-        place = coordinate - sum(one.size for one in plan.measurements[:number])
-        by_measurement.setdefault(number, {})[place] = weight
     return {
         number: sum(
-            float(weight) ** 2 * float(law.spread) for law, weight in plan.law(number).noises(weights)
+            float(weight) ** 2 * float(law.spread)
+            for law, weight in plan.measures[number].law.noises(weights)
         )
-        for number, weights in by_measurement.items()
+        for number, weights in formula.by_measure.items()
     }
 
 
@@ -194,7 +191,8 @@ def _ratios(statements: Sequence[Drawn], losses: Mapping[int, Fraction]) -> dict
                 continue
             others = list(plan.losses)
             others[index] = losses[entry]
-            found[entry] = plan.spending(others).law(index).spread / plan.law(index).spread
+            spread = plan.spending(others).measures[index].law.spread
+            found[entry] = spread / plan.measures[index].law.spread
     return found
 
 
@@ -215,9 +213,7 @@ def _wishing(
     for index in range(len(plan.measurements)):
         entries = one.entries(number, index)
         is_rank = bool(entries) and isinstance(plan.measurements[index], RankMeasurement | SplitMeasurement)
-        changes = any(ratios[entry] != 1 for entry in entries) or (
-            bool(plan.taken) and index not in plan.fresh
-        )
+        changes = any(ratios[entry] != 1 for entry in entries) or plan.measures[index].is_stored
         if (number, index) not in one.owed and not is_rank and changes:
             worst = max((ratios[entry] for entry in entries), default=Fraction(1))
             wished[index] = _least_wish(plan, index, wished, rows.measurements[index].laws, worst)
@@ -234,7 +230,7 @@ def _least_wish(
 
     def spreads(loss: Fraction) -> list[Fraction]:
         whole = plan.spending([loss if at == index else one or loss for at, one in enumerate(wished)])
-        return [whole.law(index).at(place).spread for place in range(len(given))]
+        return [whole.measures[index].law.at(place).spread for place in range(len(given))]
 
     rate = min(float(has / wants) for has, wants in zip(spreads(loss), given, strict=True) if wants)
     units = max(1, int(float(loss * unit) * rate**power))

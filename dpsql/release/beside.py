@@ -20,7 +20,8 @@ from ..budget import StoredDraws
 from ..errors import Refusal
 from ..mechanisms import Law, half_width_of
 from ..plan.measures.formulas import Chosen, Linear
-from ..plan.planner import Plan, ReleasePlan, other_measures
+from ..plan.planner import Plan, other_measures
+from ..plan.release_plan import ReleasePlan
 from .expected_error import expected_error
 from .finer import Finer, find_finer
 from .released import Groups
@@ -74,7 +75,7 @@ class _Found:
     def of(self, plan: ReleasePlan, index: int, groups: Groups) -> Finer | None:
         """Return a measurement that is stored with no more noise than the plan's, or that a stored grouping has."""
         measures = plan.measure_keys(index, plan.salted(b""), b"")
-        key = measures, plan.law(index)
+        key = measures, plan.measures[index].law
         if key not in self._known:
             self._known[key] = self._looked_up(plan, index, measures, groups)
         return self._known[key]
@@ -82,7 +83,7 @@ class _Found:
     def _looked_up(
         self, plan: ReleasePlan, index: int, measures: tuple[bytes, ...], groups: Groups
     ) -> Finer | None:
-        draws = self._store.lookup(measures, plan.law(index))
+        draws = self._store.lookup(measures, plan.measures[index].law)
         if draws is not None:
             return Finer(assemble(measures, draws, plan.axes), self._epoch, _SAID)
         found = find_finer(plan, index, groups, self._store)
@@ -129,15 +130,11 @@ def _stored(
 
 def _taking(other: ReleasePlan, measurements: dict[int, Finer]) -> ReleasePlan | None:
     """Return a plan that takes some measurements and shares epsilon over the rest; None: it cannot be carried out."""
-    count = len(other.measurements)
-    missing = count - len(measurements)
+    missing = len(other.measures) - len(measurements)
     shared = other.divided(missing) if missing else other
     if shared is None:
         return None
-    laws = tuple(measurements[i].measurement.law if i in measurements else None for i in range(count))
-    epsilons = tuple(Fraction(0) if i in measurements else e for i, e in enumerate(shared.epsilons))
-    rhos = tuple(0 if i in measurements else rho for i, rho in enumerate(shared.rhos))
-    plan = replace(other, epsilons=epsilons, rhos=rhos, taken=laws)
+    plan = shared.taking({i: found.measurement.law for i, found in measurements.items()})
     try:
         plan.queries(plan.fresh)  # printing may refuse: before anything is charged
     except Refusal:
@@ -170,7 +167,7 @@ def _rows_off(plan: ReleasePlan, index: int, level: Fraction) -> int:
     formula = plan.formulas[index]
     assert isinstance(formula, Chosen)
     assert formula.coordinate is not None
-    return plan.law(plan.measurement_of(formula.coordinate)).half_width(1 - level)
+    return plan.measures[formula.coordinate.measure].law.half_width(1 - level)
 
 
 def _half(plan: ReleasePlan, formula: Linear, level: Fraction) -> Fraction:

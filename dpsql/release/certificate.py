@@ -32,8 +32,8 @@ from ..plan.backend_sql.print_release import Part as AskedPart
 from ..plan.measures.measurements import Joint
 from ..plan.measures.ranks import RankMeasurement, SplitMeasurement, WeighedChoice
 from ..plan.measures.top import TopGroups
-from ..plan.planner import ReleasePlan
 from ..plan.privacy.rows import IntermediateColumn, Released, selects_in
+from ..plan.release_plan import ReleasePlan
 from ..relation.expressions import IntermediateValue
 from ..verify.certificate import (
     Certificate,
@@ -201,20 +201,20 @@ def _share(asked: Asked, number: int, facts: Facts) -> Charge:
         spent = asked.charges[number]
         epsilon, rho = Fraction(spent.epsilon_nano, NANO), Fraction(spent.rho_atto, ATTO)
         return Charge(epsilon, delta, rho if is_zcdp else Fraction(0))
-    rho = Fraction(plan.rho_atto(number), ATTO) if is_zcdp else Fraction(0)
-    return Charge(plan.epsilons[number], delta, rho)
+    loss = plan.measures[number].loss
+    return Charge(loss.epsilon, delta, Fraction(loss.rho_atto, ATTO) if is_zcdp else Fraction(0))
 
 
 def _measurement(plan: ReleasePlan, number: int, share: Charge) -> Measurement:
     one = plan.measurements[number]
-    kind, count = one.kind.value, one.per_mask
+    kind, count = one.kind, one.per_mask
     if isinstance(one, TopGroups):
-        law = Law("flip", rates=(1 / plan.scale(number),))
+        law = Law("flip", rates=(1 / plan.measures[number].scale,))
         moved = Fraction(one.sensitivity, one.count)
         return Measurement(kind, ((f"m{number}_0",),), moved, law, share, choices=one.count)
     if isinstance(one, WeighedChoice):
         return _choice(plan, number, one, share)
-    law = law_of_noise(plan.law(number))
+    law = law_of_noise(plan.measures[number].law)
     columns = tuple(
         tuple(f"m{number}_{mask * count + part}" for part in range(count)) for mask in range(len(one.masks))
     )
@@ -230,13 +230,11 @@ def _choice(plan: ReleasePlan, number: int, one: WeighedChoice, share: Charge) -
     moved = Fraction(bounding.in_all * one.unit * bounding.together * (2 if bounding.replace_one else 1))
     if isinstance(choice, FlipChoice):
         law = Law("flip", rates=(choice.gamma,))
-        return Measurement(
-            one.kind.value, (_WINDOW,), moved, law, share, one.unit, candidates=choice.candidates
-        )
+        return Measurement(one.kind, (_WINDOW,), moved, law, share, one.unit, candidates=choice.candidates)
     assert isinstance(one, RankMeasurement | SplitMeasurement)
     gammas = (choice.gamma,) if isinstance(choice, RankChoice) else _gammas(choice)
     return Measurement(
-        one.kind.value, (_WINDOW,), moved, Law("rank", rates=gammas), share, one.unit,
+        one.kind, (_WINDOW,), moved, Law("rank", rates=gammas), share, one.unit,
         fractions=one.shares, offsets=tuple(near.offset for near in choice.read),
         caps=tuple(near.clamp for near in choice.read), candidates=choice.candidates, hash_bits=choice.hash_bits,
     )  # fmt: skip

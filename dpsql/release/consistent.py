@@ -30,8 +30,8 @@ import numpy as np
 
 from ..budget import Draw
 from ..mechanisms import Coordinate, Fitted, Law, Mix
-from ..plan.planner import ReleasePlan
 from ..plan.privacy.axes import is_reported
+from ..plan.release_plan import ReleasePlan
 from ..postprocess.least_squares import PARTS, Shape, Weights, made_of, rounded, runs, weights_of
 from ..postprocess.seeded import Seeded
 from .finer import Question, drawn_places, questions_of, whole_keys
@@ -118,12 +118,9 @@ def _memberships(place: Place, rows: ReleasedRows) -> Iterator[tuple[bytes, _Mem
     plan, index = rows.plan, place[1]
     if rows.groups is None or plan.groups is None or plan.is_empty or plan.intermediates:
         return
-    if (
-        plan.selection is not None
-        or plan.counted is not None
-        or index in plan.choices
-        or is_reported(plan.release.rows)
-    ):
+    if plan.selection is not None or plan.counted is not None or is_reported(plan.release.rows):
+        return
+    if plan.measures[index].choice is not None:
         return
     finer = rows.taken.get(index)
     borrowed = None if finer is None else finer.question

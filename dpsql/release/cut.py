@@ -12,9 +12,9 @@ from fractions import Fraction
 
 from ..mechanisms import Law, half_width_of
 from ..plan.measures.formulas import Linear
-from ..plan.measures.measurements import BoundingQuery, Measurement, MeasurementKind
-from ..plan.planner import ReleasePlan
+from ..plan.measures.measurements import BoundingQuery, Centred, Measurement, Pair, Sum
 from ..plan.privacy.rows import TableSource
+from ..plan.release_plan import ReleasePlan
 from ..relation.expressions import Field
 from .left_out import Excess, LeftOut
 
@@ -22,7 +22,7 @@ __all__ = ["Cut", "FindLeftOut", "cut_of", "groups_of", "measured_of"]
 
 _ROUNDING = Fraction(1, 512)
 """More than what rounding takes of each person above a bound, in rows: two parts of 2^-10 (soundness.md 1.9)."""
-_SUMMED = (MeasurementKind.PAIR, MeasurementKind.SUM, MeasurementKind.CENTRED)
+_SUMMED = (Pair.kind, Sum.kind, Centred.kind)
 
 FindLeftOut = Callable[[str, int, str | None], LeftOut | None]
 """Returns what was measured of a table for its `max_rows`, or of a column's groups for a bound; None: nothing was."""
@@ -71,11 +71,11 @@ def cut_of(plan: ReleasePlan, index: int, find: FindLeftOut) -> Cut | None:
         return None
     if index in plan.zeros:
         return Cut(Excess(Fraction(0), ()), Fraction(0), Fraction(0))
-    numbers = {plan.measurement_of(coordinate) for coordinate in formula.coordinates}
+    numbers = {coordinate.measure for coordinate in formula.coordinates}
     if len(numbers) != 1:
         return None
     measurement = plan.measurements[numbers.pop()]
-    if measurement.kind is MeasurementKind.UNITS:
+    if measurement.is_of_people:
         return _cut_of_people(plan, measurement, find)
     measured = measured_of(plan, find)
     is_of_rows = measurement.query is BoundingQuery.SCALED and not measurement.weighed

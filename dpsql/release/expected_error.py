@@ -7,9 +7,8 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from ..mechanisms import half_width_of
-from ..plan.measures.bivariate import Bivariate
-from ..plan.measures.formulas import Average, Linear, Variance
-from ..plan.planner import ReleasePlan
+from ..plan.measures.formulas import Linear
+from ..plan.release_plan import ReleasePlan
 
 __all__ = ["MISSING", "expected_error"]
 
@@ -38,24 +37,7 @@ def expected_error(
 ) -> tuple[Fraction, bool]:
     """Return the expected ± of an aggregate, at 95 %; True: at most, and to be divided by the number of rows.
 
-    An average or a variance is off by the noise on a sum of measures that depends on the average itself: the widest is
-    at an end of its range. `cells`: of how many groups of the release its numbers are added up. `half_of`: the
-    half-width of a linear formula, where another level is meant.
+    `cells`: of how many groups of the release its numbers are added up. `half_of`: the half-width of a linear formula,
+    where another level is meant.
     """
-    half = half_of or (lambda one: _formula_half(plan, one, cells))
-    formula = plan.formulas[index]
-    if isinstance(formula, Linear):
-        return half(formula), False
-    if isinstance(formula, Average):
-        reach = (formula.highest - formula.lowest) / 2
-        ends = (formula.difference.plus(formula.count.times(way * reach)) for way in (-1, 1))
-        return max(map(half, ends)), True
-    if isinstance(formula, Bivariate):
-        return max(map(half, formula.covariance)), True
-    assert isinstance(formula, Variance), "of a chosen value the rank is known"
-    squares, spread = (
-        formula.moment.times(Fraction(1, 2)),
-        formula.difference.times(Fraction(2 * formula.width)),
-    )
-    widest = max(half(squares.plus(spread.times(Fraction(way)))) for way in (-1, 1))
-    return formula.step**2 / 4 * widest, True
+    return plan.formulas[index].widest(half_of or (lambda one: _formula_half(plan, one, cells)))

@@ -21,10 +21,10 @@ import numpy as np
 
 from ..budget import CLOSE, MOST_COMBINED, Draw, Grouping, GroupingKey, StoredDraws, StoredGrouping
 from ..mechanisms import Box, Law, Mix, Summed, mean_of, precision_of
-from ..plan.planner import ReleasePlan
 from ..plan.privacy.axes import Listed, axis_of, listed_term, listed_terms
 from ..plan.privacy.keys import domain_of, environment_of
 from ..plan.privacy.rows import TableSource, selects_in, uncut
+from ..plan.release_plan import ReleasePlan
 from ..relation.catalog import Scalar
 from ..relation.expressions import Expr, Field
 from ..relation.intervals import Environment
@@ -108,7 +108,7 @@ def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: StoredDraw
     served = []
     for family, question in questions.items():
         parts = _parts(question, stored[family], named)
-        if parts and _serves([part.law for part in parts], plan.law(number)):
+        if parts and _serves([part.law for part in parts], plan.measures[number].law):
             served.append(
                 (1 / precision_of([part.law for part in parts]), -parts[0].stored.entry, parts, question)
             )

@@ -23,8 +23,8 @@ import numpy.typing as npt
 from ..errors import EngineFailure, Refusal
 from ..memory import Share
 from ..plan.dialects.dialect import Dialect
-from ..plan.planner import ReleasePlan
 from ..plan.privacy.rows import Release
+from ..plan.release_plan import ReleasePlan
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, finish
 from ..postprocess.bars import BAR_ENDS, Bar, resolve_bars
 from ..postprocess.fetched import FetchedTable, carried_type, encode_fetched, fetch_statement
@@ -449,11 +449,8 @@ def _table(number: int, rows: ReleasedRows) -> ReleasedTable:
     columns = []
     for index, key in enumerate(release.keys):
         columns.append(ReleasedColumn(f"k{index}", key.type, shown(rows.groups.columns[index], key.type)))
-    coordinate = 0
-    for measurement in range(len(rows.plan.measurements)):
-        for noisy in rows.measurements[measurement].values:
-            columns.append(ReleasedColumn(f"m{coordinate}", BIGINT, noisy))
-            coordinate += 1
+    noisy = (one for number in range(len(rows.plan.measures)) for one in rows.measurements[number].values)
+    columns += [ReleasedColumn(f"m{number}", BIGINT, values) for number, values in enumerate(noisy)]
     if not columns:
         columns.append(ReleasedColumn("one", BIGINT, [1] * rows.groups.size))
     return ReleasedTable(f"r{number}", tuple(columns))

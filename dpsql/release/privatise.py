@@ -23,7 +23,7 @@ import numpy as np
 
 from ..mechanisms import FIRST_BYTES, FlipChoice, Near, Noise, RankSplit, Window, first_bytes_of
 from ..plan.backend_sql.print_release import Part
-from ..plan.planner import ReleasePlan
+from ..plan.release_plan import ReleasePlan
 from ..relation.catalog import Scalar
 from .released import Array, Groups, ReleasedMeasurement, integers, publishable
 
@@ -124,10 +124,10 @@ _MOST_FIRST = 2**28
 
 def draw(plan: ReleasePlan, number: int, groups: int, noise: Noise) -> Drawn:
     """Return the noise of one measurement, an array of `groups` draws per coordinate; of choices their bits."""
-    if number in plan.choices:
+    measurement, law = plan.measurements[number], plan.measures[number].law
+    if plan.measures[number].choice is not None:
         size = groups * _first_bytes(plan, number)
         return Bits(noise.bits(size) if size <= _MOST_FIRST else b"", noise)
-    measurement, law = plan.measurements[number], plan.law(number)
     if law.is_joint:
         return tuple(noise.vectors(law, measurement.size, groups))
     drawn = noise.draw(law, groups * measurement.size)
@@ -136,7 +136,7 @@ def draw(plan: ReleasePlan, number: int, groups: int, noise: Noise) -> Drawn:
 
 def _first_bytes(plan: ReleasePlan, number: int) -> int:
     """Return how many random bytes the choices of one group begin with."""
-    choice = plan.choices[number]
+    choice = plan.measures[number].choice
     if isinstance(choice, FlipChoice):
         return first_bytes_of(choice.candidates)
     return plan.measurements[number].size * FIRST_BYTES
@@ -158,7 +158,7 @@ def privatise(
         _over(exact, (number, i), groups, measurement.empty_value) for i in range(measurement.size)
     )
     values = [_plus(column, added) for column, added in zip(exact_values, noise, strict=True)]
-    law = plan.law(number)
+    law = plan.measures[number].law
     return ReleasedMeasurement(tuple(values), None, tuple(law.at(place) for place in range(len(values))))
 
 
@@ -166,8 +166,9 @@ def _choose(
     exact: Exact, plan: ReleasePlan, number: int, groups: Groups, bits: Bits, ask: AskPart
 ) -> ReleasedMeasurement:
     """Return lattice values near the wanted ranks for each group, by the exponential mechanism (soundness.md 1.20)."""
-    choice, windows = plan.choices[number], exact._windows.get(number, {})
-    measurement = plan.measurements[number]
+    one, windows = plan.measures[number], exact._windows.get(number, {})
+    measurement, choice = one.measurement, one.choice
+    assert choice is not None
     if isinstance(choice, FlipChoice):
         wide, keys = _first_bytes(plan, number), groups.tuples()
         firsts = (bits.first[i * wide : (i + 1) * wide] for i in range(len(keys)))
@@ -175,7 +176,7 @@ def _choose(
             bits.noise.pick(choice.scores(windows.get(key) or Window()), choice.gamma, first)
             for key, first in zip(keys, firsts, strict=True)
         ]
-        return ReleasedMeasurement((integers(places),), None, (plan.law(number),))
+        return ReleasedMeasurement((integers(places),), None, (one.law,))
     low, size = measurement.known_lattice.low, measurement.size
     found: list[list[int]] = [[] for _ in range(size)]
     for index, key in enumerate(groups.tuples()):
@@ -201,7 +202,7 @@ def _choose(
             steps = [choice.step(counts, *pick(0, counts, misses, choice.gamma))]
         for column, step in zip(found, steps, strict=True):
             column.append(low + step)
-    return ReleasedMeasurement(tuple(map(integers, found)), None, (plan.law(number),) * size)
+    return ReleasedMeasurement(tuple(map(integers, found)), None, (one.law,) * size)
 
 
 def draw_picks(plan: ReleasePlan, groups: int, noise: Noise) -> Bits:
@@ -224,7 +225,7 @@ def pick_groups(exact: Exact, plan: ReleasePlan, groups: Groups, bits: Bits) -> 
     number = plan.selection
     assert number is not None
     scores = [int(score) for score in _over(exact, (number, 0), groups, 0)]
-    left, gamma, first = list(range(groups.size)), Fraction(1) / plan.scale(number), bits.first
+    left, gamma, first = list(range(groups.size)), Fraction(1) / plan.measures[number].scale, bits.first
     for size in _left(plan, groups.size):
         need = first_bytes_of(size)
         place = bits.noise.pick([scores[group] for group in left], gamma, first[:need])
@@ -233,7 +234,7 @@ def pick_groups(exact: Exact, plan: ReleasePlan, groups: Groups, bits: Bits) -> 
     chosen = sorted(set(range(groups.size)) - set(left))
     listed = groups.tuples()
     columns = tuple([listed[group][key] for group in chosen] for key in range(len(groups.columns)))
-    return ReleasedMeasurement((), Groups(columns, len(chosen)), (plan.law(number),))
+    return ReleasedMeasurement((), Groups(columns, len(chosen)), (plan.measures[number].law,))
 
 
 def _plus(column: Array, noise: Array) -> Array:

@@ -26,8 +26,8 @@ import numpy.typing as npt
 from ..budget import Together
 from ..mechanisms import Assembled, Law, Vector
 from ..plan.measures.measurements import BoundingQuery
-from ..plan.planner import ReleasePlan
 from ..plan.privacy.axes import Axis, cells_of, spelled
+from ..plan.release_plan import ReleasePlan
 from ..relation.calendar import parse_date, parse_timestamp
 from ..relation.catalog import Scalar
 from ..relation.types import Kind, SqlType

@@ -43,9 +43,11 @@ from ..budget.filter import refuse_over_cap
 from ..errors import EngineFailure, LedgerAway, Refusal
 from ..mechanisms import ATTO, NANO, Coordinate, Law, Mix, Noise, Vector, mean_of
 from ..plan.backend_sql.print_release import BackendQuery, Part
-from ..plan.planner import Plan, ReleasePlan, Work, check_grown
+from ..plan.measures.measurements import Coord
+from ..plan.planner import Plan, check_grown
 from ..plan.privacy.axes import Axis
 from ..plan.privacy.rows import IntermediateColumn
+from ..plan.release_plan import ReleasePlan, Work
 from ..relation.catalog import Scalar
 from ..relation.expressions import IntermediateValue
 from ..relation.types import SqlType
@@ -131,6 +133,14 @@ class ReleasedRows:
         self.measurements[index] = found.measurement
         self.borrowed.update(found.entries)
         self.taken[index] = found
+
+    def values_of(self, coordinate: Coord) -> Array:
+        """Return a coordinate's released integers, shape (groups,)."""
+        return self.measurements[coordinate.measure].values[coordinate.place]
+
+    def law_of(self, coordinate: Coord) -> Law:
+        """Return the law of the noise that is on a coordinate."""
+        return self.measurements[coordinate.measure].laws[coordinate.place]
 
     @property
     def is_complete(self) -> bool:
@@ -226,7 +236,7 @@ class PlanRunner:
             return True
         relation = self._relation_key(number)
         if plan.keyed_by is not None:
-            found = self.draws.lookup(_keyset_keys(plan, relation), plan.law(plan.keyed_by))
+            found = self.draws.lookup(_keyset_keys(plan, relation), plan.measures[plan.keyed_by].law)
             if found is None:
                 return False
             rows.take_keys(found[0][0])
@@ -234,7 +244,7 @@ class PlanRunner:
             if index in rows.measurements:
                 continue
             measures = plan.measure_keys(index, relation, rows.keyset)
-            draws = self.draws.lookup(measures, plan.law(index))
+            draws = self.draws.lookup(measures, plan.measures[index].law)
             if draws is not None:
                 rows.measurements[index] = assemble(measures, draws, plan.axes)
             elif rows.groups is not None:
@@ -264,7 +274,7 @@ class PlanRunner:
         values = tuple(np.zeros(size, dtype=np.int64) for _ in range(len(measures)))
         if index == plan.selection:
             values = ()
-        law = plan.law(index)
+        law = plan.measures[index].law
         empty = ReleasedMeasurement(values, groups, tuple(law.at(place) for place in range(len(values))))
         return Draw(measures, law, encode(empty))
 
@@ -291,7 +301,7 @@ class PlanRunner:
             if plan.is_empty:
                 continue
             known = all(intermediate < len(self.intermediates) for intermediate in plan.intermediates)
-            for index in range(len(plan.measurements)):
+            for index, one in enumerate(plan.measures):
                 if (number, index) in self.finer:
                     continue
                 measures: tuple[bytes, ...] = ()
@@ -302,12 +312,12 @@ class PlanRunner:
                 elif known and plan.keyed_by in rows.measurements:
                     measures = plan.measure_keys(index, self._relation_key(number), rows.keyset)
                 delta = plan.delta if index == plan.counted else Fraction(0)
-                charge = Charge(_ceil(plan.epsilons[index] * NANO), _ceil(delta * ATTO), plan.rho_atto(index))
+                charge = Charge(_ceil(one.epsilon * NANO), _ceil(delta * ATTO), one.rho_atto)
                 grouping = grouping_of(plan, index)
                 measurements.append(
                     MeasurementClaim(
                         measures,
-                        plan.law(index),
+                        one.law,
                         charge,
                         _note(plan, index),
                         grouping,
@@ -423,8 +433,7 @@ class PlanRunner:
             rows = self.rows[number]
             self.fresh[number, index] = one
             if rows.plan.counted != index and rows.plan.selection != index:
-                laws = dict(rows.plan.reserved) | {index: one.law}
-                rows.plan = replace(rows.plan, reserved=tuple(laws.items()))
+                rows.plan = rows.plan.given(index, one.law)
 
     @property
     def topped_up(self) -> str | None:
@@ -454,7 +463,8 @@ class PlanRunner:
             keys = publish(exact, plan, self.noise, self.plan.privacy.minimum_units)
             payload = encode(keys)
             rows.groups, rows.measurements[plan.counted], rows.keyset = keys.groups, keys, _keyset_id(payload)
-            drawn.append((plan.counted, Draw(_keyset_keys(plan, relation), plan.law(plan.counted), payload)))
+            law = plan.measures[plan.counted].law
+            drawn.append((plan.counted, Draw(_keyset_keys(plan, relation), law, payload)))
         assert rows.groups is not None
         # before the engine is asked: how long it takes to draw says nothing of what is added to (soundness.md 2.3)
         noises: dict[int, Drawn] = {
@@ -487,7 +497,7 @@ class PlanRunner:
         for index, noise in noises.items():
             released = privatise(exact, plan, index, _drawn(rows, index), noise, ask_part)
             measures = plan.measure_keys(index, relation, rows.keyset)
-            drawn = Draw(measures, plan.law(index), encode(released))
+            drawn = Draw(measures, plan.measures[index].law, encode(released))
             fresh = self.fresh.get((number, index))
             beside = fresh.beside if fresh is not None else ()
             together = [tuple(drawn if one is None else one for one in draws) for draws in beside]
@@ -512,7 +522,7 @@ class PlanRunner:
         exact = Exact()
         self._ask_all(exact, rows, [chosen], snapshot, salt)
         keys = pick_groups(exact, plan, candidates, bits)
-        stored = Draw(_keyset_keys(plan, relation), plan.law(chosen), encode(keys))
+        stored = Draw(_keyset_keys(plan, relation), plan.measures[chosen].law, encode(keys))
         rows.take_keys(stored)
         exact = Exact()
         self._ask_all(exact, rows, list(noises), snapshot, salt)
@@ -797,12 +807,12 @@ def _ceil(value: Fraction) -> int:
 
 
 def _note(plan: ReleasePlan, index: int) -> str:
-    measurement = plan.measurements[index]
-    what = measurement.kind.value if not measurement.values else f"{measurement.kind.value} of an expression"
+    one, measurement = plan.measures[index], plan.measurements[index]
+    what = measurement.kind if not measurement.values else f"{measurement.kind} of an expression"
     sensitivity, scale = (
-        Fraction(size) / measurement.claim_unit for size in (measurement.sensitivity, plan.scale(index))
+        Fraction(size) / measurement.claim_unit for size in (measurement.sensitivity, one.scale)
     )
-    if plan.is_zcdp and index not in plan.choices and index != plan.selection:
+    if plan.is_zcdp and one.choice is None and index != plan.selection:
         squared = Fraction(measurement.squared_sensitivity, measurement.claim_unit**2)
         return f"{plan.release.rows.name}: {what}, squared sensitivity {squared}, sigma {scale}"
     return f"{plan.release.rows.name}: {what}, sensitivity {sensitivity}, scale {scale}"

@@ -15,8 +15,9 @@ from ..budget import BudgetStore
 from ..mechanisms import Noise, SampledNoise
 from ..plan.measures.formulas import Average, Linear, Variance
 from ..plan.measures.normal_form import normal_form
-from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, count_of, counting
+from ..plan.planner import Plan, PrivacyParameters, count_of, counting
 from ..plan.privacy.keys import environment_of
+from ..plan.release_plan import ReleasePlan
 from ..relation.catalog import Catalog
 from ..relation.relations import AggregateCall
 from .cost import Cost
@@ -83,16 +84,12 @@ def counted_beside(rows: ReleasedRows, call: AggregateCall, level: Fraction) -> 
 
 def _lowest(rows: ReleasedRows, count: Linear, level: Fraction) -> int | None:
     """Return the lower end of a count's bar, the least over its groups; None: there is no group."""
-    release = rows.plan
     if rows.groups is None or not rows.groups.size:
         return None
     values, deviation = float(count.constant) + np.zeros(rows.groups.size), 0.0
     for coordinate, weight in count.terms:
-        measurement = release.measurement_of(coordinate)
-        place = coordinate - sum(one.size for one in release.measurements[:measurement])
-        drawn = rows.measurements[measurement]
-        values = values + float(weight) * np.asarray(drawn.values[place], dtype=float)
-        half = drawn.laws[place].half_width(1 - level)
+        values = values + float(weight) * np.asarray(rows.values_of(coordinate), dtype=float)
+        half = rows.law_of(coordinate).half_width(1 - level)
         deviation = float(np.hypot(deviation, abs(float(weight)) * half))
     return int(np.floor(values.min() - deviation))
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ..budget import Fresh, rho_text
 from ..mechanisms import Gaussian, TopUp
-from ..plan.planner import ReleasePlan
+from ..plan.release_plan import ReleasePlan
 
 __all__ = ["said_of_top_up", "top_up_of"]
 
@@ -21,11 +21,12 @@ def top_up_of(plan: ReleasePlan, index: int) -> TopUp | None:
 
     That is what decides what is shown, what is chosen, and what is drawn together with several widths.
     """
-    if not plan.is_zcdp or plan.is_empty or index in plan.choices or index == plan.counted:
+    one = plan.measures[index]
+    if not plan.is_zcdp or plan.is_empty or one.choice is not None or index == plan.counted:
         return None
-    if not isinstance(plan.law(index), Gaussian):
+    if not isinstance(one.law, Gaussian):
         return None
-    return TopUp(plan.measurements[index].squared_sensitivity, plan.rho_atto(index))
+    return TopUp(one.measurement.squared_sensitivity, one.rho_atto)
 
 
 def said_of_top_up(fresh: Sequence[Fresh | None]) -> str | None:

@@ -20,7 +20,8 @@ import numpy.typing as npt
 from ...backends import DuckDBBackend
 from ...errors import DpsqlError, EngineFailure, Refusal
 from ...mechanisms import ATTO, Box, FlipChoice, Noise, SampledNoise
-from ...plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
+from ...plan.planner import Plan, PrivacyParameters, plan
+from ...plan.release_plan import ReleasePlan
 from ...plan.views import build_catalog
 from ...policy import Accounting, Neighbours, Policy
 from ...policy.live_schema import LiveSchema
@@ -313,7 +314,8 @@ class _Compared:
         step = (
             Fraction(1) if measurement.lattice is None else measurement.lattice.step
         ) / measurement.denominator
-        return f"{number_text(self.loss * release.scale(0) * step)} of {number_text(measurement.sensitivity * step)}"
+        loss = self.loss * release.measures[0].scale * step
+        return f"{number_text(loss)} of {number_text(measurement.sensitivity * step)}"
 
 
 def claim_of(planned: Plan) -> Fraction:
@@ -365,7 +367,7 @@ def scores(planned: Plan, centre: Measures, other: Measures, noise: Noise, runs:
     total = np.zeros(runs)
     for release, here, there in zip(planned.releases, centre, other, strict=True):
         for number, moved in _changes(release, here, there):
-            scale, law = float(drawn_scale(release, number)), release.law(number)
+            scale, law = float(drawn_scale(release, number)), release.measures[number].law
             change = np.array(moved, dtype=float)[:, None]
             if law.is_joint:
                 drawn = noise.vectors(law, len(moved), runs).astype(float)
@@ -410,7 +412,7 @@ def _changes(
     for number, groups in here.items():
         for key, values in groups.items():
             moved = [a - b for a, b in zip(values, there[number].get(key, values), strict=True)]
-            law = release.law(number)
+            law = release.measures[number].law
             size = law.size_of(1)
             chunks = (moved[start : start + size] for start in range(0, len(moved), size))
             found += [(number, chunk) for chunk in chunks if any(chunk)]

@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ...mechanisms import Window
-from ...plan.planner import ReleasePlan
 from ...plan.privacy.rows import IntermediateColumn
+from ...plan.release_plan import ReleasePlan
 from ...relation.catalog import Scalar
 from ...relation.expressions import IntermediateValue
 from ...release.released import canonical, completed, declared_groups
@@ -155,5 +155,5 @@ def squared_distance(release: ReleasePlan, number: int, left: Groups, right: Gro
 def drawn_scale(release: ReleasePlan, number: int) -> Fraction:
     """Return the scale of the noise that is really drawn: of the law, and of a choice what its weights decay by."""
     if number in release.choices or number == release.selection:
-        return release.scale(number)
-    return release.law(number).scale
+        return release.measures[number].scale
+    return release.measures[number].law.scale

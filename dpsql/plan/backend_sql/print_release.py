@@ -42,9 +42,17 @@ from ...relation.catalog import Scalar
 from ...relation.expressions import Expr, Field, IntermediateValue, Literal
 from ...relation.types import Kind, SqlType
 from ..dialects.dialect import Dialect
-from ..measures.measurements import Bounding, BoundingQuery, Mask, Measurement, MeasurementKind, counted_in
+from ..measures.measurements import (
+    Bounding,
+    BoundingQuery,
+    Choice,
+    Direct,
+    Mask,
+    Measurement,
+    counted_in,
+)
 from ..measures.mode import ModeMeasurement
-from ..measures.ranks import Choice, RankMeasurement, SplitMeasurement
+from ..measures.ranks import RankMeasurement, SplitMeasurement
 from ..measures.top import TopGroups
 from ..privacy.axes import Axis
 from ..privacy.keys import MAX_DOMAIN, Domain
@@ -135,7 +143,7 @@ def print_release(
     if bounding.per_row:
         summed = tuple(i for i in wanted if measurements[i].query is not BoundingQuery.RANK)
         # an average of several groups is none of theirs added up
-        apart = tuple(i for i in summed if axes and measurements[i].kind is MeasurementKind.DIRECT)
+        apart = tuple(i for i in summed if axes and measurements[i].kind == Direct.kind)
         summed = tuple(i for i in summed if i not in apart)
         queries = [release.per_row(summed)] if summed else []
         queries += [release.without_others().per_row(apart)] if apart else []
@@ -442,7 +450,7 @@ class _Release:
         if self.tested is None or ranked != (self.tested.counted,):
             return False
         measurement = self.measurements[self.tested.counted]
-        is_all = (measurement.kind, measurement.masks) == (MeasurementKind.UNITS, (Mask(()),))
+        is_all = measurement.is_of_people and measurement.masks == (Mask(()),)
         return is_all and all(domain is None for domain in self.domains)
 
     def _people(self, rows: str) -> list[str]:
@@ -574,8 +582,7 @@ class _Release:
         assert isinstance(measurement, TopGroups)
         sources = SourcePrinter(self.dialect, 1)
         inner = self._inner(sources, (number,), shows_unit=True)
-        is_units = measurement.of.kind is MeasurementKind.UNITS
-        sums = KeptSums(inner) if is_units else CappedSums(inner, measurement.each)
+        sums = KeptSums(inner) if measurement.of.is_of_people else CappedSums(inner, measurement.each)
         coordinates = self._coordinates((number,), sums)
         by = [*self.unit, *self.key_names]
         units = f"SELECT {sums.sql(by)} FROM ({inner.sql()}) AS r GROUP BY {', '.join(by)}{self._in_domain()}"

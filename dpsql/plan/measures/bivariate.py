@@ -1,4 +1,4 @@
-"""COVAR, CORR and REGR: what they take in of two values' joint sums, and their formulas (soundness.md 1.22).
+"""COVAR, CORR and REGR: their formulas, of two values' joint sums (soundness.md 1.22).
 
 Postgres' meaning: rows where both values are there, arguments in the order (Y, X). All are total: no division by zero,
 whatever was released, and NULL by noisy numbers and public ones alone.
@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .formulas import Linear
+from ...relation.types import SqlType
+from .formulas import Formula, HalfOf, Linear, double, of_values
 
-__all__ = ["BIVARIATE", "Bivariate", "Needs", "print_bivariate"]
+__all__ = ["BIVARIATE", "Bivariate", "Needs", "Variable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +32,20 @@ BIVARIATE: dict[str, Needs] = {
 }  # fmt: skip
 """REGR_COUNT is a count."""
 
+_KNOWN = "{vx} > 0e0 AND {vy} > 0e0"
+_VALUES = {
+    "covar_pop": "({unit} * {c})",
+    "covar_samp": "({unit} * least({n} / ({n} - 1e0), 2e0) * {c})",
+    "corr": f"CASE WHEN {_KNOWN} THEN {{r}} END",
+    "regr_slope": "CASE WHEN {steep} THEN {slope} END",
+    "regr_intercept": "CASE WHEN {steep} THEN {y} - {slope} * {x} END",
+    "regr_r2": f"CASE WHEN {_KNOWN} THEN {{r}} * {{r}} WHEN {{vx}} > 0e0 THEN 1e0 END",
+    "regr_sxx": "({xx} * {n} * {vx})",
+    "regr_syy": "({yy} * {n} * {vy})",
+    "regr_sxy": "({unit} * {n} * {c})",
+}
+"""Function -> its value as SQL, of what `Bivariate` names. REGR_COUNT is a count, REGR_AVGX and REGR_AVGY averages."""
+
 _DEVIATIONS = 3
 """A slope is NULL where the variance of X is below so many standard deviations of its own noise."""
 
@@ -47,9 +60,21 @@ class Variable:
     step: Fraction
     middle: Fraction
 
+    def variance(self, mean: str, n: str) -> str:
+        """Return SQL of the variance of u among `n` rows, within [0, W²]."""
+        most = f"{self.width**2}e0"
+        return (
+            f"greatest(least(({self.squares.double()} / {n} + {most}) / 2e0 - {mean} * {mean}, {most}), 0e0)"
+        )
+
+    def centre(self, mean: str) -> str:
+        """Return SQL of the mean of the values, in their own unit and within their bounds."""
+        clamped = f"greatest(least({mean}, {self.width}e0), -{self.width}e0)"
+        return f"({double(self.middle)} + {double(self.step / 2)} * {clamped})"
+
 
 @dataclass(frozen=True, slots=True)
-class Bivariate:
+class Bivariate(Formula):
     """A function of n, Σu_y, Σu_x, their squares and Σ u_y u_x.
 
     With n at least 1 (2 for a sample): means m = Σu / n, variances v = (squares / n + W²) / 2 - m² in [0, W²],
@@ -63,10 +88,8 @@ class Bivariate:
     product: Linear
 
     @property
-    def coordinates(self) -> tuple[int, ...]:
-        """The coordinates it reads."""
-        parts = (self.count, self.y.total, self.y.squares, self.x.total, self.x.squares, self.product)
-        return tuple(sorted({index for part in parts for index in part.coordinates}))
+    def sums(self) -> tuple[Linear, ...]:
+        return (self.count, self.y.total, self.y.squares, self.x.total, self.x.squares, self.product)
 
     @property
     def covariance(self) -> tuple[Linear, Linear, Linear, Linear]:
@@ -79,51 +102,22 @@ class Bivariate:
                 corners.append(moved.times(abs(self.y.step * self.x.step) / 4))
         return (corners[0], corners[1], corners[2], corners[3])
 
+    def widest(self, half: HalfOf) -> tuple[Fraction, bool]:
+        return max(map(half, self.covariance)), True
 
-def print_bivariate(formula: Bivariate, parts: dict[str, str], noise: tuple[float, float]) -> str:
-    """Return the SQL of a formula; `parts`: its sums as SQL. `noise`: the variances of X's squares and of its sum."""
-    f = formula
-    n = f"greatest({parts['count']}, {'2e0' if f.function == 'covar_samp' else '1e0'})"
-    my, mx = f"({parts['y']} / {n})", f"({parts['x']} / {n})"
-    vy, vx = _variance(parts["yy"], my, n, f.y.width), _variance(parts["xx"], mx, n, f.x.width)
-    most = f"{f.y.width * f.x.width}e0"
-    c = f"greatest(least({parts['xy']} / {n} - {my} * {mx}, {most}), -{most})"
-    unit = _number(f.y.step * f.x.step / 4)
-    if f.function == "covar_pop":
-        return f"({unit} * {c})"
-    if f.function == "covar_samp":
-        return f"({unit} * least({n} / ({n} - 1e0), 2e0) * {c})"
-    if f.function == "regr_sxy":
-        return f"({unit} * {n} * {c})"
-    if f.function == "regr_sxx":
-        return f"({_number(f.x.step**2 / 4)} * {n} * {vx})"
-    if f.function == "regr_syy":
-        return f"({_number(f.y.step**2 / 4)} * {n} * {vy})"
-    if f.function in ("corr", "regr_r2"):
-        sign = "-" if f.y.step * f.x.step < 0 else ""
-        r = f"greatest(least({sign}{c} / sqrt(greatest({vx} * {vy}, 1e-300)), 1e0), -1e0)"
-        known = f"{vx} > 0e0 AND {vy} > 0e0"
-        if f.function == "corr":
-            return f"CASE WHEN {known} THEN {r} END"
-        return f"CASE WHEN {known} THEN {r} * {r} WHEN {vx} > 0e0 THEN 1e0 END"
-    slope = f"({_number(f.y.step / f.x.step)} * {c} / greatest({vx}, 1e-300))"
-    least = f"{_DEVIATIONS}e0 * sqrt({noise[0] / 4!r} + {4 * noise[1]!r} * {mx} * {mx}) / {n}"
-    known = f"{vx} > 0e0 AND {vx} >= {least}"
-    if f.function == "regr_slope":
-        return f"CASE WHEN {known} THEN {slope} END"
-    y, x = (
-        f"({_number(one.middle)} + {_number(one.step / 2)} * greatest(least({mean}, {one.width}e0), -{one.width}e0))"
-        for one, mean in ((f.y, my), (f.x, mx))
-    )
-    return f"CASE WHEN {known} THEN {y} - {slope} * {x} END"
-
-
-def _variance(squares: str, mean: str, n: str, width: int) -> str:
-    return f"greatest(least(({squares} / {n} + {width**2}e0) / 2e0 - {mean} * {mean}, {width**2}e0), 0e0)"
-
-
-def _number(value: Fraction) -> str:
-    """Print an exact number as a double."""
-    if value.denominator == 1:
-        return f"CAST({value.numerator} AS DOUBLE)"
-    return f"(CAST({value.numerator} AS DOUBLE) / CAST({value.denominator} AS DOUBLE))"
+    def sql(self, type_: SqlType, noise: tuple[float, float] = (0.0, 0.0)) -> str:
+        y, x = self.y, self.x
+        n = f"greatest({self.count.double()}, {'2e0' if self.function == 'covar_samp' else '1e0'})"
+        my, mx = (f"({one.total.double()} / {n})" for one in (y, x))
+        vy, vx = y.variance(my, n), x.variance(mx, n)
+        most, sign = f"{y.width * x.width}e0", "-" if y.step * x.step < 0 else ""
+        c = f"greatest(least({self.product.double()} / {n} - {my} * {mx}, {most}), -{most})"
+        least = f"{_DEVIATIONS}e0 * sqrt({noise[0] / 4!r} + {4 * noise[1]!r} * {mx} * {mx}) / {n}"
+        value = _VALUES[self.function].format(
+            n=n, c=c, vy=vy, vx=vx, y=y.centre(my), x=x.centre(mx),
+            unit=double(y.step * x.step / 4), yy=double(y.step**2 / 4), xx=double(x.step**2 / 4),
+            r=f"greatest(least({sign}{c} / sqrt(greatest({vx} * {vy}, 1e-300)), 1e0), -1e0)",
+            slope=f"({double(y.step / x.step)} * {c} / greatest({vx}, 1e-300))",
+            steep=f"{vx} > 0e0 AND {vx} >= {least}",
+        )  # fmt: skip
+        return of_values(self.count, value)

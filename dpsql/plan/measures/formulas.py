@@ -7,6 +7,8 @@ count of them is zero or less (soundness.md 1.3, 1.4, 1.22).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,7 +16,7 @@ from ...relation.catalog import Scalar
 from ...relation.expressions import Literal
 from ...relation.types import Kind, SqlType
 from ..dialects.quote import literal, text
-from .bivariate import Bivariate, print_bivariate
+from .measurements import Coord
 from .value_bars import Ends
 
 __all__ = [
@@ -22,22 +24,75 @@ __all__ = [
     "Chosen",
     "ChosenOf",
     "Formula",
+    "HalfOf",
     "Linear",
     "Variance",
     "Within",
-    "print_formula",
+    "double",
+    "of_values",
     "print_part",
     "print_parts",
-    "print_within",
 ]
 
 
+class Formula(ABC):
+    """What an aggregate is, of coordinates and constants."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def sums(self) -> tuple[Linear, ...]:
+        """The weighted sums of coordinates that it is made of."""
+
+    @property
+    def coordinates(self) -> tuple[Coord, ...]:
+        """The coordinates it reads, in order."""
+        return tuple(sorted({one for part in self.sums for one, _ in part.terms}))
+
+    @property
+    def compared(self) -> Linear | None:
+        """The sum whose noise says how good a set of measurements is; None: a choice, as good as one noise."""
+        return self.sums[0]
+
+    @abstractmethod
+    def sql(self, type_: SqlType, noise: tuple[float, float] = (0.0, 0.0)) -> str:
+        """Return the SQL of its value: BIGINT for integer types, DOUBLE for all others.
+
+        `noise`: the variances of the noise on the squares and on the sum of X, where it is of two values.
+        """
+
+    def widest(self, half: HalfOf) -> tuple[Fraction, bool]:
+        """Return how far off it is where its sums are by `half`; True: at most, and to be divided by the rows.
+
+        An average or a variance is off by the noise on a sum of measures that depends on the average itself: the
+        widest is at an end of its range.
+        """
+        raise AssertionError("of a chosen value the rank is known")
+
+
+HalfOf = Callable[["Linear"], Fraction]
+"""The half-width of the noise on a sum of coordinates."""
+
+
 @dataclass(frozen=True, slots=True)
-class Linear:
+class Linear(Formula):
     """constant + Σ weight · coordinate."""
 
-    terms: tuple[tuple[int, Fraction], ...]
+    terms: tuple[tuple[Coord, Fraction], ...]
     constant: Fraction
+
+    @property
+    def sums(self) -> tuple[Linear, ...]:
+        return (self,)
+
+    @property
+    def by_measure(self) -> dict[int, dict[int, Fraction]]:
+        """The weights by measurement and place in it."""
+        found: dict[int, dict[int, Fraction]] = {}
+        for coordinate, weight in self.terms:
+            found.setdefault(coordinate.measure, {})[coordinate.place] = weight
+        return found
 
     def times(self, factor: Fraction) -> Linear:
         """Return factor times this."""
@@ -51,10 +106,41 @@ class Linear:
         kept = tuple((index, weight) for index, weight in sorted(weights.items()) if weight)
         return Linear(kept, self.constant + other.constant)
 
-    @property
-    def coordinates(self) -> tuple[int, ...]:
-        """The coordinates it reads."""
-        return tuple(index for index, _ in self.terms)
+    def sql(self, type_: SqlType, noise: tuple[float, float] = (0.0, 0.0)) -> str:
+        whole = all(weight == 1 for _, weight in self.terms) and abs(self.constant) < 2**62
+        if not _is_whole(type_):
+            return self.double()
+        if whole and self.constant.denominator == 1:
+            return self.integer()
+        return f"TRY_CAST(round_even({self.double()}, 0) AS BIGINT)"
+
+    def double(self) -> str:
+        """Print it in doubles, each weight as multiply-then-divide, so that 1234 · 1/100 is 12.34."""
+        parts = []
+        for coordinate, weight in self.terms:
+            term = f"CAST({coordinate.column} AS DOUBLE)"
+            if weight.numerator != 1:
+                term = f"({term} * {weight.numerator}e0)"
+            if weight.denominator != 1:
+                term = f"({term} / {weight.denominator}e0)"
+            parts.append(term)
+        if self.constant or not parts:
+            parts.append(double(self.constant))
+        return parts[0] if len(parts) == 1 else "(" + " + ".join(parts) + ")"
+
+    def integer(self) -> str:
+        """Print the sum of its coordinates and its constant, in integers; NULL where 64 bits do not hold it."""
+        parts = [f"CAST({coordinate.column} AS HUGEINT)" for coordinate, _ in self.terms]
+        if self.constant or not parts:
+            parts.append(f"CAST({self.constant.numerator} AS HUGEINT)")
+        return f"TRY_CAST(TRY({' + '.join(parts)}) AS BIGINT)"
+
+    def within(self, sql: str) -> str:
+        """Return a number of its kind as SQL, where it has ends between them."""
+        return sql
+
+    def widest(self, half: HalfOf) -> tuple[Fraction, bool]:
+        return half(self), False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +150,21 @@ class Within(Linear):
     lowest: int
     highest: int | None
 
+    @property
+    def free(self) -> Linear:
+        """The same without ends."""
+        return Linear(self.terms, self.constant)
+
+    def sql(self, type_: SqlType, noise: tuple[float, float] = (0.0, 0.0)) -> str:
+        return self.within(self.free.sql(type_))
+
+    def within(self, sql: str) -> str:
+        below = sql if self.highest is None else f"least({sql}, {self.highest})"
+        return f"greatest({below}, {self.lowest})"
+
 
 @dataclass(frozen=True, slots=True)
-class Average:
+class Average(Formula):
     """clamp(middle + difference / max(1, count), lowest, highest), NULL unless count > 0: soundness.md 1.3."""
 
     difference: Linear
@@ -76,13 +174,22 @@ class Average:
     highest: Fraction
 
     @property
-    def coordinates(self) -> tuple[int, ...]:
-        """The coordinates it reads."""
-        return tuple(sorted({*self.difference.coordinates, *self.count.coordinates}))
+    def sums(self) -> tuple[Linear, ...]:
+        return (self.count, self.difference)
+
+    def sql(self, type_: SqlType, noise: tuple[float, float] = (0.0, 0.0)) -> str:
+        value = f"({double(self.middle)} + {self.difference.double()} / greatest({self.count.double()}, 1e0))"
+        return of_values(
+            self.count, f"greatest(least({value}, {double(self.highest)}), {double(self.lowest)})"
+        )
+
+    def widest(self, half: HalfOf) -> tuple[Fraction, bool]:
+        reach = (self.highest - self.lowest) / 2
+        return max(half(self.difference.plus(self.count.times(way * reach))) for way in (-1, 1)), True
 
 
 @dataclass(frozen=True, slots=True)
-class Variance:
+class Variance(Formula):
     """(step²/4)·(E2 - (difference/n)²) with E2 = (moment/n + W²)/2, clamped to its range, NULL unless count > 0:
     soundness.md 1.4.
 
@@ -98,33 +205,69 @@ class Variance:
     function: str
 
     @property
-    def coordinates(self) -> tuple[int, ...]:
-        """The coordinates it reads."""
-        parts = (self.moment, self.difference, self.count)
-        return tuple(sorted({index for part in parts for index in part.coordinates}))
+    def sums(self) -> tuple[Linear, ...]:
+        return (self.count, self.moment, self.difference)
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether n - 1 divides, of n rows."""
+        return self.function.endswith("samp")
+
+    @property
+    def is_root(self) -> bool:
+        """Whether it is the root of the variance."""
+        return self.function.startswith("stddev")
+
+    @property
+    def least_rows(self) -> int:
+        """The fewest rows that have one."""
+        return 2 if self.is_sample else 1
+
+    def sql(self, type_: SqlType, noise: tuple[float, float] = (0.0, 0.0)) -> str:
+        if self.width == 0:
+            return of_values(self.count, "CAST(0 AS DOUBLE)")
+        count = f"greatest({self.count.double()}, {self.least_rows}e0)"
+        squares = f"(({self.moment.double()} / {count} + {self.width**2}e0) / 2e0)"
+        mean = f"({self.difference.double()} / {count})"
+        value = f"({double(self.step**2 / 4)} * ({squares} - {mean} * {mean}))"
+        top = self.step**2 * self.width**2 / 4
+        if self.is_sample:
+            value, top = f"({value} * {count} / ({count} - 1e0))", top * 2
+        value = f"greatest(least({value}, {double(top)}), 0e0)"
+        return of_values(self.count, f"sqrt({value})" if self.is_root else value)
+
+    def widest(self, half: HalfOf) -> tuple[Fraction, bool]:
+        squares, spread = self.moment.times(Fraction(1, 2)), self.difference.times(Fraction(2 * self.width))
+        widest = max(half(squares.plus(spread.times(Fraction(way)))) for way in (-1, 1))
+        return self.step**2 / 4 * widest, True
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Formula):
     """step · coordinate, a value of a lattice that was chosen; without a coordinate the one value there is, or none.
 
     `ends`: the values of its bar, where they are drawn with it.
     """
 
-    coordinate: int | None
+    coordinate: Coord | None
     step: Fraction
     constant: Fraction | None = Fraction(0)
     ends: Ends | None = None
 
     @property
-    def coordinates(self) -> tuple[int, ...]:
-        """The coordinates it reads."""
-        return () if self.coordinate is None else (self.coordinate,)
+    def sums(self) -> tuple[Linear, ...]:
+        terms = () if self.coordinate is None else ((self.coordinate, self.step),)
+        return (Linear(terms, self.constant or Fraction(0)),)
 
     @property
-    def linear(self) -> Linear:
-        """The same as a sum, in the value's own unit."""
-        return Linear(tuple((index, self.step) for index in self.coordinates), self.constant or Fraction(0))
+    def compared(self) -> Linear | None:
+        return None
+
+    def sql(self, type_: SqlType, noise: tuple[float, float] = (0.0, 0.0)) -> str:
+        if self.constant is None:
+            return "NULL"
+        (value,) = self.sums
+        return _moment(value.integer(), type_) if type_.is_temporal else value.sql(type_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,84 +276,32 @@ class ChosenOf(Chosen):
 
     values: tuple[Scalar, ...] = ()
 
+    def sql(self, type_: SqlType, noise: tuple[float, float] = (0.0, 0.0)) -> str:
+        """A temporal value is days or microseconds, or ISO text."""
+        assert self.coordinate is not None
+        carried = {
+            Kind.TEXT: "VARCHAR",
+            Kind.BOOLEAN: "BOOLEAN",
+            Kind.DATE: "DATE",
+            Kind.TIMESTAMP: "TIMESTAMP",
+        }.get(type_.kind, "BIGINT" if type_.is_integer else "DOUBLE")
+        cases = " ".join(
+            f"WHEN {place} THEN CAST({_spelled(value, type_)} AS {carried})"
+            for place, value in enumerate(self.values)
+        )
+        return f"(CASE {self.coordinate.column} {cases} END)"
 
-Formula = Linear | Average | Variance | Bivariate | Chosen
 
-
-def _number(value: Fraction) -> str:
+def double(value: Fraction) -> str:
     """Print an exact number as a double: an integer, or a quotient of two."""
     if value.denominator == 1:
         return f"CAST({value.numerator} AS DOUBLE)"
     return f"(CAST({value.numerator} AS DOUBLE) / CAST({value.denominator} AS DOUBLE))"
 
 
-def _linear(formula: Linear) -> str:
-    """Print a sum in doubles, each weight as multiply-then-divide, so that 1234 · 1/100 is 12.34."""
-    parts = []
-    for index, weight in formula.terms:
-        term = f"CAST(m{index} AS DOUBLE)"
-        if weight.numerator != 1:
-            term = f"({term} * {weight.numerator}e0)"
-        if weight.denominator != 1:
-            term = f"({term} / {weight.denominator}e0)"
-        parts.append(term)
-    if formula.constant or not parts:
-        parts.append(_number(formula.constant))
-    return parts[0] if len(parts) == 1 else "(" + " + ".join(parts) + ")"
-
-
-def print_formula(formula: Formula, type_: SqlType, noise: tuple[float, float] = (0.0, 0.0)) -> str:
-    """Return the SQL of a formula: BIGINT for integer types, DOUBLE for all others; `noise`: see `print_bivariate`."""
-    if isinstance(formula, Bivariate):
-        y, x = formula.y, formula.x
-        sums = {
-            "count": formula.count, "y": y.total, "yy": y.squares, "x": x.total, "xx": x.squares, "xy": formula.product
-        }  # fmt: skip
-        parts = {name: _linear(one) for name, one in sums.items()}
-        return _of_values(formula.count, print_bivariate(formula, parts, noise))
-    if isinstance(formula, Chosen):
-        if formula.constant is None:
-            return "NULL"
-        if isinstance(formula, ChosenOf):
-            return _numbered(formula, type_)
-        formula = formula.linear
-        if type_.is_temporal:
-            return _moment(_integer_sum(formula), type_)
-    if isinstance(formula, Within):
-        return print_within(formula, print_formula(Linear(formula.terms, formula.constant), type_))
-    if isinstance(formula, Linear):
-        whole = all(weight == 1 for _, weight in formula.terms) and abs(formula.constant) < 2**62
-        if _is_whole(type_):
-            if whole and formula.constant.denominator == 1:
-                return _integer_sum(formula)
-            return f"TRY_CAST(round_even({_linear(formula)}, 0) AS BIGINT)"
-        return _linear(formula)
-    if isinstance(formula, Average):
-        count = _linear(formula.count)
-        value = f"({_number(formula.middle)} + {_linear(formula.difference)} / greatest({count}, 1e0))"
-        value = f"greatest(least({value}, {_number(formula.highest)}), {_number(formula.lowest)})"
-        return _of_values(formula.count, value)
-    return _of_values(formula.count, _variance(formula))
-
-
-def _of_values(count: Linear, sql: str) -> str:
+def of_values(count: Linear, sql: str) -> str:
     """Return what is NULL where the noisy count of its values is zero or less, as AVG of none is."""
-    return f"CASE WHEN {_linear(count)} > 0e0 THEN {sql} END"
-
-
-def _numbered(formula: ChosenOf, type_: SqlType) -> str:
-    """Return the value of a number. A temporal value is days or microseconds, or ISO text."""
-    carried = {
-        Kind.TEXT: "VARCHAR",
-        Kind.BOOLEAN: "BOOLEAN",
-        Kind.DATE: "DATE",
-        Kind.TIMESTAMP: "TIMESTAMP",
-    }.get(type_.kind, "BIGINT" if type_.is_integer else "DOUBLE")
-    cases = " ".join(
-        f"WHEN {place} THEN CAST({_spelled(value, type_)} AS {carried})"
-        for place, value in enumerate(formula.values)
-    )
-    return f"(CASE m{formula.coordinate} {cases} END)"
+    return f"CASE WHEN {count.double()} > 0e0 THEN {sql} END"
 
 
 def _spelled(value: Scalar, type_: SqlType) -> str:
@@ -221,17 +312,11 @@ def _spelled(value: Scalar, type_: SqlType) -> str:
     return literal(Literal(type_, value))
 
 
-def print_within(formula: Within, sql: str) -> str:
-    """Return a number of the formula's as SQL between its ends."""
-    below = sql if formula.highest is None else f"least({sql}, {formula.highest})"
-    return f"greatest({below}, {formula.lowest})"
-
-
 def print_part(formula: Linear, type_: SqlType, grid: Fraction) -> str:
     """Return the SQL of a count or sum that is to be added to others, as a whole number of parts: see `print_parts`."""
     if _is_whole(type_):
-        return print_formula(formula, type_)
-    return f"round_even({_linear(formula.times(1 / grid))}, 0)"
+        return formula.sql(type_)
+    return f"round_even({formula.times(1 / grid).double()}, 0)"
 
 
 def print_parts(name: str, type_: SqlType, grid: Fraction) -> str:
@@ -252,26 +337,3 @@ def _moment(count: str, type_: SqlType) -> str:
     if type_.kind is Kind.DATE:
         return f"TRY(CAST(DATE '1970-01-01' + CAST({count} AS INTEGER) AS DATE))"
     return f"TRY(make_timestamp({count}))"
-
-
-def _integer_sum(formula: Linear) -> str:
-    parts = [f"CAST(m{index} AS HUGEINT)" for index, _ in formula.terms]
-    if formula.constant or not parts:
-        parts.append(f"CAST({formula.constant.numerator} AS HUGEINT)")
-    return f"TRY_CAST(TRY({' + '.join(parts)}) AS BIGINT)"
-
-
-def _variance(formula: Variance) -> str:
-    if formula.width == 0:
-        return "CAST(0 AS DOUBLE)"
-    sample = formula.function.endswith("samp")
-    count = f"greatest({_linear(formula.count)}, {'2e0' if sample else '1e0'})"
-    squares = f"(({_linear(formula.moment)} / {count} + {formula.width**2}e0) / 2e0)"
-    mean = f"({_linear(formula.difference)} / {count})"
-    factor = _number(formula.step**2 / 4)
-    value = f"({factor} * ({squares} - {mean} * {mean}))"
-    top = formula.step**2 * formula.width**2 / 4
-    if sample:
-        value, top = f"({value} * {count} / ({count} - 1e0))", top * 2
-    value = f"greatest(least({value}, {_number(top)}), 0e0)"
-    return f"sqrt({value})" if formula.function.startswith("stddev") else value

@@ -17,7 +17,7 @@ from ...relation.expressions import Expr
 from ...relation.intervals import Environment
 from ...relation.lattice import Lattice, lattice_of
 from .bivariate import BIVARIATE
-from .measurements import MEASUREMENTS, Bounding, Joint, Mask, Measurement, MeasurementKind, Product
+from .measurements import Bounding, Centred, Count, Joint, Mask, Measurement, Moment, Product
 from .normal_form import (
     SPREAD,
     VALUE_FUNCTIONS,
@@ -146,17 +146,17 @@ def _joint(
 ) -> Joint:
     """Return the measurement; of what may have one value alone nothing is summed."""
 
-    def part(kind: MeasurementKind, value: Expr | None = None) -> Measurement:
+    def part(kind: type[Measurement], value: Expr | None = None) -> Measurement:
         lattice = None if value is None else lattices[value]
-        return MEASUREMENTS[kind](value, lattice, masks, False, 0, bounding, weighed=True)
+        return kind(value, lattice, masks, False, 0, bounding, weighed=True)
 
-    parts = [part(MeasurementKind.COUNT)]
+    parts = [part(Count)]
     for value, squares in cluster.values.items():
         if value in lattices:
-            parts.append(part(MeasurementKind.CENTRED, value))
-            parts += [part(MeasurementKind.MOMENT, value)] if squares else []
+            parts.append(part(Centred, value))
+            parts += [part(Moment, value)] if squares else []
     for pair in cluster.products:
         if all(value in lattices for value in pair):
-            sides = (part(MeasurementKind.CENTRED, pair[0]), part(MeasurementKind.CENTRED, pair[1]))
+            sides = (part(Centred, pair[0]), part(Centred, pair[1]))
             parts.append(Product(None, None, masks, False, 0, bounding, sides, weighed=True))
     return Joint(None, None, masks, False, 0, bounding, tuple(parts), weighed=True)

@@ -30,7 +30,22 @@ from ..privacy.rows import Units
 from .bivariate import BIVARIATE, Bivariate, Variable
 from .formulas import Average, Chosen, ChosenOf, Formula, Linear, Variance, Within
 from .joint import Joined, add_joints
-from .measurements import MEASUREMENTS, Bounding, Joint, Mask, Measurement, MeasurementKind
+from .measurements import (
+    Bounding,
+    Centred,
+    Coord,
+    Count,
+    Direct,
+    DistinctValues,
+    Joint,
+    Mask,
+    Measurement,
+    Moment,
+    Pair,
+    Product,
+    Sum,
+)
+from .measurements import Units as People
 from .mode import ModeMeasurement
 from .normal_form import (
     SPREAD,
@@ -181,33 +196,27 @@ class _Builder:
         self.bounding = bounding
         self.is_zcdp = is_zcdp
         self.measurements: list[Measurement] = []
-        self.starts: list[int] = []
+        self._starts: list[int] = []
         self.outputs: list[int] = []  # per output, how many coordinates it adds up
 
     def add(
-        self, kind: MeasurementKind, value: Expr | None, lattice: Lattice | None, masks: Sequence[Mask],
+        self, kind: type[Measurement], value: Expr | None, lattice: Lattice | None, masks: Sequence[Mask],
         null_rows: bool = False, limit: int = 0,
     ) -> int:  # fmt: skip
         """Add a measurement (once) and return its number."""
-        return self.number_of(
-            MEASUREMENTS[kind](value, lattice, tuple(masks), null_rows, limit, self.bounding)
-        )
+        return self.number_of(kind(value, lattice, tuple(masks), null_rows, limit, self.bounding))
 
     def number_of(self, measurement: Measurement) -> int:
         """Add a measurement (once) and return its number."""
         if measurement in self.measurements:
             return self.measurements.index(measurement)
-        self.starts.append(sum(known.size for known in self.measurements))
+        self._starts.append(sum(known.size for known in self.measurements))
         self.measurements.append(measurement)
         return len(self.measurements) - 1
 
-    def holder(self, coordinate: int) -> Measurement:
-        """Return the measurement that a coordinate is of."""
-        return next(
-            measurement
-            for start, measurement in zip(self.starts, self.measurements, strict=True)
-            if start <= coordinate < start + measurement.size
-        )
+    def coordinate(self, number: int, place: int = 0) -> Coord:
+        """Return a coordinate of a measurement."""
+        return Coord(self._starts[number] + place, number, place)
 
     def sum_over(self, number: int, filter_: Expr | None, part: int, weight: Fraction) -> Linear:
         """Return weight · Σ of one part of a measurement, in lattice units, over the masks in which the filter is
@@ -217,7 +226,7 @@ class _Builder:
         terms = []
         for index, mask in enumerate(measurement.masks):
             if filter_ is None or (filter_, True) in mask.terms:
-                terms.append((self.starts[number] + index * measurement.per_mask + part, weight))
+                terms.append((self.coordinate(number, index * measurement.per_mask + part), weight))
         return Linear(tuple(terms), Fraction(0))
 
 
@@ -262,10 +271,10 @@ def _build(
 
 def _noises(builder: _Builder, formula: Formula) -> Fraction:
     """Return the variance of how many Laplace noises, of the same sensitivity at the same epsilon, a formula has."""
-    if isinstance(formula, Chosen):
+    if formula.compared is None:
         return Fraction(1)
-    terms = formula.count.terms if isinstance(formula, (Average, Variance, Bivariate)) else formula.terms
-    return sum((_variance(builder.holder(index)) for index, _ in terms), Fraction(0))
+    terms = formula.compared.terms
+    return sum((_variance(builder.measurements[one.measure]) for one, _ in terms), Fraction(0))
 
 
 def _variance(measurement: Measurement) -> Fraction:
@@ -287,13 +296,13 @@ def _add_counts(builder: _Builder, counts: Sequence[NormalizedAggregate], plans:
     together = mask_count(filters, rest)
     separate = len(filters) + rest
     if together <= _MAX_COUNT_MASKS and _is_better_by_masks(builder, filters, rest, together, separate):
-        number = builder.add(MeasurementKind.COUNT, None, None, masks_of(filters, rest))
+        number = builder.add(Count, None, None, masks_of(filters, rest))
         for want in counts:
             plans["count", None, want.filter] = number, None
         return
     for want in counts:
         masks = [Mask(()) if want.filter is None else Mask(((want.filter, True),))]
-        plans["count", None, want.filter] = builder.add(MeasurementKind.COUNT, None, None, masks), None
+        plans["count", None, want.filter] = builder.add(Count, None, None, masks), None
 
 
 def _is_better_by_masks(
@@ -326,12 +335,13 @@ def _add_value(
         lattice = lattice or Lattice(0, 0, Fraction(1), Fraction(0), Fraction(0), exact=True)
         _add_constant(builder, value, lattice, [*wants, *carried], plans)
         return []
+    kind: type[Measurement]
     if form not in _LEAST or carried or any(w.function != "sum" or w.offset != 0 for w in wants):
-        name, kind = "pair", MeasurementKind.PAIR
+        name, kind = "pair", Pair
     else:
-        name, kind = "sum", MeasurementKind.SUM
+        name, kind = "sum", Sum
     if form is _Form.CENTRED:
-        name, kind = "centred", MeasurementKind.CENTRED
+        name, kind = "centred", Centred
     filters, rest = _filters([*wants, *carried])
     together = mask_count(filters, rest)
     groups = [(filters, rest)] if together <= _MAX_VALUE_MASKS else [
@@ -342,7 +352,7 @@ def _add_value(
         masks = masks_of(chosen, whole)
         null_rows = (bool(carried) or form is _Form.WITH_NULLS) and nullable
         number = builder.add(kind, value, lattice, masks, null_rows)
-        moment = builder.add(MeasurementKind.MOMENT, value, lattice, masks) if squared else number
+        moment = builder.add(Moment, value, lattice, masks) if squared else number
         for filter_ in [*chosen, *([None] if whole else [])]:
             plans[name, value, filter_] = number, lattice
             plans["moment", value, filter_] = moment, lattice
@@ -416,22 +426,22 @@ def _of_joint(builder: _Builder, want: NormalizedAggregate, place: Joined) -> Fo
     """Return what a joint measurement's coordinates give."""
     parts = [part.said for part in builder.measurements[place.number].parts]
 
-    def total(kind: MeasurementKind) -> Linear:
-        lattice = None if kind is MeasurementKind.COUNT else _lattice_in(builder, want, place)
-        value = None if kind is MeasurementKind.COUNT else want.value
+    def total(kind: type[Measurement]) -> Linear:
+        lattice = None if kind is Count else _lattice_in(builder, want, place)
+        value = None if kind is Count else want.value
         if lattice is not None and lattice.width == 0:
             return Linear((), Fraction(0))  # of what is constant nothing is summed
-        part = parts.index((kind.value, 0, value, lattice))
+        part = parts.index((kind.kind, 0, value, lattice))
         return builder.sum_over(place.number, place.rows, part, Fraction(1))
 
-    count = total(MeasurementKind.COUNT)
+    count = total(Count)
     if want.function in BIVARIATE:
         return _of_pair(builder, want, place, count)
     if want.value is None:
         return count.times(want.factor)
     lattice = _lattice_in(builder, want, place)
-    moment = total(MeasurementKind.MOMENT) if want.function in SPREAD else None
-    return _of_centred(want, total(MeasurementKind.CENTRED), count, lattice, moment)
+    moment = total(Moment) if want.function in SPREAD else None
+    return _of_centred(want, total(Centred), count, lattice, moment)
 
 
 def _of_pair(builder: _Builder, want: NormalizedAggregate, place: Joined, count: Linear) -> Formula:
@@ -448,9 +458,9 @@ def _of_pair(builder: _Builder, want: NormalizedAggregate, place: Joined, count:
     for value in want.values:
         own = (part.known_lattice for part in found if part.value == value)
         lattice = next(own, None) or lattice_of(value, builder.env, squared=True) or _NOTHING
-        side = (MeasurementKind.CENTRED.value, 0, value, lattice)
+        side = (Centred.kind, 0, value, lattice)
         sides.append(side)
-        squares = total(MeasurementKind.MOMENT.value, 0, value, lattice)
+        squares = total(Moment.kind, 0, value, lattice)
         middle = Fraction(lattice.low + lattice.high, 2) * lattice.step
         variables.append(Variable(total(*side), squares, lattice.width, lattice.step, middle))
     y, x = variables
@@ -460,7 +470,7 @@ def _of_pair(builder: _Builder, want: NormalizedAggregate, place: Joined, count:
         return Average(
             one.total.times(one.step / 2), count, one.middle, one.middle - reach, one.middle + reach
         )
-    return Bivariate(want.function, count, y, x, total(MeasurementKind.PRODUCT.value, *sides))
+    return Bivariate(want.function, count, y, x, total(Product.kind, *sides))
 
 
 _NOTHING = Lattice(0, 0, Fraction(1), Fraction(0), Fraction(0), exact=True)
@@ -563,7 +573,7 @@ def _constant(builder: _Builder, want: NormalizedAggregate, plans: Plans) -> For
 def _single(builder: _Builder, want: NormalizedAggregate) -> Formula:
     mask = [Mask(()) if want.filter is None else Mask(((want.filter, True),))]
     if want.function == "units":
-        number = builder.add(MeasurementKind.UNITS, None, None, mask)
+        number = builder.add(People, None, None, mask)
         return builder.sum_over(number, want.filter, 0, Fraction(1))
     assert want.value is not None
     if want.function == "distinct":
@@ -572,13 +582,13 @@ def _single(builder: _Builder, want: NormalizedAggregate) -> Formula:
         bounding = builder.bounding
         in_group = bounding.in_group if size is None else max(1, min(bounding.in_group, size))
         limit = min(bounding.in_all, bounding.groups * in_group)
-        number = builder.add(MeasurementKind.DISTINCT, want.value, None, mask, limit=limit)
+        number = builder.add(DistinctValues, want.value, None, mask, limit=limit)
         count = builder.sum_over(number, want.filter, 0, Fraction(1))
         return Within(count.terms, count.constant, 0, _size_of_domain(facts))
     lattice = lattice_of(want.value, builder.env, squared=False)
     if lattice is None or lattice.width == 0:
         raise Refusal("this average has one possible value", sqlstate="PV201", position=want.call.position)
-    number = builder.add(MeasurementKind.DIRECT, want.value, lattice, mask)
+    number = builder.add(Direct, want.value, lattice, mask)
     return builder.sum_over(number, want.filter, 0, lattice.step)
 
 
@@ -615,9 +625,9 @@ def _rank(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[Normali
             sqlstate="54001", position=want.call.position, hint="ask for some of them",
         )  # fmt: skip
     if len(shares) < LEAST_SPLIT:
-        return Chosen(builder.starts[builder.number_of(RankMeasurement(*of, share))], lattice.step)
+        return Chosen(builder.coordinate(builder.number_of(RankMeasurement(*of, share))), lattice.step)
     number = builder.number_of(SplitMeasurement(*of, tuple(shares)))
-    return Chosen(builder.starts[number] + shares.index(share), lattice.step)
+    return Chosen(builder.coordinate(number, shares.index(share)), lattice.step)
 
 
 def _with_bar(
@@ -625,14 +635,15 @@ def _with_bar(
 ) -> Chosen:
     """Return the coordinate of a fraction, and of those at the ends of its bar: all of them are one measurement."""
     drawn, lattice = around(shares, bar.half), of[1]
-    start = builder.starts[builder.number_of(SplitMeasurement(*of, drawn))]
+    number = builder.number_of(SplitMeasurement(*of, drawn))
     low, high = (
-        start + drawn.index(one) if one in drawn else None for one in (share - bar.half, share + bar.half)
+        builder.coordinate(number, drawn.index(one)) if one in drawn else None
+        for one in (share - bar.half, share + bar.half)
     )
     ends = None
     if 0 < share < 1 and (low, high) != (None, None):
         ends = Ends(low, high, lattice.low, lattice.high, bar.rows)
-    return Chosen(start + drawn.index(share), lattice.step, ends=ends)
+    return Chosen(builder.coordinate(number, drawn.index(share)), lattice.step, ends=ends)
 
 
 _Of = tuple[Expr, Lattice, tuple[Mask, ...], bool, int, Bounding]
@@ -653,7 +664,7 @@ def _mode(builder: _Builder, want: NormalizedAggregate) -> Chosen:
     masks = (Mask(()) if want.filter is None else Mask(((want.filter, True),)),)
     measurement = ModeMeasurement(want.value, None, masks, False, 0, builder.bounding, values)
     number = builder.number_of(measurement)
-    return ChosenOf(builder.starts[number], Fraction(1), values=values)
+    return ChosenOf(builder.coordinate(number), Fraction(1), values=values)
 
 
 def _is_extreme(want: NormalizedAggregate) -> bool:
@@ -670,6 +681,6 @@ def _counted(builder: _Builder, threshold: bool) -> int | None:
         return None
     if builder.bounding.per_row:
         for number, measurement in enumerate(builder.measurements):
-            if measurement.kind is MeasurementKind.COUNT and measurement.masks == (Mask(()),):
+            if measurement.kind == Count.kind and measurement.masks == (Mask(()),):
                 return number
-    return builder.add(MeasurementKind.UNITS, None, None, [Mask(())])
+    return builder.add(People, None, None, [Mask(())])

@@ -21,27 +21,53 @@ noise (`Joint`) is weighed row by row instead, by w = R·U div t: soundness.md 1
 from __future__ import annotations
 
 import enum
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, NewType, Protocol
 
-from ...mechanisms import Box, Gaussian, Gaussians, Laplace, Law
+from ...mechanisms import (
+    ATTO,
+    NANO,
+    Box,
+    FlipChoice,
+    Gaussian,
+    Gaussians,
+    Laplace,
+    Law,
+    RankChoice,
+    RankSplit,
+    floor_to_nano,
+    pure_epsilon,
+    rho_of_pure,
+)
 from ...relation.expressions import Expr
 from ...relation.lattice import Lattice
 from ..dialects.dialect import Dialect
 
 __all__ = [
-    "MEASUREMENTS",
     "Bounding",
     "BoundingQuery",
+    "Centred",
+    "Choice",
+    "Coord",
+    "Count",
+    "Direct",
+    "DistinctValues",
     "Joint",
+    "Loss",
     "Mask",
     "Measurement",
-    "MeasurementKind",
+    "Moment",
+    "Pair",
+    "Parts",
     "Product",
+    "Steps",
+    "Sum",
     "Sums",
+    "Units",
     "counted_in",
 ]
 
@@ -51,22 +77,67 @@ _WEIGHT = 2**20
 """U of what is weighed: the weight of a row of a unit with at most R of them."""
 
 
-class MeasurementKind(enum.Enum):
-    """What a measurement measures; the classes below say how."""
+Steps = NewType("Steps", int)
+"""A number in lattice units, or of a choice in weights: what a reach, or a claim before it is scaled, is counted in."""
+Parts = NewType("Parts", int)
+"""A number in fractions of a lattice unit, 1 / `denominator`, as coordinates, sensitivities and scales are."""
+Choice = RankChoice | RankSplit | FlipChoice
+"""What is made for each group where a value is chosen."""
 
-    COUNT = "count"
-    PAIR = "pair"
-    SUM = "sum"
-    CENTRED = "centred"
-    MOMENT = "moment"
-    DISTINCT = "distinct"
-    UNITS = "units"
-    DIRECT = "direct"
-    RANK = "rank"
-    TOP = "top"
-    BOX = "box"
-    PRODUCT = "product"
-    MODE = "mode"
+
+class Coord(NamedTuple):
+    """One number of a group: `place` among the coordinates of measurement `measure`, `number` among all of a release.
+
+    Released numbers are columns by `number`; laws, values and store keys are a measurement's, by `place`.
+    """
+
+    number: int
+    measure: int
+    place: int
+
+    @property
+    def column(self) -> str:
+        """Its column in the table of the release."""
+        return f"m{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What one draw costs: `epsilon`; where rho adds up `rho` in 1e-18, of which epsilon is that of a pure draw."""
+
+    epsilon: Fraction
+    rho: int | None = None
+
+    @classmethod
+    def of(cls, added: Fraction, *, is_zcdp: bool) -> Loss:
+        """Return the loss of so much of what adds up, in whole 1e-9 of epsilon or 1e-18 of rho."""
+        return cls.of_rho(int(added * ATTO)) if is_zcdp else cls(added)
+
+    @classmethod
+    def of_rho(cls, rho: int) -> Loss:
+        """Return the loss of so much rho, in 1e-18."""
+        return cls(pure_epsilon(rho), rho)
+
+    def divided(self, parts: int) -> Loss:
+        """Return a part of it: cut down to 1e-9 of epsilon, or raised to 1e-18 of rho."""
+        if self.rho is None:
+            return Loss(floor_to_nano(self.epsilon / parts))
+        return Loss.of_rho(-(-self.rho // parts))
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether it is too small for any draw."""
+        return self.epsilon <= 0
+
+    @property
+    def added(self) -> Fraction:
+        """What adds up: epsilon, or rho."""
+        return self.epsilon if self.rho is None else Fraction(self.rho, ATTO)
+
+    @property
+    def rho_atto(self) -> int:
+        """The zCDP loss in 1e-18, rounded up: of a pure draw that of its epsilon."""
+        return rho_of_pure(math.ceil(self.epsilon * NANO)) if self.rho is None else self.rho
 
 
 class BoundingQuery(enum.Enum):
@@ -147,14 +218,19 @@ class Sums(Protocol):
 class Measurement(ABC):
     """One joint measure of a release; a class for each kind.
 
+    `kind`: its name in store keys, the ledger and cases; `label`: in EXPLAIN; `in_joint`: there as a part of what is
+    drawn together, one of it and several. `is_count`: each coordinate counts rows or people; `is_of_people`: people.
     `value`: what is summed or counted distinct; None for COUNT and UNITS. `null_rows`: a PAIR carries
     per mask a third coordinate, W·(rows whose value is NULL). `distinct_limit`: P, the pairs of group and value
     of a unit that count. `weighed`: a heavy unit's rows count R·U div t each, as in what is drawn together.
     """
 
-    kind: ClassVar[MeasurementKind]
+    kind: ClassVar[str]
     query: ClassVar[BoundingQuery] = BoundingQuery.SCALED
     label: ClassVar[str]
+    in_joint: ClassVar[tuple[str, str]]
+    is_count: ClassVar[bool] = False
+    is_of_people: ClassVar[bool] = False
 
     value: Expr | None
     lattice: Lattice | None
@@ -182,22 +258,22 @@ class Measurement(ABC):
     @property
     def said(self) -> tuple[object, ...]:
         """What the first coordinate of a mask counts or sums."""
-        return (self.kind.value, 0, self.value, self.lattice)
+        return (self.kind, 0, self.value, self.lattice)
 
     # --- the claim ------------------------------------------------------------------------------------------
 
     @property
-    def reach(self) -> int:
-        """Most that one row adds to the coordinates together, in lattice units."""
-        return 1
+    def reach(self) -> Steps:
+        """Most that one row adds to the coordinates together."""
+        return Steps(1)
 
     @property
-    def added(self) -> int:
-        """L1 sensitivity when a unit is added or removed, in lattice units."""
-        return self.bounding.in_all * self.reach
+    def added(self) -> Steps:
+        """L1 sensitivity when a unit is added or removed."""
+        return Steps(self.bounding.in_all * self.reach)
 
     @property
-    def replaced_alone(self) -> int | None:
+    def replaced_alone(self) -> Steps | None:
         """L1 sensitivity of a single coordinate without groups when a unit is replaced; None: twice `added`."""
         return None
 
@@ -218,20 +294,20 @@ class Measurement(ABC):
         return self.denominator
 
     @property
-    def sensitivity(self) -> int:
-        """L1, joint over groups and coordinates, in the coordinates' own fractions (soundness.md 1.1).
+    def sensitivity(self) -> Parts:
+        """L1, joint over groups and coordinates (soundness.md 1.1).
 
         Of k units together it is k times what one of them moves (soundness.md 1.19).
         """
-        return self.bounding.together * self.of_one
+        return Parts(self.bounding.together * self.of_one)
 
     @property
-    def of_one(self) -> int:
+    def of_one(self) -> Parts:
         """The same for one unit. Replace-one is remove and add: twice, but for one coordinate without groups."""
         alone = None if self.bounding.grouped or len(self.masks) > 1 else self.replaced_alone
         if not self.bounding.replace_one:
-            return self.added * self.denominator
-        return (2 * self.added if alone is None else alone) * self.denominator
+            return Parts(self.added * self.denominator)
+        return Parts((2 * self.added if alone is None else alone) * self.denominator)
 
     @property
     def most_in_group(self) -> int:
@@ -279,6 +355,18 @@ class Measurement(ABC):
         """Return the law of Gaussian noise under which the claim costs `rho` (soundness.md 1.25)."""
         return Gaussian.for_rho(self.squared_sensitivity, rho)
 
+    def drawn(self, loss: Loss) -> Law:
+        """Return the law of a draw that costs so much, from the sensitivity in the norm that the law needs."""
+        return self.law(loss.epsilon) if loss.rho is None else self.gaussian(loss.added)
+
+    def choice_at(self, loss: Loss) -> Choice | None:
+        """Return the choice that is made for each group at a cost; None: numbers are noised, and nothing is chosen."""
+        return None
+
+    def scale_at(self, loss: Loss, law: Law) -> Fraction:
+        """Return what is said to be the scale of a draw of some law at a cost, in the coordinates' own fractions."""
+        return law.scale
+
     def norm(self, change: Sequence[int]) -> int:
         """Return by how much the coordinates of one group moved, in what the sensitivity bounds."""
         return sum(map(abs, change))
@@ -320,9 +408,22 @@ class Measurement(ABC):
     def whole(self, sums: Sums) -> list[str]:
         """Return the coordinates of some rows, all of which count, in lattice units."""
 
+    def key_of(self, part: int) -> tuple[object, ...]:
+        """Return what coordinate `part` of a mask is to a store key (soundness.md 3.7).
+
+        With one row per unit a coordinate does not depend on its neighbours, so that a sum asked alone and a sum from
+        a pair are one measure when they are one number.
+        """
+        return (self.kind, part, self.value, self.lattice)
+
     def cut(self, sums: Sums, share: Callable[[str], str]) -> list[str]:
         """Return what a unit with more than R rows adds; `share(s)` is s·R·U div t."""
         return [share(coordinate) for coordinate in self.whole(sums)]
+
+    @property
+    def family_key(self) -> tuple[object, ...]:
+        """What all its coordinates are to the key that groupings of the same measures share (soundness.md 3.8)."""
+        return (self.kind, self.value, self.lattice, self.null_rows, self.masks)
 
     # --- over a lattice -------------------------------------------------------------------------------------
 
@@ -342,12 +443,14 @@ class Measurement(ABC):
 class Count(Measurement):
     """Rows in the mask: R."""
 
-    kind = MeasurementKind.COUNT
+    kind = "count"
     label = "count of rows"
+    in_joint = ("count", "counts")
+    is_count = True
 
     @property
-    def replaced_alone(self) -> int:
-        return self.bounding.in_all
+    def replaced_alone(self) -> Steps:
+        return Steps(self.bounding.in_all)
 
     def whole(self, sums: Sums) -> list[str]:
         return [sums.rows(self, mask) for mask in self.masks]
@@ -357,12 +460,12 @@ class Count(Measurement):
 class Pair(Measurement):
     """Σ(z - L) and Σ(H - z), complementary sums (soundness.md 1.3): R·W, as (z - L) + (H - z) = W for a row."""
 
-    kind = MeasurementKind.PAIR
+    kind = "pair"
     label = "complementary sums"
 
     @property
-    def reach(self) -> int:
-        return self.known_lattice.width
+    def reach(self) -> Steps:
+        return Steps(self.known_lattice.width)
 
     @property
     def per_mask(self) -> int:
@@ -384,6 +487,11 @@ class Pair(Measurement):
             found += [share(self._without_value(sums, mask))] if self.null_rows else []
         return found
 
+    def key_of(self, part: int) -> tuple[object, ...]:
+        if self.bounding.per_row and part == 0 and self.known_lattice.low == 0:
+            return (Sum.kind, 0, self.value, self.lattice)
+        return Measurement.key_of(self, part)
+
     def _without_value(self, sums: Sums, mask: Mask) -> str:
         return f"({self.reach} * ({sums.rows(self, mask)} - {sums.present(self, mask)}))"
 
@@ -392,7 +500,7 @@ class Pair(Measurement):
 class Sum(Measurement):
     """Σ z: R·B with B = max(|L|, |H|); replaced alone, R times from min(0, L) to max(0, H)."""
 
-    kind = MeasurementKind.SUM
+    kind = "sum"
     label = "sum"
 
     @property
@@ -400,12 +508,14 @@ class Sum(Measurement):
         return self.known_lattice.low >= 0 or self.known_lattice.high <= 0
 
     @property
-    def reach(self) -> int:
-        return self.known_lattice.reach
+    def reach(self) -> Steps:
+        return Steps(self.known_lattice.reach)
 
     @property
-    def replaced_alone(self) -> int:
-        return self.bounding.in_all * (max(self.known_lattice.high, 0) - min(self.known_lattice.low, 0))
+    def replaced_alone(self) -> Steps:
+        return Steps(
+            self.bounding.in_all * (max(self.known_lattice.high, 0) - min(self.known_lattice.low, 0))
+        )
 
     def whole(self, sums: Sums) -> list[str]:
         return [sums.total(self, mask) for mask in self.masks]
@@ -415,8 +525,9 @@ class Sum(Measurement):
 class Centred(Measurement):
     """Σ u with u = 2z - (L + H), what a pair's difference is, for where the count is known (1.3): R·W, as |u| <= W."""
 
-    kind = MeasurementKind.CENTRED
+    kind = "centred"
     label = "centred sum"
+    in_joint = ("sum", "sums")
 
     @property
     def has_one_sign(self) -> bool:
@@ -428,8 +539,8 @@ class Centred(Measurement):
         return self.known_lattice.step * Fraction(1, 2)
 
     @property
-    def reach(self) -> int:
-        return self.known_lattice.width
+    def reach(self) -> Steps:
+        return Steps(self.known_lattice.width)
 
     def whole(self, sums: Sums) -> list[str]:
         middle = self.known_lattice.low + self.known_lattice.high
@@ -442,8 +553,9 @@ class Centred(Measurement):
 class Moment(Measurement):
     """Σ(2u² - W²) with u = 2z - (L + H), soundness.md 1.4: R·W², as |2u² - W²| <= W²."""
 
-    kind = MeasurementKind.MOMENT
+    kind = "moment"
     label = "sum of centred squares"
+    in_joint = ("squares", "squares")
 
     @property
     def has_one_sign(self) -> bool:
@@ -455,8 +567,8 @@ class Moment(Measurement):
         return self.known_lattice.step**2 * Fraction(1, 8)
 
     @property
-    def reach(self) -> int:
-        return self.known_lattice.width**2
+    def reach(self) -> Steps:
+        return Steps(self.known_lattice.width**2)
 
     @property
     def largest(self) -> int:
@@ -475,17 +587,17 @@ class Moment(Measurement):
 class DistinctValues(Measurement):
     """Distinct values, soundness.md 1.1 and 1.9: P."""
 
-    kind = MeasurementKind.DISTINCT
+    kind = "distinct"
     query = BoundingQuery.DISTINCT
     label = "distinct values"
 
     @property
-    def added(self) -> int:
-        return self.distinct_limit
+    def added(self) -> Steps:
+        return Steps(self.distinct_limit)
 
     @property
-    def replaced_alone(self) -> int:
-        return self.distinct_limit
+    def replaced_alone(self) -> Steps:
+        return Steps(self.distinct_limit)
 
     def whole(self, sums: Sums) -> list[str]:
         return [sums.values(self, mask) for mask in self.masks]
@@ -495,24 +607,29 @@ class DistinctValues(Measurement):
 class Units(Measurement):
     """Distinct units: C."""
 
-    kind = MeasurementKind.UNITS
+    kind = "units"
     query = BoundingQuery.RANKED
     label = "count of people"
+    is_count = True
+    is_of_people = True
 
     @property
-    def added(self) -> int:
-        return self.bounding.groups
+    def added(self) -> Steps:
+        return Steps(self.bounding.groups)
 
     @property
     def most_in_group(self) -> int:
         return 1
 
     @property
-    def replaced_alone(self) -> int:
-        return 1
+    def replaced_alone(self) -> Steps:
+        return Steps(1)
 
     def whole(self, sums: Sums) -> list[str]:
         return [sums.units(mask) for mask in self.masks]
+
+    def key_of(self, part: int) -> tuple[object, ...]:
+        return (Count.kind, 0, None, None) if self.bounding.per_row else Measurement.key_of(self, part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,14 +639,14 @@ class Direct(Measurement):
     With one row per unit, added to a group or removed from it, floor(W/2) + 1, by the proof there.
     """
 
-    kind = MeasurementKind.DIRECT
+    kind = "direct"
     query = BoundingQuery.RANKED
     label = "direct average"
 
     @property
-    def added(self) -> int:
+    def added(self) -> Steps:
         width = self.known_lattice.width
-        return width // 2 + 1 if self.bounding.per_row else self.bounding.groups * width
+        return Steps(width // 2 + 1 if self.bounding.per_row else self.bounding.groups * width)
 
     @property
     def squared(self) -> int:
@@ -539,8 +656,8 @@ class Direct(Measurement):
         return self.bounding.groups * self.known_lattice.width**2
 
     @property
-    def replaced_alone(self) -> int:
-        return self.known_lattice.width
+    def replaced_alone(self) -> Steps:
+        return Steps(self.known_lattice.width)
 
     @property
     def empty_value(self) -> int:
@@ -561,8 +678,9 @@ class Direct(Measurement):
 class Product(Measurement):
     """Σ u u' of two values with u = 2z - (L + H): R·W·W', as |u| <= W; only over rows that have both (1.22)."""
 
-    kind = MeasurementKind.PRODUCT
+    kind = "product"
     label = "sum of centred products"
+    in_joint = ("product", "products")
 
     sides: tuple[Measurement, Measurement]
 
@@ -571,9 +689,9 @@ class Product(Measurement):
         return tuple(value for side in self.sides for value in side.values)
 
     @property
-    def reach(self) -> int:
+    def reach(self) -> Steps:
         left, right = self.sides
-        return left.reach * right.reach
+        return Steps(left.reach * right.reach)
 
     @property
     def largest(self) -> int:
@@ -586,7 +704,7 @@ class Product(Measurement):
 
     @property
     def said(self) -> tuple[object, ...]:
-        return (self.kind.value, *(side.said for side in self.sides))
+        return (self.kind, *(side.said for side in self.sides))
 
     def whole(self, sums: Sums) -> list[str]:
         left, right = self.sides
@@ -608,7 +726,7 @@ class Joint(Measurement):
     of each of `parts_of_mask`, which are weighed and have the masks of this.
     """
 
-    kind = MeasurementKind.BOX
+    kind = "box"
     label = "joint sums"
 
     parts_of_mask: tuple[Measurement, ...]
@@ -669,11 +787,14 @@ class Joint(Measurement):
         columns = [part.whole(sums) for part in self.parts_of_mask]
         return [column[index] for index in range(len(self.masks)) for column in columns]
 
+    def key_of(self, part: int) -> tuple[object, ...]:
+        """Each part by itself, whatever it is drawn together with."""
+        return self.parts_of_mask[part].said
 
-MEASUREMENTS: dict[MeasurementKind, type[Measurement]] = {
-    measurement.kind: measurement
-    for measurement in (Count, Pair, Sum, Centred, Moment, DistinctValues, Units, Direct)
-}
+    @property
+    def family_key(self) -> tuple[object, ...]:
+        key = (self.kind, self.value, self.lattice, self.null_rows, self.masks)
+        return (*key, tuple(part.said for part in self.parts))
 
 
 def counted_in(measurements: Iterable[Measurement]) -> tuple[Expr, ...]:

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from ...mechanisms import FlipChoice, Rank
 from ...relation.catalog import Scalar
-from .measurements import MeasurementKind
+from .measurements import Loss, Measurement
 from .ranks import WeighedChoice
 
 __all__ = ["ModeMeasurement"]
@@ -24,10 +24,17 @@ __all__ = ["ModeMeasurement"]
 class ModeMeasurement(WeighedChoice):
     """The number of a candidate whose rows are nearly the most, by permute-and-flip."""
 
-    kind = MeasurementKind.MODE
+    kind = "mode"
     label = "choice of a value"
 
     candidates: tuple[Scalar, ...]
+
+    def choosing(self, loss: Loss) -> Fraction:
+        """Return the epsilon of a choice: permute-and-flip costs what any pure draw does (1.25)."""
+        return loss.epsilon
+
+    def key_of(self, part: int) -> tuple[object, ...]:
+        return (*Measurement.key_of(self, part), self.candidates)
 
     def choice(self, epsilon: Fraction) -> FlipChoice:
         """Return the choice that is made for each group."""

@@ -16,17 +16,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from ...mechanisms import HASH_BITS, NANO, FlipChoice, Law, Rank, RankChoice, RankSplit, clamp_of, log_above
+from ...mechanisms import HASH_BITS, NANO, Law, Rank, RankChoice, RankSplit, clamp_of, log_above
 from ...relation.expressions import Literal
 from ...relation.relations import AggregateCall
-from .measurements import Bounding, BoundingQuery, Measurement, MeasurementKind, Sums
+from .measurements import Bounding, BoundingQuery, Choice, Loss, Measurement, Steps, Sums
 
 __all__ = [
     "LEAST_SPLIT",
     "MAX_FRACTIONS",
     "MAX_READ",
     "RANK_FUNCTIONS",
-    "Choice",
     "RankMeasurement",
     "SplitMeasurement",
     "WeighedChoice",
@@ -56,10 +55,6 @@ _WEIGHT = 2**10
 """U: weights count fractions of a row, 1 / U, where a unit has many rows."""
 
 
-Choice = RankChoice | RankSplit | FlipChoice
-"""What is made for each group."""
-
-
 class WeighedChoice(Measurement):
     """A choice whose scores are weights of rows: a unit's weigh R·U at most, over all groups."""
 
@@ -78,9 +73,9 @@ class WeighedChoice(Measurement):
         return self.unit
 
     @property
-    def added(self) -> int:
+    def added(self) -> Steps:
         """R·U: what a unit weighs."""
-        return self.bounding.in_all * self.unit
+        return Steps(self.bounding.in_all * self.unit)
 
     def whole(self, sums: Sums) -> list[str]:
         raise AssertionError("a choice is made from weights of rows, not from sums")
@@ -88,6 +83,23 @@ class WeighedChoice(Measurement):
     @abstractmethod
     def choice(self, epsilon: Fraction) -> Choice:
         """Return the choice that is made for each group, or the choices."""
+
+    def choosing(self, loss: Loss) -> Fraction:
+        """Return the epsilon of a choice: by rank it costs epsilon²/8 of zCDP, a quarter of any pure draw's (1.25)."""
+        return loss.epsilon if loss.rho is None else 2 * loss.epsilon
+
+    def made_at(self, loss: Loss) -> Fraction:
+        """Return the same for what has an equal part of it at each depth."""
+        return self.choosing(loss)
+
+    def choice_at(self, loss: Loss) -> Choice:
+        return self.choice(self.made_at(loss))
+
+    def drawn(self, loss: Loss) -> Law:
+        return self.law(self.made_at(loss))
+
+    def scale_at(self, loss: Loss, law: Law) -> Fraction:
+        return self.scale(self.choosing(loss))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +109,7 @@ class RankMeasurement(WeighedChoice):
     A unit with t rows that have a value weighs min(R, t) in all: each of them R·U div max(t, R), in 1 / U.
     """
 
-    kind = MeasurementKind.RANK
+    kind = "rank"
     label = "choice by rank"
 
     share: Fraction
@@ -113,15 +125,19 @@ class RankMeasurement(WeighedChoice):
         return self.unit * self.share.denominator
 
     @property
-    def added(self) -> int:
+    def added(self) -> Steps:
         """R·U·max(p, q - p): weight below or above a candidate moves q·less - p·n by q - p or by p."""
         p, q = self.share.numerator, self.share.denominator
-        return self.bounding.in_all * self.unit * max(p, q - p)
+        return Steps(self.bounding.in_all * self.unit * max(p, q - p))
 
     @property
-    def replaced_alone(self) -> int | None:
+    def replaced_alone(self) -> Steps | None:
         """R·U·q: what goes and what comes stand on opposite sides at worst."""
-        return self.bounding.in_all * self.unit * self.share.denominator
+        return Steps(self.bounding.in_all * self.unit * self.share.denominator)
+
+    def key_of(self, part: int) -> tuple[object, ...]:
+        """A fraction, however many are asked for."""
+        return (self.kind, 0, self.value, self.lattice, self.share)
 
     def choice(self, epsilon: Fraction) -> RankChoice:
         """Return the choice that is made for each group."""
@@ -141,7 +157,7 @@ class SplitMeasurement(WeighedChoice):
     A choice in a part is then made at the depth's epsilon over R·U times max(p, q - p) of its own fraction.
     """
 
-    kind = MeasurementKind.RANK
+    kind = "rank"
     label = "choices by rank"
 
     shares: tuple[Fraction, ...]
@@ -159,6 +175,14 @@ class SplitMeasurement(WeighedChoice):
     def root_of_depths(self) -> Fraction:
         """√D, rounded down to 10^-9."""
         return Fraction(math.isqrt(self.depths * NANO**2), NANO)
+
+    def made_at(self, loss: Loss) -> Fraction:
+        """Return the epsilon that the depths share: of rho a depth's equal part is 1 / √D of epsilon (1.25)."""
+        return self.choosing(loss) * (1 if loss.rho is None else self.root_of_depths)
+
+    def key_of(self, part: int) -> tuple[object, ...]:
+        """A fraction, however many are asked for."""
+        return (self.kind, 0, self.value, self.lattice, self.shares[part])
 
     def choice(self, epsilon: Fraction) -> RankSplit:
         """Return the choices that are made for each group; each depth has an equal part of epsilon."""

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from ...mechanisms import Rank
+from ...mechanisms import Law, Rank
 from ...relation.intervals import Environment
 from ...relation.relations import AggregateCall
 from ..privacy.rows import Units
 from .formulas import Linear
 from .least_error import choose_measurements
-from .measurements import Bounding, BoundingQuery, Measurement, MeasurementKind, Sums
+from .measurements import Bounding, BoundingQuery, Loss, Measurement, Steps, Sum, Sums
 
 __all__ = ["MAX_CHOSEN", "TopGroups", "top_groups"]
 
@@ -35,38 +35,46 @@ _WORTH = 4
 class TopGroups(Measurement):
     """The `count` groups where `of` is largest, by so many choices one after the other, each among those that are left.
 
-    Its one coordinate is the score of a group: `of` without noise, of each unit at most `each`. `aggregate`: whose
-    score it is, by its number in the release.
+    Its one coordinate is the score of a group: `of` without noise, of each unit at most `each`. `groups`: among how
+    many. `aggregate`: whose score it is, by its number in the release.
     """
 
-    kind = MeasurementKind.TOP
+    kind = "top"
     query = BoundingQuery.TOP
     label = "choice of groups"
 
     of: Measurement
     count: int
+    groups: int = field(compare=False)
     aggregate: int = field(default=0, compare=False)
 
     @property
     def each(self) -> int:
         """Most that one unit adds to the score of a group: min(R, M) rows of the largest reach, or one person."""
-        if self.of.kind is MeasurementKind.UNITS:
+        if self.of.is_of_people:
             return 1
         return min(self.bounding.in_all, self.bounding.in_group) * self.of.reach
 
     @property
-    def added(self) -> int:
+    def added(self) -> Steps:
         """`count` times `each`: what a unit moves all choices by together."""
-        return self.count * self.each
+        return Steps(self.count * self.each)
 
     def whole(self, sums: Sums) -> list[str]:
         return self.of.whole(sums)
 
-    def law_among(self, epsilon: Fraction, groups: int) -> Rank:
-        """Return what is known of the choices among so many groups: by how much a group that is left out may be
-        larger than the smallest that is chosen, in what the score counts.
+    def key_of(self, part: int) -> tuple[object, ...]:
+        return (*Measurement.key_of(self, part), self.of.kind, self.count, self.bounding)
+
+    def law(self, epsilon: Fraction) -> Rank:
+        """Return what is known of the choices: by how much a group that is left out may be larger than the smallest
+        that is chosen, in what the score counts.
         """
-        return Rank(self.scale(epsilon), groups * self.count)
+        return Rank(self.scale(epsilon), self.groups * self.count)
+
+    def drawn(self, loss: Loss) -> Law:
+        """Permute-and-flip costs what any pure draw does (1.25)."""
+        return self.law(loss.epsilon)
 
 
 def top_groups(
@@ -83,11 +91,9 @@ def top_groups(
     if of is None:
         return None
     few = among(bounding, count)
-    is_units = of.kind is MeasurementKind.UNITS
-    before, after = (bounding.groups, few.groups) if is_units else (bounding.in_all, few.in_all)
-    if before < _WORTH * after:
-        return None
-    return TopGroups(of.value, of.lattice, of.masks, False, 0, bounding, of, count)
+    top = TopGroups(of.value, of.lattice, of.masks, False, 0, bounding, of, count, groups)
+    before, after = (bounding.groups, few.groups) if of.is_of_people else (bounding.in_all, few.in_all)
+    return None if before < _WORTH * after else top
 
 
 def among(bounding: Bounding, count: int) -> Bounding:
@@ -108,13 +114,12 @@ def _score(call: AggregateCall, env: Environment, bounding: Bounding, units: Uni
     if not _follows_one(found.measurements, found.formulas):
         return None
     (measurement,) = found.measurements
-    if measurement.kind is MeasurementKind.SUM:
-        return measurement if measurement.known_lattice.low >= 0 else None
-    return measurement if measurement.kind in (MeasurementKind.COUNT, MeasurementKind.UNITS) else None
+    grows = measurement.is_count or (measurement.kind == Sum.kind and measurement.known_lattice.low >= 0)
+    return measurement if grows else None
 
 
 def _follows_one(measurements: Sequence[Measurement], formulas: Sequence[object]) -> bool:
     (formula,) = formulas
     if len(measurements) != 1 or measurements[0].size != 1 or not isinstance(formula, Linear):
         return False
-    return [place for place, weight in formula.terms if weight > 0] == [0]
+    return [one.number for one, weight in formula.terms if weight > 0] == [0]

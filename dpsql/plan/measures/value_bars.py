@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from ...mechanisms import Law
 from ...relation.expressions import Expr
-from .measurements import Mask
+from .measurements import Coord, Mask
 from .ranks import MAX_FRACTIONS, SplitMeasurement
 
 __all__ = ["COUNT_MISSES", "END_MISSES", "NO_BARS", "BarKey", "Bars", "Ends", "ValueBar", "around", "bar_of"]
@@ -54,8 +54,8 @@ class Ends:
     `lowest`, `highest`: those, in steps of the lattice. `rows`: see `ValueBar`.
     """
 
-    low: int | None
-    high: int | None
+    low: Coord | None
+    high: Coord | None
     lowest: int
     highest: int
     rows: int

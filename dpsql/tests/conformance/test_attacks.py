@@ -14,7 +14,7 @@ import pytest
 
 from dpsql.backends import PostgresBackend
 from dpsql.errors import PolicyError, Refusal
-from dpsql.plan.measures.measurements import Joint, MeasurementKind
+from dpsql.plan.measures.measurements import Joint, Moment
 from dpsql.policy import build_catalog, parse_policy
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import READER, let_read
@@ -177,7 +177,7 @@ def test_products_of_a_sum_are_wider_than_the_sum(postgres: PostgresServer, tmp_
             found = measure_release(release, snapshot)
     (joint,) = release.measurements
     assert isinstance(joint, Joint)
-    squares = [part.kind for part in joint.parts].index(MeasurementKind.MOMENT)
+    squares = [part.kind for part in joint.parts].index(Moment.kind)
     assert found[0][()][squares] == 80_000 * 4_000_000**2 * joint.denominator
 
 

@@ -48,7 +48,10 @@ def measured(world: World, sql: str) -> object:
     with world.backend.snapshot() as snapshot:
         found = [spelled(measure_release(release, snapshot, intermediates)) for release in plan.releases]
     claim = [
-        [(v.kind, v.sensitivity, release.scale(number)) for number, v in enumerate(release.measurements)]
+        [
+            (v.kind, v.sensitivity, release.measures[number].scale)
+            for number, v in enumerate(release.measurements)
+        ]
         for release in plan.releases
     ]
     return claim, found

@@ -46,7 +46,7 @@ def test_a_statement_is_followed_call_by_call(reader: Path) -> None:
         made = calls_of(session, f"{statement[1]}.01")  # not among those that the walk has asked
         (release,) = session.explain(statement[1]).plan.releases
     assert [call for call in made if call in shown] == shown
-    assert (release.epsilons[0], release.measurements[0].sensitivity, release.scale(0)) == (
+    assert (release.measures[0].epsilon, release.measurements[0].sensitivity, release.measures[0].scale) == (
         Fraction(1, 10),
         1,
         10,

@@ -21,7 +21,7 @@ from dpsql.engine.audit.statements import SHAPES, statements
 from dpsql.engine.audit.statistics import allowed, at_least, at_most, attack
 from dpsql.errors import Refusal
 from dpsql.mechanisms import Gaussian, Laplace, Law, Noise, SampledNoise, Truncated
-from dpsql.plan import planner
+from dpsql.plan import planner, release_plan
 from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.measures import measurements
 from dpsql.policy import Policy, build_catalog, parse_policy
@@ -211,13 +211,13 @@ def test_a_threshold_that_is_too_low_is_found(
     audited: Run, monkeypatch: pytest.MonkeyPatch, more: str
 ) -> None:
     assert audited(TAGS, more=more, runs=200_000).has_passed
-    original = planner._key_law
+    original = release_plan.key_rule
 
     def lower(*given: Any) -> Truncated:
         law = original(*given)
         return Truncated(law.scale, max(1, law.bound // 2), law.weight)
 
-    monkeypatch.setattr(planner, "_key_law", lower)
+    monkeypatch.setattr(planner, "key_rule", lower)
     (one,) = audited(TAGS, more=more, runs=200_000).findings
     assert any("shown too often" in problem for problem in one.problems)
 

@@ -14,8 +14,8 @@ from dpsql.engine import RankNote, Session
 from dpsql.engine.dataset import open_ledger
 from dpsql.errors import Refusal
 from dpsql.mechanisms import Rank
-from dpsql.plan.planner import ReleasePlan
 from dpsql.plan.privacy import release_boundary
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import load_policy
 from dpsql.postprocess import replicas
 from dpsql.testing.injected_noise import ZeroNoise

@@ -19,7 +19,7 @@ from dpsql.engine import Session
 from dpsql.engine.dataset import open_ledger
 from dpsql.errors import Refusal
 from dpsql.mechanisms import Channel
-from dpsql.plan.planner import ReleasePlan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import load_policy
 from dpsql.testing.injected_noise import ZeroNoise
 
@@ -296,8 +296,9 @@ def test_the_declaration_changes_no_scale(folder: Path, asked: str, plain: str) 
 def _claims(release: ReleasePlan) -> tuple[object, ...]:
     numbers = range(len(release.measurements))
     return (
-        [(type(one).__name__, one.size, one.sensitivity, release.scale(i)) for i, one in enumerate(release.measurements)],
-        release.epsilons, release.delta, [query.sql for query in release.queries(tuple(numbers))],
+        [(type(one.measurement).__name__, one.measurement.size, one.measurement.sensitivity, one.scale, one.epsilon)
+         for one in release.measures],
+        release.delta, [query.sql for query in release.queries(tuple(numbers))],
     )  # fmt: skip
 
 

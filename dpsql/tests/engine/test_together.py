@@ -57,7 +57,7 @@ def test_a_policy_for_four_says_so(opened: Open) -> None:
     assert "    protects any 4 persons together: sensitivity 4 × 90, Laplace scale 3600," in shown.text()
     assert "for 4 persons together" not in shown.text()
     (release,) = shown.plan.releases
-    assert (release.scale(0), release.measurements[0].sensitivity, shown.plan.epsilon) == (
+    assert (release.measures[0].scale, release.measurements[0].sensitivity, shown.plan.epsilon) == (
         3600,
         360,
         Fraction(1, 10),

@@ -235,9 +235,9 @@ def bars_of(session: Session, sql: str, count: int) -> Iterator[tuple[float, flo
     exact.add_windows(0, [], list(zip(*rows, strict=True)), len(rows))
     for _ in range(count):
         values = privatise(exact, release, 0, alone, draw(release, 0, 1, noise), lambda *_: Exact()).values
-        low = ends.lowest if ends.low is None else int(values[ends.low][0])
-        high = ends.highest if ends.high is None else int(values[ends.high][0])
-        middle = int(values[formula.coordinate][0])
+        low = ends.lowest if ends.low is None else int(values[ends.low.place][0])
+        high = ends.highest if ends.high is None else int(values[ends.high.place][0])
+        middle = int(values[formula.coordinate.place][0])
         yield float(min(low, middle) * formula.step), float(max(high, middle) * formula.step)
 
 

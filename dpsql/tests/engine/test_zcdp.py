@@ -133,7 +133,7 @@ def test_an_accuracy_takes_the_least_epsilon(opened: Open, sql: str, wanted: int
         found = []
         for release in session.explain(sql).plan.releases:
             for formula in release.formulas:
-                noises = [(release.law(release.measurement_of(i)), float(w)) for i, w in formula.terms]  # type: ignore[union-attr]
+                noises = [(release.measures[i.measure].law, float(w)) for i, w in formula.terms]  # type: ignore[union-attr]
                 spread = sum(w**2 * float(law.spread) for law, w in noises)
                 cells = 3 if "ROLLUP" in sql else 1
                 one = len(noises) * cells == 1
@@ -242,9 +242,9 @@ def test_asking_again_for_more_pays_the_difference(opened: Open, sql: str) -> No
     (release,) = session.explain(sql).plan.releases
     for number in range(len(release.measurements)):
         measures = release.measure_keys(number, release.salted(b""), b"")
-        for together in session.dataset.store.lookup(measures, release.law(number)) or ():
+        for together in session.dataset.store.lookup(measures, release.measures[number].law) or ():
             variance = 1 / precision_of([one.law for one in together])
-            assert variance <= release.law(number).spread * (1 + Fraction(1, 2**16))
+            assert variance <= release.measures[number].law.spread * (1 + Fraction(1, 2**16))
             assert len(together) == 3
 
 

@@ -33,8 +33,9 @@ from dpsql.mechanisms import (
     bounds_of_exp,
 )
 from dpsql.plan.backend_sql.print_release import BackendQuery
-from dpsql.plan.measures.measurements import MeasurementKind
-from dpsql.plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
+from dpsql.plan.measures.measurements import Count, Units
+from dpsql.plan.planner import Plan, PrivacyParameters, plan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.plan.views import build_catalog
 from dpsql.policy import Accounting, Neighbours, Policy
 from dpsql.relation.catalog import Catalog
@@ -163,7 +164,7 @@ def parameters_of(
 
 def rho_of(release: ReleasePlan, number: int, left: Groups, right: Groups) -> Fraction:
     """Return what one measurement's change costs of zCDP: change²/(2 sigma²), or of a pure draw loss²/2 or loss²/8."""
-    law = release.law(number)
+    law = release.measures[number].law
     if isinstance(law, (Gaussian, Gaussians, Thresholded)):
         return squared_distance(release, number, left, right) / (2 * law.scale**2)
     moved = Fraction(distance(release, number, left, right)) / drawn_scale(release, number)
@@ -233,9 +234,11 @@ def check_split(release: ReleasePlan, number: int, split: RankSplit) -> None:
         reach = 2 * one.gamma * max(one.p, one.q - one.p) * release.measurements[number].sensitivity
         ranges[depth] = max(reach, ranges.get(depth, Fraction(0)))
     if release.is_zcdp:
-        assert sum(reach**2 / 8 for reach in ranges.values()) <= Fraction(release.rhos[number], ATTO)
+        assert sum(reach**2 / 8 for reach in ranges.values()) <= Fraction(
+            release.measures[number].rho_atto, ATTO
+        )
     else:
-        assert sum(ranges.values()) <= release.epsilons[number]
+        assert sum(ranges.values()) <= release.measures[number].epsilon
 
 
 def check_threshold(plan: Plan, release: ReleasePlan, left: Groups, right: Groups) -> None:
@@ -247,19 +250,19 @@ def check_threshold(plan: Plan, release: ReleasePlan, left: Groups, right: Group
     law, number, steps = release.key_law, release.counted, plan.privacy.together
     assert law is not None
     assert number is not None
-    assert release.law(number) == law
+    assert release.measures[number].law == law
     if isinstance(law, Thresholded):
         check_gaussian_threshold(plan, release, law)
         return
     each = release.bounding.groups * (2 if plan.privacy.replace_one else 1)
     if release.is_zcdp:
         assert steps == 1
-        assert each / (2 * law.scale**2) <= Fraction(release.rhos[number], ATTO)
+        assert each / (2 * law.scale**2) <= Fraction(release.measures[number].rho_atto, ATTO)
         assert each * law.excess <= release.delta
         assert release.tau == plan.privacy.minimum_units + law.bound
         return
-    assert steps * each / law.scale <= release.epsilons[number]
-    growth = 1 / bounds_of_exp(release.epsilons[number] / steps, 40)[1]
+    assert steps * each / law.scale <= release.measures[number].epsilon
+    growth = 1 / bounds_of_exp(release.measures[number].epsilon / steps, 40)[1]
     assert each * law.excess * sum(growth**i for i in range(steps)) <= release.delta
     assert release.tau == plan.privacy.minimum_units + law.bound
     changes = [abs(here - there) for here, there in _beside(left, right)]
@@ -272,7 +275,9 @@ def check_gaussian_threshold(plan: Plan, release: ReleasePlan, law: Thresholded)
     assert release.counted is not None
     steps, groups = plan.privacy.together, release.bounding.groups
     squared = steps**2 * groups * (2 if plan.privacy.replace_one else 1)
-    assert Fraction(squared) / (2 * law.scale**2) <= Fraction(release.rhos[release.counted], ATTO)
+    assert Fraction(squared) / (2 * law.scale**2) <= Fraction(
+        release.measures[release.counted].rho_atto, ATTO
+    )
     for people in range(1, steps + 1):
         assert Fraction(steps * groups, people) * law.noise.tail(law.bound + 1 - people) <= release.delta
     assert release.tau == plan.privacy.minimum_units + law.bound
@@ -294,4 +299,4 @@ def check_new_keys(
     many = plan.privacy.together
     assert sum(here[key][0] for key in new) <= many * release.bounding.groups
     assert all(1 <= here[key][0] <= many for key in new)
-    assert release.measurements[release.counted].kind in (MeasurementKind.UNITS, MeasurementKind.COUNT)
+    assert release.measurements[release.counted].kind in (Units.kind, Count.kind)

@@ -21,7 +21,7 @@ from dpsql.engine import batch
 from dpsql.engine.batch import price_batch, read_batch, run_batch
 from dpsql.errors import BudgetExhausted, EngineFailure, Refusal
 from dpsql.plan.measures.formulas import Chosen, Linear
-from dpsql.plan.planner import ReleasePlan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import Policy, parse_policy
 from dpsql.release import batch_split
 from dpsql.release.expected_error import expected_error
@@ -129,7 +129,7 @@ def variance(plan: ReleasePlan, index: int) -> float:
     formula = plan.formulas[index]
     if isinstance(formula, Chosen):
         assert formula.coordinate is not None
-        return float(plan.law(plan.measurement_of(formula.coordinate)).spread)
+        return float(plan.measures[formula.coordinate.measure].law.spread)
 
     def of(linear: Linear) -> Fraction:
         return sum((weight**2 * law.spread for law, weight in plan.noises(linear)), Fraction(0))
@@ -143,8 +143,7 @@ def errors(rows: Sequence[ReleasedRows], alone: Sequence[ReleasePlan]) -> list[f
     for one, other in zip(rows, alone, strict=True):
         if other.is_empty:
             continue
-        laws = tuple(one.measurements[i].law for i in range(len(one.plan.measurements)))
-        actual = replace(one.plan, taken=laws)
+        actual = one.plan.taking({i: measurement.law for i, measurement in one.measurements.items()})
         for index in range(len(other.formulas)):
             if reference := variance(other, index):
                 found.append(variance(actual, index) / reference)

@@ -18,8 +18,9 @@ import pytest
 from dpsql import Session
 from dpsql.engine.dataset import open_ledger
 from dpsql.errors import EngineFailure
-from dpsql.plan.measures.measurements import Centred, MeasurementKind
-from dpsql.plan.planner import Plan, ReleasePlan, other_measures
+from dpsql.plan.measures.measurements import Centred, Count
+from dpsql.plan.planner import Plan, other_measures
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import load_policy
 from dpsql.release import beside
 from dpsql.release.expected_error import expected_error
@@ -150,8 +151,8 @@ def test_only_what_is_missing_is_asked(session: Session) -> None:
     shown = session.explain(tile("COUNT(*), SUM(amount)"))
     (release,) = shown.plan.releases
     assert [measurement.kind for measurement in release.measurements] == [
-        MeasurementKind.CENTRED,
-        MeasurementKind.COUNT,
+        Centred.kind,
+        Count.kind,
     ]
     assert (release.fresh, shown.plan.epsilon) == ((0,), 1)
     (query,) = release.queries(release.fresh)
@@ -322,7 +323,7 @@ def test_a_mutant_that_leaves_choices_out(session: Session, monkeypatch: Patch) 
 def choices_of(session: Session, sql: str) -> list[int]:
     """Return how many rows off each of the choices of a statement may be."""
     (release,) = session.explain(sql).plan.releases
-    return [release.law(number).half_width(Fraction(1, 20)) for number in release.choices]
+    return [release.measures[number].law.half_width(Fraction(1, 20)) for number in release.choices]
 
 
 def check_what_is_missing_shares_epsilon(session: Session) -> None:
@@ -456,8 +457,8 @@ def others_of(plan: Plan) -> list[Plan]:
     (release,) = plan.releases
     found = []
     for other in other_measures(release):
-        share = tuple(e / len(other.measurements) for e in other.epsilons)
-        found.append(replace(plan, releases=(replace(other, epsilons=share),)))
+        share = other.measures[0].epsilon / len(other.measures)
+        found.append(replace(plan, releases=(other.of_each(share),)))
     return found
 
 
@@ -476,7 +477,7 @@ def check_claims(people: World, monkeypatch: Patch) -> None:
             with monkeypatch.context() as patch:
                 patch.setattr(World, "plan", lambda self, text, other=other: other)
                 assert check(people, sql, HEAVY, neighbours_of(people, HEAVY, NOBODY)) is not None
-    assert MeasurementKind.CENTRED in kinds
+    assert Centred.kind in kinds
 
 
 def test_the_claims_of_other_measurements(people: World, monkeypatch: Patch) -> None:

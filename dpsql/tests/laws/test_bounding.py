@@ -16,8 +16,15 @@ from dpsql.plan.backend_sql import print_release
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.backend_sql.print_source import SourcePrinter
 from dpsql.plan.backend_sql.print_sums import UnitSums, integer_type
-from dpsql.plan.measures.measurements import BoundingQuery, Measurement, MeasurementKind, counted_in
-from dpsql.plan.planner import Plan, ReleasePlan
+from dpsql.plan.measures.measurements import (
+    BoundingQuery,
+    Joint,
+    Measurement,
+    Pair,
+    counted_in,
+)
+from dpsql.plan.planner import Plan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.tests.support import random_joins
 from dpsql.tests.support.drawn_statements import statements
 from dpsql.tests.support.random_databases import Database, databases, load
@@ -153,8 +160,8 @@ def test_the_printed_form_is_the_plain_one_over_joins_at_length(
 def test_all_kinds_that_are_scaled_are_compared(single: World) -> None:
     plan = single.plan(CITIES)
     assert {measurement.kind for release in plan.releases for measurement in release.measurements} >= {
-        MeasurementKind.PAIR,
-        MeasurementKind.BOX,
+        Pair.kind,
+        Joint.kind,
     }
     single.settle(load, HEAVY)
     assert compare(single, plan) == len(plan.releases[0].measurements)

@@ -270,7 +270,7 @@ def test_pay_the_difference_in_a_pure_dataset(desk: OpenDesk, monkeypatch: Patch
         monkeypatch,
         topped_up.top_up_of,
         ("not plan.is_zcdp or plan.is_empty", "plan.is_empty"),
-        ("if not isinstance(plan.law(index), Gaussian):", "if False:"),
+        ("if not isinstance(one.law, Gaussian):", "if False:"),
     )
     with pytest.raises(AssertionError):
         check_pure_charge(desk)

@@ -19,8 +19,8 @@ import pytest
 from dpsql.engine.audit.measure import measure_release
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.measures.measurements import Measurement
-from dpsql.plan.planner import ReleasePlan
 from dpsql.plan.privacy import axes
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import Accounting, parse_policy
 from dpsql.release import run
 from dpsql.testing.injected_noise import ZeroNoise

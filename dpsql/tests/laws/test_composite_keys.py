@@ -16,7 +16,7 @@ from hypothesis import given, settings
 
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql import print_source, print_sums
-from dpsql.plan.measures.measurements import MeasurementKind
+from dpsql.plan.measures.measurements import DistinctValues, Units
 from dpsql.plan.privacy import ownership, release_boundary, rows
 from dpsql.tests.support.drawn_statements import growing_statements
 from dpsql.tests.support.postgres_server import PostgresServer
@@ -136,7 +136,7 @@ def test_a_part_of_a_key_is_nobodys_and_the_whole_no_group(adding: World, sql: s
 
 def test_a_part_of_a_key_is_a_value_like_others(adding: World) -> None:
     (one,) = adding.plan("SELECT COUNT(DISTINCT site) FROM note").releases
-    assert [measurement.kind for measurement in one.measurements] == [MeasurementKind.DISTINCT]
+    assert [measurement.kind for measurement in one.measurements] == [DistinctValues.kind]
     check_groups_of_a_part(adding)
     assert check(adding, "SELECT site, COUNT(*) FROM note GROUP BY site", HEAVY, less(HEAVY)) == 1
 
@@ -144,7 +144,7 @@ def test_a_part_of_a_key_is_a_value_like_others(adding: World) -> None:
 def check_groups_of_a_part(adding: World) -> None:
     """A subquery by a part has a row for each of its values, as it says: not one for each person."""
     plan = adding.plan("SELECT COUNT(*) FROM (SELECT site, COUNT(*) AS n FROM note GROUP BY site) t")
-    assert [measurement.kind for measurement in plan.releases[0].measurements][-1] is MeasurementKind.UNITS
+    assert [measurement.kind for measurement in plan.releases[0].measurements][-1] == Units.kind
 
 
 NUMBERED = (

@@ -21,7 +21,7 @@ from dpsql import Session
 from dpsql.budget import Draw
 from dpsql.budget.ledger_store import LedgerStore
 from dpsql.engine.batch import price_batch, read_batch, run_batch
-from dpsql.plan.planner import ReleasePlan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import parse_policy
 from dpsql.postprocess import least_squares
 from dpsql.release import consistent as module

@@ -91,8 +91,8 @@ def test_scales_and_charges_are_fractions(large: World) -> None:
         for release in plan.releases:
             for number, measurement in enumerate(release.measurements):
                 assert type(measurement.sensitivity) is int
-                assert type(release.scale(number)) is Fraction
-                assert type(release.epsilons[number]) is Fraction
+                assert type(release.measures[number].scale) is Fraction
+                assert type(release.measures[number].epsilon) is Fraction
         assert type(plan.epsilon) is Fraction
 
 

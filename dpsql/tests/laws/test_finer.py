@@ -16,7 +16,7 @@ import pytest
 
 from dpsql.engine.answer import Answer
 from dpsql.errors import EngineFailure, LedgerError
-from dpsql.plan.planner import ReleasePlan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import parse_policy
 from dpsql.release import finer
 from dpsql.tests.support.postgres_server import PostgresServer

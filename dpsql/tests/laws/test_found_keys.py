@@ -20,8 +20,9 @@ import numpy.typing as npt
 import pytest
 
 from dpsql.mechanisms import ATTO, NANO, Thresholded, Truncated
-from dpsql.plan import planner
-from dpsql.plan.planner import KeyLaw, PrivacyParameters, ReleasePlan, plan
+from dpsql.plan import release_plan
+from dpsql.plan.planner import PrivacyParameters, plan
+from dpsql.plan.release_plan import KeyLaw, ReleasePlan
 from dpsql.policy import Accounting
 from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext
@@ -143,14 +144,14 @@ def check(release: ReleasePlan, setting: Setting) -> None:
     law, number, steps = release.key_law, release.counted, setting.together
     assert law is not None
     assert number is not None
-    assert release.law(number) == law
+    assert release.measures[number].law == law
     changed, delta = setting.changed, float(release.delta)
     if setting.accounting is Accounting.PURE:
-        epsilon = float(release.epsilons[number])
+        epsilon = float(release.measures[number].epsilon)
         one = excess_of(law, epsilon / steps / changed)
         assert changed * one * sum(math.exp(epsilon * i / steps) for i in range(steps)) <= delta * _ROUNDING
         return
-    rho = release.rhos[number] / ATTO
+    rho = release.measures[number].rho_atto / ATTO
     if isinstance(law, Truncated):  # (e, d)-DP is d-approximate e²/2-zCDP
         assert steps == 1
         assert changed * excess_of(law, math.sqrt(2 * rho / changed)) <= delta * _ROUNDING
@@ -240,6 +241,6 @@ FAULTS = {
 
 @pytest.mark.parametrize(("old", "new"), FAULTS.values(), ids=FAULTS)
 def test_plant(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
-    plant(monkeypatch, planner._key_law, (old, new))
+    plant(monkeypatch, release_plan.key_rule, (old, new))
     with pytest.raises(AssertionError):
         check_all(itertools.chain.from_iterable(map(settings_of, Accounting)), STATEMENTS[0])

@@ -20,7 +20,8 @@ import pytest
 from dpsql.backends import DuckDBBackend
 from dpsql.errors import PolicyError, Refusal
 from dpsql.plan import grounds, planner
-from dpsql.plan.planner import PrivacyParameters, ReleasePlan, plan
+from dpsql.plan.planner import PrivacyParameters, plan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.plan.views import build_catalog
 from dpsql.policy import LiveSchema, Neighbours, Policy, parse_policy
 from dpsql.policy import catalog as policy_catalog

@@ -175,8 +175,8 @@ def test_found_keys_are_not_added_up(desk: OpenDesk) -> None:
     [
         (formulas.print_parts, "COALESCE(sum({name}), 0) AS BIGINT", "COALESCE(2 * sum({name}), 0) AS BIGINT"),
         (formulas.print_parts, "COALESCE(sum({name}), 0) * {", "COALESCE(sum(DISTINCT {name}), 0) * {"),
-        (formulas.print_part, 'f"round_even({_linear(formula.times(1 / grid))}, 0)"',
-         "_linear(formula.times(1 / grid))"),
+        (formulas.print_part, 'f"round_even({formula.times(1 / grid).double()}, 0)"',
+         "formula.times(1 / grid).double()"),
     ],
     ids=["a cell counted twice", "cells of one size counted once", "rounded after they are added"],
 )  # fmt: skip

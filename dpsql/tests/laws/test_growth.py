@@ -20,8 +20,8 @@ from hypothesis import given, settings
 from dpsql.backends import Snapshot
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql.print_private import PrivatePrinter
-from dpsql.plan.planner import ReleasePlan, release_bytes
 from dpsql.plan.privacy.keys import environment_of
+from dpsql.plan.release_plan import ReleasePlan, release_bytes
 from dpsql.policy import build_catalog
 from dpsql.relation.expressions import Expr, Field, Literal
 from dpsql.relation.intervals import facts_of

@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from dpsql.backends import Snapshot
 from dpsql.errors import Refusal
 from dpsql.plan.dialects.dialect import Dialect
-from dpsql.plan.planner import Plan, ReleasePlan
+from dpsql.plan.planner import Plan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_growing_texts import SCHEMA, load_extreme, policy_of, statements
 

@@ -20,9 +20,10 @@ from dpsql.backends.duckdb_backend import DuckDBSnapshot
 from dpsql.engine.audit.measure import parameter_of
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql.print_release import BackendQuery
-from dpsql.plan.planner import Plan, ReleasePlan
+from dpsql.plan.planner import Plan
 from dpsql.plan.privacy.growth import MAX_GROWN
 from dpsql.plan.privacy.rows import Reach
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.tests.support.drawn_statements import growing_statements
 from dpsql.tests.support.random_files import KEYED_TABLES, SCHEMA_OF_KEYED_FILES, policies_of_keyed_files
 from dpsql.tests.support.random_joins import PUBLIC_ROWS, SCHEMA, Database, load, policy_of, row

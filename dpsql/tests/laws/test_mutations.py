@@ -18,7 +18,7 @@ from dpsql.plan.backend_sql import print_release
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.measures import measurements
-from dpsql.plan.planner import ReleasePlan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.release import privatise as noised
 from dpsql.release import run
 from dpsql.release.run import PlanRunner

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.plan import planner
+from dpsql.plan import planner, release_plan
 from dpsql.plan.backend_sql import print_release, print_sums
 from dpsql.plan.measures import measurements
 
@@ -29,10 +29,10 @@ FAULTS: dict[str, tuple[Function, str, str, str]] = {
         "SELECT COUNT(*), AVG(age) FROM person",
     ),
     "delta for one key of several": (
-        planner._key_law, "delta / (counted.of_one * steps)", "delta / steps", TAGS,
+        release_plan.key_rule, "delta / (counted.of_one * steps)", "delta / steps", TAGS,
     ),
     "a threshold for half the noise": (
-        planner._key_law, "counted.scale(each.epsilon)", "counted.scale(each.epsilon) / 2", TAGS,
+        release_plan.key_rule, "counted.scale(each.epsilon)", "counted.scale(each.epsilon) / 2", TAGS,
     ),
     "one group more than C in the count of people": (
         print_release._Release.ranked, "self.key_names, self.bounding.groups, ",
@@ -43,7 +43,7 @@ FAULTS: dict[str, tuple[Function, str, str, str]] = {
         "SELECT tag, n, COUNT(*) FROM visit GROUP BY ROLLUP (tag, n)",
     ),
     "all of epsilon for each block": (
-        planner._share_of, "Fraction(*release.share) / blocks", "Fraction(*release.share)",
+        release_plan.loss_of, "Fraction(*release.share) / blocks", "Fraction(*release.share)",
         "SELECT a.c, b.c FROM (SELECT COUNT(*) AS c FROM visit) a, (SELECT COUNT(*) AS c FROM visit WHERE n > 1) b",
     ),
     "a domain of one group more than C is not ranked": (

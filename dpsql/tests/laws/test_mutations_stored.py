@@ -11,7 +11,8 @@ import pytest
 
 from dpsql.plan import planner
 from dpsql.plan.backend_sql import print_release
-from dpsql.plan.planner import ReleasePlan
+from dpsql.plan.measures.measurements import Measurement
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.release import privatise as noised
 from dpsql.release import run
 from dpsql.release.run import PlanRunner
@@ -51,13 +52,13 @@ def share(patch: Patch, key: Key) -> list[int]:
 
 
 SHARED: dict[str, Key] = {
-    "measurements of a release": lambda plan, number, groups: (plan.identity, plan.scale(number), groups),
-    "releases": lambda plan, number, groups: (number, plan.scale(number), groups),
+    "measurements of a release": lambda plan, number, groups: (plan.identity, plan.measures[number].scale, groups),
+    "releases": lambda plan, number, groups: (number, plan.measures[number].scale, groups),
     "keys' counts and their measures": lambda plan, number, groups: (
-        (plan.identity, plan.scale(number) if plan.counted is not None else number)
+        (plan.identity, plan.measures[number].scale if plan.counted is not None else number)
     ),
     "statements": lambda plan, number, groups: (
-        plan.scale(number), groups, plan.intermediates == ()
+        plan.measures[number].scale, groups, plan.intermediates == ()
     ),
 }  # fmt: skip
 
@@ -145,12 +146,8 @@ def test_know_one_intermediate_value_alone(desk: OpenDesk, monkeypatch: Patch) -
     [
         (ReleasePlan._labels, "label = (*label, mask)", "label = (*label,)"),
         (ReleasePlan._labels, "measured.masks, index)", "index)"),
-        (
-            ReleasePlan._labels,
-            "(measured.kind.value, part, measured.value,",
-            "(measured.kind.value, part,",
-        ),
-        (ReleasePlan._labels, "(measured.kind.value, part,", "(part,"),
+        (Measurement.key_of, "(self.kind, part, self.value,", "(self.kind, part,"),
+        (Measurement.key_of, "(self.kind, part,", "(part,"),
         (planner._plan_release, "rows.identity(), ", ""),
         (planner._plan_release, "release.keys, bounding, domains", "bounding, domains"),
     ],

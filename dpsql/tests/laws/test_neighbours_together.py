@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 
 from dpsql.mechanisms import Truncated
-from dpsql.plan import planner
+from dpsql.plan import planner, release_plan
 from dpsql.plan.measures.measurements import Measurement
 from dpsql.plan.measures.ranks import RankMeasurement
 from dpsql.tests.support.postgres_server import PostgresServer
@@ -96,8 +96,8 @@ def test_what_is_chosen_by_rank_has_the_factor_in_all_that_is_made_of_it(adding:
     alone = replace(measurement, bounding=replace(measurement.bounding, together=1))
     assert isinstance(alone, RankMeasurement)
     assert measurement.sensitivity == TOGETHER * alone.sensitivity
-    assert choice == alone.choice(release.epsilons[0] / TOGETHER)
-    assert release.law(0) == alone.law(release.epsilons[0] / TOGETHER)
+    assert choice == alone.choice(release.measures[0].epsilon / TOGETHER)
+    assert release.measures[0].law == alone.law(release.measures[0].epsilon / TOGETHER)
 
 
 FOUND = "SELECT tag, COUNT(DISTINCT person_id) FROM visit GROUP BY tag"
@@ -106,12 +106,12 @@ FOUND = "SELECT tag, COUNT(DISTINCT person_id) FROM visit GROUP BY tag"
 @pytest.mark.parametrize("together", [1, 2])
 def test_delta_for_fewer(adding: World, monkeypatch: pytest.MonkeyPatch, together: int) -> None:
     """Mutant: the rule of showing spends the delta of fewer units than the promise speaks of."""
-    original = planner._key_law
+    original = release_plan.key_rule
 
     def short(counted: Measurement, epsilon: Fraction, delta: Fraction, _: int) -> Truncated:
         return original(counted, epsilon, delta, together)
 
     assert check(adding, FOUND, CROWD, neighbours(CROWD)) is not None
-    monkeypatch.setattr(planner, "_key_law", short)
+    monkeypatch.setattr(planner, "key_rule", short)
     with pytest.raises(AssertionError):
         check(adding, FOUND, CROWD, neighbours(CROWD))

@@ -13,10 +13,11 @@ from fractions import Fraction
 import pytest
 
 from dpsql.mechanisms import ATTO, Gaussian, Rank, RankSplit, Thresholded, Truncated, rho_of_pure
-from dpsql.plan import planner
+from dpsql.plan import planner, release_plan
 from dpsql.plan.measures.measurements import Count, Joint, Measurement, Sum
-from dpsql.plan.measures.ranks import RankMeasurement, SplitMeasurement
-from dpsql.plan.planner import ReleasePlan
+from dpsql.plan.measures.ranks import RankMeasurement, SplitMeasurement, WeighedChoice
+from dpsql.plan.planner import Plan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import Accounting
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import (
@@ -122,7 +123,7 @@ def test_one_row_in_a_group_by_the_engines_own_keys(adding: World) -> None:
 
 
 def planned_laws(release: ReleasePlan) -> list[type]:
-    return [type(release.law(number)) for number in range(len(release.measurements))]
+    return [type(release.measures[number].law) for number in range(len(release.measurements))]
 
 
 def test_every_kind_has_its_law_and_its_part_of_rho(adding: World) -> None:
@@ -133,13 +134,14 @@ def test_every_kind_has_its_law_and_its_part_of_rho(adding: World) -> None:
     assert laws.count(Rank) == 1
     assert laws.count(Gaussian) == len(laws) - 1
     count, epsilon = len(laws), adding.policy.defaults.epsilon
-    assert set(release.rhos) == {-(-(epsilon**2 * ATTO) // (2 * count))}
+    assert {one.loss.rho for one in release.measures} == {-(-(epsilon**2 * ATTO) // (2 * count))}
     choice = next(n for n, one in enumerate(release.measurements) if isinstance(one, RankMeasurement))
     assert (
-        release.choices[choice].gamma == release.epsilons[choice] / release.measurements[choice].sensitivity
+        release.choices[choice].gamma
+        == release.measures[choice].epsilon / release.measurements[choice].sensitivity
     )
-    for number, epsilon in enumerate(release.epsilons):
-        assert rho_of_pure(int(epsilon * 10**9)) <= release.rhos[number]
+    for one in release.measures:
+        assert rho_of_pure(int(one.epsilon * 10**9)) <= one.rho_atto
 
 
 def test_measurements_are_compared_by_the_spread_that_they_get(adding: World) -> None:
@@ -157,7 +159,7 @@ def test_measurements_are_compared_by_the_spread_that_they_get(adding: World) ->
 def test_found_groups_have_the_rule_that_shows_more(adding: World) -> None:
     (release,) = adding.plan("SELECT tag, COUNT(DISTINCT person_id) FROM visit GROUP BY tag").releases
     assert isinstance(release.key_law, (Thresholded, Truncated))
-    assert release.law(0) == release.key_law
+    assert release.measures[0].law == release.key_law
 
 
 # --- mutants: each is a fault that somebody could make, and must be red ----------------------------------------
@@ -182,11 +184,23 @@ def test_the_cases_of_the_mutants_hold(adding: World, replacing: World, several:
 def test_the_root_of_the_measurements_is_forgotten(adding: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: each of k measurements has the noise of one alone, and all of rho is charged once."""
 
-    def law(release: ReleasePlan, number: int) -> Gaussian:
-        squared = release.measurements[number].squared_sensitivity
-        return Gaussian.for_rho(squared, Fraction(sum(release.rhos), ATTO))
+    plan = World.plan
 
-    monkeypatch.setattr(ReleasePlan, "law", law)
+    def planned(self: World, sql: str) -> Plan:
+        found = plan(self, sql)
+        return replace(found, releases=tuple(map(louder, found.releases)))
+
+    def louder(release: ReleasePlan) -> ReleasePlan:
+        rho = sum(release.losses, Fraction(0))
+        return replace(
+            release,
+            measures=tuple(
+                replace(one, given=Gaussian.for_rho(one.measurement.squared_sensitivity, rho))
+                for one in release.measures
+            ),
+        )
+
+    monkeypatch.setattr(World, "plan", planned)
     held((adding,), LESS[:2])
     for sql in SEVERAL:
         with pytest.raises(AssertionError):
@@ -220,13 +234,13 @@ def test_what_is_drawn_together_is_replaced_as_if_of_one_sign(
 
 def test_rho_as_epsilon(adding: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: a share of epsilon² in place of epsilon²/2."""
-    original = planner._share_of
+    original = release_plan.loss_of
 
     def twice(release: object, epsilon: Fraction, *rest: object, **more: object) -> object:
         share = original(release, epsilon, *rest, **more)  # type: ignore[arg-type]
         return replace(share, rho=2 * (share.rho or 0))
 
-    monkeypatch.setattr(planner, "_share_of", twice)
+    monkeypatch.setattr(planner, "loss_of", twice)
     with pytest.raises(AssertionError):
         check(adding, REACHED[0], ONE_CITY, [without(ONE_CITY, 1)])
 
@@ -298,7 +312,7 @@ def test_each_group_has_noise_of_its_own_sensitivity(adding: World, monkeypatch:
 
 def test_a_choice_at_four_times_epsilon(adding: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: the exponential mechanism is taken for cheaper than bounded range makes it."""
-    monkeypatch.setattr(ReleasePlan, "_choosing", lambda release, number: 4 * release.epsilons[number])
+    monkeypatch.setattr(WeighedChoice, "choosing", lambda choice, loss: 4 * loss.epsilon)
     with pytest.raises(AssertionError):
         check(adding, REACHED[-1], ONE_CITY, [without(ONE_CITY, 1)])
 
@@ -324,7 +338,7 @@ def rho_of_split(release: ReleasePlan) -> Fraction:
 
 def check_depths(adding: World, depths: int) -> None:
     (release,) = adding.plan(f"SELECT {SPLITS[depths]} FROM visit").releases
-    rho = Fraction(release.rhos[0], ATTO)
+    rho = Fraction(release.measures[0].rho_atto, ATTO)
     assert rho * (1 - Fraction(1, 10**6)) <= rho_of_split(release) <= rho
 
 

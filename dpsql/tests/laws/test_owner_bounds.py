@@ -27,7 +27,7 @@ from dpsql.mechanisms import Laplace, RankChoice, Window
 from dpsql.plan.measures import clip
 from dpsql.plan.measures.clip import GRID
 from dpsql.plan.measures.measurements import Measurement
-from dpsql.plan.planner import ReleasePlan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import Policy, load_policy
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
@@ -308,7 +308,7 @@ def test_a_person_replaced_moves_the_numbers_by_two(at_engine: dict[str, Desk]) 
 def test_of_three_together_it_is_three_times_as_much(at_engine: dict[str, Desk]) -> None:
     choice, counts = plans(at_engine["three"])
     assert (choice.measurements[0].sensitivity, counts.measurements[0].sensitivity) == (3, 3 * UNIT)
-    assert counts.law(0) == Laplace(Fraction(3 * UNIT))
+    assert counts.measures[0].law == Laplace(Fraction(3 * UNIT))
     assert choice.choices[0].gamma == Fraction(1, 6)
     assert choice.choices[0].offset == -(math.ceil(6 * math.log(20)) + math.ceil(3 * math.sqrt(2)))
 

@@ -16,10 +16,11 @@ import pytest
 from dpsql.engine import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.mechanisms import Near, RankSplit
-from dpsql.plan import planner
+from dpsql.plan import release_plan
 from dpsql.plan.backend_sql.print_release import Part
-from dpsql.plan.measures.measurements import MeasurementKind
-from dpsql.plan.planner import ReleasePlan
+from dpsql.plan.measures.measurements import Joint
+from dpsql.plan.measures.mode import ModeMeasurement
+from dpsql.plan.measures.top import TopGroups
 from dpsql.policy import Accounting, Policy
 from dpsql.release import run
 from dpsql.testing.injected_noise import ZeroNoise
@@ -91,8 +92,8 @@ def test_a_part_of_a_chosen_group_has_the_weights_of_its_window(adding: World) -
 
 
 def test_a_mutant_that_weighs_a_part_by_rows_of_all_groups(adding: World, monkeypatch: Patch) -> None:
-    original = planner.print_part
-    monkeypatch.setattr(planner, "print_part", lambda *given: original(*given[:-1]))
+    original = release_plan.print_part
+    monkeypatch.setattr(release_plan, "print_part", lambda *given: original(*given[:-1]))
     with pytest.raises(AssertionError):
         check_a_part(adding)
 
@@ -136,9 +137,9 @@ def test_what_is_measured_of_chosen_groups_is_planned_by_rho(in_rho: World, addi
         (release,) = here.plan(sql).releases
         assert release.top is not None
         assert release.unselected is not None
-        kinds = {measurement.kind for measurement in release.measurements} - {MeasurementKind.TOP}
+        kinds = {measurement.kind for measurement in release.measurements} - {TopGroups.kind}
         assert kinds == {measurement.kind for measurement in release.unselected.measurements}
-        assert (MeasurementKind.BOX in kinds) == is_joint
+        assert (Joint.kind in kinds) == is_joint
 
 
 MODES = "SELECT MODE() WITHIN GROUP (ORDER BY city) FROM visit"
@@ -153,6 +154,6 @@ def test_the_most_frequent_value_takes_all_of_its_rho(in_rho: World) -> None:
 
 
 def test_a_mutant_that_takes_mode_for_a_choice_by_rank(in_rho: World, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(ReleasePlan, "_choosing", lambda release, number: 2 * release.epsilons[number])
+    monkeypatch.setattr(ModeMeasurement, "choosing", lambda mode, loss: 2 * loss.epsilon)
     with pytest.raises(AssertionError):
         check(in_rho, MODES, ONE_CITY, [NOBODY])

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from dpsql.errors import EngineFailure, Refusal
 from dpsql.plan.backend_sql import print_release
-from dpsql.plan.planner import Plan, ReleasePlan
+from dpsql.plan.planner import Plan
 from dpsql.plan.privacy.rows import Cut, selects_in
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.release.privatise import Exact, publish
 from dpsql.testing.injected_noise import CountingNoise
 from dpsql.tests.support import random_joins

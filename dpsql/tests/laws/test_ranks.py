@@ -16,7 +16,7 @@ from dpsql.engine.audit.windows import moved, steps_of
 from dpsql.mechanisms import RankChoice, Window
 from dpsql.plan.measures import ranks
 from dpsql.plan.measures.ranks import RankMeasurement
-from dpsql.plan.planner import ReleasePlan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, load, policy_of

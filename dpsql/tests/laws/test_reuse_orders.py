@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -24,7 +24,9 @@ import pytest
 from dpsql import Session
 from dpsql.backends import DuckDBBackend
 from dpsql.engine.dataset import Dataset, open_ledger
-from dpsql.plan.planner import ReleasePlan
+from dpsql.plan.measures.measurements import Pair
+from dpsql.plan.measures.ranks import RankMeasurement
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import Accounting, Policy
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.random_databases import SCHEMA, Database, load, policy_of
@@ -270,28 +272,30 @@ def test_many_answers_are_the_engines_whatever_was_asked_before(place: Place, pa
 # --- mutants ---------------------------------------------------------------------------------------------------
 
 FAULTS = {
-    "a centred sum for a sum": ("and lattice.low == 0", "", pair("AVG(height)", "SUM(height)")),
+    "a centred sum for a sum": (
+        Pair.key_of, " and self.known_lattice.low == 0", "", pair("AVG(height)", "SUM(height)")),
     "of no column": (
-        "(measured.kind.value, part, measured.value, measured.lattice)", "(measured.kind.value, part, None, None)",
+        RankMeasurement.key_of, "self.value, self.lattice, self.share)", "None, None, self.share)",
         pair("PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY age)", "PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY height)"),
     ),
     "of no fraction": (
-        "*label[2:], measured.shares[part])", "*label[2:])",
+        RankMeasurement.key_of, "self.lattice, self.share)", "self.lattice)",
         pair("PERCENTILE_DISC(0.1) WITHIN GROUP (ORDER BY age)", "PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY age)"),
     ),
     "of no filter": (
-        "label = (*label, mask)", "pass", pair("SUM(age) FILTER (WHERE active)", "SUM(age)"),
+        ReleasePlan._labels, "label = (*label, mask)", "pass", pair("SUM(age) FILTER (WHERE active)", "SUM(age)"),
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("old", "new", "asked"), FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize(("function", "old", "new", "asked"), FAULTS.values(), ids=FAULTS)
 def test_plant(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, asked: list[Asked]
-) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: Callable[..., object], old: str, new: str,
+    asked: list[Asked],
+) -> None:  # fmt: skip
     for made in place_of(tmp_path, Accounting.PURE):
         ask_both(made, asked)
-        plant(monkeypatch, ReleasePlan._labels, (old, new))
+        plant(monkeypatch, function, (old, new))
         with pytest.raises(AssertionError):
             ask_both(made, asked)
 

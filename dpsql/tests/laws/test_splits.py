@@ -18,7 +18,7 @@ from dpsql.plan.backend_sql import print_release
 from dpsql.plan.backend_sql.print_release import Part
 from dpsql.plan.dialects import Dialect, dialect_of
 from dpsql.plan.measures.ranks import SplitMeasurement
-from dpsql.plan.planner import ReleasePlan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.relation.types import BIGINT, TEXT
 from dpsql.release import run
 from dpsql.testing.injected_noise import ZeroNoise
@@ -194,7 +194,7 @@ def test_fractions_of_the_same_rows_are_one_measurement(adding: World) -> None:
     split = release.choices[0]
     assert isinstance(split, RankSplit)
     assert split.shares == (Fraction(1, 4), Fraction(1, 2), Fraction(9, 10))
-    measurement, epsilon = release.measurements[0], release.epsilons[0]
+    measurement, epsilon = release.measurements[0], release.measures[0].epsilon
     assert split.scale == Fraction(measurement.bounding.in_all * 1024 * 2) / epsilon
     assert split.choice(Fraction(1, 2), 9).gamma == epsilon / 2 / (2 * measurement.bounding.in_all * 1024)
 
@@ -212,10 +212,10 @@ def test_forget_the_depths(adding: World, monkeypatch: Patch) -> None:
     """Every depth with the whole epsilon: the exact joint law is in tests/mechanisms; here, what a plan hands over."""
     (release,) = adding.plan(CALLS[0]).releases
     loss = _loss_of(release)
-    assert loss == release.epsilons[0]
+    assert loss == release.measures[0].epsilon
     monkeypatch.setattr(SplitMeasurement, "depths", property(lambda self: 1))
     (release,) = adding.plan(CALLS[0]).releases
-    assert _loss_of(release) == 2 * release.epsilons[0]
+    assert _loss_of(release) == 2 * release.measures[0].epsilon
 
 
 def _loss_of(release: ReleasePlan) -> Fraction:

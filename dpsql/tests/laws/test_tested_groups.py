@@ -24,7 +24,8 @@ from dpsql.errors import Refusal
 from dpsql.mechanisms import Law, Truncated
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.backend_sql.print_release import BackendQuery
-from dpsql.plan.planner import Plan, ReleasePlan
+from dpsql.plan.planner import Plan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import Accounting, Neighbours
 from dpsql.release.privatise import Exact, publish
 from dpsql.release.released import Groups as ReleasedGroups

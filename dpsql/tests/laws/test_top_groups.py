@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpsql.mechanisms import SampledNoise
-from dpsql.plan import planner
+from dpsql.plan import planner, release_plan
 from dpsql.plan.backend_sql import print_release, print_sums
 from dpsql.plan.measures import top
 from dpsql.plan.measures.top import TopGroups
-from dpsql.plan.planner import ReleasePlan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.release import privatise
 from dpsql.release.privatise import Exact, draw_picks, pick_groups
 from dpsql.release.released import Groups
@@ -79,7 +79,7 @@ def chosen(release: ReleasePlan) -> TopGroups:
 def test_all_of_these_choose(adding: World, sql: str) -> None:
     (release,) = adding.plan(sql).releases
     assert chosen(release).count == int(sql[-1])
-    assert sum(release.epsilons) <= 1
+    assert sum(release.losses) <= 1
 
 
 @FUZZ
@@ -225,8 +225,8 @@ def test_the_gamma_of_a_plan(adding: World, replacing: World) -> None:
         for sql, count in ((ONE, 1), (THREE, 3)):
             (release,) = where.plan(sql).releases
             assert release.selection is not None
-            epsilon = release.epsilons[release.selection]
-            assert 1 / release.scale(release.selection) == epsilon / (count * factor * 2)
+            epsilon = release.measures[release.selection].epsilon
+            assert 1 / release.measures[release.selection].scale == epsilon / (count * factor * 2)
 
 
 def picked(release: ReleasePlan, scores: Sequence[int], noise: Any) -> ReleasedKeys:
@@ -245,9 +245,9 @@ ReleasedKeys = tuple[Any, ...]
 def test_the_choice_has_the_law(adding: World, scores: tuple[int, ...]) -> None:
     """Sets of two of three: chi-squared against the enumeration, which rejects the law of twice the scale."""
     sql = "SELECT city, COUNT(*) AS n FROM visit GROUP BY city ORDER BY n DESC LIMIT 2"
-    release = replace(adding.plan(sql).releases[0], epsilons=(Fraction(1), Fraction(4)))
+    release = adding.plan(sql).releases[0].spending((Fraction(1), Fraction(4)))
     assert release.selection is not None
-    gamma, noise, runs = 1 / release.scale(release.selection), SampledNoise(SeededSource(5)), 4000
+    gamma, noise, runs = 1 / release.measures[release.selection].scale, SampledNoise(SeededSource(5)), 4000
     found = Counter(picked(release, scores, noise) for _ in range(runs))
     sets = list(itertools.combinations(range(3), 2))
     counts = [found[tuple("xyz"[i] for i in one)] for one in sets]
@@ -345,10 +345,10 @@ def test_measure_what_is_chosen_by_the_bound_of_all_groups(adding: World, monkey
 
 def test_spend_epsilon_on_both(adding: World, monkeypatch: Patch) -> None:
     """The whole epsilon for the choice, and again for the counts."""
-    original = planner._share_of
+    original = release_plan.loss_of
     monkeypatch.setattr(
         planner,
-        "_share_of",
+        "loss_of",
         lambda release, epsilon, blocks, _, **more: original(release, epsilon, blocks, 1, **more),
     )
     with pytest.raises(AssertionError):

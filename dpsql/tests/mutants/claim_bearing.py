@@ -25,7 +25,9 @@ __all__ = ["CLAIM_BEARING", "RECORDED", "file_of", "is_recorded", "tests_of", "w
 _TESTS = ROOT / "tests"
 
 CLAIM_BEARING: dict[str, str] = {
-    "plan/planner.py": "which law, share of epsilon, delta and rho a measurement gets; the key of a stored draw",
+    "plan/planner.py": "which measurements and bounds a release gets, and which delta",
+    "plan/release_plan.py": "which share of epsilon and rho a measurement gets; the key of a stored draw",
+    "plan/measures/planned.py": "which law and scale a measurement gets",
     "plan/measures/measurements.py": "sensitivities in L1 and L2, and the printed coordinates",
     "plan/measures/ranks.py": "the sensitivity of a choice by rank",
     "plan/measures/mode.py": "the sensitivity of a most frequent value",
@@ -84,6 +86,8 @@ TESTS: dict[str, tuple[str, ...]] = {
         "plan/test_found_keys.py", "plan/test_max_rows.py", "plan/test_path.py", "plan/backend_sql/test_print_release.py",
         "plan/measures/test_measurements.py", "engine/test_zcdp.py",
     ),
+    "plan/release_plan.py": ("plan/test_found_keys.py", "engine/test_zcdp.py"),
+    "plan/measures/planned.py": ("plan/test_found_keys.py", "engine/test_zcdp.py"),
     "plan/measures/measurements.py": ("plan/measures/test_masks.py", "plan/backend_sql/test_print_release.py"),
     "plan/measures/joint.py": ("plan/measures/test_joint_constant.py",),
     "plan/measures/top.py": ("engine/test_top_groups.py",),
@@ -131,6 +135,10 @@ LAWS: dict[str, tuple[str, ...]] = {
         "test_neighbours_zcdp.py", "test_published_keys.py", "test_own_draws.py", "test_noise_always_on.py",
         "test_one_draw.py", "test_neighbours.py", "test_neighbours_together.py", "test_top_groups.py",
     ),
+    "plan/release_plan.py": (
+        "test_neighbours_zcdp.py", "test_published_keys.py", "test_found_keys.py", "test_reuse_orders.py",
+    ),
+    "plan/measures/planned.py": ("test_neighbours_zcdp.py", "test_neighbours.py", "test_noise_always_on.py"),
     "plan/measures/measurements.py": ("test_neighbours.py", "test_neighbours_zcdp.py", "test_bounding.py"),
     "plan/measures/ranks.py": ("test_ranks.py", "test_splits.py"),
     "plan/measures/mode.py": ("test_modes.py",),

@@ -78,10 +78,10 @@ def test_what_is_derived(source: str, expected: set[str]) -> None:
     ("path", "change"),
     [
         # Faults that once survived everything, or died by a recorded claim alone.
-        ("plan/planner.py", "_key_law: each.rho // groups → each.rho"),
+        ("plan/release_plan.py", "key_rule: each.rho // groups → each.rho"),
         ("mechanisms/laws/box.py", "without _is_kept(box, int(r), source)"),
         ("plan/measures/ranks.py", "max(p, q - p) → p"),
-        ("plan/planner.py", "→ without lattice.low == 0"),
+        ("plan/measures/measurements.py", "→ without self.known_lattice.low == 0"),
     ],
 )
 def test_known_faults_are_among_them(path: str, change: str) -> None:

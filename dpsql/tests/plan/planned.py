@@ -11,8 +11,9 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from dpsql.errors import Refusal
-from dpsql.plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
+from dpsql.plan.planner import Plan, PrivacyParameters, plan
 from dpsql.plan.privacy.rows import OwnedRows
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.relation.catalog import Catalog, Column, Enforced, Table, Unit
 from dpsql.relation.relations import Relation
 from dpsql.relation.types import BOOLEAN, DATE, DOUBLE, INTEGER, TEXT, numeric

@@ -9,7 +9,8 @@ import pytest
 
 from dpsql.mechanisms import Truncated
 from dpsql.plan import planner
-from dpsql.plan.planner import PrivacyParameters, ReleasePlan, plan
+from dpsql.plan.planner import PrivacyParameters, plan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.tests.laws.planting import plant
 
 from .planned import CATALOG, bound
@@ -41,7 +42,7 @@ def test_each_group_has_its_part(sql: str, replace_one: bool, max_rows: int | No
     law = Truncated.within(Fraction(moved), DELTA / moved)
     assert release.key_law == law
     assert release.counted is not None
-    assert release.law(release.counted) == law
+    assert release.measures[release.counted].law == law
     assert release.tau == 3 + law.bound
 
 

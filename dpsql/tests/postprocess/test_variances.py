@@ -9,18 +9,20 @@ import pytest
 
 from dpsql.mechanisms import Laplace
 from dpsql.plan.measures.formulas import Linear, Variance
+from dpsql.plan.measures.measurements import Coord
 from dpsql.postprocess.variances import NoisyCoordinates, few_rows, variance_ends
 
 WIDTH = 100
 DRAWS = 20_000
 ONE, COUNT = Fraction(1), Fraction(1, WIDTH)
+C0, C1, C2 = (Coord(number, 0, number) for number in range(3))
 
 
 def formula(function: str) -> Variance:
     """Return a variance of values of 0 to 100 over a pair of complementary sums and a moment."""
     return Variance(
-        Linear(((2, ONE),), Fraction(0)), Linear(((0, ONE), (1, -ONE)), Fraction(0)),
-        Linear(((0, COUNT), (1, COUNT)), Fraction(0)), WIDTH, ONE, function,
+        Linear(((C2, ONE),), Fraction(0)), Linear(((C0, ONE), (C1, -ONE)), Fraction(0)),
+        Linear(((C0, COUNT), (C1, COUNT)), Fraction(0)), WIDTH, ONE, function,
     )  # fmt: skip
 
 
@@ -31,8 +33,11 @@ def released(rows: int) -> tuple[NoisyCoordinates, np.ndarray]:  # type: ignore[
     moment = (2 * (2.0 * values - WIDTH) ** 2 - WIDTH**2).sum()
     exact = (values.sum(), (WIDTH - values).sum(), moment)
     scales = (WIDTH / 0.05, WIDTH / 0.05, WIDTH**2 / 0.05)
-    noisy = {i: e + random.laplace(0, s, DRAWS) for i, (e, s) in enumerate(zip(exact, scales, strict=True))}
-    return NoisyCoordinates(noisy, {i: 2 * scale**2 for i, scale in enumerate(scales)}), values
+    noisy = {
+        one: e + random.laplace(0, s, DRAWS) for one, e, s in zip((C0, C1, C2), exact, scales, strict=True)
+    }
+    spread = {one: 2 * scale**2 for one, scale in zip((C0, C1, C2), scales, strict=True)}
+    return NoisyCoordinates(noisy, spread), values
 
 
 @pytest.mark.parametrize("function", ["var_pop", "var_samp", "stddev_pop", "stddev_samp"])
@@ -54,5 +59,5 @@ def test_coverage(rows: int, function: str) -> None:
 def test_few_rows_are_those_near_the_noise() -> None:
     noise, _ = released(5)
     assert few_rows(formula("var_pop"), noise).mean() > 0.99
-    far = NoisyCoordinates({**noise.released, 0: noise.released[0] + 1e6}, noise.spread)
+    far = NoisyCoordinates({**noise.released, C0: noise.released[C0] + 1e6}, noise.spread)
     assert not few_rows(formula("var_pop"), far).any()

@@ -20,7 +20,7 @@ def summed(value: str, age: int) -> float:
         numbers = connection.execute(printed(query)).fetchall()[0]
     assert measurement.size == len(numbers)
     terms = formula.terms  # type: ignore[union-attr]
-    return float(sum(weight * numbers[index] for index, weight in terms) + formula.constant)  # type: ignore[union-attr]
+    return float(sum(weight * numbers[one.number] for one, weight in terms) + formula.constant)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

@@ -8,26 +8,28 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from dpsql.plan.measures.formulas import Average, Formula, Linear, Variance, Within, print_formula
+from dpsql.plan.measures.formulas import Average, Formula, Linear, Variance, Within
+from dpsql.plan.measures.measurements import Coord
 from dpsql.relation.types import BIGINT, DOUBLE, SqlType
 
 ONE, HALF, ZERO = Fraction(1), Fraction(1, 2), Fraction(0)
-M0, M1, M2 = (Linear(((index, ONE),), ZERO) for index in range(3))
+C0, C1, C2 = (Coord(index, 0, index) for index in range(3))
+M0, M1, M2 = (Linear(((one, ONE),), ZERO) for one in (C0, C1, C2))
 MEAN = Average(M0, M1, Fraction(5), Fraction(0), Fraction(10))
 
 
 def value(formula: Formula, *numbers: int, type_: SqlType = DOUBLE) -> object:
     """Return what the printed formula computes of m0, m1, …."""
     columns = ", ".join(f"CAST({number} AS BIGINT) AS m{index}" for index, number in enumerate(numbers))
-    (row,) = duckdb.sql(f"SELECT {print_formula(formula, type_)} FROM (SELECT {columns})").fetchall()
+    (row,) = duckdb.sql(f"SELECT {formula.sql(type_)} FROM (SELECT {columns})").fetchall()
     return row[0]
 
 
 def test_linear_sums_keep_one_term_each() -> None:
     total = M0.plus(M1).plus(M0.times(Fraction(3)))
-    assert total == Linear(((0, Fraction(4)), (1, ONE)), ZERO)
+    assert total == Linear(((C0, Fraction(4)), (C1, ONE)), ZERO)
     assert M0.plus(M0.times(Fraction(-1))) == Linear((), ZERO)
-    assert total.coordinates == (0, 1)
+    assert total.coordinates == (C0, C1)
 
 
 def test_a_weight_is_multiplied_then_divided() -> None:

@@ -7,11 +7,12 @@ from fractions import Fraction
 import pytest
 
 from dpsql.plan.measures.formulas import Average, Linear
+from dpsql.plan.measures.measurements import Coord
 from dpsql.tests.plan.planned import refused, released
 
 
 def kinds(select: str, source: str = "person") -> list[str]:
-    return [measurement.kind.value for measurement in released(f"SELECT {select} FROM {source}").measurements]
+    return [measurement.kind for measurement in released(f"SELECT {select} FROM {source}").measurements]
 
 
 @pytest.mark.parametrize(
@@ -36,15 +37,16 @@ def test_measures(select: str, expected: list[str]) -> None:
 def test_a_count_rides_on_a_pair() -> None:
     """AVG and COUNT(*) of a column that is never NULL: one measurement at the whole epsilon, not two at half."""
     (measurement,) = released("SELECT AVG(days), COUNT(*) FROM visit GROUP BY ward").measurements
-    assert (measurement.kind.value, measurement.null_rows) == ("pair", False)
+    assert (measurement.kind, measurement.null_rows) == ("pair", False)
 
 
 def test_an_average_is_of_the_middle_and_both_sums() -> None:
     (average,) = released("SELECT AVG(age) FROM person").formulas
     assert isinstance(average, Average)
+    above, below = Coord(0, 0, 0), Coord(1, 0, 1)
     assert (average.middle, average.lowest, average.highest) == (50, 0, 100)
-    assert average.difference == Linear(((0, Fraction(1, 2)), (1, Fraction(-1, 2))), Fraction(0))
-    assert average.count == Linear(((0, Fraction(1, 100)), (1, Fraction(1, 100))), Fraction(0))
+    assert average.difference == Linear(((above, Fraction(1, 2)), (below, Fraction(-1, 2))), Fraction(0))
+    assert average.count == Linear(((above, Fraction(1, 100)), (below, Fraction(1, 100))), Fraction(0))
 
 
 def test_a_scaled_average_is_the_same_measure() -> None:
@@ -60,14 +62,14 @@ def test_a_scaled_average_is_the_same_measure() -> None:
 def test_a_value_of_one_content_is_counted() -> None:
     release = released("SELECT SUM(age) FROM person WHERE age = 7")
     (formula,) = release.formulas
-    assert [measurement.kind.value for measurement in release.measurements] == ["count"]
-    assert formula == Linear(((0, Fraction(7)),), Fraction(0))
+    assert [measurement.kind for measurement in release.measurements] == ["count"]
+    assert formula == Linear(((Coord(0, 0, 0), Fraction(7)),), Fraction(0))
 
 
 def test_found_keys_need_a_count_of_people() -> None:
     release = released("SELECT note, SUM(days) FROM visit GROUP BY note")
     assert release.counted is not None
-    assert release.measurements[release.counted].kind.value == "units"
+    assert release.measurements[release.counted].kind == "units"
     declared = released("SELECT ward, SUM(days) FROM visit GROUP BY ward")
     assert declared.counted is None
 
@@ -75,7 +77,7 @@ def test_found_keys_need_a_count_of_people() -> None:
 def test_one_row_a_person_is_counted_once() -> None:
     """The row count is the count of people then, and its measurement serves the threshold."""
     release = released("SELECT left(email, 1), COUNT(*) FROM person GROUP BY 1")
-    assert [measurement.kind.value for measurement in release.measurements] == ["count"]
+    assert [measurement.kind for measurement in release.measurements] == ["count"]
     assert release.counted == 0
 
 

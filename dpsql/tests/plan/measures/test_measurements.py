@@ -9,11 +9,17 @@ from itertools import combinations_with_replacement, product
 import pytest
 
 from dpsql.plan.measures.measurements import (
-    MEASUREMENTS,
     Bounding,
+    Centred,
+    Count,
+    Direct,
+    DistinctValues,
     Mask,
     Measurement,
-    MeasurementKind,
+    Moment,
+    Pair,
+    Sum,
+    Units,
     counted_in,
 )
 from dpsql.relation.expressions import Field
@@ -32,10 +38,10 @@ def bounding(rows: int, groups: int, *, replace: bool = False, per_row: bool = F
 
 
 def measurement(
-    kind: MeasurementKind, bounds: Bounding, masks: tuple[Mask, ...] = ALL, *, null_rows: bool = False
+    kind: type[Measurement], bounds: Bounding, masks: tuple[Mask, ...] = ALL, *, null_rows: bool = False
 ) -> Measurement:
     """Return a measurement with P = 4."""
-    return MEASUREMENTS[kind](None, STEPS, masks, null_rows, 4, bounds)
+    return kind(None, STEPS, masks, null_rows, 4, bounds)
 
 
 @pytest.mark.parametrize(
@@ -43,17 +49,17 @@ def measurement(
     [
         # M = 3 rows in each of C = 2 groups: R = 6. What is scaled is counted in 1/U of a lattice unit, and U is
         # the least power of two with U·reach >= 1024; a replaced unit counts twice, as there are groups.
-        (MeasurementKind.COUNT, 6 * 1024),
-        (MeasurementKind.PAIR, 6 * 60 * 32),
-        (MeasurementKind.SUM, 6 * 50 * 32),
-        (MeasurementKind.CENTRED, 6 * 60 * 32),
-        (MeasurementKind.MOMENT, 6 * 60**2),
-        (MeasurementKind.DISTINCT, 4),
-        (MeasurementKind.UNITS, 2),
-        (MeasurementKind.DIRECT, 2 * 60),
+        (Count, 6 * 1024),
+        (Pair, 6 * 60 * 32),
+        (Sum, 6 * 50 * 32),
+        (Centred, 6 * 60 * 32),
+        (Moment, 6 * 60**2),
+        (DistinctValues, 4),
+        (Units, 2),
+        (Direct, 2 * 60),
     ],
 )
-def test_many_rows_in_groups(kind: MeasurementKind, added: int) -> None:
+def test_many_rows_in_groups(kind: type[Measurement], added: int) -> None:
     assert measurement(kind, bounding(3, 2)).sensitivity == added
     assert measurement(kind, bounding(3, 2, replace=True)).sensitivity == 2 * added
 
@@ -62,17 +68,17 @@ def test_many_rows_in_groups(kind: MeasurementKind, added: int) -> None:
     ("kind", "added", "replaced"),
     [
         # one number over 3 rows a unit: a replaced one moves it by the range, not twice
-        (MeasurementKind.COUNT, 3 * 1024, 3 * 1024),
-        (MeasurementKind.SUM, 3 * 50 * 32, 3 * (50 + 10) * 32),
-        (MeasurementKind.PAIR, 3 * 60 * 32, 2 * 3 * 60 * 32),
-        (MeasurementKind.CENTRED, 3 * 60 * 32, 2 * 3 * 60 * 32),
-        (MeasurementKind.MOMENT, 3 * 60**2, 2 * 3 * 60**2),
-        (MeasurementKind.DISTINCT, 4, 4),
-        (MeasurementKind.UNITS, 1, 1),
-        (MeasurementKind.DIRECT, 60, 60),
+        (Count, 3 * 1024, 3 * 1024),
+        (Sum, 3 * 50 * 32, 3 * (50 + 10) * 32),
+        (Pair, 3 * 60 * 32, 2 * 3 * 60 * 32),
+        (Centred, 3 * 60 * 32, 2 * 3 * 60 * 32),
+        (Moment, 3 * 60**2, 2 * 3 * 60**2),
+        (DistinctValues, 4, 4),
+        (Units, 1, 1),
+        (Direct, 60, 60),
     ],
 )
-def test_one_number_without_groups(kind: MeasurementKind, added: int, replaced: int) -> None:
+def test_one_number_without_groups(kind: type[Measurement], added: int, replaced: int) -> None:
     assert measurement(kind, bounding(3, 1)).sensitivity == added
     assert measurement(kind, bounding(3, 1, replace=True)).sensitivity == replaced
 
@@ -81,14 +87,14 @@ def test_one_number_without_groups(kind: MeasurementKind, added: int, replaced: 
     ("kind", "added", "replaced"),
     [
         # one row a unit, held by the engine: nothing is scaled, so U = 1
-        (MeasurementKind.COUNT, 1, 1),
-        (MeasurementKind.SUM, 50, 60),
-        (MeasurementKind.PAIR, 60, 120),
-        (MeasurementKind.CENTRED, 60, 120),
-        (MeasurementKind.DIRECT, 60 // 2 + 1, 60),
+        (Count, 1, 1),
+        (Sum, 50, 60),
+        (Pair, 60, 120),
+        (Centred, 60, 120),
+        (Direct, 60 // 2 + 1, 60),
     ],
 )
-def test_one_row_a_unit_is_counted_whole(kind: MeasurementKind, added: int, replaced: int) -> None:
+def test_one_row_a_unit_is_counted_whole(kind: type[Measurement], added: int, replaced: int) -> None:
     assert measurement(kind, bounding(1, 1, per_row=True)).denominator == 1
     assert measurement(kind, bounding(1, 1, per_row=True)).sensitivity == added
     assert measurement(kind, bounding(1, 1, per_row=True, replace=True)).sensitivity == replaced
@@ -97,37 +103,33 @@ def test_one_row_a_unit_is_counted_whole(kind: MeasurementKind, added: int, repl
 def test_two_masks_are_two_numbers() -> None:
     """A replaced unit leaves one and enters the other."""
     masks = (Mask(((URGENT, True),)), Mask(((URGENT, False),)))
-    assert (
-        measurement(MeasurementKind.COUNT, bounding(1, 1, per_row=True, replace=True), masks).sensitivity == 2
-    )
-    assert measurement(MeasurementKind.COUNT, bounding(1, 1, per_row=True), masks).sensitivity == 1
+    assert measurement(Count, bounding(1, 1, per_row=True, replace=True), masks).sensitivity == 2
+    assert measurement(Count, bounding(1, 1, per_row=True), masks).sensitivity == 1
 
 
 def test_coordinates() -> None:
     bounds, masks = bounding(3, 2), (*ALL, *ALL)
-    assert measurement(MeasurementKind.COUNT, bounds, masks).size == 2
-    assert measurement(MeasurementKind.PAIR, bounds, masks).size == 4
-    assert measurement(MeasurementKind.PAIR, bounds, masks, null_rows=True).size == 6
-    assert measurement(MeasurementKind.DIRECT, bounds).empty_value == 20  # the middle of -10 and 50
-    assert measurement(MeasurementKind.SUM, bounds).scale(Fraction(1, 2)) == 2 * 6 * 50 * 32
+    assert measurement(Count, bounds, masks).size == 2
+    assert measurement(Pair, bounds, masks).size == 4
+    assert measurement(Pair, bounds, masks, null_rows=True).size == 6
+    assert measurement(Direct, bounds).empty_value == 20  # the middle of -10 and 50
+    assert measurement(Sum, bounds).scale(Fraction(1, 2)) == 2 * 6 * 50 * 32
 
 
 def test_a_units_rows_are_those_that_any_scaled_measurement_could_count() -> None:
     bounds = bounding(3, 2)
-    urgent = measurement(MeasurementKind.COUNT, bounds, (Mask(((URGENT, True), (PAID, False))),))
-    paid = measurement(MeasurementKind.SUM, bounds, (Mask(((PAID, True),)),))
+    urgent = measurement(Count, bounds, (Mask(((URGENT, True), (PAID, False))),))
+    paid = measurement(Sum, bounds, (Mask(((PAID, True),)),))
     assert set(counted_in([urgent, paid])) == {URGENT, PAID}
     assert counted_in([urgent]) == (URGENT,)
-    assert counted_in([urgent, measurement(MeasurementKind.UNITS, bounds)]) == (
-        URGENT,
-    )  # people are ranked, not scaled
+    assert counted_in([urgent, measurement(Units, bounds)]) == (URGENT,)  # people are ranked, not scaled
 
 
 @pytest.mark.parametrize("mask", [Mask(()), Mask(((PAID, False),))])
 def test_a_mask_without_a_true_filter_counts_any_row(mask: Mask) -> None:
     bounds = bounding(3, 2)
-    urgent = measurement(MeasurementKind.COUNT, bounds, (Mask(((URGENT, True),)),))
-    assert counted_in([urgent, measurement(MeasurementKind.SUM, bounds, (mask,))]) == ()
+    urgent = measurement(Count, bounds, (Mask(((URGENT, True),)),))
+    assert counted_in([urgent, measurement(Sum, bounds, (mask,))]) == ()
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
@@ -137,7 +139,7 @@ def test_averages_by_groups_of_one_row_a_person_move_by_what_is_claimed(width: i
 
     def claim(replace: bool) -> Measurement:
         bounds = Bounding(1, 1, 1, True, False, replace, True)
-        return MEASUREMENTS[MeasurementKind.DIRECT](None, lattice, ALL, False, 4, bounds)
+        return Direct(None, lattice, ALL, False, 4, bounds)
 
     def average(values: list[int]) -> int:
         return (2 * sum(values) + len(values)) // (2 * len(values)) if values else width // 2

@@ -19,7 +19,8 @@ from dpsql.engine.audit.windows import moved, steps_of, window_of
 from dpsql.mechanisms import ATTO, RankChoice, RankSplit
 from dpsql.plan.measures import ranks
 from dpsql.plan.measures.ranks import RankMeasurement, SplitMeasurement
-from dpsql.plan.planner import PrivacyParameters, ReleasePlan, plan
+from dpsql.plan.planner import PrivacyParameters, plan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import Accounting
 from dpsql.tests.laws.planting import plant
 from dpsql.tests.plan.planned import CATALOG, bound
@@ -151,8 +152,8 @@ def test_choices_at_all_depths_cost_what_is_charged(shares: str, way: tuple[Acco
 def loss_of(release: ReleasePlan, ranges: list[Fraction]) -> Fraction:
     """Return what choices of these ranges of log-ratios cost, over what is charged: epsilon adds up, or its square / 8."""
     if release.is_zcdp:
-        return sum((one**2 / 8 for one in ranges), Fraction(0)) / Fraction(release.rhos[0], ATTO)
-    return sum(ranges, Fraction(0)) / release.epsilons[0]
+        return sum((one**2 / 8 for one in ranges), Fraction(0)) / Fraction(release.measures[0].rho_atto, ATTO)
+    return sum(ranges, Fraction(0)) / release.measures[0].epsilon
 
 
 ADD = (Accounting.PURE, False, 1)

@@ -61,7 +61,7 @@ def test_public_tables_stay_as_they_are() -> None:
 def test_a_public_subquery_is_drawn_first() -> None:
     """Its value has a static range, and takes an equal part of the charge."""
     plan = planned("SELECT COUNT(*) FROM person WHERE age > (SELECT AVG(age) FROM person)")
-    assert [release.epsilons for release in plan.releases] == [(Fraction(1, 2),), (Fraction(1, 2),)]
+    assert [release.losses for release in plan.releases] == [(Fraction(1, 2),), (Fraction(1, 2),)]
     assert (len(plan.intermediates), plan.tables) == (1, frozenset())
     assert [release.intermediates for release in plan.releases] == [(), (0,)]
 

@@ -21,7 +21,7 @@ def test_the_charge_is_one_release_of_groups() -> None:
     for filter_ in ("", " WHERE w.floor = 2"):
         (release,) = planned(LOOKED_UP.format(filter_)).releases
         assert [key.type.kind.value for key in release.release.keys] == ["text"]
-        assert sum(release.epsilons) == 1
+        assert sum(release.losses) == 1
         assert release.bounding.groups == 2
 
 

@@ -17,9 +17,10 @@ import pytest
 
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql.print_release import print_release
-from dpsql.plan.planner import PrivacyParameters, ReleasePlan, plan
+from dpsql.plan.planner import PrivacyParameters, plan
 from dpsql.plan.privacy import cells, existing
 from dpsql.plan.privacy.keys import domain_of, environment_of
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.relation.calendar import parse_date, parse_timestamp
 from dpsql.relation.catalog import Catalog, Column, Enforced, Scalar, Table, Unit
 from dpsql.relation.types import BOOLEAN, DATE, DOUBLE, INTEGER, TEXT, TIMESTAMP, numeric

@@ -9,8 +9,9 @@ from types import MappingProxyType
 import pytest
 
 from dpsql.errors import Refusal
-from dpsql.plan.planner import PrivacyParameters, ReleasePlan, plan
+from dpsql.plan.planner import PrivacyParameters, plan
 from dpsql.plan.privacy.proofs import Facts, facts_in
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.relation.catalog import Catalog, Column, Enforced, Proved
 from dpsql.relation.types import DOUBLE, INTEGER
 from dpsql.sql.bind_select import bind

@@ -34,14 +34,14 @@ def test_a_key_that_many_share_is_not() -> None:
 def test_grouping_sets_over_declared_keys_are_one_release() -> None:
     """The total is the sum of the 4 wards: nothing is measured for it (soundness.md 1.18)."""
     plan = planned("SELECT ward, COUNT(*) FROM visit GROUP BY ROLLUP (ward)")
-    assert [(release.release.share, release.epsilons) for release in plan.releases] == [((1, 1), (1,))]
+    assert [(release.release.share, release.losses) for release in plan.releases] == [((1, 1), (1,))]
 
 
 def test_each_set_of_found_keys_is_a_release_with_its_part_of_the_block() -> None:
     """2 groups of notes and the 1 of all rows: a person touches 3, and epsilon is shared 2 to 1 (soundness.md 1.7)."""
     plan = planned("SELECT note, COUNT(*) FROM visit GROUP BY ROLLUP (note)")
     assert [release.release.share for release in plan.releases] == [(2, 3), (1, 3)]
-    (notes, total) = (sum(release.epsilons) for release in plan.releases)
+    (notes, total) = (sum(release.losses) for release in plan.releases)
     assert notes == 2 * total
     assert 1 - Fraction(1, 10**8) < notes + total <= 1  # each is cut down to a billionth
 
@@ -65,4 +65,4 @@ def test_distinct_is_a_release_of_keys() -> None:
     (release,) = planned("SELECT DISTINCT note FROM visit").releases
     assert release.release.aggregates == ()
     assert release.tau is not None
-    assert [measurement.kind.value for measurement in release.measurements] == ["units"]
+    assert [measurement.kind for measurement in release.measurements] == ["units"]

@@ -1,0 +1,418 @@
+"""What one release is: its measurements with their noise and charge, its queries, and the keys of its stored draws.
+
+House rule: what the exact measures depend on, but data and epoch, is hashed into `identity` and `measure_keys`
+(soundness.md 3.7). What changes a measure and is in neither would answer one question with another's draw.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+
+from ..mechanisms import (
+    ATTO,
+    Gaussian,
+    Law,
+    Thresholded,
+    Truncated,
+    bounds_of_exp,
+    floor_to_nano,
+    pure_epsilon,
+)
+from ..relation.catalog import Ground, Scalar
+from ..relation.expressions import Expr, IntermediateValue, walk
+from ..relation.intervals import Environment, facts_of
+from ..relation.size_rules import MAX_JOINED_BYTES, row_bytes
+from .backend_sql.print_release import BackendQuery, Part, Tested, print_fan, print_part, print_release
+from .dialects import Dialect
+from .grounds import column_grounds, grounds_of
+from .measures.formulas import Formula, Linear
+from .measures.measurements import Bounding, BoundingQuery, Choice, Loss, Measurement, counted_in
+from .measures.planned import Planned
+from .measures.top import TopGroups
+from .measures.value_bars import Bars
+from .privacy.axes import Axis, axis_of, is_reported
+from .privacy.growth import MAX_GROWN
+from .privacy.keys import MAX_DOMAIN, Domain, domain_of, environment_of
+from .privacy.rows import Release, intermediates_in, selects_in
+
+__all__ = ["ReleasePlan", "Work", "key_rule", "loss_of", "release_bytes"]
+
+KeyLaw = Truncated | Thresholded
+"""The noise on a count of people with the rule by which groups are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Rows that a join makes of one person's: `most` times what each of the `fans` counts; at most `limit`."""
+
+    most: int
+    fans: tuple[BackendQuery, ...]
+    limit: int
+
+
+@dataclass(frozen=True)
+class ReleasePlan:
+    """One release: what is asked of the engine, and the noise and charge of each measurement.
+
+    `formulas`, `grids`: per aggregate, what it is of the coordinates, and what all values of a count or sum are
+    multiples of. `domains`: the public values of each key, where it has them. `groups`: the declared groups, None
+    when keys are found by threshold, at `delta`: by the law on measurement `counted`, among the groups of
+    `minimum_units`.
+    `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
+    `measure_keys`. `grounds`: what its rows and keys rest on of policy and schema, which is in that hash; `below`: what
+    each intermediate result of the statement does (soundness.md 3.7). `is_empty`: no row can count, by the text alone:
+    answered exactly and free, without the engine (soundness.md 1.16). `zeros`: aggregates of which that holds, by
+    number, of a release that is not empty: nothing is measured of them. `is_proved`: one of these rests on the text and
+    on constraints that the engine enforces, in the schema of the snapshot that answers. `listed_from`: the public
+    tables that keys were read from. `unselected`: where groups are chosen, the plan of all of them (1.23). `bars`: of
+    which chosen values (1.21).
+    """
+
+    release: Release
+    bounding: Bounding
+    measures: tuple[Planned, ...]
+    formulas: tuple[Formula, ...]
+    grids: tuple[Fraction | None, ...]
+    domains: tuple[Domain | None, ...]
+    groups: tuple[tuple[Scalar, ...], ...] | None
+    counted: int | None
+    minimum_units: int
+    delta: Fraction
+    is_empty: bool
+    identity: bytes
+    grounds: tuple[Ground, ...]
+    dialect: Dialect = field(repr=False, compare=False)
+    listed_from: tuple[str, ...] = ()
+    bars: Bars = field(default_factory=dict, repr=False, compare=False)
+    is_proved: bool = False
+    zeros: frozenset[int] = frozenset()
+    below: tuple[frozenset[Ground], ...] = field(default=(), repr=False, compare=False)
+    unselected: ReleasePlan | None = field(default=None, repr=False)
+
+    @cached_property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """What is measured."""
+        return tuple(one.measurement for one in self.measures)
+
+    @property
+    def key_law(self) -> KeyLaw | None:
+        """The law by which groups that are found are shown; None where all are known, or no row counts."""
+        law = None if self.counted is None else self.measures[self.counted].given
+        assert law is None or isinstance(law, KeyLaw)
+        return law
+
+    @property
+    def tau(self) -> int | None:
+        """The noisy count from which a group that is found is shown whatever the coin says."""
+        return None if self.key_law is None else self.minimum_units + self.key_law.bound
+
+    @cached_property
+    def is_zcdp(self) -> bool:
+        """Whether rho adds up, not epsilon."""
+        return any(one.loss.rho is not None for one in self.measures)
+
+    @property
+    def losses(self) -> tuple[Fraction, ...]:
+        """What each measurement costs, in what adds up: epsilon, or rho."""
+        return tuple(one.loss.added for one in self.measures)
+
+    @cached_property
+    def selection(self) -> int | None:
+        """The measurement that chooses, among `groups`, the few that the others are asked of (1.23); None: all are."""
+        return next((i for i, one in enumerate(self.measurements) if isinstance(one, TopGroups)), None)
+
+    @property
+    def top(self) -> TopGroups | None:
+        """The choice of groups, None where all are answered."""
+        chosen = None if self.selection is None else self.measurements[self.selection]
+        return chosen if isinstance(chosen, TopGroups) else None
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...] | None:
+        """The keys of a grouping that is drawn with the rows of all other groups; None: with its listed ones alone.
+
+        That is what is found or chosen, what a public table lists, whose groups are not all that the lists make, too
+        many cells; and in a zCDP dataset where enforced keys leave a unit one row in a group: not in `other`
+        (soundness.md 1.34).
+        """
+        release = self.release
+        if self.groups is None or not release.keys or self.is_empty or self.listed_from or self.intermediates:
+            return None
+        if (
+            self.selection is not None
+            or (self.is_zcdp and self.bounding.one_a_group)
+            or is_reported(release.rows)
+        ):
+            return None
+        env, predicate = environment_of(release.rows.columns, release.rows.predicate), release.rows.predicate
+        found = []
+        for key, domain in zip(release.keys, self.domains, strict=True):
+            axis = None if domain is None else axis_of(key, domain.values, env, predicate)
+            if axis is None or domain != domain_of(key, env):
+                return None
+            found.append(axis)
+        cells, listed = (
+            math.prod(sizes) for sizes in zip(*((a.size, len(a.values)) for a in found), strict=True)
+        )
+        return tuple(found) if listed == len(self.groups) and cells <= MAX_DOMAIN else None
+
+    @property
+    def keyed_by(self) -> int | None:
+        """The measurement whose draw says which groups are answered; None where they are known beforehand."""
+        return self.selection if self.counted is None else self.counted
+
+    @property
+    def fresh(self) -> tuple[int, ...]:
+        """The measurements that are to be asked for where the store has nothing more than what is taken."""
+        return tuple(i for i, one in enumerate(self.measures) if not one.is_stored)
+
+    def noises(self, formula: Linear) -> list[tuple[Law, Fraction]]:
+        """Return independent noises, each with its weight, whose sum a weighted sum of coordinates is to have on it."""
+        parts = formula.by_measure.items()
+        return [noise for number, weights in parts for noise in self.measures[number].law.noises(weights)]
+
+    # --- the same under another charge ----------------------------------------------------------------------
+
+    def under(self, epsilon: Fraction, blocks: Fraction) -> ReleasePlan | None:
+        """Return the plan under another epsilon of the statement, for its noise alone.
+
+        `blocks`: the sum of all releases' shares. None where the epsilon is too small to be shared.
+        """
+        each = loss_of(self.release, epsilon, blocks, len(self.measures), is_zcdp=self.is_zcdp)
+        return None if each.is_nothing else self.costing(each)._ruled()
+
+    def of_each(self, epsilon: Fraction) -> ReleasePlan:
+        """Return the plan in which each measurement costs what a pure draw of some epsilon does."""
+        return self.costing(Loss(epsilon, math.ceil(epsilon**2 / 2 * ATTO) if self.is_zcdp else None))
+
+    def divided(self, parts: int) -> ReleasePlan | None:
+        """Return the plan in which each measurement has a part of what the first has; None: too little to share."""
+        each = self.measures[0].loss.divided(parts)
+        return None if each.is_nothing else self.costing(each)
+
+    def spending(self, losses: Sequence[Fraction]) -> ReleasePlan:
+        """Return the plan in which each measurement costs what is said, in what adds up: whole 1e-9, or 1e-18 of rho.
+
+        Nothing of it is taken from the store beforehand.
+        """
+        paid = zip(self.measures, losses, strict=True)
+        measures = (
+            replace(
+                one,
+                loss=Loss.of(loss, is_zcdp=self.is_zcdp),
+                given=one.given if i == self.counted else None,
+                is_stored=False,
+            )
+            for i, (one, loss) in enumerate(paid)
+        )
+        return self._measuring(measures)._ruled()
+
+    def taking(self, laws: Mapping[int, Law]) -> ReleasePlan:
+        """Return the plan that has some measurements from the store, under the laws on them, for nothing."""
+        nothing = Loss(Fraction(0), 0 if self.is_zcdp else None)
+        return self._measuring(
+            replace(one, loss=nothing, given=one.given if i == self.counted else laws[i], is_stored=True)
+            if i in laws
+            else one
+            for i, one in enumerate(self.measures)
+        )
+
+    def given(self, number: int, law: Law) -> ReleasePlan:
+        """Return the plan in which a measurement is drawn under the law that the ledger has said."""
+        measures = enumerate(self.measures)
+        return self._measuring(replace(one, given=law) if i == number else one for i, one in measures)
+
+    def costing(self, each: Loss) -> ReleasePlan:
+        """Return the plan in which each measurement costs as much."""
+        return self._measuring(replace(one, loss=each) for one in self.measures)
+
+    def _measuring(self, measures: Iterable[Planned]) -> ReleasePlan:
+        return replace(self, measures=tuple(measures))
+
+    def _ruled(self) -> ReleasePlan:
+        """Return it with the rule by which groups are shown made anew, of what their count costs."""
+        if self.counted is None or self.key_law is None:
+            return self
+        counted = self.measures[self.counted]
+        law = key_rule(counted.measurement, counted.loss, self.delta, self.bounding.together)
+        return self.given(self.counted, law)
+
+    # --- what is asked ----------------------------------------------------------------------------------------
+
+    def queries(
+        self, wanted: tuple[int, ...], chosen: tuple[tuple[Scalar, ...], ...] | None = None
+    ) -> tuple[BackendQuery, ...]:
+        """Return the backend queries for some of the measurements; none for what is empty.
+
+        `chosen`: where groups are chosen, those that were; without them the first ones stand in their place.
+        """
+        if self.is_empty:
+            return ()
+        release = self.release
+        if self.top is not None and self.groups is not None:
+            chosen = self.groups[: self.top.count] if chosen is None else chosen
+        return print_release(
+            release.rows,
+            release.keys,
+            self.measurements,
+            wanted,
+            self.bounding,
+            self.domains,
+            self.choices,
+            self.dialect,
+            chosen,
+            None if self.counted is None else Tested(self.counted, self.minimum_units),
+            self.axes,
+        )
+
+    def part_query(
+        self, number: int, part: Part, chosen: tuple[tuple[Scalar, ...], ...] | None = None
+    ) -> BackendQuery:
+        """Return the query of a part of a group's rows, for what was not read with all of them (soundness.md 1.21).
+
+        `chosen`: the groups whose rows alone there are, where they were chosen.
+        """
+        release = self.release
+        return print_part(
+            release.rows, release.keys, self.measurements, number, self.bounding, self.domains, self.choices[number],
+            part, self.dialect, chosen,
+        )  # fmt: skip
+
+    @cached_property
+    def choices(self) -> Mapping[int, Choice]:
+        """What is chosen for each group, by measurement."""
+        return {i: one.choice for i, one in enumerate(self.measures) if one.choice is not None}
+
+    @cached_property
+    def works(self) -> tuple[Work, ...]:
+        """The joins that multiply rows of one person; public rows are counted before they are made (law L10)."""
+        if self.is_empty:
+            return ()
+        rows = self.release.rows
+        works = dict.fromkeys(work for select in selects_in(rows) for work in select.works)
+        if not works:
+            return ()
+        queries = self.queries(tuple(range(len(self.measurements))))
+        own = release_bytes(self.release, self.measurements, environment_of(rows.columns, rows.predicate))
+        limit = min(MAX_GROWN, MAX_JOINED_BYTES // max(own, 1, *(query.row_bytes for query in queries)))
+        return tuple(
+            Work(work.most or 1, tuple(print_fan(fan, self.dialect) for fan in work.fans), limit)
+            for work in works
+        )
+
+    @property
+    def found_of_one(self) -> int:
+        """Most groups that are found and leave the engine for one person's rows (law L10); 0 where none are found."""
+        return 0 if self.counted is None or self.is_empty else self.bounding.groups
+
+    @property
+    def intermediates(self) -> tuple[int, ...]:
+        """The intermediate results that the private rows depend on."""
+        exprs = [*self.release.keys, *(value for v in self.measurements for value in v.values)]
+        exprs += [term for v in self.measurements for mask in v.masks for term, _ in mask.terms]
+        found = set(intermediates_in(self.release.rows))
+        found |= {
+            part.intermediate for expr in exprs for part in walk(expr) if isinstance(part, IntermediateValue)
+        }
+        return tuple(sorted(found))
+
+    # --- what is stored ---------------------------------------------------------------------------------------
+
+    def salted(self, extra: bytes) -> bytes:
+        """Return this relation's identity with what became known while running (intermediate values)."""
+        return hashlib.sha256(self.identity + extra).digest()
+
+    def family(self, number: int, predicate: tuple[Expr, ...]) -> bytes | None:
+        """Return what measurements of the same measures share, of the rows on which `predicate` holds, however grouped.
+
+        None where groups are not sums of finer ones: what counts a thing once is bounded group by group, and of rows of
+        chosen groups alone. The bounds
+        that what is scaled is cut to are part of it, as are all filters of which one must hold on what they count (t).
+        """
+        measurement, rows, bounding = self.measurements[number], self.release.rows, self.bounding
+        if measurement.query is not BoundingQuery.SCALED or self.selection is not None:
+            return None
+        label = measurement.family_key
+        bounds = (bounding.in_all, bounding.per_row, bounding.replace_one, counted_in(self.measurements))
+        rests = sorted(grounds_of(replace(rows, predicate=predicate), (), self.below))
+        base = (rests, rows.items, predicate, *rows.owner, bounds)
+        return hashlib.sha256(repr(("family", base, label, self.said_of((label, bounds)))).encode()).digest()
+
+    def said_of(self, read: object) -> tuple[Ground, ...]:
+        """Return what is said of the columns that expressions over the rows read, wherever they stand in a value."""
+        return tuple(sorted(set(column_grounds(self.release.rows, read))))
+
+    def grounds_at(self, number: int) -> tuple[Ground, ...]:
+        """Return what a measurement rests on of policy and schema: all that its store keys change with."""
+        return tuple(sorted({*self.grounds, *self.said_of(self._labels(number))}))
+
+    def measure_keys(self, number: int, relation: bytes, keyset: bytes) -> tuple[bytes, ...]:
+        """Return the store keys of a measurement's coordinates (soundness.md 3.7)."""
+        labels = ((label, self.said_of(label)) for label in self._labels(number))
+        return tuple(hashlib.sha256(relation + keyset + repr(label).encode()).digest() for label in labels)
+
+    def _labels(self, number: int) -> list[tuple[object, ...]]:
+        """Return what each coordinate of a measurement is, of rows that are the same."""
+        measured = self.measurements[number]
+        labels = []
+        for index, mask in enumerate(measured.masks):
+            for part in range(measured.per_mask):
+                label = measured.key_of(part)
+                if self.bounding.per_row:
+                    label = (*label, mask)
+                else:
+                    label = ("weighed", *label) if measured.weighed else label
+                    label = (*label, measured.null_rows, measured.distinct_limit, measured.masks, index)
+                    is_scaled = measured.query is BoundingQuery.SCALED
+                    label += (counted_in(self.measurements),) if is_scaled else ()
+                labels.append(label)
+        return labels
+
+
+def release_bytes(release: Release, measurements: Sequence[Measurement], env: Environment) -> int:
+    """Return the most bytes of a row of a release's last query: keys and values. Raises Refusal (54001)."""
+    exprs = [*release.keys, *dict.fromkeys(value for v in measurements for value in v.values)]
+    return row_bytes((expr.type, facts_of(expr, env).size, expr.position) for expr in exprs)
+
+
+_DIGITS = 40
+"""Digits of e^epsilon in the delta of several persons together."""
+
+
+def key_rule(counted: Measurement, each: Loss, delta: Fraction, together: int) -> KeyLaw:
+    """Return the noise on a count of people under which the groups that it shows cost so much (soundness.md 1.7).
+
+    One step to a neighbour moves the counts of `of_one` groups by one each: C of them, or C of the one who goes and
+    C of the one who comes. Each has its part of epsilon and of delta; of k steps the deltas add up as in 1.19.
+    Under rho it is Gaussian noise with a threshold, or truncated noise, whichever shows smaller groups (1.25).
+    """
+    if each.rho is None:
+        steps = 1 + sum(
+            1 / bounds_of_exp(i * each.epsilon / together, _DIGITS)[0] for i in range(1, together)
+        )
+        return Truncated.within(counted.scale(each.epsilon), delta / (counted.of_one * steps))
+    noise = Gaussian.for_rho(counted.squared_sensitivity, each.added)
+    thresholded = Thresholded.within(noise, delta, counted.bounding.groups, together)
+    groups = counted.of_one
+    alone = pure_epsilon(each.rho // groups)  # of one group's part of rho
+    if together > 1 or not alone:
+        return thresholded
+    truncated = Truncated.within(1 / alone, delta / groups)
+    return thresholded if thresholded.bound <= truncated.bound else truncated
+
+
+def loss_of(
+    release: Release, epsilon: Fraction, blocks: Fraction, measurements: int, *, is_zcdp: bool
+) -> Loss:
+    """Return what each measurement of a release may spend of a statement's epsilon (soundness.md 1.8 and 1.25)."""
+    if not measurements:
+        return Loss(Fraction(0), 0 if is_zcdp else None)
+    part = Fraction(*release.share) / blocks / measurements
+    if not is_zcdp:
+        return Loss(floor_to_nano(epsilon * part))
+    return Loss.of_rho(math.ceil(epsilon**2 / 2 * part * ATTO))
