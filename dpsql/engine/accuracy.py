@@ -21,7 +21,6 @@ from ..errors import Refusal
 from ..mechanisms import Gaussian
 from ..plan.measures.bivariate import Bivariate
 from ..plan.measures.formulas import Linear, Variance
-from ..plan.measures.ranks import RANK_FUNCTIONS
 from ..plan.planner import Plan, releases_of
 from ..plan.release_plan import ReleasePlan
 from ..relation.relations import AggregateCall
@@ -78,7 +77,7 @@ def choose(planned: Plan, wanted: Accuracy, level: Fraction, most: Fraction, cou
         for index, call in enumerate(release.release.aggregates):
             if index in release.zeros:
                 continue
-            if call.function in RANK_FUNCTIONS:
+            if call.row.is_chosen:
                 _check_is_exact(release, index, call, most, blocks, level)
                 continue
             needs.append(_Need(release, index, cells, _most(release, index, call, wanted, counts, counted)))

@@ -17,7 +17,7 @@ from ..plan.measures.bivariate import Bivariate
 from ..plan.measures.formulas import Chosen, ChosenOf, Linear, Variance
 from ..plan.measures.measurements import Coord, Joint
 from ..plan.measures.mode import ModeMeasurement
-from ..plan.measures.ranks import RankMeasurement, SplitMeasurement, share_of
+from ..plan.measures.ranks import RankMeasurement, SplitMeasurement
 from ..plan.measures.value_bars import Ends
 from ..plan.planner import Plan, releases_of
 from ..plan.privacy.rows import OwnedRows, Release, TableSource, selects_in, uncut
@@ -475,7 +475,7 @@ def _expected(plan: ReleasePlan, index: int, cells: int = 1) -> str:
         if isinstance(formula, ChosenOf):
             rows = _half_width(plan, formula.coordinate.measure)
             return f"at most {rows} rows fewer than the most frequent value at 95 %"
-        share = share_of(plan.release.aggregates[index])
+        share = plan.release.aggregates[index].share
         rank = _expected_rank(plan, formula.coordinate.measure, share)
         return rank if formula.ends is None else f"{rank}, {_ends_text(plan, formula.ends)}"
     half, is_per_row = expected_error(plan, index, cells=cells)
@@ -641,12 +641,11 @@ def origin_of(relation: Relation, index: int) -> tuple[Release, int] | None:
 
 def call_text(call: AggregateCall, rows: OwnedRows) -> str:
     """Return an aggregate in the query's own words, as far as they are column names."""
-    args = call.args[:1] if call.function.startswith("percentile") else call.args
+    args = call.args[:1] if call.row.is_ordered else call.args
     plain = [(rows.columns[arg.index].name or "…") if isinstance(arg, Field) else "…" for arg in args]
     listed = f"({', '.join(plain)})" if call.distinct and len(plain) > 1 else ", ".join(plain)
     shown = f"{'DISTINCT ' if call.distinct else ''}{listed}" if call.args else "*"
-    function = "dp_avg_direct" if call.function == "avg_direct" else call.function
-    return f"{function}({shown})" + (" FILTER (…)" if call.filter is not None else "")
+    return f"{call.row.said or call.function}({shown})" + (" FILTER (…)" if call.filter is not None else "")
 
 
 # --- SQL over several lines, for display alone --------------------------------------------------------

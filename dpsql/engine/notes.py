@@ -12,10 +12,10 @@ from fractions import Fraction
 from ..mechanisms import Law, Truncated
 from ..plan.measures.formulas import Chosen, Within
 from ..plan.measures.measurements import Moment
-from ..plan.measures.ranks import share_of
 from ..plan.planner import Plan, releases_of
 from ..plan.privacy.keys import environment_of
 from ..plan.release_plan import ReleasePlan
+from ..relation.aggregates import Asks
 from ..relation.expressions import Call, Field, Literal, Scalar, fields_of, walk
 from ..relation.intervals import Environment, facts_of
 from ..relation.lattice import lattice_of
@@ -235,7 +235,7 @@ def rank_notes(rows: Sequence[ReleasedRows], level: Fraction, stored: StoredCoun
         told: dict[tuple[object, ...], list[AggregateCall]] = {}
         laws: dict[tuple[object, ...], Law] = {}
         for call, law in _chosen(released):
-            is_alone = call.function in ("min", "max", "mode")
+            is_alone = call.row.is_extreme or call.row.asks is Asks.MODE
             key: tuple[object, ...] = (is_alone and call.function, call.args[0], call.filter, law)
             told.setdefault(key, []).append(call)
             laws[key] = law
@@ -265,15 +265,13 @@ def _said(
     plan: ReleasePlan, calls: Sequence[AggregateCall], law: Law, level: Fraction, count: int | None
 ) -> str:
     rows, call = law.half_width(1 - level), calls[0]
-    if call.function == "mode":
+    if call.row.asks is Asks.MODE:
         where = f"the value has at most {rows:,} rows fewer than the most frequent one"
-    elif call.function in ("min", "max"):
+    elif call.row.is_extreme:
         rows += law.half_width(_INSIDE)
-        where = (
-            f"at most {rows:,} rows are {'smaller' if call.function == 'min' else 'larger'} than the value"
-        )
+        where = f"at most {rows:,} rows are {'larger' if call.share else 'smaller'} than the value"
     else:
-        shares = sorted({share_of(one) for one in calls})
+        shares = sorted({one.share for one in calls})
         subject = "the value is" if len(shares) == 1 else f"each of {len(shares)} values is"
         where = f"{subject} within {rows:,} rows of {_wanted(shares)}"
     of_rows = ""

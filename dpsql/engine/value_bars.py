@@ -12,10 +12,11 @@ from fractions import Fraction
 
 from ..mechanisms import Law
 from ..plan.measures.formulas import Chosen
-from ..plan.measures.ranks import RANK_FUNCTIONS, SplitMeasurement, share_of
+from ..plan.measures.ranks import SplitMeasurement
 from ..plan.measures.value_bars import COUNT_MISSES, BarKey, Bars, ValueBar, bar_of
 from ..plan.planner import Plan, PrivacyParameters, count_of, with_bars
 from ..plan.release_plan import ReleasePlan
+from ..relation.aggregates import Asks
 from ..relation.catalog import Catalog
 from ..relation.relations import AggregateCall
 from .answer import RankNote
@@ -94,7 +95,7 @@ def _shown(planned: Plan, release: ReleasePlan) -> list[AggregateCall]:
 
 def _is_between(call: AggregateCall) -> bool:
     """Say whether a value is looked for between the ends, by its rank."""
-    return call.function in RANK_FUNCTIONS and call.function != "mode" and 0 < share_of(call) < 1
+    return call.row.asks is Asks.RANK and not call.row.is_extreme and 0 < call.share < 1
 
 
 def _has_known_groups(release: ReleasePlan) -> bool:
@@ -144,10 +145,10 @@ def _bars(wide: ReleasePlan, release: ReleasePlan, counts: dict[BarKey, int], le
 def _asked(release: ReleasePlan, key: BarKey) -> list[Fraction]:
     """Return the fractions that a release asks for of some rows, shown or not."""
     found = {
-        share_of(call)
+        call.share
         for call, formula in zip(release.release.aggregates, release.formulas, strict=True)
         if isinstance(formula, Chosen) and formula.coordinate is not None
-        and call.function not in ("min", "max", "mode") and _key_of(release, call) == key
+        and call.row.asks is Asks.RANK and not call.row.is_extreme and _key_of(release, call) == key
     }  # fmt: skip
     return sorted(found)
 
@@ -158,7 +159,7 @@ def _asked(release: ReleasePlan, key: BarKey) -> list[Fraction]:
 def _without_ends(release: ReleasePlan, call: AggregateCall) -> str:
     why = (
         "what is known of it is its number of rows"
-        if call.function == "mode"
+        if call.row.asks is Asks.MODE
         else "it is looked for inside the end, and nothing is known of what lies further out"
     )
     return f"{_name(release, call)}: its bars are NULL, since {why}"

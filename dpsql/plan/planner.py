@@ -38,7 +38,6 @@ from .measures.least_error import choose_measurements, others
 from .measures.measurements import Bounding, Loss, Measurement
 from .measures.mode import ModeMeasurement
 from .measures.planned import Planned
-from .measures.ranks import RANK_FUNCTIONS
 from .measures.top import among, top_groups
 from .measures.value_bars import NO_BARS, Bars
 from .privacy.analyze import analyze
@@ -467,7 +466,7 @@ def count_of(call: AggregateCall) -> AggregateCall:
     """Return the count of the very rows that an aggregate takes in; of a count, itself."""
     if call.function == "count":
         return call
-    args = call.args[:1] if call.function in RANK_FUNCTIONS else call.args
+    args = call.args[:1] if call.row.is_ordered else call.args
     return replace(call, type=BIGINT, function="count", args=args, distinct=False)
 
 

@@ -313,7 +313,7 @@ class _Descent:
             for index, one in enumerate(wanted)
             if isinstance(one.expr, Field) and first <= one.expr.index < first + len(group.aggregates)
         }
-        mine = {index: call for index, call in calls.items() if call.function in ("min", "max")}
+        mine = {index: call for index, call in calls.items() if call.row.is_extreme}
         below, found = self.carry(node.below, [_Wanted(call.args[0], True) for call in mine.values()])
         added: list[AggregateCall] = []
         places = _nowhere(wanted)

@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 from ..errors import Refusal
 from ..plan.dialects.quote import identifier, table_name
@@ -32,6 +31,7 @@ from ..plan.measures.formulas import (
 from ..plan.measures.measurements import Coord
 from ..plan.privacy.rows import AddedUp, Release
 from ..plan.release_plan import ReleasePlan
+from ..relation.aggregates import Asks
 from ..relation.catalog import Table
 from ..relation.expressions import Call, Expr, Field, Literal, Scalar
 from ..relation.functions import FUNCTIONS
@@ -47,15 +47,15 @@ from ..relation.relations import (
     WindowCall,
     ends_in,
 )
-from ..relation.types import BIGINT, DOUBLE, Kind, SqlType
+from ..relation.types import BIGINT, Kind
 from ..sql.outer import Outer
 from . import null_on_error
 from .bars import Bar, WithBars
-from .bind import engine_type, keep, to_double, to_float
+from .bind import engine_type, keep, to_double
 from .estimates import with_own_error
 from .fetched import stored_columns, unread
 from .magnitudes import cannot_overflow
-from .print_aggregates import PUBLIC_CALLS
+from .print_aggregates import print_aggregate
 from .print_calls import CALLS, print_literal
 from .print_forms import FORMS as PRINTED_FORMS
 from .print_join import kept_mark, print_join, print_marked
@@ -169,7 +169,7 @@ def _release_row(printer: PublicPrinter, node: Release) -> tuple[int, list[str]]
 
 
 def _value(plan: ReleasePlan, formula: Formula, call: AggregateCall) -> str:
-    if plan.is_empty and (not isinstance(formula, Linear) or call.function == "avg_direct"):
+    if plan.is_empty and (not isinstance(formula, Linear) or call.row.asks is Asks.DIRECT):
         return f"CAST(NULL AS {engine_type(call.type) if call.type.is_temporal else 'DOUBLE'})"
     return formula.sql(call.type, _noise(plan, formula))
 
@@ -431,47 +431,11 @@ def _group(printer: PublicPrinter, node: Block) -> str:
     return _select([*names, *aggregates, *bits], extended, tail)
 
 
-_PLAIN_AGGREGATES = {"min": "min", "max": "max", "bool_and": "bool_and", "bool_or": "bool_or"}
-
-
 def _aggregate_call(printer: PublicPrinter, call: AggregateCall, row: Sequence[str]) -> str:
     tail = "" if call.filter is None else f" FILTER (WHERE {printer.expr(call.filter, row)})"
-    word = "DISTINCT " if call.distinct else ""
-    if call.function == "count":
-        shown = ", ".join(printer.expr(arg, row) for arg in call.args)
-        inner = "*" if not call.args else f"{word}({shown})" if len(call.args) > 1 else f"{word}{shown}"
-        return f"count({inner}){tail}"
-    operand = printer.expr(call.args[0], row)
-    if (form := PUBLIC_CALLS.get(call.function)) is not None:
-        orders = f" ORDER BY {_orders(printer, call.orders, row)}" if call.orders else ""
-        return form(call, [printer.expr(arg, row) for arg in call.args], orders, tail)
-    if call.function in _PLAIN_AGGREGATES:
-        return f"{call.function}({operand}){tail}"
-    if call.function in ("median", "percentile_cont", "percentile_disc"):
-        return _percentile(call, operand, tail)
-    if len(call.args) == 2:
-        return null_on_error.pair(call.function, operand, printer.expr(call.args[1], row), tail)
-    function = "avg" if call.function == "avg_direct" else call.function
-    if call.distinct:
-        return f"TRY_CAST({function}(DISTINCT CAST({operand} AS DOUBLE)){tail} AS {engine_type(call.type)})"
-    return _total_aggregate(printer, function, operand, call.args[0].type, tail)
-
-
-def _percentile(call: AggregateCall, operand: str, tail: str) -> str:
-    """Print a median or percentile: a value that is there where nothing is interpolated."""
-    share = Fraction(1, 2) if call.function == "median" else call.args[1].value  # type: ignore[attr-defined]
-    fraction = f"{share.numerator}e0 / {share.denominator}e0"
-    if call.type != DOUBLE or call.function == "percentile_disc":
-        return f"quantile_disc({operand}, {fraction}){tail}"
-    return to_float(f"quantile_cont({to_double(operand)}, {fraction}){tail}", DOUBLE)
-
-
-def _total_aggregate(printer: PublicPrinter, function: str, operand: str, type_: SqlType, tail: str) -> str:
-    """Print an aggregate; the owner's engine adds doubles with compensation: its threads share a sum in any order."""
-    adds_doubles = function == "avg" or (function == "sum" and not type_.is_integer)
-    if printer.in_database and adds_doubles:
-        return to_float(f"f{function}({to_double(operand)}){tail}", type_ if function == "sum" else DOUBLE)
-    return null_on_error.aggregate(function, operand, type_, tail)
+    orders = f" ORDER BY {_orders(printer, call.orders, row)}" if call.orders else ""
+    args = [printer.expr(arg, row) for arg in call.args]
+    return print_aggregate(call, args, orders, tail, in_database=printer.in_database)
 
 
 def _window(printer: PublicPrinter, node: Block) -> str:
@@ -493,19 +457,13 @@ def _window_call(printer: PublicPrinter, call: WindowCall, row: Sequence[str]) -
         parts.append(call.frame)
     over = f" OVER ({' '.join(parts)})"
     args = [printer.expr(arg, row) for arg in call.args]
-    if (form := PUBLIC_CALLS.get(call.function)) is not None:
-        one = AggregateCall(call.type, call.function, call.args, False, None)
-        return form(one, args, "", over)
-    if len(call.args) == 2 and call.function.startswith(("regr_", "covar_", "corr")):
-        return null_on_error.pair(call.function, args[0], args[1], over)
-    if call.function in ("sum", "avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop"):
-        return _total_aggregate(printer, call.function, args[0], call.args[0].type, over)
+    if call.row is not None:
+        return print_aggregate(call.as_aggregate, args, "", over, in_database=printer.in_database)
     if call.function == "ntile":
         return f"CAST(ntile(greatest({args[0]}, 1)){over} AS INTEGER)"
     if call.function in ("lag", "lead") and len(args) > 1:
         args[1] = f"CAST({args[1]} AS BIGINT)"
-    inner = ", ".join(args) or ("*" if call.function == "count" else "")
-    return f"{call.function}({inner}){over}"
+    return f"{call.function}({', '.join(args)}){over}"
 
 
 def _wide_order(printer: PublicPrinter, order: Order, row: Sequence[str]) -> str:

@@ -59,9 +59,7 @@ __all__ = [
     "Draws", "Ends", "NotSimulated", "Numbered", "Replicated", "ReplicatedSums", "numbered", "simulation_of",
 ]  # fmt: skip
 
-_LINEAR_AGGREGATES = frozenset({"sum", "avg"})
-_CARRYING_WINDOWS = frozenset({"sum", "avg", "lag", "lead", "first_value", "last_value", "nth_value"})
-_EXTREMES = frozenset({"min", "max"})
+_CARRYING_WINDOWS = frozenset({"lag", "lead", "first_value", "last_value", "nth_value"})
 
 
 class NotSimulated(Exception):  # an answer within this package, not an error
@@ -377,9 +375,11 @@ class _Lifter:
         truth = [width + index for index in range(len(calls))]
         hidden = set(below.hidden)
         for index, call in enumerate(node.windows):
-            if below.is_hidden(*call.args) or (call.function in _EXTREMES and below.is_noisy(*call.args)):
+            is_extreme = call.row is not None and call.row.is_extreme
+            is_carried = call.row.is_linear if call.row is not None else call.function in _CARRYING_WINDOWS
+            if below.is_hidden(*call.args) or (is_extreme and below.is_noisy(*call.args)):
                 hidden.add(own + index)
-            elif call.function in _CARRYING_WINDOWS and below.is_noisy(*call.args):
+            elif is_carried and below.is_noisy(*call.args):
                 truth[index] = width + len(calls)
                 calls.append(frozen(call, tuple(map(below.simulated, call.args))))
         base = tuple(width + index for index in range(len(node.windows)))
@@ -402,7 +402,7 @@ class _Lifter:
             if below.is_hidden(*call.args):
                 hidden.add(place)
             elif below.is_noisy(*call.args) and call.function != "count":
-                if call.function not in _LINEAR_AGGREGATES or call.distinct:
+                if not call.row.is_linear or call.distinct:
                     hidden.add(place)
                     continue
                 truth[place] = width + len(calls)

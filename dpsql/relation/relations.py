@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
 from functools import cached_property
 from operator import is_not
 from typing import TypeGuard, TypeVar
 
 from ..errors import Position
+from .aggregates import AGGREGATES
+from .aggregates import Aggregate as AggregateRow
 from .catalog import Column, Table
 from .expressions import Call, Expr, Field, Literal, walk
 from .types import BOOLEAN, INTEGER, SqlType
@@ -208,6 +211,21 @@ class AggregateCall:
     orders: tuple[Order, ...] = ()
     position: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
 
+    @property
+    def row(self) -> AggregateRow:
+        """What is known of its function."""
+        return AGGREGATES[self.function]
+
+    @property
+    def share(self) -> Fraction:
+        """The fraction of the rows at which its value is looked for; of a choice by rank alone."""
+        if self.row.share is not None:
+            return self.row.share
+        fraction = self.args[1]
+        assert isinstance(fraction, Literal)
+        assert isinstance(fraction.value, Fraction)
+        return fraction.value
+
     def map(self, change: Change) -> AggregateCall:
         """Return it with `change` applied to its arguments, its filter and its order."""
         args, kept = _mapped(self.args, change), None if self.filter is None else change(self.filter)
@@ -266,6 +284,16 @@ class WindowCall:
     orders: tuple[Order, ...]
     frame: str | None
     position: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    @property
+    def row(self) -> AggregateRow | None:
+        """What is known of its function; None: it is no aggregate."""
+        return AGGREGATES.get(self.function)
+
+    @property
+    def as_aggregate(self) -> AggregateCall:
+        """The same function as an aggregate of all rows."""
+        return AggregateCall(self.type, self.function, self.args, False, None, position=self.position)
 
     def map(self, change: Change) -> WindowCall:
         """Return it with `change` applied to its arguments, partition and order."""

@@ -7,10 +7,11 @@ from dataclasses import replace
 from sqlglot import exp
 
 from ..errors import Position, Refusal
+from ..relation.aggregates import Aggregate
 from ..relation.expressions import TRUE, Expr
 from ..relation.relations import AggregateCall
 from ..relation.types import BIGINT, Kind
-from .aggregates import AGGREGATES, NAMED, AggregateRow
+from .aggregates import AGGREGATES, NAMED
 from .bind_expression import Binder
 from .bind_percentile import read_within_group
 from .bind_public_aggregate import read_public_aggregate
@@ -29,7 +30,7 @@ _NUMBERS = {
 """Type of what an aggregate of numbers does not take -> what to write."""
 
 
-def read_aggregate(binder: Binder, node: exp.Expr, row: AggregateRow) -> AggregateCall:
+def read_aggregate(binder: Binder, node: exp.Expr, row: Aggregate) -> AggregateCall:
     """Return the aggregate that a function node stands for.
 
     Raises:
@@ -98,7 +99,7 @@ def _told_apart(node: exp.Distinct, name: str, position: Position | None) -> lis
     return expressions
 
 
-def _read_pair(binder: Binder, node: exp.Expr, row: AggregateRow) -> AggregateCall:
+def _read_pair(binder: Binder, node: exp.Expr, row: Aggregate) -> AggregateCall:
     """Return the aggregate of two values, (Y, X)."""
     position, arguments = binder.position(node), [node.args.get("this"), node.args.get("expression")]
     if isinstance(arguments[0], exp.Distinct):
@@ -117,13 +118,13 @@ def _read_pair(binder: Binder, node: exp.Expr, row: AggregateRow) -> AggregateCa
         values = tuple(binder.bind(argument) for argument in arguments if isinstance(argument, exp.Expr))
     finally:
         binder.allow_aggregates, binder.place = True, inside
-    results = [row.result(value.type) for value in values]
-    if results[0] is None or results[1] is None:
+    result = row.result(*(value.type for value in values))
+    if result is None:
         raise Refusal(
             f"{row.name}({values[0].type}, {values[1].type}) does not exist", sqlstate="42883", position=position,
             hint="cast the arguments",
         )  # fmt: skip
-    return AggregateCall(results[0], row.name, values, False, None, position=position)
+    return AggregateCall(result, row.name, values, False, None, position=position)
 
 
 def bind_aggregate(binder: Binder, node: exp.Expr) -> Expr:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ..errors import Position, Refusal
+from ..relation.aggregates import Aggregate
 from ..relation.expressions import Expr
 from ..relation.relations import AggregateCall, Order
 from ..relation.types import Kind
 from .bind_expression import Binder
 from .bind_json import bind_json_value
 from .bind_window import read_orders
-from .public_aggregates import PublicAggregate, checked_result, public_row, written_arguments
+from .public_aggregates import checked_result, public_row, written_arguments
 
 __all__ = ["bind_public_aggregate", "read_public_aggregate"]
 
@@ -23,7 +24,7 @@ def bind_public_aggregate(binder: Binder, node: exp.Expr) -> Expr:
     return binder.add_aggregate(read_public_aggregate(binder, node, row))
 
 
-def read_public_aggregate(binder: Binder, node: exp.Expr, row: PublicAggregate) -> AggregateCall:
+def read_public_aggregate(binder: Binder, node: exp.Expr, row: Aggregate) -> AggregateCall:
     """Return the aggregate that a function node stands for.
 
     Raises:
@@ -52,9 +53,9 @@ def read_public_aggregate(binder: Binder, node: exp.Expr, row: PublicAggregate) 
     return AggregateCall(result, name, tuple(args), distinct, None, orders, position=position)
 
 
-def _arguments(binder: Binder, row: PublicAggregate, written: list[exp.Expr]) -> tuple[list[Expr], bool]:
+def _arguments(binder: Binder, row: Aggregate, written: list[exp.Expr]) -> tuple[list[Expr], bool]:
     """Return the arguments, and whether JSON shows each on a line: rows and arrays."""
-    result = row.result(()) if row.name in ("json_agg", "jsonb_agg") else None
+    result = row.result() if row.name in ("json_agg", "jsonb_agg") else None
     if result is None:
         return [binder.bind(one) for one in written], False
     found = [bind_json_value(binder, one, result) for one in written]

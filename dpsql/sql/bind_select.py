@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from ..errors import Position, Refusal
+from ..relation.aggregates import Asks
 from ..relation.expressions import Expr, Field, Scalar, map_children, walk
 from ..relation.forms import Recursive
 from ..relation.functions import WRITTEN
@@ -478,10 +479,10 @@ def _compared_in(node: Block) -> Iterator[Expr]:
         yield from node.group.keys
         for call in node.group.aggregates:
             yield from (order.expr for order in call.orders)
-            if call.distinct or call.function in ("min", "max", "mode"):
+            if call.distinct or call.row.is_extreme or call.row.asks is Asks.MODE:
                 yield from call.args
     for window in node.windows:
         yield from (*window.partition, *(order.expr for order in window.orders))
-        if window.function in ("min", "max"):
+        if window.row is not None and window.row.is_extreme:
             yield from window.args
     yield from (order.expr for order in node.orders)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ..errors import Refusal
+from ..relation.aggregates import Aggregate
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.relations import Order, WindowCall
 from ..relation.types import BIGINT, DOUBLE, INTEGER, SqlType
-from .aggregates import AGGREGATES, NAMED, AggregateRow
+from .aggregates import AGGREGATES, NAMED
 from .bind_expression import Binder, cast
 from .bind_frame import bind_frame
 from .public_aggregates import (
     PUBLIC_AGGREGATES,
-    PublicAggregate,
     checked_result,
     public_row,
     written_arguments,
@@ -152,7 +152,7 @@ def _of_all_rows(binder: Binder, node: exp.Expr) -> Refusal:
     )  # fmt: skip
 
 
-def _public(binder: Binder, node: exp.Expr, row: PublicAggregate) -> tuple[str, SqlType, tuple[Expr, ...]]:
+def _public(binder: Binder, node: exp.Expr, row: Aggregate) -> tuple[str, SqlType, tuple[Expr, ...]]:
     written, is_distinct, order = written_arguments(node, row)
     if is_distinct or order is not None:
         raise _of_all_rows(binder, node)
@@ -160,13 +160,13 @@ def _public(binder: Binder, node: exp.Expr, row: PublicAggregate) -> tuple[str, 
     return row.name, checked_result(row, args, binder.position(node)), args
 
 
-def _paired(binder: Binder, node: exp.Expr, row: AggregateRow) -> tuple[str, SqlType, tuple[Expr, ...]]:
+def _paired(binder: Binder, node: exp.Expr, row: Aggregate) -> tuple[str, SqlType, tuple[Expr, ...]]:
     written = [node.args.get("this"), node.args.get("expression")]
     values = tuple(binder.bind(one) for one in written if isinstance(one, exp.Expr))
-    results = [row.result(value.type) for value in values]
-    if len(values) != 2 or results[0] is None or results[1] is None:
+    result = row.result(*(value.type for value in values)) if len(values) == 2 else None
+    if result is None:
         raise Refusal(f"{row.name}() takes two numbers", sqlstate="42883", position=binder.position(node))
-    return row.name, results[0], values
+    return row.name, result, values
 
 
 def _filtered(binder: Binder, node: exp.Expr) -> tuple[str, SqlType, tuple[Expr, ...]]:

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ..errors import Position, Refusal
+from ..relation.aggregates import AGGREGATES
 from ..relation.expressions import (
     TRUE,
     Call,
@@ -22,7 +23,6 @@ from ..relation.expressions import (
 from ..relation.intervals import Environment, facts_of
 from ..relation.relations import AggregateCall, Group, Relation, grouped, projected
 from ..relation.types import BIGINT, BOOLEAN, DOUBLE, TEXT
-from .aggregates import AGGREGATES
 from .answer_conditions import Conditions, merged
 from .estimates import (
     Moments,
@@ -48,7 +48,7 @@ __all__ = ["EstimateBuilder"]
 
 _ESTIMATED = ("count", "sum", "avg")
 _MOST_AT = 4096
-_SUM = next(row for row in AGGREGATES.values() if row.name == "sum")
+_SUM = AGGREGATES["sum"]
 
 
 class EstimateBuilder:

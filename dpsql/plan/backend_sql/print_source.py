@@ -26,13 +26,15 @@ House rules:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...errors import Refusal
+from ...relation.aggregates import check_printers
 from ...relation.catalog import Column
 from ...relation.expressions import Call, Expr, Field, fields_of
 from ...relation.intervals import Environment, facts_of
+from ...relation.lattice import Lattice
 from ...relation.relations import AggregateCall, WindowCall
 from ...relation.size_rules import check_joined, read_length, row_bytes
 from ...relation.types import BOOLEAN, Kind, SqlType
@@ -479,34 +481,53 @@ def _own_unit(printer: PrivatePrinter, number: Number, expr: Expr) -> str:
 def _aggregate(printer: PrivatePrinter, call: AggregateCall, most: int | None, over: str = "") -> str:
     """Return an aggregate of one owner's rows, clamped to what `derived` says of it."""
     only = over or ("" if call.filter is None else f" FILTER (WHERE {printer.boolean(call.filter)})")
-    if call.function == "count":
-        if call.distinct:
-            count = f"COUNT(DISTINCT {printer.key(call.args[0])}){only}"
-        elif call.args:
-            known = Call(BOOLEAN, "not", (Call(BOOLEAN, "is_null", (call.args[0],)),))
-            count = f"COUNT(CASE WHEN {printer.boolean(known)} THEN 1 END){only}"
-        else:
-            count = f"COUNT(*){only}"
-        return count if most is None else f"LEAST({count}, {most})"
+    return _PER_PERSON[call.function](printer, call, most, only)
+
+
+def _count(printer: PrivatePrinter, call: AggregateCall, most: int | None, only: str) -> str:
+    if call.distinct:
+        count = f"COUNT(DISTINCT {printer.key(call.args[0])}){only}"
+    elif call.args:
+        known = Call(BOOLEAN, "not", (Call(BOOLEAN, "is_null", (call.args[0],)),))
+        count = f"COUNT(CASE WHEN {printer.boolean(known)} THEN 1 END){only}"
+    else:
+        count = f"COUNT(*){only}"
+    return count if most is None else f"LEAST({count}, {most})"
+
+
+def _truth(printer: PrivatePrinter, call: AggregateCall, most: int | None, only: str) -> str:
+    return f"{call.function}({printer.boolean(call.args[0])}){only}"
+
+
+def _extreme(printer: PrivatePrinter, call: AggregateCall, most: int | None, only: str) -> str:
     arg = call.args[0]
     if arg.type.kind is Kind.BOOLEAN:  # which Postgres has no min() and max() of
-        name = {"min": "bool_and", "max": "bool_or"}.get(call.function, call.function)
-        return f"{name}({printer.boolean(arg)}){only}"
-    if call.function in ("min", "max"):
-        inner = printer.double(printer.number(arg)) if arg.type.is_float else _output(printer, arg)
-        shown = printer.dialect.bytewise(inner) if arg.type.kind is Kind.TEXT else inner
-        return f"{call.function.upper()}({shown}){only}"
+        return f"{'bool_or' if call.share else 'bool_and'}({printer.boolean(arg)}){only}"
+    inner = printer.double(printer.number(arg)) if arg.type.is_float else _output(printer, arg)
+    shown = printer.dialect.bytewise(inner) if arg.type.kind is Kind.TEXT else inner
+    return f"{call.function.upper()}({shown}){only}"
+
+
+def _summed(printer: PrivatePrinter, call: AggregateCall, only: str) -> tuple[Lattice, str, str]:
+    """Return the lattice of what is summed, and the sum and the count of its rows as SQL."""
     lattice = within_unit_lattice(call, printer.env)
-    value = print_value(printer, lambda sql, prefix: sql, arg, lattice)
+    value = print_value(printer, lambda sql, prefix: sql, call.args[0], lattice)
     rows = f"COUNT({value.z}){only}"
-    total = value.sum(only, rows)
+    return lattice, value.sum(only, rows), rows
+
+
+def _avg(printer: PrivatePrinter, call: AggregateCall, most: int | None, only: str) -> str:
+    lattice, total, rows = _summed(printer, call, only)
     dialect = printer.dialect
-    if call.function == "avg":
-        step = dialect.double_literal(lattice.step)
-        ratio = f"({dialect.as_double(total)} * {step} / NULLIF({rows}, 0))"
-        ends = sorted((lattice.low * lattice.step, lattice.high * lattice.step))
-        return printer.clamped_double(ratio, ends[0], ends[1])
-    reach = lattice.reach * (2**40 if most is None else most)
+    step = dialect.double_literal(lattice.step)
+    ratio = f"({dialect.as_double(total)} * {step} / NULLIF({rows}, 0))"
+    ends = sorted((lattice.low * lattice.step, lattice.high * lattice.step))
+    return printer.clamped_double(ratio, ends[0], ends[1])
+
+
+def _sum(printer: PrivatePrinter, call: AggregateCall, most: int | None, only: str) -> str:
+    lattice, total, rows = _summed(printer, call, only)
+    dialect, reach = printer.dialect, lattice.reach * (2**40 if most is None else most)
     if reach >= 2**125:
         raise Refusal("this sum per person could overflow", sqlstate="PV201", position=call.position,
                       hint="narrow the declared bounds, or filter with BETWEEN")  # fmt: skip
@@ -516,7 +537,15 @@ def _aggregate(printer: PrivatePrinter, call: AggregateCall, most: int | None, o
     if not lattice.exact or not whole.is_decimal:
         scaled = f"{dialect.as_double(total)} * {dialect.double_literal(lattice.step)}"
         return f"(CASE WHEN {rows} > 0 THEN {scaled} END)"
-    return f"(CASE WHEN {rows} > 0 THEN {printer.decimal(whole, arg)} END)"
+    return f"(CASE WHEN {rows} > 0 THEN {printer.decimal(whole, call.args[0])} END)"
+
+
+_PER_PERSON: dict[str, Callable[[PrivatePrinter, AggregateCall, int | None, str], str]] = {
+    "count": _count, "sum": _sum, "avg": _avg, "min": _extreme, "max": _extreme, "bool_and": _truth, "bool_or": _truth,
+}  # fmt: skip
+"""Aggregate -> its SQL of one owner's rows, of which so many count at most; its FILTER or OVER is the last."""
+
+check_printers(_PER_PERSON, lambda row: row.per_person)
 
 
 def _window(printer: PrivatePrinter, block: Windowed, call: WindowCall, ties: Sequence[Expr]) -> str:
@@ -536,9 +565,8 @@ def _window(printer: PrivatePrinter, block: Windowed, call: WindowCall, ties: Se
     if orders:
         over += f" ORDER BY {', '.join(f'{sql} {how}' for sql, how in orders.items())}"
     over = f" OVER ({over}{f' {call.frame}' if call.frame else ''})"
-    if call.function in ("count", "sum", "avg", "min", "max"):
-        aggregate = AggregateCall(call.type, call.function, call.args, False, None, position=call.position)
-        return _aggregate(printer, aggregate, None, over)
+    if call.row is not None and call.row.in_frames:
+        return _aggregate(printer, call.as_aggregate, None, over)
     args = [
         _typed(printer, arg) if i != 1 else str(getattr(arg, "value", 1)) for i, arg in enumerate(call.args)
     ]

@@ -9,28 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from ...relation.aggregates import check_printers
 from ...relation.types import SqlType
 from .formulas import Formula, HalfOf, Linear, double, of_values
 
-__all__ = ["BIVARIATE", "Bivariate", "Needs", "Variable"]
-
-
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """What a function takes in besides the count: of Y and X nothing (0), sums (1), sums and squares (2); products."""
-
-    y: int
-    x: int
-    product: bool
-
-
-BIVARIATE: dict[str, Needs] = {
-    "covar_pop": Needs(1, 1, True), "covar_samp": Needs(1, 1, True), "corr": Needs(2, 2, True),
-    "regr_slope": Needs(1, 2, True), "regr_intercept": Needs(1, 2, True), "regr_r2": Needs(2, 2, True),
-    "regr_avgx": Needs(0, 1, False), "regr_avgy": Needs(1, 0, False), "regr_sxx": Needs(0, 2, False),
-    "regr_syy": Needs(2, 0, False), "regr_sxy": Needs(1, 1, True),
-}  # fmt: skip
-"""REGR_COUNT is a count."""
+__all__ = ["Bivariate", "Variable"]
 
 _KNOWN = "{vx} > 0e0 AND {vy} > 0e0"
 _VALUES = {
@@ -121,3 +104,6 @@ class Bivariate(Formula):
             steep=f"{vx} > 0e0 AND {vx} >= {least}",
         )  # fmt: skip
         return of_values(self.count, value)
+
+
+check_printers(_VALUES, lambda row: row.is_paired and sum(row.needs.powers) > 1)

@@ -16,11 +16,8 @@ from functools import reduce
 from ...relation.expressions import Expr
 from ...relation.intervals import Environment
 from ...relation.lattice import Lattice, lattice_of
-from .bivariate import BIVARIATE
 from .measurements import Bounding, Centred, Count, Joint, Mask, Measurement, Moment, Product
 from .normal_form import (
-    SPREAD,
-    VALUE_FUNCTIONS,
     NormalizedAggregate,
     both,
     mask_count,
@@ -55,16 +52,11 @@ class _Cluster:
 
     def take(self, want: NormalizedAggregate) -> None:
         """Take in what an aggregate is made of."""
-        if want.function in BIVARIATE:
-            needs = BIVARIATE[want.function]
-            for value, asked in zip(want.values, (needs.y, needs.x), strict=True):
-                if asked:
-                    self.values[value] = self.values.get(value, False) or asked > 1
-            if needs.product:
-                self.products[(want.values[0], want.values[1])] = None
-            return
-        for value in want.values:
-            self.values[value] = self.values.get(value, False) or want.function in SPREAD
+        for value, power in zip(want.values, want.needs.powers, strict=True):
+            if power:
+                self.values[value] = self.values.get(value, False) or power > 1
+        if want.needs.product:
+            self.products[(want.values[0], want.values[1])] = None
 
 
 def add_joints(
@@ -86,7 +78,7 @@ def add_joints(
         fine = not (squared or cluster.products or any(cluster.values.values()))
         lattices = {value: lattice_of(value, env, squared=not fine) for value in cluster.values}
         known = {value: one for value, one in lattices.items() if one is not None and one.width}
-        is_of_pairs = any(wanted[index].function in BIVARIATE for index, _ in cluster.wanted)
+        is_of_pairs = any(wanted[index].is_of_pair for index, _ in cluster.wanted)
         if len(known) < len(lattices) and not is_of_pairs:
             continue  # of values that are constant only the rows are counted
         for masks, members in _split(cluster):
@@ -99,18 +91,16 @@ def _clusters(wanted: Sequence[NormalizedAggregate], env: Environment, *, every:
     """Return what goes together; a count goes where the very rows it counts are summed."""
     clusters: dict[Expr | None, _Cluster] = {}
     for want in wanted:
-        if want.function in (*SPREAD, *BIVARIATE) or (every and want.function in VALUE_FUNCTIONS):
+        if want.is_spread or want.is_of_pair or (every and want.is_of_value):
             there = _there(want, env)
             clusters.setdefault(there, _Cluster(there)).take(want)
     for index, want in enumerate(wanted):
         found = clusters.get(_there(want, env)) if want.values else None
-        is_sum = (
-            want.function in VALUE_FUNCTIONS and found is not None and set(want.values) <= found.values.keys()
-        )
-        if found is not None and (want.function in BIVARIATE or is_sum):
+        is_sum = want.is_of_value and found is not None and set(want.values) <= found.values.keys()
+        if found is not None and (want.is_of_pair or is_sum):
             found.wanted.append((index, both(want.filter, found.there)))
     for index, want in enumerate(wanted):
-        if want.function in ("count", "weighted_count"):
+        if want.counts_rows:
             _place_count(clusters, (index, want.filter), every=every)
     return list(clusters.values())
 

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ...errors import Refusal
+from ...relation.aggregates import check_printers
 from ...relation.expressions import Expr
 from ...relation.facts import Facts, common_grid
 from ...relation.intervals import Environment, narrowed_facts
@@ -27,7 +28,7 @@ from ...relation.lattice import Lattice, lattice_of
 from ...relation.relations import AggregateCall
 from ..privacy.keys import domain_of
 from ..privacy.rows import Units
-from .bivariate import BIVARIATE, Bivariate, Variable
+from .bivariate import Bivariate, Variable
 from .formulas import Average, Chosen, ChosenOf, Formula, Linear, Variance, Within
 from .joint import Joined, add_joints
 from .measurements import (
@@ -48,8 +49,6 @@ from .measurements import (
 from .measurements import Units as People
 from .mode import ModeMeasurement
 from .normal_form import (
-    SPREAD,
-    VALUE_FUNCTIONS,
     NormalizedAggregate,
     both,
     mask_count,
@@ -58,7 +57,7 @@ from .normal_form import (
     present,
     share_counts,
 )
-from .ranks import LEAST_SPLIT, MAX_FRACTIONS, RankMeasurement, SplitMeasurement, share_of
+from .ranks import LEAST_SPLIT, MAX_FRACTIONS, RankMeasurement, SplitMeasurement
 from .value_bars import NO_BARS, Bars, Ends, ValueBar, around
 
 __all__ = ["ChosenMeasurements", "choose_measurements", "others"]
@@ -104,14 +103,13 @@ def choose_measurements(
     """
     wanted = _wanted(aggregates, env, units, zeros)
     choices = []
-    if not any(want.function in BIVARIATE for want in wanted):
+    if not any(want.is_of_pair for want in wanted):
         choices = [
             _build(wanted, env, bounding, threshold, carrier, is_zcdp=is_zcdp, bars=bars)
             for carrier in _carriers(wanted, env)
         ]
     # Under rho the joint draw of variances is no better than its parts, which share rho (soundness.md 1.25).
-    joined = BIVARIATE if is_zcdp else (*SPREAD, *BIVARIATE)
-    if any(want.function in joined for want in wanted):
+    if any(want.is_of_pair or (want.is_spread and not is_zcdp) for want in wanted):
         choices.append(
             _build(wanted, env, bounding, threshold, None, _Form.JOINT, is_zcdp=is_zcdp, bars=bars)
         )
@@ -148,7 +146,7 @@ def others(
     Raises as it does.
     """
     wanted = _wanted(aggregates, env, units, zeros)
-    is_of_pairs = any(want.function in BIVARIATE for want in wanted)
+    is_of_pairs = any(want.is_of_pair for want in wanted)
     for form in (_Form.JOINT, _Form.PARTS) if is_of_pairs else _Form:
         if form in (_Form.PARTS, _Form.PARTS_OF_SQUARES):
             yield _beside_zeros(_build(wanted, env, bounding, False, None, form, bars=bars)[1], zeros)
@@ -181,9 +179,9 @@ _LEAST = (_Form.LEAST, _Form.JOINT, _Form.PARTS, _Form.PARTS_OF_SQUARES)
 
 def _carriers(wanted: Sequence[NormalizedAggregate], env: Environment) -> list[Expr | None]:
     """Return the values whose pair could carry the row counts; None: the counts have their own measurement."""
-    if not any(want.value is None and want.function in ("count", "weighted_count") for want in wanted):
+    if not any(want.counts_rows for want in wanted):
         return [None]
-    values = dict.fromkeys(want.value for want in wanted if want.function in VALUE_FUNCTIONS)
+    values = dict.fromkeys(want.value for want in wanted if want.is_of_value)
     return [None, *(value for value in values if value is not None)]
 
 
@@ -242,12 +240,12 @@ def _build(
             every=form is not _Form.JOINT, squared=form is _Form.PARTS_OF_SQUARES,
         )  # fmt: skip
     apart = [want for index, want in enumerate(wanted) if index not in joined]
-    counts = [want for want in apart if want.value is None and want.function in ("count", "weighted_count")]
+    counts = [want for want in apart if want.counts_rows]
     plans: dict[tuple[str, Expr | None, Expr | None], tuple[int, Lattice | None]] = {}
-    for value in dict.fromkeys(want.value for want in apart if want.function in VALUE_FUNCTIONS):
+    for value in dict.fromkeys(want.value for want in apart if want.is_of_value):
         assert value is not None
         carried = counts if carrier is not None and value == carrier else []
-        wants = [w for w in apart if w.value == value and w.function in VALUE_FUNCTIONS]
+        wants = [w for w in apart if w.value == value and w.is_of_value]
         added = _add_value(builder, value, wants, carried, plans, form)
         counts = [*counts, *added]
     if carrier is None and counts:
@@ -301,8 +299,7 @@ def _add_counts(builder: _Builder, counts: Sequence[NormalizedAggregate], plans:
             plans["count", None, want.filter] = number, None
         return
     for want in counts:
-        masks = [Mask(()) if want.filter is None else Mask(((want.filter, True),))]
-        plans["count", None, want.filter] = builder.add(Count, None, None, masks), None
+        plans["count", None, want.filter] = builder.add(Count, None, None, _mask(want)), None
 
 
 def _is_better_by_masks(
@@ -329,14 +326,14 @@ def _add_value(
     form: _Form,
 ) -> list[NormalizedAggregate]:
     """Add the measurements for one summed value, in the form; return the counts that are needed beside them."""
-    squared = any(want.function in SPREAD for want in wants)
+    squared = any(want.is_spread for want in wants)
     lattice = lattice_of(value, builder.env, squared=squared)
     if lattice is None or lattice.width == 0:
         lattice = lattice or Lattice(0, 0, Fraction(1), Fraction(0), Fraction(0), exact=True)
         _add_constant(builder, value, lattice, [*wants, *carried], plans)
         return []
     kind: type[Measurement]
-    if form not in _LEAST or carried or any(w.function != "sum" or w.offset != 0 for w in wants):
+    if form not in _LEAST or carried or not all(want.is_sum_alone for want in wants):
         name, kind = "pair", Pair
     else:
         name, kind = "sum", Sum
@@ -382,12 +379,9 @@ def _formula(
     wanted: Sequence[NormalizedAggregate],
 ) -> Formula:  # fmt: skip
     one = Fraction(1)
-    if want.function == "rank":
-        return _rank(builder, want, wanted)
-    if want.function == "mode":
-        return _mode(builder, want)
-    if want.function in ("units", "distinct", "direct"):
-        return _single(builder, want)
+    alone = _ALONE.get(want.function)
+    if alone is not None:
+        return alone(builder, want, wanted)
     if want.value is None:
         factor = want.factor
         if carrier is not None and ("pair", carrier, want.filter) in plans:
@@ -398,28 +392,49 @@ def _formula(
             return _total(parts)
         number, _ = plans["count", None, want.filter]
         return builder.sum_over(number, want.filter, 0, factor)
-    if ("constant", want.value, want.filter) in plans:
-        return _constant(builder, want, plans)
     if ("sum", want.value, want.filter) in plans:
         number, lattice = plans["sum", want.value, want.filter]
         assert lattice is not None
         return builder.sum_over(number, want.filter, 0, want.factor * lattice.step)
-    if ("centred", want.value, want.filter) in plans:
-        return _beside_count(builder, want, plans)
-    number, lattice = plans["pair", want.value, want.filter]
+    kind = next(kind for kind in _CENTRED if (kind, want.value, want.filter) in plans)
+    number, lattice = plans[kind, want.value, want.filter]
     assert lattice is not None
-    above = builder.sum_over(number, want.filter, 0, one)
-    below = builder.sum_over(number, want.filter, 1, one)
-    count = _total([above.times(one / lattice.width), below.times(one / lattice.width)])
-    step = want.factor * lattice.step
-    if want.function == "present":
-        return count
-    if want.function == "sum":
-        total = _total([above.times(Fraction(lattice.high, lattice.width)),
-                        below.times(Fraction(lattice.low, lattice.width))])  # fmt: skip
-        return _total([total.times(step), count.times(want.offset)])
-    difference = _total([above, below.times(Fraction(-1))])
-    return _ratio(want, difference, count, lattice, _moment(builder, want, plans))
+    difference, count = _CENTRED[kind](builder, want, number, lattice, plans)
+    moment = difference
+    if want.is_spread and kind != "constant":
+        moment = builder.sum_over(plans["moment", want.value, want.filter][0], want.filter, 0, one)
+    return _of_centred(want, difference, count, lattice, moment)
+
+
+def _of_constant(
+    builder: _Builder, want: NormalizedAggregate, number: int, lattice: Lattice, plans: Plans
+) -> tuple[Linear, Linear]:
+    """Of a value with one content nothing is summed: only its rows are counted (soundness.md 1.6)."""
+    return _NO_SUM, builder.sum_over(number, _rows_of(builder, want).filter, 0, Fraction(1))
+
+
+def _beside_count(
+    builder: _Builder, want: NormalizedAggregate, number: int, lattice: Lattice, plans: Plans
+) -> tuple[Linear, Linear]:
+    """Return a centred sum, and the count of its rows, which is measured beside it."""
+    rows = _rows_of(builder, want).filter
+    counted = plans["count", None, rows][0]
+    difference, count = ((number, want.filter), (counted, rows))
+    return builder.sum_over(*difference, 0, Fraction(1)), builder.sum_over(*count, 0, Fraction(1))
+
+
+def _of_pair_sums(
+    builder: _Builder, want: NormalizedAggregate, number: int, lattice: Lattice, plans: Plans
+) -> tuple[Linear, Linear]:
+    """Return the difference of complementary sums, and their sum over the width, which is the count of the rows."""
+    above, below = (builder.sum_over(number, want.filter, part, Fraction(1)) for part in (0, 1))
+    width = Fraction(1, lattice.width)
+    return above.plus(below.times(Fraction(-1))), above.times(width).plus(below.times(width))
+
+
+_CENTRED = {"constant": _of_constant, "centred": _beside_count, "pair": _of_pair_sums}
+"""Kind of plan -> the centred sum and the count that it gives."""
+_NO_SUM = Linear((), Fraction(0))
 
 
 def _of_joint(builder: _Builder, want: NormalizedAggregate, place: Joined) -> Formula:
@@ -430,17 +445,17 @@ def _of_joint(builder: _Builder, want: NormalizedAggregate, place: Joined) -> Fo
         lattice = None if kind is Count else _lattice_in(builder, want, place)
         value = None if kind is Count else want.value
         if lattice is not None and lattice.width == 0:
-            return Linear((), Fraction(0))  # of what is constant nothing is summed
+            return _NO_SUM  # of what is constant nothing is summed
         part = parts.index((kind.kind, 0, value, lattice))
         return builder.sum_over(place.number, place.rows, part, Fraction(1))
 
     count = total(Count)
-    if want.function in BIVARIATE:
+    if want.is_of_pair:
         return _of_pair(builder, want, place, count)
     if want.value is None:
         return count.times(want.factor)
     lattice = _lattice_in(builder, want, place)
-    moment = total(Moment) if want.function in SPREAD else None
+    moment = total(Moment) if want.is_spread else _NO_SUM
     return _of_centred(want, total(Centred), count, lattice, moment)
 
 
@@ -451,7 +466,7 @@ def _of_pair(builder: _Builder, want: NormalizedAggregate, place: Joined, count:
     def total(*said: object) -> Linear:
         index = next((i for i, part in enumerate(found) if part.said == said), None)
         if index is None:
-            return Linear((), Fraction(0))
+            return _NO_SUM
         return builder.sum_over(place.number, place.rows, index, Fraction(1))
 
     sides, variables = [], []
@@ -464,8 +479,8 @@ def _of_pair(builder: _Builder, want: NormalizedAggregate, place: Joined, count:
         middle = Fraction(lattice.low + lattice.high, 2) * lattice.step
         variables.append(Variable(total(*side), squares, lattice.width, lattice.step, middle))
     y, x = variables
-    if want.function in ("regr_avgy", "regr_avgx"):
-        one = y if want.function == "regr_avgy" else x
+    if sum(want.needs.powers) == 1:  # the average of one of them
+        one = y if want.needs.powers[0] else x
         reach = one.width * one.step / 2
         return Average(
             one.total.times(one.step / 2), count, one.middle, one.middle - reach, one.middle + reach
@@ -486,45 +501,25 @@ def _lattice_in(builder: _Builder, want: NormalizedAggregate, place: Joined) -> 
 
 
 def _of_centred(
-    want: NormalizedAggregate, difference: Linear, count: Linear, lattice: Lattice, moment: Linear | None
+    want: NormalizedAggregate, difference: Linear, count: Linear, lattice: Lattice, moment: Linear
 ) -> Formula:
-    """Return what a centred sum, the count of its rows and the moment give."""
-    if want.function == "present":
-        return count
-    if want.function == "sum":
-        step = want.factor * lattice.step
-        middle = Fraction(lattice.low + lattice.high, 2) * step + want.offset
-        return difference.times(step / 2).plus(count.times(middle))
-    return _ratio(want, difference, count, lattice, moment)
-
-
-def _beside_count(builder: _Builder, want: NormalizedAggregate, plans: Plans) -> Formula:
-    """Return what a centred sum and the count of its rows give."""
-    number, lattice = plans["centred", want.value, want.filter]
-    assert lattice is not None
-    counted = _rows_of(builder, want).filter
-    difference = builder.sum_over(number, want.filter, 0, Fraction(1))
-    count = builder.sum_over(plans["count", None, counted][0], counted, 0, Fraction(1))
-    return _of_centred(want, difference, count, lattice, _moment(builder, want, plans))
-
-
-def _moment(builder: _Builder, want: NormalizedAggregate, plans: Plans) -> Linear | None:
-    if want.function not in SPREAD:
-        return None
-    return builder.sum_over(plans["moment", want.value, want.filter][0], want.filter, 0, Fraction(1))
-
-
-def _ratio(
-    want: NormalizedAggregate, difference: Linear, count: Linear, lattice: Lattice, moment: Linear | None
-) -> Formula:
-    """Return an average, or with the moment a variance, of Σ(2z - (L + H)) and a count."""
+    """Return what Σ(2z - (L + H)), the count of its rows and the moment give."""
     step = want.factor * lattice.step
-    if want.function == "avg":
-        middle = Fraction(lattice.low + lattice.high, 2) * step + want.offset
-        ends = sorted((lattice.low * step + want.offset, lattice.high * step + want.offset))
-        return Average(difference.times(step / 2), count, middle, ends[0], ends[1])
-    assert moment is not None
-    return Variance(moment, difference, count, lattice.width, abs(step), want.function)
+    if want.is_spread:
+        return Variance(moment, difference, count, lattice.width, abs(step), want.function)
+    middle = Fraction(lattice.low + lattice.high, 2) * step + want.offset
+    low, high = sorted((lattice.low * step + want.offset, lattice.high * step + want.offset))
+    return _OF_SUMS[want.function](difference.times(step / 2), count, middle, low, high)
+
+
+_OF_SUMS: dict[str, Callable[[Linear, Linear, Fraction, Fraction, Fraction], Formula]] = {
+    "present": lambda total, count, middle, low, high: count,
+    "sum": lambda total, count, middle, low, high: total.plus(count.times(middle)),
+    "avg": Average,
+}
+"""Function of one value's sum -> what it is of the sum from the middle, the count, the middle and both ends."""
+
+check_printers(_OF_SUMS.keys() - {"present"}, lambda row: row.needs.powers == (1,))
 
 
 def _summed_by(want: NormalizedAggregate, plans: Plans) -> Lattice | None:
@@ -535,10 +530,8 @@ def _summed_by(want: NormalizedAggregate, plans: Plans) -> Lattice | None:
 
 def _grid(want: NormalizedAggregate, lattice: Lattice | None) -> Fraction | None:
     """Return what every exact value of a count or sum is a multiple of, each row's value rounded to its lattice."""
-    if want.function in ("avg", "direct", "rank", "mode", *SPREAD, *BIVARIATE):
-        return None
     if want.function != "sum":
-        return abs(want.factor) or Fraction(1)
+        return abs(want.factor) or Fraction(1) if want.function in _COUNTS else None
     assert lattice is not None
     if lattice.width == 0:
         return abs(want.factor * lattice.step * lattice.low + want.offset) or Fraction(1)
@@ -554,41 +547,36 @@ def _total(parts: Sequence[Linear]) -> Linear:
     return total
 
 
-def _constant(builder: _Builder, want: NormalizedAggregate, plans: Plans) -> Formula:
-    number, lattice = plans["constant", want.value, want.filter]
-    assert lattice is not None
-    rows = both(want.filter, present(want.value, builder.env) if want.value is not None else None)
-    count = builder.sum_over(number, rows, 0, Fraction(1))
-    value = want.factor * lattice.step * lattice.low + want.offset
-    if want.function == "present":
-        return count
-    if want.function == "sum":
-        return count.times(value)
-    zero = Linear((), Fraction(0))
-    if want.function == "avg":
-        return Average(zero, count, value, value, value)
-    return Variance(zero, zero, count, 0, Fraction(1), want.function)
+_COUNTS = ("count", "units", "distinct", "present")
 
 
-def _single(builder: _Builder, want: NormalizedAggregate) -> Formula:
-    mask = [Mask(()) if want.filter is None else Mask(((want.filter, True),))]
-    if want.function == "units":
-        number = builder.add(People, None, None, mask)
-        return builder.sum_over(number, want.filter, 0, Fraction(1))
+def _mask(want: NormalizedAggregate) -> tuple[Mask, ...]:
+    """Return the rows that an aggregate takes in, as the one mask of a measurement of its own."""
+    return (Mask(()) if want.filter is None else Mask(((want.filter, True),)),)
+
+
+def _people(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[NormalizedAggregate]) -> Formula:
+    return builder.sum_over(builder.add(People, None, None, _mask(want)), want.filter, 0, Fraction(1))
+
+
+def _distinct(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[NormalizedAggregate]) -> Formula:
     assert want.value is not None
-    if want.function == "distinct":
-        facts = narrowed_facts(want.value, builder.env)
-        size = None if facts.values is None else len(facts.values)
-        bounding = builder.bounding
-        in_group = bounding.in_group if size is None else max(1, min(bounding.in_group, size))
-        limit = min(bounding.in_all, bounding.groups * in_group)
-        number = builder.add(DistinctValues, want.value, None, mask, limit=limit)
-        count = builder.sum_over(number, want.filter, 0, Fraction(1))
-        return Within(count.terms, count.constant, 0, _size_of_domain(facts))
+    facts = narrowed_facts(want.value, builder.env)
+    size = None if facts.values is None else len(facts.values)
+    bounding = builder.bounding
+    in_group = bounding.in_group if size is None else max(1, min(bounding.in_group, size))
+    limit = min(bounding.in_all, bounding.groups * in_group)
+    number = builder.add(DistinctValues, want.value, None, _mask(want), limit=limit)
+    count = builder.sum_over(number, want.filter, 0, Fraction(1))
+    return Within(count.terms, count.constant, 0, _size_of_domain(facts))
+
+
+def _direct(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[NormalizedAggregate]) -> Formula:
+    assert want.value is not None
     lattice = lattice_of(want.value, builder.env, squared=False)
     if lattice is None or lattice.width == 0:
         raise Refusal("this average has one possible value", sqlstate="PV201", position=want.call.position)
-    number = builder.add(Direct, want.value, lattice, mask)
+    number = builder.add(Direct, want.value, lattice, _mask(want))
     return builder.sum_over(number, want.filter, 0, lattice.step)
 
 
@@ -601,7 +589,7 @@ def _size_of_domain(facts: Facts) -> int | None:
     return max(0, math.floor(facts.hi / facts.grid) - math.ceil(facts.lo / facts.grid) + 1)
 
 
-def _rank(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[NormalizedAggregate]) -> Chosen:
+def _rank(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[NormalizedAggregate]) -> Formula:
     """Return the coordinate of a fraction: three and more of the same rows are one measurement (soundness.md 1.21)."""
     assert want.value is not None
     lattice = lattice_of(want.value, builder.env, squared=False)
@@ -609,14 +597,14 @@ def _rank(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[Normali
         return Chosen(None, Fraction(1), None)
     if lattice.width == 0:
         return Chosen(None, lattice.step, lattice.low * lattice.step)
-    masks = (Mask(()) if want.filter is None else Mask(((want.filter, True),)),)
-    share = share_of(want.call)
+    masks, share, is_extreme = _mask(want), want.call.share, want.call.row.is_extreme
     of: _Of = (want.value, lattice, masks, False, 0, builder.bounding)
-    shares = [share] if _is_extreme(want) else sorted({
-        share_of(one.call) for one in wanted
-        if one.function == "rank" and (one.value, one.filter) == (want.value, want.filter) and not _is_extreme(one)
+    shares = [share] if is_extreme else sorted({
+        one.call.share for one in wanted
+        if (one.function, one.value, one.filter) == (want.function, want.value, want.filter)
+        and not one.call.row.is_extreme
     })  # fmt: skip
-    bar = None if _is_extreme(want) else builder.bars.get((want.value, masks))
+    bar = None if is_extreme else builder.bars.get((want.value, masks))
     if bar is not None:
         return _with_bar(builder, of, shares, share, bar)
     if len(shares) > MAX_FRACTIONS:
@@ -650,7 +638,7 @@ _Of = tuple[Expr, Lattice, tuple[Mask, ...], bool, int, Bounding]
 """What a measurement of values by rank is of."""
 
 
-def _mode(builder: _Builder, want: NormalizedAggregate) -> Chosen:
+def _mode(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[NormalizedAggregate]) -> Formula:
     assert want.value is not None
     known = domain_of(want.value, builder.env)
     if known is None:
@@ -661,14 +649,19 @@ def _mode(builder: _Builder, want: NormalizedAggregate) -> Chosen:
     values = tuple(value for value in known.values if value is not None)
     if not values:
         return Chosen(None, Fraction(1), None)
-    masks = (Mask(()) if want.filter is None else Mask(((want.filter, True),)),)
-    measurement = ModeMeasurement(want.value, None, masks, False, 0, builder.bounding, values)
+    measurement = ModeMeasurement(want.value, None, _mask(want), False, 0, builder.bounding, values)
     number = builder.number_of(measurement)
     return ChosenOf(builder.coordinate(number), Fraction(1), values=values)
 
 
-def _is_extreme(want: NormalizedAggregate) -> bool:
-    return want.call.function in ("min", "max")
+_ALONE: dict[str, Callable[[_Builder, NormalizedAggregate, Sequence[NormalizedAggregate]], Formula]] = {
+    "rank": _rank,
+    "mode": _mode,
+    "units": _people,
+    "distinct": _distinct,
+    "direct": _direct,
+}
+"""What has a measurement of its own -> its formula."""
 
 
 def _counted(builder: _Builder, threshold: bool) -> int | None:

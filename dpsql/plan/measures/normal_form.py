@@ -9,45 +9,33 @@ the NULL rows are the same (soundness.md 1.3).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 
 from ...errors import Refusal
+from ...relation.aggregates import Asks, Needs
 from ...relation.expressions import Call, Expr, Literal
 from ...relation.intervals import Environment, narrowed_facts
 from ...relation.relations import AggregateCall
 from ...relation.types import BOOLEAN
 from ..privacy.rows import Units, holds_unit
-from .bivariate import BIVARIATE
 from .disjoint import are_disjoint
 from .measurements import Mask
-from .ranks import RANK_FUNCTIONS
 
-__all__ = [
-    "SPREAD",
-    "VALUE_FUNCTIONS",
-    "NormalizedAggregate",
-    "both",
-    "mask_count",
-    "masks_of",
-    "normal_form",
-    "present",
-    "share_counts",
-]
+__all__ = ["NormalizedAggregate", "both", "mask_count", "masks_of", "normal_form", "present", "share_counts"]
 
-SPREAD = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
-"""Functions of one value that need its squares."""
-VALUE_FUNCTIONS = ("sum", "avg", *SPREAD, "present")
-"""Functions of a summed value; `present` is its count."""
+
+_COUNT, _NOTHING = "count", Needs()
 
 
 @dataclass(frozen=True, slots=True)
 class NormalizedAggregate:
     """An aggregate in normal form: function(factor · value + offset) over rows where `filter` is true.
 
-    `value` None: the aggregate counts rows.
+    `value` None: the aggregate counts rows or people, or is of two values. `function`: of sums that of the call, or
+    `present`, the count of the values; else what is measured. `needs`: of what it is made besides that count.
     """
 
     function: str
@@ -56,98 +44,130 @@ class NormalizedAggregate:
     offset: Fraction
     filter: Expr | None
     call: AggregateCall
+    needs: Needs = _NOTHING
 
     @property
     def values(self) -> tuple[Expr, ...]:
         """What is summed; of two values Y and X."""
-        if self.function in BIVARIATE:
+        if self.is_of_pair:
             return self.call.args
         return () if self.value is None else (self.value,)
 
+    @property
+    def counts_rows(self) -> bool:
+        """Whether it is a number of rows, times its factor."""
+        return self.function == _COUNT
 
-_REFUSED = {
-    "bool_and": ("bool_and is one person's yes or no", "COUNT(*) FILTER (WHERE NOT …) and compare"),
-    "bool_or": ("bool_or is one person's yes or no", "COUNT(*) FILTER (WHERE …) and compare"),
-}
+    @property
+    def is_sum_alone(self) -> bool:
+        """Whether it is a sum, and nothing is added to it for each row."""
+        return self.function == "sum" and self.offset == 0
 
+    @property
+    def is_of_value(self) -> bool:
+        """Whether it is made of sums of one value."""
+        return len(self.needs.powers) == 1
 
-_MEASURED = frozenset({"count", "regr_count", "avg_direct", *VALUE_FUNCTIONS, *RANK_FUNCTIONS, *BIVARIATE})
-"""All others stand above the release alone (law L4)."""
+    @property
+    def is_of_pair(self) -> bool:
+        """Whether it is made of sums of two values."""
+        return len(self.needs.powers) > 1
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether it needs the squares of one value."""
+        return self.is_of_value and self.needs.powers[0] > 1
 
 
 def normal_form(call: AggregateCall, env: Environment, units: Units) -> NormalizedAggregate:
     """Return an aggregate's normal form; `units` are the columns that hold the owner, by its own columns."""
-    if call.function in _REFUSED:
-        said, hint = _REFUSED[call.function]
+    row = call.row
+    if row.refused is not None:
+        said, hint = row.refused
         raise Refusal(said, position=call.position, hint=hint)
-    if call.function not in _MEASURED:
+    form = _FORMS.get(row.asks)
+    if form is None:  # law L4
         raise Refusal(
             f"{call.function}() over people's rows would show one person's values", position=call.position,
             hint=f"aggregate the people's rows in a subquery first, and use {call.function}() on its result",
         )  # fmt: skip
-    one, zero = Fraction(1), Fraction(0)
-    if call.function == "count":
-        if not call.args:
-            return NormalizedAggregate("count", None, one, zero, call.filter, call)
-        arg = call.args[0]
-        if call.distinct:
-            if holds_unit(call.args, units):
-                return NormalizedAggregate("units", None, one, zero, call.filter, call)
-            if len(call.args) > 1:
-                raise Refusal(
-                    "DISTINCT takes one expression inside an aggregate", sqlstate="0A000", position=call.position,
-                    hint="join the columns: COUNT(DISTINCT a || '-' || b); or count people by all columns of their "
-                    "key: COUNT(DISTINCT (a, b))",
-                )  # fmt: skip
-            if arg.type.is_float:
-                raise Refusal(
-                    "distinct values of a floating-point column are not counted",
-                    sqlstate="PV001",
-                    position=call.position,
-                    hint="round or cast it to numeric first",
-                )
-            return NormalizedAggregate("distinct", arg, one, zero, call.filter, call)
-        return NormalizedAggregate("count", None, one, zero, both(call.filter, present(arg, env)), call)
-    if call.distinct:
+    if call.distinct and row.asks is not Asks.COUNT:
         raise Refusal(
             f"{call.function.upper()}(DISTINCT …) is not answered",
             position=call.position,
             hint="leave out DISTINCT",
         )
-    if call.function == "mode":
-        return NormalizedAggregate("mode", call.args[0], one, zero, call.filter, call)
-    if call.function in RANK_FUNCTIONS:
-        if not (call.args[0].type.is_number or call.args[0].type.is_temporal):
-            raise Refusal(
-                f"{call.function.upper()} of {call.args[0].type} is one person's value",
-                position=call.position,
-                hint="it is answered for numbers, dates and timestamps; of others it never will be: the value is "
-                "somebody's own",
-            )
-        return NormalizedAggregate("rank", call.args[0], one, zero, call.filter, call)
-    if call.function == "regr_count":
-        rows = both(call.filter, reduce(both, (present(arg, env) for arg in call.args), None))
-        return NormalizedAggregate("count", None, one, zero, rows, call)
-    if call.function in BIVARIATE:
-        return NormalizedAggregate(call.function, None, one, zero, call.filter, call)
-    if call.function == "avg_direct":
-        return NormalizedAggregate("direct", call.args[0], one, zero, call.filter, call)
+    return form(call, env, units)
+
+
+def _plain(function: str, value: Expr | None, call: AggregateCall) -> NormalizedAggregate:
+    """Return what is measured of a value as it stands."""
+    return NormalizedAggregate(function, value, Fraction(1), Fraction(0), call.filter, call)
+
+
+def _counted(call: AggregateCall, env: Environment, units: Units) -> NormalizedAggregate:
+    """Count rows on which all arguments are there, or what is told apart."""
+    if not call.distinct:
+        there = reduce(both, (present(arg, env) for arg in call.args), None)
+        return replace(_plain(_COUNT, None, call), filter=both(call.filter, there))
+    if holds_unit(call.args, units):
+        return _plain("units", None, call)
+    if len(call.args) > 1:
+        raise Refusal(
+            "DISTINCT takes one expression inside an aggregate", sqlstate="0A000", position=call.position,
+            hint="join the columns: COUNT(DISTINCT a || '-' || b); or count people by all columns of their "
+            "key: COUNT(DISTINCT (a, b))",
+        )  # fmt: skip
+    if call.args[0].type.is_float:
+        raise Refusal(
+            "distinct values of a floating-point column are not counted",
+            sqlstate="PV001",
+            position=call.position,
+            hint="round or cast it to numeric first",
+        )
+    return _plain("distinct", call.args[0], call)
+
+
+def _ranked(call: AggregateCall, env: Environment, units: Units) -> NormalizedAggregate:
+    if not (call.args[0].type.is_number or call.args[0].type.is_temporal):
+        raise Refusal(
+            f"{call.function.upper()} of {call.args[0].type} is one person's value",
+            position=call.position,
+            hint="it is answered for numbers, dates and timestamps; of others it never will be: the value is "
+            "somebody's own",
+        )
+    return _plain("rank", call.args[0], call)
+
+
+def _summed(call: AggregateCall, env: Environment, units: Units) -> NormalizedAggregate:
+    needs = call.row.needs
+    if call.row.is_paired:
+        return replace(_plain(call.function, None, call), needs=needs)
     chosen = _chosen(call, env)
     if chosen is not None:
         return chosen
-    value, factor, offset = _linear(call.args[0], env)
-    return NormalizedAggregate(call.function, value, factor, offset, call.filter, call)
+    return NormalizedAggregate(call.function, *_linear(call.args[0], env), call.filter, call, needs)
+
+
+_FORMS: dict[Asks, Callable[[AggregateCall, Environment, Units], NormalizedAggregate]] = {
+    Asks.COUNT: _counted,
+    Asks.SUMS: _summed,
+    Asks.RANK: _ranked,
+    Asks.MODE: lambda call, env, units: _plain("mode", call.args[0], call),
+    Asks.DIRECT: lambda call, env, units: _plain("direct", call.args[0], call),
+}
+"""What an aggregate takes of people's rows -> its normal form. All others stand above the release alone."""
 
 
 def share_counts(wanted: list[NormalizedAggregate]) -> list[NormalizedAggregate]:
     """Read COUNT(x) beside SUM(x) or AVG(x) of the same rows as the count that their pair carries."""
-    summed = {(want.value, want.call.filter) for want in wanted if want.function in VALUE_FUNCTIONS}
+    summed = {(want.value, want.call.filter) for want in wanted if want.is_of_value}
     shared = []
     for want in wanted:
-        args = want.call.args
-        nullable = want.function == "count" and args and want.filter != want.call.filter
-        if nullable and (args[0], want.call.filter) in summed:
-            want = replace(want, function="present", value=args[0], filter=want.call.filter)
+        rows, args = want.call.filter, want.call.args if want.call.row.asks is Asks.COUNT else ()
+        for arg in args:
+            if want.counts_rows and want.filter == both(rows, _known(arg)) and (arg, rows) in summed:
+                want = replace(want, function="present", value=arg, filter=rows, needs=Needs((1,)))
         shared.append(want)
     return shared
 
@@ -161,6 +181,10 @@ def both(left: Expr | None, right: Expr | None) -> Expr | None:
 def present(arg: Expr, env: Environment) -> Expr | None:
     if not narrowed_facts(arg, env).nullable:
         return None
+    return _known(arg)
+
+
+def _known(arg: Expr) -> Expr:
     return Call(BOOLEAN, "not", (Call(BOOLEAN, "is_null", (arg,)),))
 
 
@@ -177,10 +201,10 @@ def _chosen(call: AggregateCall, env: Environment) -> NormalizedAggregate | None
         return None
     where = both(call.filter, condition)
     if not isinstance(then, Literal):
-        return NormalizedAggregate("sum", *_linear(then, env), where, call)
+        return NormalizedAggregate("sum", *_linear(then, env), where, call, call.row.needs)
     if isinstance(then.value, bool) or not isinstance(then.value, (int, Fraction)):
         return None
-    return NormalizedAggregate("weighted_count", None, Fraction(then.value), Fraction(0), where, call)
+    return NormalizedAggregate(_COUNT, None, Fraction(then.value), Fraction(0), where, call)
 
 
 def _linear(expr: Expr, env: Environment) -> tuple[Expr, Fraction, Fraction]:

@@ -17,24 +17,18 @@ from fractions import Fraction
 from functools import lru_cache
 
 from ...mechanisms import HASH_BITS, NANO, Law, Rank, RankChoice, RankSplit, clamp_of, log_above
-from ...relation.expressions import Literal
-from ...relation.relations import AggregateCall
 from .measurements import Bounding, BoundingQuery, Choice, Loss, Measurement, Steps, Sums
 
 __all__ = [
     "LEAST_SPLIT",
     "MAX_FRACTIONS",
     "MAX_READ",
-    "RANK_FUNCTIONS",
     "RankMeasurement",
     "SplitMeasurement",
     "WeighedChoice",
-    "share_of",
     "split_of",
     "weight_unit",
 ]
-
-RANK_FUNCTIONS = ("median", "percentile_cont", "percentile_disc", "min", "max", "mode")
 
 LEAST_SPLIT = 3
 """From so many fractions of the same rows on they are split: of two, two depths would cost what two choices do."""
@@ -228,15 +222,3 @@ def _choice(share: Fraction, width: int, scale: Fraction) -> RankChoice:
     inside = math.ceil(2 * scale * log_above(Fraction(20 * candidates)))
     offset = {Fraction(0): inside, Fraction(1): -inside}.get(share, 0)
     return RankChoice(candidates, shift, p, q, offset, clamp, 1 / (2 * scale))
-
-
-def share_of(call: AggregateCall) -> Fraction:
-    """Return the fraction of a rank function. Raises Refusal (22023, 0A000)."""
-    if call.function in ("min", "max"):
-        return Fraction(call.function == "max")
-    if call.function == "median":
-        return Fraction(1, 2)
-    fraction = call.args[1]
-    assert isinstance(fraction, Literal)
-    assert isinstance(fraction.value, Fraction)
-    return fraction.value

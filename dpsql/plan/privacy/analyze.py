@@ -251,7 +251,8 @@ class _Analysis:
                     hint="ROWS with numbers, or RANGE from UNBOUNDED or CURRENT ROW, without EXCLUDE",
                 )  # fmt: skip
             if (
-                call.function in ("min", "max")
+                call.row is not None
+                and call.row.is_extreme
                 and call.frame
                 and "BETWEEN UNBOUNDED PRECEDING" not in call.frame
             ):

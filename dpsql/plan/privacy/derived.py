@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
 
 from ...errors import Refusal
+from ...relation.aggregates import Asks, check_printers
 from ...relation.catalog import Column, Enforced, Scalar
 from ...relation.expressions import Call, Expr, Field, Literal, fields_of
 from ...relation.facts import Facts, common_grid, decimal_scale
@@ -185,7 +186,7 @@ def ignores_ties(call: WindowCall) -> bool:
     """Say whether a window call gives rows that tie in its ORDER BY one value, in whatever order they come."""
     if call.function in ("rank", "dense_rank"):
         return True
-    aggregates = call.function in ("count", "sum", "avg", "min", "max")
+    aggregates = call.row is not None and call.row.in_frames
     return aggregates and (call.frame is None or call.frame.startswith("RANGE"))
 
 
@@ -393,32 +394,54 @@ def within_unit_lattice(call: AggregateCall, env: Environment) -> Lattice:
 
 
 def _aggregate_column(call: AggregateCall, env: Environment, most: int | None) -> Column:
-    zero = Fraction(0)
-    if call.function == "count" and len(call.args) < 2:
-        reach = Fraction(MAX_ROWS if most is None else most)
-        facts = Facts(zero, reach, Fraction(1), False, None, most is not None)
-        return Column("", BIGINT, Enforced(not_null=True), facts=facts)
-    if call.distinct and call.function not in ("min", "max", "bool_and", "bool_or"):
+    form = _PER_PERSON.get(call.function)
+    if form is None or (call.distinct and call.row.asks is not Asks.COUNT):
         raise _not_per_person(call)
-    if call.function in ("bool_and", "bool_or"):
-        return Column("", BOOLEAN, facts=Facts(zero, Fraction(1), Fraction(1), True, (False, True), True))
-    if call.function in ("sum", "avg"):
-        lattice = within_unit_lattice(call, env)
-        step = lattice.step
-        if call.function == "avg":
-            ends = sorted((lattice.low * step, lattice.high * step))
-            return Column("", DOUBLE, facts=Facts(ends[0], ends[1], None, True, None, True))
-        reach = Fraction(MAX_ROWS if most is None else most)
-        lo, hi = min(zero, lattice.low * step * reach), max(zero, lattice.high * step * reach)
-        exact = lattice.exact and _is_decimal(step)
-        facts = Facts(lo, hi, step if exact else None, True, None, most is not None)
-        return Column("", NUMERIC if exact else DOUBLE, facts=facts)
-    if call.function in ("min", "max"):
-        column = _column(call.args[0], env)
-        if column.type.kind in (Kind.OPAQUE, Kind.INTERVAL):
-            raise _not_per_person(call)
-        return nullable(column)
-    raise _not_per_person(call)
+    return form(call, env, most)
+
+
+def _count_column(call: AggregateCall, env: Environment, most: int | None) -> Column:
+    if len(call.args) > 1:
+        raise _not_per_person(call)
+    reach = Fraction(MAX_ROWS if most is None else most)
+    facts = Facts(Fraction(0), reach, Fraction(1), False, None, most is not None)
+    return Column("", BIGINT, Enforced(not_null=True), facts=facts)
+
+
+def _sum_column(call: AggregateCall, env: Environment, most: int | None) -> Column:
+    lattice, zero = within_unit_lattice(call, env), Fraction(0)
+    step, reach = lattice.step, Fraction(MAX_ROWS if most is None else most)
+    lo, hi = min(zero, lattice.low * step * reach), max(zero, lattice.high * step * reach)
+    exact = lattice.exact and _is_decimal(step)
+    facts = Facts(lo, hi, step if exact else None, True, None, most is not None)
+    return Column("", NUMERIC if exact else DOUBLE, facts=facts)
+
+
+def _avg_column(call: AggregateCall, env: Environment, most: int | None) -> Column:
+    lattice = within_unit_lattice(call, env)
+    ends = sorted((lattice.low * lattice.step, lattice.high * lattice.step))
+    return Column("", DOUBLE, facts=Facts(ends[0], ends[1], None, True, None, True))
+
+
+def _extreme_column(call: AggregateCall, env: Environment, most: int | None) -> Column:
+    column = _column(call.args[0], env)
+    if column.type.kind in (Kind.OPAQUE, Kind.INTERVAL):
+        raise _not_per_person(call)
+    return nullable(column)
+
+
+def _truth_column(call: AggregateCall, env: Environment, most: int | None) -> Column:
+    facts = Facts(Fraction(0), Fraction(1), Fraction(1), True, (False, True), True)
+    return Column("", BOOLEAN, facts=facts)
+
+
+_PER_PERSON: dict[str, Callable[[AggregateCall, Environment, int | None], Column]] = {
+    "count": _count_column, "sum": _sum_column, "avg": _avg_column, "min": _extreme_column, "max": _extreme_column,
+    "bool_and": _truth_column, "bool_or": _truth_column,
+}  # fmt: skip
+"""Aggregate -> what is known of it per person, of so many rows at most (None: of a person's whole frame)."""
+
+check_printers(_PER_PERSON, lambda row: row.per_person)
 
 
 def _not_per_person(call: AggregateCall) -> Refusal:
@@ -463,9 +486,8 @@ def _window_column(call: WindowCall, env: Environment) -> Column:
         if len(call.args) > 2:
             column = _merge([column, _column(call.args[2], env)])
         return nullable(column)
-    aggregate = AggregateCall(call.type, call.function, call.args, False, None, position=call.position)
-    if call.function in ("count", "sum", "avg", "min", "max"):
-        return _aggregate_column(aggregate, env, None)
+    if call.row is not None and call.row.in_frames:
+        return _aggregate_column(call.as_aggregate, env, None)
     raise Refusal(
         f"{call.function}() is not computed per person", position=call.position,
         hint="per person there are ROW_NUMBER, RANK, LAG, LEAD, COUNT, SUM, AVG, MIN and MAX",

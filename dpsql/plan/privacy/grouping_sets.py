@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
+from ...relation.aggregates import Asks
 from ...relation.expressions import Expr, fields_of
 from ...relation.relations import AggregateCall
 from .keys import MAX_DOMAIN
@@ -23,12 +24,6 @@ __all__ = ["adds_up", "sources_of"]
 
 Keys = tuple[int, ...]
 
-_PAIRS = (
-    "covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2", "regr_count", "regr_avgx",
-    "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy",
-)  # fmt: skip
-_ADDED = frozenset({"count", "sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp", *_PAIRS})
-
 
 def adds_up(call: AggregateCall, keys: tuple[Expr, ...], rows: OwnedRows) -> bool:
     """Say whether an aggregate of a group is made of numbers that are sums of those of finer groups.
@@ -36,10 +31,10 @@ def adds_up(call: AggregateCall, keys: tuple[Expr, ...], rows: OwnedRows) -> boo
     Counts of rows, sums, averages and variances are. People are where each is in one group alone; other values that
     are counted once, averages that are noised as they are, and values that are chosen by rank, never.
     """
-    if call.function == "count" and call.distinct:
+    if call.row.asks is Asks.COUNT and call.distinct:
         counts_people = holds_unit(call.args, rows.units)
         return counts_people and (rows.is_single or fields_of(*keys) <= rows.fixed_columns)
-    return call.function in _ADDED
+    return call.row.adds_up
 
 
 def sources_of(

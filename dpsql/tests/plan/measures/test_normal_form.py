@@ -69,7 +69,7 @@ def test_a_chosen_sum_is_a_filtered_one() -> None:
     assert (chosen.function, chosen.filter is None) == ("sum", False)
     assert isinstance(chosen.value, Field)
     weighted = wanted("SUM(CASE WHEN urgent THEN 7 END)")
-    assert (weighted.function, weighted.value, weighted.factor) == ("weighted_count", None, 7)
+    assert (weighted.function, weighted.value, weighted.factor) == ("count", None, 7)
     assert wanted("SUM(CASE WHEN urgent THEN days ELSE 1 END)").filter is None
 
 
@@ -95,3 +95,13 @@ def test_what_has_no_private_answer(call: str, code: str) -> None:
         wanted(call, "person" if "height" in call else "visit")
     assert refusal.value.sqlstate == code
     assert refusal.value.hint
+
+
+def test_a_count_of_pairs_is_not_the_count_of_one_of_them() -> None:
+    """REGR_COUNT is of rows where both are there; COUNT(x) beside SUM(x) is the count that the sum carries."""
+    release = released("SELECT REGR_COUNT(fee, NULLIF(days, 3)), COUNT(fee), SUM(fee) FROM visit").release
+    env = environment_of(release.rows.columns, release.rows.predicate)
+    wants = [normal_form(call, env, release.rows.units) for call in release.aggregates]
+    pairs, alone, _ = share_counts(wants)
+    assert (pairs.function, pairs.filter) == ("count", wants[0].filter)
+    assert alone.function == "present"
