@@ -123,7 +123,6 @@ _HINTS: dict[type[exp.Expr], str] = {
         node: f"write EXTRACT({node.__name__.upper()} FROM x)"
         for node in (exp.Year, exp.Month, exp.Day, exp.Week)
     },
-    exp.CountIf: "write COUNT(*) FILTER (WHERE x)",
     exp.DateDiff: "subtract them: DATE '2025-12-31' - x is in days",
     exp.TableSample: "SELECT … ORDER BY md5(x) LIMIT 100, of released and public rows",
 }

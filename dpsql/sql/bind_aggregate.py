@@ -129,7 +129,29 @@ def _read_pair(binder: Binder, node: exp.Expr, row: Aggregate) -> AggregateCall:
 
 def bind_aggregate(binder: Binder, node: exp.Expr) -> Expr:
     """Take an aggregate out of an expression."""
-    return binder.add_aggregate(read_aggregate(binder, node, AGGREGATES[type(node)]))
+    row = AGGREGATES[type(node)]
+    return (
+        _meant(binder, node, row)
+        if row.shorthand
+        else binder.add_aggregate(read_aggregate(binder, node, row))
+    )
+
+
+def _meant(binder: Binder, node: exp.Expr, row: Aggregate, kept: exp.Expr | None = None) -> Expr:
+    """Return what a shorthand says of its argument, on the rows that a FILTER after it keeps."""
+    if not binder.allow_aggregates:
+        raise Refusal(
+            f"{row.name}() cannot stand {binder.place}", sqlstate="42803", position=binder.position(node)
+        )
+    inside, binder.allow_aggregates, binder.place = binder.place, False, "inside an aggregate"
+    try:
+        parts = {"a": binder.bind_boolean(node.args["this"], f"what {row.name} takes")}
+        if kept is not None:
+            parts["kept"] = binder.bind_boolean(kept, "FILTER")
+    finally:
+        binder.allow_aggregates, binder.place = True, inside
+    sql = row.shorthand if kept is None else f"{row.shorthand.removesuffix(')')} AND kept)"
+    return binder.meant(sql, node, parts)
 
 
 def bind_filter(binder: Binder, node: exp.Expr) -> Expr:
@@ -140,6 +162,8 @@ def bind_filter(binder: Binder, node: exp.Expr) -> Expr:
     """
     inner, where = node.args["this"], node.args["expression"]
     row = AGGREGATES.get(type(inner))
+    if row is not None and row.shorthand:
+        return _meant(binder, inner, row, where.args["this"])
     if row is None and isinstance(inner, exp.Anonymous):
         row = NAMED.get(str(inner.args["this"]).lower())
     public = public_row(inner)
