@@ -12,7 +12,7 @@ House rules:
    at `MOST_CELLS`, leaves it in.
 3. What is left out is not released at all: sensitivities are those of the groups that are left (soundness.md 1.7).
 4. Cells hold texts as they are read, and two columns are compared whole (soundness.md 1.17): what a term says of two
-   that may be longer than they are read to is left out.
+   that may be longer than they are read to is left out, and what a key says of them is not known.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def reached(
     `terms`: the AND terms of the filter; `env`: what is known of the columns, by these terms too.
     """
     terms = [term for term in terms if any(isinstance(part, Field) for part in walk(term))]
-    terms = _of_what_is_read(terms, env, (value for group in groups for value in group))
+    longest = _longest_text((*keys, *terms), env, (value for group in groups for value in group))
+    terms = [term for term in terms if not _is_of_whole_texts(term, env, longest)]
+    keys = [_as_read(key, env, longest) for key in keys]
     if not terms or not groups or not fields_of(*keys):
         return list(groups)
     keys, terms, env = _over_one_of_each(keys, terms, env)
@@ -82,7 +84,10 @@ def reached(
 
 def is_possible(env: Environment, terms: Sequence[Expr], looking: Looking) -> bool:
     """Say whether some row can pass a filter, as far as that is found out."""
-    _, terms, env = _over_one_of_each((), _of_what_is_read(terms, env), env)
+    longest = _longest_text(terms, env)
+    _, terms, env = _over_one_of_each(
+        (), [term for term in terms if not _is_of_whole_texts(term, env, longest)], env
+    )
     left = {index for term in terms for index in fields_of(term)}
     while left:
         columns = _tied(frozenset({min(left)}), terms)
@@ -105,13 +110,9 @@ def linked(keys: Sequence[Expr], terms: Sequence[Expr]) -> list[list[int]]:
     return list(parts.values())
 
 
-def _of_what_is_read(terms: Sequence[Expr], env: Environment, known: Iterable[Scalar] = ()) -> list[Expr]:
-    """Return the terms but those that compare columns of texts of which some value is as long as one is read to.
-
-    `'abcde' = x` and `'abcde' = y` are one text, and `'abcd'` and `'abcde'` as they are read to 4 and 5; `'abcda' < y`
-    may hold of what is read as `'abcd'` of both.
-    """
-    parts = [part for term in terms for part in walk(term)]
+def _longest_text(exprs: Iterable[Expr], env: Environment, known: Iterable[Scalar] = ()) -> int:
+    """Return the most characters of a text that expressions name, of a value of their columns, and of known values."""
+    parts = [part for expr in exprs for part in walk(expr)]
     texts = [value for value in known if isinstance(value, str)]
     texts += [part.value for part in parts if isinstance(part, Literal) and isinstance(part.value, str)]
     texts += [
@@ -121,11 +122,26 @@ def _of_what_is_read(terms: Sequence[Expr], env: Environment, known: Iterable[Sc
         for value in facts_of(part, env).values or ()
         if isinstance(value, str)
     ]
-    longest = max(map(len, texts), default=0)
-    return [term for term in terms if not any(_is_of_whole_texts(part, env, longest) for part in walk(term))]
+    return max(map(len, texts), default=0)
 
 
-def _is_of_whole_texts(part: Expr, env: Environment, longest: int) -> bool:
+def _is_of_whole_texts(expr: Expr, env: Environment, longest: int) -> bool:
+    """Say whether an expression compares columns of texts of which some value is as long as one is read to.
+
+    `'abcde' = x` and `'abcde' = y` are one text, and `'abcd'` and `'abcde'` as they are read to 4 and 5; `'abcda' < y`
+    may hold of what is read as `'abcd'` of both.
+    """
+    return any(_compares_whole_texts(part, env, longest) for part in walk(expr))
+
+
+def _as_read(key: Expr, env: Environment, longest: int) -> Expr:
+    """Return a key in which what compares such columns is a function of them of which nothing is known."""
+    if isinstance(key, Call) and _compares_whole_texts(key, env, longest):
+        return replace(key, function=f"whole {key.function}")
+    return map_children(key, lambda part: _as_read(part, env, longest))
+
+
+def _compares_whole_texts(part: Expr, env: Environment, longest: int) -> bool:
     if not isinstance(part, Call) or part.type != BOOLEAN:
         return False
     columns = [

@@ -275,10 +275,14 @@ def test_bytes_are_compared_and_counted_alone(cut: World) -> None:
             {"abcdd": 1, "abcd": 1},
         "SELECT t, COUNT(*) FROM person WHERE t >= whole AND whole = 'abcdd' AND t IN ('abcd') GROUP BY t": {"abcd": 1},
         "SELECT t, COUNT(*) FROM person WHERE t = whole AND whole = 'abd' AND t IN ('abd', 'abc') GROUP BY t": {"abd": 1},
+        "SELECT t = whole, COUNT(*) FROM person WHERE t = 'abcd' AND whole = 'abcdd' GROUP BY 1": {False: 0, True: 1},
+        "SELECT CASE WHEN t >= whole THEN 'up' ELSE 'down' END, COUNT(*) FROM person WHERE t = 'abcd' AND whole = 'abcdd' GROUP BY 1":
+            {"up": 1, "down": 0},
+        "SELECT t = whole, COUNT(*) FROM person WHERE t = 'abd' AND whole = 'abc' GROUP BY 1": {False: 0},
     }.items(),
 )  # fmt: skip
 def test_no_group_is_left_out_by_what_is_read_of_texts_that_are_compared_whole(
-    cut: World, sql: str, found: dict[str, int]
+    cut: World, sql: str, found: dict[object, int]
 ) -> None:
     """`t = whole` holds of texts that are read to four characters and to nine."""
     assert exact(cut, sql) == {(key,): count for key, count in found.items()}
