@@ -21,12 +21,14 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from ..relation.calendar import parse_date
 from ..relation.types import Kind, SqlType
 
 __all__ = ["ValueRange", "read_bounds"]
 
 _DIGITS = 18  # A literal and a NUMERIC of at most 18 digits each are compared exactly, as DECIMAL(38).
 _PLAIN_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
+_PLAIN_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _WHOLE_TYPES = {exp.DataType.Type.SMALLINT, exp.DataType.Type.INT, exp.DataType.Type.BIGINT}
 _FLOAT_TYPES = {exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE}
 
@@ -52,9 +54,10 @@ def read_bounds(expression: str, types: dict[str, SqlType], dialect: str) -> dic
     """Return what a CHECK expression bounds, by column name.
 
     Reads `x BETWEEN a AND b`, `x >= a`, `x > a`, `x <= b`, `x < b`, these turned round, `x IN (a, b)`, `x = a`, OR of
-    these two, and AND of all, with number literals, bare or as Postgres shows them: `(0)::numeric`, `'-1'::integer`; in
-    lists texts too. Strict ones are read as inclusive. `types` are the table's columns by name, in lower case for
-    DuckDB, which ignores case; other names are ignored. Never raises on a text that it cannot read.
+    these two, and AND of all, with number literals, bare or as Postgres shows them: `(0)::numeric`, `'-1'::integer`,
+    and days, as their number from 1970 on; in lists texts too. Strict ones are read as inclusive. `types` are the
+    table's columns by name, in lower case for DuckDB, which ignores case; other names are ignored. Never raises on a
+    text that it cannot read.
     """
     try:
         tree = sqlglot.parse_one(expression, dialect=dialect)
@@ -189,7 +192,9 @@ def _column_name(node: exp.Expr | None, dialect: str) -> str | None:
 
 
 def _literal(node: exp.Expr | None, column: SqlType, side: str, dialect: str) -> Fraction | None:
-    """Return a number literal as the engine compares it with the column, widened outward for floats."""
+    """Return a literal as the engine compares it with the column, widened outward for floats; a day as its number."""
+    if column.kind is Kind.DATE:
+        return _day(node, dialect)
     text = _number_text(node, column, dialect)
     if text is None or len(re.sub("[-.]", "", text)) > _DIGITS:
         return None
@@ -204,6 +209,18 @@ def _literal(node: exp.Expr | None, column: SqlType, side: str, dialect: str) ->
         readings = _float_readings(value)
         return min(readings) if side == "lo" else max(readings)
     return None
+
+
+def _day(node: exp.Expr | None, dialect: str) -> Fraction | None:
+    """Return the number of a day that is written as every engine reads it: a text cast to a date; bare in DuckDB."""
+    if isinstance(node, exp.Cast) and not _extra(node, "this", "to") and node.to.sql("postgres") == "DATE":
+        node = _unwrap(node.this)
+    elif dialect != "duckdb":
+        return None
+    if not isinstance(node, exp.Literal) or not node.is_string or not _PLAIN_DAY.fullmatch(node.this):
+        return None
+    day = parse_date(node.this)
+    return None if day is None else Fraction(day)
 
 
 def _float_readings(value: Fraction) -> list[Fraction]:

@@ -11,7 +11,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from ..policy.live_schema import LiveColumn, LiveForeignKey, LiveSchema, LiveTable, allowed_in
+from ..policy.live_schema import LiveColumn, LiveForeignKey, LiveSchema, LiveTable, allowed_in, without_days
 from ..relation import types
 from ..relation.catalog import Proved
 from ..relation.types import SqlType, numeric
@@ -150,7 +150,7 @@ def _read_table(
         )
     unusable = _VIEW if is_view else None
     return LiveTable(
-        path, tuple(columns), primary_key, tuple(unique), tuple(foreign_keys), unusable,
+        path, without_days(columns), primary_key, tuple(unique), tuple(foreign_keys), unusable,
         definition=sql if is_view else "",
         proved=None if is_view else _proved((primary_key, *unique), foreign_keys, columns),
     )  # fmt: skip

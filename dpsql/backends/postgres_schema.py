@@ -27,6 +27,7 @@ from ..policy.live_schema import (
     LiveTable,
     allowed_in,
     open_numeric,
+    without_days,
 )
 from ..relation import types
 from ..relation.catalog import Proved
@@ -350,7 +351,7 @@ def _read_table(content: dict[str, Any]) -> LiveTable:
     keys = [(is_primary, tuple(names)) for is_primary, names, _ in content["keys"] or ()]
     return LiveTable(
         (content["schema"], content["name"]),
-        tuple(columns),
+        without_days(columns),
         next((names for is_primary, names in keys if is_primary), ()),
         tuple(dict.fromkeys(names for is_primary, names in keys if not is_primary)),
         tuple(

@@ -15,7 +15,7 @@ from ..relation.types import Kind, SqlType, numeric
 
 __all__ = [
     "DIGITS", "KEY_TYPES", "MAX_SCALE", "OPEN_NUMERIC", "LiveColumn", "LiveForeignKey", "LiveSchema", "LiveTable",
-    "allowed_in", "comparable_type", "open_numeric",
+    "allowed_in", "comparable_type", "open_numeric", "without_days",
 ]  # fmt: skip
 
 
@@ -24,8 +24,8 @@ class LiveColumn:
     """A column as the engine has it.
 
     `type`: our type, OPAQUE where dpsql cannot compute with it; `engine_type`: the engine's own text.
-    `lo`, `hi`: inclusive bounds from a CHECK constraint in the column's own units (NULL and NaN aside); `listed`: the
-    values that one lists, as the engine compares them (NULL aside).
+    `lo`, `hi`: inclusive bounds of a number from a CHECK constraint, in the column's own units (NULL and NaN aside);
+    `listed`: the values that one lists, as the engine compares them (NULL aside).
     `enum_values`: the labels of an ENUM, in its order. `max_length`: most characters of a text that the engine
     enforces by its type. `is_bytewise`: False for text whose equality, to
     queries or to constraints, is coarser than that of its bytes. `is_generated`: computed
@@ -83,20 +83,30 @@ _PLAIN_TEXTS = frozenset({"VARCHAR", "text", "character varying"})
 def allowed_in(columns: Iterable[LiveColumn]) -> tuple[Allowed, ...]:
     """Return what constraints, enforced and validated, leave of a table's own columns' values (soundness.md 1.16).
 
-    Not of floats, whose literals an engine rounds and whose NaN passes, nor of numbers that are read at fewer decimals
-    than they have, nor of texts that are equal to others.
+    `columns`: whose `lo` and `hi` may be those of days, by their numbers. Not of floats, whose literals an engine
+    rounds and whose NaN passes, nor of numbers that are read at fewer decimals than they have, nor of texts that are
+    equal to others.
     """
     found = []
     for column in columns:
         is_number = column.type.is_number and not column.type.is_float and column.engine_type != OPEN_NUMERIC
+        is_exact = is_number or column.type.kind is Kind.DATE
         is_text = column.type.kind is Kind.TEXT and column.is_bytewise
-        listed = column.listed if is_number or (is_text and column.engine_type in _PLAIN_TEXTS) else None
+        listed = column.listed if is_exact or (is_text and column.engine_type in _PLAIN_TEXTS) else None
         if is_text and column.enum_values is not None:
             listed = frozenset[Fraction | str](column.enum_values)
-        bounds = (column.lo, column.hi) if is_number else (None, None)
+        bounds = (column.lo, column.hi) if is_exact else (None, None)
         if listed is not None or bounds != (None, None):
             found.append(Allowed(column.name, *bounds, listed))
     return tuple(found)
+
+
+def without_days(columns: Iterable[LiveColumn]) -> tuple[LiveColumn, ...]:
+    """Return columns without the bounds of days, which are for `allowed_in` alone: no clamp is left out by them."""
+    return tuple(
+        replace(column, lo=None, hi=None, listed=None) if column.type.kind is Kind.DATE else column
+        for column in columns
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,8 @@ SQL_TYPES = {name: read_type(text)[0] for name, text in TYPES.items()}
         ("i >= 0 AND length(t) < 5", {"i": (0, None)}),
         ("i >= 0 AND (i = 3 OR n > 2)", {"i": (0, None)}),
         ('"i" >= 0', {"i": (0, None)}),
+        ("(d BETWEEN '2024-01-01' AND '2024-12-31')", {"d": (19723, 20088)}),
+        ("(d > CAST('1970-01-01' AS DATE))", {"d": (0, None)}),
     ],
 )
 def test_simple_shapes(expression: str, found: dict[str, tuple[Fraction, Fraction]]) -> None:
@@ -49,6 +51,7 @@ LISTED = {
         "((t = 'a') OR (t == 'b') OR t IN ('c'))": {"t": ("a", "b", "c")},
         "i IN (1, 2, 3) AND i IN (2, 3, 4)": {"i": (2, 3)},
         "n IN (1.5, 2)": {"n": (Fraction(3, 2), 2)},
+        "d IN ('1970-01-02', CAST('1970-01-03' AS DATE))": {"d": (1, 2)},
     },
     "postgres": {
         "(t = ANY (ARRAY['a'::text, 'b'::text]))": {"t": ("a", "b")},
@@ -58,17 +61,19 @@ LISTED = {
         "(i = ANY (ARRAY[1, '-2'::integer]))": {"i": (1, -2)},
         "(n = ANY (ARRAY[(1)::numeric, 2.5]))": {"n": (1, Fraction(5, 2))},
         "((t = 'a'::text) OR (t = 'b'::text))": {"t": ("a", "b")},
+        "(d = ANY (ARRAY['1970-01-02'::date, '1970-01-03'::date]))": {"d": (1, 2)},
     },
 }
 NOT_LISTED = {
     "duckdb": (
         "i IN ('1')", "t IN (1, 2)", "t IN ('a', NULL)", "t NOT IN ('a')", "t IN (SELECT 'a')", "t = 'a' OR i = 1",
         "x IN (1.5)", "f = 1.5", "t = 'a' OR length(t) = 1", "lower(t) IN ('a')", "t ILIKE 'a'", "wide IN (1, 2)",
-        "t IS NOT DISTINCT FROM 'a'", "d IN ('2020-01-01')", "CAST(t AS CHAR(1)) IN ('a')",
+        "t IS NOT DISTINCT FROM 'a'", "d IN ('2020-1-1')", "d IN ('2020-01-01', '2020-02-30')", "CAST(t AS CHAR(1)) IN ('a')",
     ),
     "postgres": (
         "(t = ANY (ARRAY['a'::text, NULL::text]))", "(t <> ALL (ARRAY['a'::text]))", "(t = ANY ('{a,b}'::text[]))",
         "((t)::character varying(2) = 'ab'::text)", "(t = 'abc'::character(2))", "(t = E'a\\\\b'::text)",
+        "(d = '1970-01-02'::text)", "(d = '1970-01-02 10:00:00'::timestamp without time zone)", "(d = '02.01.1970'::date)",
         "(x = ANY (ARRAY[(1)::double precision]))", "((i)::double precision = (1)::double precision)",
     ),
 }  # fmt: skip
@@ -99,7 +104,10 @@ def test_lists(dialect: str) -> None:
         "i != 3",
         "i >= 9999999999999999999",
         "wide >= 3",
-        "d >= '2020-01-01'",
+        "d >= '2020-01-01 10:00'",
+        "d >= CAST('2020-01-01' AS TIMESTAMP)",
+        "d >= 'infinity'",
+        "t >= '2020-01-01'",
         "t >= 3",
         "unknown >= 3",
         "other.i >= 3",

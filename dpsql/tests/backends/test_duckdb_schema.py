@@ -116,17 +116,19 @@ def test_constraints() -> None:
 
 
 def test_what_is_proved_of_values() -> None:
-    """Nothing of floats, of texts that are equal to others, and of types that are read as others."""
-    proved = table_of(
+    """Nothing of floats, of texts that are equal to others, and of types that are read as others; of days here alone."""
+    table = table_of(
         "CREATE TYPE mood AS ENUM ('sad', 'glad')",
         "CREATE TABLE t (s VARCHAR CHECK (s IN ('a', 'b')), m mood, k INT CHECK (k IN (1, 2)), f DOUBLE CHECK (f > 0),"
         " c VARCHAR COLLATE NOCASE CHECK (c IN ('a')), u UUID CHECK (u IN ('a')), d DATE CHECK (d > '2020-01-01'))",
-    ).proved
-    assert proved is not None
-    assert proved.allowed == (
+    )
+    assert table.proved is not None
+    assert [(column.lo, column.hi, column.listed) for column in table.columns[-1:]] == [(None, None, None)]
+    assert table.proved.allowed == (
         Allowed("s", listed=frozenset({"a", "b"})),
         Allowed("m", listed=frozenset({"sad", "glad"})),
         Allowed("k", listed=frozenset({Fraction(1), Fraction(2)})),
+        Allowed("d", lo=Fraction(18262)),
     )
 
 
