@@ -17,7 +17,7 @@ from ..plan.measures.bivariate import Bivariate
 from ..plan.measures.formulas import Chosen, ChosenOf, Linear, Variance
 from ..plan.measures.measurements import Coord, Joint
 from ..plan.measures.mode import ModeMeasurement
-from ..plan.measures.ranks import RankMeasurement, SplitMeasurement
+from ..plan.measures.ranks import Ranked, SplitMeasurement
 from ..plan.measures.value_bars import Ends
 from ..plan.planner import Plan, releases_of
 from ..plan.privacy.rows import OwnedRows, Release, TableSource, selects_in, uncut
@@ -238,7 +238,7 @@ def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
     measurement = plan.measurements[index]
     if isinstance(measurement, ModeMeasurement):
         return _mode(plan, index, measurement)
-    if isinstance(measurement, _Ranks):
+    if isinstance(measurement, Ranked):
         return _choice(plan, index, measurement)
     if index == plan.selection:
         return selection_figures(plan)
@@ -346,10 +346,7 @@ def _noise_text(plan: ReleasePlan, index: int, scale: object) -> str:
     return f"{plan.measures[index].law.family} {'scale' if _is_laplace(plan, index) else 'sigma'} {scale}"
 
 
-_Ranks = RankMeasurement | SplitMeasurement
-
-
-def _choice(plan: ReleasePlan, index: int, measurement: _Ranks) -> dict[str, object]:
+def _choice(plan: ReleasePlan, index: int, measurement: Ranked) -> dict[str, object]:
     """Return what is known of a choice by rank: all figures are in rows."""
     choice = plan.measures[index].choice
     lattice = measurement.known_lattice
@@ -384,7 +381,7 @@ def _mode(plan: ReleasePlan, index: int, measurement: ModeMeasurement) -> dict[s
     }
 
 
-def _rows_inside(measurement: _Ranks, choice: RankChoice) -> int:
+def _rows_inside(measurement: Ranked, choice: RankChoice) -> int:
     """Return how many rows from the end of the values a minimum or maximum is looked for."""
     return math.ceil(Fraction(abs(choice.offset), measurement.claim_unit))
 
@@ -418,7 +415,7 @@ def _choice_text(shown: dict[str, object], price: str) -> list[str]:
 def _expected_rank(plan: ReleasePlan, number: int, share: Fraction) -> str:
     """Return where a chosen value is expected to stand among the rows."""
     measurement, choice = plan.measurements[number], plan.measures[number].choice
-    assert isinstance(measurement, _Ranks)
+    assert isinstance(measurement, Ranked)
     if plan.is_empty:
         return "none"
     rows = _half_width(plan, number)
@@ -542,7 +539,7 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
         shown = _measure(plan, index)
         if index == plan.selection:
             continue
-        if isinstance(plan.measurements[index], _Ranks | ModeMeasurement):
+        if isinstance(plan.measurements[index], Ranked | ModeMeasurement):
             lines += _choice_text(shown, _price_text(plan, index))
             continue
         several = "" if shown["coordinates"] == 1 else f", {shown['coordinates']} numbers a group"

@@ -273,7 +273,6 @@ def _plan_release(
         bounding,
         tuple(measures),
         measured.formulas,
-        measured.grids,
         tuple(domains),
         groups,
         counted,
@@ -403,7 +402,6 @@ def _selecting(
         bounding=bounding,
         measures=tuple(Planned(measurement, each) for measurement in measurements),
         formulas=measured.formulas,
-        grids=measured.grids,
         identity=hashlib.sha256(whole.identity + repr(("chosen", bounding)).encode()).digest(),
         unselected=whole,
     )
@@ -495,7 +493,7 @@ def other_measures(release: ReleasePlan) -> Iterator[ReleasePlan]:
         if measurements not in seen and len(measurements) <= MAX_MEASUREMENTS:
             seen.add(measurements)
             measures = tuple(Planned(measurement, each) for measurement in measured.measurements)
-            yield replace(release, measures=measures, formulas=measured.formulas, grids=measured.grids)
+            yield replace(release, measures=measures, formulas=measured.formulas)
 
 
 def _names(release: Release, count: AggregateCall) -> tuple[str, ...]:

@@ -59,10 +59,9 @@ class Work:
 class ReleasePlan:
     """One release: what is asked of the engine, and the noise and charge of each measurement.
 
-    `formulas`, `grids`: per aggregate, what it is of the coordinates, and what all values of a count or sum are
-    multiples of. `domains`: the public values of each key, where it has them. `groups`: the declared groups, None
-    when keys are found by threshold, at `delta`: by the law on measurement `counted`, among the groups of
-    `minimum_units`.
+    `formulas`: per aggregate, what it is of the coordinates. `domains`: the public values of each key, where it has
+    them. `groups`: the declared groups, None when keys are found by threshold, at `delta`: by the law on measurement
+    `counted`, among the groups of `minimum_units`.
     `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
     `measure_keys`. `grounds`: what its rows and keys rest on of policy and schema, which is in that hash; `below`: what
     each intermediate result of the statement does (soundness.md 3.7). `is_empty`: no row can count, by the text alone:
@@ -77,7 +76,6 @@ class ReleasePlan:
     bounding: Bounding
     measures: tuple[Planned, ...]
     formulas: tuple[Formula, ...]
-    grids: tuple[Fraction | None, ...]
     domains: tuple[Domain | None, ...]
     groups: tuple[tuple[Scalar, ...], ...] | None
     counted: int | None

@@ -21,12 +21,9 @@ from ..errors import Refusal
 from ..plan.dialects.quote import identifier, table_name
 from ..plan.measures.bivariate import Bivariate
 from ..plan.measures.formulas import (
-    Chosen,
     Formula,
     Linear,
     Within,
-    print_part,
-    print_parts,
 )
 from ..plan.measures.measurements import Coord
 from ..plan.privacy.rows import AddedUp, Release
@@ -209,17 +206,18 @@ def _sums(
 ) -> tuple[str, list[str]]:
     """Return a FROM item of cells added up by `keys`, and each aggregate over it; `more` and `last` stand beside."""
     cells, added, shown = [], [], []
-    calls = zip(plan.formulas, plan.grids, node.release.aggregates, strict=True)
-    for index, (formula, grid, call) in enumerate(calls):
-        assert not isinstance(formula, Chosen), "a value that was chosen is no sum of others"
-        if isinstance(formula, Linear) and grid is not None:
-            cells.append(f"{print_part(formula, call.type, grid)} AS v{index}")
-            added.append(f"{print_parts(f'v{index}', call.type, grid)} AS v{index}")
+    spread = set[Coord]()
+    for index, (formula, call) in enumerate(zip(plan.formulas, node.release.aggregates, strict=True)):
+        assert formula.compared is not None, "a value that was chosen is no sum of others"
+        parts = formula.added(f"v{index}", call.type)
+        if parts is not None:
+            cells.append(f"{parts[0]} AS v{index}")
+            added.append(f"{parts[1]} AS v{index}")
             shown.append(f"v{index}")
         else:
             shown.append(_value(plan, formula, call))
-    spread = (f.coordinates for f, grid in zip(plan.formulas, plan.grids, strict=True) if grid is None)
-    needed = sorted({coordinate for coordinates in spread for coordinate in coordinates})
+            spread.update(formula.coordinates)
+    needed = sorted(spread)
     cells += [one.column for one in needed]
     added += [f"COALESCE(sum(CAST({one.column} AS DOUBLE)), 0e0) AS {one.column}" for one in needed]
     by = [*keys, *([last] if more == last else [])]

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from ..mechanisms import ATTO, NANO, Law
 from ..plan.measures.formulas import Chosen, Linear
-from ..plan.measures.ranks import RankMeasurement, SplitMeasurement
+from ..plan.measures.ranks import Ranked
 from ..plan.planner import Plan
 from ..plan.release_plan import ReleasePlan
 from .expected_error import expected_error
@@ -206,13 +206,11 @@ def _wishing(
     wished = list(plan.losses)
     for index in range(len(plan.measurements)):
         entries = one.entries(number, index)
-        if (number, index) in one.owed or (
-            entries and isinstance(plan.measurements[index], RankMeasurement | SplitMeasurement)
-        ):
+        if (number, index) in one.owed or (entries and isinstance(plan.measurements[index], Ranked)):
             wished[index] = losses[entries[0]]
     for index in range(len(plan.measurements)):
         entries = one.entries(number, index)
-        is_rank = bool(entries) and isinstance(plan.measurements[index], RankMeasurement | SplitMeasurement)
+        is_rank = bool(entries) and isinstance(plan.measurements[index], Ranked)
         changes = any(ratios[entry] != 1 for entry in entries) or plan.measures[index].is_stored
         if (number, index) not in one.owed and not is_rank and changes:
             worst = max((ratios[entry] for entry in entries), default=Fraction(1))

@@ -30,7 +30,7 @@ from ..mechanisms import Truncated as TruncatedLaw
 from ..plan.backend_sql.print_release import BackendQuery
 from ..plan.backend_sql.print_release import Part as AskedPart
 from ..plan.measures.measurements import Joint
-from ..plan.measures.ranks import RankMeasurement, SplitMeasurement, WeighedChoice
+from ..plan.measures.ranks import Ranked, WeighedChoice
 from ..plan.measures.top import TopGroups
 from ..plan.privacy.rows import IntermediateColumn, Released, selects_in
 from ..plan.release_plan import ReleasePlan
@@ -231,7 +231,7 @@ def _choice(plan: ReleasePlan, number: int, one: WeighedChoice, share: Charge) -
     if isinstance(choice, FlipChoice):
         law = Law("flip", rates=(choice.gamma,))
         return Measurement(one.kind, (_WINDOW,), moved, law, share, one.unit, candidates=choice.candidates)
-    assert isinstance(one, RankMeasurement | SplitMeasurement)
+    assert isinstance(one, Ranked)
     gammas = (choice.gamma,) if isinstance(choice, RankChoice) else _gammas(choice)
     return Measurement(
         one.kind, (_WINDOW,), moved, Law("rank", rates=gammas), share, one.unit,

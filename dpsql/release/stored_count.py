@@ -13,7 +13,7 @@ import numpy as np
 
 from ..budget import BudgetStore
 from ..mechanisms import Noise, SampledNoise
-from ..plan.measures.formulas import Average, Linear, Variance
+from ..plan.measures.formulas import Linear
 from ..plan.measures.normal_form import normal_form
 from ..plan.planner import Plan, PrivacyParameters, count_of, counting
 from ..plan.privacy.keys import environment_of
@@ -56,8 +56,8 @@ def _least(
     release: ReleasePlan, index: int, store: BudgetStore, privacy: PrivacyParameters, level: Fraction
 ) -> int | None:
     formula = release.formulas[index]
-    count = formula.count if isinstance(formula, (Average, Variance)) else formula
-    if not isinstance(count, Linear) or release.is_empty:
+    count = formula.compared
+    if count is None or release.is_empty:
         return None
     wanted = release.of_each(_ANY)
     rows = _looked_up(wanted, store, privacy)

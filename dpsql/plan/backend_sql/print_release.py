@@ -52,7 +52,7 @@ from ..measures.measurements import (
     counted_in,
 )
 from ..measures.mode import ModeMeasurement
-from ..measures.ranks import RankMeasurement, SplitMeasurement
+from ..measures.ranks import Ranked
 from ..measures.top import TopGroups
 from ..privacy.axes import Axis
 from ..privacy.keys import MAX_DOMAIN, Domain
@@ -596,7 +596,7 @@ class _Release:
         `part`: of some candidates of one group alone, with the weights that rows have among all.
         """
         measurement = self.measurements[number]
-        assert isinstance(measurement, RankMeasurement | SplitMeasurement)
+        assert isinstance(measurement, Ranked)
         assert measurement.value is not None
         assert not isinstance(choice, FlipChoice)
         sources = SourcePrinter(self.dialect, 1)

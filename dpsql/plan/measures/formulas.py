@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from ...relation.catalog import Scalar
@@ -62,6 +62,10 @@ class Formula(ABC):
         `noise`: the variances of the noise on the squares and on the sum of X, where it is of two values.
         """
 
+    def added(self, name: str, type_: SqlType) -> tuple[str, str] | None:
+        """Return SQL of what is added up over cells, and of its sum, a column `name`; None: its coordinates are."""
+        return None
+
     def widest(self, half: HalfOf) -> tuple[Fraction, bool]:
         """Return how far off it is where its sums are by `half`; True: at most, and to be divided by the rows.
 
@@ -77,10 +81,11 @@ HalfOf = Callable[["Linear"], Fraction]
 
 @dataclass(frozen=True, slots=True)
 class Linear(Formula):
-    """constant + Σ weight · coordinate."""
+    """constant + Σ weight · coordinate. `grid`: what all exact values of a count or sum are multiples of."""
 
     terms: tuple[tuple[Coord, Fraction], ...]
     constant: Fraction
+    grid: Fraction | None = field(default=None, compare=False, kw_only=True)
 
     @property
     def sums(self) -> tuple[Linear, ...]:
@@ -138,6 +143,11 @@ class Linear(Formula):
     def within(self, sql: str) -> str:
         """Return a number of its kind as SQL, where it has ends between them."""
         return sql
+
+    def added(self, name: str, type_: SqlType) -> tuple[str, str] | None:
+        if self.grid is None:
+            return None
+        return print_part(self, type_, self.grid), print_parts(name, type_, self.grid)
 
     def widest(self, half: HalfOf) -> tuple[Fraction, bool]:
         return half(self), False

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
 
 from ...errors import Refusal
 from ...relation.aggregates import check_printers
@@ -70,14 +71,12 @@ _MAX_COUNT_MASKS = 64
 class ChosenMeasurements:
     """The measurements of a release and, per aggregate, its formula over all their coordinates in order.
 
-    `grids`: per aggregate, what all its exact values are multiples of; None for what is no count or sum.
     `counted`: the number of the measurement whose one coordinate counts the units of a group (for the
     threshold), None when keys are declared.
     """
 
     measurements: tuple[Measurement, ...]
     formulas: tuple[Formula, ...]
-    grids: tuple[Fraction | None, ...]
     counted: int | None
 
 
@@ -125,11 +124,10 @@ def _wanted(
 
 def _beside_zeros(found: ChosenMeasurements, zeros: Collection[int]) -> ChosenMeasurements:
     """Return the same measurements with what is known to be 0 among what they answer."""
-    formulas, grids = list(found.formulas), list(found.grids)
+    formulas = list(found.formulas)
     for number in sorted(zeros):
-        formulas.insert(number, Linear((), Fraction(0)))
-        grids.insert(number, Fraction(1))
-    return replace(found, formulas=tuple(formulas), grids=tuple(grids))
+        formulas.insert(number, Linear((), Fraction(0), grid=Fraction(1)))
+    return replace(found, formulas=tuple(formulas))
 
 
 def others(
@@ -256,15 +254,11 @@ def _build(
         else _formula(builder, want, plans, carrier, wanted)
         for index, want in enumerate(wanted)
     )
-    grids = tuple(
-        _grid(want, _lattice_in(builder, want, joined[index]) if index in joined else _summed_by(want, plans))
-        for index, want in enumerate(wanted)
-    )
     counted = _counted(builder, threshold)
     share = len(builder.measurements)
     each = Fraction(share) ** (1 if is_zcdp else 2)  # the variance of a coordinate, by that of one alone
     error = sum((_noises(builder, formula) * each for formula in formulas), Fraction(0))
-    return (error, share), ChosenMeasurements(tuple(builder.measurements), formulas, grids, counted)
+    return (error, share), ChosenMeasurements(tuple(builder.measurements), formulas, counted)
 
 
 def _noises(builder: _Builder, formula: Formula) -> Fraction:
@@ -329,8 +323,7 @@ def _add_value(
     squared = any(want.is_spread for want in wants)
     lattice = lattice_of(value, builder.env, squared=squared)
     if lattice is None or lattice.width == 0:
-        lattice = lattice or Lattice(0, 0, Fraction(1), Fraction(0), Fraction(0), exact=True)
-        _add_constant(builder, value, lattice, [*wants, *carried], plans)
+        _add_constant(builder, value, lattice or _NOTHING, [*wants, *carried], plans)
         return []
     kind: type[Measurement]
     if form not in _LEAST or carried or not all(want.is_sum_alone for want in wants):
@@ -365,7 +358,6 @@ def _add_constant(
     for want, counted in zip(wants, renamed, strict=True):
         if want.value is not None:
             plans["constant", value, want.filter] = plans["count", None, counted.filter][0], lattice
-            plans["constant filter", value, want.filter] = plans["count", None, counted.filter]
 
 
 def _rows_of(builder: _Builder, want: NormalizedAggregate) -> NormalizedAggregate:
@@ -389,13 +381,13 @@ def _formula(
             assert lattice is not None
             parts = [builder.sum_over(number, want.filter, part, factor / lattice.width)
                      for part in range(builder.measurements[number].per_mask)]  # fmt: skip
-            return _total(parts)
+            return _counted_in(want, reduce(Linear.plus, parts))
         number, _ = plans["count", None, want.filter]
-        return builder.sum_over(number, want.filter, 0, factor)
+        return _counted_in(want, builder.sum_over(number, want.filter, 0, factor))
     if ("sum", want.value, want.filter) in plans:
         number, lattice = plans["sum", want.value, want.filter]
         assert lattice is not None
-        return builder.sum_over(number, want.filter, 0, want.factor * lattice.step)
+        return _summed_in(want, lattice, builder.sum_over(number, want.filter, 0, want.factor * lattice.step))
     kind = next(kind for kind in _CENTRED if (kind, want.value, want.filter) in plans)
     number, lattice = plans[kind, want.value, want.filter]
     assert lattice is not None
@@ -453,7 +445,7 @@ def _of_joint(builder: _Builder, want: NormalizedAggregate, place: Joined) -> Fo
     if want.is_of_pair:
         return _of_pair(builder, want, place, count)
     if want.value is None:
-        return count.times(want.factor)
+        return _counted_in(want, count.times(want.factor))
     lattice = _lattice_in(builder, want, place)
     moment = total(Moment) if want.is_spread else _NO_SUM
     return _of_centred(want, total(Centred), count, lattice, moment)
@@ -497,7 +489,7 @@ def _lattice_in(builder: _Builder, want: NormalizedAggregate, place: Joined) -> 
     for part in builder.measurements[place.number].parts:
         if want.value is not None and part.value == want.value:
             return part.known_lattice
-    return Lattice(0, 0, Fraction(1), Fraction(0), Fraction(0), exact=True)
+    return _NOTHING
 
 
 def _of_centred(
@@ -508,46 +500,38 @@ def _of_centred(
     if want.is_spread:
         return Variance(moment, difference, count, lattice.width, abs(step), want.function)
     middle = Fraction(lattice.low + lattice.high, 2) * step + want.offset
-    low, high = sorted((lattice.low * step + want.offset, lattice.high * step + want.offset))
-    return _OF_SUMS[want.function](difference.times(step / 2), count, middle, low, high)
+    return _OF_SUMS[want.function](want, lattice, difference.times(step / 2), count, middle)
 
 
-_OF_SUMS: dict[str, Callable[[Linear, Linear, Fraction, Fraction, Fraction], Formula]] = {
-    "present": lambda total, count, middle, low, high: count,
-    "sum": lambda total, count, middle, low, high: total.plus(count.times(middle)),
-    "avg": Average,
-}
-"""Function of one value's sum -> what it is of the sum from the middle, the count, the middle and both ends."""
+def _average(
+    want: NormalizedAggregate, lattice: Lattice, total: Linear, count: Linear, middle: Fraction
+) -> Formula:
+    low, high = sorted(want.factor * lattice.step * end + want.offset for end in (lattice.low, lattice.high))
+    return Average(total, count, middle, low, high)
+
+
+def _counted_in(want: NormalizedAggregate, count: Linear) -> Linear:
+    """Return a count of rows, times a factor, with what all exact ones are multiples of."""
+    return replace(count, grid=abs(want.factor) or Fraction(1))
+
+
+def _summed_in(want: NormalizedAggregate, lattice: Lattice, total: Linear) -> Linear:
+    """Return a sum with what all exact ones are multiples of, each row's value rounded to its lattice."""
+    step = abs(want.factor * lattice.step)
+    if lattice.width == 0:
+        return replace(total, grid=abs(want.factor * lattice.step * lattice.low + want.offset) or Fraction(1))
+    sizes = [size for size in (step, abs(want.offset)) if size]
+    return replace(total, grid=common_grid(sizes) or Fraction(1))
+
+
+_OF_SUMS: dict[str, Callable[[NormalizedAggregate, Lattice, Linear, Linear, Fraction], Formula]] = {
+    "present": lambda want, lattice, total, count, middle: _counted_in(want, count),
+    "sum": lambda want, lattice, total, count, middle: _summed_in(want, lattice, total.plus(count.times(middle))),
+    "avg": _average,
+}  # fmt: skip
+"""Function of one value's sum -> what it is of the sum from the middle, the count, and the middle."""
 
 check_printers(_OF_SUMS.keys() - {"present"}, lambda row: row.needs.powers == (1,))
-
-
-def _summed_by(want: NormalizedAggregate, plans: Plans) -> Lattice | None:
-    """Return the lattice that an aggregate's value is summed over; None where nothing is."""
-    kinds = (plans.get((kind, want.value, want.filter)) for kind in ("sum", "pair", "centred", "constant"))
-    return next((found[1] for found in kinds if found is not None), None)
-
-
-def _grid(want: NormalizedAggregate, lattice: Lattice | None) -> Fraction | None:
-    """Return what every exact value of a count or sum is a multiple of, each row's value rounded to its lattice."""
-    if want.function != "sum":
-        return abs(want.factor) or Fraction(1) if want.function in _COUNTS else None
-    assert lattice is not None
-    if lattice.width == 0:
-        return abs(want.factor * lattice.step * lattice.low + want.offset) or Fraction(1)
-    return common_grid(
-        [size for size in (abs(want.factor * lattice.step), abs(want.offset)) if size]
-    ) or Fraction(1)
-
-
-def _total(parts: Sequence[Linear]) -> Linear:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total.plus(part)
-    return total
-
-
-_COUNTS = ("count", "units", "distinct", "present")
 
 
 def _mask(want: NormalizedAggregate) -> tuple[Mask, ...]:
@@ -556,7 +540,8 @@ def _mask(want: NormalizedAggregate) -> tuple[Mask, ...]:
 
 
 def _people(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[NormalizedAggregate]) -> Formula:
-    return builder.sum_over(builder.add(People, None, None, _mask(want)), want.filter, 0, Fraction(1))
+    number = builder.add(People, None, None, _mask(want))
+    return _counted_in(want, builder.sum_over(number, want.filter, 0, Fraction(1)))
 
 
 def _distinct(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[NormalizedAggregate]) -> Formula:
@@ -568,7 +553,7 @@ def _distinct(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[Nor
     limit = min(bounding.in_all, bounding.groups * in_group)
     number = builder.add(DistinctValues, want.value, None, _mask(want), limit=limit)
     count = builder.sum_over(number, want.filter, 0, Fraction(1))
-    return Within(count.terms, count.constant, 0, _size_of_domain(facts))
+    return Within(count.terms, count.constant, 0, _size_of_domain(facts), grid=Fraction(1))
 
 
 def _direct(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[NormalizedAggregate]) -> Formula:

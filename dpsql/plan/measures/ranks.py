@@ -24,6 +24,7 @@ __all__ = [
     "MAX_FRACTIONS",
     "MAX_READ",
     "RankMeasurement",
+    "Ranked",
     "SplitMeasurement",
     "WeighedChoice",
     "split_of",
@@ -96,14 +97,30 @@ class WeighedChoice(Measurement):
         return self.scale(self.choosing(loss))
 
 
+class Ranked(WeighedChoice):
+    """Values of the lattice by their ranks among the rows, one for each of `shares`."""
+
+    __slots__ = ()
+
+    kind = "rank"
+
+    @property
+    @abstractmethod
+    def shares(self) -> tuple[Fraction, ...]:
+        """The fractions, one a coordinate."""
+
+    def key_of(self, part: int) -> tuple[object, ...]:
+        """A fraction, however many are asked for."""
+        return (self.kind, 0, self.value, self.lattice, self.shares[part])
+
+
 @dataclass(frozen=True, slots=True)
-class RankMeasurement(WeighedChoice):
+class RankMeasurement(Ranked):
     """One value of the lattice whose rank is near `share` of all rows; 0 is MIN, 1 is MAX.
 
     A unit with t rows that have a value weighs min(R, t) in all: each of them R·U div max(t, R), in 1 / U.
     """
 
-    kind = "rank"
     label = "choice by rank"
 
     share: Fraction
@@ -129,10 +146,6 @@ class RankMeasurement(WeighedChoice):
         """R·U·q: what goes and what comes stand on opposite sides at worst."""
         return Steps(self.bounding.in_all * self.unit * self.share.denominator)
 
-    def key_of(self, part: int) -> tuple[object, ...]:
-        """A fraction, however many are asked for."""
-        return (self.kind, 0, self.value, self.lattice, self.share)
-
     def choice(self, epsilon: Fraction) -> RankChoice:
         """Return the choice that is made for each group."""
         return _choice(self.share, self.known_lattice.width, self.scale(epsilon))
@@ -144,14 +157,13 @@ class RankMeasurement(WeighedChoice):
 
 
 @dataclass(frozen=True, slots=True)
-class SplitMeasurement(WeighedChoice):
+class SplitMeasurement(Ranked):
     """Values near several fractions of the same rows, ascending: choices from disjoint parts, depth by depth.
 
     The claim is about weights: those of a unit are R·U at most, over all groups and, at each depth, over all parts.
     A choice in a part is then made at the depth's epsilon over R·U times max(p, q - p) of its own fraction.
     """
 
-    kind = "rank"
     label = "choices by rank"
 
     shares: tuple[Fraction, ...]
@@ -173,10 +185,6 @@ class SplitMeasurement(WeighedChoice):
     def made_at(self, loss: Loss) -> Fraction:
         """Return the epsilon that the depths share: of rho a depth's equal part is 1 / √D of epsilon (1.25)."""
         return self.choosing(loss) * (1 if loss.rho is None else self.root_of_depths)
-
-    def key_of(self, part: int) -> tuple[object, ...]:
-        """A fraction, however many are asked for."""
-        return (self.kind, 0, self.value, self.lattice, self.shares[part])
 
     def choice(self, epsilon: Fraction) -> RankSplit:
         """Return the choices that are made for each group; each depth has an equal part of epsilon."""

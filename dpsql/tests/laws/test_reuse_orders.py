@@ -25,7 +25,7 @@ from dpsql import Session
 from dpsql.backends import DuckDBBackend
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.plan.measures.measurements import Pair
-from dpsql.plan.measures.ranks import RankMeasurement
+from dpsql.plan.measures.ranks import Ranked
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import Accounting, Policy
 from dpsql.testing.injected_noise import ZeroNoise
@@ -275,11 +275,11 @@ FAULTS = {
     "a centred sum for a sum": (
         Pair.key_of, " and self.known_lattice.low == 0", "", pair("AVG(height)", "SUM(height)")),
     "of no column": (
-        RankMeasurement.key_of, "self.value, self.lattice, self.share)", "None, None, self.share)",
+        Ranked.key_of, "self.value, self.lattice, self.shares[part])", "None, None, self.shares[part])",
         pair("PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY age)", "PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY height)"),
     ),
     "of no fraction": (
-        RankMeasurement.key_of, "self.lattice, self.share)", "self.lattice)",
+        Ranked.key_of, "self.lattice, self.shares[part])", "self.lattice)",
         pair("PERCENTILE_DISC(0.1) WITHIN GROUP (ORDER BY age)", "PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY age)"),
     ),
     "of no filter": (
