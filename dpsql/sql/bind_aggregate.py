@@ -1,24 +1,38 @@
-"""Aggregate calls."""
+"""Aggregate calls: plain ones, those with DISTINCT and ORDER BY inside, and fractions WITHIN GROUP (ORDER BY x)."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 
 from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.aggregates import Aggregate
-from ..relation.expressions import TRUE, Expr
-from ..relation.relations import AggregateCall
-from ..relation.types import BIGINT, Kind
-from .aggregates import AGGREGATES, NAMED
+from ..relation.expressions import TRUE, Call, Expr, Literal
+from ..relation.relations import AggregateCall, Order
+from ..relation.types import BIGINT, NUMERIC, Kind, array_of
+from .aggregates import (
+    AGGREGATES,
+    ORDERED,
+    aggregate_row,
+    checked_result,
+    inner_order,
+    public_row,
+    written_arguments,
+)
 from .bind_expression import Binder
-from .bind_percentile import read_within_group
-from .bind_public_aggregate import read_public_aggregate
+from .bind_json import bind_json_value
 from .bind_window import read_orders
-from .public_aggregates import inner_order, public_row
+from .parameters import sample
+from .tree import bare, called, listed
 
-__all__ = ["bind_aggregate", "bind_filter", "bind_grouping", "read_aggregate"]
+__all__ = [
+    "MAX_FRACTIONS", "bind_aggregate", "bind_alone", "bind_filter", "bind_grouping", "bind_public_aggregate",
+    "bind_within_group", "read_aggregate",
+]  # fmt: skip
 
 _NUMBERS = {
     Kind.TEXT: "COUNT takes text; where it is a number: CAST(x AS numeric)",
@@ -37,8 +51,7 @@ def read_aggregate(binder: Binder, node: exp.Expr, row: Aggregate) -> AggregateC
         Refusal: 42803 for nested aggregates, 42883 for arguments that do not fit.
     """
     position, name = binder.position(node), row.name
-    if not binder.allow_aggregates:
-        raise Refusal(f"{name}() cannot stand {binder.place}", sqlstate="42803", position=position)
+    binder.check_allowed(name, node)
     argument = node.args.get("this")
     if isinstance(node, exp.Anonymous):
         arguments = node.args["expressions"]
@@ -60,12 +73,9 @@ def read_aggregate(binder: Binder, node: exp.Expr, row: Aggregate) -> AggregateC
     distinct, parts = isinstance(argument, exp.Distinct), [argument]
     if isinstance(argument, exp.Distinct):
         parts = _told_apart(argument, name, position)
-    inside, binder.allow_aggregates, binder.place = binder.place, False, "inside an aggregate"
-    try:
+    with binder.within("inside an aggregate"):
         exprs = tuple(binder.bind(part) for part in parts)
         read_orders(binder, order)  # a sum, a count or an extreme is the same in any order
-    finally:
-        binder.allow_aggregates, binder.place = True, inside
     result = row.result(exprs[0].type)
     if result is None:
         raise Refusal(
@@ -80,14 +90,10 @@ def read_aggregate(binder: Binder, node: exp.Expr, row: Aggregate) -> AggregateC
 def _told_apart(node: exp.Distinct, name: str, position: Position | None) -> list[exp.Expr]:
     """Return what DISTINCT tells apart: one expression, or for COUNT the columns of a row (…, …)."""
     expressions: list[exp.Expr] = node.args["expressions"]
-    inner = expressions[0] if len(expressions) == 1 else None
-    while isinstance(inner, exp.Paren):
-        inner = inner.args["this"]
-    is_row = isinstance(inner, exp.Tuple) or (
-        isinstance(inner, exp.Anonymous) and str(inner.args["this"]).lower() == "row"
-    )
-    if inner is not None and is_row and name == "count" and inner.args.get("expressions"):
-        return list(inner.args["expressions"])
+    inner = bare(expressions[0]) if len(expressions) == 1 else None
+    is_row = isinstance(inner, exp.Tuple) or called(inner) == "row"
+    if inner is not None and is_row and name == "count" and (parts := listed(inner)):
+        return parts
     if inner is None or isinstance(inner, exp.Tuple):
         raise Refusal(
             "DISTINCT takes one expression inside an aggregate",
@@ -113,11 +119,8 @@ def _read_pair(binder: Binder, node: exp.Expr, row: Aggregate) -> AggregateCall:
             f"{row.name}() takes two arguments, y and x", sqlstate="42883", position=position,
             hint=f"{row.name}(y, x) is of y as a function of x",
         )  # fmt: skip
-    inside, binder.allow_aggregates, binder.place = binder.place, False, "inside an aggregate"
-    try:
+    with binder.within("inside an aggregate"):
         values = tuple(binder.bind(argument) for argument in arguments if isinstance(argument, exp.Expr))
-    finally:
-        binder.allow_aggregates, binder.place = True, inside
     result = row.result(*(value.type for value in values))
     if result is None:
         raise Refusal(
@@ -139,17 +142,11 @@ def bind_aggregate(binder: Binder, node: exp.Expr) -> Expr:
 
 def _meant(binder: Binder, node: exp.Expr, row: Aggregate, kept: exp.Expr | None = None) -> Expr:
     """Return what a shorthand says of its argument, on the rows that a FILTER after it keeps."""
-    if not binder.allow_aggregates:
-        raise Refusal(
-            f"{row.name}() cannot stand {binder.place}", sqlstate="42803", position=binder.position(node)
-        )
-    inside, binder.allow_aggregates, binder.place = binder.place, False, "inside an aggregate"
-    try:
+    binder.check_allowed(row.name, node)
+    with binder.within("inside an aggregate"):
         parts = {"a": binder.bind_boolean(node.args["this"], f"what {row.name} takes")}
         if kept is not None:
             parts["kept"] = binder.bind_boolean(kept, "FILTER")
-    finally:
-        binder.allow_aggregates, binder.place = True, inside
     sql = row.shorthand if kept is None else f"{row.shorthand.removesuffix(')')} AND kept)"
     return binder.meant(sql, node, parts)
 
@@ -161,23 +158,17 @@ def bind_filter(binder: Binder, node: exp.Expr) -> Expr:
         Refusal: 42601 after anything but an aggregate, and what `read_aggregate` raises.
     """
     inner, where = node.args["this"], node.args["expression"]
-    row = AGGREGATES.get(type(inner))
+    row, public = aggregate_row(inner), public_row(inner)
     if row is not None and row.shorthand:
         return _meant(binder, inner, row, where.args["this"])
-    if row is None and isinstance(inner, exp.Anonymous):
-        row = NAMED.get(str(inner.args["this"]).lower())
-    public = public_row(inner)
     if row is None and public is None and not isinstance(inner, exp.WithinGroup):
         raise Refusal("FILTER stands after an aggregate", sqlstate="42601", position=binder.position(node))
     ordered = read_within_group(binder, inner) if row is None and public is None else None
     aggregate = None if row is None else read_aggregate(binder, inner, row)
     if public is not None:
         aggregate = read_public_aggregate(binder, inner, public)
-    inside, binder.allow_aggregates, binder.place = binder.place, False, "inside FILTER"
-    try:
+    with binder.within("inside FILTER"):
         predicate = binder.bind_boolean(where.args["this"], "FILTER")
-    finally:
-        binder.allow_aggregates, binder.place = True, inside
     kept = None if predicate == TRUE else predicate
     if ordered is not None:
         return ordered.added(binder, kept)
@@ -191,9 +182,200 @@ def bind_grouping(binder: Binder, node: exp.Expr) -> Expr:
     Raises:
         Refusal: 42803 where no aggregate may stand.
     """
-    if not binder.allow_aggregates:
-        raise Refusal(
-            f"GROUPING() cannot stand {binder.place}", sqlstate="42803", position=binder.position(node)
-        )
+    binder.check_allowed("GROUPING", node)
     keys = tuple(binder.bind(part) for part in node.args["expressions"])
     return binder.add_grouping(keys, binder.position(node))
+
+
+# --- with DISTINCT and ORDER BY inside ------------------------------------------------------------------------
+
+
+def bind_public_aggregate(binder: Binder, node: exp.Expr) -> Expr:
+    """Take an aggregate out of an expression."""
+    row = public_row(node)
+    assert row is not None
+    return binder.add_aggregate(read_public_aggregate(binder, node, row))
+
+
+def read_public_aggregate(binder: Binder, node: exp.Expr, row: Aggregate) -> AggregateCall:
+    """Return the aggregate that a function node stands for.
+
+    Raises:
+        Refusal: 42803 for nested aggregates, 42883 for arguments that do not fit, 42P10 for an order that DISTINCT
+            does not know, 0A000 for an argument that is to be a constant.
+    """
+    position = binder.position(node)
+    binder.check_allowed(row.name, node)
+    written, distinct, order = written_arguments(node, row)
+    with binder.within("inside an aggregate"):
+        args, has_rows = _arguments(binder, row, written)
+        orders = read_orders(binder, order)
+    result = checked_result(row, tuple(args), position)
+    if distinct and (row.name.endswith("object_agg") or args[0].type.is_json):
+        raise Refusal(
+            f"{row.name}(DISTINCT …) is not answered of these arguments", sqlstate="42883", position=position,
+            hint="take DISTINCT in a subquery first",
+        )  # fmt: skip
+    if distinct:
+        orders = _of_distinct(args[0], orders, position)
+    name = f"{row.name}_lines" if has_rows and row.name == "json_agg" else row.name
+    return AggregateCall(result, name, tuple(args), distinct, None, orders, position=position)
+
+
+def _arguments(binder: Binder, row: Aggregate, written: list[exp.Expr]) -> tuple[list[Expr], bool]:
+    """Return the arguments, and whether JSON shows each on a line: rows and arrays."""
+    result = row.result() if row.name in ("json_agg", "jsonb_agg") else None
+    if result is None:
+        return [binder.bind(one) for one in written], False
+    found = [bind_json_value(binder, one, result) for one in written]
+    return [value for value, _ in found], any(
+        is_row or value.type.kind is Kind.ARRAY for value, is_row in found
+    )
+
+
+def _of_distinct(value: Expr, orders: tuple[Order, ...], position: Position | None) -> tuple[Order, ...]:
+    """Return the order of distinct values: they are sorted to be told apart, as in Postgres."""
+    if any(order.expr != value for order in orders):
+        raise Refusal(
+            "with DISTINCT, ORDER BY inside an aggregate takes its argument", sqlstate="42P10", position=position,
+            hint="take DISTINCT in a subquery first",
+        )  # fmt: skip
+    return orders[:1] or (Order(value, False, False),)
+
+
+# --- WITHIN GROUP ---------------------------------------------------------------------------------------------
+
+_LARGEST = 10**4
+"""Largest denominator of a fraction: scores stay exact integers."""
+_QUOTIENT = re.compile(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", re.ASCII)
+
+
+MAX_FRACTIONS = 32
+"""Most fractions of one array."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """One aggregate, or those of an array of fractions in its order."""
+
+    calls: tuple[AggregateCall, ...]
+    is_array: bool
+
+    def added(self, binder: Binder, filter_: Expr | None = None) -> Expr:
+        """Take the aggregates out of an expression; return what stands in their place."""
+        found = [binder.add_aggregate(replace(call, filter=filter_)) for call in self.calls]
+        if not self.is_array:
+            return found[0]
+        return Call(array_of(found[0].type), "array", tuple(found), position=self.calls[0].position)
+
+
+def read_within_group(binder: Binder, node: exp.Expr) -> Ordered:
+    """Return the aggregates of `percentile(fraction) WITHIN GROUP (ORDER BY x [DESC])`; DESC counts from the other end.
+
+    Raises:
+        Refusal: 42803 for nested aggregates, 42601, 42883 and 22023 for what does not fit.
+    """
+    position = binder.position(node)
+    inner, order = node.args["this"], node.args.get("expression")
+    row = ORDERED.get(type(inner))
+    if row is None or not isinstance(order, exp.Order):
+        raise Refusal(
+            "WITHIN GROUP (ORDER BY x) stands after percentile_cont, percentile_disc or mode", sqlstate="42601",
+            position=position,
+        )  # fmt: skip
+    name = row.name
+    binder.check_allowed(name, node)
+    orders = order.args["expressions"]
+    if name == "mode" and inner.args.get("this") is not None:
+        raise Refusal(
+            "mode takes nothing but ORDER BY", sqlstate="42883", position=position,
+            hint="mode() WITHIN GROUP (ORDER BY x)",
+        )  # fmt: skip
+    if inner.args.get("expression") is not None or len(orders) != 1 or not isinstance(orders[0], exp.Ordered):
+        raise Refusal(
+            f"{name} takes one fraction, and one expression in ORDER BY", sqlstate="42883", position=position,
+            hint=f"{name}(0.9) WITHIN GROUP (ORDER BY x)",
+        )  # fmt: skip
+    with binder.within("inside an aggregate"):
+        fractions, is_array = (
+            ([], False) if name == "mode" else _fractions(binder, inner.args["this"], name, position)
+        )
+        value = binder.bind(orders[0].args["this"])
+    result = row.result(value.type)
+    if result is None:
+        raise Refusal(
+            f"{name} over {value.type} does not exist here", sqlstate="42883", position=position,
+            hint="it is answered for numbers, dates and timestamps",
+        )  # fmt: skip
+    if name == "mode":
+        # Of values that are as frequent the first in the order is taken.
+        by = (Order(value, bool(orders[0].args.get("desc")), False),)
+        return Ordered((AggregateCall(result, name, (value,), False, None, by, position=position),), False)
+    shares = [1 - fraction if orders[0].args.get("desc") else fraction for fraction in fractions]
+    calls = [
+        AggregateCall(result, name, (value, Literal(NUMERIC, share)), False, None, position=position)
+        for share in shares
+    ]
+    return Ordered(tuple(calls), is_array)
+
+
+def bind_within_group(binder: Binder, node: exp.Expr) -> Expr:
+    """Take a percentile out of an expression."""
+    return read_within_group(binder, node).added(binder)
+
+
+def bind_alone(binder: Binder, node: exp.Expr) -> Expr:
+    """Refuse a percentile without its order. Raises Refusal (42601)."""
+    name = ORDERED[type(node)].name
+    raise Refusal(
+        f"{name} needs WITHIN GROUP (ORDER BY x)", sqlstate="42601", position=binder.position(node),
+        hint=f"write {name}({'' if name == 'mode' else '0.9'}) WITHIN GROUP (ORDER BY x)",
+    )  # fmt: skip
+
+
+def _fractions(
+    binder: Binder, node: exp.Expr, name: str, position: Position | None
+) -> tuple[list[Fraction], bool]:
+    """Return the fractions, and whether they stand in an array. Raises Refusal (22023, 54001, 0A000)."""
+    if not isinstance(node, exp.Array):
+        return [_fraction(binder.bind(node), name, position)], False
+    parts = node.args["expressions"]
+    if not 1 <= len(parts) <= MAX_FRACTIONS:
+        raise Refusal(
+            f"{name} takes an array of 1 to {MAX_FRACTIONS} fractions", position=position,
+            sqlstate="54001" if parts else "22023", hint=f"{name}(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY x)",
+        )  # fmt: skip
+    return [_fraction(binder.bind(part), name, position) for part in parts], True
+
+
+def _fraction(expr: Expr, name: str, position: Position | None) -> Fraction:
+    """Return a literal fraction. Raises Refusal (0A000, 22023)."""
+    expr = sample(expr, NUMERIC, Fraction(1, 2))
+    value = expr.value if isinstance(expr, Literal) else None
+    fraction = None if isinstance(value, bool) else _read(value)
+    if fraction is None:
+        raise Refusal(
+            f"{name} takes a number from 0 to 1", sqlstate="0A000", position=expr.position or position,
+            hint=f"write it as a constant: {name}(0.9), {name}('1/3')",
+        )  # fmt: skip
+    if not 0 <= fraction <= 1:
+        raise Refusal(
+            "a percentile is between 0 and 1", sqlstate="22023", position=expr.position or position,
+            hint=f"{name}(0.9) is the value below which nine in ten lie",
+        )  # fmt: skip
+    if fraction.denominator > _LARGEST:
+        raise Refusal(
+            "a percentile has at most four decimals", sqlstate="0A000", position=expr.position or position,
+            hint=f"round it: the noise of a rank is larger; or '1/3', with a denominator of at most {_LARGEST}",
+        )  # fmt: skip
+    return fraction
+
+
+def _read(value: object) -> Fraction | None:
+    """Return a constant as a fraction: a number, its text, or the text of a quotient such as '1/3'."""
+    try:
+        if isinstance(value, str) and (quotient := _QUOTIENT.fullmatch(value)):
+            return Fraction(int(quotient[1]), int(quotient[2]))
+        return value if isinstance(value, Fraction) else Fraction(Decimal(str(value)))
+    except (InvalidOperation, TypeError, ValueError, OverflowError, ZeroDivisionError):
+        return None

@@ -27,14 +27,15 @@ from ..relation.relations import (
     skipped,
 )
 from ..relation.types import BOOLEAN, INTEGER, NUMERIC, TEXT, Kind, SqlType, array_of
+from .bind_aggregate import MAX_FRACTIONS
 from .bind_expression import Binder, call, cast
 from .bind_lists import array_items, has_value
-from .bind_percentile import MAX_FRACTIONS
 from .bind_series import bind_series, row_arrays, row_call
 from .constants import coerce_literal
+from .literals import cast_target
 from .named_calls import no_such_function
 from .outer import first_outer
-from .types import cast_target
+from .tree import listed
 
 __all__ = [
     "bind_array",
@@ -99,7 +100,7 @@ def _slice(binder: Binder, value: Expr, node: exp.Expr) -> Expr:
 
 def bind_cardinality(binder: Binder, node: exp.Expr) -> Expr:
     """Return `cardinality(q)`. Raises Refusal (42883): it is not of one argument."""
-    written = node.args.get("expressions") or []
+    written = listed(node)
     if len(written) != 1:
         raise no_such_function(binder, node, "cardinality")
     return binder.call("cardinality", [_array(binder, written[0], "cardinality")], node)
@@ -148,10 +149,10 @@ def bind_array(binder: Binder, node: exp.Expr) -> Expr:
     Raises:
         Refusal: 42804 for values of several types, 42601 for a query of several columns.
     """
-    position, items = binder.position(node), node.args.get("expressions") or []
+    position, items = binder.position(node), listed(node)
     if len(items) == 1 and isinstance(items[0], exp.Query):
         return _of_query(binder, items[0])
-    args = [binder.bind(item) for item in items]
+    args = binder.arguments(node)
     if not args:
         raise Refusal(
             "the type of an empty array is not known", sqlstate="42804", position=position,
@@ -196,14 +197,14 @@ def bind_cast(binder: Binder, node: exp.Expr) -> Expr:
     to = node.args["to"]
     if getattr(to.args.get("this"), "name", "") != "ARRAY":
         return binder.cast_node(node)
-    position, inner, written = binder.position(node), to.args.get("expressions") or [], node.args["this"]
+    position, inner, written = binder.position(node), listed(to), node.args["this"]
     element = cast_target(inner[0], position) if len(inner) == 1 else TEXT
     if element.is_json or element.kind is Kind.INTERVAL:
         raise Refusal(
             "this array is not supported in a cast", sqlstate="0A000", position=position, hint=_CAST_HINT
         )
     if isinstance(written, exp.Array):
-        items = [binder.bind(item) for item in written.args.get("expressions") or []]
+        items = binder.arguments(written)
     else:
         value = binder.bind(written)
         if value.type.element is not None:

@@ -24,17 +24,16 @@ from ..relation.expressions import Call, Expr, Literal, Months, walk
 from ..relation.functions import FUNCTIONS, NAMES
 from ..relation.functions.bins import MAX_BUCKETS
 from ..relation.types import DATE, DOUBLE, INTEGER, INTERVAL, TEXT, TIMESTAMP
-from .aggregates import NAMED
-from .bind_aggregate import read_aggregate
+from .aggregates import NAMED, PUBLIC_NAMED
+from .bind_aggregate import bind_public_aggregate, read_aggregate
 from .bind_array import bind_cardinality, refuse_unnest
 from .bind_expression import Binder, Form, cast
 from .bind_json import JSON_CALLS
-from .bind_public_aggregate import bind_public_aggregate
 from .bind_series import ROW_CALLS
 from .constants import coerce_literal
 from .named_calls import bind_row, no_such_function
 from .parameters import sample
-from .public_aggregates import PUBLIC_NAMED
+from .tree import called, listed
 
 __all__ = ["bind_anonymous"]
 
@@ -54,7 +53,7 @@ _MEANINGS: dict[tuple[str, int], str] = {
 
 def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
     """Return what a call by name is. Raises Refusal (42883): it is of a function that does not exist here."""
-    name, written = str(node.args["this"]).lower(), node.args.get("expressions") or []
+    name, written = str(node.args["this"]).lower(), listed(node)
     if name in PUBLIC_NAMED:
         return bind_public_aggregate(binder, node)
     if name in NAMED:
@@ -161,7 +160,7 @@ def _make_date(binder: Binder, node: exp.Expr) -> Expr:
 def _make_interval(binder: Binder, node: exp.Expr) -> Expr:
     """Return make_interval(years, …) with its parts in order or by name. Raises Refusal (42883)."""
     given: dict[str, Expr] = {}
-    for unit, part in itertools.zip_longest(_UNITS, node.args.get("expressions") or []):
+    for unit, part in itertools.zip_longest(_UNITS, listed(node)):
         if part is None:
             break
         is_named = isinstance(part, exp.Kwarg)
@@ -197,7 +196,7 @@ _BARS = ("dp_low", "dp_high")
 
 def _encode(binder: Binder, node: exp.Expr) -> Expr:
     """Return `encode(sha256(convert_to(x, 'UTF8')), 'hex')`, the one use of bytes that is read."""
-    taken = node.args.get("expressions") or []
+    taken = listed(node)
     hashed = _arguments(taken[0], "sha256") if len(taken) == 2 and _says(taken[1], "hex") else []
     found = _arguments(hashed[0], "convert_to") if len(hashed) == 1 else []
     if len(found) != 2 or not (_says(found[1], "utf8") or _says(found[1], "utf-8")):
@@ -206,8 +205,7 @@ def _encode(binder: Binder, node: exp.Expr) -> Expr:
 
 
 def _arguments(node: exp.Expr, name: str) -> list[exp.Expr]:
-    is_call = isinstance(node, exp.Anonymous) and str(node.args["this"]).lower() == name
-    return (node.args.get("expressions") or []) if is_call else []
+    return listed(node) if called(node) == name else []
 
 
 def _says(node: exp.Expr, word: str) -> bool:

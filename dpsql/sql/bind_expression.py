@@ -16,7 +16,8 @@ House rules:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -34,14 +35,14 @@ from .bind_estimates import Estimator
 from .comparison import COMPARISONS, compare, same_moments
 from .constants import cast_literal, coerce_literal, fold
 from .json_text import as_json
-from .literals import interval_literal, number_literal, parameter_literal
+from .literals import cast_target, interval_literal, number_literal, parameter_literal, text_length
 from .named_calls import bind_row
 from .say import said_of
 from .scope import BindingContext, Scope
 from .size import MAX_REPEATS, too_complex
 from .statement import expression_of
 from .text import position_of
-from .types import cast_target, text_length
+from .tree import listed
 
 if TYPE_CHECKING:
     from ..relation.relations import Relation
@@ -236,9 +237,26 @@ class Binder:
         finally:
             self.meaning = around
 
+    @contextmanager
+    def within(self, place: str) -> Iterator[None]:
+        """Have no aggregate in what is bound: a refusal says that it stands at this place."""
+        around = self.place, self.allow_aggregates
+        self.place, self.allow_aggregates = place, False
+        try:
+            yield
+        finally:
+            self.place, self.allow_aggregates = around
+
+    def check_allowed(self, name: str, node: exp.Expr) -> None:
+        """Check that an aggregate may stand here. Raises Refusal (42803)."""
+        if not self.allow_aggregates:
+            raise Refusal(
+                f"{name}() cannot stand {self.place}", sqlstate="42803", position=self.position(node)
+            )
+
     def arguments(self, node: exp.Expr) -> list[Expr]:
         """Return the arguments of a function that is called by its name. Raises as `bind`."""
-        return [self.bind(part) for part in node.args.get("expressions") or []]
+        return [self.bind(part) for part in listed(node)]
 
     def call(self, name: str, args: list[Expr], node: exp.Expr, said: str | None = None) -> Expr:
         """Return the typed call that a node is. Raises as `call`."""

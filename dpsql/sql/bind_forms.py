@@ -8,8 +8,15 @@ from ..errors import Refusal
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.functions import FUNCTIONS
 from ..relation.types import BOOLEAN, INTEGER, Kind
-from .aggregates import AGGREGATES, ORDERED
-from .bind_aggregate import bind_aggregate, bind_filter, bind_grouping
+from .aggregates import AGGREGATES, ORDERED, PUBLIC_AGGREGATES
+from .bind_aggregate import (
+    bind_aggregate,
+    bind_alone,
+    bind_filter,
+    bind_grouping,
+    bind_public_aggregate,
+    bind_within_group,
+)
 from .bind_array import (
     bind_array,
     bind_cast,
@@ -24,14 +31,11 @@ from .bind_json import bind_part, bind_path, parse_json
 from .bind_lists import bind_comparison, is_in, joined, row_parts, rows_compared
 from .bind_moments import at_time_zone, bind_cut, bind_extract, bind_operator, bind_overlaps, constant_moment
 from .bind_patterns import bind_escape, bind_like, bind_regex
-from .bind_percentile import bind_alone, bind_within_group
-from .bind_public_aggregate import bind_public_aggregate
 from .bind_subquery import bind_exists, bind_in_query, bind_scalar
 from .bind_window import bind_window
 from .constants import coerce_literal
 from .named_calls import bind_row
 from .parameters import sample
-from .public_aggregates import PUBLIC_AGGREGATES
 
 __all__ = ["CONDITIONS", "FORMS"]
 

@@ -112,15 +112,12 @@ def _members(part: exp.Expr, index_of: Callable[[exp.Expr], int]) -> tuple[int, 
 
 def _key(binder: Binder, node: exp.Expr, names: Sequence[str], items: Sequence[Expr]) -> Expr:
     columns = [OutputColumn(e.type, n) for e, n in zip(items, names, strict=True)]
-    binder.place, binder.allow_aggregates = "in GROUP BY", False
-    try:
+    with binder.within("in GROUP BY"):
         if isinstance(node, exp.Column):
             key = _named_key(binder, node, columns, items)
         else:
             index = output_index(binder, node, columns, items)
             key = items[index] if index is not None else binder.bind(node)
-    finally:
-        binder.place, binder.allow_aggregates = "here", True
     _check(binder, node, key)
     return key
 

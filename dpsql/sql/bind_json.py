@@ -16,6 +16,7 @@ from .json_text import json_constant, sorted_keys
 from .outer import Outer
 from .say import said_of
 from .scope import Scope, fold_name
+from .tree import listed
 
 __all__ = ["JSON_CALLS", "as_json_value", "bind_json_value", "bind_part", "bind_path", "parse_json"]
 
@@ -98,7 +99,7 @@ def _object(
 
 def _built(binder: Binder, node: exp.Expr, name: str, result: SqlType) -> Expr:
     """Return json_build_object(…) or json_build_array(…)."""
-    position, written = binder.position(node), node.args.get("expressions") or []
+    position, written = binder.position(node), listed(node)
     if name.endswith("array"):
         values = tuple(bind_json_value(binder, part, result)[0] for part in written)
         return Call(result, "json_array", values, position=position)
@@ -129,7 +130,7 @@ def _built(binder: Binder, node: exp.Expr, name: str, result: SqlType) -> Expr:
 
 
 def _one(binder: Binder, node: exp.Expr, name: str) -> exp.Expr:
-    written: list[exp.Expr] = node.args.get("expressions") or []
+    written = listed(node)
     if len(written) != 1:
         raise Refusal(
             f"{name}() takes one argument here", sqlstate="42883", position=binder.position(node), hint=f"{name}(x)"

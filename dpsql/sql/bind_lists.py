@@ -23,10 +23,10 @@ from .attach import Attached, Attachment
 from .bind_expression import Binder, call, cast
 from .comparison import compare_in
 from .constants import coerce_literal
-from .literals import parameter_literal
+from .literals import cast_target, parameter_literal
 from .outer import Outer
 from .parameters import Awaited
-from .types import cast_target
+from .tree import bare, called, listed
 
 __all__ = [
     "any_row", "array_items", "bind_comparison", "has_value", "is_in", "joined", "lateral_value", "list_items",
@@ -64,13 +64,12 @@ def quantified(binder: Binder, right: exp.Expr) -> tuple[bool, list[Expr] | Expr
         Refusal: 0A000 for a query, PV202 for what is no list.
     """
     is_any = isinstance(right, exp.Any)
-    is_all = isinstance(right, exp.Anonymous) and str(right.args["this"]).lower() == "all"
+    is_all = called(right) == "all"
     if not (is_any or is_all or isinstance(right, exp.All)):
         return None
     written = right.args["expressions"] if is_all else [right.args["this"]]
     inner = written[0] if len(written) == 1 else None
-    while isinstance(inner, exp.Paren):
-        inner = inner.args["this"]
+    inner = None if inner is None else bare(inner)
     if inner is None or isinstance(inner, exp.Query):
         raise Refusal(
             "ANY and ALL take a list here, not a query", sqlstate="0A000", position=binder.position(right),
@@ -158,7 +157,7 @@ def list_items(binder: Binder, node: exp.Expr) -> list[Expr]:
         return [binder.bind(item) for item in node.args["expressions"]]
     if isinstance(node, exp.Cast):
         to = node.args["to"]
-        inner = to.args.get("expressions") or []
+        inner = listed(to)
         if getattr(to.args.get("this"), "name", "") != "ARRAY" or len(inner) != 1:
             raise _no_list(position)
         target = cast_target(inner[0], position)
@@ -256,13 +255,8 @@ def any_row(
 
 def row_parts(node: exp.Expr) -> list[exp.Expr] | None:
     """Return the values of a row `(a, b)` or `ROW(a, b)`; None: it is none."""
-    while isinstance(node, exp.Paren):
-        node = node.args["this"]
-    if isinstance(node, exp.Tuple):
-        return list(node.args.get("expressions") or [])
-    if isinstance(node, exp.Anonymous) and str(node.args["this"]).lower() == "row":
-        return list(node.args.get("expressions") or [])
-    return None
+    node = bare(node)
+    return listed(node) if isinstance(node, exp.Tuple) or called(node) == "row" else None
 
 
 _STRICT = {"lt": "lt", "le": "lt", "gt": "gt", "ge": "gt"}

@@ -30,6 +30,7 @@ from .bind_expression import Binder, call, cast
 from .constants import coerce_literal
 from .named_calls import bind_row
 from .parameters import sample
+from .tree import bare, called, listed
 
 __all__ = ["at_time_zone", "bind_cut", "bind_extract", "bind_operator", "bind_overlaps", "constant_moment"]
 
@@ -75,7 +76,7 @@ def bind_overlaps(binder: Binder, node: exp.Expr) -> Expr:
     """Return (x, y) OVERLAPS (z, w); the second of a pair may be an interval. Raises Refusal (42601)."""
     args: list[Expr] = []
     for side in (node.args["this"], node.args["expression"]):
-        parts = side.args.get("expressions") or [] if isinstance(side, exp.Tuple) else []
+        parts = listed(side) if isinstance(side, exp.Tuple) else []
         if len(parts) != 2:
             raise Refusal(
                 "OVERLAPS takes two pairs of moments", sqlstate="42601", position=binder.position(node)
@@ -102,12 +103,12 @@ def _grain(binder: Binder, node: exp.Expr, left: Expr) -> Expr | None:
     The step divides the unit around it, so that bins counted from the unit's start are those counted from any such
     start. `left`: what the sum's left side is bound to.
     """
-    right = _bare(node.args["expression"])
+    right = bare(node.args["expression"])
     if not isinstance(left, Call) or left.function != "date_trunc" or not isinstance(right, exp.Mul):
         return None
-    floor = _bare(right.args["expression"])
-    quotient = _bare(floor.args["this"]) if isinstance(floor, exp.Floor) else None
-    part = _bare(quotient.args["this"]) if isinstance(quotient, exp.Div) else None
+    floor = bare(right.args["expression"])
+    quotient = bare(floor.args["this"]) if isinstance(floor, exp.Floor) else None
+    part = bare(quotient.args["this"]) if isinstance(quotient, exp.Div) else None
     if not isinstance(part, exp.Extract) or quotient is None:
         return None
     unit, size = _FIELDS.get(str(part.args["this"].args["this"]).lower(), ("", 0))
@@ -125,12 +126,6 @@ def _grain(binder: Binder, node: exp.Expr, left: Expr) -> Expr | None:
         return None
     sql = "date_bin(step, value, TIMESTAMP '2000-01-01')"
     return binder.meant(sql, node, {"step": step, "value": left.args[1]})
-
-
-def _bare(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren):
-        node = node.args["this"]
-    return node
 
 
 # --- constants in words ----------------------------------------------------------------------------------
@@ -186,10 +181,10 @@ def bind_extract(binder: Binder, node: exp.Expr) -> Expr:
     Raises:
         Refusal: 22023 for a field that is not answered, 42883 where age takes other arguments.
     """
-    age = _bare(node.args["expression"])
+    age = bare(node.args["expression"])
     word = str(node.args["this"].args["this"]).lower()
-    if isinstance(age, exp.Anonymous) and str(age.args["this"]).lower() == "age" and word in _OF_AGE:
-        given = [binder.repeated(part, _OFTEN) for part in age.args.get("expressions") or []]
+    if called(age) == "age" and word in _OF_AGE:
+        given = [binder.repeated(part, _OFTEN) for part in listed(age)]
         return _part_of_age(binder, node, given, word)
     return binder.part_of_date(node)
 
@@ -286,8 +281,7 @@ _CONSTANT_MOMENTS = (exp.CurrentTimestamp, exp.UnixToTime, exp.StrToTime, exp.Cu
 
 def _is_moment(binder: Binder, node: exp.Expr) -> bool | None:
     """Say whether an expression is a timestamptz, by its column's type or as it is written; None: that is not said."""
-    if isinstance(node, exp.Paren):
-        return _is_moment(binder, node.args["this"])
+    node = bare(node)
     if isinstance(node, exp.Column):
         return _is_moment_column(binder, binder.bind(node))
     if isinstance(node, exp.Cast):
@@ -300,8 +294,8 @@ def _is_moment(binder: Binder, node: exp.Expr) -> bool | None:
         return True if node.args.get("zone") is not None else _is_moment(binder, node.args["this"])
     if isinstance(node, (exp.Add, exp.Sub)) and isinstance(node.args["expression"], exp.Interval):
         return _is_moment(binder, node.args["this"])
-    if isinstance(node, exp.Anonymous):
-        return True if str(node.args["this"]).lower() == "now" else None
+    if called(node) == "now":
+        return True
     return (
         True
         if isinstance(node, _CONSTANT_MOMENTS)

@@ -35,7 +35,7 @@ from ..relation.relations import (
     without_repeats,
 )
 from ..relation.types import Kind, SqlType
-from .aggregates import AGGREGATES, ORDERED
+from .aggregates import AGGREGATES, ORDERED, PUBLIC_AGGREGATES
 from .attach import Attached, Attacher
 from .bind_array import bind_unnest, unnested
 from .bind_estimates import Estimator
@@ -48,7 +48,6 @@ from .bind_recursive import bind_recursive, names_itself
 from .bind_series import row_call
 from .bind_set_operation import bind_set_operation
 from .outer import first_outer
-from .public_aggregates import PUBLIC_AGGREGATES
 from .reported import check_reported
 from .scope import BindingContext, fold_name
 from .statement import AdmittedQuery
@@ -147,9 +146,8 @@ def _select(node: exp.Select, context: BindingContext) -> Relation:
     below = Attacher(relation, binder.attachments)
     where = node.args.get("where")
     if where is not None:
-        binder.allow_aggregates, binder.place = False, "in WHERE"
-        predicate = binder.bind_boolean(where.args["this"], "WHERE")
-        binder.allow_aggregates, binder.place = True, "here"
+        with binder.within("in WHERE"):
+            predicate = binder.bind_boolean(where.args["this"], "WHERE")
         below.filter(_of_rows(binder, predicate), binder.position(where))
     if binder.estimator is not None:
         binder.estimator.grouped = _groups_by_answers(node, binder, binder.estimator)

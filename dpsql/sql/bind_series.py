@@ -24,6 +24,7 @@ from .bind_expression import Binder, cast
 from .bind_json import as_json_value
 from .constants import coerce_literal
 from .named_calls import bind_row
+from .tree import called
 
 __all__ = ["ROW_CALLS", "bind_rows", "bind_series", "is_rows", "row_arrays", "row_call"]
 
@@ -59,7 +60,7 @@ ROW_CALLS = {
 def row_call(node: exp.Expr) -> str | None:
     """Return the name of a function that gives rows, where it is called; None: another is, or none."""
     inner = node.args["this"] if isinstance(node, exp.Table) else node
-    name = str(inner.args["this"]).lower() if isinstance(inner, exp.Anonymous) else None
+    name = called(inner)
     return name if name in ROW_CALLS else None
 
 

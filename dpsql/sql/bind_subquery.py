@@ -44,6 +44,7 @@ from .attach import Attached, Attachment
 from .bind_expression import Binder, call, cast
 from .bind_lists import any_row, lateral_value, rows_compared
 from .outer import Opened, Outer, check_closed, first_outer, open_query, outer_in, project_onto
+from .tree import bare, listed
 
 __all__ = ["bind_exists", "bind_in_query", "bind_scalar"]
 
@@ -149,10 +150,8 @@ def _members_equal(relation: Relation, values: list[Expr], position: Position | 
 
 
 def _parts(node: exp.Expr) -> list[exp.Expr]:
-    inner = node
-    while isinstance(inner, exp.Paren):
-        inner = inner.args["this"]
-    return list(inner.args.get("expressions") or []) if isinstance(inner, exp.Tuple) else [node]
+    inner = bare(node)
+    return listed(inner) if isinstance(inner, exp.Tuple) else [node]
 
 
 def _members(relation: Relation) -> Opened:

@@ -1,23 +1,31 @@
-"""Window calls: they stand over released or public rows; the privacy analysis refuses them over private ones."""
+"""Window calls: they stand over released or public rows; the privacy analysis refuses them over private ones.
+
+House rule: frames are in canonical words that Postgres and every engine here read; what an offset may be keeps the
+engine from a value beyond its types (`print_public` has the house rule).
+"""
 
 from __future__ import annotations
+
+from fractions import Fraction
 
 from sqlglot import exp
 
 from ..errors import Refusal
 from ..relation.aggregates import Aggregate
-from ..relation.expressions import Call, Expr, Literal
+from ..relation.expressions import Call, Expr, Literal, Months
 from ..relation.relations import Order, WindowCall
-from ..relation.types import BIGINT, DOUBLE, INTEGER, SqlType
-from .aggregates import AGGREGATES, NAMED
-from .bind_expression import Binder, cast
-from .bind_frame import bind_frame
-from .public_aggregates import (
+from ..relation.types import BIGINT, DOUBLE, INTEGER, INTERVAL, Kind, SqlType
+from .aggregates import (
+    AGGREGATES,
     PUBLIC_AGGREGATES,
+    aggregate_row,
     checked_result,
     public_row,
     written_arguments,
 )
+from .bind_expression import Binder, cast
+from .constants import coerce_literal
+from .tree import listed
 
 __all__ = ["bind_window", "nulls_first", "read_orders"]
 
@@ -61,7 +69,7 @@ def bind_window(binder: Binder, node: exp.Expr) -> Expr:
         name, result, args = _function(binder, node.args["this"])
     finally:
         binder.place = inside
-    frame = bind_frame(binder, spec, orders)
+    frame = _frame(binder, spec, orders)
     return binder.add_window(WindowCall(result, name, args, partition, orders, frame, position=position))
 
 
@@ -114,16 +122,14 @@ def _function(binder: Binder, node: exp.Expr) -> tuple[str, SqlType, tuple[Expr,
         return "nth_value", value.type, (value, place)
     if isinstance(node, exp.Filter):
         return _filtered(binder, node)
-    aggregate = AGGREGATES.get(type(node))
-    if aggregate is None and isinstance(node, exp.Anonymous):
-        aggregate = NAMED.get(str(node.args["this"]).lower())
+    aggregate = aggregate_row(node)
     if aggregate is not None and aggregate.is_paired:
         return _paired(binder, node, aggregate)
     if aggregate is not None and aggregate.windows:
         name = aggregate.name
         argument = node.args.get("this")
         if isinstance(node, exp.Anonymous):
-            argument = next(iter(node.args.get("expressions") or ()), None)
+            argument = next(iter(listed(node)), None)
         if argument is None:
             raise Refusal(f"{name}() takes one argument", sqlstate="42883", position=binder.position(node))
         if isinstance(argument, exp.Star):
@@ -199,3 +205,90 @@ def _whole(binder: Binder, node: exp.Expr) -> Literal:
             "a literal whole number is expected here", sqlstate="22023", position=binder.position(node)
         )
     return value
+
+
+# --- frames ----------------------------------------------------------------------------------------------
+
+_LONGEST_DAYS = 1_000_000
+_EXCLUDED = {"CURRENT ROW": "CURRENT ROW", "GROUP": "GROUP", "TIES": "TIES", "NO OTHERS": ""}
+
+
+def _frame(binder: Binder, spec: exp.Expr | None, orders: tuple[Order, ...]) -> str | None:
+    """Return a frame clause; None for the usual frame.
+
+    Raises:
+        Refusal: 42P20 for a frame that ends before it starts, or has no order to count in; 22023 for an offset that is
+            no constant of the order's kind.
+    """
+    if spec is None:
+        return None
+    kind = str(spec.args.get("kind") or "").upper()
+    ends = []
+    for end in ("start", "end"):
+        value, side = spec.args.get(end), str(spec.args.get(f"{end}_side") or "").upper()
+        if isinstance(value, exp.Expr):
+            ends.append(f"{_offset(binder, binder.bind(value), kind, orders, spec)} {side}")
+        elif str(value).upper() == "UNBOUNDED":
+            ends.append(f"UNBOUNDED {side}")
+        else:
+            ends.append("CURRENT ROW")
+    sides = ("UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING", "CURRENT ROW")
+    good = all(end in sides or end.endswith((" PRECEDING", " FOLLOWING")) for end in ends)
+    excluded = str(getattr(spec.args.get("exclude"), "name", spec.args.get("exclude")) or "NO OTHERS").upper()
+    if kind not in ("ROWS", "RANGE", "GROUPS") or not good or excluded not in _EXCLUDED:
+        raise Refusal("this window frame is not supported", position=binder.position(spec))
+    if kind == "GROUPS" and not orders:
+        raise Refusal(
+            "GROUPS counts groups of rows that tie, and needs ORDER BY",
+            sqlstate="42P20",
+            position=binder.position(spec),
+        )
+    first, last = (_place_of(end) for end in ends)
+    if first > last or ends[0] == "UNBOUNDED FOLLOWING" or ends[1] == "UNBOUNDED PRECEDING":
+        raise Refusal(
+            "this window frame ends before it starts", sqlstate="42P20", position=binder.position(spec),
+            hint="write the earlier end first",
+        )  # fmt: skip
+    shown = _EXCLUDED[excluded]
+    return f"{kind} BETWEEN {ends[0]} AND {ends[1]}" + (f" EXCLUDE {shown}" if shown else "")
+
+
+def _offset(binder: Binder, value: Expr, kind: str, orders: tuple[Order, ...], spec: exp.Expr) -> str:
+    position = binder.position(spec)
+    if kind == "RANGE":
+        if len(orders) != 1:
+            raise Refusal(
+                "RANGE with an offset takes one expression in ORDER BY", sqlstate="42P20", position=position
+            )
+        if orders[0].expr.type.is_temporal:
+            return _time(coerce_literal(value, INTERVAL), binder, spec)
+        number = value.value if isinstance(value, Literal) and orders[0].expr.type.is_number else None
+        if isinstance(number, (int, float, Fraction)) and not isinstance(number, bool) and number >= 0:
+            return str(number) if isinstance(number, int) else repr(float(number))
+    number = value.value if isinstance(value, Literal) and value.type.kind is not Kind.BOOLEAN else None
+    if kind not in ("ROWS", "GROUPS") or not isinstance(number, int) or not 0 <= number < 2**31:
+        raise Refusal(
+            "the offset of a window frame is a constant, not negative, of the kind of its ORDER BY", sqlstate="22023",
+            position=position, hint="ROWS 2 PRECEDING, RANGE INTERVAL '7 days' PRECEDING",
+        )  # fmt: skip
+    return str(number)
+
+
+def _time(value: Expr, binder: Binder, spec: exp.Expr) -> str:
+    """Return an offset in time. Raises Refusal (22023)."""
+    months = value.value if isinstance(value, Literal) else None
+    if not isinstance(months, Months) or min(months.months, months.days, months.microseconds) < 0:
+        raise Refusal(
+            "the offset of a window frame over dates is an interval that is not negative", sqlstate="22023",
+            position=binder.position(spec), hint="RANGE INTERVAL '7 days' PRECEDING",
+        )  # fmt: skip
+    if months.months * 31 + months.days > _LONGEST_DAYS:
+        raise Refusal(
+            "this offset of a window frame is too long", sqlstate="22023", position=binder.position(spec)
+        )
+    return f"INTERVAL '{months.months} months {months.days} days {months.microseconds} microseconds'"
+
+
+def _place_of(end: str) -> int:
+    """Return where a frame's end stands: before, at, or after the current row."""
+    return -1 if end.endswith(" PRECEDING") else 1 if end.endswith(" FOLLOWING") else 0

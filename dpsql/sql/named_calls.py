@@ -19,10 +19,9 @@ from ..relation.functions.above.formats import FormatError
 from ..relation.functions.above.refused import REFUSED
 from ..relation.functions.above.signature import Signature, constants_of, fitting, signature
 from ..relation.types import TEXT, Kind
-from .aggregates import AGGREGATES
+from .aggregates import AGGREGATES, PUBLIC_AGGREGATES, PUBLIC_NAMED
 from .constants import coerce_literal
 from .parameters import sample
-from .public_aggregates import PUBLIC_AGGREGATES, PUBLIC_NAMED
 
 if TYPE_CHECKING:
     from .bind_expression import Binder
