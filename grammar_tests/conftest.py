@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from datasets import DataSets
+from on_duckdb import CasesOnDuckDB
 from postgres_sets import PostgresSets
 from spark_sets import SparkSets
 
 from dpsql.postprocess import SealedEngine
-from dpsql.testing.case_file import Case, read_cases
+from dpsql.testing.case_file import Accepted, Case, read_cases
 from dpsql.tests.support.postgres_fixtures import NEWEST_FIRST, start_postgres
 from dpsql.tests.support.postgres_server import Installation, PostgresServer
 from dpsql.tests.support.spark_copy import SparkOwner
@@ -44,6 +45,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "case" in metafunc.fixturenames:
         metafunc.parametrize("case", _cases("duckdb"), ids=str)
+    if "accepted_case" in metafunc.fixturenames:
+        accepted = [case for case in _cases("duckdb") if isinstance(case.expected, Accepted)]
+        metafunc.parametrize("accepted_case", accepted, ids=str)
     if "postgres_case" in metafunc.fixturenames:
         metafunc.parametrize("postgres_case", _cases("postgres"), ids=str)
 
@@ -72,6 +76,12 @@ def data(sealed: SealedEngine, tmp_path_factory: pytest.TempPathFactory) -> Iter
     sets = DataSets(HERE / "policies", tmp_path_factory.mktemp("ledgers"), sealed)
     yield sets
     sets.close()
+
+
+@pytest.fixture(scope="session")
+def on_duckdb(data: DataSets) -> CasesOnDuckDB:
+    """What accepted cases come to on DuckDB."""
+    return CasesOnDuckDB(data)
 
 
 @pytest.fixture(scope="session", params=NEWEST_FIRST, ids=lambda found: f"pg{found.major}")

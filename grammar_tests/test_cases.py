@@ -13,21 +13,22 @@ from fractions import Fraction
 import pytest
 import sqlglot
 from datasets import DataSets, PolicyData, run_on
+from on_duckdb import CasesOnDuckDB
 from oracle import check_same
-from outcomes import explain, outcome_of, refilled, refusal_of, set_epsilon
-from replay import asked, cells_of, check_claim
+from outcomes import outcome_of, refilled, refusal_of, set_epsilon
+from replay import cells_of, check_claim
 
 from dpsql.backends import DuckDBBackend
 from dpsql.mechanisms import ATTO, NANO
 from dpsql.testing.case_file import Case, ExpectedCharge, Refused
 
 
-def test_case(case: Case, data: DataSets, request: pytest.FixtureRequest) -> None:
+def test_case(case: Case, data: DataSets, on_duckdb: CasesOnDuckDB, request: pytest.FixtureRequest) -> None:
     rewrites = bool(request.config.getoption("--rewrite-cases"))
     if isinstance(case.expected, Refused):
         _check_refused(case, data, rewrites)
     else:
-        _check_accepted(case, data, rewrites)
+        _check_accepted(case, on_duckdb, rewrites)
 
 
 def _check_refused(case: Case, data: DataSets, rewrites: bool) -> None:
@@ -48,22 +49,19 @@ def _reads_keys(sql: str) -> bool:
     return sql.startswith("SELECT k0") and "FROM (SELECT DISTINCT " in sql and sql.endswith(" LIMIT 100001")
 
 
-def _check_accepted(case: Case, data: DataSets, rewrites: bool) -> None:
-    policy = data.of(case.policy)
-    session, backend = data.session(policy.policy, DuckDBBackend.over(policy.wild), case.analyst)
-    explained = explain(session, case)
-    lists = [sql for sql, _ in backend.runs]
-    assert len(lists) == sum(len(release.listed_from) > 0 for release in explained.plan.releases), lists
+def _check_accepted(case: Case, on_duckdb: CasesOnDuckDB, rewrites: bool) -> None:
+    policy, ran = on_duckdb.data.of(case.policy), on_duckdb.run(case)
+    plan, lists = ran.explained.plan, ran.lists
+    assert len(lists) == sum(len(release.listed_from) > 0 for release in plan.releases), lists
     assert all(_reads_keys(sql) for sql in lists), "EXPLAIN ran a query"
-    outcome = outcome_of(explained)
+    outcome = outcome_of(ran.explained)
     assert outcome.claim() == case.expected.claim()
     case = refilled(case, outcome) if rewrites else case
     assert outcome == case.expected
     for sql in outcome.rewritten:
         assert isinstance(sqlglot.parse_one(sql, dialect="duckdb"), sqlglot.exp.Select)
-    answer = session.execute(case.sql, case.parameters)
+    answer, spent = ran.answer, ran.spent
     assert answer.receipt is not None
-    spent = session.dataset.store.spent()
     assert outcome.charge is not None
     if outcome.charge.rho is None:
         assert ExpectedCharge(answer.receipt.epsilon, answer.receipt.delta) == outcome.charge
@@ -71,13 +69,12 @@ def _check_accepted(case: Case, data: DataSets, rewrites: bool) -> None:
     else:
         assert Fraction(spent.rho_atto, ATTO) == outcome.charge.rho
     assert Fraction(spent.delta_atto, ATTO) == outcome.charge.delta
-    queries = asked(policy.policy, explained, backend.runs, "duckdb")
-    before = cells_of(queries, run_on(policy.wild))
-    assert not queries or before == cells_of(queries, run_on(policy.owned)), "rows without an owner count"
-    for neighbour in policy.neighbours if queries else ():
-        check_claim(explained.plan, queries, before, cells_of(queries, run_on(neighbour)))
+    queries = ran.queries
+    assert not queries or ran.before == cells_of(queries, run_on(policy.owned)), "rows without an owner count"
+    for after in ran.after:
+        check_claim(plan, queries, ran.before, after)
     if case.is_compared:
-        _check_oracle(case, data, policy)
+        _check_oracle(case, on_duckdb.data, policy)
 
 
 # --- the oracle ------------------------------------------------------------------------------------------

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 import pytest
 import sqlglot
-from datasets import DataSets, run_on
+from datasets import DataSets
+from on_duckdb import CasesOnDuckDB
 from oracle import check_same
 from outcomes import explain, outcome_of, refilled, refusal_of, set_epsilon
 from postgres_sets import PostgresSets
 from replay import asked, cells_of, check_claim
 
-from dpsql.backends import DuckDBBackend
 from dpsql.plan.dialects.dialect_postgres import PostgresDialect
 from dpsql.testing.case_file import Accepted, Case, ExpectedCharge, Refused
 
@@ -24,12 +24,12 @@ _SHOWN = PostgresDialect("pg_c_utf8")
 """Whose SQL the case files show, whatever collation a server has for letter case."""
 
 
-def test_case(case: Case, data: DataSets, on_postgres: PostgresSets) -> None:
+def test_case(case: Case, data: DataSets, on_duckdb: CasesOnDuckDB, on_postgres: PostgresSets) -> None:
     case = replace(case, sql=re.sub(r"FROM main\.", "FROM public.", case.sql))
     if isinstance(case.expected, Refused):
         _check_refused(case, case.expected, on_postgres)
     else:
-        _check_accepted(case, case.expected, data, on_postgres)
+        _check_accepted(case, case.expected, data, on_duckdb, on_postgres)
 
 
 def test_case_of_postgres(
@@ -78,29 +78,28 @@ def _check_refused(
     assert session.dataset.store.spent() == spent, "the ledger grew"
 
 
-def _check_accepted(case: Case, expected: Accepted, data: DataSets, on_postgres: PostgresSets) -> None:
-    duckdb, postgres = data.of(case.policy), on_postgres.of(case.policy)
-    here, seen_here = data.session(duckdb.policy, DuckDBBackend.over(duckdb.wild), case.analyst)
+def _check_accepted(
+    case: Case, expected: Accepted, data: DataSets, on_duckdb: CasesOnDuckDB, on_postgres: PostgresSets
+) -> None:
+    here = on_duckdb.of(replace(case, sql=case.sql.replace("FROM public.", "FROM main.")))
+    postgres = on_postgres.of(case.policy)
     there, seen_there = data.session(postgres.policy, postgres.backend, case.analyst)
-    planned_here = explain(here, replace(case, sql=case.sql.replace("FROM public.", "FROM main.")))
     explained = explain(there, case)
     outcome = outcome_of(explained)
     assert outcome.claim() == expected.claim()
     assert outcome.columns == expected.columns
-    ours = here.execute(case.sql.replace("FROM public.", "FROM main."), case.parameters)
     theirs = there.execute(case.sql, case.parameters)
-    assert theirs.receipt == ours.receipt
-    assert repr(theirs.rows) == repr(ours.rows)
-    left = asked(duckdb.policy, planned_here, seen_here.runs, "duckdb")
+    assert theirs.receipt == here.answer.receipt
+    assert repr(theirs.rows) == repr(here.answer.rows)
     right = asked(postgres.policy, explained, seen_there.runs, "postgres")
-    assert [one.parameters for one in left] == [one.parameters for one in right]
-    if not left:
+    assert here.parameters == [one.parameters for one in right]
+    if not right:
         return
     with postgres.runs() as runs:
         before = cells_of(right, runs["public"])
-        assert before == cells_of(left, run_on(duckdb.wild))
+        assert before == here.before
         assert before == cells_of(right, runs["owned"])
-        for schema, neighbour in zip(postgres.neighbours, duckdb.neighbours, strict=True):
+        for schema, same in zip(postgres.neighbours, here.after, strict=True):
             after = cells_of(right, runs[schema])
-            assert after == cells_of(left, run_on(neighbour)), schema
+            assert after == same, schema
             check_claim(explained.plan, right, before, after)

@@ -28,42 +28,39 @@ LOOSER: dict[str, str] = {}
 """Cases in which less is derived than is claimed, with the reason: noise that could be given away."""
 
 
-def test_on_duckdb(case: Case, data: DataSets) -> None:
-    session, _ = data.refusing(case.policy, case.analyst)
-    _check("duckdb", case, explain_accepted(session, case), facts_of(session))
+def test_on_duckdb(accepted_case: Case, data: DataSets) -> None:
+    session, _ = data.refusing(accepted_case.policy, accepted_case.analyst)
+    _check("duckdb", accepted_case, explain(session, accepted_case), facts_of(session))
 
 
-def test_on_postgres(case: Case, on_postgres: PostgresSets) -> None:
-    _check_on_postgres(replace(case, sql=re.sub(r"FROM main\.", "FROM public.", case.sql)), on_postgres)
+def test_on_postgres(accepted_case: Case, on_postgres: PostgresSets) -> None:
+    sql = re.sub(r"FROM main\.", "FROM public.", accepted_case.sql)
+    _check_on_postgres(replace(accepted_case, sql=sql), on_postgres)
 
 
 def test_of_postgres_alone(postgres_case: Case, on_postgres: PostgresSets) -> None:
+    if not isinstance(postgres_case.expected, Accepted):
+        pytest.skip("it is refused")
     _check_on_postgres(postgres_case, on_postgres)
 
 
 def _check_on_postgres(case: Case, on_postgres: PostgresSets) -> None:
     session, _ = on_postgres.refusing(case.policy, case.analyst)
-    _check("postgres", case, explain_accepted(session, case), facts_of(session))
+    _check("postgres", case, explain(session, case), facts_of(session))
 
 
-def test_on_spark(case: Case, data: DataSets, as_spark: SparkTexts) -> None:
+def test_on_spark(accepted_case: Case, data: DataSets, as_spark: SparkTexts) -> None:
     """Without a Spark: what it would be sent, from what DuckDB's tables are."""
-    sessions = as_spark.of(case.policy, case.analyst)
-    explain_accepted(sessions.here, case)
+    sessions = as_spark.of(accepted_case.policy, accepted_case.analyst)
+    explain(sessions.here, accepted_case)
     sessions.pass_on()
-    _check("spark", case, explain_accepted(sessions.there, case), facts_on_spark(facts_of(sessions.here)))
+    explained = explain(sessions.there, accepted_case)
+    _check("spark", accepted_case, explained, facts_on_spark(facts_of(sessions.here)))
 
 
 @pytest.fixture(scope="module")
 def as_spark(data: DataSets) -> SparkTexts:
     return SparkTexts(data)
-
-
-def explain_accepted(session: Session, case: Case) -> Explanation:
-    """Return what EXPLAIN knows of a case. Skips a refused one, which asks nothing."""
-    if not isinstance(case.expected, Accepted):
-        pytest.skip("it is refused")
-    return explain(session, case)
 
 
 _BELIEVED: dict[int, tuple[Session, Facts]] = {}

@@ -14,7 +14,8 @@ from zlib import crc32
 import duckdb
 import pytest
 from datasets import DataSets
-from test_verified import explain_accepted, facts_of
+from outcomes import explain
+from test_verified import facts_of
 
 from dpsql.release.certificate import certificate_of
 from dpsql.testing.case_file import Case
@@ -30,18 +31,20 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def test_no_case_moves_further(case: Case, data: DataSets, connection: duckdb.DuckDBPyConnection) -> None:
+def test_no_case_moves_further(
+    accepted_case: Case, data: DataSets, connection: duckdb.DuckDBPyConnection
+) -> None:
     """An eighth of the cases; `make test-all` asks all of them, and faults of each."""
-    if crc32(case.name.encode()) % 8:
+    if crc32(accepted_case.name.encode()) % 8:
         pytest.skip("it is asked with the long ones")
-    _check(case, data, connection, faults=0, databases=1)
+    _check(accepted_case, data, connection, faults=0, databases=1)
 
 
 @pytest.mark.long
 def test_no_fault_that_is_verified_moves_further(
-    case: Case, data: DataSets, connection: duckdb.DuckDBPyConnection
+    accepted_case: Case, data: DataSets, connection: duckdb.DuckDBPyConnection
 ) -> None:
-    _check(case, data, connection, faults=6, databases=2)
+    _check(accepted_case, data, connection, faults=6, databases=2)
 
 
 def _check(
@@ -49,7 +52,7 @@ def _check(
 ) -> None:
     session, _ = data.refusing(case.policy, case.analyst)
     facts = replace(facts_of(session), neighbours="add-remove", together=1)
-    certificate = certificate_of(explain_accepted(session, case).plan.releases, facts)
+    certificate = certificate_of(explain(session, case).plan.releases, facts)
     choose = Random(f"{case.path.stem}.{case.name}")
     for at, release in enumerate(certificate.releases):
         for number, query in enumerate(release.queries):

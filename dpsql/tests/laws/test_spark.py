@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache
 
 import duckdb
 import pytest
@@ -21,6 +22,7 @@ from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.drawn_statements import statements
 from dpsql.tests.support.random_databases import (
     SCHEMA,
+    Database,
     databases,
     policy_of,
     replaced,
@@ -52,8 +54,12 @@ HOSTILE = replace(
     ),
 )
 """Every wild cell of every column, people with many rows, and texts that some engine stumbles over."""
-FULL = max(drawn(databases(), 60), key=lambda one: len(one.persons) + len(one.visits))
-"""The largest of some random databases."""
+
+
+@cache
+def full() -> Database:
+    """The largest of some random databases."""
+    return max(drawn(databases(), 60), key=lambda one: len(one.persons) + len(one.visits))
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +82,8 @@ def adding(owner: SparkOwner, tmp_path_factory: pytest.TempPathFactory) -> Itera
     sides = [
         HOSTILE,
         *(without(HOSTILE, unit) for unit in (1, 2)),
-        FULL,
-        *(without(FULL, unit) for unit in (1, 2)),
+        full(),
+        *(without(full(), unit) for unit in (1, 2)),
     ]
     with open_copies(folder, owner, policy_of(folder), of_rows(sides)) as made:
         yield made
@@ -86,7 +92,7 @@ def adding(owner: SparkOwner, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture(scope="module")
 def replacing(owner: SparkOwner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copies]:
     folder = tmp_path_factory.mktemp("replacing")
-    sides = [HEAVY, replaced(HEAVY, 1, NOBODY), replaced(HEAVY, 1, FULL), replaced(HEAVY, 2, HEAVY)]
+    sides = [HEAVY, replaced(HEAVY, 1, NOBODY), replaced(HEAVY, 1, full()), replaced(HEAVY, 2, HEAVY)]
     with open_copies(folder, owner, policy_of(folder, replace_one=True), of_rows(sides)) as made:
         yield made
 
