@@ -7,17 +7,18 @@ of CASE early, so an argument's ends are those that it has whatever stands aroun
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 
 from dpsql.verify.read import AGGREGATES, Dialect, columns_of
-from dpsql.verify.terms import Refused, Term, parts, walk
-from dpsql.verify.values import Ends, Values
+from dpsql.verify.terms import Refused, Term, Type, parts, walk
+from dpsql.verify.values import ROWS, Ends, Number, Values
 
 __all__ = ["Total"]
 
 _PASSES_ON = ("LAG", "LEAD", "FIRSTVALUE", "LASTVALUE", "FIELD", "EXPLODE")
 
-ROWS = 2**40
-"""More rows than a query reads (soundness.md 1.9)."""
+Growth = tuple[Number, Number]
+"""(a, b): at most `a·n + b`, n the rows below."""
 
 
 class Total:
@@ -29,6 +30,7 @@ class Total:
         self.spells_doubles = False
         self._seen: set[Term] = set()
         self._totals: dict[Term, bool] = {}
+        self._growths: dict[Term, Growth | None] = {}
 
     def relation(self, relation: Term) -> None:
         """Every expression of a relation, and of the relations that it reads."""
@@ -43,7 +45,7 @@ class Total:
                 else:
                     self.spells_doubles = self.spells_doubles or self._spells(one)
                     rule = getattr(self, f"_{one.op}", None)
-                    if rule is not None:
+                    if rule is not None and any(_is_of_rows(part) for part in walk(one)):
                         rule(one)
 
     def _spells(self, term: Term) -> bool:
@@ -76,18 +78,79 @@ class Total:
             -most if ends.low is None else ends.low, most - 1 if ends.high is None else ends.high, ends.step
         )
 
+    def most(self, term: Term) -> Number | None:
+        """How large a number is at most, whatever the rows are: by its ends; of totals by how many rows there are."""
+        growth = self.growth(term)
+        return None if growth is None else growth[0] * ROWS + growth[1]
+
+    def growth(self, term: Term) -> Growth | None:
+        """(a, b) of a number that is at most `a·n + b`, n the rows below it: of an item of a group the group's rows, so
+        that it may be added up again over groups, which share no row. None: it grows faster, or has no rule."""
+        if term not in self._growths:
+            total = self._is_total(term)
+            ends = self.values.ends(term) if total else self.bounds(term)
+            if ends.low is not None and ends.high is not None:
+                self._growths[term] = 0, max(abs(ends.low), abs(ends.high))
+            else:
+                self._growths[term] = self._growth(term) if total else None
+        return self._growths[term]
+
+    def _growth(self, term: Term) -> Growth | None:
+        op, args = term.op, term.args
+        if op in ("count*", "count", "distinct"):
+            return 1, 0
+        if op == "col" and args[0].args[0].op != "full":
+            relation: Term = args[0].args[0]
+            members = relation.args[0] if relation.op == "union" else (relation,)
+            return _largest(self.growth(columns_of(one)[args[1]]) for one in members if one.op != "table")
+        if op == "fn" and args[0] == "FIELD" and (found := self.values.field(args[1], args[2])) is not None:
+            return self.growth(found[1])
+        if op in ("min", "max", "neg", "nullif", "cast", "intdiv", "mod"):
+            return self.growth(args[0])
+        if op in ("coalesce", "least", "greatest", "case"):
+            values = [*(value for _, value in args[0]), args[1]] if op == "case" else args
+            return _largest(self.growth(one) for one in values if one.op != "null")
+        if op in ("sum", "over", "scalar"):
+            inner = self.growth(args[1] if op == "scalar" else args[0])
+            if inner is None:
+                return None
+            return (inner[0] + inner[1], 0) if op == "sum" else (0, inner[0] * ROWS + inner[1])
+        if op in ("add", "sub"):
+            one, other = (self.growth(side) for side in args)
+            return None if one is None or other is None else (one[0] + other[0], one[1] + other[1])
+        if op == "mul":
+            for one, other in (map(self.growth, args), map(self.growth, args[::-1])):
+                if one is not None and other is not None and not other[0]:
+                    return one[0] * other[1], one[1] * other[1]
+        return None
+
+    def _fits(self, most: Number | None, kind: Type, term: Term) -> None:
+        """Premise of a number's type: an integer of its bits, a decimal of 38 digits, a double of 2^1000."""
+        if kind[0] == "int":
+            limit: Number = 2 ** (kind[1] - 1)
+        elif kind[0] == "decimal":
+            digits = 38 if kind[1] is None else kind[1]
+            limit = (
+                None if kind[2] is None or not self.dialect.DECIMALS_ARE_FIXED else 10 ** (digits - kind[2])
+            )
+        else:
+            limit = 2**1000 if kind[0] == "float" else None
+        if limit is not None and (most is None or most >= limit):
+            raise Refused("total: a result fits its type", repr(term)[:300])
+
     def _arithmetic(self, term: Term) -> None:
-        """Premise of + - * of whole numbers of one row: the result, by the ends of both sides, is of its type."""
+        """Premise of + - *: the result, by the ends of both sides, is of its type; of totals by their rows."""
         kind = self.values.type(term)
-        if kind[0] != "int" or self._is_total(term):
+        if self._is_total(term):
+            self._fits(self.most(term), kind, term)
             return
         (a, b, _), (c, d, _) = (self.bounds(one) for one in term.args)
         if a is None or b is None or c is None or d is None:
-            raise Refused("total: a result fits its type", repr(term)[:300])
+            self._fits(None, kind, term)
+            return
         corners = {"add": (a + c, b + d), "sub": (a - d, b - c), "mul": (a * c, a * d, b * c, b * d)}[term.op]
-        most = 2 ** (kind[1] - 1)
-        if min(corners) < -most or max(corners) >= most:
-            raise Refused("total: a result fits its type", repr(term)[:300])
+        low, high = min(corners), max(corners)
+        self._fits(max(high, -1 - low if kind[0] == "int" else -low), kind, term)
 
     _add = _sub = _mul = _arithmetic
 
@@ -123,20 +186,68 @@ class Total:
     _mod = _div = _intdiv
 
     def _cast(self, term: Term) -> None:
-        """Premise of a cast of a double to a whole number: it has ends (so it is no NaN), and these fit."""
+        """Premise of a cast: of a number, that it fits; a double that becomes an exact one has ends, so it is no NaN.
+        Of a text, that it is constant, passed, or made of hexadecimal digits. A day that becomes a moment has ends."""
         inner, kind = term.args
-        if kind[0] == "int" and self.values.type(inner)[0] == "float":
-            ends, most = self.values.ends(inner), 2 ** (kind[1] - 1)
-            if ends.low is None or ends.high is None or not -most <= ends.low <= ends.high < most:
-                raise Refused("total: a result fits its type", repr(term)[:300])
+        given = self.values.type(inner)
+        if kind in (("text",), given) or given == ("null",) or given[0] == "bool":
+            return
+        if given[0] == kind[0] == "int" and given[1] <= kind[1]:
+            return
+        if given[0] in ("int", "decimal", "float") and kind[0] in ("int", "decimal"):
+            if given[0] != "decimal" or kind[0] == "int" or kind[1] is not None:
+                self._fits(self.most(inner), kind, term)
+        elif given[0] in ("text", "bits", "other") and not _is_hexadecimal(inner):
+            raise Refused("total: a text that is read as a number is passed", repr(term)[:300])
+        elif (given[0], kind[0]) == ("date", "timestamp") and None in self.values.ends(inner)[:2]:
+            raise Refused("total: a result fits its type", repr(term)[:300])
+
+    def _fn(self, term: Term) -> None:
+        """Premise of functions of doubles: the argument is where they have a value that is not too large."""
+        name = term.args[0]
+        if name in ("LN", "LOG", "SQRT", "EXP"):
+            ends = self.values.ends(term.args[-1])
+            least = {"SQRT": 0, "EXP": -(2**1000)}.get(name, Fraction(1, 2**1000))
+            most = 600 if name == "EXP" else 2**1000
+            if ends.low is None or ends.high is None or ends.low < least or ends.high > most:
+                raise Refused("total: a function has a value", repr(term)[:300])
 
     def _sum(self, term: Term) -> None:
-        """Premise of SUM: 2^40 values fit the sum's type."""
-        kind, ends = self.dialect.sum_of(self.values.type(term.args[0])), self.values.ends(term.args[0])
-        if kind[0] != "int" or ends.low is None or ends.high is None:
-            return
-        if max(-ends.low, ends.high) * ROWS >= 2 ** (kind[1] - 1):
-            raise Refused("total: a result fits its type", repr(term)[:300])
+        """Premise of SUM: 2^40 values fit the sum's type; of doubles there is none (`relations`)."""
+        kind = self.dialect.sum_of(self.values.type(term.args[0]))
+        if kind[0] != "float":
+            self._fits(self.most(term), kind, term)
+
+
+def _largest(growths: Iterable[Growth | None]) -> Growth | None:
+    found = list(growths)
+    known = [one for one in found if one is not None]
+    return (
+        (max(a for a, _ in known), max(b for _, b in known)) if known and len(known) == len(found) else None
+    )
+
+
+def _is_of_rows(term: Term) -> bool:
+    """Whether a term reads rows: a failure of anything else follows from what is released."""
+    if term.op in AGGREGATES or term.op in ("exists", "scalar", "over"):
+        return True
+    return term.op == "col" and term.args[0].args[0].op != "public"
+
+
+def _is_hexadecimal(term: Term) -> bool:
+    """Whether a text is digits of an MD5, after `x` or `0x`, or their number."""
+    if term.op == "concat":
+        return (
+            term.args[0].op == "text"
+            and term.args[0].args[0] in ("x", "0x")
+            and _is_hexadecimal(term.args[1])
+        )
+    name = term.args[0] if term.op == "fn" else None
+    return (
+        name == "MD5"
+        or (name in ("SUBSTRING", "CONV") and _is_hexadecimal(term.args[1]))
+        or (term.op == "cast" and term.args[1] == ("bits",) and _is_hexadecimal(term.args[0]))
+    )
 
 
 def _words(kind: Iterable[object]) -> Iterator[object]:

@@ -18,7 +18,7 @@ from dpsql.verify.certificate import Facts
 from dpsql.verify.read import Dialect, columns_of
 from dpsql.verify.terms import Pool, Refused, Term, Type
 
-__all__ = ["Ends", "Form", "Number", "Poly", "Values", "add_forms", "scaled"]
+__all__ = ["ROWS", "Ends", "Form", "Number", "Poly", "Values", "add_forms", "scaled"]
 
 Number = Any
 """An int or a Fraction: ints are a hundred times faster, and most numbers are."""
@@ -76,6 +76,7 @@ _TYPE_OF_FUNCTION: dict[str, Type] = {
             "UNIXDATE",
             "ROWNUMBER",
             "RANK",
+            "DENSERANK",
         ],
         ("int", 64),
     ),
@@ -100,6 +101,8 @@ _TYPE_OF_FUNCTION: dict[str, Type] = {
     **dict.fromkeys(["ISNAN", "CONTAINS"], ("bool",)),
     **dict.fromkeys(["SIN", "COS", "TANH", "ATAN", "SQRT", "LN", "LOG", "EXP"], ("float", 64)),
 }
+ROWS = 2**40
+"""More rows than a query reads (soundness.md 1.9)."""
 _LONGEST = 2**32
 """More bytes than a text has on any engine."""
 _PARTS = {
@@ -324,6 +327,9 @@ class Values:
             clamped = _clamped(term)
             if clamped is not None and self._is_a_number(clamped):
                 return self.present(clamped)
+            if clamped is not None and self.type(clamped)[0] == "float":
+                no_number = ((self.pool("fn", "ISNAN", clamped), self.pool("null")),)
+                return frozenset((self.pool("notnull", self.pool("case", no_number, clamped)),))
             each = {self.present(value) for _, value in self._branches(term, {})}
             if len(each) == 1:
                 return each.pop()
@@ -689,17 +695,20 @@ class Values:
             inner = self._in(args[1], under)
             second = Ends(Fraction(1, 10**6), Fraction(1, 10**6), Fraction(1, 10**6))
             return _computed("mul", [inner._replace(step=1), second])
+        if name == "TIMESTAMPTRUNC" and isinstance(args[1], Term):
+            inner = self._in(args[1], under)
+            return inner if inner.low is None else inner._replace(low=inner.low - 366 * 86_400 * 10**6)
         if name == "EXTRACT" and isinstance(args[2], str):
-            if args[2] == "YEAR" and isinstance(args[1], Term):
-                inner = self._in(args[1], under)
+            if args[2] in ("YEAR", "ISOYEAR", "YEAROFWEEK") and isinstance(args[1], Term):
+                inner, off = self._in(args[1], under), int(args[2] != "YEAR")
                 if inner.low is not None and inner.high is not None:
-                    return Ends(_year(inner.low), _year(inner.high), 1)
+                    return Ends(_year(inner.low) - off, _year(inner.high) + off, 1)
             return Ends(0, _PARTS[args[2]], 1) if args[2] in _PARTS else Ends(step=1)
         if name in ("LENGTH", "STRPOSITION", "BYTES") and isinstance(args[1], Term):
             most = self._characters(args[1]) if name != "BYTES" else None
             return Ends(0, _LONGEST if most is None else most, 1)
-        if name in ("ROWNUMBER", "RANK"):
-            return Ends(0, None, 1)
+        if name in ("ROWNUMBER", "RANK", "DENSERANK"):
+            return Ends(0, ROWS, 1)
         if _TYPE_OF_FUNCTION.get(str(name)) == ("float", 64) and _plain_base(args):
             assert isinstance(args[-1], Term)
             return _of_a_double(str(name), self._in(args[-1], under))
@@ -896,9 +905,10 @@ def _divided(left: Ends, right: Ends) -> Ends:
     if left.low is None or left.high is None or not _whole(left.step) or not _whole(right.step):
         return Ends(step=1)
     known = _apart(right, 0) and right.low is not None and right.high is not None
-    by = (right.low, right.high) if known else (-1, 1)
+    above = right.low is not None and right.low > 0
+    by = (right.low, right.high) if known else (right.low,) if above else (-1, 1)
     found = [_cut(int(x), int(y)) for x in (left.low, left.high) for y in by if y is not None]
-    return Ends(min(found), max(found), 1)
+    return Ends(min(found), max(found), 1) if known else Ends(min(0, *found), max(0, *found), 1)
 
 
 def _cut(value: int, by: int) -> int:

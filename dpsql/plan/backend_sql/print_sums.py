@@ -142,10 +142,10 @@ class GroupSums:
         return sql
 
     def rows(self, measurement: Measurement, mask: Mask) -> str:
-        return self._typed(measurement, self.named(f"COUNT(*){self.inner.only(mask)}", "c"))
+        return self.typed(measurement, self.named(f"COUNT(*){self.inner.only(mask)}", "c"))
 
     def present(self, measurement: Measurement, mask: Mask) -> str:
-        return self._typed(measurement, self.named(self._present(measurement, mask), "c"))
+        return self.typed(measurement, self.named(self._present(measurement, mask), "c"))
 
     def total(self, measurement: Measurement, mask: Mask) -> str:
         total = self._value(measurement).sum(self.inner.only(mask), self._present(measurement, mask))
@@ -191,8 +191,8 @@ class GroupSums:
             count = "*"
         return f"COUNT({count}){self.inner.only(mask)}"
 
-    def _typed(self, measurement: Measurement, count: str) -> str:
-        return self.dialect.cast(count, "HUGEINT") if integer_type(measurement) == "HUGEINT" else count
+    def typed(self, measurement: Measurement, sql: str) -> str:
+        return self.dialect.cast(sql, "HUGEINT") if integer_type(measurement) == "HUGEINT" else sql
 
     def _narrow(self, measurement: Measurement, total: str) -> str:
         """Return a sum as 64 bits where it cannot pass them, else as so many that its products cannot pass those."""

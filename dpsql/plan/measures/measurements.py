@@ -207,6 +207,9 @@ class Sums(Protocol):
     def products(self, measurement: Product, mask: Mask) -> str:
         """Return Σ (z - L) (z' - L') of two values, over rows that have both."""
 
+    def typed(self, measurement: Measurement, sql: str) -> str:
+        """Return a number of another measurement in the type of this one's sums and products."""
+
     def units(self, mask: Mask) -> str:
         """Return how many units have a row."""
 
@@ -710,8 +713,8 @@ class Product(Measurement):
         left, right = self.sides
         found = []
         for mask in self.masks:
-            # with u = 2a - W for a = z - L: u u' = 4aa' - 2W'a - 2Wa' + WW'
-            a, b = (side._above(sums, mask) for side in self.sides)
+            # with u = 2a - W for a = z - L: u u' = 4aa' - 2W'a - 2Wa' + WW', in this type and not a side's
+            a, b = (sums.typed(self, side._above(sums, mask)) for side in self.sides)
             products, rows = sums.products(self, mask), sums.rows(self, mask)
             v, w = left.known_lattice.width, right.known_lattice.width
             found.append(f"(4 * {products} - {2 * w} * {a} - {2 * v} * {b} + {v * w} * {rows})")

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
+from dpsql import Session
+from dpsql.backends import DuckDBBackend
+from dpsql.engine.dataset import Dataset, open_ledger
+from dpsql.errors import EngineFailure, Unverified
 from dpsql.plan.backend_sql import print_release
+from dpsql.plan.backend_sql.print_sums import GroupSums
 from dpsql.plan.measures import joint
 from dpsql.plan.measures.measurements import Joint, Measurement
+from dpsql.policy import parse_policy
 from dpsql.testing.injected_noise import CountingNoise, ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database
@@ -251,3 +260,42 @@ def test_ask_for_one_of_the_two_values_alone(
     )
     ((ours,),), ((theirs,),) = exact(f"{ask} AS v", PAIRS)
     assert ours != pytest.approx(theirs, rel=1e-6)
+
+
+WIDE = """
+database = "duckdb:wide.duckdb"
+ledger = "sqlite:wide.db"
+[privacy]
+epsilon = 1
+verify = "{verify}"
+[tables.person]
+unit = "id"
+[tables.person.columns]
+pay = {{ bounds = [0, 2000000] }}
+worth = {{ bounds = [0, 1000000000000] }}
+"""
+
+
+def correlated(folder: Path, verify: str) -> object:
+    """Ask 200,000 people at the ends of their bounds: a sum of 4·10^11 that fits 64 bits, and not times 3·10^7."""
+    folder.mkdir()
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE person (id INTEGER PRIMARY KEY, pay INTEGER, worth BIGINT);"
+            "INSERT INTO person SELECT i, 2000000, 1000000000000 FROM range(200000) AS t (i)"
+        )
+        policy = parse_policy(WIDE.format(verify=verify), folder / "wide.toml")
+        with closing(open_ledger(policy, create=True)) as store:
+            dataset = Dataset(policy, DuckDBBackend.over(connection), store)
+            with Session(dataset, "ann", _noise=ZeroNoise()) as session:
+                return session.execute("SELECT CORR(pay, worth) FROM person").rows
+
+
+def test_a_side_of_a_product_is_as_wide_as_the_product(tmp_path: Path, monkeypatch: Patch) -> None:
+    """Whether a statement fails would tell of the sum; the verifier sees the fault before the engine does."""
+    assert correlated(tmp_path / "wide", "refuse")
+    monkeypatch.setattr(GroupSums, "typed", lambda self, measurement, sql: sql)
+    with pytest.raises(Unverified):
+        correlated(tmp_path / "refused", "refuse")
+    with pytest.raises(EngineFailure):
+        correlated(tmp_path / "narrow", "log")

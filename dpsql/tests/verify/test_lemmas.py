@@ -292,7 +292,8 @@ def test_a_clamp_of_a_double_is_null_where_the_double_is(number: str, is_said: b
     if is_said:
         assert check(pair, 4096, ("m0_0", "m0_1")).moved == 4096
     else:
-        assert refused(pair, 4096, ("m0_0", "m0_1")) == "laws: a draw loses no more than its share"
+        rules = ("laws: a draw loses no more than its share", "total: ")
+        assert refused(pair, 4096, ("m0_0", "m0_1")).startswith(rules)
 
 
 @pytest.mark.parametrize("key", ["city || COUNT(*)", "city || MAX(age)", "city || ROW_NUMBER() OVER ()"])

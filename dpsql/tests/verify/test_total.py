@@ -58,6 +58,72 @@ def test_what_does_not_fit_is_refused(condition: str, rule: str) -> None:
     assert refused(COUNT + condition, 1) == rule
 
 
+@pytest.mark.parametrize(
+    ("total", "rule"),
+    [
+        ("1024 * COUNT(*)", ""),
+        ("8388608 * COUNT(*)", FITS),
+        ("CAST(8388608 * CAST(COUNT(*) AS HUGEINT) AS HUGEINT)", ""),
+        (f"CAST(COALESCE(SUM({CLAMP}), 0) AS BIGINT)", ""),
+        (f"70000 * CAST(COALESCE(SUM({CLAMP}), 0) AS BIGINT)", FITS),
+        (f"70000 * CAST(CAST(COALESCE(SUM({CLAMP}), 0) AS BIGINT) AS HUGEINT)", ""),
+        (f"CAST(COALESCE(SUM(CAST(({CLAMP}) AS BIGINT) * 70000), 0) AS BIGINT)", FITS),
+        (f"CAST(COALESCE(SUM({CLAMP}), 0) AS INTEGER)", FITS),
+        ("CAST(COUNT(*) AS DECIMAL(12, 0))", FITS),
+    ],
+)
+def test_a_total_of_as_many_rows_as_there_can_be_fits(total: str, rule: str) -> None:
+    """2^40 rows; a side of a product fits 64 bits where the product does not."""
+    sql = f"SELECT {total} AS m0_0 FROM main.patient"
+    assert check(sql, 2**40).moved > 0 if not rule else refused(sql, 2**40) == rule
+
+
+def test_totals_of_groups_share_their_rows() -> None:
+    """What is added up over an owner's groups is no more than all rows bring; a running sum is of other rows too."""
+    by_owner = (
+        "SELECT COALESCE(SUM(c * 70000), 0) AS m0_0 FROM (SELECT patient AS u, {} AS c FROM (SELECT patient, cost FROM "
+        "main.visit) AS v GROUP BY patient) AS g"
+    )
+    assert "rows are bounded" not in refused(by_owner.format("COUNT(*) * 300"), 1)
+    assert refused(by_owner.format("COUNT(*) * 30000"), 1) == FITS
+
+
+@pytest.mark.parametrize(
+    ("condition", "rule"),
+    [
+        ("CAST(weight AS INTEGER) > 3", ""),
+        ("CAST(weight * 10000000 AS INTEGER) > 3", FITS),
+        ("weight * weight > 3", ""),
+        ("CAST(age AS DECIMAL(12, 2)) > 3", ""),
+        ("CAST(age AS DECIMAL(5, 2)) > 3", FITS),
+        ("CAST(age AS DOUBLE) * 1e300 < 3", FITS),
+        ("CAST(age AS DOUBLE) * 1e3 < 3", ""),
+        ("bmi * 2 < 3", FITS),
+        ("CAST(city AS INTEGER) > 3", "total: a text that is read as a number is passed"),
+        ("CAST(left(city, 1) AS BOOLEAN)", "total: a text that is read as a number is passed"),
+        ("CAST($1 AS INTEGER) > age", ""),
+        (
+            "CAST('0x' || left(md5(city), 4) AS INTEGER) > age",
+            "total: a text that is read as a number is passed",
+        ),
+        ("CAST('0x' || substring(md5(city), 1, 4) AS INTEGER) > age", ""),
+        ("ln(CAST(age AS DOUBLE)) > 3", "total: a function has a value"),
+        (f"ln(CAST({CLAMP} AS DOUBLE)) > 3", "total: a function has a value"),
+        (f"ln(CAST({CLAMP} + 1 AS DOUBLE)) > 3", ""),
+        (f"sqrt(CAST({CLAMP} AS DOUBLE)) > 3", ""),
+        ("sqrt(CAST(age AS DOUBLE)) > 3", "total: a function has a value"),
+        (f"exp(CAST({CLAMP} AS DOUBLE)) > 3", ""),
+        ("exp(CAST(age AS DOUBLE)) > 3", "total: a function has a value"),
+    ],
+)
+def test_what_a_cast_and_a_function_ask_of_a_number(condition: str, rule: str) -> None:
+    asked = {"parameters": ("released",)} if "$1" in condition else {}
+    if rule:
+        assert refused(COUNT + condition, 1, **asked) == rule
+    else:
+        assert check(COUNT + condition, 1, **asked).moved == 1
+
+
 def test_a_row_that_is_not_asked_can_fail_too() -> None:
     """Below a release, in a subquery, and under a CASE that seems to guard it."""
     assert (
