@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..plan.measures.measurements import BoundingQuery
-from ..plan.privacy.rows import Block, Cut, Grouped, Item, OwnedRows, TableSource, blocks_in, selects_in
+from ..plan.privacy.rows import Item, OwnedRows, Select, selects_in
 from ..plan.release_plan import ReleasePlan
 from ..relation.catalog import Table
 from ..relation.expressions import fields_of
@@ -124,21 +124,21 @@ def _shares_rows_between_groups(release: ReleasePlan) -> bool:
     )
 
 
-def _private_tables(rows: OwnedRows | Block) -> Iterator[Table]:
+def _private_tables(rows: Select) -> Iterator[Table]:
     """Yield the private tables whose rows are counted; those that only lead to the owner are left out."""
     for item in rows.items:
         source = item.source
-        if item.kind != "mark" and isinstance(source, TableSource) and source.is_private and source.name:
+        if item.kind != "mark" and source.table is not None and source.is_private and source.name:
             yield source.table
         if item.kind != "mark":
-            for part in blocks_in(source):
+            for part in source.parts:
                 yield from _private_tables(part)
 
 
 def asserted_keys(release: ReleasePlan) -> list[str]:
     """Return the keys that the owner asserts of what a release reads, each as `orders (o_orderkey)`."""
     sources = (item.source for select in selects_in(release.release.rows) for item in select.items)
-    tables = dict.fromkeys(source.table for source in sources if isinstance(source, TableSource))
+    tables = dict.fromkeys(source.table for source in sources if source.table is not None)
     return [f"{table.name} ({', '.join(table.asserted)})" for table in tables if table.asserted]
 
 
@@ -199,7 +199,7 @@ def _never(rows: OwnedRows) -> str:
     return f": never measured (dpsql bounds {shlex.quote(table.name)})"
 
 
-def _quoted(parts: Sequence[OwnedRows | Block], most: int, known: Known) -> str:
+def _quoted(parts: Sequence[Select], most: int, known: Known) -> str:
     """Return what is known of the rows that a bound keeps, for the tables of which it is the `max_rows`."""
     tables = dict.fromkeys(table for part in parts for table in _private_tables(part))
     units = ((table.name, table.unit) for table in tables if table.noted == table.name)
@@ -219,24 +219,24 @@ def _kept(measured: LeftOut, what: str = "rows") -> str:
     return f", about {percent(measured.kept)} of all {what}{least} {measured.when}"
 
 
-def _cut_per_person(rows: OwnedRows) -> dict[tuple[int, str], list[Block]]:
+def _cut_per_person(rows: OwnedRows) -> dict[tuple[int, str], list[Select]]:
     """Return the bounds of counts and sums per person, and what they count, in subqueries too: with its selects."""
-    found: dict[tuple[int, str], list[Block]] = {}
+    found: dict[tuple[int, str], list[Select]] = {}
     for item in _items_in(rows):
-        for part in blocks_in(item.source):
-            if isinstance(part, Grouped) and part.most is not None and part.most > 1:
-                called = {call.function for call in part.aggregates}
+        for part in item.source.parts:
+            if part.most is not None and part.most > 1:
+                called = {call.function for call in part.aggregates or ()}
                 if called & {"count", "sum"}:
                     found.setdefault((part.most, item.source.shown_name), []).append(part)
     return found
 
 
-def _cut_before_joins(rows: OwnedRows) -> dict[tuple[int, str], list[Block]]:
+def _cut_before_joins(rows: OwnedRows) -> dict[tuple[int, str], list[Select]]:
     """Return the sources that are cut before a join (law L10), and at how many rows of a person."""
-    found: dict[tuple[int, str], list[Block]] = {}
+    found: dict[tuple[int, str], list[Select]] = {}
     for item in _items_in(rows):
-        if isinstance(item.source, Cut):
-            found.setdefault((item.source.most, item.source.shown_name), []).append(item.source.block)
+        if item.source.most is not None:
+            found.setdefault((item.source.most, item.source.shown_name), []).append(item.source.parts[0])
     return found
 
 

@@ -20,7 +20,7 @@ from ..plan.measures.mode import ModeMeasurement
 from ..plan.measures.ranks import Ranked, SplitMeasurement
 from ..plan.measures.value_bars import Ends
 from ..plan.planner import Plan, releases_of
-from ..plan.privacy.rows import OwnedRows, Release, TableSource, selects_in, uncut
+from ..plan.privacy.rows import OwnedRows, Release, selects_in
 from ..plan.release_plan import ReleasePlan
 from ..relation.expressions import Field
 from ..relation.map_tables import tables_in
@@ -583,8 +583,8 @@ def _backend_text(plan: ReleasePlan) -> list[str]:
 
 def _is_seen(plan: ReleasePlan) -> bool:
     """Say whether the SQL of a release can be shown: it names keys, and counts columns, which may have no name here."""
-    sources = (uncut(item.source) for select in selects_in(plan.release.rows) for item in select.items)
-    return not any(isinstance(source, TableSource) and source.table.unnamed for source in sources)
+    sources = (item.source.uncut for select in selects_in(plan.release.rows) for item in select.items)
+    return not any(source.table is not None and source.table.unnamed for source in sources)
 
 
 def _whole_error(plan: ReleasePlan) -> str:

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from ..errors import UNLISTED, Refusal
 from ..plan.planner import Plan
-from ..plan.privacy.rows import Item, Source, TableSource, selects_in, uncut, written_in
+from ..plan.privacy.rows import Item, Source, selects_in, written_in
 from ..plan.release_plan import ReleasePlan
 from ..relation.catalog import Column
 from ..relation.expressions import Call, Expr, Field, Literal, walk
@@ -70,8 +70,8 @@ def _of(source: Source) -> Sequence[Column | None]:
     """Return a source's columns; of public rows, which show what they hold, none is asked about."""
     if not source.is_private:
         return [None] * len(source.columns)
-    table = uncut(source)
-    if isinstance(table, TableSource) and table.table.is_hidden:
+    table = source.uncut.table
+    if table is not None and table.is_hidden:
         return [replace(column, name="") for column in source.columns]
     return source.columns
 

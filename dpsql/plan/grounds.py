@@ -18,11 +18,10 @@ from ..relation.expressions import Expr, IntermediateValue, fields_of, walk
 from ..relation.map_tables import tables_in
 from ..relation.relations import Relation
 from .privacy.rows import (
-    Block,
     OwnedRows,
     Release,
+    Select,
     Source,
-    TableSource,
     fields_in,
     intermediates_in,
     selects_in,
@@ -54,7 +53,7 @@ def release_grounds(release: Release, below: Sequence[frozenset[Ground]]) -> fro
     return grounds_of(release.rows, (*release.keys, *calls), below)
 
 
-def column_grounds(select: OwnedRows | Block, said: object) -> Iterator[Ground]:
+def column_grounds(select: Select, said: object) -> Iterator[Ground]:
     """Yield what is said of the columns that the expressions in some value read: one, or what is made of several.
 
     `said`: as it enters a key, so that whatever stands in a key stands there with what is said of it.
@@ -90,14 +89,14 @@ def grounds_below(
     return tuple(found)
 
 
-def _read_in(select: OwnedRows | Block) -> Iterator[Ground]:
+def _read_in(select: Select) -> Iterator[Ground]:
     """Yield what one select rests on, those below it left out.
 
     Tables that were joined to find the owner are told by the one whose way they are on.
     """
     placed = fields_in(select.items)
     for item, _ in placed:
-        if isinstance(item.source, TableSource) and not item.source.is_on_way:
+        if item.source.table is not None and not item.source.is_on_way:
             yield from _grounds(item.source.table)
     yield from column_grounds(select, (*written_in(select), *select.owner))
     for item, start in placed:  # the columns of the item itself follow those before it, of a mark too
@@ -111,8 +110,8 @@ def _read_in(select: OwnedRows | Block) -> Iterator[Ground]:
 
 def _column(source: Source, index: int) -> Iterator[Ground]:
     """Yield what is said of a table's column; of a unit's that is not declared the table says all."""
-    if isinstance(source, TableSource) and not source.is_on_way:
-        table, name = source.table, source.shown[index]
+    if (table := source.table) is not None and not source.is_on_way:
+        name = source.shown[index]
         yield from (
             ground
             for column, ground in zip(table.columns, table.column_grounds, strict=True)

@@ -32,7 +32,7 @@ from ..plan.backend_sql.print_release import Part as AskedPart
 from ..plan.measures.measurements import Joint
 from ..plan.measures.ranks import Ranked, WeighedChoice
 from ..plan.measures.top import TopGroups
-from ..plan.privacy.rows import IntermediateColumn, Released, selects_in
+from ..plan.privacy.rows import IntermediateColumn, selects_in
 from ..plan.release_plan import ReleasePlan
 from ..relation.expressions import IntermediateValue
 from ..verify.certificate import (
@@ -181,7 +181,7 @@ def _said_of(parameter: IntermediateValue | IntermediateColumn, keys: Mapping[in
 def released_keys(plan: ReleasePlan) -> dict[int, frozenset[int]]:
     """Return the columns that no two rows of an intermediate result share, where there are such: of one row, none."""
     sources = (item.source for select in selects_in(plan.release.rows) for item in select.items)
-    return {one.intermediate: one.keys[0] for one in sources if isinstance(one, Released) and one.keys}
+    return {one.intermediate: one.keys[0] for one in sources if one.intermediate is not None and one.keys}
 
 
 def _sum(charges: Iterable[Charge]) -> Charge:

@@ -13,7 +13,6 @@ from fractions import Fraction
 from ..mechanisms import Law, half_width_of
 from ..plan.measures.formulas import Linear
 from ..plan.measures.measurements import BoundingQuery, Centred, Measurement, Pair, Sum
-from ..plan.privacy.rows import TableSource
 from ..plan.release_plan import ReleasePlan
 from ..relation.expressions import Field
 from .left_out import Excess, LeftOut
@@ -108,8 +107,7 @@ def groups_of(plan: ReleasePlan, find: FindLeftOut) -> LeftOut | None:
         return None
     assert rows.alone is not None
     start = sum(len(item.columns) for item in rows.items[: rows.alone])
-    source = rows.items[rows.alone].source
-    names = source.shown if isinstance(source, TableSource) else ()
+    names = rows.items[rows.alone].source.shown
     place = (
         release.keys[0].index - start if len(release.keys) == 1 and isinstance(release.keys[0], Field) else -1
     )

@@ -23,7 +23,7 @@ from ..budget import CLOSE, MOST_COMBINED, Draw, Grouping, GroupingKey, StoredDr
 from ..mechanisms import Box, Law, Mix, Summed, mean_of, precision_of
 from ..plan.privacy.axes import Listed, axis_of, listed_term, listed_terms
 from ..plan.privacy.keys import domain_of, environment_of
-from ..plan.privacy.rows import TableSource, selects_in, uncut
+from ..plan.privacy.rows import selects_in
 from ..plan.release_plan import ReleasePlan
 from ..relation.catalog import Scalar
 from ..relation.expressions import Expr, Field
@@ -150,7 +150,7 @@ def _named_digests(plan: ReleasePlan) -> frozenset[bytes] | None:
     """
     rows = plan.release.rows
     if not any(
-        isinstance(source := uncut(item.source), TableSource) and source.table.unnamed
+        (table := item.source.uncut.table) is not None and table.unnamed
         for select in selects_in(rows)
         for item in select.items
     ):

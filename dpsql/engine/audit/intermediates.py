@@ -6,10 +6,10 @@ House rule: always the same values for the same plan, so that neighbours are com
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ...plan.planner import Plan
-from ...plan.privacy.rows import Block, OwnedRows, Released, selects_in
+from ...plan.privacy.rows import selects_in
 from ...relation.types import Kind, SqlType
 
 __all__ = ["fixed_intermediates"]
@@ -20,7 +20,9 @@ def fixed_intermediates(plan: Plan) -> list[object]:
     them to be unique."""
     uniques: dict[int, tuple[frozenset[int], ...]] = {}
     for release in plan.releases:
-        uniques |= {source.intermediate: source.keys for source in _released_in(release.release.rows)}
+        for select in selects_in(release.release.rows):
+            sources = (item.source for item in select.items)
+            uniques |= {one.intermediate: one.keys for one in sources if one.intermediate is not None}
     found: list[object] = []
     for number, intermediate in enumerate(plan.intermediates):
         types = [column.type for column in intermediate.columns]
@@ -31,11 +33,6 @@ def fixed_intermediates(plan: Plan) -> list[object]:
                 _MADE_UP[types[0].kind][number % 3] if types[0].kind in _MADE_UP else _NUMBERS[number % 4]
             )
     return found
-
-
-def _released_in(rows: OwnedRows | Block) -> Iterator[Released]:
-    for select in selects_in(rows):
-        yield from (item.source for item in select.items if isinstance(item.source, Released))
 
 
 def _made_up_rows(types: Sequence[SqlType], keys: tuple[frozenset[int], ...]) -> tuple[list[object], ...]:

@@ -57,7 +57,7 @@ from ..measures.top import TopGroups
 from ..privacy.axes import Axis
 from ..privacy.keys import MAX_DOMAIN, Domain
 from ..privacy.public_keys import KeyList
-from ..privacy.rows import Fan, IntermediateColumn, OwnedRows, TableSource, fields_in
+from ..privacy.rows import Fan, IntermediateColumn, OwnedRows, fields_in
 from .print_source import SourcePrinter, carried_as, numbered
 from .print_sums import CappedSums, GroupSums, InnerRows, KeptSums, UnitSums, integer_type
 from .print_value import print_whole
@@ -290,7 +290,7 @@ class _Release:
 
     def _is_of_table(self) -> bool:
         items = self.relation.items
-        return len(items) == 1 and isinstance(items[0].source, TableSource)
+        return len(items) == 1 and items[0].source.table is not None
 
     def _are_few(self, numbers: tuple[int, ...]) -> bool:
         """Say whether a table's sums are so few that every unit can have them: without groups, and no sort first."""

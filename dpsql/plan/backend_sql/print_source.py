@@ -45,22 +45,7 @@ from ..privacy.growth import joined_rows, unlike
 from ..privacy.keys import environment_of
 from ..privacy.ownership import links_of
 from ..privacy.public_keys import KeyList
-from ..privacy.rows import (
-    Block,
-    Cut,
-    Derived,
-    Fan,
-    Grouped,
-    IntermediateColumn,
-    Item,
-    OwnedRows,
-    Released,
-    Source,
-    TableSource,
-    Windowed,
-    columns_of,
-    fields_in,
-)
+from ..privacy.rows import Fan, IntermediateColumn, Item, OwnedRows, Select, Source, columns_of, fields_in
 from .print_private import PrivatePrinter, has_several_spellings
 from .print_value import print_value
 
@@ -98,7 +83,7 @@ class SourcePrinter:
             width = len(item.source.columns)
             used |= {index for index in fields_of(*item.on) if index < start or item.kind != "mark"}
             assert item.kind == "mark" or all(index < start + width for index in fields_of(*item.on))
-        alone = len(items) == 1 and isinstance(items[0].source, TableSource) and not beside
+        alone = len(items) == 1 and items[0].source.table is not None and not beside
         row: list[str] = []
         text = ""
         for item, start in fields_in(items):
@@ -179,39 +164,32 @@ class SourcePrinter:
         return f" WHERE {self._on(items, item, start, row)}" if item.on else ""
 
     def _source(self, source: Source, needed: list[int], name: str) -> str:
-        if isinstance(source, TableSource):
+        if source.table is not None:
             shown = self.dialect.table(source.table)
-        elif isinstance(source, Cut):
-            shown = f"({self._cut(source, needed)})"
-        elif isinstance(source, Released):
-            shown = f"({self._released(source, needed)})"
+        elif source.most is not None:
+            shown = f"({self._cut(source, source.most, needed)})"
+        elif source.intermediate is not None:
+            shown = f"({self._released(source, source.intermediate, needed)})"
         else:
-            assert isinstance(source, Derived)
             shown = f"({' UNION ALL '.join(self._select(part, source, needed) for part in source.parts)})"
         return f"{shown} AS {name}" if name else shown
 
     def _names(self, source: Source, name: str) -> list[str]:
         """Return the columns of a source as they are printed where it is called `name`; "": where it stands alone."""
         prefix = f"{name}." if name else ""
-        if isinstance(source, TableSource):
+        if source.table is not None:
             return [
                 self.dialect.stored(f"{prefix}{self.dialect.identifier(shown)}", column.type)
                 for shown, column in zip(source.shown, source.columns, strict=True)
             ]
-        if isinstance(source, Cut):
-            return [f"{prefix}c{index}" for index in range(len(source.columns))]
-        owner = source.owner if isinstance(source, Derived) else range(0)
-        names = [
-            *(f"c{index}" for index in range(len(source.columns) - len(owner))),
-            *numbered("u", len(owner)),
-        ]
+        names = [*(f"c{index}" for index in range(source.owner.start)), *numbered("u", len(source.owner))]
         return [f"{prefix}{one}" for one in names]
 
-    def _released(self, source: Released, needed: list[int]) -> str:
+    def _released(self, source: Source, number_of_it: int, needed: list[int]) -> str:
         """Return an earlier intermediate result's rows: one list parameter a column, of the same length all."""
         columns = []
         for index in needed or [0]:
-            parameter = IntermediateColumn(source.intermediate, index)
+            parameter = IntermediateColumn(number_of_it, index)
             if parameter not in self.parameters:
                 self.parameters.append(parameter)
             number = self.first_parameter + self.parameters.index(parameter)
@@ -220,9 +198,9 @@ class SourcePrinter:
 
     # --- what joins multiply ---------------------------------------------------------------------------
 
-    def _cut(self, cut: Cut, needed: list[int]) -> str:
-        """Return a source of which each owner has at most `cut.most` rows: only those who have more are ranked."""
-        block = cut.block
+    def _cut(self, cut: Source, most: int, needed: list[int]) -> str:
+        """Return a source of which each owner has at most `most` rows: only those who have more are ranked."""
+        (block,) = cut.parts
         key = min((sorted(key) for key in cut.keys), default=[])
         read = [*key, *(index for index in needed if index not in key)]
         used = frozenset(read) | fields_of(*block.owner)
@@ -232,7 +210,7 @@ class SourcePrinter:
         columns = ", ".join([*listed, *(f"{printer.row[index]} AS c{index}" for index in sorted(read))])
         clause = " AND ".join([*where, *(f"({sql} IS NOT NULL)" for sql in owner)])
         names = [f"s.c{index}" for index in range(len(cut.columns))]
-        order = _cut_order(self._printer(Environment(cut.source.columns), names), cut, read, len(key))
+        order = _cut_order(self._printer(Environment(cut.uncut.columns), names), cut, read, len(key))
         over = (
             f"PARTITION BY {', '.join(f's.{name}' for name in unit)}{f' ORDER BY {order}' if order else ''}"
         )
@@ -243,9 +221,9 @@ class SourcePrinter:
         by = ", ".join(unit)
         return (
             f"WITH s AS (SELECT {columns} FROM {from_} WHERE {clause}), "
-            f"heavy AS (SELECT {by} FROM s GROUP BY {by} HAVING COUNT(*) > {cut.most}) "
+            f"heavy AS (SELECT {by} FROM s GROUP BY {by} HAVING COUNT(*) > {most}) "
             f"SELECT {shown} FROM s WHERE NOT {has_more} UNION ALL SELECT {shown} FROM "
-            f"(SELECT s.*, ROW_NUMBER() OVER ({over}) AS rn FROM s WHERE {has_more}) AS ranked WHERE rn <= {cut.most}"
+            f"(SELECT s.*, ROW_NUMBER() OVER ({over}) AS rn FROM s WHERE {has_more}) AS ranked WHERE rn <= {most}"
         )
 
     def fan(self, fan: Fan) -> str:
@@ -284,22 +262,19 @@ class SourcePrinter:
 
     # --- subqueries ----------------------------------------------------------------------------------
 
-    def _select(self, block: Block, source: Derived, needed: list[int]) -> str:
+    def _select(self, block: Select, source: Source, needed: list[int]) -> str:
         """Return one SELECT of a subquery, with the columns that are needed of it."""
         needed = [*needed, *(index for index in source.owner if index not in needed)]
         width = len(block.outputs)
         links = source.linking
-        calls: tuple[AggregateCall | WindowCall, ...] = ()
         ties: list[Expr] = []
-        if isinstance(block, (Grouped, Windowed)):
-            calls = block.aggregates if isinstance(block, Grouped) else block.calls
-        grouped = isinstance(block, Grouped)
+        calls, grouped = block.calls, block.aggregates is not None
         exprs = [expr for i, expr in enumerate(block.outputs) if grouped or i in needed]
         for index, call in enumerate(calls, width):
             if index in needed:
                 exprs += _read_by(call)
         exprs += block.owner
-        if isinstance(block, Windowed) and any(index >= width for index in needed):
+        if block.windows and any(index >= width for index in needed):
             ties = _tie_breakers(block, needed)
             exprs += ties
         printer, from_, where = self.block(block.items, block.predicate, fields_of(*exprs))
@@ -320,10 +295,9 @@ class SourcePrinter:
         for index, call in enumerate(calls, width):
             if index in needed:
                 if isinstance(call, WindowCall):
-                    assert isinstance(block, Windowed)
                     sql = _window(printer, block, call, ties)
                 else:
-                    sql = _aggregate(printer, call, block.most if isinstance(block, Grouped) else None)
+                    sql = _aggregate(printer, call, block.most)
                 shown.append(f"{sql} AS c{index}")
         self._weigh(
             block,
@@ -336,7 +310,7 @@ class SourcePrinter:
         return f"SELECT {', '.join(shown) or '1 AS one'} FROM {from_}{clause}{group}"
 
     def _weigh(
-        self, block: Block, source: Derived, shown: list[int], calls: tuple[AggregateCall | WindowCall, ...]
+        self, block: Select, source: Source, shown: list[int], calls: tuple[AggregateCall | WindowCall, ...]
     ) -> None:
         """Hold a block's row to its limit: its columns, and texts that are computed to sort or to group by (law L10).
 
@@ -357,7 +331,7 @@ class SourcePrinter:
         if not source.reach.fans:
             check_joined(size, joined_rows(source.reach), places[0] if places else None)
 
-    def _owner(self, printer: PrivatePrinter, block: Block) -> list[str]:
+    def _owner(self, printer: PrivatePrinter, block: Select) -> list[str]:
         return [_owner_part(printer, part) for part in block.owner]
 
 
@@ -387,14 +361,14 @@ def carried_as(name: str, number: int, type_: SqlType) -> ListColumn:
     return ListColumn(name, number, *_CARRIERS[type_.kind])
 
 
-def _tie_breakers(block: Windowed, needed: list[int]) -> list[Expr]:
+def _tie_breakers(block: Select, needed: list[int]) -> list[Expr]:
     """Return what orders rows that a window's own ORDER BY leaves alike.
 
     A column that does not order its rows is left out when nothing reads it; when something does, which row
     came first would depend on other people's rows. Raises Refusal (PV202).
     """
     found = []
-    calls = [call for index, call in enumerate(block.calls, len(block.outputs)) if index in needed]
+    calls = [call for index, call in enumerate(block.windows, len(block.outputs)) if index in needed]
     read = {arg for call in calls for arg in call.args}
     for expr in block.ties:
         if not has_several_spellings(expr.type):
@@ -410,7 +384,7 @@ def _tie_breakers(block: Windowed, needed: list[int]) -> list[Expr]:
     return found
 
 
-def _cut_order(printer: PrivatePrinter, cut: Cut, read: list[int], first: int) -> str:
+def _cut_order(printer: PrivatePrinter, cut: Source, read: list[int], first: int) -> str:
     """Return what orders an owner's rows: a hash of what is spelled alike everywhere, then all columns that are read.
 
     The hash is of the `first` columns, an enforced key, where there is one: two copies of a table keep the same
@@ -548,7 +522,7 @@ _PER_PERSON: dict[str, Callable[[PrivatePrinter, AggregateCall, int | None, str]
 check_printers(_PER_PERSON, lambda row: row.per_person)
 
 
-def _window(printer: PrivatePrinter, block: Windowed, call: WindowCall, ties: Sequence[Expr]) -> str:
+def _window(printer: PrivatePrinter, block: Select, call: WindowCall, ties: Sequence[Expr]) -> str:
     """Return a window call over its owner's rows."""
     parts = [
         *(_owner_part(printer, part) for part in block.owner),
@@ -584,7 +558,7 @@ def _typed(printer: PrivatePrinter, expr: Expr) -> str:
     return printer.dialect.as_text(shown) if expr.type.kind in (Kind.TEXT, Kind.NULL) else shown
 
 
-def _key_columns(block: Block) -> frozenset[int]:
+def _key_columns(block: Select) -> frozenset[int]:
     """Return the columns of the keys of a block's sources: rows are told apart by whole values of these."""
     return frozenset(
         start + index

@@ -12,7 +12,7 @@ from ...relation.expressions import Expr, fields_of
 from ...relation.intervals import narrowed_facts
 from ..measures.measurements import BoundingQuery, Mask, Measurement, Product
 from ..privacy.ownership import path_begins, without_path
-from ..privacy.rows import OwnedRows, Released, TableSource
+from ..privacy.rows import OwnedRows
 from .print_source import SourcePrinter, numbered
 from .print_value import MAX_ROWS, PrintedValue, print_value
 
@@ -35,7 +35,7 @@ class InnerRows:
         self.keys, self.dialect = keys, sources.dialect
         nullable = [part for part in rows.owner if not rows.columns[part.index].enforced.not_null]
         items, predicate = rows.items, rows.predicate
-        is_plain = all(isinstance(item.source, (TableSource, Released)) for item in items)
+        is_plain = not any(item.source.parts for item in items)
         if not shows_unit and not beside and is_plain and self.dialect.has_no_orphans:
             items, predicate = without_path(rows)
         has_path = is_kept and len(items) < len(rows.items)

@@ -51,15 +51,7 @@ from .keys import environment_of, stepped_keys
 from .ownership import resolve_owner, scanned
 from .public_inputs import NotInPlace, drawn_first, is_single, read_in_place, static_range
 from .release_boundary import check_keys, one_person, owner_of, release_each_set, shown_keys
-from .rows import Block as Select
-from .rows import (
-    Derived,
-    Grouped,
-    Item,
-    OwnedRows,
-    PrivateBlock,
-    Release,
-)
+from .rows import Item, OwnedRows, PrivateBlock, Release, Select, Source
 
 __all__ = ["Analyzed", "analyze", "private_rows"]
 
@@ -371,7 +363,7 @@ def _check_once(node: SetOperation, left: OwnedRows, right: OwnedRows) -> None:
         )  # fmt: skip
 
 
-def _of_source(source: Derived, names: Sequence[str]) -> PrivateBlock:
+def _of_source(source: Source, names: Sequence[str]) -> PrivateBlock:
     """Return a subquery as a block of its own."""
     columns = source.columns[: source.owner.start]
     fields = tuple(
@@ -383,11 +375,8 @@ def _of_source(source: Derived, names: Sequence[str]) -> PrivateBlock:
 def _raw(relation: Relation, analyzed: PrivateBlock) -> Refusal:
     name, position = "", relation.position
     source = analyzed.items[0].source
-    if (
-        isinstance(source, Derived)
-        and isinstance(grouped := source.parts[0], Grouped)
-        and len(analyzed.items) == 1
-    ):
+    grouped = source.parts[0] if source.is_subquery and len(analyzed.items) == 1 else None
+    if grouped is not None and grouped.aggregates is not None:
         for places in sorted(source.identities):
             keys = [
                 key

@@ -26,7 +26,7 @@ from ...relation.catalog import Scalar
 from ...relation.expressions import Call, Expr, Field, Literal
 from ...relation.intervals import TYPE_RANGE, Environment, narrowed_facts
 from ...relation.types import Kind, SqlType
-from .rows import OwnedRows, TableSource, selects_in, uncut
+from .rows import OwnedRows, selects_in
 
 __all__ = ["Axis", "Listed", "axis_of", "cells_of", "is_reported", "listed_term", "listed_terms", "spelled"]
 
@@ -102,9 +102,8 @@ def cells_of(axes: Sequence[Axis]) -> tuple[tuple[Scalar, ...], ...]:
 
 def is_reported(rows: OwnedRows) -> bool:
     """Say whether rows have columns that were randomised when they were collected."""
-    sources = (uncut(item.source) for select in selects_in(rows) for item in select.items)
-    tables = (source.table for source in sources if isinstance(source, TableSource))
-    return any(column.randomized is not None for table in tables for column in table.columns)
+    tables = (item.source.uncut.table for select in selects_in(rows) for item in select.items)
+    return any(column.randomized is not None for table in tables if table for column in table.columns)
 
 
 def listed_terms(predicate: Iterable[Expr]) -> Iterator[Listed]:

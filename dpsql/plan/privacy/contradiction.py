@@ -19,7 +19,7 @@ from ...relation.relations import AggregateCall
 from ...relation.types import Kind
 from .ownership import path_begins, written
 from .proofs import Facts, facts_in
-from .rows import Derived, Item, OwnedRows, Release, columns_of, fields_in
+from .rows import Item, OwnedRows, Release, columns_of, fields_in
 
 __all__ = ["asks_for_nobody", "count_nothing", "has_no_groups", "has_no_rows"]
 
@@ -68,7 +68,7 @@ def _is_empty(
         return True
     for item, start in fields_in(tuple(items)):
         source = item.source
-        is_empty = isinstance(source, Derived) and all(
+        is_empty = source.is_subquery and all(
             _is_empty(part.items, part.predicate, proved=proved) for part in source.parts
         )
         if is_empty and item.kind == "inner":

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from ...errors import Refusal
@@ -33,20 +33,7 @@ from .growth import sum_of_reaches
 from .keys import environment_of
 from .ownership import sum_of_bounds
 from .personal import tells_apart
-from .rows import (
-    Block,
-    DeclaredRows,
-    Derived,
-    Grouped,
-    Identity,
-    Item,
-    OwnedRows,
-    PrivateBlock,
-    Reach,
-    Windowed,
-    columns_of,
-    identities_in,
-)
+from .rows import Identity, Item, OwnedRows, PrivateBlock, Reach, Select, Source, columns_of, identities_in
 
 __all__ = [
     "full_join",
@@ -62,16 +49,16 @@ __all__ = [
 MAX_ROWS = 2**40
 
 
-def plain(rows: OwnedRows | None, block: PrivateBlock) -> Derived:
+def plain(rows: OwnedRows | None, block: PrivateBlock) -> Source:
     """Return a block as a source; `rows`: the same block with its owner resolved, None when it is public."""
     owner = () if rows is None else rows.owner
     source = block if rows is None else rows
     works = () if rows is None else rows.works
-    part = Block(source.items, source.predicate, block.outputs, owner, works=works)
+    part = Select(source.items, source.predicate, block.outputs, owner, works=works)
     return _derived([(part, rows)], block.names, keys=())
 
 
-def with_declared(source: Derived, declared: Sequence[Column | None]) -> Derived:
+def with_declared(source: Source, declared: Sequence[Column | None]) -> Source:
     """Return a subquery with what is declared of its columns, which whoever reads one enforces (law L9).
 
     Raises:
@@ -96,18 +83,17 @@ def with_declared(source: Derived, declared: Sequence[Column | None]) -> Derived
         for index, said in enumerate(declared)
         if said is not None
     )
-    parts = {part.name: getattr(source, part.name) for part in fields(source)}
-    return DeclaredRows(**{**parts, "columns": tuple(columns)}, declares=declares)
+    return replace(source, columns=tuple(columns), declares=declares)
 
 
-def union(parts: Sequence[tuple[Block, OwnedRows]], outputs: Sequence[OutputColumn]) -> Derived:
+def union(parts: Sequence[tuple[Select, OwnedRows]], outputs: Sequence[OutputColumn]) -> Source:
     """Return UNION ALL of blocks whose owners are of one kind."""
     return _derived(parts, [column.name for column in outputs], keys=())
 
 
 def group_by_owner(
     rows: OwnedRows, keys: tuple[Expr, ...], aggregates: tuple[AggregateCall, ...], names: Sequence[str]
-) -> Derived:
+) -> Source:
     """Return GROUP BY keys that have one owner each: one row per owner and keys.
 
     Raises:
@@ -115,7 +101,7 @@ def group_by_owner(
     """
     most = rows.max_rows if fields_of(*keys) <= rows.fixed_columns else rows.max_rows_per_group
     most = 1 if rows.is_single else most
-    grouped = Grouped(rows.items, rows.predicate, keys, rows.owner, aggregates, most, works=rows.works)
+    grouped = Select(rows.items, rows.predicate, keys, rows.owner, aggregates, most, works=rows.works)
     known = [frozenset(range(len(keys)))]
     if fields_of(*keys) <= rows.fixed_columns:  # one value of the keys per owner: one group, one row
         width = len(keys) + len(aggregates)
@@ -125,7 +111,7 @@ def group_by_owner(
 
 def window_by_owner(
     rows: OwnedRows, outputs: tuple[Expr, ...], calls: tuple[WindowCall, ...], names: Sequence[str]
-) -> Derived:
+) -> Source:
     """Return rows with windows over each owner's own rows.
 
     Ties are ordered by a key that tells an owner's rows apart, or else by all that a row shows: rows that
@@ -137,21 +123,16 @@ def window_by_owner(
     if ties is None and sum(not ignores_ties(call) for call in calls) > 1:
         return _window_numbered(rows, outputs, calls, names)
     shown = tuple(dict.fromkeys((*outputs, *(arg for call in calls for arg in call.args))))
-    windowed = Windowed(
-        rows.items,
-        rows.predicate,
-        outputs,
-        rows.owner,
-        calls,
-        shown if ties is None else ties,
+    windowed = Select(
+        rows.items, rows.predicate, outputs, rows.owner, windows=calls, ties=shown if ties is None else ties,
         works=rows.works,
-    )
+    )  # fmt: skip
     return _derived([(windowed, rows)], names, keys=())
 
 
 def _window_numbered(
     rows: OwnedRows, outputs: tuple[Expr, ...], calls: tuple[WindowCall, ...], names: Sequence[str]
-) -> Derived:
+) -> Source:
     read = [expr for call in calls for expr in (*call.args, *call.partition, *(o.expr for o in call.orders))]
     shown = (*outputs, *dict.fromkeys(expr for expr in read if not isinstance(expr, Literal)))
     number = WindowCall(BIGINT, "row_number", (), rows.owner, (), None)
@@ -171,14 +152,10 @@ def _window_numbered(
         units=tuple(frozenset[int]() for _ in rows.owner),
         fixed_columns=frozenset(),
     )
-    block = Windowed(
-        over_numbered.items,
-        (),
-        tuple(fields[: len(outputs)]),
-        over_numbered.owner,
-        moved,
-        (fields[len(shown)],),
-    )
+    block = Select(
+        over_numbered.items, (), tuple(fields[: len(outputs)]), over_numbered.owner, windows=moved,
+        ties=(fields[len(shown)],),
+    )  # fmt: skip
     return _derived([(block, over_numbered)], names, keys=())
 
 
@@ -198,10 +175,10 @@ def nullable(column: Column) -> Column:
 
 
 def _derived(
-    parts: Sequence[tuple[Block, OwnedRows | None]],
+    parts: Sequence[tuple[Select, OwnedRows | None]],
     names: Sequence[str],
     keys: tuple[frozenset[int], ...],
-) -> Derived:
+) -> Source:
     assert all(rows is None or block.items is rows.items for block, rows in parts), (
         "positions of other sources"
     )
@@ -227,13 +204,13 @@ def _derived(
     shown = ", ".join(dict.fromkeys(rows.name for rows in resolved))
     label = ", ".join(dict.fromkeys(rows.said for rows in resolved))
     noted = ", ".join(dict.fromkeys(rows.shown_name for rows in resolved))
-    return Derived(
+    return Source(
         shown,
         tuple(merged),
         keys,
         identities,
         *_summed(resolved),
-        tuple(block for block, _ in parts),
+        parts=tuple(block for block, _ in parts),
         reach=reach,
         label=label,
         noted=noted,
@@ -255,7 +232,7 @@ def _held(columns: Sequence[Column], identities: Mapping[tuple[int, ...], Identi
     ]
 
 
-def _summed(parts: Sequence[OwnedRows | Derived]) -> tuple[int | None, int | None, int | None]:
+def _summed(parts: Sequence[OwnedRows | Source]) -> tuple[int | None, int | None, int | None]:
     """Return M, C and the rows in all of parts that stand one after the other; None for public ones."""
     if not parts:
         return None, None, None
@@ -266,7 +243,7 @@ def _summed(parts: Sequence[OwnedRows | Derived]) -> tuple[int | None, int | Non
     )
 
 
-def full_join(block: Block, sides: Sequence[Derived], reach: Reach) -> Derived:
+def full_join(block: Select, sides: Sequence[Source], reach: Reach) -> Source:
     """Return a FULL JOIN of two owned sources; its owner is the one of the side that is there."""
     sources = columns_of(block.items)
     columns = _held([nullable(sources[out.index]) for out in block.outputs if isinstance(out, Field)], {})
@@ -278,12 +255,13 @@ def full_join(block: Block, sides: Sequence[Derived], reach: Reach) -> Derived:
         ", ".join(names)
         for names in zip(*((side.name, side.said, side.shown_name) for side in sides), strict=True)
     )
-    return Derived(
-        name, (*columns, *owner), (), {places: root}, *_summed(sides), (block,), reach=reach, label=label, noted=noted,
+    return Source(
+        name, (*columns, *owner), (), {places: root}, *_summed(sides), parts=(block,), reach=reach, label=label,
+        noted=noted,
     )  # fmt: skip
 
 
-def _identities(parts: Sequence[tuple[Block, OwnedRows | None]]) -> dict[tuple[int, ...], Identity]:
+def _identities(parts: Sequence[tuple[Select, OwnedRows | None]]) -> dict[tuple[int, ...], Identity]:
     """Return the outputs whose values determine the owner, in all parts by one key.
 
     With two keys in two parts equal values would not mean one owner.
@@ -339,14 +317,11 @@ def _type_of_owners(types: Sequence[SqlType]) -> SqlType:
 # --- columns ----------------------------------------------------------------------------------------------
 
 
-def _columns(block: Block) -> list[Column]:
+def _columns(block: Select) -> list[Column]:
     env = environment_of(columns_of(block.items), block.predicate)
     columns = [_column(expr, env) for expr in block.outputs]
-    if isinstance(block, Grouped):
-        columns += [_aggregate_column(call, env, block.most) for call in block.aggregates]
-    if isinstance(block, Windowed):
-        columns += [_window_column(call, env) for call in block.calls]
-    return columns
+    columns += [_aggregate_column(call, env, block.most) for call in block.aggregates or ()]
+    return [*columns, *(_window_column(call, env) for call in block.windows)]
 
 
 def _column(expr: Expr, env: Environment) -> Column:

@@ -18,7 +18,7 @@ from ...relation.catalog import Column
 from ...relation.expressions import Call, Expr, Field, Literal, fields_of
 from ...relation.size_rules import is_cut, read_length
 from ...relation.types import Kind
-from .rows import Derived, Identity, Item, OwnedRows, PrivateBlock, columns_of, fields_in, uncut
+from .rows import Identity, Item, OwnedRows, PrivateBlock, columns_of, fields_in
 
 __all__ = [
     "Classes",
@@ -116,7 +116,7 @@ def has_one_row(rows: OwnedRows, keys: tuple[Expr, ...]) -> bool:
         for key in keys:
             if isinstance(key, Field) and start <= key.index < start + len(item.columns):
                 column = rows.columns[key.index]
-                certain = column.enforced.not_null or isinstance(uncut(item.source), Derived)
+                certain = column.enforced.not_null or item.source.uncut.is_subquery
                 is_whole = column.type.kind is not Kind.TEXT or not is_cut(column)
                 fixed |= {key.index} if certain and is_whole else set()
     classes = classes_of(rows.items, rows.predicate, rows.root)

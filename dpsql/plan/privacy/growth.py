@@ -4,7 +4,7 @@ House rules:
 
 1. A row of a join is made of one row of each source. Where one source determines another, by keys that the
    engine enforces and equalities that are printed (`functional_dependencies`), the other adds no rows. Where neither
-   of two private sources does, they multiply, in whatever order the engine joins: each of them is printed as a `Cut`,
+   of two private sources does, they multiply, in whatever order the engine joins: each of them is printed as a cut,
    of each owner at most R rows, the policy's bound, *before* the join. Neither is anything else cut, nor is any other
    statement's SQL another.
 2. A cut is a function of one owner's rows: the first R of them in a total order of all columns that are read
@@ -38,19 +38,7 @@ from ...relation.expressions import Call, Expr, Field, conjuncts, fields_of, shi
 from ...relation.types import Kind
 from .functional_dependencies import Classes, equalities, functional_closure
 from .keys import undeclared_rows
-from .rows import (
-    LINEAR,
-    Block,
-    Cut,
-    Derived,
-    Fan,
-    Identity,
-    Item,
-    Reach,
-    Source,
-    TableSource,
-    fields_in,
-)
+from .rows import LINEAR, Fan, Identity, Item, Reach, Select, Source, fields_in
 
 __all__ = ["MAX_GROWN", "Grown", "grown", "joined_rows", "sum_of_reaches", "unlike"]
 
@@ -203,12 +191,12 @@ class _Multiplicity:
         """Return the most rows of one owner that are read of a source, or of a mark beside one row."""
         item = self.items[place]
         source = item.source
-        if isinstance(source, Cut):
+        if source.most is not None:
             return Reach(source.most)
         if not source.is_private:
             own = _own_terms(self.items, place, self.predicate)
             return Reach(1, (Fan((Item(source),), own, tuple(sorted(_linked(item, self._starts[place])))),))
-        return source.reach if isinstance(source, Derived) else LINEAR
+        return source.reach
 
     def reach(self) -> Reach:
         """Return the most rows of one owner in this block."""
@@ -315,7 +303,7 @@ def _in_all_alternatives(term: Expr) -> list[Expr]:
 
 def _is_hop(source: Source) -> bool:
     """Say whether a source was joined to find the owner: it stands beside nothing but what leads to it."""
-    return isinstance(source, TableSource) and not source.name
+    return source.table is not None and not source.name
 
 
 def _own_terms(items: tuple[Item, ...], place: int, predicate: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -338,10 +326,10 @@ def _cut(
     inside, links, owner = path(source)
     outputs = tuple(Field(column.type, i, column.name) for i, column in enumerate(source.columns))
     own = () if item.kind == "full" else _own_terms(items, place, predicate)
-    block = Block(inside, tuple(sorted(dict.fromkeys((*own, *links)), key=repr)), outputs, owner)
-    cut = Cut(
+    block = Select(inside, tuple(sorted(dict.fromkeys((*own, *links)), key=repr)), outputs, owner)
+    cut = Source(
         source.name, source.columns, source.keys, source.identities, source.max_rows_per_group,
-        source.max_groups, most, block, most, label=source.label, noted=source.noted,
+        source.max_groups, most, parts=(block,), most=most, label=source.label, noted=source.noted,
     )  # fmt: skip
     return replace(item, source=cut)
 

@@ -24,7 +24,7 @@ from ...relation.relations import Join
 from ...relation.types import BOOLEAN
 from .derived import full_join, nullable, plain
 from .ownership import are_linked, held, refuse_different_owners, resolve_owner
-from .rows import Block, Item, PrivateBlock, Source
+from .rows import Item, PrivateBlock, Select, Source
 
 __all__ = ["join_blocks"]
 
@@ -144,7 +144,7 @@ def _full(
     # Where both sides are there they agree, by the link; where one is, the row is that side's own.
     owner = tuple(Call(parts[0].type, "coalesce", parts) for parts in zip(*owners, strict=True))
     grown = held((*kept.items, full), (), catalog, node.position)
-    block = Block(grown.items, (), (*shown, *fields), owner, works=grown.works)
+    block = Select(grown.items, (), (*shown, *fields), owner, works=grown.works)
     derived = full_join(block, sides, grown.reach)
     names = (*left.names, *right.names)
     fields = tuple(Field(c.type, i, n) for i, (c, n) in enumerate(zip(derived.columns, names, strict=False)))

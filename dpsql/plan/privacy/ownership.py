@@ -18,7 +18,7 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from ...errors import Position, Refusal
 from ...relation.catalog import HIDDEN, Catalog, Column, Enforced, Table, Unit
@@ -29,13 +29,11 @@ from .functional_dependencies import Classes, classes_of, equalities, functional
 from .growth import Grown, grown
 from .rows import (
     Declarations,
-    DeclaredTable,
     Identity,
     Item,
     OwnedRows,
     PrivateBlock,
     Source,
-    TableSource,
     columns_of,
     fields_in,
 )
@@ -66,15 +64,12 @@ MAX_CONTRIBUTION = 2**22
 # --- sources -------------------------------------------------------------------------------------------
 
 
-def scan_source(table: Table, catalog: Catalog) -> TableSource:
+def scan_source(table: Table, catalog: Catalog) -> Source:
     """Return a table as a source: its declared columns and, when it is private, its owner's columns."""
     columns = [*table.columns, *table.owner_columns]
     source = _table_source(table, catalog, columns, [column.name for column in columns])
     declares = _declared_anew(table, catalog)
-    if not declares:
-        return source
-    parts = {part.name: getattr(source, part.name) for part in fields(source)}
-    return DeclaredTable(**parts, declares=declares)
+    return replace(source, declares=declares) if declares else source
 
 
 def scanned(node: Scan, catalog: Catalog) -> PrivateBlock:
@@ -99,7 +94,7 @@ def _said_of(column: Column) -> tuple[object, object, object, object]:
     return column.bounds, column.step, column.values, column.max_length
 
 
-def _table_source(table: Table, catalog: Catalog, columns: list[Column], shown: list[str]) -> TableSource:
+def _table_source(table: Table, catalog: Catalog, columns: list[Column], shown: list[str]) -> Source:
     identities: dict[tuple[int, ...], Identity] = {}
     total = rows = groups = None
     known = [*table.keys, *table.referred]
@@ -125,9 +120,9 @@ def _table_source(table: Table, catalog: Catalog, columns: list[Column], shown: 
         replace(column, is_personal=index in telling, name="" if name in table.unnamed else column.name)
         for index, (column, name) in enumerate(zip(columns, shown, strict=True))
     )
-    return TableSource(
+    return Source(
         table.name, tuple(marked), tuple(sorted(keys, key=sorted)), dict(sorted(identities.items())), rows, groups,
-        total, table, tuple(shown), label=table.label, noted=table.noted,
+        total, table=table, shown=tuple(shown), label=table.label, noted=table.noted,
         row_tables=frozenset({table.name} if is_row else ()),
     )  # fmt: skip
 
@@ -210,8 +205,10 @@ def resolve_owner(private: PrivateBlock, catalog: Catalog, position: Position | 
     bounds = _Bounds(1, 1, 1, "") if all(at_most_one) else bounds
     held_ = held(items, predicate, catalog, position)
     return OwnedRows(
-        held_.items, len(private.items), predicate, owner, root, units, frozenset(fixed), all(at_most_one), bounds.rows,
-        bounds.groups, bounds.in_all, bounds.undeclared, held_.reach, held_.works, bounds.alone,
+        items=held_.items, written=len(private.items), predicate=predicate, owner=owner, root=root, units=units,
+        fixed_columns=frozenset(fixed), is_single=all(at_most_one), max_rows_per_group=bounds.rows,
+        max_groups=bounds.groups, max_rows=bounds.in_all, undeclared=bounds.undeclared, reach=held_.reach,
+        works=held_.works, alone=bounds.alone,
     )  # fmt: skip
 
 
@@ -246,8 +243,9 @@ def _each_row(private: PrivateBlock, catalog: Catalog, position: Position | None
             )  # fmt: skip
     held_ = grown(items, predicate, root, lambda source: ((Item(source),), (), ()), position)
     return OwnedRows(
-        held_.items, len(items), predicate, (), root, (), frozenset(fixed), True, 1, 1, 1, "", held_.reach, held_.works,
-        None,
+        items=held_.items, written=len(items), predicate=predicate, owner=(), root=root, units=(),
+        fixed_columns=frozenset(fixed), is_single=True, max_rows_per_group=1, max_groups=1, max_rows=1, undeclared="",
+        reach=held_.reach, works=held_.works, alone=None,
     )  # fmt: skip
 
 
@@ -369,7 +367,7 @@ def _join_parent(items: tuple[Item, ...], catalog: Catalog) -> tuple[tuple[Item,
             continue
         for places, (name, key) in sorted(item.source.identities.items()):
             parent = catalog.tables[name]
-            if isinstance(item.source, TableSource) and item.source.table.path == parent.path:
+            if item.source.table is not None and item.source.table.path == parent.path:
                 continue  # a key of the table itself: its unit leads on
             # The parent's key is unique, so the join copies no row; a row without a parent is nobody's and drops out.
             types = [item.columns[index].type for index in places]
@@ -429,18 +427,18 @@ def _is_held(rows: OwnedRows, parent: Item, start: int, links: tuple[Expr, ...])
     item, first = next(
         (item, first) for item, first in placed if first <= min(pairs) < first + len(item.columns)
     )
-    assert isinstance(parent.source, TableSource)
-    unit = item.source.table.unit if isinstance(item.source, TableSource) else None
+    to = parent.source.table
+    assert to is not None
+    unit = None if item.source.table is None else item.source.table.unit
     if unit is None or item.kind != "inner" or any(other.kind == "full" for other in rows.items):
         return False
-    assert isinstance(item.source, TableSource)
     shown, target = item.source.shown, parent.source
     leads = {
         shown[child - first]: target.shown[place]
         for child, place in pairs.items()
         if child - first < len(shown)
     }
-    is_way = unit.references is not None and unit.references[0] == target.table.name
+    is_way = unit.references is not None and unit.references[0] == to.name
     is_whole = is_way and leads == dict(
         zip(unit.columns, unit.references[1] if unit.references else (), strict=True)
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from ...relation.catalog import Allowed, Proved, Table
 from ...relation.expressions import Call, Expr, Field
 from .functional_dependencies import Classes, equalities, functional_closure
-from .rows import Block, Cut, Derived, Grouped, Item, Source, TableSource, Windowed, fields_in
+from .rows import Item, Select, Source, fields_in
 
 __all__ = ["Facts", "facts_in"]
 
@@ -76,14 +76,14 @@ class _Rows:
 
 def _rows(source: Source) -> _Rows | None:
     """Return a source as rows of one table; None where it is more than a table, a cut of it or a choice of columns."""
-    if isinstance(source, Cut):
-        found = _rows(source.source)
+    if source.most is not None:
+        found = _rows(source.uncut)
         return None if found is None else replace(found, is_whole=False)
-    # House rule 1: a `DeclaredTable` and `DeclaredRows` have other values than their table.
-    if type(source) is TableSource:
-        table = source.table
+    if source.declares:  # house rule 1: it has other values than its table
+        return None
+    if (table := source.table) is not None:
         return None if table.proved is None else _Rows(table, table.proved, source.shown, is_whole=True)
-    if type(source) is not Derived or len(source.parts) != 1 or type(source.parts[0]) is not Block:
+    if len(source.parts) != 1 or source.parts[0].calls or source.parts[0].aggregates is not None:
         return None
     part = source.parts[0]
     found = _rows(part.items[0].source) if len(part.items) == 1 and part.items[0].kind == "inner" else None
@@ -155,20 +155,18 @@ def _is_always_matched(item: Item, start: int, placed: Sequence[tuple[Item, int]
 def _single_counts(item: Item, start: int) -> set[int]:
     """Return which columns of a subquery count one row at most: those of a whole key, without its NULLs."""
     source = item.source
-    if not isinstance(source, Derived) or len(source.parts) != 1:
+    if not source.is_subquery or len(source.parts) != 1:
         return set()
-    match part := source.parts[0]:
-        case Grouped():
-            is_single = _is_one_row(part, part.outputs)
-            counts = [is_single and call.function == "count" for call in part.aggregates]
-        case Windowed():
-            counts = [call.function == "count" and _is_one_row(part, call.partition) for call in part.calls]
-        case _:
-            return set()
+    part = source.parts[0]
+    if part.aggregates is not None:
+        is_single = _is_one_row(part, part.outputs)
+        counts = [is_single and call.function == "count" for call in part.aggregates]
+    else:
+        counts = [call.function == "count" and _is_one_row(part, call.partition) for call in part.windows]
     return {start + len(part.outputs) + number for number, is_count in enumerate(counts) if is_count}
 
 
-def _is_one_row(part: Block, keys: Sequence[Expr]) -> bool:
+def _is_one_row(part: Select, keys: Sequence[Expr]) -> bool:
     """Say whether the rows of a subquery that agree in some keys are one at most, by keys that are proved."""
     items = tuple(replace(item, source=replace(item.source, keys=_keys(item.source))) for item in part.items)
     known = facts_in(part.items, part.predicate).not_null | _asked_not_null(part.predicate)

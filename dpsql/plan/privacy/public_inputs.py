@@ -35,7 +35,7 @@ from ...sql.outer import Outer
 from .join import join_blocks
 from .keys import environment_of
 from .ownership import scanned
-from .rows import Item, PrivateBlock, Release, Released
+from .rows import Item, PrivateBlock, Release, Source
 
 __all__ = ["NotInPlace", "drawn_first", "is_single", "read_in_place", "static_range"]
 
@@ -84,7 +84,7 @@ def drawn_first(relation: Relation, number: int) -> PrivateBlock:
         if type_.kind is Kind.NUMERIC or type_.is_float:
             type_, facts = DOUBLE, Facts(Fraction(-(2**62)), Fraction(2**62), None, True, None, True)
         columns.append(Column(column.name, type_, facts=facts))
-    source = Released("", tuple(columns), _unique_keys(relation), {}, None, None, None, number)
+    source = Source("", tuple(columns), _unique_keys(relation), {}, intermediate=number)
     fields = tuple(Field(column.type, i, column.name) for i, column in enumerate(columns))
     return PrivateBlock((Item(source),), (), fields, tuple(column.name for column in columns))
 

@@ -33,7 +33,7 @@ from ...relation.size_rules import is_cut, read_length
 from ...relation.types import INTEGER, TEXT, Kind
 from .functional_dependencies import Classes, equalities
 from .keys import Domain
-from .rows import Item, OwnedRows, TableSource, fields_in
+from .rows import Item, OwnedRows, fields_in
 
 __all__ = ["KeyList", "key_lists"]
 
@@ -89,8 +89,8 @@ def key_lists(
 
 
 def _is_public(item: Item) -> bool:
-    source = item.source
-    return item.kind in ("inner", "left") and isinstance(source, TableSource) and source.table.unit is None
+    table = item.source.table
+    return item.kind in ("inner", "left") and table is not None and table.unit is None
 
 
 def _share_a_table(placed: Sequence[tuple[Item, int]], keys: tuple[Expr, ...], numbers: list[int]) -> bool:

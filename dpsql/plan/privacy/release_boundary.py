@@ -18,7 +18,7 @@ from ...relation.types import BOOLEAN, INTEGER, Kind
 from .grouping_sets import adds_up, sources_of
 from .keys import SteppedKey, domain_of, environment_of, max_groups_in, stepped_keys
 from .personal import personal_columns, tells_apart
-from .rows import AddedUp, OwnedRows, Release, TableSource, fields_in, identities_in, uncut
+from .rows import AddedUp, OwnedRows, Release, fields_in, identities_in
 
 __all__ = ["check_keys", "one_person", "owner_of", "release_each_set", "shown_keys"]
 
@@ -181,13 +181,9 @@ def _is_certain(index: int, rows: OwnedRows) -> bool:
         return True
     for item, start in fields_in(rows.items):
         if start <= index < start + len(item.columns):
-            source = uncut(item.source)
-            unit = source.table.unit if isinstance(source, TableSource) else None
-            if (
-                isinstance(source, TableSource)
-                and unit is not None
-                and source.shown[index - start] in unit.columns
-            ):
+            source = item.source.uncut
+            unit = None if source.table is None else source.table.unit
+            if unit is not None and source.shown[index - start] in unit.columns:
                 return True
             return item.columns[index - start].enforced.not_null
     return False

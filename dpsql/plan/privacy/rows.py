@@ -17,7 +17,7 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 
 from ...errors import Position
@@ -27,34 +27,9 @@ from ...relation.relations import AggregateCall, OutputColumn, Relation, WindowC
 from ...relation.types import BOOLEAN
 
 __all__ = [
-    "LINEAR",
-    "AddedUp",
-    "Block",
-    "Cut",
-    "Derived",
-    "Fan",
-    "Grouped",
-    "Identity",
-    "IntermediateColumn",
-    "Item",
-    "OwnedRows",
-    "PrivateBlock",
-    "Reach",
-    "Release",
-    "Released",
-    "Source",
-    "TableSource",
-    "Units",
-    "Windowed",
-    "blocks_in",
-    "columns_of",
-    "fields_in",
-    "holds_unit",
-    "identities_in",
-    "intermediates_in",
-    "selects_in",
-    "uncut",
-    "written_in",
+    "LINEAR", "AddedUp", "Declarations", "Fan", "Identity", "IntermediateColumn", "Item", "OwnedRows", "PrivateBlock",
+    "Reach", "Release", "Select", "Source", "Units", "columns_of", "fields_in", "holds_unit", "identities_in",
+    "intermediates_in", "selects_in", "written_in",
 ]  # fmt: skip
 
 Identity = tuple[str, tuple[str, ...]]
@@ -92,9 +67,22 @@ class Reach:
 LINEAR = Reach(None)
 
 
+Declarations = tuple[tuple[int, object, object, object, object], ...]
+"""Of columns, by their place: bounds, step, values and longest text, as a view declares them."""
+
+
 @dataclass(frozen=True)
+class IntermediateColumn:
+    """Column `index` of an earlier intermediate result's rows, which travels as a list parameter (soundness.md
+    1.14(3))."""
+
+    intermediate: int
+    index: int
+
+
+@dataclass(frozen=True, repr=False)
 class Source:
-    """A FROM item of a block.
+    """A FROM item of a block: a base table, a subquery, a cut of one of them, or rows that came before.
 
     `name`: what it is called; `label`: by refusals, `noted`: by EXPLAIN, where that differs. `columns`: its columns,
     with what is known of their values. `keys`: sets of column positions that no two rows share. `identities`: positions
@@ -104,18 +92,52 @@ class Source:
     a private source, as declared or as they follow; None where none is declared.
     `row_tables`: where each row is a unit by itself, the tables whose rows these are, each of them once at most
     (soundness.md 1.33). Such a source has no identities: nothing makes two of its rows one unit's.
+
+    `table`: the base table, `shown` the names of the `columns` in the database; `is_on_way`: no statement reads it, it
+    was joined for the key and the unit of it, on the way to an owner.
+    `parts`: of a subquery its one select, or those of a UNION ALL; the last columns of a private one are the owner.
+    `reach`: the most rows of one owner.
+    `most`: a cut of so many rows of each owner (`growth`), whose one part is the source, the path to its owner, and the
+    filter terms that are its own, and outputs the source's columns.
+    `declares`: what a view declares of some columns: other rows than the table's or the subquery's, since what is
+    declared clamps them, and so a part of what is compared, and of what is stored by (soundness.md 1.28).
+    `intermediate`: the earlier intermediate result whose rows these are: a release, or public rows that the owner's
+    engine need not compute.
     """
 
     name: str
-    columns: tuple[Column, ...] = field(repr=False, compare=False)
-    keys: tuple[frozenset[int], ...] = field(repr=False, compare=False)
-    identities: Mapping[tuple[int, ...], Identity] = field(repr=False, compare=False)
-    max_rows_per_group: int | None = field(repr=False, compare=False)
-    max_groups: int | None = field(repr=False, compare=False)
-    max_rows: int | None = field(repr=False, compare=False)
-    label: str = field(default="", repr=False, compare=False, kw_only=True)
-    noted: str = field(default="", repr=False, compare=False, kw_only=True)
-    row_tables: frozenset[str] = field(default=frozenset(), repr=False, compare=False, kw_only=True)
+    columns: tuple[Column, ...] = field(compare=False)
+    keys: tuple[frozenset[int], ...] = field(compare=False)
+    identities: Mapping[tuple[int, ...], Identity] = field(compare=False)
+    max_rows_per_group: int | None = field(default=None, compare=False)
+    max_groups: int | None = field(default=None, compare=False)
+    max_rows: int | None = field(default=None, compare=False)
+    _: KW_ONLY
+    label: str = field(default="", compare=False)
+    noted: str = field(default="", compare=False)
+    row_tables: frozenset[str] = field(default=frozenset(), compare=False)
+    table: Table | None = field(default=None, compare=False)
+    shown: tuple[str, ...] = ()
+    is_on_way: bool = field(default=False, compare=False)
+    parts: tuple[Select, ...] = ()
+    reach: Reach = field(default=LINEAR, compare=False)
+    most: int | None = None
+    declares: Declarations = ()
+    intermediate: int | None = None
+
+    def __repr__(self) -> str:
+        """Return what the keys of stored answers are made of: for one meaning it is the same for good."""
+        if self.most is not None:
+            return f"Cut(name={self.name!r}, block={self.parts[0]!r}, most={self.most!r})"
+        if self.intermediate is not None:
+            return f"Released(name={self.name!r}, intermediate={self.intermediate!r})"
+        kinds, own = (
+            (("Derived", "DeclaredRows"), f"parts={self.parts!r}")
+            if self.parts
+            else (("TableSource", "DeclaredTable"), f"shown={self.shown!r}")
+        )
+        declares = f", declares={self.declares!r}" if self.declares else ""
+        return f"{kinds[bool(self.declares)]}(name={self.name!r}, {own}{declares})"
 
     @property
     def is_private(self) -> bool:
@@ -132,95 +154,30 @@ class Source:
         """What EXPLAIN and notes call it."""
         return self.noted or self.name
 
-    def holds(self, identity: Identity) -> list[tuple[int, ...]]:
-        """Return where the columns of an identity stand, once or several times."""
-        return [places for places, known in self.identities.items() if known == identity]
-
-
-@dataclass(frozen=True)
-class TableSource(Source):
-    """The rows of a base table; `shown` are the names of its `columns` in the database.
-
-    `is_on_way`: no statement reads it; it was joined for the key and the unit of it, on the way to an owner.
-    """
-
-    table: Table = field(repr=False, compare=False)
-    shown: tuple[str, ...]
-    is_on_way: bool = field(default=False, repr=False, compare=False, kw_only=True)
-
-
-Declarations = tuple[tuple[int, object, object, object, object], ...]
-"""Of columns, by their place: bounds, step, values and longest text, as a view declares them."""
-
-
-@dataclass(frozen=True)
-class DeclaredTable(TableSource):
-    """A base table of whose columns a view declares something of its own: other rows than the table's, since what is
-    declared clamps them. So it is part of what is compared, and of the identity of what is stored (soundness.md 1.28).
-    """
-
-    declares: Declarations = field(kw_only=True)
-
-
-@dataclass(frozen=True)
-class IntermediateColumn:
-    """Column `index` of an earlier intermediate result's rows, which travels as a list parameter (soundness.md
-    1.14(3))."""
-
-    intermediate: int
-    index: int
-
-
-@dataclass(frozen=True)
-class Released(Source):
-    """The rows of an earlier intermediate result: a release, or public rows that the owner's engine need not
-    compute."""
-
-    intermediate: int
-
-
-@dataclass(frozen=True)
-class Derived(Source):
-    """A subquery; the last columns of a private one are the owner.
-
-    `parts`: one select, or the selects of a UNION ALL. `reach`: the most rows of one owner.
-    """
-
-    parts: tuple[Block, ...]
-    reach: Reach = field(default=LINEAR, repr=False, compare=False, kw_only=True)
+    @property
+    def is_subquery(self) -> bool:
+        """Whether it is the rows of its parts, which no cut leaves any out of."""
+        return bool(self.parts) and self.most is None
 
     @property
     def owner(self) -> range:
-        """Where the owner's columns stand: none on a public one."""
-        return range(len(self.columns) - len(self.parts[0].owner), len(self.columns))
+        """Where the owner's columns of a subquery stand: none on a public one."""
+        width = len(self.columns)
+        return range(width - len(self.parts[0].owner) if self.is_subquery else width, width)
 
     @property
     def linking(self) -> frozenset[int]:
         """The columns that link rows of one owner, whose values are whole: those of identities (soundness.md 1.10)."""
         return frozenset(place for places in self.identities for place in places)
 
-
-@dataclass(frozen=True)
-class DeclaredRows(Derived):
-    """A subquery of whose columns a view declares something: as `DeclaredTable`."""
-
-    declares: Declarations = field(kw_only=True)
-
-
-@dataclass(frozen=True)
-class Cut(Source):
-    """The rows of a private source, of each owner at most `most` (`growth`): its columns and all it says stay.
-
-    `block`: the source, the path to its owner, and the filter terms that are its own; it outputs its columns.
-    """
-
-    block: Block
-    most: int
-
     @property
-    def source(self) -> Source:
-        """The source that is cut."""
-        return self.block.items[0].source
+    def uncut(self) -> Source:
+        """The source as it is without a cut."""
+        return self if self.most is None else self.parts[0].items[0].source
+
+    def holds(self, identity: Identity) -> list[tuple[int, ...]]:
+        """Return where the columns of an identity stand, once or several times."""
+        return [places for places, known in self.identities.items() if known == identity]
 
 
 @dataclass(frozen=True)
@@ -249,11 +206,6 @@ def holds_unit(columns: Iterable[Expr], units: Units) -> bool:
         return False
     places = [column.index if isinstance(column, Field) else -1 for column in columns]
     return all(unit.intersection(places) for unit in units) and frozenset().union(*units).issuperset(places)
-
-
-def uncut(source: Source) -> Source:
-    """Return a source as it is without a cut."""
-    return source.source if isinstance(source, Cut) else source
 
 
 def columns_of(items: tuple[Item, ...]) -> tuple[Column, ...]:
@@ -306,7 +258,49 @@ class PrivateBlock:
 
 
 @dataclass(frozen=True, repr=False)
-class OwnedRows:
+class Select:
+    """A SELECT: `outputs` over the columns of `items` where `predicate` holds; without an `owner`: public rows.
+
+    With `aggregates`: one row per owner and outputs, which are the keys, then come the aggregates; `most`: how many
+    rows of an owner count in one of its groups; None: not declared, all of them do.
+    With `windows`: after the outputs a column for each call, over each owner's own rows; `ties`: what orders an owner's
+    rows that a call's ORDER BY leaves alike. `works`: what its joins multiply, on the way too.
+    """
+
+    items: tuple[Item, ...]
+    predicate: tuple[Expr, ...]
+    outputs: tuple[Expr, ...] = ()
+    owner: tuple[Expr, ...] = ()
+    aggregates: tuple[AggregateCall, ...] | None = None
+    most: int | None = None
+    windows: tuple[WindowCall, ...] = ()
+    ties: tuple[Expr, ...] = ()
+    works: tuple[Reach, ...] = field(default=(), compare=False, kw_only=True)
+
+    def __repr__(self) -> str:
+        """Return what the keys of stored answers are made of: for one meaning it is the same for good."""
+        own = f"items={self.items!r}, predicate={self.predicate!r}, outputs={self.outputs!r}, owner={self.owner!r}"
+        if self.aggregates is not None:
+            return f"Grouped({own}, aggregates={self.aggregates!r}, most={self.most!r})"
+        return (
+            f"Windowed({own}, calls={self.windows!r}, ties={self.ties!r})"
+            if self.windows
+            else f"Block({own})"
+        )
+
+    @property
+    def calls(self) -> tuple[AggregateCall | WindowCall, ...]:
+        """What is computed after the outputs."""
+        return self.windows if self.aggregates is None else self.aggregates
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that the expressions are over."""
+        return columns_of(self.items)
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class OwnedRows(Select):
     """Rows with one owner each: those of `items` on which `predicate` holds and no column of `owner` is NULL.
 
     Where each row is a unit by itself (`row_tables`), `owner` and `units` are (), and `is_single` holds.
@@ -321,10 +315,8 @@ class OwnedRows:
     of one row, and no two rows of the same; None where there is none.
     """
 
-    items: tuple[Item, ...]
-    written: int
-    predicate: tuple[Expr, ...]
     owner: tuple[Field, ...]
+    written: int
     root: Identity
     units: Units
     fixed_columns: frozenset[int]
@@ -334,16 +326,10 @@ class OwnedRows:
     max_rows: int | None
     undeclared: str
     reach: Reach
-    works: tuple[Reach, ...]
     alone: int | None
 
     def __repr__(self) -> str:
         return "Private(…)"
-
-    @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        """The columns that the expressions are over."""
-        return columns_of(self.items)
 
     @cached_property
     def row_tables(self) -> frozenset[str]:
@@ -353,13 +339,12 @@ class OwnedRows:
     @property
     def table_alone(self) -> Table | None:
         """The table of which these are some rows, each once; None where they are not known to be of one."""
-        source = None if self.alone is None else self.items[self.alone].source
-        return source.table if isinstance(source, TableSource) else None
+        return None if self.alone is None else self.items[self.alone].source.table
 
     @property
     def is_flat(self) -> bool:
         """Whether no source is made of selects of its own."""
-        return not any(blocks_in(item.source) for item in self.items)
+        return not any(item.source.parts for item in self.items)
 
     @property
     def is_whole(self) -> bool:
@@ -387,42 +372,6 @@ class OwnedRows:
     def identity(self) -> object:
         """Return what the rows depend on, as a value whose repr is canonical."""
         return (self.items, self.predicate, *self.owner)
-
-
-@dataclass(frozen=True)
-class Block:
-    """A SELECT: `outputs` over the columns of `items` where `predicate` holds; without an `owner`: public rows.
-
-    `works`: as in `OwnedRows`.
-    """
-
-    items: tuple[Item, ...]
-    predicate: tuple[Expr, ...]
-    outputs: tuple[Expr, ...]
-    owner: tuple[Expr, ...]
-    works: tuple[Reach, ...] = field(default=(), repr=False, compare=False, kw_only=True)
-
-
-@dataclass(frozen=True)
-class Grouped(Block):
-    """One row per owner and keys: `outputs` are the keys, then come the aggregates.
-
-    `most`: how many rows of an owner count in one of its groups; None: not declared, all of them do.
-    """
-
-    aggregates: tuple[AggregateCall, ...]
-    most: int | None
-
-
-@dataclass(frozen=True)
-class Windowed(Block):
-    """The rows with window calls over each owner's own rows after the outputs.
-
-    `ties`: what orders an owner's rows that a call's ORDER BY leaves alike.
-    """
-
-    calls: tuple[WindowCall, ...]
-    ties: tuple[Expr, ...]
 
 
 @dataclass(frozen=True)
@@ -481,39 +430,29 @@ class AddedUp(Relation):
         return replace(self, release=release)
 
 
-def blocks_in(source: Source) -> tuple[Block, ...]:
-    """Return the selects that a source is made of."""
-    if isinstance(source, Cut):
-        return (source.block,)
-    return source.parts if isinstance(source, Derived) else ()
-
-
-def selects_in(rows: OwnedRows | Block) -> Iterator[OwnedRows | Block]:
+def selects_in(rows: Select) -> Iterator[Select]:
     """Yield rows and every select below them, each before what it reads."""
     yield rows
     for item in rows.items:
-        for part in blocks_in(item.source):
+        for part in item.source.parts:
             yield from selects_in(part)
 
 
-def intermediates_in(rows: OwnedRows | Block) -> Iterator[int]:
+def intermediates_in(rows: Select) -> Iterator[int]:
     """Yield the intermediate results that rows depend on, those of subqueries included; some may come twice."""
     for select in selects_in(rows):
-        yield from (item.source.intermediate for item in select.items if isinstance(item.source, Released))
+        found = (item.source.intermediate for item in select.items)
+        yield from (number for number in found if number is not None)
         for expr in (*written_in(select), *(term for item in select.items for term in item.on)):
             yield from (part.intermediate for part in walk(expr) if isinstance(part, IntermediateValue))
 
 
-def written_in(select: OwnedRows | Block) -> list[Expr]:
+def written_in(select: Select) -> list[Expr]:
     """Return the expressions of one select over all of its sources, those of its subqueries left out."""
-    exprs = [*select.predicate]
-    if isinstance(select, Block):
-        exprs += select.outputs
-    if isinstance(select, Grouped):
-        for call in select.aggregates:
-            exprs += [*call.args, *([] if call.filter is None else [call.filter])]
-    if isinstance(select, Windowed):
-        exprs += select.ties
-        for window in select.calls:
-            exprs += [*window.args, *window.partition, *(order.expr for order in window.orders)]
+    exprs = [*select.predicate, *select.outputs]
+    for call in select.aggregates or ():
+        exprs += [*call.args, *([] if call.filter is None else [call.filter])]
+    exprs += select.ties
+    for window in select.windows:
+        exprs += [*window.args, *window.partition, *(order.expr for order in window.orders)]
     return exprs

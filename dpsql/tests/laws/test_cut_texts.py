@@ -19,7 +19,7 @@ from dpsql.plan.backend_sql.print_release import print_keys
 from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.privacy import functional_dependencies
 from dpsql.plan.privacy.public_keys import key_lists
-from dpsql.plan.privacy.rows import Derived
+from dpsql.plan.privacy.rows import Source
 from dpsql.policy import build_catalog, parse_policy
 from dpsql.relation.expressions import Field
 from dpsql.tests.support.postgres_server import PostgresServer
@@ -345,7 +345,7 @@ def _owner_cut(patch: Patch) -> None:
 
 
 def _links_cut(patch: Patch) -> None:
-    patch.setattr(Derived, "linking", frozenset[int]())
+    patch.setattr(Source, "linking", frozenset[int]())
 
 
 def _joins_cut(patch: Patch) -> None:

@@ -6,16 +6,16 @@ import pytest
 
 from dpsql.errors import Refusal
 from dpsql.plan.privacy.public_inputs import is_single, static_range
-from dpsql.plan.privacy.rows import Released, TableSource
 from dpsql.relation.expressions import Scalar
 from dpsql.relation.types import DOUBLE, INTERVAL, TEXT
 from dpsql.tests.plan.planned import bound, planned, printed
 
 
-def beside(source: str) -> str:
-    (release,) = planned(f"SELECT COUNT(*) FROM visit v JOIN {source} ON w.name = v.ward").releases
-    kinds = {TableSource: "in place", Released: "drawn first"}
-    return kinds[type(release.release.rows.items[1].source)]
+def beside(item: str) -> str:
+    (release,) = planned(f"SELECT COUNT(*) FROM visit v JOIN {item} ON w.name = v.ward").releases
+    source = release.release.rows.items[1].source
+    assert (source.table is None) is (source.intermediate is not None)
+    return "drawn first" if source.table is None else "in place"
 
 
 @pytest.mark.parametrize(
