@@ -61,6 +61,16 @@ class Expr:
     type: SqlType
     position: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is a constant that stands in the statement."""
+        return False
+
+    @property
+    def constant(self) -> LiteralValue:
+        """The value of a constant; None of NULL, and of what is none."""
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Field(Expr):
@@ -78,6 +88,14 @@ class Literal(Expr):
     """
 
     value: LiteralValue
+
+    @property
+    def is_constant(self) -> bool:
+        return True
+
+    @property
+    def constant(self) -> LiteralValue:
+        return self.value
 
 
 @dataclass(frozen=True, slots=True)

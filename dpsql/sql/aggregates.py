@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.aggregates import ROWS, Aggregate
-from ..relation.expressions import Expr, Literal
+from ..relation.expressions import Expr
 from ..relation.types import SqlType
 from ..words import counted
 from .tree import called, listed
@@ -90,7 +90,7 @@ def checked_result(row: Aggregate, args: tuple[Expr, ...], position: Position | 
             position=position,
             hint="cast the arguments",
         )
-    if row.constants and not all(isinstance(arg, Literal) for arg in args[-row.constants :]):
+    if row.constants and not all(arg.is_constant for arg in args[-row.constants :]):
         raise Refusal(
             f"the last argument of {row.name}() is a constant here",
             sqlstate="0A000",

@@ -45,8 +45,8 @@ def chosen_by(term: Expr, answer: Answer) -> Chosen:
 
 def _truth(expr: Expr, value: object, answer: Answer) -> bool | None:
     """Return a condition's truth for one value, in SQL's three values. Raises Refusal: it is not one that is read."""
-    if isinstance(expr, Literal) and (expr.value is None or isinstance(expr.value, bool)):
-        return expr.value
+    if expr.is_constant and (expr.constant is None or isinstance(expr.constant, bool)):
+        return expr.constant
     if isinstance(expr, Field) and expr.type == BOOLEAN:
         return None if value is None else bool(value)
     if not isinstance(expr, Call):
@@ -62,9 +62,9 @@ def _truth(expr: Expr, value: object, answer: Answer) -> bool | None:
         if decisive in found:
             return decisive
         return None if None in found else not decisive
-    if not isinstance(args[0], Field) or not all(isinstance(arg, Literal) for arg in args[1:]):
+    if not isinstance(args[0], Field) or not all(arg.is_constant for arg in args[1:]):
         raise refuse_use(answer, expr.position, "compare it with literals")
-    given = [arg.value for arg in args[1:] if isinstance(arg, Literal)]
+    given = [arg.constant for arg in args[1:] if arg.is_constant]
     if function == "is_null":
         return value is None
     if function == "is_not_distinct":

@@ -351,7 +351,7 @@ def _fractions(
 def _fraction(expr: Expr, name: str, position: Position | None) -> Fraction:
     """Return a literal fraction. Raises Refusal (0A000, 22023)."""
     expr = sample(expr, NUMERIC, Fraction(1, 2))
-    value = expr.value if isinstance(expr, Literal) else None
+    value = expr.constant
     fraction = None if isinstance(value, bool) else _read(value)
     if fraction is None:
         raise Refusal(

@@ -74,7 +74,7 @@ def bind_element(binder: Binder, node: exp.Expr) -> Expr:
             "[…] takes one whole number, from 1", sqlstate="42804", position=binder.position(node),
             hint="cast it: q[x::integer]",
         )  # fmt: skip
-    if isinstance(place, Literal) and isinstance(place.value, int) and not 1 <= place.value < _NOWHERE:
+    if isinstance(place.constant, int) and not 1 <= place.constant < _NOWHERE:
         place = Literal(INTEGER, _NOWHERE)  # before the first there is nothing, as in Postgres
     return call("element", [value, cast(place, INTEGER, None)], binder.position(node))
 
@@ -85,13 +85,9 @@ def _slice(binder: Binder, value: Expr, node: exp.Expr) -> Expr:
     for name, default in (("this", 1), ("expression", _NOWHERE)):
         written = node.args.get(name)
         end = Literal(INTEGER, default) if written is None else coerce_literal(binder.bind(written), INTEGER)
-        if (
-            not isinstance(end, Literal)
-            or not isinstance(end.value, int)
-            or node.args.get("step") is not None
-        ):
+        if not isinstance(end.constant, int) or node.args.get("step") is not None:
             raise Refusal("[… : …] takes literal numbers", sqlstate="0A000", position=binder.position(node))
-        ends.append(end.value)
+        ends.append(end.constant)
     low, high = max(ends[0], 1), min(ends[1], _NOWHERE)
     if low > high:
         low, high = _NOWHERE, _NOWHERE
@@ -158,7 +154,7 @@ def bind_array(binder: Binder, node: exp.Expr) -> Expr:
             "the type of an empty array is not known", sqlstate="42804", position=position,
             hint="leave it out, or take an array that has values",
         )  # fmt: skip
-    typed = [arg.type for arg in args if not (isinstance(arg, Literal) and arg.type.kind is Kind.TEXT)]
+    typed = [arg.type for arg in args if not (arg.is_constant and arg.type.kind is Kind.TEXT)]
     target = common_type(typed) if typed and len(typed) < len(args) else common_type([a.type for a in args])
     if target is not None and target.kind is Kind.NULL:
         target = TEXT
@@ -209,13 +205,13 @@ def bind_cast(binder: Binder, node: exp.Expr) -> Expr:
         value = binder.bind(written)
         if value.type.element is not None:
             return _array_cast(value, element, position)
-        if isinstance(value, Literal) and value.value is None:
+        if value.is_constant and value.constant is None:
             return Literal(array_of(element), None, position=position)
-        if not isinstance(value, Literal) or not isinstance(value.value, str):
+        if not isinstance(value.constant, str):
             raise Refusal(
                 f"{value.type} is not cast to {element}[] here", sqlstate="0A000", position=position, hint=_CAST_HINT
             )  # fmt: skip
-        items = array_items(value.value, position)
+        items = array_items(value.constant, position)
     found = [cast(coerce_literal(item, element), element, position) for item in items]
     return Call(array_of(element), "array", tuple(found), position=position)
 
@@ -248,8 +244,8 @@ def joined_arrays(binder: Binder, node: exp.Expr, args: Sequence[Expr]) -> Expr:
     sides: list[Expr] = []
     for name, arg in zip(("this", "expression"), args, strict=True):
         is_bare = isinstance(node.args[name], (exp.Literal, exp.RawString, exp.Null))
-        if is_bare and isinstance(arg, Literal) and arg.type.kind in (Kind.TEXT, Kind.NULL):
-            items = array_items(arg.value, position) if isinstance(arg.value, str) else []
+        if is_bare and arg.is_constant and arg.type.kind in (Kind.TEXT, Kind.NULL):
+            items = array_items(arg.constant, position) if isinstance(arg.constant, str) else []
             found = tuple(cast(coerce_literal(item, element), element, position) for item in items)
             sides.append(Call(type_, "array", found, position=position))
         elif arg.type == type_ or (arg.type.element is not None and arg.type.element.kind is element.kind):

@@ -84,7 +84,7 @@ def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
 def _formatted(value: Expr, form: Expr) -> list[Expr] | None:
     """Return the arguments of to_char of a moment, by what `format_parts` reads; None: they are others."""
     value, form = coerce_literal(value, TIMESTAMP), sample(form, TEXT, "YYYY")
-    written = form.value if isinstance(form, Literal) else None
+    written = form.constant
     is_read = (
         isinstance(written, str) and value.type.is_temporal and not isinstance(format_parts(written), str)
     )
@@ -97,12 +97,12 @@ def _binned(width: Expr, value: Expr, origin: Expr) -> list[Expr] | None:
         coerce_literal(*arg) for arg in ((width, INTERVAL), (value, TIMESTAMP), (origin, TIMESTAMP))
     )
     step, origin = (
-        width.value if isinstance(width, Literal) else None,
+        width.constant,
         cast(origin, TIMESTAMP, origin.position),
     )
     if not isinstance(step, Months) or step.months or not value.type.is_temporal:
         return None
-    is_known = isinstance(origin, Literal) and isinstance(origin.value, int)
+    is_known = isinstance(origin.constant, int)
     return (
         [width, value, origin]
         if is_known and 0 < step.days * DAY + step.microseconds <= _WIDEST_BIN
@@ -115,7 +115,7 @@ def _bucketed(value: Expr, low: Expr, high: Expr, count: Expr) -> list[Expr] | N
     value = coerce_literal(value, DOUBLE)
     ends = [sample(coerce_literal(end, DOUBLE), DOUBLE, Fraction(at)) for at, end in enumerate((low, high))]
     count = sample(coerce_literal(count, INTEGER), INTEGER, 1)
-    first, last, buckets = (one.value if isinstance(one, Literal) else None for one in (*ends, count))
+    first, last, buckets = (one.constant for one in (*ends, count))
     if not (
         isinstance(first, (int, Fraction)) and isinstance(last, (int, Fraction)) and isinstance(buckets, int)
     ):
@@ -147,7 +147,7 @@ def _make_date(binder: Binder, node: exp.Expr) -> Expr:
     if len(args) != 3:
         raise Refusal("make_date takes year, month and day", sqlstate="42883", position=position)
     args = [sample(coerce_literal(arg, INTEGER), INTEGER, 1) for arg in args]
-    values = [arg.value for arg in args if isinstance(arg, Literal)]
+    values = [arg.constant for arg in args if arg.is_constant]
     if len(values) != 3 or not all(isinstance(value, int) for value in values):
         return bind_row(binder, node, "make_date", [FUNCTIONS["make_date_of"]], args)
     try:

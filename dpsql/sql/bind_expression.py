@@ -128,7 +128,7 @@ def _arranged(name: str, args: list[Expr]) -> list[Expr]:
 
 
 def _is_untyped(expr: Expr) -> bool:
-    return isinstance(expr, Literal) and expr.type.kind in (Kind.NULL, Kind.TEXT)
+    return expr.is_constant and expr.type.kind in (Kind.NULL, Kind.TEXT)
 
 
 def cast(expr: Expr, target: SqlType, position: Position | None) -> Expr:
@@ -429,16 +429,17 @@ class Binder:
             return self._cut(cast(self.bind(node.args["this"]), TEXT, self.position(node)), length)
         target, value = cast_target(node.args["to"], self.position(node)), self.bind(node.args["this"])
         is_zoned = getattr(node.args["to"].args.get("this"), "name", "") == "TIMESTAMPTZ"
-        if is_zoned and isinstance(value, Literal) and isinstance(value.value, str):
-            moment = parse_zoned(value.value)
+        if is_zoned and isinstance(value.constant, str):
+            moment = parse_zoned(value.constant)
             if moment is not None:
                 return Literal(TIMESTAMP, moment, position=value.position)
         return cast(value, target, self.position(node))
 
     def _cut(self, value: Expr, length: int) -> Expr:
         """Return x::varchar(n): its first characters."""
-        if isinstance(value, Literal):
-            return replace(value, value=value.value[:length] if isinstance(value.value, str) else None)
+        if value.is_constant:
+            text = value.constant
+            return Literal(TEXT, text[:length] if isinstance(text, str) else None, position=value.position)
         return call("left", [value, Literal(INTEGER, length)], value.position)
 
     def moment(self, node: exp.Expr) -> Expr:

@@ -78,7 +78,7 @@ def _in(binder: Binder, node: exp.Expr, truth: int) -> Expr:
     items = [binder.bind(item) for item in node.args["expressions"]]
     if any(isinstance(item, exp.Subquery) for item in node.args["expressions"]):
         raise Refusal("IN takes a list of values", position=position, hint="write x = (SELECT …) OR x = b")
-    if not all(isinstance(item, Literal) for item in items):
+    if not all(item.is_constant for item in items):
         value = binder.repeated(node.args["this"], len(items))
         each = [call("eq", [value, item], position, said="IN") for item in items]
         return negated(node, joined(each, position, is_any=True))
@@ -124,7 +124,7 @@ def _digits(binder: Binder, node: exp.Expr) -> Expr:
     args = [binder.bind(node.args["this"])]
     if node.args.get("decimals") is not None:
         digits = sample(coerce_literal(binder.bind(node.args["decimals"]), INTEGER), INTEGER, 0)
-        if not isinstance(digits, Literal) or not isinstance(digits.value, int) or abs(digits.value) > 15:
+        if not isinstance(digits.constant, int) or abs(digits.constant) > 15:
             raise Refusal(
                 f"{name} takes a literal number of digits, -15 to 15", position=binder.position(node)
             )
@@ -157,7 +157,7 @@ def _substring(binder: Binder, node: exp.Expr) -> Expr:
     parts = [node.args.get("start"), node.args.get("length")]
     given = [binder.bind(part) for part in parts if part is not None]
     is_matched = len(given) == 1 and given[0].type.kind is Kind.TEXT and parts[0] is not None
-    if is_matched or not all(isinstance(arg, Literal) for arg in given):
+    if is_matched or not all(arg.is_constant for arg in given):
         row = FUNCTIONS["substring_matching" if is_matched else "substring_at"]
         return bind_row(binder, node, "substring", [row], [binder.bind(node.args["this"]), *given])
     start, length = (1 if part is None else _whole_of(binder, part) for part in parts)
@@ -173,9 +173,9 @@ def _substring(binder: Binder, node: exp.Expr) -> Expr:
 
 def _whole_of(binder: Binder, node: exp.Expr) -> int:
     arg = sample(coerce_literal(binder.bind(node), INTEGER), INTEGER, 1)
-    if not isinstance(arg, Literal) or not isinstance(arg.value, int) or not abs(arg.value) < 2**31:
+    if not isinstance(arg.constant, int) or not abs(arg.constant) < 2**31:
         raise Refusal("substring takes literal numbers", sqlstate="PV202", position=binder.position(node))
-    return arg.value
+    return arg.constant
 
 
 def _join_texts(binder: Binder, node: exp.Expr) -> Expr:

@@ -24,7 +24,7 @@ __all__ = ["JSON_CALLS", "as_json_value", "bind_json_value", "bind_part", "bind_
 def parse_json(binder: Binder, node: exp.Expr) -> Expr:
     """Return `json '…'`. Raises Refusal (42883): it is called as a function, or of no constant."""
     value = binder.bind(node.args["this"])
-    if not isinstance(value, Literal):
+    if not value.is_constant:
         raise Refusal(
             f"{said_of(node, binder.context.text)} does not exist here", sqlstate="42883",
             position=binder.position(node), hint="json '…' of a constant, or json_build_object and its like",
@@ -111,13 +111,13 @@ def _built(binder: Binder, node: exp.Expr, name: str, result: SqlType) -> Expr:
     keys = [binder.bind(part) for part in written[::2]]
     values = tuple(bind_json_value(binder, part, result)[0] for part in written[1::2])
     for key in keys:
-        is_null = isinstance(key, Literal) and key.value is None
+        is_null = key.is_constant and key.constant is None
         if is_null or key.type.is_json or key.type.kind in (Kind.ARRAY, Kind.INTERVAL, Kind.OPAQUE):
             raise Refusal(
                 "a key of JSON is a text, a number, a date or a truth value", sqlstate="22023", position=position,
                 hint=f"{name}('a', x)",
             )  # fmt: skip
-    known = [key.value for key in keys if isinstance(key, Literal) and isinstance(key.value, str)]
+    known = [key.constant for key in keys if isinstance(key.constant, str)]
     if len(known) == len(keys):
         return _object("json_object", known, values, result, position)
     if result.kind is Kind.JSONB:
@@ -166,8 +166,8 @@ def _about(binder: Binder, node: exp.Expr, name: str, result: SqlType) -> Expr:
 
 def as_json_value(value: Expr, target: SqlType, position: Position | None) -> Expr:
     """Return a value; a constant text as the JSON that it is."""
-    is_text = isinstance(value, Literal) and isinstance(value.value, str)
-    return json_constant(value, target, position) if is_text else value  # type: ignore[arg-type]
+    is_text = isinstance(value.constant, str)
+    return json_constant(value, target, position) if is_text else value
 
 
 def bind_part(binder: Binder, node: exp.Expr) -> Expr:
@@ -215,7 +215,7 @@ def bind_path(binder: Binder, node: exp.Expr) -> Expr:
         steps = [binder.bind(item) for item in path.args["expressions"]]
     else:
         text = binder.bind(path)
-        written = text.value if isinstance(text, Literal) else None
+        written = text.constant
         if not isinstance(written, str):
             raise Refusal(
                 "#> takes a constant path",
@@ -224,7 +224,7 @@ def bind_path(binder: Binder, node: exp.Expr) -> Expr:
                 hint="j #> '{a,0}', or j -> x",
             )
         steps = array_items(written, position)
-    if not all(isinstance(step, Literal) and isinstance(step.value, str) for step in steps):
+    if not all(isinstance(step.constant, str) for step in steps):
         raise Refusal(
             "a path of JSON has texts alone", sqlstate="PV202", position=position, hint="j #> '{a,0}'"
         )

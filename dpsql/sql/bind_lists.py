@@ -102,7 +102,7 @@ def _with_list(binder: Binder, node: exp.Expr, name: str, is_any: bool, items: l
     if isinstance(items, list):
         if not items:
             return FALSE if is_any else TRUE
-        if is_member and all(isinstance(item, Literal) for item in items):
+        if is_member and all(item.is_constant for item in items):
             found = is_in(value, items, position, "ANY")
             return found if is_any else Call(BOOLEAN, "not", (found,), position=position)
         symbol = FUNCTIONS[name].symbol

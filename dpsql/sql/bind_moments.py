@@ -64,7 +64,7 @@ def _row_of(name: str, args: list[Expr]) -> tuple[str | None, list[Expr]]:
         return ("intervals_added" if name == "add" else "intervals_taken"), args
     if name == "add" and left.type.kind is Kind.INTERVAL and right.type.is_temporal:
         left, right = right, left
-    if left.type.is_temporal and right.type.kind is Kind.INTERVAL and not isinstance(right, Literal):
+    if left.type.is_temporal and right.type.kind is Kind.INTERVAL and not right.is_constant:
         return ("interval_added" if name == "add" else "interval_taken"), [left, right]
     both = left.type.is_temporal and right.type.is_temporal
     if name == "sub" and both and Kind.TIMESTAMP in (left.type.kind, right.type.kind):
@@ -113,16 +113,16 @@ def _grain(binder: Binder, node: exp.Expr, left: Expr) -> Expr | None:
         return None
     unit, size = _FIELDS.get(str(part.args["this"].args["this"]).lower(), ("", 0))
     step, count = binder.bind(right.args["this"]), binder.bind(quotient.args["expression"])
-    if not isinstance(step, Literal) or not isinstance(step.value, Months) or not isinstance(count, Literal):
+    if not isinstance(step.constant, Months):
         return None
     if left.args[0] != Literal(left.args[0].type, unit) or left.args[1] != binder.bind(
         part.args["expression"]
     ):
         return None
-    number = count.value
+    number = count.constant
     if not isinstance(number, int) or count.type.kind is Kind.BOOLEAN or not 0 < number <= 60 or 60 % number:
         return None
-    if (step.value.months, step.value.days, step.value.microseconds) != (0, 0, number * size):
+    if (step.constant.months, step.constant.days, step.constant.microseconds) != (0, 0, number * size):
         return None
     sql = "date_bin(step, value, TIMESTAMP '2000-01-01')"
     return binder.meant(sql, node, {"step": step, "value": left.args[1]})
@@ -148,11 +148,11 @@ def constant_moment(binder: Binder, node: exp.Expr) -> Expr:
     given = sample(binder.bind(node.args["this"]), TEXT, "1970-01-01")
     form = node.args.get("format")
     form = form.args["this"] if isinstance(form, exp.Literal) else ""
-    if not isinstance(given, Literal) and given.type.kind is Kind.TEXT:
+    if not given.is_constant and given.type.kind is Kind.TEXT:
         row = FUNCTIONS["to_date_of" if type_ is DATE else "to_timestamp_by"]
         written = _DIRECTIVE.sub(lambda code: _WORDS.get(code[1], code[0]), form)
         return bind_row(binder, node, name, [row], [given, Literal(TEXT, written)])
-    if not isinstance(given, Literal) or not isinstance(given.value, str):
+    if not isinstance(given.constant, str):
         raise Refusal(
             f"{name}() takes a constant text", sqlstate="PV202", position=position,
             hint="cast a column that holds ISO text: x::date",
@@ -165,7 +165,7 @@ def constant_moment(binder: Binder, node: exp.Expr) -> Expr:
             hint="formats of YYYY, MM, DD, HH24, MI, SS and US with signs between; or write DATE '2024-01-31'",
         )  # fmt: skip
     try:
-        moment = datetime.datetime.strptime(given.value.strip(), form)
+        moment = datetime.datetime.strptime(given.constant.strip(), form)
     except ValueError:
         raise Refusal(f"the text is not of {name}()'s format", sqlstate="22023", position=position) from None
     microseconds = (moment - _EPOCH) // datetime.timedelta(microseconds=1)
@@ -234,13 +234,13 @@ _WITHIN_MINUTE = frozenset({"second", "milliseconds", "microseconds"})
 def _is_utc(binder: Binder, node: exp.Expr) -> bool:
     """Say whether a zone is UTC under one of its names."""
     zone = binder.bind(node)
-    return isinstance(zone, Literal) and isinstance(zone.value, str) and zone.value.lower() in _UTC
+    return isinstance(zone.constant, str) and zone.constant.lower() in _UTC
 
 
 def _zone(binder: Binder, node: exp.Expr) -> Literal:
     """Return the name of a zone. Raises Refusal (22023): there is none of it, or it is an abbreviation."""
     zone = binder.bind(node)
-    name = zone.value if isinstance(zone, Literal) else None
+    name = zone.constant
     known = {one.lower(): one for one in zone_names()}
     if not isinstance(name, str) or name.lower() not in known:
         raise Refusal(

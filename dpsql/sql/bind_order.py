@@ -113,7 +113,7 @@ def _count(binder: Binder, node: exp.Expr, name: str) -> int | None:
     if written is None:
         return None
     value = coerce_literal(binder.bind(written), BIGINT)
-    number = value.value if isinstance(value, Literal) else -1
+    number = value.constant if value.is_constant else -1
     if number is None:
         return None
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**63:

@@ -8,7 +8,6 @@ the ends, and one choice in parentheses or of the whole; others are for released
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from sqlglot import exp
 
@@ -59,29 +58,32 @@ def _alike(value: Expr, given: Expr, position: Position | None, escape: str, *, 
     if folds_case:
         pattern, escape = _lower(pattern, position), escape.lower()
         value = call("lower", [value], position, said="ILIKE")
-    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+    if not isinstance(pattern.constant, str):
         return call("like_computed", [value, pattern, Literal(TEXT, escape)], position, said="LIKE")
-    if pattern.value.count("%") + pattern.value.count("_") > _MOST_WILDCARDS or len(pattern.value) > _LONGEST:
+    if (
+        pattern.constant.count("%") + pattern.constant.count("_") > _MOST_WILDCARDS
+        or len(pattern.constant) > _LONGEST
+    ):
         raise Refusal(
             "this LIKE pattern has too many wildcards", sqlstate="PV202", position=position, hint="8 at most"
         )
-    bare = pattern.value.replace(escape * 2, "") if escape else pattern.value
+    bare = pattern.constant.replace(escape * 2, "") if escape else pattern.constant
     if escape and bare.endswith(escape):
         raise Refusal("the LIKE pattern ends in its escape character", sqlstate="22023", position=position)
     return call("like", [value, pattern, Literal(TEXT, escape)], position, said="LIKE")
 
 
 def _lower(pattern: Expr, position: Position | None) -> Expr:
-    if not isinstance(pattern, Literal):
+    if not pattern.is_constant:
         return call("lower", [pattern], position, said="ILIKE")
-    if not isinstance(pattern.value, str):
+    if not isinstance(pattern.constant, str):
         return pattern
-    if not pattern.value.isascii():
+    if not pattern.constant.isascii():
         raise Refusal(
             "ILIKE takes a pattern of ASCII letters", sqlstate="PV202", position=position,
             hint="write x LIKE '…' for each spelling, joined by OR",
         )  # fmt: skip
-    return replace(pattern, value=pattern.value.lower())
+    return Literal(TEXT, pattern.constant.lower(), position=pattern.position)
 
 
 def bind_escape(binder: Binder, node: exp.Expr) -> Expr:
@@ -104,14 +106,14 @@ def bind_regex(binder: Binder, node: exp.Expr) -> Expr:
     position, folds_case = binder.position(node), isinstance(node, exp.RegexpILike)
     value, pattern = binder.bind(node.args["this"]), binder.bind(node.args["expression"])
     known = sample(pattern, TEXT, "")
-    written = known.value if isinstance(known, Literal) else None
+    written = known.constant
     is_read = isinstance(written, str) and (written.isascii() or not folds_case)
     found = like_patterns(str(written)) if is_read else ""
     if not isinstance(found, str):
         literals = (Literal(TEXT, one, position=position) for one in found)
         each = [_alike(value, one, position, "\\", folds_case=folds_case) for one in literals]
         return joined(each, position, is_any=True)
-    if not folds_case and pattern.type.kind is Kind.TEXT and not isinstance(pattern, Literal):
+    if not folds_case and pattern.type.kind is Kind.TEXT and not pattern.is_constant:
         return call("regexp_computed", [value, pattern], position, said="~")
     said, name = ("~*", "regexp_matches_no_case") if folds_case else ("~", "regexp_matches")
     return bind_row(binder, node, said, [FUNCTIONS[name]], [value, pattern])

@@ -115,8 +115,8 @@ def bind_rows(binder: Binder, node: exp.Expr, *, numbered: bool) -> tuple[Relati
     series = node.args["this"] if isinstance(node, exp.Table) else node
     name = "generate_series"
     args, type_ = _arguments(binder, series, position)
-    if all(isinstance(arg, Literal) for arg in args):
-        known = Series(_constant([arg for arg in args if isinstance(arg, Literal)], position), type_, name)
+    if all(arg.is_constant for arg in args):
+        known = Series(_constant(args, position), type_, name)
         if not numbered:
             return replace(known, position=position), name, ()
     array = Call(array_of(type_), "series", tuple(args), position=position)
@@ -127,8 +127,8 @@ def bind_series(binder: Binder, node: exp.Expr) -> Expr:
     """Return generate_series as an array whose rows a column of SELECT has."""
     position = binder.position(node)
     args, type_ = _arguments(binder, node, position)
-    if all(isinstance(arg, Literal) for arg in args):
-        _constant([arg for arg in args if isinstance(arg, Literal)], position)
+    if all(arg.is_constant for arg in args):
+        _constant(args, position)
     return Call(array_of(type_), "series", tuple(args), position=position)
 
 
@@ -150,13 +150,11 @@ def _arguments(binder: Binder, node: exp.Expr, position: Position | None) -> tup
     """
     written = [node.args.get(name) for name in ("start", "end", "step")]
     args = [binder.bind(one) for one in written if one is not None]
-    kinds = {
-        arg.type.kind for arg in args[:2] if not isinstance(arg, Literal) or arg.type.kind is not Kind.TEXT
-    }
+    kinds = {arg.type.kind for arg in args[:2] if not arg.is_constant or arg.type.kind is not Kind.TEXT}
     if kinds & {Kind.DATE, Kind.TIMESTAMP} and len(args) == 3:
         ends = [cast(coerce_literal(arg, TIMESTAMP), TIMESTAMP, position) for arg in args[:2]]
         step = coerce_literal(args[2], INTERVAL)
-        if not isinstance(step, Literal) or not isinstance(step.value, Months):
+        if not isinstance(step.constant, Months):
             raise Refusal(
                 "the step of generate_series is a constant interval",
                 sqlstate="0A000",
@@ -175,9 +173,9 @@ def _arguments(binder: Binder, node: exp.Expr, position: Position | None) -> tup
     return [*args, *([Literal(type_, 1)] if len(args) == 2 else [])], type_
 
 
-def _constant(args: list[Literal], position: Position | None) -> range | tuple[int, ...]:
+def _constant(args: list[Expr], position: Position | None) -> range | tuple[int, ...]:
     """Return the numbers of a series. Raises Refusal: 22023 for a step of zero, 54000 for too many."""
-    start, stop, step = (arg.value for arg in args)
+    start, stop, step = (arg.constant for arg in args)
     if start is None or stop is None or step is None:
         return range(0)
     assert isinstance(start, int)

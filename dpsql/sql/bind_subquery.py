@@ -126,7 +126,7 @@ def bind_in_query(binder: Binder, node: exp.Expr, truth: int) -> Expr:
         )
     terms = list(opened.conditions)
     for value, member in zip(values, opened.outputs, strict=True):
-        outside = value if isinstance(value, Literal) else Outer(value.type, value, position=value.position)
+        outside = value if value.is_constant else Outer(value.type, value, position=value.position)
         terms.append(_compared(outside, member, truth, position))
     word = "IN" if truth > 0 else "NOT IN"
     return _mark(binder, opened, conjunction(tuple(terms)), word, position)
@@ -168,7 +168,7 @@ def _compared(value: Expr, member: Expr, truth: int, position: Position | None) 
     equal = call("eq", [value, member], position, said="IN")
     if truth > 0:
         return equal
-    sides = [side for side in (value, member) if not (isinstance(side, Literal) and side.value is not None)]
+    sides = [side for side in (value, member) if not (side.is_constant and side.constant is not None)]
     unknown = [Call(BOOLEAN, "is_null", (side,), position=side.position) for side in sides]
     terms = tuple(sorted({equal, *unknown}, key=repr))
     return terms[0] if len(terms) == 1 else Call(BOOLEAN, "or", terms, position=position)
@@ -287,6 +287,6 @@ _STRICT = frozenset(
 
 def _is_null(expr: Expr) -> bool:
     """Say whether an expression over constants is surely NULL."""
-    if isinstance(expr, Literal):
-        return expr.value is None
+    if expr.is_constant:
+        return expr.constant is None
     return isinstance(expr, Call) and expr.function in _STRICT and any(_is_null(arg) for arg in expr.args)

@@ -117,7 +117,7 @@ def _function(binder: Binder, node: exp.Expr) -> tuple[str, SqlType, tuple[Expr,
         return "lag" if isinstance(node, exp.Lag) else "lead", value.type, tuple(args)
     if isinstance(node, exp.NthValue):
         value, place = binder.bind(node.args["this"]), _whole(binder, node.args["offset"])
-        if not place.value:
+        if not place.constant:
             raise Refusal("nth_value counts from 1", sqlstate="22023", position=binder.position(node))
         return "nth_value", value.type, (value, place)
     if isinstance(node, exp.Filter):
@@ -185,7 +185,7 @@ def _filtered(binder: Binder, node: exp.Expr) -> tuple[str, SqlType, tuple[Expr,
         )  # fmt: skip
     predicate = binder.bind_boolean(node.args["expression"].args["this"], "FILTER")
     first = args[0] if args else Literal(BIGINT, 1)
-    if isinstance(first, Literal) and first.value is None:
+    if first.is_constant and first.constant is None:
         return name, result, args
     kept = Call(
         first.type, "case", (predicate, first, Literal(first.type, None)), position=binder.position(node)
@@ -193,14 +193,9 @@ def _filtered(binder: Binder, node: exp.Expr) -> tuple[str, SqlType, tuple[Expr,
     return name, result, (kept, *args[1:])
 
 
-def _whole(binder: Binder, node: exp.Expr) -> Literal:
+def _whole(binder: Binder, node: exp.Expr) -> Expr:
     value = binder.bind(node)
-    if (
-        not isinstance(value, Literal)
-        or not isinstance(value.value, int)
-        or not value.type.is_integer
-        or not 0 <= value.value < 2**31
-    ):
+    if not isinstance(value.constant, int) or not value.type.is_integer or not 0 <= value.constant < 2**31:
         raise Refusal(
             "a literal whole number is expected here", sqlstate="22023", position=binder.position(node)
         )
@@ -262,10 +257,10 @@ def _offset(binder: Binder, value: Expr, kind: str, orders: tuple[Order, ...], s
             )
         if orders[0].expr.type.is_temporal:
             return _time(coerce_literal(value, INTERVAL), binder, spec)
-        number = value.value if isinstance(value, Literal) and orders[0].expr.type.is_number else None
+        number = value.constant if value.is_constant and orders[0].expr.type.is_number else None
         if isinstance(number, (int, float, Fraction)) and not isinstance(number, bool) and number >= 0:
             return str(number) if isinstance(number, int) else repr(float(number))
-    number = value.value if isinstance(value, Literal) and value.type.kind is not Kind.BOOLEAN else None
+    number = value.constant if value.is_constant and value.type.kind is not Kind.BOOLEAN else None
     if kind not in ("ROWS", "GROUPS") or not isinstance(number, int) or not 0 <= number < 2**31:
         raise Refusal(
             "the offset of a window frame is a constant, not negative, of the kind of its ORDER BY", sqlstate="22023",
@@ -276,7 +271,7 @@ def _offset(binder: Binder, value: Expr, kind: str, orders: tuple[Order, ...], s
 
 def _time(value: Expr, binder: Binder, spec: exp.Expr) -> str:
     """Return an offset in time. Raises Refusal (22023)."""
-    months = value.value if isinstance(value, Literal) else None
+    months = value.constant
     if not isinstance(months, Months) or min(months.months, months.days, months.microseconds) < 0:
         raise Refusal(
             "the offset of a window frame over dates is an interval that is not negative", sqlstate="22023",

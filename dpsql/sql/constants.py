@@ -82,13 +82,13 @@ def coerce_literal(expr: Expr, target: SqlType) -> Expr:
         Refusal: 22023 when the text is no such value.
     """
     met(expr, target)
-    if not isinstance(expr, Literal) or target.kind in (Kind.TEXT, Kind.NULL, Kind.OPAQUE):
+    if not expr.is_constant or target.kind in (Kind.TEXT, Kind.NULL, Kind.OPAQUE):
         return expr
-    if expr.value is None:
+    if expr.constant is None:
         return Literal(target, None, position=expr.position)
-    if expr.type.kind is not Kind.TEXT or not isinstance(expr.value, str):
+    if expr.type.kind is not Kind.TEXT or not isinstance(expr.constant, str):
         return expr
-    text = expr.value.strip()
+    text = expr.constant.strip()
     if target.kind is Kind.INTERVAL:
         return interval_literal(text, None, expr.position)
     if target.is_number:
@@ -273,11 +273,9 @@ def fold(call: Call) -> Expr:
         return _text(call)
     if call.function not in ("neg", "add", "sub", "mul", "div", "mod") or call.type.is_float:
         return call if call.function != "neg" else _negated(call)
-    if any(
-        isinstance(arg, Literal) and arg.value is None and arg.type.kind is Kind.INTERVAL for arg in call.args
-    ):
+    if any(arg.is_constant and arg.constant is None and arg.type.kind is Kind.INTERVAL for arg in call.args):
         return Literal(call.type, None, position=call.position)
-    values: list[LiteralValue] = [arg.value if isinstance(arg, Literal) else None for arg in call.args]
+    values: list[LiteralValue] = [arg.constant for arg in call.args]
     if any(value is None or isinstance(value, (bool, float, str)) for value in values):
         return call
     if call.function == "neg":
@@ -302,28 +300,30 @@ def fold(call: Call) -> Expr:
 def _part_of_moment(call: Call) -> Expr:
     """Return date_trunc or extract of a constant moment: the same bounds as if it had been written out."""
     word, moment = call.args
-    if not isinstance(word, Literal) or not isinstance(moment, Literal) or not isinstance(moment.value, int):
+    if not word.is_constant or not isinstance(moment.constant, int):
         return call
     scale = DAY if moment.type.kind is Kind.DATE else 1
-    if call.function == "extract" and word.value in EXACT_FIELDS:
-        return Literal(call.type, seconds(str(word.value), moment.value * scale), position=call.position)
+    if call.function == "extract" and word.constant in EXACT_FIELDS:
+        return Literal(
+            call.type, seconds(str(word.constant), moment.constant * scale), position=call.position
+        )
     change = truncated if call.function == "date_trunc" else extracted
-    value = change(str(word.value), moment.value * scale)
+    value = change(str(word.constant), moment.constant * scale)
     return call if value is None else Literal(call.type, value, position=call.position)
 
 
 def _as_written(call: Call) -> Expr:
     """Return to_char of a constant moment."""
     moment = call.args[0]
-    if not isinstance(moment, Literal) or not isinstance(moment.value, int):
+    if not isinstance(moment.constant, int):
         return call
-    text = formatted(written_format(call), moment.value * (DAY if moment.type.kind is Kind.DATE else 1))
+    text = formatted(written_format(call), moment.constant * (DAY if moment.type.kind is Kind.DATE else 1))
     return call if text is None else Literal(TEXT, text, position=call.position)
 
 
 def _text(call: Call) -> Expr:
     """Return lower, upper or || of constant texts; letters outside ASCII are left to the engine."""
-    texts = [arg.value for arg in call.args if isinstance(arg, Literal) and isinstance(arg.value, str)]
+    texts = [arg.constant for arg in call.args if isinstance(arg.constant, str)]
     if len(texts) != len(call.args):
         return call
     if call.function == "concat_op":
@@ -336,11 +336,11 @@ def _text(call: Call) -> Expr:
 
 def _negated(call: Call) -> Expr:
     inner = call.args[0]
-    if not isinstance(inner, Literal) or isinstance(inner.value, bool):
+    if not inner.is_constant or isinstance(inner.constant, bool):
         return call
-    if not isinstance(inner.value, (int, Fraction, float)):
+    if not isinstance(inner.constant, (int, Fraction, float)):
         return call
-    value = -inner.value
+    value = -inner.constant
     if call.type.is_integer and isinstance(value, int):
         return _integer(Fraction(value), call.type, call.position)
     return Literal(call.type, value, position=call.position)

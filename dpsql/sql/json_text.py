@@ -29,9 +29,9 @@ def as_json(value: Expr, target: SqlType, position: Position | None) -> Expr:
     Raises:
         Refusal: 42804 for what has no cast, 0A000 for json as jsonb, 22023 for a text that is no JSON.
     """
-    if isinstance(value, Literal) and value.value is None:
+    if value.is_constant and value.constant is None:
         return Literal(target, None, position=position)
-    if isinstance(value, Literal) and isinstance(value.value, str):
+    if isinstance(value.constant, str):
         return json_constant(value, target, position)
     if value.type.kind is Kind.JSONB:
         return Call(target, "json_constant", (value,), position=position)
@@ -41,11 +41,11 @@ def as_json(value: Expr, target: SqlType, position: Position | None) -> Expr:
     )  # fmt: skip
 
 
-def json_constant(text: Literal, target: SqlType, position: Position | None) -> Expr:
+def json_constant(text: Expr, target: SqlType, position: Position | None) -> Expr:
     """Return a constant text as JSON: a call, so that nothing reads it as a text. Raises Refusal (22023)."""
-    assert isinstance(text.value, str)
+    assert isinstance(text.constant, str)
     read = jsonb_text if target.kind is Kind.JSONB else json_text
-    return Call(target, "json_constant", (Literal(TEXT, read(text.value, position)),), position=position)
+    return Call(target, "json_constant", (Literal(TEXT, read(text.constant, position)),), position=position)
 
 
 def json_text(text: str, position: Position | None) -> str:

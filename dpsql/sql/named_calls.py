@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from ..errors import Refusal
-from ..relation.expressions import Call, Expr, Literal
+from ..relation.expressions import Call, Expr
 from ..relation.functions import FUNCTIONS, NAMES, ROWS, SYNTAX, Function
 from ..relation.functions.above.formats import FormatError
 from ..relation.functions.above.refused import REFUSED
@@ -42,10 +42,10 @@ def bind_row(binder: Binder, node: exp.Expr, name: str, rows: Sequence[Function]
     """
     position = binder.position(node)
     every = [(row, one) for row in rows for one in map(signature, row.signatures) if one.counts(len(args))]
-    for read in (_as_text, _as_taken):
+    for read in (lambda one, args: args, _as_taken):
         for row, one in every:
-            given = [read(one, place, args) for place in range(len(args))]
-            if None not in given and one.takes(tuple(arg for arg in given if arg is not None)):
+            given = read(one, args)
+            if given is not None and one.takes(tuple(given)):
                 taken = tuple(_read(one, place, args) for place in range(len(args)))
                 _check_constant(row, taken, binder, node)
                 return Call(one.result(taken), row.name, taken, position=position)
@@ -72,30 +72,17 @@ def _check_constant(row: Function, args: tuple[Expr, ...], binder: Binder, node:
         ) from None  # fmt: skip
 
 
-def _is_bare(arg: Expr) -> bool:
-    return isinstance(arg, Literal) and arg.type.kind in (Kind.TEXT, Kind.NULL)
-
-
-def _as_text(one: Signature, place: int, args: list[Expr]) -> Expr | None:
-    return args[place]
-
-
-def _as_taken(one: Signature, place: int, args: list[Expr]) -> Expr | None:
-    """Return a bare constant as what the function takes there; None where it is none of those."""
-    arg, target = args[place], one.target(place, tuple(args))
-    if target is None or not _is_bare(arg):
-        return arg
-    if one.is_constant(place):
-        return sample(arg, TEXT, "")
+def _as_taken(one: Signature, args: list[Expr]) -> list[Expr] | None:
+    """Return arguments, bare constants as what the function takes there; None where one is none of those."""
     try:
-        return coerce_literal(arg, target)
+        return [_read(one, place, args) for place in range(len(args))]
     except Refusal:
         return None
 
 
 def _read(one: Signature, place: int, args: list[Expr]) -> Expr:
     arg, target = args[place], one.target(place, tuple(args))
-    if target is None or not _is_bare(arg):
+    if target is None or not (arg.is_constant and arg.type.kind in (Kind.TEXT, Kind.NULL)):
         return arg
     return sample(arg, TEXT, "") if one.is_constant(place) else coerce_literal(arg, target)
 
@@ -105,7 +92,7 @@ def _refuse_variable(
 ) -> None:
     for one in (one for row in rows for one in map(signature, row.signatures) if one.counts(len(args))):
         for place, arg in enumerate(args):
-            if one.is_constant(place) and not isinstance(arg, Literal) and arg.type.kind is Kind.TEXT:
+            if one.is_constant(place) and not arg.is_constant and arg.type.kind is Kind.TEXT:
                 raise Refusal(
                     f"{name}() takes a constant {one.word(place)}", sqlstate="PV202", position=binder.position(node),
                     hint=f"write the {one.word(place)} out, or pass it as a parameter; several by CASE",

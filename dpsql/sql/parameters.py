@@ -56,13 +56,13 @@ def awaited_literal(parameter: Awaited, position: Position | None) -> Literal:
 
 def met(expr: Expr, type_: SqlType) -> None:
     """Take note that an expression is read as a type, if it is a parameter without a value."""
-    if isinstance(expr.position, _Place) and isinstance(expr, Literal) and type_.kind is not NULL.kind:
+    if isinstance(expr.position, _Place) and expr.is_constant and type_.kind is not NULL.kind:
         expr.position.awaited.noted.append(type_)
 
 
 def sample(expr: Expr, type_: SqlType, value: LiteralValue) -> Expr:
     """Return a value for a parameter without one, where a constant of a type has to stand; others unchanged."""
-    if not (isinstance(expr.position, _Place) and isinstance(expr, Literal)):
+    if not (isinstance(expr.position, _Place) and expr.is_constant):
         return expr
     met(expr, type_)
     return Literal(type_, value, position=expr.position)
