@@ -189,7 +189,7 @@ def half_width_of(noises: Sequence[tuple[Law, Fraction]], beta: Fraction) -> Fra
 
 
 def tails_of_sum(law: Law, count: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return numbers in rising order, and for each Pr[a sum of `count` noises >= it], to six digits; shapes (n,).
+    """Return numbers in rising order, and for each Pr[a sum of `count` noises >= it], shapes (n,): to six digits, beyond 64 bits to three.
 
     They are in coordinate units: the whole numbers where a deviation has less than a thousand steps or so, else the
     edges of wider steps.
@@ -211,7 +211,7 @@ def _tails_of_sum(noises: tuple[Law, int]) -> tuple[npt.NDArray[np.float64], npt
 def tails_of_mean(
     noises: tuple[tuple[Law, Fraction], ...],
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return numbers in rising order, and for each Pr[Σ weight · noise >= it], to six digits: both of shape (n,).
+    """Return numbers in rising order, and for each Pr[Σ weight · noise >= it], both of shape (n,): to six digits, as there.
 
     Between two of the numbers, which are in coordinate units, what is there is spread evenly.
     """
@@ -256,5 +256,29 @@ def _chances(law: Law, weight: float) -> npt.NDArray[np.float64]:
     """Return Pr[weight · noise rounds to j], shape (_POINTS,): from j = 0 up, then the negative j."""
     half = _POINTS // 2
     edges = np.ceil((np.arange(-half, half + 1) - 0.5) / weight)
-    tails = law.tails(np.clip(edges, -_FARTHEST, _FARTHEST).astype(np.int64))
+    if _REACH * math.sqrt(law.spread) < _FARTHEST:
+        tails = law.tails(np.clip(edges, -_FARTHEST, _FARTHEST).astype(np.int64))
+    else:
+        tails = _far_tails(law, edges)
     return np.fft.ifftshift(tails[:-1] - tails[1:])
+
+
+def _far_tails(law: Law, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return Pr[noise >= m] of a noise whose steps have no 64 bits, to three digits: between half-widths of chances.
+
+    Requires: as likely above 0 as below.
+    """
+    halves, chances = _half_widths(law)
+    upper = np.exp(np.interp(np.abs(edges), halves, chances)) / 2
+    return np.where(edges > 0, upper, 1 - upper)
+
+
+@lru_cache(maxsize=64)
+def _half_widths(law: Law) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return half-widths in rising order, and of each the logarithm of Pr[|noise| > it]."""
+    misses = [
+        *(Fraction(part, 32) for part in range(31, 1, -1)),
+        *(Fraction(1, 2**bits) for bits in range(5, 45)),
+    ]
+    halves = [float(law.half_width(miss)) for miss in misses]
+    return np.array([0.0, *halves]), np.array([0.0, *map(math.log, misses)])

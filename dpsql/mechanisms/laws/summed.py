@@ -71,7 +71,10 @@ class Summed:
         places, upper = tails_of_sum(self.one, self.count)
         if places[1] - places[0] == 1:
             return places[np.searchsorted(-upper, -uniform, side="right") - 1].astype(np.int64)
-        return np.rint(np.interp(-uniform, -upper, places)).astype(np.int64)
+        drawn = np.rint(np.interp(-uniform, -upper, places))
+        if places[-1] < 2.0**62:
+            return drawn.astype(np.int64)
+        return np.array([int(one) for one in drawn], dtype=object)
 
     @property
     def is_joint(self) -> bool:

@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsql.mechanisms import OS_RANDOM, Laplace, Summed, half_width_of
+from dpsql.mechanisms import OS_RANDOM, Gaussian, Laplace, Law, Summed, half_width_of
+from dpsql.mechanisms.law import tails_of_mean, tails_of_sum
 
 BETA = Fraction(1, 20)
 
@@ -85,6 +86,21 @@ def test_the_law_of_very_many_is_the_normal_one() -> None:
     law = Summed(Laplace(Fraction(40)), 100_000)
     assert law.half_width(BETA) == pytest.approx(1.959964 * float(law.spread) ** 0.5, rel=2e-3)
     assert law.upper_quantile(Fraction(1, 10**12)) > law.half_width(Fraction(1, 10**6))
+
+
+@pytest.mark.parametrize("scale", [2**58, 10**24])
+@pytest.mark.parametrize("law", [Laplace, Gaussian])
+def test_tails_beyond_64_bits_are_those_of_the_same_shape(scale: int, law: type[Law]) -> None:
+    """Of two noises, whose steps are too many to count: that of a shape is all, whatever its scale."""
+    wide, narrow = law(Fraction(scale)), law(Fraction(10**6))  # type: ignore[call-arg]  # of one parameter
+    asked = np.linspace(-12, 12, 97)
+    for tails in (lambda one: tails_of_mean(((one, Fraction(1, 2)),) * 2), lambda one: tails_of_sum(one, 2)):
+        (far, upper), (near, known) = tails(wide), tails(narrow)
+        assert upper[0] == pytest.approx(1, abs=1e-6)
+        found = np.interp(asked, far / scale, upper)
+        assert found == pytest.approx(np.interp(asked, near / 10**6, known), abs=1e-3)
+    drawn = Summed(wide, 2).draw(1000, OS_RANDOM)
+    assert 0.7 < float(np.std(np.array([int(one) / scale for one in drawn]))) < 3
 
 
 def test_noises_beyond_the_steps_of_tails_are_bounded_one_by_one() -> None:
