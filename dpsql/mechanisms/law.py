@@ -189,7 +189,9 @@ def half_width_of(noises: Sequence[tuple[Law, Fraction]], beta: Fraction) -> Fra
 
 
 def tails_of_sum(law: Law, count: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return numbers in rising order, and for each Pr[a sum of `count` noises >= it], shapes (n,): to six digits, beyond 64 bits to three.
+    """Return numbers in rising order, and for each Pr[a sum of `count` noises >= it], to six digits; shapes (n,).
+
+    To three digits where the steps of a noise have no 64 bits.
 
     They are in coordinate units: the whole numbers where a deviation has less than a thousand steps or so, else the
     edges of wider steps.
@@ -211,7 +213,7 @@ def _tails_of_sum(noises: tuple[Law, int]) -> tuple[npt.NDArray[np.float64], npt
 def tails_of_mean(
     noises: tuple[tuple[Law, Fraction], ...],
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return numbers in rising order, and for each Pr[Σ weight · noise >= it], both of shape (n,): to six digits, as there.
+    """Return numbers in rising order, and for each Pr[Σ weight · noise >= it], as `tails_of_sum`.
 
     Between two of the numbers, which are in coordinate units, what is there is spread evenly.
     """
