@@ -270,14 +270,15 @@ def _far_tails(law: Law, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float
 
     Requires: as likely above 0 as below.
     """
-    halves, chances = _half_widths(law)
+    halves, chances = _half_widths((law,))
     upper = np.exp(np.interp(np.abs(edges), halves, chances)) / 2
     return np.where(edges > 0, upper, 1 - upper)
 
 
 @lru_cache(maxsize=64)
-def _half_widths(law: Law) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return half-widths in rising order, and of each the logarithm of Pr[|noise| > it]."""
+def _half_widths(noises: tuple[Law]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return half-widths of one noise in rising order, and of each the logarithm of Pr[|noise| > it]."""
+    (law,) = noises
     misses = [
         *(Fraction(part, 32) for part in range(31, 1, -1)),
         *(Fraction(1, 2**bits) for bits in range(5, 45)),
