@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import LedgerError, LedgerMissing, PolicyError
-from .check_data import with_data, with_ledger, with_values
+from .check_data import with_complete, with_data, with_ledger, with_values
 from .faults import error_text, exit_code
 from .owner import read_live_schema
 from .settings import CommandSettings, json_option, pass_settings, wants_json
@@ -44,7 +44,8 @@ _NO_LEDGER = (
     "--data",
     "is_data",
     is_flag=True,
-    help="Verify the keys that the policy asserts of files and of tables on Spark, and look at public tables' values.",
+    help="Verify the keys that the policy asserts of files and of tables on Spark, and complete columns; look at "
+    "public tables' values.",
 )
 @json_option
 @pass_settings
@@ -63,7 +64,8 @@ def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
 
     With `--data` it reads the rows too, for the owner: whether the keys that the policy asserts of data files, or of
     tables on Spark, hold in them, which the ledger records for the data as they are, and how many rows lead to nobody.
-    Nothing is answered before that. On Spark it also compares every row with what was recorded. Of public tables it
+    Nothing is answered before that. It counts the rows with another value than those of a column that is complete.
+    On Spark it also compares every row with what was recorded. Of public tables it
     reads the first rows, and warns where their values look like people's: addresses, phone numbers, identifiers.
     """
     from ..engine.preview import preview, warnings_of
@@ -99,6 +101,8 @@ def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
     if gone is not None and gone.number:
         said = f"{policy.source}: {gone.text(policy.privacy.accounting)}"
         report = replace(report, warnings=(*report.warnings, said))
+    if catalog is not None and is_data and not report.problems:
+        report = with_complete(report, policy, live, catalog)
     report = _with_keys(report, policy, live, fault, is_data=is_data)
     _tell_report(settings, report, fault, gone)
 
@@ -113,7 +117,9 @@ def _with_keys(
     if is_data and not report.problems and not policy.is_on_spark:
         report = with_values(report, policy, live)
     if policy.files is None or not policy.files.keys:
-        said = [f"{policy.source}: {_NO_KEY}"] if is_data and not policy.is_on_spark else []
+        has_complete = any(column.complete for table in policy.tables.values() for column in table.columns)
+        is_idle = is_data and not policy.is_on_spark and not has_complete
+        said = [f"{policy.source}: {_NO_KEY}"] if is_idle else []
         return replace(report, warnings=(*report.warnings, *said))
     if report.problems:
         return report

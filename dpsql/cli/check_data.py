@@ -6,14 +6,15 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .owner import found_keys, found_orphans, key_checks, looks_of_values
+from .owner import found_complete, found_keys, found_orphans, key_checks, looks_of_values
 
 if TYPE_CHECKING:
     from ..budget import KeyCheck
     from ..engine.asserted_keys import FoundKey, Orphans
     from ..policy import LiveSchema, Policy, Report
+    from ..relation.catalog import Catalog
 
-__all__ = ["with_data", "with_ledger", "with_values"]
+__all__ = ["with_complete", "with_data", "with_ledger", "with_values"]
 
 _NOT_YET = "not verified for the data as it is, and nothing is answered; run dpsql check --data"
 
@@ -29,6 +30,24 @@ def with_values(report: Report, policy: Policy, live: LiveSchema) -> Report:
         for name, column, look in looks_of_values(policy, live)
     ]
     return replace(report, warnings=(*report.warnings, *warnings))
+
+
+def with_complete(report: Report, policy: Policy, live: LiveSchema, catalog: Catalog) -> Report:
+    """Return the report with how many rows have another value than a column that is `complete`. Raises PolicyError."""
+    if not any(column.is_complete for table in catalog.tables.values() for column in table.columns):
+        return report
+    is_recorded = policy.files is not None and policy.files.record.exists()
+    notes: dict[str, list[str]] = {}
+    warnings = []
+    for one in found_complete(policy, live, catalog, is_recorded=is_recorded):
+        if one.others:
+            warnings.append(
+                f"{policy.source}: tables.{one.table}.columns.{one.column}.complete: {one.others:,} of {one.rows:,} "
+                "rows have another value, or NULL: totals and groups will not agree; list it, or take complete out"
+            )
+        else:
+            notes.setdefault(one.table, []).append(f'"{one.column}" is complete, in all {one.rows:,} rows')
+    return _with_notes(replace(report, warnings=(*report.warnings, *warnings)), notes)
 
 
 def with_ledger(report: Report, policy: Policy, live: LiveSchema) -> Report:

@@ -56,8 +56,8 @@ unit = "id"
 [tables.student.columns]
 name     = {{}}                                        # may be counted, nothing more
 gpa      = {{ bounds = [2.0, 4.0], step = 0.01 }}
-major    = {{ values = {_toml_list(MAJORS)} }}
-enrolled = {{ bounds = [2019, 2025] }}
+major    = {{ values = {_toml_list(MAJORS)}, complete = true }}
+enrolled = {{ bounds = [2019, 2025], complete = true }}
 born     = {{ bounds = [1999-01-01, 2009-12-31] }}
 
 # A student has many loans. The librarian knows that hardly anyone borrows more than 60 books in a year: 60 loans
@@ -67,8 +67,8 @@ unit = {{ column = "student_id", references = "student.id" }}
 max_rows   = 60
 max_groups = 12      # of a student where group keys must be found in the data: so many people hide one
 [tables.loan.columns]
-branch    = {{ values = {_toml_list(BRANCHES)} }}
-loaned_on = {{ bounds = [2025-01-01, 2025-12-31] }}
+branch    = {{ values = {_toml_list(BRANCHES)}, complete = true }}
+loaned_on = {{ bounds = [2025-01-01, 2025-12-31], complete = true }}
 days_out  = {{ bounds = [0, 60] }}
 fee       = {{ bounds = [0, 10] }}
 
@@ -77,7 +77,7 @@ unit = {{ column = "student_id", references = "student.id" }}
 max_rows = 12       # nobody takes more courses than that
 [tables.enrolment.columns]
 course_id = {{ bounds = [1, 120] }}
-semester  = {{ values = {_toml_list(SEMESTERS)} }}
+semester  = {{ values = {_toml_list(SEMESTERS)}, complete = true }}
 grade     = {{ bounds = [1.0, 4.0] }}
 
 # Nobody's data: answered as it is.

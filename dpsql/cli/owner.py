@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from ..backends import Backend
     from ..budget import BudgetStore, KeyCheck, LedgerStore
     from ..engine.asserted_keys import FoundKey, Orphans
+    from ..engine.complete_columns import Complete
     from ..policy.live_schema import LiveSchema
     from ..policy.model import FileSources, Policy
+    from ..relation.catalog import Catalog
 
 __all__ = [
-    "VerifiedFiles", "found_keys", "found_orphans", "key_checks", "login_name", "open_ledger", "public_keys",
-    "read_live_schema", "verified_files", "with_lookup_keys",
+    "VerifiedFiles", "found_complete", "found_keys", "found_orphans", "key_checks", "login_name", "open_ledger",
+    "public_keys", "read_live_schema", "verified_files", "with_lookup_keys",
 ]  # fmt: skip
 
 _MOST_KEYS = 200
@@ -265,6 +267,16 @@ def found_orphans(policy: Policy, *, is_recorded: bool) -> tuple[Orphans, ...]:
 
     with _readable_files(policy, is_recorded=is_recorded) as backend:
         return look_at_orphans(policy, backend)
+
+
+def found_complete(
+    policy: Policy, live: LiveSchema, catalog: Catalog, *, is_recorded: bool
+) -> tuple[Complete, ...]:
+    """Count the rows with other values than a complete column has. Raises PolicyError, FilesChanged."""
+    from ..engine.complete_columns import look_at_columns
+
+    with _readable_files(policy, is_recorded=is_recorded) as backend, backend.snapshot() as snapshot:
+        return tuple(look_at_columns(catalog, live, snapshot))
 
 
 @contextmanager

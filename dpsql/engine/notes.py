@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from ..mechanisms import Law, Truncated
 from ..plan.measures.formulas import Chosen, Within
-from ..plan.measures.measurements import Moment
+from ..plan.measures.measurements import Count, Mask, Moment
 from ..plan.planner import Plan, releases_of
 from ..plan.privacy.keys import environment_of
 from ..plan.release_plan import ReleasePlan
@@ -23,6 +23,7 @@ from ..relation.relations import AggregateCall, Relation, expressions
 from ..relation.size_rules import is_cut, read_length
 from ..relation.types import Kind
 from ..release.expected_error import expected_error
+from ..release.released import others_of
 from ..release.run import ReleasedRows
 from ..release.stored_count import counted_beside
 from .answer import GroupNote, OnceNote, OpenRankNote, RankNote
@@ -32,7 +33,15 @@ from .grouping_sets import set_notes
 from .selection import selection_notes
 from .settings import decimal_text
 
-__all__ = ["StoredCount", "bias_notes", "estimate_notes", "found_notes", "null_notes", "rank_notes"]
+__all__ = [
+    "StoredCount",
+    "bias_notes",
+    "estimate_notes",
+    "found_notes",
+    "hidden_notes",
+    "null_notes",
+    "rank_notes",
+]
 
 
 def null_notes(plan: Plan) -> Iterator[OnceNote]:
@@ -113,6 +122,34 @@ def found_notes(rows: Sequence[ReleasedRows]) -> Iterator[GroupNote]:
                 f"no group by {names} is shown: none has {people} or more; groups that are listed, in the policy or in "
                 "WHERE key IN (…), are shown however few people they have"
             )
+
+
+def hidden_notes(rows: Sequence[ReleasedRows], level: Fraction) -> Iterator[OnceNote]:
+    """Yield how many rows have another value of a key than those that are listed, where a count of them says that some
+    do: by a bar at a level that leaves out 0.
+    """
+    for released in rows:
+        plan = released.plan
+        for index, one in enumerate(plan.measures):
+            found, what = released.measurements.get(index), one.measurement
+            is_count = isinstance(what, Count) and what.masks == (Mask(()),)
+            if plan.axes is None or not is_count or found is None or not found.draws:
+                continue
+            for place, number, law in others_of(found.draws[0], plan.axes):
+                half = law.half_width(1 - level)
+                if number <= half:
+                    continue
+                name, unit = _name(plan, place), what.denominator
+                about = f"about {round(number / unit):,} ± {-(-half // unit):,} rows"
+                if plan.axes[place].is_complete:
+                    yield OnceNote(
+                        f"the policy says that {name} has no other values than those listed, but {about} have; the "
+                        "owner can look with dpsql check --data"
+                    )
+                else:
+                    yield OnceNote(
+                        f"{about} have another {name} than those listed: COUNT(*) holds them, groups do not"
+                    )
 
 
 def _tau(released: ReleasedRows) -> int | None:

@@ -62,7 +62,7 @@ from .dataset import Dataset, LazySnapshot, PreparedPlan
 from .explain import Explanation
 from .last_read import ASK_SECONDS
 from .listed_keys import ListedKeys
-from .notes import bias_notes, found_notes, rank_notes
+from .notes import bias_notes, found_notes, hidden_notes, rank_notes
 from .proofs import proof_lines, prove
 from .row_previews import row_preview
 from .settings import Settings
@@ -78,6 +78,8 @@ __all__ = ["Session"]
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 DEFAULT_LEVEL = Fraction(19, 20)
+_SURE = Fraction(99, 100)
+"""At which level rows of values that are not listed are spoken of."""
 _WITHOUT_BARS = "error bars took too long, or too much memory, and are NULL here"
 _AGREE = (
     "numbers of the same rows that were read together were made to agree, by least squares over their draws"
@@ -734,7 +736,7 @@ class Session:
         reused = charge == ZERO and any(row.plan.measurements and not row.plan.is_empty for row in rows)
         notes: tuple[str, ...] = (prepared.chosen,) if prepared.chosen else ()
         ranks = tuple(dict.fromkeys(rank_notes(rows, level, self._counted)))
-        notes += (*found_notes(rows), *ranks, *prepared.bar_notes)
+        notes += (*found_notes(rows), *hidden_notes(runner.rows, _SURE), *ranks, *prepared.bar_notes)
         is_agreed = any(row.fitted for row in rows)
         known = self._known(prepared.compiled, find, is_agreed=is_agreed)
         notes += (*bias_notes(prepared.plan, known), *runner.origins)

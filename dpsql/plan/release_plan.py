@@ -150,7 +150,7 @@ class ReleasePlan:
         env, predicate = environment_of(release.rows.columns, release.rows.predicate), release.rows.predicate
         found = []
         for key, domain in zip(release.keys, self.domains, strict=True):
-            axis = None if domain is None else axis_of(key, domain.values, env, predicate)
+            axis = None if domain is None else axis_of(key, domain.values, release.rows, env, predicate)
             if axis is None or domain != domain_of(key, env):
                 return None
             found.append(axis)

@@ -81,6 +81,7 @@ def build_column(where: str, declared: ColumnPolicy, live: LiveColumn) -> Column
         max_length=declared.max_length,
         description=declared.description,
         randomized=_channel(where, declared, live),
+        is_complete=declared.complete,
     )
 
 

@@ -238,10 +238,13 @@ def _read_column(name: str, columns: Section) -> ColumnPolicy:
         bounds=bounds,
         step=step,
         values=_read_values(section),
+        complete=section.flag("complete") or False,
         max_length=section.count("max_length"),
         description=section.note("description"),
         randomized=_read_randomized(section),
     )
+    if column.complete and column.values is None and column.bounds is None:
+        raise section.error("is of the column's values or bounds; write these, or take it out", "complete")
     section.finish()
     return column
 

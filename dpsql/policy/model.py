@@ -148,12 +148,16 @@ class RandomizedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ColumnPolicy:
-    """A declared column. Its `bounds` and `values` are checked against the type when the catalog is built."""
+    """A declared column. Its `bounds` and `values` are checked against the type when the catalog is built.
+
+    `complete`: no row has a value outside of these, or a NULL that is not listed, as the owner says.
+    """
 
     name: str
     bounds: tuple[Bound, Bound] | None = None
     step: Fraction | None = None
     values: tuple[Key, ...] | None = None
+    complete: bool = False
     max_length: int | None = None
     description: str | None = None
     randomized: RandomizedPolicy | None = None

@@ -317,7 +317,7 @@ def _declaration(
     if kind.kind is Kind.OPAQUE:
         return None, f"{kind.kind.value}: COUNT only"
     if column.enum_values is not None and len(column.enum_values) <= _MOST_LABELS:
-        return _values(column.enum_values, column), "its type's labels: public group keys"
+        return _values(column.enum_values, column, complete=True), "its type's labels: public group keys"
     if kind.kind is Kind.BOOLEAN:
         return _values((False, True), column), "public group keys"
     if target is not None:
@@ -338,7 +338,8 @@ def _of_lookup(column: LiveColumn, target: LiveForeignKey, made: Scaffold) -> tu
     name = made.live.name_of(target.table)
     keys = made.keys.get(name, ())
     if keys and target.referenced == _key_of(name, made.live):
-        return _values(keys, column), f"the keys of {quote_key(name)}: public group keys"
+        is_held = target.referenced == _primary_key_of(name, made.live)  # else nothing keeps the rows to them
+        return _values(keys, column, complete=is_held), f"the keys of {quote_key(name)}: public group keys"
     if name in made.keys:
         return (
             "{}",
@@ -354,6 +355,11 @@ def _key_of(name: str, live: LiveSchema) -> tuple[str, ...]:
     return () if table is None else table.primary_key or table.asserted
 
 
+def _primary_key_of(name: str, live: LiveSchema) -> tuple[str, ...]:
+    table = live.table(live.path_of(name))
+    return () if table is None else table.primary_key
+
+
 def _key_text(table: LiveTable) -> str:
     """Return the line that asserts the key of a public table of files: its rows were looked at."""
     if not table.asserted:
@@ -362,10 +368,10 @@ def _key_text(table: LiveTable) -> str:
     return f"key = [{names}]  # a join on it copies no row; budget create verifies it\n"
 
 
-def _values(values: Sequence[bool | int | str], column: LiveColumn) -> str:
+def _values(values: Sequence[bool | int | str], column: LiveColumn, *, complete: bool = False) -> str:
     shown = [quote_text(one) if isinstance(one, str) else str(one).lower() for one in values]
     shown += [] if column.not_null else ["{ null = true }"]
-    return f"{{ values = [{', '.join(shown)}] }}"
+    return f"{{ values = [{', '.join(shown)}]{', complete = true' if complete else ''} }}"
 
 
 def _note(column: LiveColumn) -> str:

@@ -77,7 +77,8 @@ class Column:
     printed subquery computes, by the operators printed there; None for a table's own column. `is_personal`:
     a value of it is one person's, or NULL: the engine holds it unique, or it is computed from such a column.
     `randomized`: by which coins its values, in their order, were reported in place of the true ones (soundness.md
-    1.24); it changes what is made of released numbers, and no scale.
+    1.24); it changes what is made of released numbers, and no scale. `is_complete`: no row has a value beside its
+    values, or outside its bounds, as the owner says: believed where stored numbers are added up, nowhere else (1.34).
     """
 
     name: str
@@ -91,6 +92,7 @@ class Column:
     facts: Facts | None = None
     is_personal: bool = field(default=False, compare=False)
     randomized: Channel | None = None
+    is_complete: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from ..plan.release_plan import ReleasePlan
 from ..postprocess.least_squares import PARTS, Shape, Weights, made_of, rounded, runs, weights_of
 from ..postprocess.seeded import Seeded
 from .finer import Question, drawn_places, questions_of, whole_keys
-from .released import Array, ReleasedMeasurement, decode, integers, listed_part
+from .released import Array, ReleasedMeasurement, decode, integers, leading, listed_part
 from .run import ReleasedRows
 
 __all__ = ["consistent"]
@@ -84,13 +84,14 @@ def consistent(releases: Sequence[ReleasedRows]) -> list[ReleasedRows]:
 @dataclass(frozen=True, slots=True)
 class _Member:
     """A measurement of a release, as one of a family. `whole`: see `whole_keys`. `drawn`: the groups of its own draws
-    with all others; None: they are taken as those of its listed groups."""
+    with all others; None: they are taken as those of its listed groups. `complete`: see `Question`."""
 
     place: Place
     rows: ReleasedRows
     shape: Shape
     whole: Mapping[bytes, int]
     drawn: Shape | None
+    complete: Mapping[bytes, int]
 
     @property
     def measurement(self) -> ReleasedMeasurement:
@@ -131,7 +132,7 @@ def _memberships(place: Place, rows: ReleasedRows) -> Iterator[tuple[bytes, _Mem
         if family is not None and (is_own or borrowed is not None or plan.bounding.per_row):
             shape = _shape_of(question, rows.groups.size)
             whole, drawn = whole_keys(plan, question.predicate), _drawn_shape(plan, question)
-            yield family, _Member(place, rows, shape, whole, drawn)
+            yield family, _Member(place, rows, shape, whole, drawn, question.complete)
 
 
 def _shape_of(question: Question, size: int) -> Shape:
@@ -202,15 +203,18 @@ def _drawn(members: Sequence[_Member], place: int) -> dict[Shape, dict[_Id, tupl
         finer = member.rows.taken.get(member.place[1])
         if finer is not None and finer.question is not None:
             for grouping, draw in finer.sources:
-                size = math.prod(key.size for key in grouping.keys)
-                at = np.unravel_index(np.arange(size), [key.size for key in grouping.keys])
+                sizes = [key.size for key in grouping.keys]
+                kept = [member.complete.get(key.digest, key.size) for key in grouping.keys]
+                size = math.prod(kept)
+                at = np.unravel_index(np.arange(size), kept)
                 groups = sorted(
                     (key.digest, tuple(int(i) for i in column))
                     for key, column in zip(grouping.keys, at, strict=True)
                 )
                 one = decode(draw.payload, draw.law)
                 shape = Shape(tuple(groups), (), size)
-                found.setdefault(shape, {})[_id_of(draw), place] = one.values[place], one.laws[place]
+                values = leading(one.values[place], sizes, kept)
+                found.setdefault(shape, {})[_id_of(draw), place] = values, one.laws[place]
             continue
         measures = member.rows.plan.measure_keys(
             member.place[1], member.rows.plan.salted(b""), member.rows.keyset
@@ -218,11 +222,18 @@ def _drawn(members: Sequence[_Member], place: int) -> dict[Shape, dict[_Id, tupl
         for draw in member.measurement.draws[place]:
             at_ = draw.measures.index(measures[place])
             one = decode(draw.payload, draw.law)
-            values, shape = one.values[at_], member.shape
-            if member.drawn is not None and len(values) == member.drawn.size:
-                shape = member.drawn
+            values, shape, axes = one.values[at_], member.shape, member.rows.plan.axes
+            if (
+                axes is not None
+                and member.drawn is not None
+                and len(values) == math.prod(a.size for a in axes)
+            ):
+                shape, values = (
+                    member.drawn,
+                    leading(values, [a.size for a in axes], [a.believed for a in axes]),
+                )
             found.setdefault(shape, {})[_id_of(draw), at_] = (
-                listed_part(values, None if shape is member.drawn else member.rows.plan.axes), one.laws[at_]
+                listed_part(values, None if shape is member.drawn else axes), one.laws[at_]
             )  # fmt: skip
     return found
 
@@ -417,7 +428,12 @@ def _fit(members: Sequence[_Member]) -> _Fit | None:
     for member in members:
         finer = member.rows.taken.get(member.place[1])
         for grouping, _ in () if finer is None else finer.sources:
-            whole |= {key.digest: key.size for key in grouping.keys if key.is_complete}
+            known = member.complete
+            whole |= {
+                key.digest: known.get(key.digest, key.size)
+                for key in grouping.keys
+                if key.is_complete or key.digest in known
+            }
     sizes = Counter(len(member.measurement.laws) for member in members)
     if len(sizes) > 1:
         raise AssertionError("a family's vectors have as many coordinates")

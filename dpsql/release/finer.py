@@ -21,7 +21,7 @@ import numpy as np
 
 from ..budget import CLOSE, MOST_COMBINED, Draw, Grouping, GroupingKey, StoredDraws, StoredGrouping
 from ..mechanisms import Box, Law, Mix, Summed, mean_of, precision_of
-from ..plan.privacy.axes import Listed, axis_of, listed_term, listed_terms
+from ..plan.privacy.axes import Listed, axis_of, is_complete, listed_term, listed_terms
 from ..plan.privacy.keys import domain_of, environment_of
 from ..plan.privacy.rows import selects_in
 from ..plan.release_plan import ReleasePlan
@@ -58,13 +58,15 @@ class Question:
     """What is asked of a grouping without some filter terms: by digest of a key, its places among its values.
 
     `groups`: of each of the question's own keys, one place for each of its groups. `filters`: the places that a
-    filter keeps, of keys that are no own ones. `name`: the keys' names.
+    filter keeps, of keys that are no own ones. `name`: the keys' names. `complete`: by digest how many values those
+    columns have of which the owner says that no row has another.
     """
 
     predicate: tuple[Expr, ...]
     groups: dict[bytes, list[int]]
     filters: dict[bytes, list[int]]
     name: str
+    complete: dict[bytes, int]
 
 
 def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
@@ -236,37 +238,49 @@ def _question(
         if not set(own[digest]) <= set(kept.pop(digest, own[digest])):
             return None
     names = dict.fromkeys(_name(key) for key in (*plan.release.keys, *(term.key for term in terms)))
-    return Question(predicate, own, kept, ", ".join(names))
+    return Question(predicate, own, kept, ", ".join(names), complete_columns(plan, env))
+
+
+def complete_columns(plan: ReleasePlan, env: Environment) -> dict[bytes, int]:
+    """Return by digest how many values those columns have of which the owner says that no row has another."""
+    found, rows = {}, plan.release.rows
+    for index, column in enumerate(rows.columns):
+        key = Field(column.type, index, column.name)
+        values = _values(key, env) if column.is_complete and is_complete(key, rows) else None
+        if values:
+            found[_digest(plan, key, values)] = len(values)
+    return found
 
 
 def drawn_places(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, list[int]] | None:
     """Return by digest the places of each key in a draw of a release with all other groups, of the rows on which
-    `predicate` holds; None: it has none, or other values are others there.
+    `predicate` holds; None: it has none, or other values are others there. Of a key that is complete those listed.
     """
     env = environment_of(plan.release.rows.columns, predicate)
     found = {}
     for key, axis in zip(plan.release.keys, plan.axes or (), strict=False):
         values = _values(key, env)
-        if not values or (axis.others and values != list(axis.values)) or not set(axis.values) <= set(values):
+        is_told = axis.others and not axis.is_complete
+        if not values or (is_told and values != list(axis.values)) or not set(axis.values) <= set(values):
             return None
         place = {value: i for i, value in enumerate(values)}
-        others = [len(values)] if axis.others else []
+        others = [len(values)] if is_told else []
         found[_digest(plan, key, values)] = [*map(place.__getitem__, axis.values), *others]
     return found or None
 
 
 def whole_keys(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, int]:
-    """Return by digest how many places a key's values have, that of all others among them: a release's own keys and
-    those of its filters, of the rows on which `predicate` holds.
+    """Return by digest how many places of a key have rows, that of all others among them unless the owner says that no
+    row has another: of a release's own keys and those of its filters, of the rows on which `predicate` holds.
     """
     env = environment_of(plan.release.rows.columns, predicate)
     terms = (term.key for term in listed_terms(plan.release.rows.predicate))
     found: dict[bytes, int] = {}
     for key in dict.fromkeys((*plan.release.keys, *terms)):
         values = _values(key, env)
-        axis = axis_of(key, values, env, predicate) if values else None
+        axis = axis_of(key, values, plan.release.rows, env, predicate) if values else None
         if values and axis is not None:
-            found[_digest(plan, key, values)] = axis.size
+            found[_digest(plan, key, values)] = axis.believed
     return found
 
 
@@ -306,9 +320,9 @@ def _cells(question: Question, grouping: Grouping, named: frozenset[bytes] | Non
         elif key.digest not in question.groups:
             if named is not None and key.digest not in named:
                 return None
-            if not key.is_complete:
+            if not key.is_complete and key.digest not in question.complete:
                 return None
-            cells *= key.size
+            cells *= question.complete.get(key.digest, key.size)
     return cells
 
 
@@ -340,7 +354,8 @@ def _sums(values: Array, question: Question, grouping: Grouping) -> Array:
         key = grouping.keys[axis]
         if key.digest in question.groups:
             continue
-        places = question.filters.get(key.digest, list(range(key.size)))
+        every = range(question.complete.get(key.digest, key.size))
+        places = question.filters.get(key.digest, list(every))
         table = table.take(places, axis=axis).sum(axis=axis)
     own = [question.groups[key.digest] for key in grouping.keys if key.digest in question.groups]
     found = np.asarray(table, dtype=object)[tuple(own)]

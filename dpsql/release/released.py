@@ -14,7 +14,7 @@ import datetime
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..budget import Together
-from ..mechanisms import Assembled, Law, Vector
+from ..mechanisms import Assembled, Law, Summed, Vector
 from ..plan.measures.measurements import BoundingQuery
 from ..plan.privacy.axes import Axis, cells_of, spelled
 from ..plan.release_plan import ReleasePlan
@@ -34,7 +34,7 @@ from ..relation.types import Kind, SqlType
 
 __all__ = [
     "Array", "Groups", "ReleasedMeasurement", "canonical", "completed", "declared_groups", "decode", "encode",
-    "integers", "listed", "listed_part", "publishable", "shown", "vectors_of",
+    "integers", "leading", "listed", "listed_part", "others_of", "publishable", "shown", "vectors_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -165,12 +165,30 @@ def listed_part(values: Array, axes: Sequence[Axis] | None) -> Array:
     """Return the numbers of the groups that are listed, of a draw that has the other ones too; of any other its own."""
     if axes is None or len(values) != math.prod(axis.size for axis in axes):
         return values
-    table = values.reshape([axis.size for axis in axes])
-    return table[tuple(slice(len(axis.values)) for axis in axes)].ravel()
+    return leading(values, [axis.size for axis in axes], [len(axis.values) for axis in axes])
+
+
+def leading(values: Array, sizes: Sequence[int], kept: Sequence[int]) -> Array:
+    """Return the numbers of a table of these sizes that stand at the first `kept` places of each key."""
+    return values.reshape(sizes)[tuple(map(slice, kept))].ravel()
 
 
 def _listed(column: KeyColumn) -> list[Scalar]:
     return column.tolist() if isinstance(column, np.ndarray) else column
+
+
+def others_of(draws: Together, axes: Sequence[Axis]) -> Iterator[tuple[int, int, Law]]:
+    """Yield for each key that has others their number in the best of some draws of one coordinate, and its law."""
+    best, sizes = draws[0], [axis.size for axis in axes]
+    one = decode(best.payload, best.law)
+    if best.law.is_joint or len(one.values) != 1 or len(one.values[0]) != math.prod(sizes):
+        return
+    table = np.array(one.values[0].tolist(), dtype=object).reshape(sizes)
+    for place, axis in enumerate(axes):
+        if axis.others:
+            count = table.size // axis.size
+            number = sum(table.take([axis.size - 1], axis=place).ravel().tolist())
+            yield place, number, one.laws[0] if count == 1 else Summed(one.laws[0], count)
 
 
 def shown(column: KeyColumn, type_: SqlType) -> list[Any] | Array:

@@ -11,7 +11,7 @@ House rules:
 
 1. Lists are from text and policy alone; so is which key has a place for others.
 2. A key has none only where no row can have another value: by its type, or by the values that WHERE lists. What an
-   owner says of a column is believed of no draw.
+   owner says of a column (`complete`) is believed of no draw: only where stored numbers are added up.
 """
 
 from __future__ import annotations
@@ -23,12 +23,22 @@ from fractions import Fraction
 
 from ...relation.calendar import parse_date, parse_timestamp
 from ...relation.catalog import Scalar
-from ...relation.expressions import Call, Expr, Field, Literal
+from ...relation.expressions import Call, Expr, Field, Literal, fields_of
 from ...relation.intervals import TYPE_RANGE, Environment, narrowed_facts
 from ...relation.types import Kind, SqlType
-from .rows import OwnedRows, selects_in
+from .rows import OwnedRows, fields_in, selects_in
 
-__all__ = ["Axis", "Listed", "axis_of", "cells_of", "is_reported", "listed_term", "listed_terms", "spelled"]
+__all__ = [
+    "Axis",
+    "Listed",
+    "axis_of",
+    "cells_of",
+    "is_complete",
+    "is_reported",
+    "listed_term",
+    "listed_terms",
+    "spelled",
+]
 
 _LISTED = (Kind.TEXT, Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE)
 
@@ -36,15 +46,21 @@ _LISTED = (Kind.TEXT, Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Ki
 @dataclass(frozen=True, slots=True)
 class Axis:
     """One key. `values`: what its groups are, in canonical form, each once. `others`: the value that all others are
-    printed as; () where no row has another."""
+    printed as; () where no row has another. `is_complete`: no row has another, as the owner says."""
 
     values: tuple[Scalar, ...]
     others: tuple[Scalar, ...]
+    is_complete: bool = False
 
     @property
     def size(self) -> int:
         """How many places there are, that of the others among them."""
         return len(self.values) + len(self.others)
+
+    @property
+    def believed(self) -> int:
+        """How many places have rows, as far as what the owner says is believed."""
+        return len(self.values) if self.is_complete else self.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +71,9 @@ class Listed:
     values: tuple[Scalar, ...]
 
 
-def axis_of(key: Expr, values: Iterable[Scalar], env: Environment, predicate: Sequence[Expr]) -> Axis | None:
+def axis_of(
+    key: Expr, values: Iterable[Scalar], rows: OwnedRows, env: Environment, predicate: Sequence[Expr]
+) -> Axis | None:
     """Return a key of which these values are groups, of the rows on which `predicate` holds; None: no value of its type
     is left for the others.
     """
@@ -65,7 +83,24 @@ def axis_of(key: Expr, values: Iterable[Scalar], env: Environment, predicate: Se
     ):
         return Axis(own, ())
     others = _unlisted(key.type, frozenset(own))
-    return None if others is None else Axis(own, others)
+    return None if others is None else Axis(own, others, is_complete(key, rows))
+
+
+def is_complete(key: Expr, rows: OwnedRows) -> bool:
+    """Say whether the owner says that no row has another value of a key: all columns that it reads are complete, and
+    no outer join makes NULL of them.
+    """
+    read = fields_of(key)
+    if not read or any(item.kind == "full" for item in rows.items):
+        return False
+    told = {
+        start + place
+        for item, start in fields_in(rows.items)
+        if item.kind == "inner" and item.source.uncut.table is not None
+        for place, column in enumerate(item.columns)
+        if column.is_complete
+    }
+    return read <= told
 
 
 def _is_whole(key: Expr, values: Sequence[Scalar], env: Environment) -> bool:

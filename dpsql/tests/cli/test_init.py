@@ -106,8 +106,8 @@ def test_a_public_lookup_lists_its_keys(folder: Path) -> None:
     assert made.exit_code == 0, made.output
     tables = tomllib.loads((folder / "x.toml").read_text())["tables"]
     assert tables["customer"]["columns"] == {
-        "country": {"values": ['C"H', "FR"]},
-        "born_in": {"values": ['C"H', "FR", {"null": True}]},
+        "country": {"values": ['C"H', "FR"], "complete": True},
+        "born_in": {"values": ['C"H', "FR", {"null": True}], "complete": True},
         "town": {},
     }
     assert (tables["country"], tables["town"]) == ({"public": True}, {"public": True})

@@ -558,3 +558,30 @@ def test_check_data_looks_at_the_values_of_public_tables(tmp_path: Path) -> None
     assert "10.0.0" not in said
     assert "tables.fine: is public" not in said
     assert "look like" not in CliRunner().invoke(program, ["-P", str(policy), "check"]).output
+
+
+def test_check_data_counts_what_a_complete_column_lacks(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "v.duckdb")) as database:
+        database.execute(
+            "CREATE TABLE p (id INT PRIMARY KEY, kind VARCHAR, team VARCHAR, day DATE, size DOUBLE);"
+            "INSERT INTO p VALUES (1, 'a', 'x', '2024-01-01', 1), (2, 'A', NULL, '2023-12-31', 'NaN'), (3, NULL, 'x', NULL, 2)"
+        )
+    policy = tmp_path / "v.toml"
+    text = (
+        'database = "duckdb:v.duckdb"\n[privacy]\nepsilon = 1\n[tables.p]\nunit = "id"\n[tables.p.columns]\n'
+        'kind = { values = ["a"], complete = true }\n'
+        'team = { values = ["x", { null = true }], complete = true }\n'
+        "day = { bounds = [2024-01-01, 2024-12-31], complete = true }\n"
+        "size = { bounds = [0, 10], step = 0.5, complete = true }\n"
+    )
+    policy.write_text(text)
+    said = " ".join(CliRunner().invoke(program, ["-P", str(policy), "check", "--data"]).output.split())
+    assert "tables.p.columns.kind.complete: 2 of 3 rows have another value" in said
+    assert "tables.p.columns.day.complete: 2 of 3 rows" in said
+    assert "tables.p.columns.size.complete: 1 of 3 rows" in said
+    assert '"team" is complete, in all 3 rows' in said
+    assert "complete" not in CliRunner().invoke(program, ["-P", str(policy), "check"]).output
+    policy.write_text(text.replace('values = ["a"], ', ""))
+    refused = CliRunner().invoke(program, ["-P", str(policy), "check"])
+    assert "is of the column's values or bounds" in refused.output
+    assert refused.exit_code == 5

@@ -21,11 +21,11 @@ from dpsql.plan.backend_sql import print_release
 from dpsql.plan.measures.measurements import Measurement
 from dpsql.plan.privacy import axes
 from dpsql.plan.release_plan import ReleasePlan
-from dpsql.policy import Accounting, parse_policy
+from dpsql.policy import Accounting, Policy, parse_policy
 from dpsql.release import run
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
-from dpsql.tests.support.random_databases import Database, load
+from dpsql.tests.support.random_databases import Database, load, policy_text
 
 from .conftest import OpenDesk
 from .examples import HEAVY, ORDINARY, person, visit
@@ -176,6 +176,70 @@ def test_a_total_that_is_read_from_groups_has_the_others_in_it(desk: OpenDesk) -
     assert answer.rows == [(5,)]
 
 
+# --- what the owner says ------------------------------------------------------------------------------------------
+
+BY_TEAM = "SELECT team, COUNT(*) FROM person GROUP BY team"
+PEOPLE = "SELECT COUNT(*) FROM person"
+
+
+def claimed(folder: Path, epsilon: str = "1") -> Policy:
+    """Return the policy in which a person's team is complete."""
+    text = policy_text(epsilon=epsilon).replace('["red", "blue"] }', '["red", "blue"], complete = true }')
+    return parse_policy(text, folder / "laws.toml")
+
+
+def check_what_is_said(desk: OpenDesk, folder: Path) -> None:
+    """It moves what is believed of sums, and no plan, claim or key: what is drawn has the others' cell all the same."""
+    folder.mkdir()
+    plain, told = desk(ZeroNoise()), desk(ZeroNoise(), policy=claimed(folder), folder=folder)
+    plans = []
+    for opened in (plain, told):
+        opened.settle(ELSEWHERE)
+        (release,) = opened.session.explain(BY_TEAM).plan.releases
+        plans.append((release.identity, release.queries((0,)), release.measurements, release.grounds))
+        assert opened.session.execute(BY_TEAM).rows == [("red", 1), ("blue", 1)]
+        opened.session.execute("SET dpsql.epsilon = 0.1")
+    assert plans[0] == plans[1]
+    assert plain.session.execute(PEOPLE).rows == [(5,)]
+    assert told.session.execute(PEOPLE).rows == [
+        (2,)
+    ]  # wrong as the owner's word is, and of what was drawn alone
+    told.session.execute("SET dpsql.reuse = off")
+    assert told.session.execute(PEOPLE).rows == [(5,)]
+
+
+def test_what_the_owner_says_is_of_sums_alone(desk: OpenDesk, tmp_path: Path) -> None:
+    check_what_is_said(desk, tmp_path / "told")
+
+
+def test_a_complete_key_adds_up_and_contradicts_what_is_wrong(desk: OpenDesk, tmp_path: Path) -> None:
+    opened = desk(policy=claimed(tmp_path, "0.1"), folder=tmp_path)
+    opened.settle(ORDINARY)
+    run_ = opened.session.execute
+    run_("SET dpsql.reuse = off")
+    for sql in (PEOPLE, BY_TEAM, "SELECT active, COUNT(*) FROM person GROUP BY active"):
+        run_(sql)
+    run_("SET dpsql.reuse = on")
+    ((total, *both),) = run_(
+        "SELECT (SELECT COUNT(*) FROM person), (SELECT COUNT(*) FROM person WHERE team = 'red'), "
+        "(SELECT COUNT(*) FROM person WHERE team = 'blue')"
+    ).rows
+    assert total == sum(both)
+    many = Database(tuple(person(unit, team="green") for unit in range(1, 3001)), ())
+    for policy, said in (
+        (claimed(tmp_path), "the policy says"),
+        (None, 'have another "team" than those listed'),
+    ):
+        folder = tmp_path / said[:5].strip()
+        folder.mkdir()
+        wrong = desk(policy=policy, folder=folder)
+        wrong.settle(many)
+        answer = wrong.session.execute(BY_TEAM)
+        assert answer.receipt is not None
+        (note,) = [note for note in answer.receipt.notes if said in note]
+        assert "3,0" in note or "2,9" in note
+
+
 # --- neighbours -------------------------------------------------------------------------------------------------
 
 _SCHEMA = """
@@ -304,6 +368,19 @@ def test_the_others_are_shown(desk: OpenDesk, monkeypatch: Patch) -> None:
     monkeypatch.setattr(run, "_listed_groups", all_of)
     with pytest.raises((AssertionError, ValueError)):
         check_shown(desk)
+
+
+def test_what_the_owner_says_enters_a_plan(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> None:
+    plant(
+        monkeypatch,
+        axes._is_whole,
+        (
+            "if key.type.kind is not Kind.BOOLEAN:",
+            "if key.name == 'team':\n        return True\n    if False:",
+        ),
+    )
+    with pytest.raises(AssertionError):
+        check_what_is_said(desk, tmp_path / "told")
 
 
 def test_the_others_are_left_out(here: World, monkeypatch: Patch) -> None:

@@ -472,7 +472,7 @@ def test_random_batches(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> N
         (ReleasePlan.family, "rows.items, predicate, *rows.owner", "rows.items, *rows.owner", check_others),
         (ReleasePlan.family, "(bounding.in_all, ", "(", check_bounds),
         (module._memberships, "or plan.bounding.per_row", "or True", check_others),
-        (finer.whole_keys, "= axis.size", "= len(axis.values)", check_exact),
+        (finer.whole_keys, "= axis.believed", "= len(axis.values)", check_exact),
         (module._memberships, " or is_reported(plan.release.rows)", "", check_randomised),
         (module._drawn, "[_id_of(draw), place]", "[b'again' + _id_of(draw), place]", check_borrowed),
         (module._Coordinate._noises, "float(one.weights[id_])", "0.7", check_borrowed),

@@ -38,10 +38,10 @@ def test_no_bound_is_made_up(campus: LiveSchema) -> None:
     content = tomllib.loads(scaffold(campus, "duckdb:campus.duckdb"))
     for table in content["tables"].values():
         assert set(table) <= {"unit", "columns"}
-        assert all(set(declared) <= {"values"} for declared in table["columns"].values())
+        assert all(set(declared) <= {"values", "complete"} for declared in table["columns"].values())
     listed = {name: one for name, one in content["tables"]["student"]["columns"].items() if one}
     assert listed == {
-        "state": {"values": ["good", "probation"]},
+        "state": {"values": ["good", "probation"], "complete": True},
         "active": {"values": [False, True, {"null": True}]},
     }, "what the types themselves say"
 
@@ -52,7 +52,7 @@ def test_the_comments_tell_what_to_fill_in(campus: LiveSchema) -> None:
         "gpa = {}  # numeric(3,2): { bounds = [lower, upper] } for SUM and AVG (its CHECK allows 0 to 4)",
         "height = {}  # double precision: { bounds = [lower, upper], step = resolution } for SUM and AVG",
         'major = {}  # text: { values = ["…", "…"] } for public group keys, { max_length = n } for LENGTH',
-        'state = { values = ["good", "probation"] }  # its type\'s labels: public group keys',
+        'state = { values = ["good", "probation"], complete = true }  # its type\'s labels: public group keys',
         "active = { values = [false, true, { null = true }] }  # public group keys",
         "# badge = {}  # opaque: COUNT only",
         "# twice = {}  # computed when it is read: cannot be declared",
