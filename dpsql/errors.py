@@ -166,7 +166,8 @@ class Unverified(Refusal):
     def __init__(self, rule: str) -> None:
         super().__init__(
             "the plan could not be verified",
-            hint="tell the owner, whose log says what is missing; another form of the question may do",
+            hint="another form of the question may do; tell the owner, whose log says what is missing and whose "
+            'policy may say verify = "log"',
         )
         self.rule = rule
 

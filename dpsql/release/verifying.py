@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["USUAL", "Certified", "Verifier", "rule_against", "verdict_on"]
 
-USUAL = {"duckdb": Verify.LOG, "postgres": Verify.LOG, "spark": Verify.LOG}
+USUAL = {"duckdb": Verify.REFUSE, "postgres": Verify.REFUSE, "spark": Verify.LOG}
 """What becomes of a plan that is not verified where the policy does not say, by engine."""
 
 _MAX_KNOWN = 4096
