@@ -29,6 +29,7 @@ from benchmarks import (
     tpch,
     user_level,
     verifying,
+    whole_groups,
     wire,
     years,
 )
@@ -52,6 +53,7 @@ FIGURES = {
     "files": files.measure,
     "tpch": tpch.measure,
     "accuracy": accuracy.measure,
+    "whole_groups": whole_groups.measure,
     "wire": wire.measure,
     "years": years.measure,
 }
