@@ -32,11 +32,7 @@ def _arithmetic(call: Call, args: list[str]) -> str:
     left, right = call.args[0].type, call.args[1].type
     if Kind.INTERVAL in (left.kind, right.kind):
         moment, interval = (0, 1) if right.kind is Kind.INTERVAL else (1, 0)
-        literal_ = call.args[interval]
-        assert isinstance(literal_, Literal)
-        assert isinstance(literal_.value, Months)
-        direction = -1 if call.function == "sub" else 1
-        months = literal_.value
+        direction, months = -1 if call.function == "sub" else 1, call.literal(interval, Months)
         return null_on_error.add_interval(
             args[moment], direction * months.months, direction * months.days, direction * months.microseconds
         )
@@ -107,9 +103,7 @@ _TEXT = SqlType(Kind.TEXT)
 
 
 def _like(call: Call, args: list[str]) -> str:
-    escape = call.args[2]
-    assert isinstance(escape, Literal)
-    return null_on_error.like(args[0], args[1], escape=str(escape.value))
+    return null_on_error.like(args[0], args[1], escape=call.literal(2, str))
 
 
 def _regexp(call: Call, args: list[str]) -> str:
@@ -190,12 +184,6 @@ def _series(call: Call, args: list[str]) -> str:
     return f"CASE WHEN {too_many} OR {count} THEN error('{TOO_MANY}') ELSE {written} END"
 
 
-def _field(call: Call) -> str:
-    unit = call.args[0]
-    assert isinstance(unit, Literal)
-    return str(unit.value)
-
-
 CALLS: dict[str, Form] = {
     **dict.fromkeys(("add", "sub", "mul"), _arithmetic),
     "div": lambda call, args: null_on_error.divide(args[0], args[1], call.type),
@@ -232,8 +220,8 @@ CALLS: dict[str, Form] = {
     "left": lambda call, args: null_on_error.left(args[0], args[1]),
     "right": lambda call, args: null_on_error.right(args[0], args[1]),
     "concat": _concat, "concat_op": _concat, "like": _like,
-    "extract": lambda call, args: null_on_error.extract(_field(call), args[1]),
-    "date_trunc": lambda call, args: null_on_error.date_trunc(_field(call), args[1]),
+    "extract": lambda call, args: null_on_error.extract(call.literal(0, str), args[1]),
+    "date_trunc": lambda call, args: null_on_error.date_trunc(call.literal(0, str), args[1]),
     "date_bin": lambda call, args: null_on_error.date_bin(args[1], *bin_of(call)),
     "to_char": lambda call, args: null_on_error.to_char(args[0], written_format(call)),
     "cast": _cast,

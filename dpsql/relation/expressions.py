@@ -10,10 +10,11 @@ House rules:
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import Position
 from .types import BOOLEAN, SqlType
@@ -54,6 +55,9 @@ class Months:
 LiteralValue = bool | int | Fraction | float | str | Months | None
 
 
+_Kind = TypeVar("_Kind")
+
+
 @dataclass(frozen=True, slots=True)
 class Expr:
     """A scalar expression with its SQL type. `position` points into the statement's text."""
@@ -70,6 +74,20 @@ class Expr:
     def constant(self) -> LiteralValue:
         """The value of a constant; None of NULL, and of what is none."""
         return None
+
+    def constant_as(self, kind: builtins.type[_Kind]) -> _Kind | None:
+        """Return the value of a constant of a kind of values; None of any other, and of what is none."""
+        return self.constant if isinstance(self.constant, kind) else None
+
+    @property
+    def exact(self) -> bool | str | Fraction | None:
+        """The value of a constant as it is compared, numbers and moments as Fractions; None of NULL, of doubles, and of
+        what is none.
+        """
+        value = self.constant
+        if isinstance(value, bool | str):
+            return value
+        return Fraction(value) if isinstance(value, int | Fraction) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +122,12 @@ class Call(Expr):
 
     function: str
     args: tuple[Expr, ...]
+
+    def literal(self, place: int, kind: builtins.type[_Kind]) -> _Kind:
+        """Return the value of an argument that the binder holds to be a literal of a kind: a unit, a format, a step."""
+        value = self.args[place].constant_as(kind)
+        assert value is not None
+        return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,10 +221,9 @@ class AggregateCall:
         """The fraction of the rows at which its value is looked for; of a choice by rank alone."""
         if self.row.share is not None:
             return self.row.share
-        fraction = self.args[1]
-        assert isinstance(fraction, Literal)
-        assert isinstance(fraction.value, Fraction)
-        return fraction.value
+        share = self.args[1].constant_as(Fraction)
+        assert share is not None
+        return share
 
     def map(self, change: Change) -> AggregateCall:
         """Return it with `change` applied to its arguments, its filter and its order."""

@@ -102,22 +102,18 @@ def _case(printer: PrivatePrinter, expr: Call) -> str:
 
 
 def _function(printer: PrivatePrinter, expr: Call) -> str:
-    for arg in expr.args[1:] if expr.function == "substr" else ():
-        if not isinstance(arg, Literal) or not isinstance(arg.value, int) or not 0 <= arg.value < _MAX_LENGTH:
-            raise Refusal(
-                "substring takes literal numbers below 2^31", sqlstate="PV202", position=expr.position
-            )
     name = {"substr": "substring"}.get(expr.function, expr.function)
-    count = expr.args[-1].value if isinstance(expr.args[-1], Literal) else None
-    if expr.function in ("left", "right") and not (isinstance(count, int) and 0 <= count < _MAX_LENGTH):
+    counts = [arg.constant_as(int) for arg in expr.args[1:]]
+    places = [count for count in counts if count is not None and 0 <= count < _MAX_LENGTH]
+    if expr.function == "substr" and len(places) < len(counts):
+        raise Refusal("substring takes literal numbers below 2^31", sqlstate="PV202", position=expr.position)
+    if expr.function in ("left", "right") and not places:
         raise Refusal(f"{name} takes a literal length", sqlstate="PV202", position=expr.position)
     if expr.function == "substr":
-        places = [int(str(arg.value)) for arg in expr.args[1:] if isinstance(arg, Literal)]
         end = sum(places) - 1 if len(places) == 2 else None
         return printer.dialect.substring(printer.beginning(expr.args[0], end), *places)
     if expr.function == "left":
-        assert isinstance(count, int)
-        return f"left({printer.beginning(expr.args[0], count)}, {count})"
+        return f"left({printer.beginning(expr.args[0], places[0])}, {places[0]})"
     values = [printer.value(arg) for arg in expr.args]
     if expr.function in ("greatest", "least"):
         return printer.dialect.extreme(expr.function, values)
@@ -144,10 +140,8 @@ def _concat(printer: PrivatePrinter, expr: Call) -> str:
 
 
 def _date_trunc(printer: PrivatePrinter, expr: Call) -> str:
-    unit = expr.args[0]
-    assert isinstance(unit, Literal)
     moment = printer.dialect.calendar_operand(printer.moment(expr.args[1]))
-    return printer.dialect.date_trunc(str(unit.value), moment)
+    return printer.dialect.date_trunc(expr.literal(0, str), moment)
 
 
 def _shift(printer: PrivatePrinter, expr: Call) -> str:
@@ -170,9 +164,7 @@ def _shift(printer: PrivatePrinter, expr: Call) -> str:
     if right.type.is_integer:
         days = printer.on_grid(printer.number(right), Fraction(1), expr)
         return f"({printer.moment(left)} {sign} CAST({days.sql} AS INTEGER))"
-    assert isinstance(right, Literal)
-    assert isinstance(right.value, Months)
-    return printer.dialect.shifted(printer.moment(left), sign, right.value, left.type)
+    return printer.dialect.shifted(printer.moment(left), sign, expr.literal(1, Months), left.type)
 
 
 def _cast_value(printer: PrivatePrinter, expr: Call) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import Refusal
 from ...relation.calendar import EXACT_FIELDS
-from ...relation.expressions import Call, Literal
+from ...relation.expressions import Call
 from ...relation.functions import FUNCTIONS
 from ...relation.intervals import Facts, facts_of
 from ...relation.types import Kind
@@ -189,23 +189,20 @@ def _real_function(name: str) -> Callable[[PrivatePrinter, Call, Facts], Number]
 
 
 def _power(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
-    exponent = expr.args[1]
-    whole = isinstance(exponent, Literal) and isinstance(exponent.value, int) and 0 <= exponent.value <= 8
-    if not whole or facts.lo is None:
+    exponent = expr.args[1].constant_as(int)
+    if exponent is None or not 0 <= exponent <= 8 or facts.lo is None:
         raise Refusal(
             "power takes a bounded base and a literal exponent from 0 to 8",
             sqlstate="PV202",
             position=expr.position,
         )
-    assert isinstance(exponent, Literal)
-    assert isinstance(exponent.value, int)
     number = printer.number(expr.args[0])
-    if exponent.value == 0:
+    if exponent == 0:
         return Number(f"CASE WHEN {number.sql} IS NOT NULL THEN CAST(1 AS BIGINT) END", Fraction(1), 1)
     if number.grid is None:
-        return real_power(number, exponent.value, printer.dialect, expr)
+        return real_power(number, exponent, printer.dialect, expr)
     result = Number("CAST(1 AS BIGINT)", Fraction(1), 1)
-    for _ in range(exponent.value):
+    for _ in range(exponent):
         result = printer.dialect.product(result, number, expr)
     return result
 
@@ -247,23 +244,19 @@ def _cast_number(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
 
 
 def _extract(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
-    unit = expr.args[0]
-    assert isinstance(unit, Literal)
-    if unit.value in EXACT_FIELDS:
+    unit = expr.literal(0, str)
+    if unit in EXACT_FIELDS:
         return _seconds(printer, expr, facts)
     moment = printer.dialect.calendar_operand(printer.moment(expr.args[1]))
-    return Number(
-        printer.dialect.cast(printer.dialect.extract(str(unit.value), moment), "BIGINT"), Fraction(1), 10_000
-    )
+    return Number(printer.dialect.cast(printer.dialect.extract(unit, moment), "BIGINT"), Fraction(1), 10_000)
 
 
 def _seconds(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     """Return the seconds of a moment's minute, or since 1970, as an integer of its days or microseconds."""
-    unit, moment = expr.args
-    assert isinstance(unit, Literal)
+    moment = expr.args[1]
     assert facts.grid is not None
     since = printer.dialect.since_1970(printer.moment(moment), moment.type)
-    if unit.value == "epoch":
+    if expr.literal(0, str) == "epoch":
         return Number(f"CAST({since} AS BIGINT)", facts.grid, reach_of(facts, facts.grid, expr))
     minute = 60 / facts.grid if facts.hi else Fraction(1)
     count = minute.numerator

@@ -202,9 +202,8 @@ def _chosen(call: AggregateCall, env: Environment) -> NormalizedAggregate | None
     where = both(call.filter, condition)
     if not isinstance(then, Literal):
         return NormalizedAggregate("sum", *_linear(then, env), where, call, call.row.needs)
-    if isinstance(then.value, bool) or not isinstance(then.value, (int, Fraction)):
-        return None
-    return NormalizedAggregate(_COUNT, None, Fraction(then.value), Fraction(0), where, call)
+    number = _number(then)
+    return None if number is None else NormalizedAggregate(_COUNT, None, number, Fraction(0), where, call)
 
 
 def _linear(expr: Expr, env: Environment) -> tuple[Expr, Fraction, Fraction]:
@@ -237,13 +236,8 @@ def _linear(expr: Expr, env: Environment) -> tuple[Expr, Fraction, Fraction]:
 
 
 def _number(expr: Expr) -> Fraction | None:
-    if (
-        isinstance(expr, Literal)
-        and isinstance(expr.value, (int, Fraction))
-        and not isinstance(expr.value, bool)
-    ):
-        return Fraction(expr.value)
-    return None
+    value = expr.exact
+    return value if isinstance(value, Fraction) else None
 
 
 # --- disjoint masks for filters: the truth assignments that a row can have (soundness.md 1.5) -----------

@@ -364,18 +364,14 @@ _plain_sum = _numbers(_add)
 
 def _shifted(call: Call, args: list[Value]) -> Value:
     at = next(i for i in (1, 0) if call.args[i].type.kind is Kind.INTERVAL)
-    interval, moment = call.args[at], args[1 - at]
+    interval, moment = call.args[at].constant_as(Months), args[1 - at]
     if moment is None or moment in (Part.PAST, Part.FUTURE):
         return None
-    if (
-        not isinstance(moment, Span)
-        or not isinstance(interval, Literal)
-        or not isinstance(interval.value, Months)
-    ):
+    if interval is None or not isinstance(moment, Span):
         return _UNKNOWN
     scale = DAY if call.args[1 - at].type.kind is Kind.DATE else 1
     sign = -1 if call.function == "sub" else 1
-    lo, hi = (add_months(int(end) * scale, interval.value, sign) for end in (moment.lo, moment.hi))
+    lo, hi = (add_months(int(end) * scale, interval, sign) for end in (moment.lo, moment.hi))
     return _span(lo, hi)
 
 

@@ -298,8 +298,4 @@ def _value(expr: Expr, literal: Expr) -> _Value | None:
     if not isinstance(literal, Literal) or isinstance(expr, Literal):
         return None
     alike = expr.type.kind is literal.type.kind or (expr.type.is_number and literal.type.is_number)
-    if not alike or isinstance(literal.value, float):
-        return None
-    if isinstance(literal.value, (bool, str)):
-        return literal.value
-    return Fraction(literal.value) if isinstance(literal.value, (int, Fraction)) else None
+    return literal.exact if alike else None

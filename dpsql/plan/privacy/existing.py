@@ -23,7 +23,16 @@ from fractions import Fraction
 
 from ...relation.calendar import parse_date, parse_timestamp
 from ...relation.catalog import Scalar
-from ...relation.expressions import Call, Expr, Field, Literal, LiteralValue, fields_of, map_children, walk
+from ...relation.expressions import (
+    Call,
+    Expr,
+    Field,
+    Literal,
+    LiteralValue,
+    fields_of,
+    map_children,
+    walk,
+)
 from ...relation.facts import intersect
 from ...relation.intervals import Environment, facts_of
 from ...relation.size_rules import is_cut, read_length
@@ -114,7 +123,7 @@ def _longest_text(exprs: Iterable[Expr], env: Environment, known: Iterable[Scala
     """Return the most characters of a text that expressions name, of a value of their columns, and of known values."""
     parts = [part for expr in exprs for part in walk(expr)]
     texts = [value for value in known if isinstance(value, str)]
-    texts += [part.value for part in parts if isinstance(part, Literal) and isinstance(part.value, str)]
+    texts += [text for part in parts if (text := part.constant_as(str)) is not None]
     texts += [
         value
         for part in parts

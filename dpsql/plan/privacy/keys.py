@@ -30,7 +30,16 @@ from fractions import Fraction
 from ...errors import Position, Refusal
 from ...relation.calendar import DAY, step_units
 from ...relation.catalog import MAX_DERIVED, Column, Scalar
-from ...relation.expressions import Call, Expr, Field, IntermediateValue, Literal, conjuncts, fields_of, walk
+from ...relation.expressions import (
+    Call,
+    Expr,
+    Field,
+    IntermediateValue,
+    Literal,
+    conjuncts,
+    fields_of,
+    walk,
+)
 from ...relation.facts import Facts, common_grid, hull, intersect
 from ...relation.intervals import TYPE_RANGE, Environment, narrowed_facts
 from ...relation.lattice import undeclared
@@ -121,7 +130,7 @@ def _narrowing(term: Expr) -> tuple[Expr, Facts] | None:
     if term.function == "not" and isinstance(term.args[0], Call) and term.args[0].function == "is_null":
         return term.args[0].args[0], Facts(nullable=False)
     if term.function == "in":
-        values = [_value(arg) for arg in term.args[1:]]
+        values = [arg.exact for arg in term.args[1:]]
         return term.args[0], _listed(term.args[0], [v for v in values if v is not None])
     if term.function not in _FLIPPED:
         return None
@@ -130,7 +139,7 @@ def _narrowing(term: Expr) -> tuple[Expr, Facts] | None:
         left, right, function = right, left, _FLIPPED[function]
     if isinstance(left, Literal) or not isinstance(right, (Literal, IntermediateValue)):
         return None
-    value = _value(right)
+    value = right.exact
     if value is None or (
         left.type.kind is not right.type.kind and not (left.type.is_number and right.type.is_number)
     ):
@@ -143,16 +152,6 @@ def _narrowing(term: Expr) -> tuple[Expr, Facts] | None:
     if function in ("gt", "ge"):
         return left, Facts(lo=value + step, nullable=left.type.is_float)  # NaN is above every number
     return left, Facts(hi=value - step, nullable=False)
-
-
-def _value(expr: Expr) -> Scalar:
-    """Return a literal as a key value; dates and timestamps as numbers; None for NULL and what is not known."""
-    if not isinstance(expr, Literal) or isinstance(expr.value, float):
-        return None
-    value = expr.value
-    if isinstance(value, (bool, str)):
-        return value
-    return Fraction(value) if isinstance(value, (int, Fraction)) else None
 
 
 def _listed(expr: Expr, values: list[Scalar]) -> Facts:
@@ -214,9 +213,7 @@ def _derived(key: Expr, facts: Facts) -> list[Scalar] | None:
     if key.type.kind is Kind.TIMESTAMP:
         if not isinstance(key, Call) or key.function != "date_trunc":
             return None
-        unit = key.args[0]
-        assert isinstance(unit, Literal)
-        moments = step_units(str(unit.value), int(facts.lo), int(facts.hi), MAX_DERIVED)
+        moments = step_units(key.literal(0, str), int(facts.lo), int(facts.hi), MAX_DERIVED)
         return None if moments is None else [Fraction(moment) for moment in moments]
     if facts.grid is None:
         return None

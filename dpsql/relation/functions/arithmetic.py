@@ -10,7 +10,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from ..calendar import shift_bounds
-from ..expressions import Call, Literal
+from ..expressions import Call, Literal, Months
 from ..facts import ONE, ZERO, Facts, common_grid
 from ..types import DATE, INTEGER, NUMERIC, TIMESTAMP, Kind, SqlType
 from .promotion import promote
@@ -97,9 +97,10 @@ def _shifted(args: list[Facts], call: Call) -> Facts:
         return Facts()
     at = _interval_in(call)
     assert at is not None
-    interval, moment, sign = call.args[at], 1 - at, -1 if call.function == "sub" else 1
-    assert isinstance(interval, Literal)
-    lo, hi = shift_bounds(args[moment].lo, args[moment].hi, call.args[moment].type, interval.value, sign)
+    moment, sign = 1 - at, -1 if call.function == "sub" else 1
+    lo, hi = shift_bounds(
+        args[moment].lo, args[moment].hi, call.args[moment].type, call.literal(at, Months), sign
+    )
     return Facts(lo, hi, ONE, declared=args[moment].declared)
 
 

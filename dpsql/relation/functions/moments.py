@@ -17,7 +17,7 @@ from ..calendar import (
 )
 from ..catalog import MAX_DERIVED
 from ..date_formats import FORMAT_PATTERNS, FormatPart, format_parts, formatted_values, most_characters
-from ..expressions import Call, Literal, Months
+from ..expressions import Call, Months
 from ..facts import ONE, ZERO, Facts
 from ..types import NUMERIC, TEXT, TIMESTAMP, Kind, SqlType
 from .row import Args, Function, Shorthand, Syntax, any_null
@@ -42,9 +42,7 @@ def _trunc_type(args: Args) -> SqlType | None:
 
 
 def _unit(call: Call) -> str:
-    unit = call.args[0]
-    assert isinstance(unit, Literal)
-    return str(unit.value)
+    return call.literal(0, str)
 
 
 def _field(args: list[Facts], call: Call) -> tuple[Fraction, Fraction, bool] | None:
@@ -81,9 +79,7 @@ def _extract_null(args: list[Facts], call: Call) -> bool:
 
 def written_format(call: Call) -> tuple[FormatPart, ...]:
     """Return the parts of a call of to_char, whose format is a literal that is written here."""
-    form = call.args[1]
-    assert isinstance(form, Literal)
-    parts = format_parts(str(form.value))
+    parts = format_parts(call.literal(1, str))
     assert not isinstance(parts, str)
     return parts
 
@@ -114,12 +110,8 @@ def _char_null(args: list[Facts], call: Call) -> bool:
 
 def bin_of(call: Call) -> tuple[int, int]:
     """Return the width and the origin of the bins of a call of date_bin, in microseconds."""
-    width, origin = call.args[0], call.args[2]
-    assert isinstance(width, Literal)
-    assert isinstance(width.value, Months)
-    assert isinstance(origin, Literal)
-    assert isinstance(origin.value, int)
-    return width.value.days * DAY + width.value.microseconds, origin.value
+    width = call.literal(0, Months)
+    return width.days * DAY + width.microseconds, call.literal(2, int)
 
 
 def binned(call: Call, microseconds: int) -> int:

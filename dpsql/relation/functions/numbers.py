@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from ..expressions import Call, Literal
+from ..expressions import Call
 from ..facts import ONE, ZERO, Facts
 from ..types import DOUBLE, NUMERIC, Kind, SqlType
 from .arithmetic import same_number
@@ -20,12 +20,10 @@ __all__ = ["ERROR_BARS", "ESTIMATES", "ROWS"]
 def _round(args: Args) -> SqlType | None:
     if len(args) == 1:
         return _whole(args)
-    first, digits = args[0].type, args[1]
-    if not first.is_number or first.is_float:
+    first, digits = args[0].type, args[1].constant_as(int)
+    if not first.is_number or first.is_float or digits is None:
         return None
-    if not isinstance(digits, Literal) or not isinstance(digits.value, int):
-        return None
-    return SqlType(Kind.NUMERIC, 38, max(0, digits.value))
+    return SqlType(Kind.NUMERIC, 38, max(0, digits))
 
 
 def _whole(args: Args) -> SqlType | None:
@@ -53,9 +51,7 @@ def _power(args: Args) -> SqlType | None:
 
 def _rounded(args: list[Facts], call: Call) -> Facts:
     a = args[0]
-    digits = 0
-    if len(call.args) > 1 and isinstance(call.args[1], Literal) and isinstance(call.args[1].value, int):
-        digits = call.args[1].value
+    digits = (call.args[1].constant_as(int) if len(call.args) > 1 else None) or 0
     step = Fraction(10) ** -digits
     if a.lo is None or a.hi is None:
         return Facts(grid=step)

@@ -81,12 +81,10 @@ def first_size(args: list[Facts], call: Call) -> int:
 
 def _part(args: list[Facts], call: Call) -> int:
     """Return the size of a substring: the count, where it is a literal."""
-    size, count = args[0].size, call.args[-1]
+    size, count = args[0].size, call.args[-1].constant_as(int)
     if call.function == "substr" and len(call.args) == 2:
         return size
-    if isinstance(count, Literal) and isinstance(count.value, int) and 0 <= count.value <= size:
-        return count.value
-    return size
+    return count if count is not None and 0 <= count <= size else size
 
 
 _TEXT = texts(TEXT, 1)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ..catalog import MAX_DERIVED
-from ..expressions import Call, Literal
+from ..expressions import Call
 from ..facts import ONE, Facts
 from ..zones import Steps, clock_steps, cut_ends, cut_values, moment_steps
 from .above.signature import above
@@ -22,9 +22,7 @@ _KEPT = ("hour", "minute")
 
 def word_of(call: Call, place: int) -> str:
     """Return a constant word of a call: its zone, or a unit."""
-    word = call.args[place]
-    assert isinstance(word, Literal)
-    return str(word.value)
+    return call.literal(place, str)
 
 
 def steps_of(call: Call, lo: int, hi: int) -> Steps | None:
@@ -35,10 +33,9 @@ def steps_of(call: Call, lo: int, hi: int) -> Steps | None:
 
 def constant_in_zone(call: Call) -> int | None:
     """Return the value of a call on a constant moment; None for any other, and where the calendar ends."""
-    value = call.args[1 if call.function == "zone_cut" else 0]
-    if not isinstance(value, Literal) or not isinstance(value.value, int):
+    moment = call.args[1 if call.function == "zone_cut" else 0].constant_as(int)
+    if moment is None:
         return None
-    moment = value.value
     if call.function == "zone_cut":
         ends = cut_ends(word_of(call, 0), word_of(call, 2), moment, moment)
         return None if ends is None else ends[0]
