@@ -59,9 +59,12 @@ def test_64_bit_words_are_kept_up_to_the_largest_multiple(n: int) -> None:
     ("n", "size"), [(1, 2), (2**10, 2), (2**10 + 1, 4), (2**31, 4), (2**31 + 1, 8), (2**63, 8)]
 )
 def test_a_value_takes_the_narrowest_word_that_is_wide_enough(n: int, size: int) -> None:
-    tape = tape_of([2 ** (8 * size - 1), 7], size)
-    half = n // 2 if size < 8 else 2**63 % n
-    assert draw_below(n, 1, tape).tolist() == [half]
+    word = 2 ** (8 * size - 1) + (
+        2**14 if size == 4 else 0
+    )  # of which a narrower word would be another value
+    tape = tape_of([word, 7], size)
+    value = word * n >> 8 * size if size < 8 else word % n
+    assert draw_below(n, 1, tape).tolist() == [value]
     assert tape.rest == (7).to_bytes(size, "little")
 
 

@@ -34,7 +34,7 @@ from dpsql.tests.mutants.claim_bearing import CLAIM_BEARING
 from dpsql.tests.mutants.derive import ROOT, Mutant
 from dpsql.tests.mutants.plant import Functions, NotPlanted, module_name
 
-__all__ = ["Gate", "Item", "Killer", "Reach", "Reached", "Result", "choose", "run_pytest"]
+__all__ = ["Gate", "Item", "Killer", "Reach", "Reached", "Result", "choose", "concerns", "run_pytest"]
 
 _MEMORY = 3 * 2**30
 """Bytes that one fork may hold."""
@@ -257,15 +257,16 @@ class Gate(_Plugin):
 def choose(mutant: Mutant, reached: Reached, kills: Mapping[str, int], seconds: float) -> list[Item]:
     """Return the tests that reach a mutant: those that killed others first, then the fastest, as many as take `seconds`.
 
-    At the head of a file all of its tests reach it.
+    At the head of a file all of its tests reach it: those too that read what stands there, and run nothing of the file.
     """
 
     def order(one: Item) -> tuple[float, float, str]:
         return -kills.get(one.test, 0) / (one.seconds + 0.2), one.seconds, one.test
 
-    here = [one for one in reached.values() if mutant.path in one.lines]
     if mutant.is_late:
-        here = [one for one in here if any(line in mutant.lines for line in one.lines[mutant.path])]
+        here = [one for one in reached.values() if {*one.lines.get(mutant.path, ())} & {*mutant.lines}]
+    else:
+        here = [one for one in reached.values() if concerns(one, mutant.path)]
     found: list[Item] = []
     total = 0.0
     for one in sorted(here, key=order):
@@ -273,6 +274,11 @@ def choose(mutant: Mutant, reached: Reached, kills: Mapping[str, int], seconds: 
             total += one.seconds
             found.append(one)
     return found
+
+
+def concerns(one: Item, path: str) -> bool:
+    """Say whether a test reaches a file, or is of the file's own tests."""
+    return path in one.lines or f"/test_{Path(path).stem}.py::" in one.test
 
 
 class _Watching:

@@ -23,7 +23,17 @@ from pathlib import Path
 
 from dpsql.tests.mutants.claim_bearing import CLAIM_BEARING, RECORDED, file_of, tests_of, way_of
 from dpsql.tests.mutants.derive import ROOT, Mutant, derive
-from dpsql.tests.mutants.in_pytest import Gate, Item, Killer, Reach, Reached, Result, choose, run_pytest
+from dpsql.tests.mutants.in_pytest import (
+    Gate,
+    Item,
+    Killer,
+    Reach,
+    Reached,
+    Result,
+    choose,
+    concerns,
+    run_pytest,
+)
 from dpsql.tests.mutants.plant import import_mutated
 from dpsql.tests.mutants.store import OPEN, Results, reached_by, survivors
 
@@ -134,7 +144,7 @@ def _run_all(path: str, todo: Sequence[Mutant], run: Run, folder: Path) -> None:
             here = {
                 test: item
                 for test, item in here.items()
-                if path in item.lines and texts == (way_of(test) == "text")
+                if concerns(item, path) and texts == (way_of(test) == "text")
             }
             late = [mutant for mutant in left() if mutant.is_late and spent.get(mutant.key, 0.0) < run.each]
             if here and late:

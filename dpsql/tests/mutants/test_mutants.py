@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import FunctionType
 
@@ -141,6 +142,14 @@ def test_tests_that_reach_it_are_chosen_killers_first() -> None:
     assert [one.test for one in choose(mutant, reached, {"killer": 9}, 10)] == ["killer", "fast", "slow"]
     assert [one.test for one in choose(mutant, reached, {"killer": 9}, 5)] == ["killer", "fast"]
     assert [one.test for one in choose(mutant, reached, {}, 0)] == ["fast"]
+
+
+def test_a_mutant_of_the_head_is_shown_to_tests_that_read_it_alone() -> None:
+    late = next(one for one in derive("none.py", "def f(a):\n  return a < 1") if one.is_late)
+    items = [item("x/test_none.py::test_f", 1, 2), item("x/test_none.py::test_limits", 0.1), item("not", 0.1)]
+    reached = {one.test: one for one in items}
+    head = [one.test for one in choose(replace(late, is_late=False), reached, {}, 10)]
+    assert head == ["x/test_none.py::test_limits", "x/test_none.py::test_f"]
 
 
 def test_results_are_found_again_until_the_function_changes(tmp_path: Path) -> None:
