@@ -13,9 +13,9 @@ from ..plan.planner import Plan
 from ..plan.privacy.keys import environment_of
 from ..plan.privacy.rows import AddedUp, Release
 from ..plan.release_plan import ReleasePlan
-from ..relation.expressions import Field, Scalar, walk
+from ..relation.expressions import Field
 from ..relation.intervals import facts_of
-from ..relation.relations import Relation, expressions
+from ..relation.relations import all_parts
 from ..relation.types import Kind
 
 __all__ = ["cells_of", "keys_text", "set_notes", "sums_of"]
@@ -23,16 +23,8 @@ __all__ = ["cells_of", "keys_text", "set_notes", "sums_of"]
 
 def sums_of(plan: Plan, release: Release) -> tuple[AddedUp, ...]:
     """Return the grouping sets that are sums of a release's cells, each once, in the statement's order."""
-    found = (node for relation in (*plan.intermediates, plan.root) for node in _added_up(relation))
-    return tuple(dict.fromkeys(node for node in found if node.release == release))
-
-
-def _added_up(relation: Relation) -> Iterator[AddedUp]:
-    if isinstance(relation, AddedUp):
-        yield relation
-    within = (part for expr in expressions(relation) for part in walk(expr) if isinstance(part, Scalar))
-    for below in (*relation.inputs, *(part.relation for part in within)):
-        yield from _added_up(below)
+    nodes = (node for relation in (*plan.intermediates, plan.root) for node in all_parts(relation))
+    return tuple(dict.fromkeys(n for n in nodes if isinstance(n, AddedUp) and n.release == release))
 
 
 def cells_of(plan: ReleasePlan, node: AddedUp) -> int:

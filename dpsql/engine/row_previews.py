@@ -94,4 +94,4 @@ def _constants(node: Relation, count: int) -> tuple[Expr, ...]:
 
 
 def _one_row(values: tuple[Expr, ...], relation: Relation) -> Relation:
-    return projected(Values(((),), ()), values, tuple(column.name for column in relation.columns))
+    return projected(Values(((),), ()), values, (column.name for column in relation.columns))

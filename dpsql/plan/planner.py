@@ -24,10 +24,9 @@ from ..errors import Refusal
 from ..mechanisms import pure_epsilon
 from ..policy.model import Accounting
 from ..relation.catalog import Catalog, Ground, Scalar
-from ..relation.expressions import Expr, Literal, conjuncts, fields_of, walk
-from ..relation.expressions import Scalar as Subquery
+from ..relation.expressions import Expr, Literal, conjuncts, fields_of
 from ..relation.intervals import Environment
-from ..relation.relations import AggregateCall, Relation, Values, ends_in, expressions
+from ..relation.relations import AggregateCall, Relation, Values, all_parts, ends_in
 from ..relation.size_rules import check_joined
 from ..relation.types import BIGINT, SqlType
 from ..relation.types import Kind as SqlKind
@@ -538,13 +537,5 @@ _ONE_SPELLING = (
 
 
 def releases_of(relation: Relation) -> Iterator[Release]:
-    """Yield the releases of an analyzed relation, subqueries included, in order of their text."""
-    if isinstance(relation, Release):
-        yield relation
-        return
-    for source in relation.inputs:
-        yield from releases_of(source)
-    for expr in expressions(relation):
-        for part in walk(expr):
-            if isinstance(part, Subquery):
-                yield from releases_of(part.relation)
+    """Yield the releases of an analyzed relation, subqueries included, each once in the order of the text."""
+    return (part for part in all_parts(relation) if isinstance(part, Release))

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..relation.expressions import Field, walk
-from ..relation.expressions import Scalar as Subquery
-from ..relation.relations import Block, Relation, ends_in, expressions, skipped
+from ..relation.expressions import Field
+from ..relation.relations import Block, Relation, ends_in, skipped, subqueries
 from .privacy.rows import Release
 
 __all__ = ["TopRows", "top_rows"]
@@ -40,12 +39,8 @@ def top_rows(relations: Sequence[Relation]) -> dict[Release, TopRows]:
 def _nodes(relation: Relation) -> Iterator[Relation]:
     """Yield a relation's nodes, those of its subqueries included; what is used twice comes twice."""
     yield relation
-    for source in relation.inputs:
-        yield from _nodes(source)
-    for expr in expressions(relation):
-        for part in walk(expr):
-            if isinstance(part, Subquery):
-                yield from _nodes(part.relation)
+    for below in (*relation.inputs, *subqueries(relation)):
+        yield from _nodes(below)
 
 
 def _of_limit(node: Block) -> tuple[Release, TopRows] | None:

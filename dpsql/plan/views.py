@@ -26,10 +26,19 @@ from ..policy.model import ViewPolicy
 from ..policy.section import plain, quote_key, suggest
 from ..relation.catalog import Catalog, Column, Enforced, Ground, Table, View
 from ..relation.catalog import Scalar as CatalogScalar
-from ..relation.expressions import Call, Field, Scalar, walk
+from ..relation.expressions import Call, walk
 from ..relation.intervals import Environment, facts_of
 from ..relation.map_tables import map_tables
-from ..relation.relations import Declared, Join, Relation, Scan, ends_in, expressions, projected
+from ..relation.relations import (
+    Declared,
+    Join,
+    Relation,
+    Scan,
+    all_parts,
+    ends_in,
+    expressions,
+    renamed,
+)
 from ..relation.types import Kind, SqlType
 from ..sql.bind_select import bind
 from ..sql.scope import BindingContext
@@ -198,10 +207,7 @@ class _Reader:
                     "SQL as dpsql reads it; write a CAST in the view"
                 )
         names = tuple(column.name for column in found.columns)
-        fields = tuple(
-            Field(c.type, i, n) for i, (c, n) in enumerate(zip(relation.columns, names, strict=True))
-        )
-        shown: Relation = projected(relation, fields, names)
+        shown: Relation = renamed(relation, names)
         computed: list[Column | None] = [None] * len(names)
         for column in declared.columns:
             place = column_key(self.policy, declared.name, column.name)
@@ -344,11 +350,9 @@ def _check_meaning(relation: Relation, engine: str) -> None:
     """Raise Refusal where DuckDB means something else by the words of a text: its / of whole numbers is a fraction."""
     if engine != "duckdb":
         return
-    for node in _nodes(relation):
+    for node in all_parts(relation):
         for expr in expressions(node):
             for part in walk(expr):
-                if isinstance(part, Scalar):
-                    _check_meaning(part.relation, engine)
                 if isinstance(part, Call) and part.function == "div" and not part.type.is_float:
                     raise Refusal(
                         "/ of these numbers is a fraction to DuckDB, and rounded in SQL as dpsql reads it",
@@ -357,30 +361,10 @@ def _check_meaning(relation: Relation, engine: str) -> None:
                     )  # fmt: skip
 
 
-def _nodes(relation: Relation) -> list[Relation]:
-    found, stack = [], [relation]
-    while stack:
-        found.append(stack.pop())
-        stack += found[-1].inputs
-    return found
-
-
 def _tables_of(relation: Relation) -> tuple[str, ...]:
     """Return the names of the tables that a relation reads, in the order of its text."""
-    names: list[str] = []
-
-    def look(node: Relation) -> None:
-        if isinstance(node, Scan):
-            names.append(node.table.name)
-        for below in node.inputs:
-            look(below)
-        for expr in expressions(node):
-            for part in walk(expr):
-                if isinstance(part, Scalar):
-                    look(part.relation)
-
-    look(relation)
-    return tuple(dict.fromkeys(names))
+    scans = (part for part in all_parts(relation) if isinstance(part, Scan))
+    return tuple(dict.fromkeys(scan.table.name for scan in scans))
 
 
 def _read_through(ground: Ground) -> Callable[[Table], Table]:

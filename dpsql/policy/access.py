@@ -17,7 +17,7 @@ from ..errors import PolicyError
 from ..relation.catalog import Catalog, Table, View
 from ..relation.expressions import Field
 from ..relation.map_tables import map_tables
-from ..relation.relations import projected
+from ..relation.relations import renamed
 from .model import Access, Policy
 from .section import quote_key, suggest
 
@@ -116,12 +116,8 @@ def _narrowed_view(view: View, access: Access, tables: dict[str, Table]) -> View
         return replace(view, relation=map_tables(view.relation, seen))
     relation = map_tables(view.relation, seen, _without_name)
     names = tuple("" if column.name in hidden else column.name for column in relation.columns)
-    fields = tuple(
-        Field(column.type, index, name)
-        for index, (column, name) in enumerate(zip(relation.columns, names, strict=True))
-    )
     shown = tuple(column for column in view.columns if column.name not in hidden)
-    return replace(view, columns=shown, relation=projected(relation, fields, names))
+    return replace(view, columns=shown, relation=renamed(relation, names))
 
 
 def _without_name(field: Field) -> Field:

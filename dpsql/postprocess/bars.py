@@ -107,14 +107,13 @@ def add_companions(root: Relation, plans: Mapping[Release, ReleasePlan]) -> Rela
     """Return the statement with `x_low` and `x_high` beside each numeric column that noise can move."""
     exprs: list[Expr] = []
     names: list[str] = []
-    for index, (column, is_barred) in enumerate(zip(root.columns, has_companions(root, plans), strict=True)):
-        field_ = Field(column.type, index, column.name)
+    for field_, is_barred in zip(root.row, has_companions(root, plans), strict=True):
         exprs.append(field_)
-        names.append(column.name)
+        names.append(field_.name)
         if is_barred:
             exprs += [Call(DOUBLE, "dp_low", (field_,)), Call(DOUBLE, "dp_high", (field_,))]
-            names += [f"{column.name}_low", f"{column.name}_high"]
-    return projected(root, tuple(exprs), tuple(names))
+            names += [f"{field_.name}_low", f"{field_.name}_high"]
+    return projected(root, exprs, names)
 
 
 def resolve_bars(node: Relation, plans: Mapping[Release, ReleasePlan]) -> Relation:
@@ -195,7 +194,7 @@ class _Descent:
         """Carry the bars of what is rounded, and round their ends: exact where those are, and no simulation."""
         inner = [replace(one, expr=_rounded(one.expr) or one.expr) for one in wanted]
         below, found = self.carry(node, inner)
-        columns: list[Expr] = [Field(c.type, i, c.name) for i, c in enumerate(below.columns)]
+        columns: list[Expr] = list(below.row)
         own = len(columns)
         places = list(found)
         for index, (one, place) in enumerate(zip(wanted, found, strict=True)):
@@ -207,7 +206,7 @@ class _Descent:
         if len(columns) == own:
             return below, places
         names = (*(column.name for column in below.columns), *("" for _ in columns[own:]))
-        return projected(below, tuple(columns), names), places
+        return projected(below, columns, names), places
 
     def _release(self, node: Release | WithBars, wanted: Sequence[_Wanted]) -> _Carried:
         release, known = (node.release, node.bars) if isinstance(node, WithBars) else (node, ())
@@ -297,7 +296,7 @@ class _Descent:
             for index in range(len(wanted)):
                 for end in (0, 1):
                     exprs.append(Field(DOUBLE, ends[index] + end) if index in ends else Literal(DOUBLE, None))
-            sides.append(projected(below, tuple(exprs), ("",) * len(exprs)))
+            sides.append(projected(below, exprs))
         if not have:
             return node, _nowhere(wanted)
         own = len(node.columns)
@@ -366,7 +365,7 @@ class _Descent:
             place if place is not None or (number := numbers.get(one)) is None else own + 2 * number
             for one, place in zip(wanted, places, strict=True)
         ]
-        return projected(joined, exprs, ("",) * len(exprs)), all_places
+        return projected(joined, exprs), all_places
 
 
 def _bar(release: Release, plan: ReleasePlan, wanted: _Wanted) -> Bar | None:
@@ -463,8 +462,5 @@ def _regrown(node: Relation, sides: tuple[Relation, ...], carried: list[Relation
 
 
 def _reordered(node: Relation, order: Sequence[int]) -> Relation:
-    columns = [node.columns[index] for index in order]
-    exprs = tuple(
-        Field(column.type, index, column.name) for column, index in zip(columns, order, strict=True)
-    )
-    return projected(node, exprs, tuple(column.name for column in columns))
+    row = node.row
+    return projected(node, (row[index] for index in order), (row[index].name for index in order))

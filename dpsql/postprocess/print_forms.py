@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..relation.expressions import Expr
 from ..relation.forms import MAX_RECURSION, Lateral, Recursive, RecursiveRef, Series, Unnest
@@ -32,8 +32,7 @@ class Printer(Protocol):
     def beside(self, count: int) -> AbstractContextManager[tuple[str, list[str]]]: ...
 
 
-def _series(printer: Printer, node: Relation) -> str:
-    assert isinstance(node, Series)
+def _series(printer: Printer, node: Series) -> str:
     if isinstance(node.values, range):
         value, source = "range", "range(0)"
         if node.values:  # by its last number: the next one may be none of the engine's
@@ -45,9 +44,8 @@ def _series(printer: Printer, node: Relation) -> str:
     return f"SELECT CAST({shown} AS {engine_type(node.type)}) AS c0 FROM {source}"
 
 
-def _unnest(printer: Printer, node: Relation) -> str:
+def _unnest(printer: Printer, node: Unnest) -> str:
     """Print rows beside their arrays' elements: the engine gives the shorter arrays NULL, as Postgres does."""
-    assert isinstance(node, Unnest)
     row = printer.row(node.input)
     width = len(row)
     arrays = [printer.expr(array, row) for array in node.arrays]
@@ -62,9 +60,8 @@ def _unnest(printer: Printer, node: Relation) -> str:
     return f"SELECT {shown} FROM (SELECT {held} FROM {printer.source(node.input)}) AS t"
 
 
-def _lateral(printer: Printer, node: Relation) -> str:
+def _lateral(printer: Printer, node: Lateral) -> str:
     """Print a join whose right side reads the left row, which has a name of its own for it."""
-    assert isinstance(node, Lateral)
     left = printer.relation(node.left)
     with printer.beside(len(node.left.columns)) as (name, own):
         right = printer.relation(node.right)
@@ -88,8 +85,7 @@ def _lateral(printer: Printer, node: Relation) -> str:
     return f"SELECT {', '.join(shown) or '1 AS one'} FROM {source} {word} LATERAL {kept} ON TRUE"
 
 
-def _recursive(printer: Printer, node: Relation) -> str:
-    assert isinstance(node, Recursive)
+def _recursive(printer: Printer, node: Recursive) -> str:
     names = ", ".join(f"c{i}" for i in range(len(node.outputs)))
     types = [engine_type(column.type) for column in node.outputs]
     sides = []
@@ -104,13 +100,12 @@ def _recursive(printer: Printer, node: Relation) -> str:
     return f"SELECT {names} FROM ({with_} SELECT {names} FROM q{node.number}) AS t"
 
 
-def _recursive_ref(printer: Printer, node: Relation) -> str:
-    assert isinstance(node, RecursiveRef)
+def _recursive_ref(printer: Printer, node: RecursiveRef) -> str:
     names = ", ".join(f"c{i}" for i in range(len(node.outputs)))
     return f"SELECT {names} FROM q{node.number}"
 
 
-FORMS: dict[type[Relation], Callable[[Printer, Relation], str]] = {
+FORMS: dict[type[Relation], Callable[[Printer, Any], str]] = {
     Series: _series, Unnest: _unnest, Lateral: _lateral, Recursive: _recursive, RecursiveRef: _recursive_ref,
 }  # fmt: skip
 """Kind of relation -> how it is printed."""

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..errors import Refusal
 from ..plan.dialects.quote import identifier, table_name
@@ -182,18 +183,16 @@ def _noise(plan: ReleasePlan, formula: Formula) -> tuple[float, float]:
     return squares, total
 
 
-def _release(printer: PublicPrinter, node: Relation) -> str:
-    assert isinstance(node, Release)
+def _release(printer: PublicPrinter, node: Release) -> str:
     number, columns = _release_row(printer, node)
     return _select(columns, f'"r{number}"')
 
 
-def _added_up(printer: PublicPrinter, node: Relation) -> str:
+def _added_up(printer: PublicPrinter, node: AddedUp) -> str:
     """Print a release's cells added up to groups of fewer keys, in the order of their first cells.
 
     Counts and sums are rounded and then added; all else is computed from added coordinates (soundness.md 1.18).
     """
-    assert isinstance(node, AddedUp)
     number, plan = printer.releases[node.release]
     printer.used.add(number)
     keys = [f"k{i}" for i in node.chosen]
@@ -227,9 +226,8 @@ def _sums(
     return f"({outer}) AS t", shown
 
 
-def _replicated_sums(printer: PublicPrinter, node: Relation) -> str:
+def _replicated_sums(printer: PublicPrinter, node: ReplicatedSums) -> str:
     """Print rows that are added up beside the replicas of theirs, added up draw by draw from those of the cells."""
-    assert isinstance(node, ReplicatedSums)
     sums = node.sums
     number, plan = printer.releases[sums.release]
     keys = [f"k{i}" for i in sums.chosen]
@@ -245,9 +243,8 @@ def _replicated_sums(printer: PublicPrinter, node: Relation) -> str:
     return _select([*columns, 'v."draw"'], both)
 
 
-def _with_bars(printer: PublicPrinter, node: Relation) -> str:
+def _with_bars(printer: PublicPrinter, node: WithBars) -> str:
     """Print a release with its error bars, from columns of the table: a half-width, or both simulated ends."""
-    assert isinstance(node, WithBars)
     number, columns = _release_row(printer, node.release)
     known = list(printer.bars.get(number, ()))
     row = list(columns)
@@ -280,9 +277,8 @@ def _exact_ends(
     return [formula.within(f"({centre} {sign} {one})") for sign, one in zip("-+", widths, strict=True)]
 
 
-def _numbered(printer: PublicPrinter, node: Relation) -> str:
+def _numbered(printer: PublicPrinter, node: Numbered) -> str:
     """Print a release with its rows' numbers, which stand in its table."""
-    assert isinstance(node, Numbered)
     release = node.source.release if isinstance(node.source, WithBars) else node.source
     assert isinstance(release, Release)
     number = printer.releases[release][0]
@@ -293,9 +289,8 @@ def _numbered(printer: PublicPrinter, node: Relation) -> str:
     return f'{head}, "row" AS c{len(node.source.columns)} FROM "r{number}"'
 
 
-def _replicated(printer: PublicPrinter, node: Relation) -> str:
+def _replicated(printer: PublicPrinter, node: Replicated) -> str:
     """Print a release beside its replicas, table "s<i>": m0… at a draw, with the row's number and the draw's."""
-    assert isinstance(node, Replicated)
     number, columns = _release_row(printer, node.release)
     plan = printer.releases[node.release][1]
     printer.numbered.add(number)
@@ -316,14 +311,12 @@ def _draws(printer: PublicPrinter, node: Relation) -> str:
     return _select(['"draw"'], '"draws"')
 
 
-def _ends(printer: PublicPrinter, node: Relation) -> str:
-    assert isinstance(node, Ends)
+def _ends(printer: PublicPrinter, node: Ends) -> str:
     number = printer.simulations.setdefault(node, len(printer.simulations))
     return _select([f"c{i}" for i in range(len(node.columns))], f'"b{number}"')
 
 
-def _scan(printer: PublicPrinter, node: Relation) -> str:
-    assert isinstance(node, Scan)
+def _scan(printer: PublicPrinter, node: Scan) -> str:
     if node.table.unit is not None:
         raise AssertionError("a private table is not printed here")
     name = f"t_{node.table.name}"
@@ -333,16 +326,14 @@ def _scan(printer: PublicPrinter, node: Relation) -> str:
     return _select([f"c{i}" for i in range(len(node.columns))], identifier(name))
 
 
-def _fetched(printer: PublicPrinter, node: Relation) -> str:
-    assert isinstance(node, Fetched)
+def _fetched(printer: PublicPrinter, node: Fetched) -> str:
     number, needed = printer.parts[node.source]
     printer.read.add(number)
     columns = [f"c{i}" if i in needed else unread(column.type) for i, column in enumerate(node.columns)]
     return _select(columns, f'"p{number}"')
 
 
-def _values(printer: PublicPrinter, node: Relation) -> str:
-    assert isinstance(node, Values)
+def _values(printer: PublicPrinter, node: Values) -> str:
     if not node.outputs:
         return "SELECT 1 AS one"
     types = [
@@ -360,9 +351,8 @@ def _values(printer: PublicPrinter, node: Relation) -> str:
     return f"SELECT * FROM (VALUES {rows}) AS v({names})"
 
 
-def _block(printer: PublicPrinter, node: Relation) -> str:
+def _block(printer: PublicPrinter, node: Block) -> str:
     """Print a block part by part, each as a SELECT over what the parts before it leave."""
-    assert isinstance(node, Block)
     return _PARTS[node.last](printer, node)
 
 
@@ -474,8 +464,7 @@ def _wide_order(printer: PublicPrinter, order: Order, row: Sequence[str]) -> str
     return f"CAST({head} AS {type_}){shown.removeprefix(head)}"
 
 
-def _set_operation(printer: PublicPrinter, node: Relation) -> str:
-    assert isinstance(node, SetOperation)
+def _set_operation(printer: PublicPrinter, node: SetOperation) -> str:
     word = node.kind.upper() + (" ALL" if node.all else "")
     sides = []
     for side in (node.left, node.right):
@@ -485,12 +474,11 @@ def _set_operation(printer: PublicPrinter, node: Relation) -> str:
     return f"SELECT * FROM (({sides[0]}) {word} ({sides[1]})) AS t"
 
 
-def _join(printer: PublicPrinter, node: Relation) -> str:
-    assert isinstance(node, Join)
+def _join(printer: PublicPrinter, node: Join) -> str:
     return print_join(node, printer.relation(node.left), printer.relation(node.right), printer.expr)
 
 
-_RELATIONS: dict[type[Relation], Callable[[PublicPrinter, Relation], str]] = {
+_RELATIONS: dict[type[Relation], Callable[[PublicPrinter, Any], str]] = {
     Release: _release, AddedUp: _added_up, ReplicatedSums: _replicated_sums,
     WithBars: _with_bars, Scan: _scan, Values: _values,
     Block: _block, SetOperation: _set_operation, Join: _join, Fetched: _fetched,

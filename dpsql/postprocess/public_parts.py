@@ -41,13 +41,15 @@ from ..relation.relations import (
     Scan,
     SetOperation,
     Values,
+    all_parts,
     ends_in,
     expressions,
     filtered,
     skipped,
+    subqueries,
 )
 from ..relation.types import Kind
-from ..sql.outer import Outer
+from ..sql.outer import outer_in
 from .estimates import holds_estimate
 
 __all__ = [
@@ -113,21 +115,12 @@ def is_public(node: Relation) -> bool:
 
 def reads_tables(node: Relation) -> bool:
     """Say whether a relation reads any table, in its subqueries too."""
-    if isinstance(node, Scan) or any(map(reads_tables, node.inputs)):
-        return True
-    subqueries = (part.relation for e in expressions(node) for part in walk(e) if isinstance(part, Scalar))
-    return any(map(reads_tables, subqueries))
+    return any(isinstance(one, Scan) for one in all_parts(node))
 
 
 def _is_sealed(node: Relation) -> bool:
     """Say whether some of a relation runs in the sealed engine alone, or reads what is around it."""
-    if isinstance(node, _SEALED) or any(map(_is_sealed, node.inputs)):
-        return True
-    return any(
-        isinstance(part, Outer) or (isinstance(part, Scalar) and _is_sealed(part.relation))
-        for expr in expressions(node)
-        for part in walk(expr)
-    )
+    return any(isinstance(one, _SEALED) or any(map(outer_in, expressions(one))) for one in all_parts(node))
 
 
 def _has_arrays(node: Relation) -> bool:
@@ -152,10 +145,8 @@ def check_usable(node: Relation, needed: Needed | None = None) -> None:
                 )  # fmt: skip
     for child, read in zip(node.reads, needed_below(node, wanted), strict=True):
         check_usable(child, read)
-    for expr in expressions(node.alone):
-        for part in walk(expr):
-            if isinstance(part, Scalar):
-                check_usable(part.relation)
+    for below in subqueries(node.alone):
+        check_usable(below)
 
 
 def is_plain(term: Expr) -> bool:
@@ -302,9 +293,7 @@ def _sides(
 ) -> tuple[tuple[Expr, ...], tuple[Expr, ...], tuple[Expr, ...]]:
     """Return the terms over the left side alone, those over the right (on its own columns), and the rest."""
     width = len(join.left.columns)
-    row = tuple(Field(column.type, index) for index, column in enumerate(join.left.columns)) + tuple(
-        Field(column.type, index) for index, column in enumerate(join.right.columns)
-    )
+    row = (*join.left.row, *join.right.row)
     to_left, to_right, kept = [], [], []
     for term in terms:
         read = fields_of(term)

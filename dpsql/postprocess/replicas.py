@@ -207,7 +207,7 @@ def simulation_of(
     """
     lifter = _Lifter(plans, replicas=True)
     exprs = tuple(expr for expr, _ in wanted)
-    lifted = lifter.lift(projected(node, exprs, ("",) * len(exprs)), frozenset(range(len(exprs))))
+    lifted = lifter.lift(projected(node, exprs), frozenset(range(len(exprs))))
     kept = [
         index for index in range(len(exprs))
         if lifted.base[index] != lifted.truth[index] and index not in lifted.hidden
@@ -217,7 +217,7 @@ def simulation_of(
     columns = [*lifted.identity, lifted.column(lifted.draw)]
     for index in kept:
         columns += [lifted.column(lifted.base[index]), lifted.column(lifted.truth[index])]
-    simulation = projected(lifted.node, tuple(columns), ("",) * len(columns))
+    simulation = projected(lifted.node, columns)
     ends = Ends(simulation, len(lifted.ids), tuple(wanted[index][1] for index in kept))
     return ends, [kept.index(i) if i in kept else None for i in range(len(exprs))]
 
@@ -322,7 +322,7 @@ class _Lifter:
             draw = len(columns)
             columns.append(below.column(below.draw))
         return _Lifted(
-            projected(below.node, tuple(columns), ("",) * len(columns)),
+            projected(below.node, columns),
             tuple(range(len(exprs))), tuple(truth), ids, draw, frozenset(hidden),
         )  # fmt: skip
 
@@ -358,9 +358,7 @@ class _Lifter:
         if below.draw is not None:
             columns = (*columns, below.column(below.draw))
         every = tuple(range(len(node.columns)))
-        return _Lifted(
-            without_repeats(projected(below.node, columns, ("",) * len(columns))), every, every, every, draw
-        )
+        return _Lifted(without_repeats(projected(below.node, columns)), every, every, every, draw)
 
     def _window(self, node: Block, below: _Lifted) -> _Lifted:
         by_draw = () if below.draw is None else (below.column(below.draw),)
@@ -501,7 +499,7 @@ def _either_draw(joined: _Lifted, draws: tuple[int | None, int | None]) -> _Lift
     width = len(joined.node.columns)
     either = Call(BIGINT, "coalesce", (joined.column(draws[0]), joined.column(draws[1])))
     columns = (*(joined.column(index) for index in range(width)), either)
-    return replace(joined, node=projected(joined.node, columns, ("",) * len(columns)), draw=width)
+    return replace(joined, node=projected(joined.node, columns), draw=width)
 
 
 def _side(one: _Lifted, other: _Lifted, noisy: list[int], *, first: bool) -> Relation:
@@ -513,7 +511,7 @@ def _side(one: _Lifted, other: _Lifted, noisy: list[int], *, first: bool) -> Rel
     columns += [Literal(BIGINT, 0 if first else 1), *numbers]
     if one.draw is not None:
         columns.append(one.column(one.draw))
-    return projected(one.node, tuple(columns), ("",) * len(columns))
+    return projected(one.node, columns)
 
 
 def _replaced(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import Refusal
-from ..relation.expressions import Call, Field
+from ..relation.expressions import Call
 from ..relation.relations import Relation, projected
 from ..relation.types import Kind, SqlType
 
@@ -310,12 +310,11 @@ def show_intervals(node: Relation) -> Relation:
     """Return a statement's relation with its columns of intervals as text; they keep their type."""
     if not any(column.type.kind is Kind.INTERVAL for column in node.columns):
         return node
-    fields = [Field(column.type, index, column.name) for index, column in enumerate(node.columns)]
     exprs = tuple(
         Call(field.type, "interval_text", (field,)) if field.type.kind is Kind.INTERVAL else field
-        for field in fields
+        for field in node.row
     )
-    return projected(node, exprs, tuple(column.name for column in node.columns))
+    return projected(node, exprs, (column.name for column in node.columns))
 
 
 # --- the conversions ----------------------------------------------------------------------------------

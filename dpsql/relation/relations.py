@@ -7,7 +7,7 @@ its inputs): whoever walks or rewrites relations does it by these alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -18,13 +18,14 @@ from ..errors import Position
 from .aggregates import AGGREGATES
 from .aggregates import Aggregate as AggregateRow
 from .catalog import Column, Table
-from .expressions import Call, Expr, Field, Literal, walk
+from .expressions import Call, Expr, Field, Literal, Scalar, walk
 from .types import BOOLEAN, INTEGER, SqlType
 
 __all__ = [
     "PARTS", "AggregateCall", "Block", "Change", "Declared", "Group", "Join", "Order", "OutputColumn", "Relation",
-    "Scan", "SetOperation", "Values", "WindowCall", "called_in", "ends_in", "expressions", "filtered", "grouped",
-    "limited", "ordered", "parts_of", "projected", "skipped", "unordered", "windowed", "without_repeats",
+    "Scan", "SetOperation", "Values", "WindowCall", "all_parts", "called_in", "ends_in", "expressions", "filtered",
+    "grouped", "limited", "ordered", "parts_of", "projected", "renamed", "skipped", "subqueries", "unordered",
+    "windowed", "without_repeats",
 ]  # fmt: skip
 
 Change = Callable[[Expr], Expr]
@@ -55,6 +56,11 @@ class Relation:
     def columns(self) -> tuple[OutputColumn, ...]:
         """The output columns, in order."""
         raise AssertionError(type(self).__name__)
+
+    @property
+    def row(self) -> tuple[Field, ...]:
+        """Its columns as they stand in an expression over it."""
+        return tuple(Field(column.type, i, column.name) for i, column in enumerate(self.columns))
 
     @property
     def inputs(self) -> tuple[Relation, ...]:
@@ -115,6 +121,26 @@ def parts_of(node: Relation) -> Iterator[Relation]:
         seen.add(id(one))
         yield one
         stack += one.inputs
+
+
+def subqueries(node: Relation) -> Iterator[Relation]:
+    """Yield the scalar subqueries in a node's own expressions, in the order of its text."""
+    for expr in expressions(node):
+        yield from (part.relation for part in walk(expr) if isinstance(part, Scalar))
+
+
+def all_parts(node: Relation) -> Iterator[Relation]:
+    """Yield a relation and all that stands in it, subqueries too: each once, in the order of the text, itself last."""
+    seen: set[int] = set()
+
+    def visit(one: Relation) -> Iterator[Relation]:
+        if id(one) not in seen:
+            seen.add(id(one))
+            for below in (*one.inputs, *subqueries(one)):
+                yield from visit(below)
+            yield one
+
+    return visit(node)
 
 
 def called_in(relation: Relation) -> frozenset[str]:
@@ -480,10 +506,17 @@ def windowed(relation: Relation, calls: tuple[WindowCall, ...], position: Positi
 
 
 def projected(
-    relation: Relation, exprs: tuple[Expr, ...], names: tuple[str, ...], position: Position | None = None
+    relation: Relation, exprs: Iterable[Expr], names: Iterable[str] = (), position: Position | None = None
 ) -> Block:
-    """Return one output column per expression over a relation's row."""
-    return _put(relation, "outputs", exprs, position, names)
+    """Return one output column per expression over a relation's row; without names none has one."""
+    outputs = tuple(exprs)
+    return _put(relation, "outputs", outputs, position, tuple(names) or ("",) * len(outputs))
+
+
+def renamed(relation: Relation, names: Sequence[str]) -> Block:
+    """Return a relation with other names for its columns."""
+    named = (Field(one.type, one.index, name) for one, name in zip(relation.row, names, strict=True))
+    return projected(relation, named, names)
 
 
 def without_repeats(relation: Relation, position: Position | None = None) -> Block:

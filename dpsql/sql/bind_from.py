@@ -13,7 +13,7 @@ from ..relation.expressions import TRUE, Expr, Field, Literal, conjunction, conj
 from ..relation.forms import Lateral
 from ..relation.functions import common_type
 from ..relation.placed import placed
-from ..relation.relations import Join, OutputColumn, Relation, Scan, SetOperation, Values, projected
+from ..relation.relations import Join, OutputColumn, Relation, Scan, SetOperation, Values, projected, renamed
 from .attach import Attacher, attached_in
 from .bind_expression import Binder, Grammar, call, cast
 from .bind_series import bind_rows, is_rows
@@ -220,8 +220,7 @@ def _named_rows(relation: Relation, name: str, own: Sequence[str], *, numbered: 
     width = len(relation.columns)
     count = width - 1 if numbered else width
     names = [*(own or [name if count == 1 else "unnest"] * count), *["ordinality"] * (width - count)]
-    exprs = tuple(Field(c.type, i, n) for i, (c, n) in enumerate(zip(relation.columns, names, strict=True)))
-    return projected(relation, exprs, tuple(names))
+    return renamed(relation, names)
 
 
 def _holds_join(node: exp.Subquery, position: Position | None) -> bool:
@@ -266,8 +265,7 @@ def rename(relation: Relation, columns: list[exp.Expr], position: Position | Non
         raise Refusal("there are more column aliases than columns", sqlstate="42P10", position=position)
     for index, column in zip(seen, columns, strict=False):
         names[index] = fold_name(column)[0]
-    exprs = tuple(Field(c.type, i, n) for i, (c, n) in enumerate(zip(relation.columns, names, strict=True)))
-    return projected(relation, exprs, tuple(names))
+    return renamed(relation, names)
 
 
 def _kind_of(join: exp.Expr, position: Position | None) -> tuple[str, str]:

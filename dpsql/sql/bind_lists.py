@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from ..errors import Position, Refusal
-from ..relation.expressions import FALSE, TRUE, Call, Expr, Field, Literal, conjunction
+from ..relation.expressions import FALSE, TRUE, Call, Expr, Literal, conjunction
 from ..relation.functions import FUNCTIONS, common_type
 from ..relation.relations import Relation
 from ..relation.types import BOOLEAN, TEXT, Kind
@@ -321,7 +321,7 @@ def _quantified(
     position = binder.position(node)
     relation = binder.grammar.query(query, binder.inside())
     outside: list[Expr] = [Outer(value.type, value, position=value.position) for value in values]
-    row: list[Expr] = [Field(c.type, i, c.name) for i, c in enumerate(relation.columns)]
+    row: list[Expr] = list(relation.row)
     refused = Refusal(
         "ANY and ALL take a list here, not a query", sqlstate="0A000", position=position,
         hint="write x IN (SELECT …) or x NOT IN (SELECT …)",

@@ -173,9 +173,8 @@ def _with_ties(relation: Relation, limit: int, offset: int, position: Position |
 
 def _without_last(relation: Relation, width: int) -> Relation:
     """Return a relation with its first columns alone."""
-    columns = relation.columns[:width]
-    exprs = tuple(Field(column.type, i, column.name) for i, column in enumerate(columns))
-    return projected(relation, exprs, tuple(column.name for column in columns), relation.position)
+    row = relation.row[:width]
+    return projected(relation, row, (one.name for one in row), relation.position)
 
 
 # --- DISTINCT ON --------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.aggregates import Asks
-from ..relation.expressions import Expr, Field, Scalar, map_children, walk
+from ..relation.expressions import Expr, Field, map_children
 from ..relation.forms import Recursive
 from ..relation.functions import WRITTEN
 from ..relation.relations import (
@@ -26,11 +26,11 @@ from ..relation.relations import (
     Order,
     Relation,
     SetOperation,
-    expressions,
     grouped,
     ordered,
     parts_of,
     projected,
+    subqueries,
     windowed,
     without_repeats,
 )
@@ -457,10 +457,8 @@ def _check_json(relation: Relation) -> None:
                     f"values of type {type_} are not compared", sqlstate="42883", position=position or node.position,
                     hint="take a text out of it, and sort or group by that: j ->> 'a', or j::text",
                 )  # fmt: skip
-        for expr in expressions(node):
-            for part in walk(expr):
-                if isinstance(part, Scalar):
-                    _check_json(part.relation)
+        for below in subqueries(node):
+            _check_json(below)
 
 
 def _compared(node: Relation) -> Iterator[tuple[SqlType, Position | None]]:

@@ -71,6 +71,6 @@ def _as_types(side: Relation, outputs: list[OutputColumn]) -> Relation:
     if all(c.type == o.type for c, o in zip(side.columns, outputs, strict=True)):
         return side
     exprs: list[Expr] = []
-    for index, (column, output) in enumerate(zip(side.columns, outputs, strict=True)):
-        exprs.append(cast(Field(column.type, index, column.name), output.type, None))
-    return projected(side, tuple(exprs), tuple(column.name for column in side.columns))
+    for column, output in zip(side.row, outputs, strict=True):
+        exprs.append(cast(column, output.type, None))
+    return projected(side, exprs, (column.name for column in side.columns))

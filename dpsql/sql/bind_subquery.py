@@ -145,8 +145,7 @@ def _in_value(binder: Binder, relation: Relation, values: list[Expr], position: 
 
 def _members_equal(relation: Relation, values: list[Expr], position: Position | None) -> Expr:
     outside: list[Expr] = [Outer(value.type, value, position=value.position) for value in values]
-    row: list[Expr] = [Field(column.type, i, column.name) for i, column in enumerate(relation.columns)]
-    return rows_compared("eq", outside, row, position)
+    return rows_compared("eq", outside, list(relation.row), position)
 
 
 def _parts(node: exp.Expr) -> list[exp.Expr]:
@@ -267,7 +266,7 @@ def _equality(term: Expr, position: Position | None) -> tuple[Expr, Expr]:
 
 def _with_value(groups: Relation, count: int, value: Expr, name: str) -> Relation:
     """Return the `count` keys and the value of each group."""
-    row = tuple(Field(column.type, i, column.name) for i, column in enumerate(groups.columns))
+    row = groups.row
     put = project_onto((value,), row[count:])[0]
     if len(row) == count + 1 and put == row[count]:
         return groups

@@ -260,7 +260,7 @@ class EstimateBuilder:
         exprs += [Field(below.columns[self._keys + i].type, self._keys + i) for i in self._plain]
         start = self._keys + len(self._calls)
         exprs += [Field(c.type, start + i) for i, c in enumerate(below.columns[start:])]
-        return projected(below, tuple(exprs), ("",) * len(exprs), self._position)
+        return projected(below, exprs, position=self._position)
 
     def placed(self, expr: Expr) -> Expr:
         """Return an output over the row above, once all moments are known."""

@@ -148,7 +148,7 @@ def project_onto(exprs: tuple[Expr, ...], row: tuple[Expr, ...]) -> tuple[Expr, 
 def _open(node: Relation, exists: bool) -> Opened:
     node = skipped(node, "orders", *(["distinct"] if exists else []))
     if first_outer(node) is None:
-        return Opened(node, _row(node), ())
+        return Opened(node, node.row, ())
     if ends_in(node, "outputs"):
         opened = _open(node.below, exists)
         return replace(opened, outputs=project_onto(node.exprs, opened.outputs))
@@ -159,7 +159,7 @@ def _open(node: Relation, exists: bool) -> Opened:
         return Opened(base, opened.outputs, (*opened.conditions, *taken))
     if isinstance(node, Join) and node.kind in ("inner", "cross", "left", "mark"):
         return _open_join(node, exists)
-    return Opened(node, _row(node), ())
+    return Opened(node, node.row, ())
 
 
 def _open_join(node: Join, exists: bool) -> Opened:
@@ -175,10 +175,6 @@ def _open_join(node: Join, exists: bool) -> Opened:
     base = replace(node, kind=kind, left=opened.relation, condition=condition)
     added = right if kind != "mark" else (Field(base.columns[-1].type, width),)
     return Opened(base, (*opened.outputs, *added), (*opened.conditions, *taken))
-
-
-def _row(node: Relation) -> tuple[Expr, ...]:
-    return tuple(Field(column.type, i, column.name) for i, column in enumerate(node.columns))
 
 
 def _divided(predicate: Expr) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:

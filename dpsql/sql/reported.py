@@ -15,7 +15,17 @@ from ..relation.catalog import Column
 from ..relation.expressions import Call, Expr, Field, Scalar, conjuncts, fields_of, moved, walk
 from ..relation.forms import Lateral, Recursive, Unnest
 from ..relation.intervals import Environment, facts_of
-from ..relation.relations import Block, Declared, Join, Relation, Scan, SetOperation, ends_in, expressions
+from ..relation.relations import (
+    Block,
+    Declared,
+    Join,
+    Relation,
+    Scan,
+    SetOperation,
+    all_parts,
+    ends_in,
+    expressions,
+)
 
 __all__ = [
     "Answer", "Reported", "catalog_columns", "check_reported", "holds_private", "is_owner", "refuse_use",
@@ -134,17 +144,7 @@ class _Walk:
 
 def holds_private(node: Relation) -> bool:
     """Say whether a relation reads a table that has a privacy unit."""
-    seen: dict[int, Relation] = {}
-    stack = [node]
-    while stack:
-        one = stack.pop()
-        if isinstance(one, Scan) and one.table.unit is not None:
-            return True
-        if id(one) not in seen:
-            seen[id(one)] = one
-            stack += one.inputs
-            stack += [p.relation for e in expressions(one) for p in walk(e) if isinstance(p, Scalar)]
-    return False
+    return any(isinstance(one, Scan) and one.table.unit is not None for one in all_parts(node))
 
 
 def is_owner(node: Relation, index: int) -> bool:

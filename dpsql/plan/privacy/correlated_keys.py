@@ -42,7 +42,7 @@ def keys_asked_for(
     if isinstance(left, PrivateBlock):
         return _of_block(left, tuple(left.outputs[key.index] for key in keys))
     try:
-        block = read_in_place(projected(left, keys, ("",) * count), catalog)
+        block = read_in_place(projected(left, keys), catalog)
     except NotInPlace:
         return None
     return block if block.predicate else None

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...relation.expressions import Expr, Field, Scalar, conjuncts, fields_of, substitute, walk
-from ...relation.relations import Relation, ends_in, expressions
+from ...relation.expressions import Expr, Field, conjuncts, fields_of, substitute
+from ...relation.relations import Relation, ends_in, subqueries
 from .rows import Release
 
 __all__ = ["kept_groups"]
@@ -32,10 +32,8 @@ def _visit(node: Relation, terms: tuple[Expr, ...], found: Kept) -> None:
     A filter goes through what neither makes a row of several nor leaves one out that another depends on; through
     windows, limits, joins and aggregates nothing goes.
     """
-    for expr in expressions(node.alone):
-        for part in walk(expr):
-            if isinstance(part, Scalar):
-                _visit(part.relation, (), found)
+    for below in subqueries(node.alone):
+        _visit(below, (), found)
     if isinstance(node, Release):
         own = [term for term in terms if fields_of(term) and fields_of(term) <= {*range(len(node.keys))}]
         found.setdefault(node, set()).add(tuple(substitute(term, node.keys) for term in own))

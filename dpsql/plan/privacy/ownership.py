@@ -75,8 +75,7 @@ def scan_source(table: Table, catalog: Catalog) -> Source:
 def scanned(node: Scan, catalog: Catalog) -> PrivateBlock:
     """Return a table's rows as a block."""
     source = scan_source(node.table, catalog)
-    outputs = tuple(Field(column.type, i, column.name) for i, column in enumerate(node.columns))
-    return PrivateBlock((Item(source),), (), outputs, tuple(column.name for column in node.columns))
+    return PrivateBlock((Item(source),), (), node.row, tuple(column.name for column in node.columns))
 
 
 def _declared_anew(table: Table, catalog: Catalog) -> Declarations:

@@ -43,11 +43,11 @@ def shown_keys(released: Relation, steps: Sequence[SteppedKey | None], names: Se
     """Return rows of a release whose first columns are keys, with these as they were written."""
     if not any(steps):
         return released
-    exprs: list[Expr] = [Field(column.type, i) for i, column in enumerate(released.columns)]
+    exprs: list[Expr] = list(released.row)
     for i, step in enumerate(steps):
         if step is not None:
             exprs[i] = moved(step.shown, lambda _, place=i: place)  # type: ignore[misc]  # a default, bound here
-    return projected(released, tuple(exprs), tuple(names))
+    return projected(released, exprs, names)
 
 
 class _Sets:
@@ -128,7 +128,7 @@ class _Sets:
         terms = tuple(Call(BOOLEAN, "is_not_distinct", (fields[i], fields[width + i])) for i in range(keys))
         both = Join("inner" if keys else "cross", left, right, conjunction(terms))
         kept = (*fields[:width], *fields[width + keys :])
-        return projected(both, kept, ("",) * len(kept))
+        return projected(both, kept)
 
 
 def _names(group: Group, chosen: tuple[int, ...], calls: Iterable[int]) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ def _spread(group: Group, rows: Relation, chosen: tuple[int, ...], calls: Iterab
         for index in wanted:
             bits = bits * 2 + (index not in chosen)
         exprs.append(Literal(INTEGER, bits))
-    return projected(rows, tuple(exprs), tuple(column.name for column in group.columns))
+    return projected(rows, exprs, (column.name for column in group.columns))
 
 
 def owner_of(keys: Iterable[Expr], rows: OwnedRows) -> tuple[Field, ...]:
