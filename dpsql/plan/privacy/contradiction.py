@@ -71,8 +71,8 @@ def _is_empty(
         is_empty = source.is_subquery and all(
             _is_empty(part.items, part.predicate, proved=proved) for part in source.parts
         )
-        if is_empty and item.kind == "inner":
-            return True
+        if is_empty and item.kind == "inner" and all(one.kind != "full" for one in items):
+            return True  # beside a FULL JOIN the rows of the other side are left
         is_wanted = any(isinstance(term, Field) and term.index == start for term in predicate)
         if (
             item.kind == "mark"

@@ -226,6 +226,8 @@ NOT_PROVED = (
     "SELECT sum(CASE WHEN (n IS NULL) THEN 1 ELSE 0 END) FROM item",
     "SELECT COUNT(*) FROM item WHERE COALESCE(n, 10) > 9",
     "SELECT COUNT(*) FROM (SELECT k FROM item GROUP BY k HAVING k IS NULL) AS t",
+    "SELECT COUNT(*) FROM (SELECT * FROM item WHERE false) AS a FULL JOIN item AS b ON a.id = b.id",
+    "SELECT COUNT(*) FROM (SELECT * FROM item WHERE n > 9) AS a FULL JOIN item AS b ON a.id = b.id",
     "SELECT COUNT(*) FROM (SELECT k FROM item GROUP BY k HAVING k NOT IN (1, 2) OR k IS NULL) AS t",
 )
 
@@ -306,9 +308,9 @@ GREAT_EXPECTATIONS = (
 def experiments(plan: Plan) -> list[tuple[bytes, tuple[bytes, ...], Law, Fraction]]:
     """Return what is measured, in order: under what it is stored, with which noise, for what charge."""
     return [
-        (one.identity, one.measure_keys(index, one.salted(b""), b""), one.law(index), one.losses[index])
+        (one.identity, one.measure_keys(index, one.salted(b""), b""), measure.law, measure.epsilon)
         for one in plan.releases
-        for index in range(len(one.measurements))
+        for index, measure in enumerate(one.measures)
     ]
 
 
