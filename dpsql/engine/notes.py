@@ -16,7 +16,7 @@ from ..plan.planner import Plan, releases_of
 from ..plan.privacy.keys import environment_of
 from ..plan.release_plan import ReleasePlan
 from ..relation.aggregates import Asks
-from ..relation.expressions import Call, Field, Literal, Scalar, fields_of, walk
+from ..relation.expressions import Call, Field, Scalar, fields_of, walk
 from ..relation.intervals import Environment, facts_of
 from ..relation.lattice import lattice_of
 from ..relation.relations import AggregateCall, Relation, expressions
@@ -247,8 +247,8 @@ def estimate_notes(relation: Relation) -> tuple[str, ...]:
         for part in (part for expr in expressions(node) for part in walk(expr)):
             if isinstance(part, Scalar):
                 stack.append(part.relation)
-            if isinstance(part, Call) and part.function == "estimated" and isinstance(part.args[3], Literal):
-                found.update(dict.fromkeys(str(part.args[3].value).split("\n")))
+            if isinstance(part, Call) and part.function == "estimated" and part.args[3].is_constant:
+                found.update(dict.fromkeys(str(part.args[3].constant).split("\n")))
     return tuple(found)
 
 

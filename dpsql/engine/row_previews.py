@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ..plan.planner import is_empty_by_text
 from ..plan.privacy.analyze import private_rows
 from ..relation.catalog import Catalog
-from ..relation.expressions import TRUE, Expr, Literal
+from ..relation.expressions import TRUE, Expr
 from ..relation.relations import Join, Relation, Values, ends_in, projected, skipped, unordered
 from ..sql.plain_rows import Look, look_of
 from ..sql.statement import AdmittedQuery
@@ -90,7 +90,7 @@ def _constants(node: Relation, count: int) -> tuple[Expr, ...]:
     """Return what a query says of every row, if that is constants alone; else nothing."""
     node = unordered(node)
     said = node.exprs[:count] if ends_in(node, "outputs") else ()
-    return said if all(isinstance(expr, Literal) for expr in said) else ()
+    return said if all(expr.is_constant for expr in said) else ()
 
 
 def _one_row(values: tuple[Expr, ...], relation: Relation) -> Relation:

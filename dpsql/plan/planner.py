@@ -24,7 +24,7 @@ from ..errors import Refusal
 from ..mechanisms import pure_epsilon
 from ..policy.model import Accounting
 from ..relation.catalog import Catalog, Ground, Scalar
-from ..relation.expressions import Expr, Literal, conjuncts, fields_of
+from ..relation.expressions import Expr, conjuncts, fields_of
 from ..relation.intervals import Environment
 from ..relation.relations import AggregateCall, Relation, Values, all_parts, ends_in
 from ..relation.size_rules import check_joined
@@ -185,7 +185,7 @@ def is_empty_by_text(node: Relation) -> bool:
     """
     while ends_in(node, "where", "having", "outputs", "orders", "limit"):
         terms = conjuncts(node.predicate) if node.last in ("where", "having") else ()
-        if any(isinstance(term, Literal) and term.value in (False, None) for term in terms):
+        if any(term.is_constant and term.constant in (False, None) for term in terms):
             return True
         if node.limit is not None and node.limit[0] == 0:
             return True

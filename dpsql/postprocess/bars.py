@@ -415,7 +415,7 @@ def _rounded(expr: Expr) -> Expr | None:
     """Return what an expression rounds to a number of digits, or casts, as a number with a fraction; else None."""
     inner = expr
     while isinstance(inner, Call) and inner.function in ("round", "cast") and _is_fraction(inner):
-        if not _is_fraction(inner.args[0]) or not all(isinstance(arg, Literal) for arg in inner.args[1:]):
+        if not _is_fraction(inner.args[0]) or not all(arg.is_constant for arg in inner.args[1:]):
             break
         inner = inner.args[0]
     return None if inner is expr or not fields_of(inner) else inner

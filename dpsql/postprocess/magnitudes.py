@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..relation.expressions import Call, Expr, Literal
+from ..relation.expressions import Call, Expr
 from ..relation.types import Kind
 
 __all__ = ["cannot_overflow"]
@@ -20,9 +20,9 @@ def cannot_overflow(expr: Expr) -> bool:
 
 def _magnitude(expr: Expr) -> float:
     """Return what the absolute value of an expression never exceeds, rounded up; infinite when not known."""
-    if isinstance(expr, Literal):
-        is_number = expr.type.is_number and expr.value is not None
-        return abs(float(expr.value)) * 2 if is_number else math.inf  # type: ignore[arg-type]
+    if expr.is_constant:
+        is_number = expr.type.is_number and expr.constant is not None
+        return abs(float(expr.constant)) * 2 if is_number else math.inf  # type: ignore[arg-type]
     if expr.type.is_integer:
         return _WIDEST_INTEGER
     if expr.type.kind is Kind.NUMERIC and expr.type.precision is not None:

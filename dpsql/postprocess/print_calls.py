@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..plan.dialects.dialect_duckdb import DUCKDB
 from ..plan.dialects.quote import text
 from ..relation.calendar import DAY
-from ..relation.expressions import Call, Literal, Months
+from ..relation.expressions import Call, Months
 from ..relation.forms import MAX_ROW_SERIES
 from ..relation.functions import FUNCTIONS, check_printers
 from ..relation.functions.bins import buckets_of
@@ -71,8 +71,7 @@ def _chosen(call: Call, args: list[str]) -> str:
 
 
 def _round(call: Call, args: list[str]) -> str:
-    digits = call.args[1] if len(call.args) > 1 else None
-    places = digits.value if isinstance(digits, Literal) and isinstance(digits.value, int) else 0
+    places = (call.args[1].constant_as(int) if len(call.args) > 1 else None) or 0
     if call.function == "trunc":
         return null_on_error.truncate(args[0], places)
     return (
@@ -129,7 +128,7 @@ def _plain(call: Call, args: list[str]) -> str:
 
 
 def _element(call: Call, args: list[str]) -> str:
-    place = args[1] if isinstance(call.args[1], Literal) else keep(args[1], "v >= 1")
+    place = args[1] if call.args[1].is_constant else keep(args[1], "v >= 1")
     return f"list_extract({args[0]}, {place})"
 
 
@@ -140,7 +139,7 @@ def _of_two(body: str, args: list[str]) -> str:
 
 def _compared(call: Call, args: list[str]) -> str:
     """Print a value compared with each of an array, as Postgres has ANY and ALL of none and of NULL."""
-    name, word = (arg.value for arg in call.args[2:] if isinstance(arg, Literal))
+    name, word = (arg.constant for arg in call.args[2:] if arg.is_constant)
     decisive, other = ("TRUE", "FALSE") if word == "any" else ("FALSE", "TRUE")
     each = f"list_transform(v.a, lambda e: e {_MIRRORED[str(name)]} v.b)"
     return _of_two(
@@ -166,7 +165,7 @@ def _series(call: Call, args: list[str]) -> str:
     assert call.type.element is not None
     step = call.args[2]
     if call.type.element.kind is Kind.TIMESTAMP:
-        months = step.value if isinstance(step, Literal) else None
+        months = step.constant if step.is_constant else None
         assert isinstance(months, Months)
         width = months.months * 28 * DAY + months.days * DAY + months.microseconds
         ends = [f"epoch_us({arg})" for arg in args[:2]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..plan.dialects.quote import text
-from ..relation.expressions import Call, Literal
+from ..relation.expressions import Call
 from ..relation.types import TEXT, Kind, SqlType
 from ..sql.json_text import quoted
 from .bind import bind, keep
@@ -89,8 +89,8 @@ def _object(call: Call, args: list[str]) -> str:
     parts = ["'{'"]
     for place, (key, shown, value) in enumerate(zip(call.args[::2], args[::2], values, strict=True)):
         before = comma if place else ""
-        if isinstance(key, Literal) and isinstance(key.value, str):
-            parts += [text(before + quoted(key.value) + colon), value]
+        if key.is_constant and isinstance(key.constant, str):
+            parts += [text(before + quoted(key.constant) + colon), value]
             continue
         written = bind(
             shown if key.type.kind is Kind.TEXT else cast(shown, key.type, TEXT), quoted_text("w"), "w"
@@ -140,7 +140,7 @@ def _member(call: Call, args: list[str]) -> str:
     key = call.args[1]
     if key.type.is_integer:
         place = args[1]
-        is_after = isinstance(key, Literal) and isinstance(key.value, int) and key.value >= 0
+        is_after = key.is_constant and isinstance(key.constant, int) and key.constant >= 0
         found = _part("s.j", "s.p" if is_after else _from_end("s.j", "s.p"), _IS_PLACE)
         if call.type.kind is Kind.JSONB:  # Postgres keeps a value alone as an array of one
             found = f"CASE WHEN left(s.j, 1) IN ('{{', '[') THEN {found} WHEN s.p IN (0, -1) THEN s.j END"
@@ -152,8 +152,8 @@ def _at(call: Call, args: list[str]) -> str:
     """Print a path: each step a key of an object, or a place of an array."""
     found = args[0]
     for step in call.args[1:]:
-        assert isinstance(step, Literal)
-        written = str(step.value)
+        assert step.is_constant
+        written = str(step.constant)
         key = _part("v0", text(written), _IS_KEY)
         bare = written.strip()
         digits = bare.removeprefix("-").removeprefix("+")

@@ -42,7 +42,7 @@ def print_named(call: Call, args: list[str]) -> str:
     names: list[str] = []
     for place, (arg, printed) in enumerate(zip(call.args, args, strict=True)):
         read = _read_as(call.args, printed, found, place)
-        if isinstance(arg, Literal):
+        if arg.is_constant:
             names.append(read)
             continue
         name = f"{_LETTERS[place % 26]}{place // 26 or ''}"

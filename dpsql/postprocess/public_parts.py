@@ -23,7 +23,6 @@ from ..relation.expressions import (
     Expr,
     Field,
     IntermediateValue,
-    Literal,
     Scalar,
     conjunction,
     conjuncts,
@@ -164,7 +163,7 @@ def is_plain(term: Expr) -> bool:
     return (
         exact
         and isinstance(column, Field)
-        and all(isinstance(other, Literal) and _alike(other, column) for other in others)
+        and all(other.is_constant and _alike(other, column) for other in others)
     )
 
 

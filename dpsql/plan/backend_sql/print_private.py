@@ -155,7 +155,7 @@ class PrivatePrinter:
                 f"values of the type {expr.type} cannot be told apart here", sqlstate="PV202",
                 position=expr.position, hint="count its rows, or use a property of another type",
             )  # fmt: skip
-        if expr.type.is_integer and not isinstance(expr, Literal):
+        if expr.type.is_integer and not expr.is_constant:
             self._check_range(expr)
         shown = self.whole(expr) if is_whole else self.value(expr)
         if expr.type.kind is Kind.NUMERIC and isinstance(expr, Field):
@@ -352,9 +352,9 @@ class PrivatePrinter:
 
     def _bare_double(self, expr: Expr) -> str:
         """Return a bare column or literal as a DOUBLE."""
-        if isinstance(expr, Literal) and expr.value is not None:
-            assert isinstance(expr.value, (int, float, Fraction))
-            return self.dialect.double_literal(Fraction(expr.value))
+        if expr.is_constant and expr.constant is not None:
+            assert isinstance(expr.constant, (int, float, Fraction))
+            return self.dialect.double_literal(Fraction(expr.constant))
         if isinstance(expr, Field) and not expr.type.is_float:
             return self.dialect.exact_as_double(self.as_number(expr), expr.type)
         shown = self.value(expr)
@@ -412,9 +412,7 @@ class PrivatePrinter:
         most = read_length(self.env.columns[side.index])
         return all(
             isinstance(other, Field)
-            or (
-                isinstance(other, Literal) and not (isinstance(other.value, str) and len(other.value) >= most)
-            )
+            or (other.is_constant and not (isinstance(other.constant, str) and len(other.constant) >= most))
             for other in others
         )
 
@@ -424,7 +422,7 @@ class PrivatePrinter:
         Results of calendar functions are inside already; columns and choices between them are clamped.
         """
         shown = self.value(expr)
-        if isinstance(expr, Literal) or (isinstance(expr, Call) and expr.function in _CALENDAR):
+        if expr.is_constant or (isinstance(expr, Call) and expr.function in _CALENDAR):
             return shown
         facts = facts_of(expr, self.env)
         if facts.lo is None or facts.hi is None:
@@ -455,10 +453,14 @@ def _fit_together(left: Expr, right: Expr) -> bool:
 
 def _digits(expr: Expr) -> tuple[int, int] | None:
     """Return the digits before and after the point of a bare exact number; None for doubles."""
-    if isinstance(expr, Literal):
-        if isinstance(expr.value, (float, str)) or expr.value is None or isinstance(expr.value, Months):
+    if expr.is_constant:
+        if (
+            isinstance(expr.constant, (float, str))
+            or expr.constant is None
+            or isinstance(expr.constant, Months)
+        ):
             return None
-        number = Fraction(expr.value)
+        number = Fraction(expr.constant)
         scale = decimal_scale(Fraction(1, number.denominator))
         return len(str(abs(int(number)))), 39 if scale is None else scale
     if expr.type.is_float:

@@ -71,7 +71,7 @@ def _truth(printer: PrivatePrinter, expr: Call) -> str:
 
 
 def _like(printer: PrivatePrinter, expr: Call) -> str:
-    pattern, escape = (arg.value for arg in expr.args[1:] if isinstance(arg, Literal))
+    pattern, escape = (arg.constant for arg in expr.args[1:] if arg.is_constant)
     subject, begins = expr.args[0], _prefix(str(pattern), str(escape))
     is_whole = begins is not None and printer.stands_whole(subject, (Literal(TEXT, begins),))
     shown = printer.whole(subject) if is_whole else printer.value(subject)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from ...relation.expressions import Call, Expr, Literal, LiteralValue
+from ...relation.expressions import Call, Expr, LiteralValue
 
 __all__ = ["are_disjoint"]
 
@@ -54,18 +54,18 @@ def _said(predicate: Expr) -> _Said:
 
 
 def _read(term: Call, said: _Said) -> None:
-    if term.function == "in" and all(isinstance(arg, Literal) for arg in term.args[1:]):
-        values = frozenset(arg.value for arg in term.args[1:] if isinstance(arg, Literal))
+    if term.function == "in" and all(arg.is_constant for arg in term.args[1:]):
+        values = frozenset(arg.constant for arg in term.args[1:] if arg.is_constant)
         said.of(term.args[0]).values = values
         return
     if term.function not in _FLIPPED:
         return
     left, right, function = term.args[0], term.args[1], term.function
-    if isinstance(left, Literal):
+    if left.is_constant:
         left, right, function = right, left, _FLIPPED[function]
-    if not isinstance(right, Literal) or isinstance(left, Literal) or isinstance(right.value, float):
+    if not right.is_constant or left.is_constant or isinstance(right.constant, float):
         return
-    limits, value = said.of(left), right.value
+    limits, value = said.of(left), right.constant
     if function == "eq":
         limits.values = frozenset({value})
     if isinstance(value, (bool, str)) or not isinstance(value, (int, Fraction)):

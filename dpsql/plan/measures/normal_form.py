@@ -16,7 +16,7 @@ from functools import reduce
 
 from ...errors import Refusal
 from ...relation.aggregates import Asks, Needs
-from ...relation.expressions import Call, Expr, Literal
+from ...relation.expressions import Call, Expr
 from ...relation.intervals import Environment, narrowed_facts
 from ...relation.relations import AggregateCall
 from ...relation.types import BOOLEAN
@@ -197,10 +197,10 @@ def _chosen(call: AggregateCall, env: Environment) -> NormalizedAggregate | None
     if call.function != "sum" or not isinstance(arg, Call) or arg.function != "case" or len(arg.args) != 3:
         return None
     condition, then, other = arg.args
-    if not isinstance(other, Literal) or other.value not in (0, None):
+    if not other.is_constant or other.constant not in (0, None):
         return None
     where = both(call.filter, condition)
-    if not isinstance(then, Literal):
+    if not then.is_constant:
         return NormalizedAggregate("sum", *_linear(then, env), where, call, call.row.needs)
     number = _number(then)
     return None if number is None else NormalizedAggregate(_COUNT, None, number, Fraction(0), where, call)

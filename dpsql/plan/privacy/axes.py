@@ -23,7 +23,7 @@ from fractions import Fraction
 
 from ...relation.calendar import parse_date, parse_timestamp
 from ...relation.catalog import Scalar
-from ...relation.expressions import Call, Expr, Field, Literal, fields_of
+from ...relation.expressions import Call, Expr, Field, fields_of
 from ...relation.intervals import TYPE_RANGE, Environment, narrowed_facts
 from ...relation.types import Kind, SqlType
 from .rows import OwnedRows, fields_in, selects_in
@@ -158,16 +158,16 @@ def listed_term(term: Expr) -> Listed | None:
     if not isinstance(term, Call) or term.function not in ("eq", "in"):
         return None
     key, others = term.args[0], term.args[1:]
-    if term.function == "eq" and isinstance(key, Literal):
+    if term.function == "eq" and key.is_constant:
         key, others = term.args[1], term.args[:1]
     if not isinstance(key, Field) or key.type.kind not in _LISTED:
         return None
     values: list[Scalar] = []
     for other in others:
         alike = other.type.kind is key.type.kind or (key.type.is_integer and other.type.is_integer)
-        if not isinstance(other, Literal) or not alike or not isinstance(other.value, (bool, int, str)):
+        if not other.is_constant or not alike or not isinstance(other.constant, (bool, int, str)):
             return None
-        values.append(other.value)
+        values.append(other.constant)
     return Listed(key, tuple(dict.fromkeys(values))) if values else None
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ...relation.catalog import Allowed
-from ...relation.expressions import Call, Expr, Field, Literal, conjuncts
+from ...relation.expressions import Call, Expr, Field, conjuncts
 from ...relation.relations import AggregateCall
 from ...relation.types import Kind
 from .ownership import path_begins, written
@@ -117,7 +117,7 @@ def _counted(call: AggregateCall) -> tuple[Expr, ...] | None:
     if not isinstance(arg, Call) or arg.function != "case" or call.filter is not None:
         return None
     condition, _, *rest = arg.args
-    otherwise = rest[0].value if len(rest) == 1 and isinstance(rest[0], Literal) else ""
+    otherwise = rest[0].constant if len(rest) == 1 and rest[0].is_constant else ""
     counts = call.function == "count" and (not rest or otherwise is None)
     adds = call.function == "sum" and otherwise == 0 and otherwise is not False
     return conjuncts(condition) if counts or adds else None
@@ -225,7 +225,7 @@ def _excludes(terms: Sequence[Expr], facts: Facts) -> bool:
     """Say whether terms can never all be true of rows for which the facts hold."""
     left: dict[Expr, _Left] = {}
     for term in terms:
-        if isinstance(term, Literal) and term.value in (False, None):
+        if term.is_constant and term.constant in (False, None):
             return True
         if isinstance(term, Field):
             left.setdefault(term, _Left()).keep(frozenset({True}))
@@ -280,7 +280,7 @@ def _take(term: Call, left: dict[Expr, _Left]) -> None:
             what.keep(known)
     elif term.function in _FLIPPED:
         expr, other, function = *term.args, term.function
-        if isinstance(expr, Literal):
+        if expr.is_constant:
             expr, other, function = other, expr, _FLIPPED[function]
         what = left.setdefault(expr, _Left())
         what.is_not_null = True
@@ -290,12 +290,12 @@ def _take(term: Call, left: dict[Expr, _Left]) -> None:
 
 
 def _is_null(expr: Expr) -> bool:
-    return isinstance(expr, Literal) and expr.value is None
+    return expr.is_constant and expr.constant is None
 
 
 def _value(expr: Expr, literal: Expr) -> _Value | None:
     """Return a literal that an expression is compared with; None for what is not known by the text."""
-    if not isinstance(literal, Literal) or isinstance(expr, Literal):
+    if not literal.is_constant or expr.is_constant:
         return None
     alike = expr.type.kind is literal.type.kind or (expr.type.is_number and literal.type.is_number)
     return literal.exact if alike else None

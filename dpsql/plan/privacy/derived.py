@@ -21,7 +21,7 @@ from fractions import Fraction
 from ...errors import Refusal
 from ...relation.aggregates import Asks, check_printers
 from ...relation.catalog import Column, Enforced, Scalar
-from ...relation.expressions import Call, Expr, Field, Literal, fields_of
+from ...relation.expressions import Call, Expr, Field, fields_of
 from ...relation.facts import Facts, common_grid, decimal_scale
 from ...relation.intervals import Environment, facts_of, narrowed_facts
 from ...relation.lattice import Lattice, lattice_of
@@ -134,13 +134,13 @@ def _window_numbered(
     rows: OwnedRows, outputs: tuple[Expr, ...], calls: tuple[WindowCall, ...], names: Sequence[str]
 ) -> Source:
     read = [expr for call in calls for expr in (*call.args, *call.partition, *(o.expr for o in call.orders))]
-    shown = (*outputs, *dict.fromkeys(expr for expr in read if not isinstance(expr, Literal)))
+    shown = (*outputs, *dict.fromkeys(expr for expr in read if not expr.is_constant))
     number = WindowCall(BIGINT, "row_number", (), rows.owner, (), None)
     inner = window_by_owner(rows, shown, (number,), [""] * (len(shown) + 1))
     fields = [Field(column.type, index) for index, column in enumerate(inner.columns)]
 
     def over(expr: Expr) -> Expr:
-        index = None if isinstance(expr, Literal) else shown.index(expr, len(outputs))
+        index = None if expr.is_constant else shown.index(expr, len(outputs))
         return expr if index is None else replace(fields[index], position=expr.position)
 
     moved = tuple(call.map(over) for call in calls)
@@ -453,7 +453,7 @@ def _window_column(call: WindowCall, env: Environment) -> Column:
         column = _column(call.args[0], env)
         default = call.args[2] if len(call.args) > 2 else None
         opaque = call.args[0].type.kind is Kind.OPAQUE and default is not None
-        if opaque or not (default is None or isinstance(default, Literal)):
+        if opaque or not (default is None or default.is_constant):
             raise Refusal(
                 f"the default of {call.function.upper()} over private rows is a literal", sqlstate="PV202",
                 position=call.position, hint="use COALESCE around it",

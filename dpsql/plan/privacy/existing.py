@@ -27,7 +27,6 @@ from ...relation.expressions import (
     Call,
     Expr,
     Field,
-    Literal,
     LiteralValue,
     fields_of,
     map_children,
@@ -197,7 +196,7 @@ def _compared_with(
         and column in part.args
         and (functions is None or part.function in functions)
     ]
-    found = dict.fromkeys(arg.value for call in calls for arg in call.args if isinstance(arg, Literal))
+    found = dict.fromkeys(arg.constant for call in calls for arg in call.args if arg.is_constant)
     return list(found)[:_MOST_LITERALS]
 
 

@@ -135,9 +135,9 @@ def _narrowing(term: Expr) -> tuple[Expr, Facts] | None:
     if term.function not in _FLIPPED:
         return None
     left, right, function = term.args[0], term.args[1], term.function
-    if isinstance(left, Literal):
+    if left.is_constant:
         left, right, function = right, left, _FLIPPED[function]
-    if isinstance(left, Literal) or not isinstance(right, (Literal, IntermediateValue)):
+    if left.is_constant or not isinstance(right, (Literal, IntermediateValue)):
         return None
     value = right.exact
     if value is None or (
@@ -336,7 +336,7 @@ def _taken_apart(key: Expr) -> Iterator[SteppedKey]:
         yield SteppedKey(whole, Call(key.type, "cast", (Field(BIGINT, 0),)))
     if key.function not in _CARRIED:
         return
-    varying = [i for i, arg in enumerate(key.args) if not isinstance(arg, Literal)]
+    varying = [i for i, arg in enumerate(key.args) if not arg.is_constant]
     if len(varying) != 1:
         return
     inner = key.args[varying[0]]
@@ -353,7 +353,7 @@ def _is_exact(expr: Expr) -> bool:
 def _tells_apart(shown: Expr, values: Sequence[Scalar]) -> bool:
     """Say whether each of some values is shown as another number."""
     slots: dict[Expr, int] = {part: 0 for part in walk(shown) if isinstance(part, Field)}
-    parts = [(part.type, compiled(part, slots)) for part in walk(shown) if not isinstance(part, Literal)]
+    parts = [(part.type, compiled(part, slots)) for part in walk(shown) if not part.is_constant]
     found = set()
     for value in values:
         assert not isinstance(value, (str, bool))

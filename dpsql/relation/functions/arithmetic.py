@@ -10,7 +10,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from ..calendar import shift_bounds
-from ..expressions import Call, Literal, Months
+from ..expressions import Call, Months
 from ..facts import ONE, ZERO, Facts, common_grid
 from ..types import DATE, INTEGER, NUMERIC, TIMESTAMP, Kind, SqlType
 from .promotion import promote
@@ -107,7 +107,7 @@ def _shifted(args: list[Facts], call: Call) -> Facts:
 def _leaves_calendar(args: list[Facts], call: Call) -> bool:
     """Say whether a moment ± an interval may be outside the years 1 to 9999: NULL."""
     at = _interval_in(call)
-    return at is not None and not (isinstance(call.args[at], Literal) and args[1 - at].bounded)
+    return at is not None and not (call.args[at].is_constant and args[1 - at].bounded)
 
 
 def _product(args: list[Facts], call: Call) -> Facts:

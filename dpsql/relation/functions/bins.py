@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ..expressions import Call, Literal
+from ..expressions import Call
 from ..facts import ONE, ZERO, Facts
 from ..types import INTEGER, SqlType
 from .row import Args, Function
@@ -61,7 +61,7 @@ class Buckets:
 
 def buckets_of(call: Call) -> Buckets:
     """Return the buckets of a call of `width_bucket`, whose ends and count are literals."""
-    low, high, count = (arg.value for arg in call.args[1:] if isinstance(arg, Literal))
+    low, high, count = (arg.constant for arg in call.args[1:] if arg.is_constant)
     assert isinstance(low, (int, Fraction))
     assert isinstance(high, (int, Fraction))
     assert isinstance(count, int)

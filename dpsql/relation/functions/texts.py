@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from ..expressions import Call, Literal
+from ..expressions import Call
 from ..facts import ONE, ZERO, Facts
 from ..size_rules import LETTER_GROWTH, size_as_text
 from ..types import INTEGER, TEXT, Kind, SqlType
@@ -42,7 +42,7 @@ def _counted(args: list[Facts], call: Call) -> Facts:
 def _substring(args: list[Facts], call: Call) -> Facts:
     """A substring of finitely many ASCII texts is one of finitely many texts."""
     values = args[0].values
-    numbers = [arg.value for arg in call.args[1:] if isinstance(arg, Literal)]
+    numbers = [arg.constant for arg in call.args[1:] if arg.is_constant]
     if values is None or len(numbers) != len(call.args) - 1 or not all(isinstance(n, int) for n in numbers):
         return Facts()
     whole = [value for value in values if isinstance(value, str)]

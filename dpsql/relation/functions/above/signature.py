@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from ...expressions import Literal
 from ...types import (
     BIGINT,
     BOOLEAN,
@@ -97,7 +96,7 @@ class Signature:
     def takes(self, args: Args) -> bool:
         """Say whether arguments fit."""
         return self.counts(len(args)) and all(
-            self._fits(place, args) and (not self.is_constant(place) or isinstance(arg, Literal))
+            self._fits(place, args) and (not self.is_constant(place) or arg.is_constant)
             for place, arg in enumerate(args)
         )
 
@@ -156,7 +155,7 @@ def fitting(row: Function, args: Args) -> tuple[Signature, Written]:
 def constants_of(found: Signature, args: Args) -> list[str]:
     """Return the constant texts among arguments; "" for a NULL."""
     constants = [arg for place, arg in enumerate(args) if found.is_constant(place)]
-    return [arg.value if isinstance(arg, Literal) and isinstance(arg.value, str) else "" for arg in constants]
+    return [arg.constant if arg.is_constant and isinstance(arg.constant, str) else "" for arg in constants]
 
 
 def above(
