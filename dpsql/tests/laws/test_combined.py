@@ -178,7 +178,7 @@ def check_vectors(desk: OpenDesk | None = None) -> None:
     assert len({law.weights for law in laws}) == 1
     (vector, *others) = found.vectors
     assert vector is not None
-    assert [one and (one.draw, one.joint, one.place) for one in others] == [
+    assert [one and (one.draw, one.joint, one.coordinate) for one in others] == [
         (vector.draw, vector.joint, place) for place in (1, 2)
     ]
     weights = {0: Fraction(5), 1: Fraction(-1), 2: Fraction(1, 5)}
