@@ -109,7 +109,7 @@ class _Walk:
 
     def _of_column(self, node: Relation, index: int) -> Answer | None:
         """Return the answer that a column of what reads other relations is, by the way to it through joins."""
-        origin = node.origin(index)
+        origin = None if ends_in(node, "distinct") else node.origin(index)  # one row may be several answers
         answer = None if origin is None else self.reported(origin[0])[origin[1]]
         if origin is None or answer is None or not isinstance(node, Join):
             return answer
