@@ -121,10 +121,9 @@ def _sign(call: Call, args: list[str]) -> str:
     return f"CAST(sign(CAST({args[0]} AS DOUBLE)) AS {engine_type(call.type)})"
 
 
-def _plain(call: Call, args: list[str]) -> str:
-    given = [f"CAST({arg} AS DOUBLE)" if part.type.is_number else arg
-             for arg, part in zip(args, call.args, strict=True)]  # fmt: skip
-    return f"{call.function}({', '.join(given)})"
+def _by_row(call: Call, args: list[str]) -> str:
+    sql = FUNCTIONS[call.function].above
+    return _of_two(sql, args) if "v.a" in sql else sql.format(**dict(zip("abc", args, strict=False)))
 
 
 def _element(call: Call, args: list[str]) -> str:
@@ -191,10 +190,6 @@ CALLS: dict[str, Form] = {
     "abs": lambda call, args: null_on_error.absolute(args[0], call.type),
     **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge", "is_not_distinct"), _compare),
     "in": _listed, "and": _logic, "or": _logic,
-    "not": lambda call, args: f"(NOT {args[0]})",
-    "is_null": lambda call, args: f"({args[0]} IS NULL)",
-    "is_true": lambda call, args: f"({args[0]} IS TRUE)",
-    "is_false": lambda call, args: f"({args[0]} IS FALSE)",
     "case": _case, **dict.fromkeys(("coalesce", "greatest", "least"), _chosen),
     "nullif": lambda call, args: null_on_error.nullif(args[0], args[1]),
     "round": _round, "trunc": _round,
@@ -206,11 +201,10 @@ CALLS: dict[str, Form] = {
     "exp": lambda call, args: null_on_error.exponential(args[0]),
     "power": lambda call, args: null_on_error.power(args[0], args[1]),
     "sign": _sign, "width_bucket": lambda call, args: null_on_error.width_bucket(args[0], buckets_of(call)),
-    **{name: _plain for name, row in FUNCTIONS.items() if row.plain},
+    **{name: _by_row for name, row in FUNCTIONS.items() if row.above},
     **{name: print_named for name, row in FUNCTIONS.items() if row.sql},
     "upper": lambda call, args: bind(args[0], DUCKDB.letter_case("upper", "v")),
     "like_computed": lambda call, args: _like(call, args), "regexp_computed": _regexp,
-    "length": lambda call, args: f"CAST(length({args[0]}) AS INTEGER)",
     "trim": lambda call, args: null_on_error.trim(args[0]),
     "ltrim": lambda call, args: null_on_error.trim(args[0], side="leading"),
     "rtrim": lambda call, args: null_on_error.trim(args[0], side="trailing"),
@@ -224,29 +218,10 @@ CALLS: dict[str, Form] = {
     "date_bin": lambda call, args: null_on_error.date_bin(args[1], *bin_of(call)),
     "to_char": lambda call, args: null_on_error.to_char(args[0], written_format(call)),
     "cast": _cast,
-    "estimated": lambda call, args: args[0], "deviate": print_deviate,
+    "deviate": print_deviate,
     "array": lambda call, args: f"CAST([{', '.join(args)}] AS {engine_type(call.type)})",
-    "element": _element, "slice": lambda call, args: f"list_slice({args[0]}, {args[1]}, {args[2]})",
-    "series": _series,
-    "array_has": lambda call, args: _of_two(
-        # where the value is not found, one that is not known could be it
-        "CASE WHEN list_contains(v.a, v.b) THEN TRUE WHEN len(v.a) = 0 THEN FALSE"
-        " WHEN v.b IS NULL OR list_count(v.a) < len(v.a) THEN NULL WHEN v.a IS NOT NULL THEN FALSE END", args,
-    ),
+    "element": _element, "series": _series,
     "array_compared": _compared, "array_cast": _array_cast,
-    "array_position": lambda call, args: f"CAST(nullif(list_position({args[0]}, {args[1]}), 0) AS INTEGER)",
-    "array_length": lambda call, args: _of_two(
-        "CASE WHEN v.b = 1 AND len(v.a) > 0 THEN CAST(len(v.a) AS INTEGER) END", args
-    ),
-    "array_contains": lambda call, args: _of_two(
-        "CASE WHEN list_count(v.b) < len(v.b) AND v.a IS NOT NULL THEN FALSE ELSE list_has_all(v.a, v.b) END", args
-    ),
-    "array_joined": lambda call, args: _of_two(
-        "CASE WHEN v.a IS NULL THEN v.b WHEN v.b IS NULL THEN v.a"
-        f" WHEN len(v.a) + len(v.b) <= {MAX_ROW_SERIES} THEN list_concat(v.a, v.b) END", args,
-    ),
-    "array_overlaps": lambda call, args: f"list_has_any({args[0]}, {args[1]})",
-    "cardinality": lambda call, args: f"CAST(len({args[0]}) AS INTEGER)",
     **JSON_CALLS,
 }  # fmt: skip
 """Function -> how a call of it is printed from its printed arguments."""

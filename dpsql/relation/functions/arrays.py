@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from ..forms import MAX_ROW_SERIES
 from ..types import BOOLEAN, INTEGER, Kind, SqlType, array_of
 from .promotion import common_type
 from .row import Args, Function, Shorthand, Syntax, TypeRule
@@ -68,7 +69,7 @@ ROWS = (
     Function(
         "slice", "q[2:3]", "the values between two places", _sliced,
         syntax=(Syntax(exp.Slice, read=("this", "expression")),),
-        private=False,
+        private=False, above="list_slice({a}, {b}, {c})",
     ),
     Shorthand(
         "unnest(q)", "its values in rows, in order; alone in a column of SELECT, or in FROM, `WITH ORDINALITY` too",
@@ -80,6 +81,9 @@ ROWS = (
     ),
     Function(
         "array_has", "x = ANY (q)", "equal to one of the values of an array", _alike(BOOLEAN), private=False,
+        above=  # where the value is not found, one that is not known could be it
+        "CASE WHEN list_contains(v.a, v.b) THEN TRUE WHEN len(v.a) = 0 THEN FALSE"
+        " WHEN v.b IS NULL OR list_count(v.a) < len(v.a) THEN NULL WHEN v.a IS NOT NULL THEN FALSE END",
     ),
     Function(
         "array_compared", "x > ALL (q)", "greater than all values of an array; by each comparison, `ANY` and `ALL`",
@@ -92,16 +96,18 @@ ROWS = (
     Function(
         "array_position", "array_position(q, x)", "the first place of a value, NULL for none", _alike(INTEGER),
         syntax=(Syntax(exp.ArrayPosition, read=("this", "expression")),),
-        null=lambda args, call: True, private=False,
+        null=lambda args, call: True, private=False, above="CAST(nullif(list_position({a}, {b}), 0) AS INTEGER)",
     ),
     Function(
         "array_length", "array_length(q, 1)", "how many values it has, NULL for none", _length,
         syntax=(Syntax(exp.ArraySize, ("this", "expression")),),
         null=lambda args, call: True, private=False,
+        above="CASE WHEN v.b = 1 AND len(v.a) > 0 THEN CAST(len(v.a) AS INTEGER) END",
     ),
     Function(
         "array_contains", "q @> r", "all values of one array are in the other", _both,
         syntax=(Syntax(exp.ArrayContainsAll, ("this", "expression")),), private=False, symbol="@>",
+        above="CASE WHEN list_count(v.b) < len(v.b) AND v.a IS NOT NULL THEN FALSE ELSE list_has_all(v.a, v.b) END",
     ),
     Shorthand(
         "q <@ r", "the other way round",
@@ -109,14 +115,17 @@ ROWS = (
     ),
     Function(
         "array_joined", "q || r", "one array behind another, or a value: `q || x`, `x || q`; NULL as nothing",
-        _sliced, symbol="||", private=False,
+        _sliced, symbol="||", private=False, above="CASE WHEN v.a IS NULL THEN v.b WHEN v.b IS NULL THEN v.a"
+        f" WHEN len(v.a) + len(v.b) <= {MAX_ROW_SERIES} THEN list_concat(v.a, v.b) END",
     ),
     Shorthand("'{1,2}'::integer[]", "a constant array, also `ARRAY[]::text[]`, which is empty", ()),
     Function(
         "array_overlaps", "q && r", "two arrays have a value in common", _both,
         syntax=(Syntax(exp.ArrayOverlaps, ("this", "expression")),), private=False, symbol="&&",
+        above="list_has_any({a}, {b})",
     ),
     Function(
-        "cardinality", "cardinality(q)", "how many values it has", _cardinality, private=False
+        "cardinality", "cardinality(q)", "how many values it has", _cardinality, private=False,
+        above="CAST(len({a}) AS INTEGER)",
     ),
 )  # fmt: skip

@@ -89,13 +89,16 @@ ROWS = (
     ),
     Function(
         "is_null", "x IS NULL", "without a value", _anything, _truth,
-        (Syntax(exp.Is, read=(*_SIDES, "negate")),), null=never_null,
+        (Syntax(exp.Is, read=(*_SIDES, "negate")),), null=never_null, above="({a} IS NULL)",
     ),
-    Function("is_true", "x IS TRUE", "true, and not NULL", booleans, _truth, null=never_null),
-    Function("is_false", "x IS FALSE", "false, and not NULL", booleans, _truth, null=never_null),
+    Function("is_true", "x IS TRUE", "true, and not NULL", booleans, _truth, null=never_null, above="({a} IS TRUE)"),
+    Function(
+        "is_false", "x IS FALSE", "false, and not NULL", booleans, _truth, null=never_null,
+        above="({a} IS FALSE)",
+    ),
     Function("and", "x AND y", "both", booleans, _truth, (Syntax(exp.And, read=_SIDES),)),
     Function("or", "x OR y", "one of them", booleans, _truth, (Syntax(exp.Or, read=_SIDES),)),
-    Function("not", "NOT x", "the opposite", booleans, _truth, (Syntax(exp.Not, read=("this",)),)),
+    Function("not", "NOT x", "the opposite", booleans, _truth, (Syntax(exp.Not, read=("this",)),), above="(NOT {a})"),
     Shorthand(
         "x BETWEEN y AND z", "from `y` to `z`, both included; `SYMMETRIC` in either order",
         (Syntax(exp.Between, ("this", "low", "high"), ("negate", "symmetric"), _between, "BETWEEN"),),

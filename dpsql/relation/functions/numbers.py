@@ -127,10 +127,16 @@ ROWS = (
         "log", "log(x)", "the logarithm to base 10", _real, _monotone(math.log10, 1e-300, 1e300),
         (Syntax(exp.Log, read=("this", "expression")),),
     ),
-    Function("sin", "sin(x)", "the sine", _double, _within(-1, 1), unary(exp.Sin), plain=True),
-    Function("cos", "cos(x)", "the cosine", _double, _within(-1, 1), unary(exp.Cos), plain=True),
-    Function("atan", "atan(x)", "the inverse tangent", _double, _within(-2, 2), unary(exp.Atan), plain=True),
-    Function("tanh", "tanh(x)", "the hyperbolic tangent", _double, _within(-1, 1), unary(exp.Tanh), plain=True),
+    Function("sin", "sin(x)", "the sine", _double, _within(-1, 1), unary(exp.Sin), above="sin(CAST({a} AS DOUBLE))"),
+    Function("cos", "cos(x)", "the cosine", _double, _within(-1, 1), unary(exp.Cos), above="cos(CAST({a} AS DOUBLE))"),
+    Function(
+        "atan", "atan(x)", "the inverse tangent", _double, _within(-2, 2), unary(exp.Atan),
+        above="atan(CAST({a} AS DOUBLE))",
+    ),
+    Function(
+        "tanh", "tanh(x)", "the hyperbolic tangent", _double, _within(-1, 1), unary(exp.Tanh),
+        above="tanh(CAST({a} AS DOUBLE))",
+    ),
 )  # fmt: skip
 
 ERROR_BARS = (
@@ -142,7 +148,7 @@ ERROR_BARS = (
 ESTIMATES = (
     Function(
         "estimated", "estimated(x, variance, number, said)", "`x`, an estimate with an error of its own",
-        lambda args: DOUBLE, lambda args, call: Facts(), private=False,
+        lambda args: DOUBLE, lambda args, call: Facts(), private=False, above="{a}",
     ),
     Function(
         "deviate", "deviate(number, draw, …)", "a standard normal number, a function of its arguments",

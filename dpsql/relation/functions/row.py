@@ -107,8 +107,9 @@ def never_null(args: Sequence[Facts], call: Call) -> bool:
 class Function:
     """A row of the table. `form` and `doc`: its line in the manual; `symbol`: an operator's sign, in SQL and in errors.
 
-    `output`: the name of a column that is a call of it; "" for `name`. `plain`: the sealed engine has it by its name,
-    and that fails for no value: above the release it needs no printer of its own.
+    `output`: the name of a column that is a call of it; "" for `name`. `above`: its SQL above the release where that
+    fails for no value: over {a}, {b} and {c}, the printed arguments, or over v.a and v.b, which stand for them and are
+    printed once. Without it the function has a printer in `postprocess.print_calls`.
 
     Of a function that is called by name, above the release alone (`above`): `names`: the names; `signatures`: what it
     takes and gives; `sql`: its value in the sealed engine, of each of these or of all; `strict`: NULL for a NULL
@@ -128,7 +129,7 @@ class Function:
     output: str = ""
     private: bool = True
     public: bool = True
-    plain: bool = False
+    above: str = ""
     names: tuple[str, ...] = ()
     signatures: tuple[str, ...] = ()
     sql: tuple[Written, ...] = ()

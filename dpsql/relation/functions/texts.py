@@ -91,12 +91,18 @@ _TEXT = texts(TEXT, 1)
 _TRIM = (Syntax(exp.Trim, read=("this", "position", "expression")),)
 
 ROWS = (
-    Function("lower", "lower(x)", "in small letters", _TEXT, _letter_case, unary(exp.Lower), _letters, plain=True),
+    Function(
+        "lower", "lower(x)", "in small letters", _TEXT, _letter_case, unary(exp.Lower), _letters,
+        above="lower({a})",
+    ),
     Function("upper", "upper(x)", "in capital letters", _TEXT, _letter_case, unary(exp.Upper), _letters),
     Function("trim", "trim(x)", "without blanks at both ends", _TEXT, None, _TRIM, first_size, output="btrim"),
     Function("ltrim", "ltrim(x)", "without blanks before it", _TEXT, size=first_size),
     Function("rtrim", "rtrim(x)", "without blanks after it", _TEXT, size=first_size),
-    Function("length", "length(x)", "how many characters a text has", texts(INTEGER, 1), _counted, unary(exp.Length)),
+    Function(
+        "length", "length(x)", "how many characters a text has", texts(INTEGER, 1), _counted, unary(exp.Length),
+        above="CAST(length({a}) AS INTEGER)",
+    ),
     Function(
         "position", "position(x IN y)", "where `x` begins in `y`, from 1; 0 for nowhere", texts(INTEGER, 2), _counted,
         (Syntax(exp.StrPosition, ("this", "substr")),),
