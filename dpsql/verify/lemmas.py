@@ -271,14 +271,29 @@ class Lemmas:
     def keys_are(self, group: Sequence[Term], shown: Sequence[Term]) -> None:
         """The printed keys are functions of the groups' keys alone, and each has one spelling of a value."""
         for key in group:
-            kind = self.values.type(key)
-            spelled = key.op == "fn" and key.args[0] == "TRIM_SCALE"
-            if kind[0] in ("float", "other") or (kind[0] == "decimal" and kind[2] is None and not spelled):
-                raise Refused("lemmas: a key has one spelling", f"{kind}")
+            if not self._has_one_spelling(key):
+                raise Refused("lemmas: a key has one spelling", f"{self.values.type(key)}")
         for term in shown:
             for one in walk(term, lambda one: one not in group):
                 if (one.op in _OF_ROWS or one.op in AGGREGATES) and one not in group:
                     raise Refused("lemmas: groups are those of the keys")
+
+    def _has_one_spelling(self, key: Term) -> bool:
+        """Whether equal values of a key are written alike: by its type; or, of decimals of several scales, where it is
+        `CASE WHEN k IN (…) THEN k ELSE c END` with a c that is none of these."""
+        kind = self.values.type(key)
+        if kind[0] not in ("float", "other") and kind != ("decimal", None, None):
+            return True
+        if key.op != "case" or len(key.args[0]) != 1 or key.args[1].op != "num":
+            return key.op == "fn" and key.args[0] == "TRIM_SCALE"
+        [(when, value)], other = key.args
+        tests = when.args if when.op == "or" else (when,)
+        listed = [one for test in tests if test.op == "in" and test.args[0] is value for one in test.args[1]]
+        rest = [
+            test for test in tests if test.op != "in" and not (test.op == "isnull" and test.args[0] is value)
+        ]
+        apart = all(one.op == "num" and one.args[0] != other.args[0] for one in listed)
+        return bool(listed) and apart and not rest and self._has_one_spelling(value)
 
     def plain(self, term: Term) -> Term:
         """An item without casts that keep its number, and without COALESCE(…, 0): no rows count as 0 anyway."""

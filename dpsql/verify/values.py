@@ -633,13 +633,16 @@ class Values:
         return False if left.low > right.high or (left.low == right.high and strict) else None
 
     def _case(self, term: Term, under: dict[Term, Ends]) -> Ends:
-        """The hull of the branches, each under its own condition and, the last, under none of the others."""
+        """The hull of the branches, each under its own condition and, the last, under none of the others. What is below
+        NaN is a number of its type."""
         parts = []
-        left = dict(under)
+        left, nan = dict(under), self.pool("cast", self.pool("text", "NaN"), _UNSCALED)
         for when, value in self._branches(term, under):
             last = when.op == "bool"
             if not self._is_null(value):
-                parts.append(self._in(value, left if last else _narrowed(dict(under), when)))
+                ends = self._in(value, left if last else _narrowed(dict(under), when))
+                is_number = any(one.op == "lt" and one.args == (value, nan) for one in _ands(when))
+                parts.append(_meet(ends, _of_type(self.type(value), True)) if is_number else ends)
             if when.op == "lt" and len(term.args[0]) <= 4:
                 left = _narrowed(left, self.pool("le", when.args[1], when.args[0]))
         return _hull(parts)

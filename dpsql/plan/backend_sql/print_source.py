@@ -553,8 +553,13 @@ def _window(printer: PrivatePrinter, block: Select, call: WindowCall, ties: Sequ
 
 
 def _typed(printer: PrivatePrinter, expr: Expr) -> str:
-    """Return an argument that has a type by itself: a function of any type takes it from there."""
+    """Return an argument that has a type by itself: a function of any type takes it from there.
+
+    A NUMERIC column that may hold NaN has none behind a window: what is computed there is taken for a number.
+    """
     shown = _output(printer, expr)
+    if isinstance(expr, Field) and expr.type.is_number and not (expr.type.is_integer or expr.type.is_float):
+        return printer.dialect.number_key(shown, expr.type)
     return printer.dialect.as_text(shown) if expr.type.kind in (Kind.TEXT, Kind.NULL) else shown
 
 

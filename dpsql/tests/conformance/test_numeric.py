@@ -62,6 +62,9 @@ STATEMENTS = [
         "SELECT COUNT(*) FROM item WHERE CAST({0} AS INTEGER) = 10", "SELECT floor({0}), COUNT(*) FROM item GROUP BY 1",
         "SELECT COUNT(*) FROM item WHERE greatest({0}, 3) = least({0}, 9)", "SELECT CAST({0} AS NUMERIC(6,1)), COUNT(*) FROM item GROUP BY 1",
         "SELECT COUNT(*) FROM item WHERE {0} > (SELECT AVG(open) FROM item)", "SELECT COUNT(*) FROM item a JOIN item b ON a.id = b.id AND a.{0} = b.open",
+        "SELECT COUNT(*) FROM (SELECT LEAD({0}, 1, 0) OVER (PARTITION BY id ORDER BY id) AS x FROM item) AS t WHERE x * 2 <= -3",
+        "SELECT COUNT(*) FROM (SELECT FIRST_VALUE({0}) OVER (PARTITION BY id ORDER BY id) AS x FROM item) AS t WHERE x + 7 > 3",
+        "SELECT COUNT(*) FROM (SELECT id, MAX({0}) AS x FROM item GROUP BY id) AS t WHERE x * 2 > 3",
         "SELECT COUNT(*) FROM item WHERE {0} = CAST('1e30' AS double precision)", "SELECT COUNT(*) FROM item WHERE {0} > 1e30",
     )
 ]  # fmt: skip
