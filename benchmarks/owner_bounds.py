@@ -18,7 +18,7 @@ from dpsql.mechanisms import RankChoice, Window
 from dpsql.plan.measures.clip import GRID, left_above, people_above
 from dpsql.plan.measures.measurements import Bounding, Mask
 from dpsql.plan.measures.ranks import RankMeasurement
-from dpsql.relation.lattice import Lattice
+from dpsql.relation.intervals import Lattice
 
 __all__ = ["measure"]
 

@@ -9,7 +9,7 @@ from statistics import median
 from benchmarks.demo import campus_queries, open_campus
 from benchmarks.figure import Figure, Size, milliseconds, of_each
 from dpsql import Session
-from dpsql.release.certificate import certificate_of
+from dpsql.release.verifying import certificate_of
 from dpsql.sql.statement import AdmittedQuery, parse_statement
 from dpsql.verify import verify
 from dpsql.verify.certificate import Certificate

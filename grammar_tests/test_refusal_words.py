@@ -10,7 +10,7 @@ from datasets import DataSets
 from sqlglot import exp
 
 from dpsql.errors import Refusal
-from dpsql.sql.say import _SAID
+from dpsql.sql.text import _SAID
 from dpsql.testing.case_file import Case, Refused
 
 _KINDS = {

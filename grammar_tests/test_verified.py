@@ -16,8 +16,7 @@ from spark_text import SparkTexts, facts_on_spark
 
 from dpsql import Session
 from dpsql.engine.explain import Explanation
-from dpsql.release.certificate import certificate_of
-from dpsql.release.verifying import verdict_on
+from dpsql.release.verifying import certificate_of, verdict_on
 from dpsql.testing.case_file import Accepted, Case
 from dpsql.verify.certificate import Facts
 

@@ -17,7 +17,7 @@ from datasets import DataSets
 from outcomes import explain
 from test_verified import facts_of
 
-from dpsql.release.certificate import certificate_of
+from dpsql.release.verifying import certificate_of
 from dpsql.testing.case_file import Case
 from dpsql.tests.verify.mutations import mutants
 from dpsql.tests.verify.neighbours import Neighbours

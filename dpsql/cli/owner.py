@@ -109,7 +109,7 @@ def looks_of_values(policy: Policy, live: LiveSchema) -> tuple[tuple[str, str, s
     """
     from ..backends import open_backend
     from ..plan.dialects import dialect_of
-    from ..policy.person_values import MOST_READ, look_of
+    from ..policy.personal import MOST_READ, look_of
 
     dialect = dialect_of(live.dialect, live.case_collation)
     backend = open_backend(policy.database, policy.read_from, policy.files, is_recorded=False)
@@ -152,7 +152,7 @@ def with_lookup_keys(
     """
     from ..backends import open_backend
     from ..plan.dialects import dialect_of
-    from ..policy.lookup_guess import possible_keys, with_lookup
+    from ..policy.people_guess import possible_keys, with_lookup
     from ..policy.units import find_live_table
 
     dialect = dialect_of(live.dialect, live.case_collation)

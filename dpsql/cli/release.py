@@ -105,7 +105,7 @@ def release(
 
 def _show(price: PricedBatch, *, is_json: bool, alone: bool) -> None:
     """Show what each statement would get: on standard output where that is all, else for people on standard error."""
-    from ..engine.batch_text import batch_dict, batch_lines
+    from ..engine.explain import batch_dict, batch_lines
 
     if is_json:
         if alone:

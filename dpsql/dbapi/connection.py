@@ -24,9 +24,9 @@ import duckdb
 from ..backends import Backend, DuckDBBackend
 from ..engine import Answer, Explanation, Receipt, Session
 from ..engine.answer import budget_text
+from ..engine.barred import table_html
 from ..engine.batch import PricedBatch, read_batch, script_of
 from ..engine.settings import Settings
-from ..engine.shown import table_html
 from ..mechanisms import parse_epsilon
 from ..policy import Policy, load_policy
 from ..relation.catalog import Catalog

@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..engine import Answer, Explanation, Receipt
+from ..engine.barred import answer_html, answer_text
 from ..engine.frames import arrow_table, pandas_frame, polars_frame
-from ..engine.shown import answer_html, answer_text
 from ..value_text import terminal_text
 from ..words import plural
 from .errors import InterfaceError, ProgrammingError, guarded

@@ -25,8 +25,8 @@ from ..plan.planner import Plan, releases_of
 from ..plan.release_plan import ReleasePlan
 from ..relation.relations import AggregateCall
 from ..release.expected_error import expected_error
+from .contribution import cells_of, sums_of
 from .explain import number_text
-from .grouping_sets import cells_of, sums_of
 from .notes import estimate_notes
 from .settings import Accuracy, decimal_text
 

@@ -116,12 +116,12 @@ class Receipt:
         return f"<Receipt: {self.said}>"
 
     def __str__(self) -> str:
-        from .shown import receipt_text
+        from .barred import receipt_text
 
         return receipt_text(self)
 
     def _repr_html_(self) -> str:
-        from .shown import receipt_html
+        from .barred import receipt_html
 
         return receipt_html(self)
 
@@ -167,12 +167,12 @@ class Answer:
         return plot(self, number, ax)
 
     def __repr__(self) -> str:
-        from .shown import answer_text
+        from .barred import answer_text
 
         return answer_text(self)
 
     def _repr_html_(self) -> str:
-        from .shown import answer_html
+        from .barred import answer_html
 
         return answer_html(self)
 

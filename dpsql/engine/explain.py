@@ -11,7 +11,7 @@ from fractions import Fraction
 from html import escape
 from textwrap import wrap
 
-from ..budget import Fresh, Status, shown_epsilon
+from ..budget import ZERO, Charge, Fresh, Status, shown_epsilon
 from ..mechanisms import ATTO, NANO, Gaussian, RankChoice, RankSplit, Thresholded, Truncated
 from ..plan.measures.bivariate import Bivariate
 from ..plan.measures.formulas import Chosen, ChosenOf, Linear, Variance
@@ -28,20 +28,26 @@ from ..relation.relations import AggregateCall, Block, Relation
 from ..release.expected_error import MISSING, expected_error
 from ..release.post_processing import Compiled, DatabasePart
 from ..release.topped_up import said_of_top_up
+from ..words import counted
 from .answer import charged_text, left_text, said_delta
+from .batch import PricedBatch, PricedStatement
 from .contribution import (
     asserted_keys,
+    cells_of,
     contribution_lines,
     declared_in,
+    group_lines,
+    keys_text,
+    sums_of,
     what_binds,
 )
-from .group import group_lines
-from .grouping_sets import cells_of, keys_text, sums_of
 from .selection import selection_figures, selection_lines
 from .settings import decimal_text
 
 __all__ = [
     "Explanation",
+    "batch_dict",
+    "batch_lines",
     "call_text",
     "expected_errors",
     "layout_sql",
@@ -704,3 +710,69 @@ def _reach(pieces: Sequence[str], start: int, *, is_item: bool) -> int:
         if depth < 0 or (depth == 0 and (piece == "," or piece in _CLAUSES)):
             break
     return length
+
+
+# --- what a batch would give and cost, in words and for programs --------------------------------------------
+
+
+def batch_lines(price: PricedBatch, width: int) -> Iterator[str]:
+    """Yield the list of prices; `width`: the most characters of a statement that are shown."""
+    for one in price.statements:
+        text = one.statement.text
+        yield f"{one.statement.number}: {text if len(text) <= width else text[: width - 1] + '…'}"
+        for name, expected in expected_errors(one.actual, one.prepared.compiled):
+            yield f"   {name}: expected {expected}"
+        yield f"   {_cost_text(one, in_rho=price.status.in_rho)}"
+    statements = counted(len(price.statements), "statement")
+    cost = "free" if price.charge == ZERO else _charge_text(price.charge, in_rho=price.status.in_rho)
+    each = price.statements[0].statement.settings.epsilon
+    yield f"all {statements}: {cost}; {left_text(price.status, each)} before"
+
+
+def _cost_text(one: PricedStatement, *, in_rho: bool) -> str:
+    uses = f"what statement {', '.join(map(str, one.uses))} draws" if one.uses else ""
+    if one.charge != ZERO:
+        return f"{_charge_text(one.charge, in_rho=in_rho)}{', beside ' + uses if uses else ''}"
+    if uses:
+        return f"free, from {uses}"
+    return "free, it is stored" if one.is_stored else "free, nothing private is asked"
+
+
+def _charge_text(charge: Charge, *, in_rho: bool) -> str:
+    delta = f", delta {decimal_text(Fraction(charge.delta_atto, ATTO))}" if charge.delta_atto else ""
+    said = charged_text(charge.rho_atto) if in_rho else _epsilon(charge)
+    return f"{said}{delta}"
+
+
+def _epsilon(charge: Charge) -> str:
+    return f"epsilon {decimal_text(Fraction(charge.epsilon_nano, NANO))}"
+
+
+def batch_dict(price: PricedBatch) -> dict[str, object]:
+    """Return the same for programs; amounts are exact decimals as text."""
+    return {
+        "statements": [
+            {
+                "number": one.statement.number,
+                "line": one.statement.place.line,
+                "sql": one.statement.text,
+                "charge": _amounts(one.charge, in_rho=price.status.in_rho),
+                "uses": list(one.uses),
+                "stored": one.is_stored,
+                "expected": [
+                    {"column": name, "error": expected}
+                    for name, expected in expected_errors(one.actual, one.prepared.compiled)
+                ],
+            }
+            for one in price.statements
+        ],
+        "charge": _amounts(price.charge, in_rho=price.status.in_rho),
+        "epsilon_left": decimal_text(Fraction(price.status.left_nano, NANO)),
+    }
+
+
+def _amounts(charge: Charge, *, in_rho: bool) -> dict[str, str]:
+    delta = {"delta": decimal_text(Fraction(charge.delta_atto, ATTO))}
+    if in_rho:
+        return {"rho": decimal_text(Fraction(charge.rho_atto, ATTO))} | delta
+    return {"epsilon": decimal_text(Fraction(charge.epsilon_nano, NANO))} | delta

@@ -16,20 +16,71 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from ..errors import Refusal
+from ..mechanisms import ATTO, NANO, Laplace, rho_of_pure, rho_within
 from ..plan.dialects.quote import identifier
 from ..plan.planner import Plan, PrivacyParameters, plan
 from ..plan.release_plan import ReleasePlan
-from ..policy import Neighbours, Policy
+from ..policy import Accounting, Neighbours, Policy
 from ..relation.catalog import Catalog, Column, Table
 from ..release.expected_error import expected_error
 from ..sql.bind_select import bind
 from ..sql.scope import BindingContext
 from ..sql.statement import AdmittedQuery, parse_statement
 from ..words import small_text
-from .holding import holding_lines, statements_held
 from .settings import decimal_text
 
 __all__ = ["PEOPLE", "Preview", "Question", "TablePreview", "preview", "sql_name", "warnings_of"]
+
+
+# --- what a policy's lifetime cap holds, counted in epsilon and in rho --------------------------------------
+
+
+STATEMENTS = (10, 100, 1000)
+_MISSING = Fraction(1, 20)
+_NORMAL = 1.959964
+
+
+def _statements_held(policy: Policy, each: Fraction, accounting: Accounting | None = None) -> int:
+    """Return how many different statements of an epsilon the cap holds; `accounting`: where not the policy's own."""
+    if (accounting or policy.privacy.accounting) is Accounting.PURE:
+        return math.floor(policy.privacy.epsilon / each)
+    return _rho(policy) // rho_of_pure(math.ceil(each * NANO))
+
+
+def _holding_lines(policy: Policy) -> Iterator[str]:
+    """Yield a table: what each accounting holds, and by how much a count of people is off when many share the cap.
+
+    Under epsilon the noise is Laplace, under rho Gaussian; at 95 %.
+    """
+    each = policy.defaults.epsilon
+    kinds = [Accounting.PURE, Accounting.ZCDP] if policy.privacy.delta else [Accounting.PURE]
+    heads = "".join(f"{f'{number:,}':>9}" for number in STATEMENTS)
+    yield f"  {'accounting':<12}{f'statements at {decimal_text(each)}':>20}   ± of a count, of so many:{heads}"
+    for kind in kinds:
+        bars = "".join(f"{_decimals(_half_width(policy, kind, number)):>9}" for number in STATEMENTS)
+        own = " *" if kind is policy.privacy.accounting else ""
+        yield f"  {kind.value + own:<12}{f'{_statements_held(policy, each, kind):,}':>20}   {'':25}{bars}"
+
+
+def _rho(policy: Policy) -> int:
+    """Return the cap on rho; where the policy adds up epsilon, with half of delta for the conversion."""
+    return rho_within(policy.privacy.epsilon, policy.privacy.conversion_delta or policy.privacy.delta / 2)
+
+
+def _half_width(policy: Policy, accounting: Accounting, statements: int) -> float:
+    together = policy.privacy.together
+    if accounting is Accounting.PURE:
+        return Laplace(together * statements / policy.privacy.epsilon).half_width(_MISSING)
+    rho = _rho(policy) / ATTO / statements
+    return _NORMAL * together / math.sqrt(2 * rho) if rho else math.inf
+
+
+def _decimals(half_width: float) -> str:
+    return f"{half_width:,.0f}" if half_width >= 10 else f"{half_width:.1f}"
+
+
+# --- what a policy would give -------------------------------------------------------------------------------
+
 
 PEOPLE = (1_000, 100_000, 10_000_000)
 """How many people the table is imagined to hold, with one row each."""
@@ -111,7 +162,7 @@ def preview(policy: Policy, catalog: Catalog) -> Preview:
 def warnings_of(policy: Policy, catalog: Catalog) -> tuple[str, ...]:
     """Return what makes most answers useless, or keeps groups from being shown; each with its remedy."""
     found = []
-    held = statements_held(policy, policy.defaults.epsilon)
+    held = _statements_held(policy, policy.defaults.epsilon)
     if held < _FEWEST_QUESTIONS:
         found.append(
             f"{policy.source}: privacy.epsilon: holds {held} questions at defaults.epsilon "
@@ -129,17 +180,17 @@ def _private(catalog: Catalog) -> list[Table]:
 def _budget_lines(policy: Policy) -> Iterator[str]:
     whole, each = policy.privacy.epsilon, policy.defaults.epsilon
     halved, doubled = (
-        f"{statements_held(policy, cost):,} at {decimal_text(cost)}" for cost in (each / 2, each * 2)
+        f"{_statements_held(policy, cost):,} at {decimal_text(cost)}" for cost in (each / 2, each * 2)
     )
     yield (
-        f"budget: epsilon {decimal_text(whole)} holds {statements_held(policy, each):,} different questions at "
+        f"budget: epsilon {decimal_text(whole)} holds {_statements_held(policy, each):,} different questions at "
         f"{decimal_text(each)} ({halved}, {doubled}), for everybody together, for ever"
     )
     if policy.privacy.delta and policy.defaults.delta:
         held = math.floor(policy.privacy.threshold_delta / policy.defaults.delta)
         total = small_text(policy.privacy.threshold_delta)
         yield f"  delta {total} holds {held:,} of them with group keys that are not declared"
-    yield from holding_lines(policy)
+    yield from _holding_lines(policy)
     if policy.privacy.together > 1:
         yield f"  any {policy.privacy.together} persons are protected together: so many times the noise of one"
 

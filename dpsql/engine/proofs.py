@@ -14,8 +14,7 @@ from pathlib import Path
 from ..budget import Entry, LedgerStore
 from ..errors import LedgerError, PolicyError
 from ..mechanisms import ATTO, NANO, Gaussian, Gaussians
-from ..release.certificate import law_of_noise
-from ..release.verifying import verdict_on
+from ..release.verifying import law_of_noise, verdict_on
 from ..verify import Checked, Verified
 from ..verify.certificate import Certificate, Facts, Measurement, Table, loads
 from .settings import decimal_text

@@ -31,15 +31,15 @@ from ..postprocess.bars import add_companions
 from ..relation.relations import AggregateCall, Relation, ends_in
 from ..relation.types import TEXT, SqlType
 from ..release.beside import find_beside
-from ..release.certificate import certificate_of
 from ..release.consistent import consistent
 from ..release.cost import Cost, telling
 from ..release.cut import Cut, FindLeftOut, cut_of
 from ..release.post_processing import Compiled, Patience, PublicRows, check_public, compile_public, run_public
 from ..release.run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
 from ..release.stored_count import stored_count
+from ..release.verifying import certificate_of
 from ..sql.bind_select import bind
-from ..sql.parameters import Awaited
+from ..sql.literals import Awaited
 from ..sql.scope import BindingContext
 from ..sql.statement import (
     AdmittedQuery,
@@ -58,17 +58,14 @@ from ..waits import Stop, Stopped, until
 from .accuracy import choose
 from .answer import Answer, AnswerColumn, OnceNote, OpenRankNote, Receipt, budget_text, left_text
 from .contribution import Known
-from .dataset import Dataset, LazySnapshot, PreparedPlan
+from .dataset import ASK_SECONDS, Dataset, LazySnapshot, PreparedPlan
 from .explain import Explanation
-from .last_read import ASK_SECONDS
-from .listed_keys import ListedKeys
-from .notes import bias_notes, found_notes, hidden_notes, rank_notes
+from .listed_keys import ListedKeys, check_listed
+from .notes import Barred, bias_notes, draw_bars, found_notes, hidden_notes, rank_notes
 from .proofs import proof_lines, prove
 from .row_previews import row_preview
 from .settings import Settings
 from .turns import LONG, StatementTurns
-from .unlisted import check_listed
-from .value_bars import Barred, draw_bars
 
 if TYPE_CHECKING:
     from .batch import PricedBatch

@@ -42,8 +42,7 @@ from ..relation.relations import (
 from ..relation.types import Kind, SqlType
 from ..sql.bind_select import bind
 from ..sql.scope import BindingContext
-from ..sql.statement import AdmittedQuery, parse_statement
-from ..sql.view_text import tables_in, view_query
+from ..sql.statement import AdmittedQuery, parse_statement, tables_in, view_query
 from .planner import PrivacyParameters, plan
 from .privacy.analyze import private_rows
 from .privacy.rows import columns_of

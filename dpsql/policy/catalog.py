@@ -14,9 +14,8 @@ from ..relation.catalog import Catalog, Column, Ground, Proved, Table, Unit
 from .columns import build_column, describe_column
 from .live_schema import LiveColumn, LiveSchema, LiveTable
 from .model import ColumnPolicy, Policy, TablePolicy, ViewPolicy
-from .owners import without_unit
 from .section import quote_key, suggest
-from .units import asserted_key, build_unit, enforced_keys, find_live_table
+from .units import asserted_key, build_unit, enforced_keys, find_live_table, without_unit
 
 __all__ = [
     "MEASURING", "build_catalog", "column_key", "database_names", "match_column", "table_key", "view_ground",

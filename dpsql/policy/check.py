@@ -14,10 +14,17 @@ from .columns import build_column, describe_column, ends_with_a_day
 from .describe import allowed_text, declared_text, keys_text
 from .live_schema import LiveColumn, LiveSchema, LiveTable
 from .model import Policy, TablePolicy, UnitPolicy
-from .owners import is_own_way, private_behind, without_unit
 from .personal import is_named_for_people, is_telling, known_people, personal_columns
 from .section import plain, quote_key
-from .units import asserted_key, build_unit, find_live_table, quoted_key
+from .units import (
+    asserted_key,
+    build_unit,
+    find_live_table,
+    is_own_way,
+    private_behind,
+    quoted_key,
+    without_unit,
+)
 
 __all__ = ["ColumnReport", "Report", "TableReport", "check"]
 

@@ -40,8 +40,8 @@ from .model import (
     Verify,
     ViewPolicy,
 )
-from .owners import NO_UNIT
 from .section import Section, plain, quote_key, read_decimal, suggest
+from .units import NO_UNIT
 
 __all__ = ["inspect_policy", "load_policy", "parse_policy"]
 

@@ -2,30 +2,151 @@
 
 House rule: nothing here decides. A look never makes a table private, and that nothing looks so proves nothing;
 `init` offers no such table as public, and `check` warns of one that is.
+
+Words by which data name a person, in the languages that they are kept in: English stands in `personal`.
+
+House rule: singular and plural, without accents, as `personal` reads names; a word that means much else too stands here
+only where doubt is better than silence. Sources: the usual vocabulary of schools, clinics, shops and registers, and the
+names of national identity numbers (OECD, Tax Identification Numbers, by country).
+
+Whether the values of a public table look like persons': for `check --data`, which reads them for the owner.
+
+House rule: as in `personal`, nothing here decides, and no value is ever said. `init` reads none.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ..relation.types import Kind
 from .live_schema import LiveColumn, LiveSchema, LiveTable
-from .person_words import OTHER_NUMBERS, OTHER_PAIRS, OTHER_PEOPLE
 
 __all__ = [
+    "MOST_READ",
     "KnownPeople",
     "doubtful_columns",
     "is_named_for_people",
     "is_table_of",
     "is_telling",
     "known_people",
+    "look_of",
     "names_person_of",
     "person_named_by",
     "personal_columns",
 ]
+
+
+# --- words by which data name a person, in the languages that they are kept in ------------------------------
+
+
+_OTHER_PEOPLE = {
+    "German": "arbeitnehmer bewohner buerger burger einwohner fahrer kaeufer kunde kunden kundin lehrer mieter "
+    "mitarbeiter mitglied mitglieder nutzer benutzer pat patienten patientin personen probanden proband "
+    "schueler schuler studenten studierende studierender teilnehmer versicherte versicherter waehler",
+    "French": "abonne adherent assure citoyen eleve employe enseignant etudiant habitant locataire membre "
+    "participante personne salarie usager utilisateur",
+    "Spanish": "alumno alumnos asegurado ciudadano cliente clientes empleado estudiante inquilino paciente pacientes "
+    "persona personas profesor socio trabajador usuario usuarios vecino",
+    "Portuguese": "aluno alunos cidadao contribuinte funcionario morador pessoa pessoas professor trabalhador utente "
+    "utentes utilizador",
+    "Italian": "abbonato alunno assistito cittadino clienti dipendente paziente pazienti persone soci socio studente "
+    "studenti utente utenti",
+    "Dutch": "burger deelnemer gebruiker huurder inwoner klant klanten leerling lid leden leraar medewerker "
+    "patienten personeel persoon personen verzekerde werknemer",
+    "Polish": "klient klienci nauczyciel obywatel osoba osoby pacjent pacjenci pracownik studenci uczen uczniowie "
+    "uzytkownik",
+    "Swedish": "anstalld anvandare deltagare elev elever kund kunder larare medborgare medlem medlemmar patienter "
+    "personer",
+    "Turkish": "calisan hasta hastalar kisi kisiler kullanici musteri musteriler ogrenci ogrenciler ogretmen uye "
+    "uyeler vatandas",
+    "Indonesian": "anggota guru karyawan mahasiswa nasabah orang pasien pegawai pelanggan pengguna siswa warga",
+}
+_OTHER_NUMBERS = {
+    "everywhere": "ip ipaddr ipaddress ipv4 ipv6 mac pid uid username",
+    "German": "matrikel matrikelnr matrikelnummer personalnr personalnummer personennummer "
+    "sozialversicherungsnummer steuerid steuernummer svnr versichertennummer",
+    "French": "courriel insee matricule nir",
+    "Spanish": "correo curp dni nie nif nss rfc telefono",
+    "Portuguese": "celular cpf nif nis pis sns telefone",
+    "Italian": "cf codicefiscale cellulare matricola telefono",
+    "Dutch": "burgerservicenummer telefoon",
+    "Polish": "legitymacja telefon",
+    "Swedish": "fodelsenummer personnr personnummer telefon",
+    "Turkish": "eposta tckn tckimlik telefon",
+    "Indonesian": "ktp nik nim npwp nip telepon",
+}
+
+OTHER_PEOPLE = frozenset(word for words in _OTHER_PEOPLE.values() for word in words.split())
+"""What a person is called, beside English."""
+
+OTHER_NUMBERS = frozenset(word for words in _OTHER_NUMBERS.values() for word in words.split())
+"""What stands for one person alone."""
+
+_OTHER_PAIRS = frozenset(
+    {"codice fiscale", "geburts datum", "kimlik no", "numero securite", "securite sociale", "seguridad social",
+     "steuer id", "steuer nummer", "tarjeta sanitaria", "tc kimlik", "tessera sanitaria", "vor name", "nach name"}
+)  # fmt: skip
+"""The same in two words."""
+
+
+# --- whether the values of a public table look like persons' ------------------------------------------------
+
+
+MOST_READ = 10_000
+"""Rows of a public table that are looked at."""
+_LEAST = 20
+"""Fewer values than this that all differ are a short list, and say nothing."""
+_SHARE = 0.8
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]{2,}")
+_PHONE = re.compile(r"(\+|00?)[\d\s()./-]{6,20}|[\d]{2,5}[\s()./-][\d\s()./-]{4,18}")
+_UUID = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?=\D*\d{4})[A-Za-z0-9][A-Za-z0-9./_-]{4,30}")
+"""A short word with four digits in a row: a number that somebody, or something, was given."""
+
+
+def look_of(values: Sequence[str], *, is_key: bool) -> str | None:
+    """Return what the texts of a column look like, in words; None: like nobody's.
+
+    `is_key`: a constraint says already that they are a key, as a lookup's own code is.
+    """
+    if not values:
+        return None
+    for words, test in (
+        ("e-mail addresses", _EMAIL.fullmatch),
+        ("IP addresses", _is_address),
+        ("phone numbers", _is_phone),
+        ("random identifiers", _UUID.fullmatch),
+    ):
+        if sum(bool(test(value.strip())) for value in values) >= _SHARE * len(values):
+            return words
+    are_distinct = len(values) >= _LEAST and len(set(values)) == len(values)
+    if are_distinct and not is_key and all(map(_NUMBERED.fullmatch, values)):
+        return "numbers of which each stands once"
+    return None
+
+
+def _is_address(value: str) -> bool:
+    if not re.search(r"[.:].*[.:]", value):
+        return False
+    try:
+        ipaddress.ip_interface(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_phone(value: str) -> bool:
+    digits = sum(map(str.isdigit, value))
+    is_date = re.fullmatch(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T\s].*)?", value)
+    return 7 <= digits <= 15 and is_date is None and _PHONE.fullmatch(value) is not None
+
+
+# --- which columns look like a person's key, told from names and types alone --------------------------------
+
 
 _PEOPLE = frozenset(
     {"citizen", "client", "customer", "employee", "member", "participant", "patient", "people", "person", "resident",
@@ -73,7 +194,7 @@ _PERSONAL_PAIRS = frozenset(
      "full name", "given name", "health number", "insurance number", "ip address", "last name", "login name",
      "maiden name", "mobile number", "national id", "passport number", "phone number", "social security", "tax id",
      "tax number", "user name"}
-) | OTHER_PAIRS  # fmt: skip
+) | _OTHER_PAIRS  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 
 from ..relation.types import Kind
 from .live_schema import KEY_TYPES, LiveColumn, LiveForeignKey, LiveSchema, LiveTable
-from .owners import unit_text
 from .people_guess import Guess, guess_people, unit_key
 from .personal import doubtful_columns, is_named_for_people, is_telling, names_person_of, personal_columns
 from .section import plain, quote_key, quote_text
-from .units import can_identify_unit, quoted_key
+from .units import can_identify_unit, quoted_key, unit_text
 
 __all__ = ["Scaffold", "left_out", "scaffold"]
 

@@ -129,7 +129,7 @@ def resolve_bars(node: Relation, plans: Mapping[Release, ReleasePlan]) -> Relati
     )  # fmt: skip
     if not asked:
         return node
-    source, found = _Descent(plans).carry(node.below, [_Wanted(expr) for expr in asked])
+    source, found = _Descent(plans).carry(node.below, [_WantedBars(expr) for expr in asked])
     places = dict(zip(asked, found, strict=True))
     exprs = tuple(_resolved(expr, places) for expr in node.outputs)
     return projected(source, exprs, node.names, node.position)
@@ -148,7 +148,7 @@ def _resolved(expr: Expr, places: Mapping[Expr, int | None]) -> Expr:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _WantedBars:
     """An expression whose bars are wanted; `together`: they are to hold for all rows at once."""
 
     expr: Expr
@@ -169,7 +169,7 @@ class _Descent:
 
     plans: Mapping[Release, ReleasePlan]
 
-    def carry(self, node: Relation, wanted: Sequence[_Wanted]) -> _Carried:
+    def carry(self, node: Relation, wanted: Sequence[_WantedBars]) -> _Carried:
         """Return a relation with the bars of expressions over it."""
         if not wanted:
             return node, []
@@ -190,7 +190,7 @@ class _Descent:
             return self._project(node, node.exprs, wanted)
         return self._above(node, wanted)
 
-    def _rounded(self, node: Relation, wanted: Sequence[_Wanted]) -> _Carried:
+    def _rounded(self, node: Relation, wanted: Sequence[_WantedBars]) -> _Carried:
         """Carry the bars of what is rounded, and round their ends: exact where those are, and no simulation."""
         inner = [replace(one, expr=_rounded(one.expr) or one.expr) for one in wanted]
         below, found = self.carry(node, inner)
@@ -208,12 +208,12 @@ class _Descent:
         names = (*(column.name for column in below.columns), *("" for _ in columns[own:]))
         return projected(below, columns, names), places
 
-    def _release(self, node: Release | WithBars, wanted: Sequence[_Wanted]) -> _Carried:
+    def _release(self, node: Release | WithBars, wanted: Sequence[_WantedBars]) -> _Carried:
         release, known = (node.release, node.bars) if isinstance(node, WithBars) else (node, ())
         bars = list(known)
         width = len(release.columns)
         places: _Places = []
-        others: list[_Wanted] = []
+        others: list[_WantedBars] = []
         for one in wanted:
             bar = (
                 _bar(release, self.plans[release], one)
@@ -230,11 +230,11 @@ class _Descent:
         source = WithBars(release, tuple(bars)) if bars else release
         return self._joint(node, source, wanted, places, others)
 
-    def _project(self, node: Block, own: tuple[Expr, ...], wanted: Sequence[_Wanted]) -> _Carried:
+    def _project(self, node: Block, own: tuple[Expr, ...], wanted: Sequence[_WantedBars]) -> _Carried:
         inner = [replace(one, expr=substitute(one.expr, own)) for one in wanted]
         small = [one for one in inner if size_of(one.expr, _MAX_TRACED) < _MAX_TRACED]
         below, found = self.carry(node.below, small)
-        exprs, names, places = list(own), list(node.names), dict[_Wanted, int]()
+        exprs, names, places = list(own), list(node.names), dict[_WantedBars, int]()
         for one, place in zip(small, found, strict=True):
             if place is not None and one not in places:
                 places[one] = len(exprs)
@@ -243,7 +243,7 @@ class _Descent:
         carried = projected(below, tuple(exprs), tuple(names), node.position)
         return carried, [places.get(one) for one in inner]
 
-    def _above(self, node: Relation, wanted: Sequence[_Wanted]) -> _Carried:
+    def _above(self, node: Relation, wanted: Sequence[_WantedBars]) -> _Carried:
         """Carry what stands on one input alone from there, and simulate the rest over all of them."""
         source, places = node, _nowhere(wanted)
         if ends_in(node, "windows"):
@@ -257,7 +257,7 @@ class _Descent:
         others = [one for one, place in zip(wanted, places, strict=True) if place is None]
         return self._joint(node, source, wanted, places, others)
 
-    def _sides(self, node: Relation, sides: tuple[Relation, ...], wanted: Sequence[_Wanted]) -> _Carried:
+    def _sides(self, node: Relation, sides: tuple[Relation, ...], wanted: Sequence[_WantedBars]) -> _Carried:
         """Carry bars of what reads the columns of one side alone."""
         carried: list[Relation] = []
         places = _nowhere(wanted)
@@ -277,7 +277,7 @@ class _Descent:
             start += width
         return (_regrown(node, sides, carried), places) if grown else (node, places)
 
-    def _union(self, node: SetOperation, wanted: Sequence[_Wanted]) -> _Carried:
+    def _union(self, node: SetOperation, wanted: Sequence[_WantedBars]) -> _Carried:
         """Carry bars of what each side has for itself, NULL where a side has none."""
         sides: list[Relation] = []
         have = set[int]()
@@ -304,7 +304,7 @@ class _Descent:
         whole = replace(node, left=sides[0], right=sides[1], outputs=outputs)
         return whole, [own + 2 * index if index in have else None for index in range(len(wanted))]
 
-    def _extremes(self, node: Block, group: Group, wanted: Sequence[_Wanted]) -> _Carried:
+    def _extremes(self, node: Block, group: Group, wanted: Sequence[_WantedBars]) -> _Carried:
         """Carry bars of the largest and the smallest: the extremes of ends that hold for all rows at once."""
         first = len(group.keys)
         calls = {
@@ -313,7 +313,7 @@ class _Descent:
             if isinstance(one.expr, Field) and first <= one.expr.index < first + len(group.aggregates)
         }
         mine = {index: call for index, call in calls.items() if call.row.is_extreme}
-        below, found = self.carry(node.below, [_Wanted(call.args[0], True) for call in mine.values()])
+        below, found = self.carry(node.below, [_WantedBars(call.args[0], True) for call in mine.values()])
         added: list[AggregateCall] = []
         places = _nowhere(wanted)
         for (index, call), place in zip(mine.items(), found, strict=True):
@@ -336,9 +336,9 @@ class _Descent:
         self,
         node: Relation,
         source: Relation,
-        wanted: Sequence[_Wanted],
+        wanted: Sequence[_WantedBars],
         places: _Places,
-        others: list[_Wanted],
+        others: list[_WantedBars],
     ) -> _Carried:
         """Return `source`, which is `node` with some bars, with the others' bars simulated over all of it."""
         if not others:
@@ -368,7 +368,7 @@ class _Descent:
         return projected(joined, exprs), all_places
 
 
-def _bar(release: Release, plan: ReleasePlan, wanted: _Wanted) -> Bar | None:
+def _bar(release: Release, plan: ReleasePlan, wanted: _WantedBars) -> Bar | None:
     """Return the bar of an expression of one released row; None: it is none, or has to be simulated with others."""
     expr = wanted.expr
     used = [i - len(release.keys) for i in sorted(fields_of(expr)) if i >= len(release.keys)]
@@ -433,7 +433,7 @@ def _is_fraction(expr: Expr) -> bool:
     return expr.type.kind in (Kind.NUMERIC, Kind.DOUBLE)
 
 
-def _nowhere(wanted: Sequence[_Wanted]) -> _Places:
+def _nowhere(wanted: Sequence[_WantedBars]) -> _Places:
     return [None] * len(wanted)
 
 

@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from ..relation.expressions import Expr
-from ..relation.forms import MAX_RECURSION, Lateral, Recursive, RecursiveRef, Series, Unnest
-from ..relation.relations import Relation
+from ..relation.relations import MAX_RECURSION, Lateral, Recursive, RecursiveRef, Relation, Series, Unnest
 from ..relation.types import Kind
 from .bind import engine_type
 from .null_on_error import scalar_subquery

@@ -13,8 +13,7 @@ from ..relation.expressions import Call
 from ..relation.types import TEXT, Kind, SqlType
 from ..sql.json_text import quoted
 from .bind import bind, keep
-from .null_on_error_casts import cast
-from .null_on_error_text import MAX_TEXT_BYTES
+from .null_on_error import MAX_TEXT_BYTES, cast
 
 __all__ = ["JSON_CALLS", "element_text", "joined_items", "joined_members", "quoted_text"]
 

@@ -46,12 +46,11 @@ from ..relation.relations import (
     ends_in,
 )
 from ..relation.types import BIGINT, Kind
-from ..sql.outer import Outer
+from ..sql.attach import Outer
 from . import null_on_error
 from .bars import Bar, WithBars
 from .bind import engine_type, keep, to_double
 from .estimates import with_own_error
-from .fetched import stored_columns, unread
 from .magnitudes import cannot_overflow
 from .print_aggregates import print_aggregate
 from .print_calls import CALLS, print_literal
@@ -59,6 +58,7 @@ from .print_forms import FORMS as PRINTED_FORMS
 from .print_join import kept_mark, print_join, print_marked
 from .public_parts import Fetched, Needed
 from .replicas import Draws, Ends, Numbered, Replicated, ReplicatedSums
+from .tables import stored_columns, unread
 
 __all__ = ["PublicPrinter"]
 

@@ -31,14 +31,18 @@ from ..relation.expressions import (
     substitute,
     walk,
 )
-from ..relation.forms import Lateral, Recursive, RecursiveRef, Series, Unnest
 from ..relation.relations import (
     Block,
     Join,
+    Lateral,
     OutputColumn,
+    Recursive,
+    RecursiveRef,
     Relation,
     Scan,
+    Series,
     SetOperation,
+    Unnest,
     Values,
     all_parts,
     ends_in,
@@ -48,7 +52,7 @@ from ..relation.relations import (
     subqueries,
 )
 from ..relation.types import Kind
-from ..sql.outer import outer_in
+from ..sql.attach import outer_in
 from .estimates import holds_estimate
 
 __all__ = [

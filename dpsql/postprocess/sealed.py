@@ -27,16 +27,15 @@ import duckdb
 from ..cache import Cache
 from ..errors import EngineFailure, Refusal
 from ..fair import Turns
-from ..relation.forms import MAX_RECURSION, MAX_ROW_SERIES
+from ..relation.relations import MAX_RECURSION, MAX_ROW_SERIES
 from ..relation.types import SqlType
 from ..seal import seal
 from ..watchdog import Watch, interrupt_after
-from .fetched import FetchedTable
 from .print_calls import NO_PATTERN, TOO_MANY
 from .print_forms import ENDLESS, ROUNDS
-from .released import EncodedColumn, ReleasedTable, encode_column, parameters_of, quote
 from .rows import MAX_ROWS, Arrays, ResultRows, check_size, finish_arrays, finish_columns
 from .spool import CELLS, Spool, chunk_rows
+from .tables import EncodedColumn, FetchedTable, ReleasedTable, encode_column, parameters_of, quote
 
 __all__ = ["LONGEST_SECONDS", "EngineLimits", "SealedEngine"]
 

@@ -22,9 +22,8 @@ import numpy.typing as npt
 from ..errors import EngineFailure
 from ..relation.types import BIGINT
 from .bind import to_double
-from .fetched import FetchedTable
-from .released import ReleasedColumn, ReleasedTable, quote
 from .sealed import SealedEngine
+from .tables import FetchedTable, ReleasedColumn, ReleasedTable, quote
 
 __all__ = ["DRAW", "ROW", "error_bars", "joint_bars"]
 

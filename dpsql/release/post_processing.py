@@ -27,17 +27,17 @@ from ..plan.privacy.rows import Release
 from ..plan.release_plan import ReleasePlan
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, finish
 from ..postprocess.bars import BAR_ENDS, Bar, resolve_bars
-from ..postprocess.fetched import FetchedTable, carried_type, encode_fetched, fetch_statement
 from ..postprocess.print_public import PublicPrinter
 from ..postprocess.public_parts import Fetched, Needed, check_usable, split
 from ..postprocess.replicas import Ends
 from ..postprocess.rows import ResultRows, check_carried, check_size, finish_columns, show_intervals
 from ..postprocess.spool import Spool, chunk_rows
+from ..postprocess.tables import FetchedTable, carried_type, encode_fetched, fetch_statement
 from ..relation.catalog import Scalar, Table
 from ..relation.relations import Relation, called_in
 from ..relation.types import BIGINT, TEXT, Kind, SqlType
 from ..watchdog import interrupt_after
-from .bars import Cuts, Maker, Simulation, empty_bars, empty_replicas, empty_simulation, no_cuts
+from .answer_bars import Cuts, Maker, Simulation, empty_bars, empty_replicas, empty_simulation, no_cuts
 from .released import Groups, ReleasedMeasurement, integers, shown
 from .run import ReleasedRows
 

@@ -52,7 +52,6 @@ from ..relation.catalog import Scalar
 from ..relation.expressions import IntermediateValue
 from ..relation.types import SqlType
 from ..waits import Stopped
-from .certificate import Asked, certify, released_keys
 from .cost import Cost
 from .finer import Finer, find_finer, grouping_of
 from .privatise import AskPart, Drawn, Exact, draw, draw_picks, pick_groups, privatise, publish
@@ -71,7 +70,7 @@ from .released import (
     vectors_of,
 )
 from .topped_up import said_of_top_up, top_up_of
-from .verifying import Certified, Verifier
+from .verifying import Asked, Certified, Verifier, certify, released_keys
 
 if TYPE_CHECKING:
     from ..backends import Snapshot

@@ -11,7 +11,7 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from ..engine import AnswerColumn
 from ..pgwire import ELEMENTS, TYPES, Bind, FieldDescription, Format, Oid, ParameterError, read_parameter
 from ..relation.types import DATE, TEXT, TIMESTAMP, Kind, SqlType
-from ..sql.parameters import TypedNull
+from ..sql.literals import TypedNull
 from ..sql.text import read_constant
 from ..system_catalog.objects import TYPE_OIDS
 from .report import Fault, unsupported

@@ -12,7 +12,7 @@ from ..engine import Answer, BoundNote, GroupNote, RankNote, Receipt
 from ..engine.settings import decimal_text
 from ..errors import Refusal
 from ..pgwire import FieldDescription, NoticeResponse
-from ..sql.size import check_words
+from ..sql.text import check_words
 from ..system_catalog import CatalogRefusal, ConnectionFacts, Reads, ResultColumn, SystemCatalog
 from .client_settings import ClientSettings
 from .columns import columns_of, oid_of, sql_type

@@ -26,7 +26,7 @@ from .aggregates import (
 from .bind_expression import Binder
 from .bind_json import bind_json_value
 from .bind_window import read_orders
-from .parameters import sample
+from .literals import sample
 from .tree import bare, called, listed
 
 __all__ = [

@@ -12,7 +12,6 @@ from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.expressions import TRUE, Call, Expr, Field, Literal, Scalar
-from ..relation.forms import Unnest
 from ..relation.functions import common_type
 from ..relation.relations import (
     AggregateCall,
@@ -20,6 +19,7 @@ from ..relation.relations import (
     Join,
     OutputColumn,
     Relation,
+    Unnest,
     Values,
     ends_in,
     filtered,
@@ -27,6 +27,7 @@ from ..relation.relations import (
     skipped,
 )
 from ..relation.types import BOOLEAN, INTEGER, NUMERIC, TEXT, Kind, SqlType, array_of
+from .attach import first_outer
 from .bind_aggregate import MAX_FRACTIONS
 from .bind_expression import Binder, call, cast
 from .bind_lists import array_items, has_value
@@ -34,7 +35,6 @@ from .bind_series import bind_series, row_arrays, row_call
 from .constants import coerce_literal
 from .literals import cast_target
 from .named_calls import no_such_function
-from .outer import first_outer
 from .tree import listed
 
 __all__ = [

@@ -18,8 +18,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from ..errors import Refusal
-from ..relation.calendar import DAY
-from ..relation.date_formats import format_parts
+from ..relation.calendar import DAY, format_parts
 from ..relation.expressions import Call, Expr, Literal, Months, walk
 from ..relation.functions import FUNCTIONS, NAMES
 from ..relation.functions.bins import MAX_BUCKETS
@@ -31,8 +30,8 @@ from .bind_expression import Binder, Form, cast
 from .bind_json import JSON_CALLS
 from .bind_series import ROW_CALLS
 from .constants import coerce_literal
+from .literals import sample
 from .named_calls import bind_row, no_such_function
-from .parameters import sample
 from .tree import called, listed
 
 __all__ = ["bind_anonymous"]

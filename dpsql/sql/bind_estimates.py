@@ -12,38 +12,426 @@ House rules:
    else reads one is refused, at the end by `check_reported` over the whole relation.
 3. One answer is one set of coins: a condition on it is one set of values, however often it is written. Two columns
    have coins of their own, so their weights multiply.
+
+The arithmetic of estimates above an aggregate over reported answers: weights, moments, inverses (soundness.md 1.24).
+
+Everything here is an expression over released or public numbers; weights are exact until they are printed.
+
+The aggregate over reported answers that estimates are made of, and each estimate over its result.
+
+Of two values: COUNT(*) where the truth is a = w_in COUNT(*) FILTER (WHERE x = 'a') + w_out COUNT(*) FILTER (WHERE
+x = 'b'). The proof is soundness.md 1.24.
 """
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from ..errors import Position, Refusal
+from ..relation.aggregates import AGGREGATES
 from ..relation.expressions import (
+    TRUE,
+    Call,
     Expr,
     Field,
+    Literal,
     conjuncts,
     fields_of,
+    map_children,
 )
-from ..relation.relations import AggregateCall, Group, Order, Relation, filtered, grouped, ordered, projected
-from .answer_conditions import Conditions, chosen_by, reports
-from .estimate_builder import EstimateBuilder
-from .estimates import (
-    all_of,
-    inverted,
+from ..relation.intervals import Environment, facts_of
+from ..relation.relations import (
+    AggregateCall,
+    Group,
+    Order,
+    OutputColumn,
+    Relation,
+    WindowCall,
+    filtered,
+    grouped,
+    ordered,
+    projected,
+    windowed,
 )
+from ..relation.types import BIGINT, BOOLEAN, DOUBLE, TEXT
 from .reported import (
     Answer,
+    Conditions,
     Reported,
+    catalog_columns,
+    chosen_by,
+    holds_private,
     is_owner,
+    merged,
     refuse_use,
     reported_columns,
+    reports,
     stands_once,
 )
 
 __all__ = ["Estimator"]
+
+
+# --- the arithmetic of estimates above an aggregate over reported answers -----------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """Where an additive measure stands: Σ w · x over its parts, and Σ w² · x."""
+
+    first: Expr
+    second: Expr
+
+    def times(self, factor: Expr) -> _Moments:
+        return _Moments(_multiplied(factor, self.first), _multiplied(factor, self.second))
+
+    def plus(self, other: _Moments) -> _Moments:
+        return _Moments(_added(self.first, other.first), _added(self.second, other.second))
+
+    @property
+    def variance(self) -> Expr:
+        """The variance of Σ w · y, of y = x² : each row's w has the mean 0 or 1 that it estimates (1.24)."""
+        return Call(DOUBLE, "greatest", (_less(self.second, self.first), _number(Fraction(0))))
+
+
+def _number(value: Fraction) -> Literal:
+    return Literal(DOUBLE, Fraction(float(value)))
+
+
+def _binary(function: str, left: Expr, right: Expr) -> Expr:
+    return Call(DOUBLE, function, (left, right))
+
+
+def _added(left: Expr, right: Expr) -> Expr:
+    return _binary("add", left, right)
+
+
+def _less(left: Expr, right: Expr) -> Expr:
+    return _binary("sub", left, right)
+
+
+def _multiplied(left: Expr, right: Expr) -> Expr:
+    return _binary("mul", left, right)
+
+
+def _divided(left: Expr, right: Expr) -> Expr:
+    return _binary("div", left, right)
+
+
+def _both_of(*terms: Expr) -> Expr | None:
+    if not terms:
+        return None
+    return terms[0] if len(terms) == 1 else Call(BOOLEAN, "and", terms)
+
+
+def _all_of(terms: Sequence[Expr]) -> Expr:
+    return _both_of(*terms) or TRUE
+
+
+def _weighted(side: Sequence[tuple[int, Fraction]], columns: Sequence[OutputColumn], start: int) -> Expr:
+    """Return Σ weight · aggregate, a sum over no rows being 0."""
+    total: Expr | None = None
+    for place, weight in side:
+        column = columns[start + place]
+        value: Expr = Field(column.type, start + place)
+        value = value if column.type == DOUBLE else Call(DOUBLE, "cast", (value,))
+        value = Call(DOUBLE, "coalesce", (value, _number(Fraction(0))))
+        term = value if weight == 1 else _multiplied(value, _number(weight))
+        total = term if total is None else _added(total, term)
+    assert total is not None
+    return total
+
+
+def _inverted(relation: Relation, index: int, answer: Answer, keys: int, width: int) -> Relation:
+    """Return moments by what is true in place of what was reported: key number `index` is the answer.
+
+    A group's moment is w_in · its own + w_out · that of all other groups with the same other keys.
+    """
+    columns = relation.columns
+    partition = tuple(Field(columns[i].type, i) for i in range(keys) if i != index)
+    calls = tuple(
+        WindowCall(DOUBLE, "sum", (Field(DOUBLE, keys + i),), partition, (), None) for i in range(width)
+    )
+    window = windowed(relation, calls)
+    exprs: list[Expr] = [Field(column.type, i, column.name) for i, column in enumerate(columns[:keys])]
+    for i in range(width):
+        own, whole = Field(DOUBLE, keys + i), Field(DOUBLE, len(columns) + i)
+        power = 1 + i % 2
+        inside, outside = (_of_key(columns[index], index, answer, side, power) for side in (0, 1))
+        exprs.append(_added(_multiplied(own, inside), _multiplied(_less(whole, own), outside)))
+    exprs += [Field(c.type, keys + width + i) for i, c in enumerate(columns[keys + width :])]
+    return projected(window, tuple(exprs), tuple(c.name for c in columns))
+
+
+def _of_key(column: OutputColumn, index: int, answer: Answer, side: int, power: int) -> Expr:
+    """Return the weight of a group's own answers (side 0) or of all others (side 1), or its square."""
+    channel = answer.channel
+    weights = [_number(channel.weights(frozenset({value}))[side] ** power) for value in range(channel.size)]
+    if channel.yes is None:
+        return weights[0]
+    is_yes = reports(Field(column.type, index), answer.column, frozenset({channel.yes}))
+    return Call(DOUBLE, "case", (is_yes, weights[channel.yes], weights[1 - channel.yes]))
+
+
+def _exact(literal: Literal) -> Fraction:
+    value = literal.value
+    assert isinstance(value, (int, float, Fraction))
+    return Fraction(value)
+
+
+def _said_of_coins(answer: Answer) -> str:
+    channel = answer.channel
+    return (
+        f"{answer.column.name} was randomised when it was collected (truth with probability "
+        f"{float(channel.truth):.3g}): of n rows, "
+        f"its estimates are off by ± {1.96 * channel.own_deviation:.3g} sqrt(n) for that"
+    )
+
+
+# --- the aggregate over reported answers that estimates are made of, and each estimate over its result ------
+
+
+_ESTIMATED = ("count", "sum", "avg")
+_MOST_AT = 4096
+_SUM = AGGREGATES["sum"]
+
+
+class _EstimateBuilder:
+    """Collects the aggregates over reported answers, and where their moments stand above them.
+
+    The row above: the keys, first and second moment of each measure, the aggregates that are no estimates, the bits
+    of GROUPING().
+    """
+
+    def __init__(
+        self, estimator: Estimator, group: Group, where: Conditions, position: Position | None
+    ) -> None:
+        self._estimator, self._group, self._where, self._position = estimator, group, where, position
+        self._keys = len(group.keys)
+        self._calls: list[AggregateCall] = []
+        self._moments: list[tuple[list[tuple[int, Fraction]], list[tuple[int, Fraction]]]] = []
+        self._plain: list[int] = []
+        self.used: set[Answer] = set()
+        self._numbers = 0
+        self._is_private = holds_private(estimator.source)
+
+    @property
+    def width(self) -> int:
+        """How many columns of moments there are."""
+        return 2 * len(self._moments)
+
+    @property
+    def bits(self) -> int:
+        """Where the bits of GROUPING() begin."""
+        return self._keys + self.width + len(self._plain)
+
+    def output(self, call: AggregateCall, keyed: dict[Answer, int]) -> Expr:
+        """Return an aggregate as an expression over the row above; its places are final in `relation`."""
+        self.used |= keyed.keys()
+        if not self._estimator.is_estimate(call) and not keyed:
+            place = self._call(call)
+            if place not in self._plain:
+                self._plain.append(place)
+            return _Plain(call.type, self._plain.index(place), position=call.position)
+        filter_ = TRUE if call.filter is None else call.filter
+        own, rest = self._estimator.split(filter_)
+        for answer in own:
+            if answer in keyed:
+                raise refuse_use(answer, call.position, "it is a group key already")
+        call = replace(call, filter=None if rest == TRUE else rest)
+        if call.function not in _ESTIMATED or call.distinct:
+            known = self._estimator.answers_in(*call.args) or [*own, *self._where, *keyed]
+            raise refuse_use(known[0], call.position, "COUNT, SUM and AVG of other columns are estimated")
+        outer = merged(self._where, own)
+        flagged = self._flagged(call)
+        if flagged is not None:
+            condition, call, share = flagged
+            if any(answer in keyed for answer in condition):
+                raise refuse_use(next(iter(condition)), call.position, "it is a group key already")
+            inner = merged(outer, condition)
+            if share:
+                return self._share(call, outer, inner)
+            outer = inner
+        for answer in self._estimator.answers_in(*call.args):
+            raise refuse_use(
+                answer, call.position, "count the rows that have a value: COUNT(*) FILTER (WHERE … = …)"
+            )
+        return self._estimate(call, outer)
+
+    def _flagged(self, call: AggregateCall) -> tuple[Conditions, AggregateCall, bool] | None:
+        """Read AGG(CASE WHEN condition THEN x ELSE 0 END) as AGG(x) over the rows where the condition is true.
+
+        The last: it is an average over all rows, of 0 where it is not.
+        """
+        arg = call.args[0] if call.args else None
+        if isinstance(arg, Call) and arg.function == "cast" and arg.args[0].type == BOOLEAN:
+            arg = Call(arg.type, "case", (arg.args[0], Literal(arg.type, 1), Literal(arg.type, 0)))
+        if not isinstance(arg, Call) or arg.function != "case" or len(arg.args) != 3:
+            return None
+        condition, then, other = arg.args
+        if not self._estimator.answers_in(condition) or self._estimator.answers_in(then, other):
+            return None
+        if not isinstance(other, Literal) or other.value not in (0, None):
+            return None
+        if (
+            isinstance(then, Literal)
+            and call.function != "count"
+            and not isinstance(then.value, (int, Fraction))
+        ):
+            return None
+        own, rest = self._estimator.split(condition)
+        kept = (call.filter, None if rest == TRUE else rest)
+        inner = replace(call, args=(then,), filter=_both_of(*(term for term in kept if term is not None)))
+        if call.function == "count":
+            if other.value is not None:
+                return None
+            return own, replace(inner, args=() if isinstance(then, Literal) else (then,)), False
+        if call.function == "avg" and other.value is not None:
+            if rest != TRUE:
+                return None
+            return own, replace(inner, function="sum"), True
+        return own, inner, False
+
+    def _estimate(self, call: AggregateCall, conditions: Conditions) -> Expr:
+        if call.function == "count":
+            count = self._measure(call, conditions)
+            return self._marked(count.first, count.variance, call)
+        (value,) = call.args
+        if isinstance(value, Literal) and call.function == "sum":
+            count = self._measure(replace(call, function="count", type=BIGINT, args=()), conditions)
+            factor, square = _number(_exact(value)), _number(_exact(value) ** 2)
+            return self._marked(_multiplied(factor, count.first), _multiplied(square, count.variance), call)
+        total = self._measure(_summed(call, value), conditions)
+        if call.function == "sum":
+            squares = self._squares(call, value, conditions, total)
+            return self._marked(total.first, None if squares is None else squares.variance, call)
+        count = self._measure(replace(call, function="count", type=BIGINT), conditions)
+        least = Call(DOUBLE, "greatest", (count.first, _number(Fraction(1))))
+        mean = _divided(total.first, least)
+        squares = self._squares(call, value, conditions, total, count)
+        variance = None
+        if squares is not None:
+            # of the rows' distances from the mean: (x - m)² = x² - 2 m x + m²
+            off = squares.plus(total.times(_multiplied(_number(Fraction(-2)), mean))).plus(
+                count.times(_multiplied(mean, mean))
+            )
+            variance = _divided(off.variance, _multiplied(least, least))
+        shown = Call(BOOLEAN, "gt", (count.first, _number(Fraction(0))))
+        known = Call(DOUBLE, "case", (shown, mean, Literal(DOUBLE, None)))
+        return self._marked(known, variance, call)
+
+    def _share(self, call: AggregateCall, outer: Conditions, inner: Conditions) -> Expr:
+        """Return an average of 0 and x: an estimated sum over how many rows there are."""
+        rows = replace(call, function="count", type=BIGINT, args=())
+        total = self._estimate(_summed(call, call.args[0]), inner)
+        count = self._estimate(rows, outer)
+        return _divided(total, Call(DOUBLE, "nullif", (count, _number(Fraction(0)))))
+
+    def _squares(
+        self,
+        call: AggregateCall,
+        value: Expr,
+        conditions: Conditions,
+        total: _Moments,
+        count: _Moments | None = None,
+    ) -> _Moments | None:
+        """Return at least the moments of x²: exact over public rows, else from bounds; None where there are none.
+
+        x² <= (L + H) x - L H for L <= x <= H; without a count, x² <= H x where 0 <= L.
+        """
+        if not self._is_private:
+            double = value if value.type == DOUBLE else Call(DOUBLE, "cast", (value,))
+            square = Call(DOUBLE, "mul", (double, double))
+            return self._measure(replace(_summed(call, square), type=DOUBLE), conditions)
+        facts = facts_of(value, Environment(catalog_columns(self._estimator.source)))
+        low, high = facts.lo, facts.hi
+        if low is None or high is None:
+            return None
+        if count is None and low >= 0:
+            return total.times(_number(high))
+        if count is None:
+            count = self._measure(replace(call, function="count", type=BIGINT), conditions)
+        return total.times(_number(low + high)).plus(count.times(_number(-low * high)))
+
+    def _marked(self, value: Expr, variance: Expr | None, call: AggregateCall) -> Expr:
+        unknown = Literal(DOUBLE, None)
+        read = sorted(self.used, key=self._estimator.reported.index)
+        said = Literal(TEXT, "\n".join(map(_said_of_coins, read)))
+        # its place in the text tells an estimate from all others of the statement: each has coins of its own
+        place = 0 if call.position is None else call.position.offset
+        self._numbers += 1
+        tag = Literal(BIGINT, place * _MOST_AT + self._numbers % _MOST_AT)
+        args = (value, unknown if variance is None else variance, tag, said)
+        return Call(DOUBLE, "estimated", args, position=call.position)
+
+    # --- places ---------------------------------------------------------------------------------------------
+
+    def _call(self, call: AggregateCall) -> int:
+        if call not in self._calls:
+            self._calls.append(call)
+        return self._calls.index(call)
+
+    def _measure(self, call: AggregateCall, conditions: Conditions) -> _Moments:
+        """Return the moments of an additive measure over the rows whose true answers are as the conditions say."""
+        for answer, chosen in conditions.items():
+            if not chosen:
+                raise Refusal(
+                    f'no value of "{answer.column.name}" that is declared is asked for here', position=call.position,
+                    sqlstate="22023", hint="see its values with \\d+ or dpsql check",
+                )  # fmt: skip
+        self.used |= conditions.keys()
+        own = {answer: chosen for answer, chosen in conditions.items() if len(chosen) < answer.channel.size}
+        first: list[tuple[int, Fraction]] = []
+        second: list[tuple[int, Fraction]] = []
+        for terms, weight in self._estimator.parts(own):
+            filter_ = _both_of(*(() if call.filter is None else (call.filter,)), *terms)
+            place = self._call(replace(call, filter=filter_))
+            first.append((place, weight))
+            second.append((place, weight**2))
+        if (first, second) not in self._moments:
+            self._moments.append((first, second))
+        place = self._keys + 2 * self._moments.index((first, second))
+        return _Moments(Field(DOUBLE, place), Field(DOUBLE, place + 1))
+
+    def relation(self) -> Relation:
+        """Return the aggregate over reported answers with the row above it."""
+        group = self._group
+        names = tuple(column.name for column in group.columns[: self._keys])
+        reported = replace(group, aggregates=tuple(self._calls), names=names, is_reported=True)
+        below = grouped(self._estimator.source, reported, self._position)
+        exprs: list[Expr] = [Field(key.type, i) for i, key in enumerate(group.keys)]
+        for sides in self._moments:
+            exprs += [_weighted(side, below.columns, self._keys) for side in sides]
+        exprs += [Field(below.columns[self._keys + i].type, self._keys + i) for i in self._plain]
+        start = self._keys + len(self._calls)
+        exprs += [Field(c.type, start + i) for i, c in enumerate(below.columns[start:])]
+        return projected(below, exprs, position=self._position)
+
+    def placed(self, expr: Expr) -> Expr:
+        """Return an output over the row above, once all moments are known."""
+        if isinstance(expr, _Plain):
+            return Field(expr.type, self._keys + self.width + expr.index, position=expr.position)
+        return map_children(expr, self.placed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain(Expr):
+    """An aggregate that is no estimate: its number among those, as they stand behind the moments."""
+
+    index: int
+
+
+def _summed(call: AggregateCall, value: Expr) -> AggregateCall:
+    type_ = _SUM.result(value.type)
+    assert type_ is not None
+    return replace(call, function="sum", type=type_, args=(value,))
+
+
+# --- aggregates over columns that were randomised when they were collected are estimates (soundness.md 1.24) ---
+
 
 _MOST_PARTS = 16
 
@@ -106,7 +494,7 @@ class Estimator:
                 raise refuse_use(answer, term.position, "a condition is on one of them alone, joined by AND")
             chosen = chosen_by(term, answer)
             found[answer] = found.get(answer, chosen) & chosen
-        return found, all_of(rest)
+        return found, _all_of(rest)
 
     def _field(self, answer: Answer) -> Field:
         index = self.reported.index(answer)
@@ -155,14 +543,14 @@ class Estimator:
         if not self.where and not keyed and not any(map(self.is_estimate, group.aggregates)):
             return grouped(source, group, position)
         self._check(group, keyed, position)
-        builder = EstimateBuilder(
+        builder = _EstimateBuilder(
             self, group, {answer: c for answer, c in self.where.items() if answer not in keyed}, position
         )
         marked = [builder.output(call, keyed) for call in group.aggregates]
         self._check_apart({*self.where, *keyed, *builder.used}, position)
         relation, outputs = builder.relation(), list(map(builder.placed, marked))
         for index, answer in sorted((index, answer) for answer, index in keyed.items()):
-            relation = inverted(relation, index, answer, len(group.keys), builder.width)
+            relation = _inverted(relation, index, answer, len(group.keys), builder.width)
             if answer in self.where:
                 key = Field(group.keys[index].type, index)
                 relation = filtered(relation, reports(key, answer.column, self.where[answer]))

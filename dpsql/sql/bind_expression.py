@@ -37,11 +37,9 @@ from .constants import cast_literal, coerce_literal, fold
 from .json_text import as_json
 from .literals import cast_target, interval_literal, number_literal, parameter_literal, text_length
 from .named_calls import bind_row
-from .say import said_of
 from .scope import BindingContext, Scope
-from .size import MAX_REPEATS, too_complex
 from .statement import expression_of
-from .text import position_of
+from .text import MAX_REPEATS, position_of, said_of, too_complex
 from .tree import listed
 
 if TYPE_CHECKING:

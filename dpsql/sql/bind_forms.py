@@ -34,8 +34,8 @@ from .bind_patterns import bind_escape, bind_like, bind_regex
 from .bind_subquery import bind_exists, bind_in_query, bind_scalar
 from .bind_window import bind_window
 from .constants import coerce_literal
+from .literals import sample
 from .named_calls import bind_row
-from .parameters import sample
 
 __all__ = ["CONDITIONS", "FORMS"]
 

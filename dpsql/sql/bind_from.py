@@ -10,17 +10,24 @@ from sqlglot import exp
 from ..errors import Position, Refusal
 from ..relation.catalog import View
 from ..relation.expressions import TRUE, Expr, Field, Literal, conjunction, conjuncts
-from ..relation.forms import Lateral
 from ..relation.functions import common_type
-from ..relation.placed import placed
-from ..relation.relations import Join, OutputColumn, Relation, Scan, SetOperation, Values, projected, renamed
-from .attach import Attacher, attached_in
+from ..relation.map_tables import placed
+from ..relation.relations import (
+    Join,
+    Lateral,
+    OutputColumn,
+    Relation,
+    Scan,
+    SetOperation,
+    Values,
+    projected,
+    renamed,
+)
+from .attach import Attacher, attached_in, first_outer
 from .bind_expression import Binder, Grammar, call, cast
 from .bind_series import bind_rows, is_rows
-from .outer import first_outer
-from .say import said_of
 from .scope import BindingContext, Scope, ScopeSource, find_table, fold_name, schemas_of
-from .text import position_of
+from .text import position_of, said_of
 
 __all__ = ["bind_from", "bind_values", "rename"]
 

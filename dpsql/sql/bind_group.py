@@ -12,10 +12,9 @@ from ..errors import Refusal
 from ..relation.expressions import Call, Expr
 from ..relation.relations import OutputColumn
 from ..relation.types import Kind
-from .attach import attached_in
+from .attach import attached_in, outer_in
 from .bind_expression import Binder, Pending
 from .bind_order import output_index
-from .outer import outer_in
 
 __all__ = ["MAX_SETS", "GroupKeys", "bind_group", "holds_pending"]
 

@@ -9,13 +9,13 @@ from sqlglot import exp
 from ..errors import Position, Refusal
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.types import BIGINT, JSON, JSONB, TEXT, Kind, SqlType
+from .attach import Outer
 from .bind_expression import Binder, call
 from .bind_lists import array_items, row_parts
 from .constants import coerce_literal
 from .json_text import json_constant, sorted_keys
-from .outer import Outer
-from .say import said_of
 from .scope import Scope, fold_name
+from .text import said_of
 from .tree import listed
 
 __all__ = ["JSON_CALLS", "as_json_value", "bind_json_value", "bind_part", "bind_path", "parse_json"]

@@ -19,13 +19,11 @@ from ..relation.expressions import FALSE, TRUE, Call, Expr, Literal, conjunction
 from ..relation.functions import FUNCTIONS, common_type
 from ..relation.relations import Relation
 from ..relation.types import BOOLEAN, TEXT, Kind
-from .attach import Attached, Attachment
+from .attach import Attached, Attachment, Outer
 from .bind_expression import Binder, call, cast
 from .comparison import compare_in
 from .constants import coerce_literal
-from .literals import cast_target, parameter_literal
-from .outer import Outer
-from .parameters import Awaited
+from .literals import Awaited, cast_target, parameter_literal
 from .tree import bare, called, listed
 
 __all__ = [

@@ -28,8 +28,8 @@ from ..relation.types import DATE, TEXT, TIMESTAMP, Kind
 from ..relation.zones import zone_names
 from .bind_expression import Binder, call, cast
 from .constants import coerce_literal
+from .literals import sample
 from .named_calls import bind_row
-from .parameters import sample
 from .tree import bare, called, listed
 
 __all__ = ["at_time_zone", "bind_cut", "bind_extract", "bind_operator", "bind_overlaps", "constant_moment"]

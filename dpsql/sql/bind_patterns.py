@@ -17,8 +17,8 @@ from ..relation.functions import FUNCTIONS
 from ..relation.types import TEXT, Kind
 from .bind_expression import Binder, call, negated
 from .bind_lists import joined, quantified
+from .literals import sample
 from .named_calls import bind_row
-from .parameters import sample
 
 __all__ = ["bind_escape", "bind_like", "bind_regex", "like_patterns"]
 

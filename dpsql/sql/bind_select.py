@@ -18,12 +18,12 @@ from sqlglot import exp
 from ..errors import Position, Refusal
 from ..relation.aggregates import Asks
 from ..relation.expressions import Expr, Field, map_children
-from ..relation.forms import Recursive
 from ..relation.functions import WRITTEN
 from ..relation.relations import (
     Block,
     Group,
     Order,
+    Recursive,
     Relation,
     SetOperation,
     grouped,
@@ -36,7 +36,7 @@ from ..relation.relations import (
 )
 from ..relation.types import Kind, SqlType
 from .aggregates import AGGREGATES, ORDERED, PUBLIC_AGGREGATES
-from .attach import Attached, Attacher
+from .attach import Attached, Attacher, first_outer
 from .bind_array import bind_unnest, unnested
 from .bind_estimates import Estimator
 from .bind_expression import Binder, Grammar, Pending
@@ -44,10 +44,8 @@ from .bind_forms import CONDITIONS, FORMS
 from .bind_from import bind_from, bind_values, rename
 from .bind_group import GroupKeys, bind_group
 from .bind_order import bind_distinct_on, bind_limit, bind_order, first_rows
-from .bind_recursive import bind_recursive, names_itself
 from .bind_series import row_call
-from .bind_set_operation import bind_set_operation
-from .outer import first_outer
+from .bind_set_operation import bind_recursive, bind_set_operation, names_itself
 from .reported import check_reported
 from .scope import BindingContext, fold_name
 from .statement import AdmittedQuery

@@ -16,9 +16,8 @@ from sqlglot import exp
 from ..errors import Position, Refusal
 from ..relation.calendar import DAY
 from ..relation.expressions import Call, Expr, Literal, Months
-from ..relation.forms import MAX_SERIES, Series, Unnest
 from ..relation.functions import NAMES
-from ..relation.relations import Relation, Values
+from ..relation.relations import MAX_SERIES, Relation, Series, Unnest, Values
 from ..relation.types import BIGINT, INTEGER, INTERVAL, JSON, JSONB, TIMESTAMP, Kind, SqlType, array_of
 from .bind_expression import Binder, cast
 from .bind_json import as_json_value

@@ -40,10 +40,19 @@ from ..relation.relations import (
     skipped,
 )
 from ..relation.types import BOOLEAN, DOUBLE
-from .attach import Attached, Attachment
+from .attach import (
+    Attached,
+    Attachment,
+    Opened,
+    Outer,
+    check_closed,
+    first_outer,
+    open_query,
+    outer_in,
+    project_onto,
+)
 from .bind_expression import Binder, call, cast
 from .bind_lists import any_row, lateral_value, rows_compared
-from .outer import Opened, Outer, check_closed, first_outer, open_query, outer_in, project_onto
 from .tree import bare, listed
 
 __all__ = ["bind_exists", "bind_in_query", "bind_scalar"]

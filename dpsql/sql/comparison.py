@@ -21,8 +21,8 @@ from ..errors import Position
 from ..relation.calendar import DAY
 from ..relation.expressions import FALSE, TRUE, Call, Expr, Field, Literal
 from ..relation.types import BOOLEAN, DOUBLE, NUMERIC, TIMESTAMP, Kind, SqlType
+from .attach import Outer
 from .constants import as_double, cast_literal, exact_value, integer_range
-from .outer import Outer
 
 __all__ = ["COMPARISONS", "compare", "compare_in", "same_moments"]
 

@@ -20,18 +20,17 @@ from ..relation.calendar import (
     EXACT_FIELDS,
     date_text,
     extracted,
+    formatted,
     parse_day,
     parse_timestamp,
     seconds,
     timestamp_text,
     truncated,
 )
-from ..relation.date_formats import formatted
 from ..relation.expressions import Call, Expr, Literal, LiteralValue, Months
 from ..relation.functions.moments import written_format
 from ..relation.types import DATE, NUMERIC, TEXT, TIMESTAMP, Kind, SqlType
-from .literals import interval_literal, number_literal
-from .parameters import met
+from .literals import interval_literal, met, number_literal
 
 __all__ = [
     "add_months",

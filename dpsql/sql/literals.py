@@ -1,10 +1,17 @@
-"""Literals and types as they are written: numbers, intervals and bound parameters as Postgres types them, casts."""
+"""Literals and types as they are written: numbers, intervals and bound parameters as Postgres types them, casts.
+
+Parameters whose values are still to come: what type each is to have, from where it stands.
+
+A client may prepare a statement and ask for its parameters' types before it sends a value. Such a parameter is bound
+as a NULL whose place notes the first type that it is read as, which is how Postgres types an untyped `$1`.
+"""
 
 from __future__ import annotations
 
 import datetime
 import math
 import re
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
@@ -12,7 +19,7 @@ from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.calendar import DAY
-from ..relation.expressions import Literal, Months
+from ..relation.expressions import Expr, Literal, LiteralValue, Months
 from ..relation.types import (
     BIGINT,
     BOOLEAN,
@@ -29,13 +36,83 @@ from ..relation.types import (
     TEXT,
     TIMESTAMP,
     SqlType,
+    array_of,
     numeric,
 )
-from .parameters import Awaited, TypedNull, awaited_literal
 from .text import is_text
 from .tree import listed
 
-__all__ = ["cast_target", "interval_literal", "number_literal", "parameter_literal", "text_length"]
+__all__ = [
+    "Awaited",
+    "TypedNull",
+    "cast_target",
+    "interval_literal",
+    "met",
+    "number_literal",
+    "parameter_literal",
+    "sample",
+    "text_length",
+]
+
+
+# --- parameters whose values are still to come: what type each is to have, from where it stands -------------
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """A parameter without a value; `declared`: the type that the client has said, `noted`: the types it met.
+
+    `lists`: whether it stands where a list has to; the types are then its items'.
+    """
+
+    declared: SqlType | None = None
+    noted: list[SqlType] = field(default_factory=list, compare=False, repr=False)
+    lists: list[bool] = field(default_factory=list, compare=False, repr=False)
+
+    @property
+    def type(self) -> SqlType:
+        """The type that a value has to have: as declared, else the first one it met, else text."""
+        type_ = self.declared or next(iter(self.noted), TEXT)
+        return array_of(type_) if self.lists else type_
+
+
+@dataclass(frozen=True, slots=True)
+class TypedNull:
+    """The value NULL of a parameter whose type is known."""
+
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class _Place(Position):
+    """Where a parameter without a value stands."""
+
+    awaited: Awaited
+
+
+def _awaited_literal(parameter: Awaited, position: Position | None) -> Literal:
+    """Return what stands for a parameter without a value."""
+    at = position or Position(1, 1, 0)
+    place = _Place(at.line, at.column, at.offset, parameter)
+    return Literal(parameter.declared or NULL, None, position=place)
+
+
+def met(expr: Expr, type_: SqlType) -> None:
+    """Take note that an expression is read as a type, if it is a parameter without a value."""
+    if isinstance(expr.position, _Place) and expr.is_constant and type_.kind is not NULL.kind:
+        expr.position.awaited.noted.append(type_)
+
+
+def sample(expr: Expr, type_: SqlType, value: LiteralValue) -> Expr:
+    """Return a value for a parameter without one, where a constant of a type has to stand; others unchanged."""
+    if not (isinstance(expr.position, _Place) and expr.is_constant):
+        return expr
+    met(expr, type_)
+    return Literal(type_, value, position=expr.position)
+
+
+# --- literals and types as they are written -----------------------------------------------------------------
+
 
 _NUMBER = re.compile(r"([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,3}))?")
 _MAX_DIGITS = 60
@@ -120,7 +197,7 @@ def parameter_literal(value: object, number: int, position: Position | None) -> 
     if isinstance(value, TypedNull):
         return Literal(value.type, None)
     if isinstance(value, Awaited):
-        return awaited_literal(value, position)
+        return _awaited_literal(value, position)
     if isinstance(value, bool):
         return Literal(BOOLEAN, value)
     if isinstance(value, int):

@@ -21,7 +21,7 @@ from ..relation.functions.above.signature import Signature, constants_of, fittin
 from ..relation.types import TEXT, Kind
 from .aggregates import AGGREGATES, PUBLIC_AGGREGATES, PUBLIC_NAMED
 from .constants import coerce_literal
-from .parameters import sample
+from .literals import sample
 
 if TYPE_CHECKING:
     from .bind_expression import Binder

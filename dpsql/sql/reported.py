@@ -2,6 +2,11 @@
 
 House rule: default deny. An expression that reads a reported answer is refused unless it is the bare column in a
 projection, or stands in an aggregate whose estimates `bind_estimates` has made (law L4).
+
+What a condition says of a randomised answer: a set of its values (soundness.md 1.24).
+
+House rule: a condition is evaluated here, value by value in SQL's three truths; what this module cannot evaluate
+is refused, never guessed.
 """
 
 from __future__ import annotations
@@ -12,25 +17,40 @@ from dataclasses import dataclass, field
 from ..errors import Position, Refusal
 from ..mechanisms import Channel
 from ..relation.catalog import Column
-from ..relation.expressions import Call, Expr, Field, Scalar, conjuncts, fields_of, moved, walk
-from ..relation.forms import Lateral, Recursive, Unnest
+from ..relation.expressions import Call, Expr, Field, Literal, Scalar, conjuncts, fields_of, moved, walk
 from ..relation.intervals import Environment, facts_of
 from ..relation.relations import (
     Block,
     Declared,
     Join,
+    Lateral,
+    Recursive,
     Relation,
     Scan,
     SetOperation,
+    Unnest,
     all_parts,
     ends_in,
     expressions,
 )
+from ..relation.types import BOOLEAN
+from .comparison import compare_in
 
 __all__ = [
-    "Answer", "Reported", "catalog_columns", "check_reported", "holds_private", "is_owner", "refuse_use",
-    "reported_columns", "stands_once",
-]  # fmt: skip
+    "Answer",
+    "Conditions",
+    "Reported",
+    "catalog_columns",
+    "check_reported",
+    "chosen_by",
+    "holds_private",
+    "is_owner",
+    "merged",
+    "refuse_use",
+    "reported_columns",
+    "reports",
+    "stands_once",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,3 +255,70 @@ def catalog_columns(node: Relation) -> tuple[Column, ...]:
         Column("", column.type) if origin is None else sides[id(origin[0])][origin[1]]
         for column, origin in zip(node.columns, origins, strict=True)
     )
+
+
+# --- what a condition says of a randomised answer: a set of its values (soundness.md 1.24) ------------------
+
+
+_Chosen = frozenset[int]
+"""Which of an answer's values are asked for, by their numbers."""
+Conditions = dict[Answer, _Chosen]
+
+
+def merged(one: Conditions, other: Conditions) -> Conditions:
+    """Return what two conditions, both true, say."""
+    both = dict(one)
+    for answer, chosen in other.items():
+        both[answer] = both.get(answer, chosen) & chosen
+    return both
+
+
+def reports(field_: Field, column: Column, chosen: _Chosen) -> Expr:
+    """Return whether a row reports one of the chosen values."""
+    values = [(column.values or ())[number] for number in sorted(chosen)]
+    listed: list[Expr] = [Literal(column.type, value) for value in values if value is not None]
+    terms: list[Expr] = [compare_in(field_, listed, None)] if listed else []
+    if None in values:
+        terms.append(Call(BOOLEAN, "is_null", (field_,)))
+    return terms[0] if len(terms) == 1 else Call(BOOLEAN, "or", tuple(terms))
+
+
+def chosen_by(term: Expr, answer: Answer) -> _Chosen:
+    """Return of which values a condition on an answer alone is true. Raises Refusal."""
+    values = answer.column.values or ()
+    return frozenset(number for number, value in enumerate(values) if _truth(term, value, answer) is True)
+
+
+def _truth(expr: Expr, value: object, answer: Answer) -> bool | None:
+    """Return a condition's truth for one value, in SQL's three values. Raises Refusal: it is not one that is read."""
+    if expr.is_constant and (expr.constant is None or isinstance(expr.constant, bool)):
+        return expr.constant
+    if isinstance(expr, Field) and expr.type == BOOLEAN:
+        return None if value is None else bool(value)
+    if not isinstance(expr, Call):
+        raise refuse_use(answer, expr.position)
+    function, args = expr.function, expr.args
+    if function in ("and", "or", "not", "is_true", "is_false"):
+        found = [_truth(arg, value, answer) for arg in args]
+        if function == "not":
+            return None if found[0] is None else not found[0]
+        if function.startswith("is_"):
+            return found[0] is (function == "is_true")
+        decisive = function == "or"
+        if decisive in found:
+            return decisive
+        return None if None in found else not decisive
+    if not isinstance(args[0], Field) or not all(arg.is_constant for arg in args[1:]):
+        raise refuse_use(answer, expr.position, "compare it with literals")
+    given = [arg.constant for arg in args[1:] if arg.is_constant]
+    if function == "is_null":
+        return value is None
+    if function == "is_not_distinct":
+        return value == given[0]
+    if function not in ("eq", "ne", "in"):
+        raise refuse_use(answer, expr.position, "compare it by =, <> and IN")
+    if value is None:
+        return None
+    if function == "ne":
+        return None if given[0] is None else value != given[0]
+    return True if value in given else None if None in given else False

@@ -11,8 +11,8 @@ from ..errors import Position, Refusal
 from ..relation.catalog import Catalog, Table, View
 from ..relation.expressions import Expr, Field, map_children
 from ..relation.relations import OutputColumn, Relation
-from .outer import Outer
-from .say import said_of
+from .attach import Outer
+from .text import said_of
 
 __all__ = ["BindingContext", "Scope", "ScopeSource", "find_table", "fold_name"]
 

@@ -6,6 +6,15 @@ return that ends a line for Postgres alone, a number that runs into a name, and 
 
 Scripts are cut by a lexer of their own, which knows where quotes and comments are. It decides nothing about privacy:
 every piece is parsed and admitted on its own afterwards, so a cut in an unexpected place can only end in a refusal.
+
+How large a statement may be, told before work goes into it: from its characters, its tokens, its tree.
+
+House rule: what is refused here would be refused later, or cost more than a statement may. Each check takes time in
+proportion to the text; the parser does not (it tries some nested forms twice at every level), so it comes after.
+
+What a refusal calls a piece of syntax: in the statement's own words, never in the parser's.
+
+House rule: a name of the parser's is said only where the statement has it too, as a word; else "this form".
 """
 
 from __future__ import annotations
@@ -13,6 +22,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
@@ -21,18 +31,22 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from ..errors import Position, Refusal
-from .size import MAX_TEXT, check_tokens, check_words
 
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
-from dataclasses import dataclass
 
 __all__ = [
+    "MAX_DEPTH",
+    "MAX_NODES",
+    "MAX_OUTPUTS",
+    "MAX_REPEATS",
     "MAX_TEXT",
+    "Counts",
     "PostgresAsWritten",
     "ScriptStatement",
     "blank_comments",
     "blank_prefix",
+    "check_words",
     "dialect_of",
     "ends_statement",
     "is_text",
@@ -40,9 +54,122 @@ __all__ = [
     "place",
     "position_of",
     "read_constant",
+    "said_of",
+    "said_of_clause",
     "split_statements",
     "tokenize",
+    "too_complex",
 ]
+
+
+# --- how large a statement may be, told before work goes into it --------------------------------------------
+
+
+MAX_TEXT = 65_536
+"""Longest statement, in characters."""
+MAX_TOKENS = 10_000
+"""Most tokens: a list of constants as long as the tree may have has two for each."""
+MAX_DEPTH = 60
+"""Deepest nesting of the parse tree, and of brackets, and most subscripts in a row."""
+MAX_NODES = 5_000
+"""Most nodes of the parse tree."""
+MAX_SQUARE = 6
+"""Most square brackets inside each other: Postgres' arrays have no more dimensions."""
+MAX_TYPED = 6
+"""Most brackets inside each other that follow the name of a type."""
+MAX_REPEATS = 4_096
+"""Most times that a part of a form is written out: `x BETWEEN y AND z` has x twice, in another one four times."""
+MAX_CTES = 100
+"""Most queries in WITH, of all that a statement holds."""
+MAX_JOINED = 64
+"""Most tables and subqueries of one FROM."""
+MAX_AGGREGATES = 200
+"""Most calls of aggregates, of all that a statement holds."""
+MAX_OUTPUTS = 1_664
+"""Most columns of a SELECT list, as in Postgres."""
+
+_WORD = re.compile(
+    r"""
+      (?:'[^']*+(?:'|\Z))++
+    | (?:"[^"]*+(?:"|\Z))++
+    | (?P<open>\$(?:[A-Za-z_]\w*+)?\$).*?(?:(?P=open)|\Z)
+    | --[^\n]*+
+    | /\*(?:[^*/]|\*(?!/)|/(?!\*)|/\*(?:[^*]|\*(?!/))*+\*/)*+\*/
+    | \d[\w.]*+
+    | \w++
+    | [-+*/<>=~!@#%^&|`?:]{1,3}+
+    | [^\w\s]
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""A piece of a text: never more of them than the tokenizer makes tokens, but for comments and unusual quotes."""
+_TYPES = frozenset(Postgres.Parser.TYPE_TOKENS)
+_OPEN = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET}
+_CLOSE = frozenset(_OPEN.values())
+
+
+def too_complex(hint: str = "split it into smaller ones", position: Position | None = None) -> Refusal:
+    """Return the refusal of a statement that is too large, whatever of it is."""
+    return Refusal("the statement is too complex", sqlstate="54001", position=position, hint=hint)
+
+
+_FEWER = f"{MAX_TOKENS} words and signs at most, {MAX_NODES} names and constants; split it into smaller ones"
+
+
+def check_words(text: str) -> None:
+    """Refuse a text of far too many words before it is cut into tokens. Raises Refusal (54001)."""
+    if len(text) > MAX_TOKENS and sum(1 for _ in _WORD.finditer(text)) > MAX_TOKENS:
+        raise too_complex(_FEWER)
+
+
+def _check_tokens(tokens: Sequence[Token]) -> None:
+    """Refuse too many tokens, brackets that nest too deeply, and subscripts without end. Raises Refusal (54001)."""
+    if len(tokens) > MAX_TOKENS:
+        raise too_complex(_FEWER)
+    inside: list[
+        tuple[TokenType, bool, int]
+    ] = []  # what closes it, after the name of a type, subscripts before it
+    squares = typed = closed = 0
+    before: TokenType | None = None
+    for token in tokens:
+        kind = token.token_type
+        if kind in _OPEN:
+            is_square, is_typed = kind is TokenType.L_BRACKET, before in _TYPES
+            chain = closed + 1 if is_square and before is TokenType.R_BRACKET else 0
+            inside.append((_OPEN[kind], is_typed, chain))
+            squares, typed = squares + is_square, typed + is_typed
+            if len(inside) > MAX_DEPTH or squares > MAX_SQUARE or typed > MAX_TYPED or chain > MAX_DEPTH:
+                raise too_complex("nest fewer brackets inside each other")
+        elif kind in _CLOSE and inside and inside[-1][0] is kind:
+            _, was_typed, closed = inside.pop()
+            squares, typed = squares - (kind is TokenType.R_BRACKET), typed - was_typed
+        before = kind
+
+
+class Counts:
+    """What a tree holds of the things that cost far more to bind and to plan than they say."""
+
+    def __init__(self) -> None:
+        self.aggregates = self.ctes = 0
+
+    def add(self, node: exp.Expr, *, is_aggregate: bool) -> None:
+        """Count a node in. Raises Refusal (54001), without a place."""
+        if isinstance(node, exp.Select):
+            joined, outputs = len(node.args.get("joins") or ()) + 1, len(node.args.get("expressions") or ())
+            if joined > MAX_JOINED:
+                raise too_complex(f"{joined} tables and subqueries are joined here; {MAX_JOINED} at most")
+            if outputs > MAX_OUTPUTS:
+                raise too_complex(f"a SELECT list has {MAX_OUTPUTS} columns at most")
+        self.ctes += isinstance(node, exp.CTE)
+        self.aggregates += is_aggregate
+        if self.ctes > MAX_CTES:
+            raise too_complex(f"{MAX_CTES} queries in WITH at most")
+        if self.aggregates > MAX_AGGREGATES:
+            raise too_complex(f"{MAX_AGGREGATES} aggregates at most; ask for some of them")
+
+
+# --- the statement's text -----------------------------------------------------------------------------------
+
 
 _COMMENT = re.compile(r"--[^\n]*|/\*(?:[^*/]|\*(?!/)|/(?!\*)|/\*(?:[^*]|\*(?!/))*\*/)*\*/", re.DOTALL)
 _TYPED = frozenset(
@@ -113,7 +240,7 @@ def tokenize(text: str) -> list[Token]:
         raise Refusal(
             "the text ends inside a quote or a comment", sqlstate="42601", hint="close every quote"
         ) from None
-    check_tokens(tokens)
+    _check_tokens(tokens)
     _check_characters(text, tokens)
     _check_neighbours(text, tokens)
     return tokens
@@ -354,3 +481,93 @@ def _after_comment(script: str, start: int) -> int:
         if depth == 0:
             return edge.end()
     return len(script)
+
+
+# --- what a refusal calls a piece of syntax: in the statement's own words, never in the parser's ------------
+
+
+_SAID: dict[type[exp.Expr], str] = {
+    exp.Command: "this kind of statement",
+    exp.TableSample: "TABLESAMPLE",
+    exp.Lateral: "LATERAL",
+    exp.WithinGroup: "WITHIN GROUP",
+    exp.Qualify: "QUALIFY",
+    exp.Lock: "FOR UPDATE and FOR SHARE",
+    exp.RegexpLike: "regular expressions (~)",
+    exp.SimilarTo: "SIMILAR TO",
+    exp.Into: "SELECT INTO",
+    exp.BitString: "a text of bits",
+    exp.HexString: "an X'' string",
+    exp.National: "an N'' string",
+    exp.Dot: "a name in parts (x.y)",
+    exp.CurrentUser: "CURRENT_USER",
+    exp.SessionUser: "SESSION_USER",
+    exp.CurrentCatalog: "CURRENT_CATALOG",
+    exp.Bracket: "a subscript […]",
+    exp.Array: "an array",
+    exp.Struct: "a value of several fields {…}",
+    exp.Tuple: "a row of values (…, …)",
+    exp.Lambda: "a function as an argument",
+    exp.Kwarg: "a named argument",
+    exp.Placeholder: "a placeholder other than $1, $2, …",
+    exp.ObjectIdentifier: "a cast to the name of an object",
+    exp.ColumnDef: "a column with its type in FROM",
+    exp.Star: "*",
+    **dict.fromkeys((exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract), "JSON (->, ->>)"),
+    exp.JSONBContainsTopKey: "the operator ?",
+    exp.JSONBContainsAnyTopKeys: "the operator ?|",
+    exp.JSONBContainsAllTopKeys: "the operator ?&",
+    exp.JSONBDeleteAtPath: "the operator #-",
+    exp.MatchAgainst: "the operator @@",
+    exp.JSONBPathExists: "the operator @?",
+    exp.RegexpILike: "regular expressions (~*)",
+}
+
+_PARSER = frozenset({"this", "expression", "expressions", "kind"})
+_UNNAMED = "this form"
+_CALL = re.compile(r"([A-Za-z_][\w$]*)\s*\(")
+_OPENED = re.compile(r"([A-Za-z_][\w$]*)\s*\(\s*(?:DISTINCT\s+)?$", re.IGNORECASE)
+
+
+def said_of(node: exp.Expr, text: str) -> str:
+    """Return what to call a node: a function by its name as written, or the word that stands for it."""
+    if isinstance(node, exp.Anonymous):
+        return f"{node.name}()"
+    position = position_of(text, node)
+    if isinstance(node, exp.Func) and position is not None:
+        written = _CALL.match(text, position.offset)
+        is_own = written is not None and _is_name_of(written[1], node)
+        # An operator begins with its left side, which may be another's call.
+        if written is not None and (is_own or not (isinstance(node, exp.Binary) or type(node) in _SAID)):
+            return f"{written[1]}()"
+        around = _OPENED.search(text, 0, position.offset)
+        is_mine = around is not None and not (isinstance(node, exp.Binary) or _is_inside(around[1], node))
+        if around is not None and is_mine and type(node) not in _SAID:
+            return f"{around[1]}()"
+    return _SAID.get(type(node)) or _if_written(node.key, text)
+
+
+def _is_name_of(word: str, node: exp.Func) -> bool:
+    return word.upper() in node.sql_names() or word.replace("_", "").lower() == node.key
+
+
+def _is_inside(word: str, node: exp.Expr) -> bool:
+    """Say whether a call of that name is around a node."""
+    above = node.parent
+    while above is not None:
+        if isinstance(above, exp.Func) and _is_name_of(word, above):
+            return True
+        above = above.parent
+    return False
+
+
+def said_of_clause(name: str, value: object, text: str) -> str:
+    """Return what to call an argument of a node, by its value or by its name."""
+    if isinstance(value, exp.Expr) and type(value) in _SAID and not isinstance(value, exp.Tuple):
+        return _SAID[type(value)]
+    return _if_written(name.rstrip("_").replace("_", " "), text)
+
+
+def _if_written(name: str, text: str) -> str:
+    is_written = all(re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE) for word in name.split())
+    return name.upper() if is_written and name not in _PARSER else _UNNAMED

@@ -20,8 +20,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from ..sql.size import MAX_DEPTH, MAX_NODES
-from ..sql.text import MAX_TEXT, PostgresAsWritten, dialect_of, is_text
+from ..sql.text import MAX_DEPTH, MAX_NODES, MAX_TEXT, PostgresAsWritten, dialect_of, is_text
 from .errors import CatalogRefusal, unsupported
 from .pg_types import CHAR, SPELLED
 from .read_relation import SCHEMAS

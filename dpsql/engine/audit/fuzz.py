@@ -19,9 +19,8 @@ from ...plan.planner import Plan
 from ...plan.views import build_catalog
 from ...policy import Policy
 from ...policy.live_schema import LiveSchema
-from ...release.certificate import certificate_of
 from ...release.facts import read_facts
-from ...release.verifying import rule_against
+from ...release.verifying import certificate_of, rule_against
 from .audit import Measures, claim_of, measured_over, moved_by, neighbours_in, plan_audited
 from .statements import statements
 from .twins import Person, Twin, twin_of

@@ -33,8 +33,7 @@ from ...errors import Refusal
 from ...relation.aggregates import check_printers
 from ...relation.catalog import Column
 from ...relation.expressions import Call, Expr, Field, fields_of
-from ...relation.intervals import Environment, facts_of
-from ...relation.lattice import Lattice
+from ...relation.intervals import Environment, Lattice, facts_of
 from ...relation.relations import AggregateCall, WindowCall
 from ...relation.size_rules import check_joined, read_length, row_bytes
 from ...relation.types import BOOLEAN, Kind, SqlType

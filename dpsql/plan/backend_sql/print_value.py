@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...relation.expressions import Expr, Field
-from ...relation.lattice import Lattice
+from ...relation.intervals import Lattice
 from ...relation.types import Kind
 from ..dialects.dialect import Dialect
 from ..dialects.private_sql import Number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...relation.date_formats import FormatPart
+from ...relation.calendar import FormatPart
 
 if TYPE_CHECKING:
     from .dialect import Dialect

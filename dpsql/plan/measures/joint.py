@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from ...relation.expressions import Expr
-from ...relation.intervals import Environment
-from ...relation.lattice import Lattice, lattice_of
+from ...relation.intervals import Environment, Lattice, lattice_of
 from .measurements import Bounding, Centred, Count, Joint, Mask, Measurement, Moment, Product
 from .normal_form import (
     NormalizedAggregate,

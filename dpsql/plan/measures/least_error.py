@@ -24,8 +24,7 @@ from ...errors import Refusal
 from ...relation.aggregates import check_printers
 from ...relation.expressions import Expr
 from ...relation.facts import Facts, common_grid
-from ...relation.intervals import Environment, narrowed_facts
-from ...relation.lattice import Lattice, lattice_of
+from ...relation.intervals import Environment, Lattice, lattice_of, narrowed_facts
 from ...relation.relations import AggregateCall
 from ..privacy.keys import domain_of
 from ..privacy.rows import Units

@@ -44,7 +44,7 @@ from ...mechanisms import (
     rho_of_pure,
 )
 from ...relation.expressions import Expr
-from ...relation.lattice import Lattice
+from ...relation.intervals import Lattice
 from ..dialects.dialect import Dialect
 
 __all__ = [

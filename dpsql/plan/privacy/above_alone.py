@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 
 from ...errors import Position, Refusal
-from ...relation.forms import Recursive, RecursiveRef
-from ...relation.relations import Relation, parts_of
-from ...sql.outer import first_outer
+from ...relation.relations import Recursive, RecursiveRef, Relation, parts_of
+from ...sql.attach import first_outer
 
 __all__ = ["ReadsAround", "check_whole", "is_plain_frame", "is_whole"]
 

@@ -28,21 +28,23 @@ from ...relation.expressions import (
     size_of,
     substitute,
 )
-from ...relation.forms import Lateral, Recursive, Unnest
 from ...relation.functions import FUNCTIONS
 from ...relation.relations import (
     Block,
     Declared,
     Join,
+    Lateral,
+    Recursive,
     Relation,
     Scan,
     SetOperation,
+    Unnest,
     ends_in,
     projected,
     unordered,
 )
 from ...relation.types import INTEGER, NULL
-from ...sql.outer import Outer
+from ...sql.attach import Outer
 from .above_alone import ReadsAround, check_whole, is_plain_frame
 from .correlated_keys import held_to, keys_asked_for
 from .derived import group_by_owner, plain, union, window_by_owner, with_declared

@@ -26,8 +26,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from ...relation.calendar import DAY, EXACT_FIELDS, date_text, extracted, seconds, truncated
-from ...relation.date_formats import written_alike
+from ...relation.calendar import DAY, EXACT_FIELDS, date_text, extracted, seconds, truncated, written_alike
 from ...relation.expressions import Call, Expr, Literal, Months
 from ...relation.functions.bins import buckets_of
 from ...relation.functions.moments import binned, written_format

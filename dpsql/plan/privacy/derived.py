@@ -23,8 +23,7 @@ from ...relation.aggregates import Asks, check_printers
 from ...relation.catalog import Column, Enforced, Scalar
 from ...relation.expressions import Call, Expr, Field, fields_of
 from ...relation.facts import Facts, common_grid, decimal_scale
-from ...relation.intervals import Environment, facts_of, narrowed_facts
-from ...relation.lattice import Lattice, lattice_of
+from ...relation.intervals import Environment, Lattice, facts_of, lattice_of, narrowed_facts
 from ...relation.relations import AggregateCall, OutputColumn, WindowCall
 from ...relation.size_rules import read_length
 from ...relation.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Kind, SqlType

@@ -41,8 +41,7 @@ from ...relation.expressions import (
     walk,
 )
 from ...relation.facts import Facts, common_grid, hull, intersect
-from ...relation.intervals import TYPE_RANGE, Environment, narrowed_facts
-from ...relation.lattice import undeclared
+from ...relation.intervals import TYPE_RANGE, Environment, narrowed_facts, undeclared
 from ...relation.types import BIGINT, Kind, SqlType
 from .cells import Span, Value, compiled, point
 from .existing import Looking, is_possible, linked, reached

@@ -31,7 +31,7 @@ from ...relation.relations import (
     skipped,
 )
 from ...relation.types import BIGINT, DOUBLE, Kind
-from ...sql.outer import Outer
+from ...sql.attach import Outer
 from .join import join_blocks
 from .keys import environment_of
 from .ownership import scanned

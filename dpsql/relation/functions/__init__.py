@@ -23,8 +23,7 @@ from . import (
     texts,
     zones,
 )
-from .promotion import common_type, promote
-from .row import Function, Shorthand
+from .row import Function, Shorthand, common_type, promote
 
 __all__ = [
     "FUNCTIONS", "NAMES", "ROWS", "SYNTAX", "WRITTEN", "Function", "check_printers", "common_type", "manual_lines",

@@ -13,8 +13,7 @@ from ..calendar import shift_bounds
 from ..expressions import Call, Months
 from ..facts import ONE, ZERO, Facts, common_grid
 from ..types import DATE, INTEGER, NUMERIC, TIMESTAMP, Kind, SqlType
-from .promotion import promote
-from .row import Args, Function, Syntax, any_null, binary, declared, unary
+from .row import Args, Function, Syntax, any_null, binary, declared, promote, unary
 
 __all__ = ["ROWS", "same_number"]
 

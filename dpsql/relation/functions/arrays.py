@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ..forms import MAX_ROW_SERIES
+from ..relations import MAX_ROW_SERIES
 from ..types import BOOLEAN, INTEGER, Kind, SqlType, array_of
-from .promotion import common_type
-from .row import Args, Function, Shorthand, Syntax, TypeRule
+from .row import Args, Function, Shorthand, Syntax, TypeRule, common_type
 
 __all__ = ["ROWS"]
 

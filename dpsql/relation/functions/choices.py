@@ -11,8 +11,7 @@ from ..expressions import Call
 from ..facts import Facts, hull
 from ..types import SqlType
 from .comparisons import booleans, comparable
-from .promotion import common_type
-from .row import Args, Function, Syntax, all_null, any_null, binary
+from .row import Args, Function, Syntax, all_null, any_null, binary, common_type
 from .texts import first_size
 
 __all__ = ["ROWS"]

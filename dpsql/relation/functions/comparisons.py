@@ -12,8 +12,7 @@ from sqlglot import exp
 from ..expressions import Call
 from ..facts import ONE, ZERO, Facts
 from ..types import BOOLEAN, Kind, SqlType
-from .promotion import common_type
-from .row import Args, Function, Shorthand, Syntax, binary, never_null
+from .row import Args, Function, Shorthand, Syntax, binary, common_type, never_null
 from .texts import texts
 
 __all__ = ["ROWS", "booleans", "comparable"]

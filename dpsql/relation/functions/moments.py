@@ -10,13 +10,17 @@ from ..calendar import (
     DAY,
     EXACT_FIELDS,
     EXTRACT_FIELDS,
+    FORMAT_PATTERNS,
     TRUNC_UNITS,
+    FormatPart,
     calendar_ends,
     extract_bounds,
+    format_parts,
+    formatted_values,
+    most_characters,
     truncate_bounds,
 )
 from ..catalog import MAX_DERIVED
-from ..date_formats import FORMAT_PATTERNS, FormatPart, format_parts, formatted_values, most_characters
 from ..expressions import Call, Months
 from ..facts import ONE, ZERO, Facts
 from ..types import NUMERIC, TEXT, TIMESTAMP, Kind, SqlType

@@ -22,7 +22,7 @@ from dpsql.engine import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.policy import parse_policy
 from dpsql.relation.functions import NAMES, above, zones
-from dpsql.relation.functions.above.regular import read_pattern
+from dpsql.relation.functions.above.patterns import read_pattern
 from dpsql.relation.functions.above.signature import MOST_BYTES, Signature, signature
 from dpsql.tests.support.postgres_server import PostgresServer
 

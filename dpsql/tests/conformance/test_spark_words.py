@@ -18,8 +18,7 @@ from dpsql.plan.dialects.dialect import Dialect, ListColumn
 from dpsql.plan.dialects.dialect_duckdb import DUCKDB
 from dpsql.plan.dialects.dialect_spark import SPARK
 from dpsql.plan.dialects.written import written
-from dpsql.relation.calendar import EXTRACT_FIELDS, TRUNC_UNITS
-from dpsql.relation.date_formats import FORMAT_PATTERNS, format_parts
+from dpsql.relation.calendar import EXTRACT_FIELDS, FORMAT_PATTERNS, TRUNC_UNITS, format_parts
 from dpsql.relation.expressions import Literal, Months
 from dpsql.relation.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTERVAL, TEXT, TIMESTAMP, numeric
 from dpsql.tests.plan.spark_places import ATTACKS, PLACES, queries

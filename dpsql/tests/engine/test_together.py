@@ -12,8 +12,8 @@ import duckdb
 import pytest
 
 from dpsql.engine import Session
+from dpsql.engine.contribution import group_loss
 from dpsql.engine.dataset import open_ledger
-from dpsql.engine.group import group_loss
 from dpsql.engine.preview import preview
 from dpsql.errors import LedgerError
 from dpsql.policy import check, load_policy

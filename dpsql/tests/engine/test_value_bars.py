@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 from dpsql.engine import RankNote, Session
-from dpsql.engine import value_bars as engine_bars
+from dpsql.engine import notes as engine_bars
 from dpsql.engine.dataset import open_ledger
 from dpsql.mechanisms import SampledNoise
 from dpsql.plan.measures.formulas import Chosen
 from dpsql.plan.measures.ranks import SplitMeasurement
 from dpsql.plan.measures.value_bars import ValueBar
 from dpsql.policy import load_policy
-from dpsql.release import bars
+from dpsql.release import answer_bars
 from dpsql.release.privatise import Exact, draw, privatise
 from dpsql.release.released import Groups
 from dpsql.testing.injected_noise import SeededSource, ZeroNoise
@@ -197,7 +197,7 @@ def test_a_draw_that_may_be_further_off_shows_none(
     """Bars ask the laws of the draws that answer, not those of the plan."""
     session = opened()
     ask(session, "SELECT COUNT(age) FROM person")
-    monkeypatch.setattr(bars, "END_MISSES", Fraction(9, 40))
+    monkeypatch.setattr(answer_bars, "END_MISSES", Fraction(9, 40))
     row, _, _ = ask(session, MEDIAN)
     assert (row["m_low"], row["m_high"]) == (None, None)
 

@@ -12,8 +12,7 @@ import pytest
 from dpsql import Session
 from dpsql.backends import DuckDBBackend
 from dpsql.engine.answer import Answer
-from dpsql.engine.dataset import Dataset, open_ledger
-from dpsql.engine.last_read import LastRead
+from dpsql.engine.dataset import Dataset, LastRead, open_ledger
 from dpsql.errors import LedgerAway, LedgerError
 from dpsql.policy import parse_policy
 
@@ -207,7 +206,7 @@ def test_a_ledger_that_was_replaced_is_not_away(world: World) -> None:
 
 
 def test_what_cannot_be_told_to_the_owner_is_not_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpsql.engine.last_read._MOST_NOTED", 2)
+    monkeypatch.setattr("dpsql.engine.dataset._MOST_NOTED", 2)
     session = world.session()
     session.execute(COUNT)
     with world.away():

@@ -18,7 +18,7 @@ from dpsql.engine.dataset import open_ledger
 from dpsql.errors import Refusal
 from dpsql.mechanisms import Channel, randomized_response
 from dpsql.policy import load_policy
-from dpsql.sql import answer_conditions, bind_estimates, bind_select, estimate_builder, estimates
+from dpsql.sql import bind_estimates, bind_select, reported
 from dpsql.testing.injected_noise import ZeroNoise
 
 from .planting import plant
@@ -270,19 +270,19 @@ MUTANTS: dict[str, Mutant] = {
         check_estimates,
     ),
     "unknown counts as true": (
-        _planted(answer_conditions.chosen_by, "is True", "is not False"),
+        _planted(reported.chosen_by, "is True", "is not False"),
         check_estimates,
     ),
     "no own variance": (
-        _planted(estimate_builder.EstimateBuilder._measure, "weight**2", "weight"),
+        _planted(bind_estimates._EstimateBuilder._measure, "weight**2", "weight"),
         check_bars,
     ),
     "no own variance of groups": (
-        _planted(estimates.inverted, "power = 1 + i % 2", "power = 1"),
+        _planted(bind_estimates._inverted, "power = 1 + i % 2", "power = 1"),
         check_bars,
     ),
     "one error for all estimates": (
-        _planted(estimate_builder.EstimateBuilder._marked, "place * _MOST_AT + self._numbers % _MOST_AT", "0"),
+        _planted(bind_estimates._EstimateBuilder._marked, "place * _MOST_AT + self._numbers % _MOST_AT", "0"),
         check_one_error_for_one_estimate,
     ),
     "the whole is not checked": (

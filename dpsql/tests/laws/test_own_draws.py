@@ -157,7 +157,7 @@ def test_error_bars_draw_for_themselves(desk: OpenDesk, monkeypatch: Patch) -> N
             seeds.append(seed)
             super().__init__(seed)
 
-    monkeypatch.setattr("dpsql.release.bars.Seeded", Noted)
+    monkeypatch.setattr("dpsql.release.answer_bars.Seeded", Noted)
     with_bars = stored_by(desk, noise, monkeypatch, intervals=True)
     simulated = len(seeds)
     without = stored_by(desk, plain, monkeypatch)

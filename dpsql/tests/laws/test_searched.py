@@ -33,9 +33,8 @@ from dpsql.plan.measures.top import TopGroups
 from dpsql.plan.planner import Plan
 from dpsql.plan.views import build_catalog
 from dpsql.relation.catalog import Catalog
-from dpsql.release.certificate import certificate_of
 from dpsql.release.facts import read_facts
-from dpsql.release.verifying import rule_against
+from dpsql.release.verifying import certificate_of, rule_against
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.patched_parquet import say, statistics_of
 from dpsql.tests.support.postgres_server import PostgresServer

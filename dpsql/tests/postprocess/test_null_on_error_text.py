@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsql.postprocess import null_on_error
-from dpsql.postprocess.null_on_error_text import MAX_TEXT_BYTES
+from dpsql.postprocess.null_on_error import MAX_TEXT_BYTES
 from dpsql.relation.types import BIGINT, TEXT
 
 from .conftest import Evaluate

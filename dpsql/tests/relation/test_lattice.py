@@ -10,8 +10,7 @@ from dpsql.errors import Refusal
 from dpsql.relation.catalog import Column
 from dpsql.relation.expressions import Call, Field, Literal
 from dpsql.relation.facts import Facts
-from dpsql.relation.intervals import Environment
-from dpsql.relation.lattice import Lattice, lattice_of
+from dpsql.relation.intervals import Environment, Lattice, lattice_of
 from dpsql.relation.types import BIGINT, DOUBLE, INTEGER, SqlType, numeric
 
 

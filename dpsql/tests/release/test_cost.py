@@ -26,7 +26,7 @@ from dpsql.errors import EngineFailure, LedgerError, Refusal
 from dpsql.policy import load_policy
 from dpsql.postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars
 from dpsql.relation.types import BIGINT
-from dpsql.release import bars, post_processing
+from dpsql.release import answer_bars, post_processing
 
 POLICY = """
 database = "duckdb:people.duckdb"
@@ -214,7 +214,7 @@ def test_cancelled_once_the_release_is_stored(
 def test_a_cancel_in_post_processing_is_no_matter_of_bars(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    instead(monkeypatch, bars, "error_bars", session.cancel)
+    instead(monkeypatch, answer_bars, "error_bars", session.cancel)
     error = failure(session, AVERAGE)
     assert error.sqlstate == "57014"
     assert error.cost == STORED
@@ -325,7 +325,7 @@ def test_bars_that_take_too_much_memory_are_null(session: Session, monkeypatch: 
     def refuse(*_: object, **__: object) -> None:
         raise Refusal("too much", sqlstate="54001")
 
-    monkeypatch.setattr(bars, "error_bars", refuse)
+    monkeypatch.setattr(answer_bars, "error_bars", refuse)
     assert session.execute(AVERAGE).rows[0][1:] == (None, None)
 
 

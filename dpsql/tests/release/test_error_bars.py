@@ -17,7 +17,7 @@ from dpsql.engine.dataset import open_ledger
 from dpsql.policy import load_policy
 from dpsql.postprocess import replicas
 from dpsql.postprocess.shown import Showing, shown_ends
-from dpsql.release import bars
+from dpsql.release import answer_bars
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.laws.planting import plant
 from dpsql.tests.support.repeated_answers import Repeated, repeated
@@ -274,19 +274,19 @@ def test_what_is_simulated_together_is_bounded(session: Session, monkeypatch: py
     """More rows have fewer draws, too many have bars of NULL and a note; the answer stands."""
     session.execute("SET dpsql.intervals = 0.95")
     drawn: list[int] = []
-    inner = bars.joint_bars
+    inner = answer_bars.joint_bars
 
     def noted(engine: Any, sql: str, width: int, together: Any, tables: Any, draws: int, *rest: Any) -> Any:
         drawn.append(draws)
         return inner(engine, sql, width, together, tables, draws, *rest)
 
-    monkeypatch.setattr(bars, "joint_bars", noted)
+    monkeypatch.setattr(answer_bars, "joint_bars", noted)
     session.execute(LINEAR["share"])
     session.dataset.answers.clear()
-    monkeypatch.setattr(bars, "_MAX_CELLS", 12 * 300)
+    monkeypatch.setattr(answer_bars, "_MAX_CELLS", 12 * 300)
     assert session.execute(LINEAR["share"]).rows[0][2] is not None
     session.dataset.answers.clear()
-    monkeypatch.setattr(bars, "_MAX_CELLS", 12 * 90)
+    monkeypatch.setattr(answer_bars, "_MAX_CELLS", 12 * 90)
     answer = session.execute(LINEAR["share"])
     assert drawn == [2000, 300]
     assert all(row[2] is None and row[1] is not None for row in answer.rows)
@@ -300,13 +300,13 @@ def test_what_is_simulated_together_is_bounded(session: Session, monkeypatch: py
 def test_a_mutant_with_the_same_draws_for_equal_numbers(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bars, "_identity", lambda rows, place: b"")
+    monkeypatch.setattr(answer_bars, "_identity", lambda rows, place: b"")
     with pytest.raises(AssertionError):
         test_other_draws_have_other_replicas(session)
 
 
 def test_a_mutant_that_draws_anew_in_each_session(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bars, "seed_of", lambda *known: os.urandom(16))
+    monkeypatch.setattr(answer_bars, "seed_of", lambda *known: os.urandom(16))
     with pytest.raises(AssertionError):
         test_one_set_of_draws_has_one_set_of_bars(session)
 
@@ -316,7 +316,7 @@ def test_a_mutant_that_draws_anew_in_each_session(session: Session, monkeypatch:
     [
         ("total", replicas._Lifter._window, "*by_draw)", ")"),
         ("sum", replicas._simulated_call, "below.simulated", "below.released"),
-        ("total", bars._replicas, "noises = _noises(rows, apart, size * draws)",
+        ("total", answer_bars._replicas, "noises = _noises(rows, apart, size * draws)",
          "noises = {place: np.tile(one, size) for place, one in _noises(rows, apart, draws).items()}"),
     ],
 )  # fmt: skip

@@ -24,8 +24,8 @@ from dpsql.errors import EngineFailure, Refusal
 from dpsql.plan.dialects.dialect_duckdb import DUCKDB
 from dpsql.policy import parse_policy
 from dpsql.postprocess import SealedEngine
-from dpsql.postprocess.fetched import encode_fetched
 from dpsql.postprocess.print_public import PublicPrinter
+from dpsql.postprocess.tables import encode_fetched
 from dpsql.relation.relations import Scan
 from dpsql.relation.types import BIGINT, NUMERIC, TEXT
 from dpsql.release import post_processing

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from dpsql.relation.types import INTEGER, TEXT, array_of
-from dpsql.sql.parameters import Awaited
+from dpsql.sql.literals import Awaited
 
 from .campus import refused, relation
 

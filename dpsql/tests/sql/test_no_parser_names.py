@@ -11,8 +11,8 @@ from sqlglot.dialects.postgres import Postgres
 
 from dpsql.errors import Refusal
 from dpsql.sql.admit import ADMITTED, admit
-from dpsql.sql.say import _SAID
 from dpsql.sql.statement import parse_statement
+from dpsql.sql.text import _SAID
 
 from .campus import relation
 

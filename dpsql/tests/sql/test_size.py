@@ -12,7 +12,7 @@ import pytest
 
 from dpsql.errors import Refusal
 from dpsql.sql import statement, text
-from dpsql.sql.size import (
+from dpsql.sql.text import (
     MAX_AGGREGATES,
     MAX_CTES,
     MAX_DEPTH,

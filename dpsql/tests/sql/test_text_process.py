@@ -15,9 +15,8 @@ from dpsql.errors import Refusal
 from dpsql.policy import load_policy
 from dpsql.precedence import Precedence
 from dpsql.sql import text_process
-from dpsql.sql.size import check_words
 from dpsql.sql.statement import check_statement
-from dpsql.sql.text import split_statements
+from dpsql.sql.text import check_words, split_statements
 from dpsql.sql.text_process import TextProcess
 
 from ..server.conftest import COUNT, make_dataset

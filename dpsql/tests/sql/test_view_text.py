@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpsql.errors import Refusal
-from dpsql.sql.view_text import view_query
+from dpsql.sql.statement import view_query
 
 STATE = "public.state"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ...date_formats import FORMAT_PATTERNS
+from ...calendar import FORMAT_PATTERNS
 from ..row import Syntax
 from .formats import moment_as_text, number_as_text, text_as_date, text_as_moment
 from .signature import above

@@ -27,8 +27,7 @@ from ...types import (
     SqlType,
     array_of,
 )
-from ..promotion import common_type
-from ..row import Args, Function, Syntax, Written
+from ..row import Args, Function, Syntax, Written, common_type
 
 __all__ = ["MOST_BYTES", "MOST_VALUES", "Signature", "above", "constants_of", "fitting", "signature"]
 

@@ -23,7 +23,7 @@ from dpsql.plan.measures.measurements import (
     counted_in,
 )
 from dpsql.relation.expressions import Field
-from dpsql.relation.lattice import Lattice
+from dpsql.relation.intervals import Lattice
 from dpsql.relation.types import BOOLEAN
 
 STEPS = Lattice(-10, 50, Fraction(1, 10), Fraction(-1), Fraction(5), exact=True)

@@ -27,11 +27,11 @@ from ..plan.measures.value_bars import END_MISSES
 from ..plan.release_plan import ReleasePlan
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars
 from ..postprocess.bars import Bar
-from ..postprocess.fetched import FetchedTable
 from ..postprocess.print_public import PublicPrinter
 from ..postprocess.seeded import Seeded, seed_of
 from ..postprocess.shown import Showing, shown_ends, shown_replicas
 from ..postprocess.simulate import DRAW, ROW, joint_bars
+from ..postprocess.tables import FetchedTable
 from ..postprocess.variances import NoisyCoordinates, few_rows, variance_ends
 from ..relation.expressions import Field
 from ..relation.types import BIGINT, DOUBLE, SqlType
