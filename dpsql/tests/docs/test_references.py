@@ -72,6 +72,18 @@ def test_every_reference_leads_somewhere() -> None:
     assert not lost
 
 
+def test_the_contents_of_soundness_are_its_chapters() -> None:
+    """Each chapter stands there with all of its numbered sections, in their order."""
+    folder = ROOT / "dpsql" / "docs" / "soundness"
+    listed = re.findall(
+        r"^\| \[(\w+)\]\(soundness/\1\.md\) \| .* \| (.*?) ?\|$", (folder.parent / "soundness.md").read_text("utf-8"), re.M
+    )  # fmt: skip
+    assert {name: numbers.split(", ") if numbers else [] for name, numbers in listed} == {
+        path.stem: re.findall(r"^#{2,3} ([0-9]+(?:\.[0-9]+)?) ", path.read_text("utf-8"), re.M)
+        for path in folder.glob("*.md")
+    }
+
+
 def test_the_laws_are_ten() -> None:
     assert {f"L{number}" for number in range(1, 11)} == LAWS
 
