@@ -162,7 +162,7 @@ class Reader:
         self.facts = facts
         self._flat: dict[tuple[int, int], Flat] = {}
         self._kept: list[exp.Expression] = []
-        self._types: dict[str, Type] = {}
+        self._types: dict[object, Type] = {}
         self._checks: dict[str, list[Term]] = {}
         self.words: tuple[str, ...] = ()
 
@@ -363,7 +363,7 @@ class Reader:
 
     def _multiplies_no_row(self, terms: Iterable[Term]) -> None:
         """Of a block's columns none makes several rows of one: it would do so where nobody reads the column too."""
-        if any(one.args[:1] == ("EXPLODE",) for term in terms for one in walk(term)):
+        if any(one.args[:1] == ("EXPLODE",) for term in terms if term.nests for one in walk(term)):
             raise Refused("relations: rows are multiplied by C lowest values alone")
 
     def _unordered(self, node: exp.Select) -> None:
@@ -700,12 +700,13 @@ class Reader:
 
     def _read_cast(self, node: exp.Cast, scope: Scope) -> Term:
         _only(node, "this", "to")
-        text = node.to.sql(self.dialect.NAME)
-        if text not in self._types:
-            self._types[text] = self.dialect.type_of(text)
-        kind, inner = self._types[text], self.term(node.this, scope)
+        more = any(value not in (None, False, []) for name, value in node.to.args.items() if name != "this")
+        plain = None if more else node.to.this
+        if more or plain not in self._types:
+            self._types[plain] = self.dialect.type_of(node.to.sql(self.dialect.NAME))
+        kind, inner = self._types[plain], self.term(node.this, scope)
         if kind[0] == "other":
-            raise Refused("read: a cast to a listed type", text)
+            raise Refused("read: a cast to a listed type", str(kind[1])[:50])
         if node.args.get("safe"):
             return self.pool("fn", "TRYCAST", inner, kind)
         if inner.op == "text" and kind[0] in ("float", "date", "timestamp"):

@@ -489,7 +489,7 @@ class Relations:
         """Premise of EXISTS, IN and scalar aggregates, wherever they stand: public, or of the row's own owner; and
         no row becomes several."""
         for term in terms:
-            for one in walk(term, lambda one: one.op not in ("exists", "scalar")):
+            for one in walk(term, lambda one: one.op not in ("exists", "scalar")) if term.nests else ():
                 if one.args[:1] == ("EXPLODE",):
                     raise Refused("relations: rows are multiplied by C lowest values alone")
                 if one.op in ("exists", "scalar"):
@@ -832,6 +832,7 @@ class Relations:
         found = [
             one
             for term in columns_of(relation).values()
+            if term.nests
             for one in walk(term)
             if one.args[:1] == ("EXPLODE",)
         ]

@@ -31,20 +31,23 @@ class Refused(Exception):
 
 
 class Term:
-    """An interned expression or relation. `free`: the sources that it reads and does not bind itself."""
+    """An interned expression or relation. `free`: the sources that it reads and does not bind itself. `nests`: whether
+    it has a subquery, or makes several rows of one."""
 
-    __slots__ = ("args", "free", "op", "serial")
+    __slots__ = ("args", "free", "nests", "op", "serial")
 
     def __init__(self, op: str, args: tuple[Any, ...], serial: int) -> None:
         self.op = op
         self.args = args
         self.serial = serial
+        self.nests = op in ("exists", "scalar") or args[:1] == ("EXPLODE",)
         if op == "src":
             self.free: frozenset[Term] = frozenset((self,))
         else:
             free = _NOTHING
             for one in _terms(args):
                 free = free | one.free if free else one.free
+                self.nests = self.nests or one.nests
             self.free = free - set(args[0]) if op == "block" else free
 
     def __repr__(self) -> str:
