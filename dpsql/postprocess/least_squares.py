@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MOST_CELLS", "PARTS", "Shape", "Weights", "made_of", "rounded", "runs", "weights_of"]
+__all__ = ["MOST_CELLS", "PARTS", "Shape", "Weights", "Whole", "made_of", "rounded", "weights_of"]
 
 MOST_CELLS: Final = 500
 """Most numbers that are made to agree with each other."""
@@ -138,24 +138,13 @@ def weights_of(shapes: tuple[Shape, ...], spreads: tuple[float, ...], whole: Who
     return Weights(ties, corrections, fitted)
 
 
-def rounded(numbers: Sequence[int], plain: Sequence[int], *, in_runs: bool) -> list[int]:
-    """Return numbers in `PARTS` of a step in whole steps, a tie towards the plain ones.
-
-    `in_runs`: those that stand one after the other are rounded so that the sum of each run is off by less than one.
-    """
+def rounded(numbers: Sequence[int], plain: Sequence[int]) -> list[int]:
+    """Return numbers in `PARTS` of a step in whole steps, a tie towards the plain ones."""
     moved = [number - one * PARTS for number, one in zip(numbers, plain, strict=True)]
-    if not in_runs:
-        return [one + _nearest(move) for one, move in zip(plain, moved, strict=True)]
-    ends = [0, *map(_nearest, itertools.accumulate(moved))]
-    return [one + end - start for one, start, end in zip(plain, ends, ends[1:], strict=False)]
+    return [one + _nearest(move) for one, move in zip(plain, moved, strict=True)]
 
 
 def _nearest(parts: int) -> int:
     """Return the nearest whole number of steps, a half towards 0."""
     steps = -((PARTS // 2 - abs(parts)) // PARTS)
     return steps if parts > 0 else -steps
-
-
-def runs(groups: Sequence[int]) -> int:
-    """Return how many runs of neighbours some groups are."""
-    return len(groups) - sum(b == a + 1 for a, b in itertools.pairwise(sorted(groups)))

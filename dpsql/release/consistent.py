@@ -29,10 +29,11 @@ from fractions import Fraction
 import numpy as np
 
 from ..budget import Draw
-from ..mechanisms import Coordinate, Fitted, Law, Mix
+from ..mechanisms import Coordinate, Fitted, Gaussian, Law, Mix
 from ..plan.privacy.axes import is_reported
 from ..plan.release_plan import ReleasePlan
-from ..postprocess.least_squares import PARTS, Shape, Weights, made_of, rounded, runs, weights_of
+from ..postprocess.joint_rounding import Made, cells_of, made_of_cells
+from ..postprocess.least_squares import PARTS, Shape, Weights, made_of, rounded, weights_of
 from ..postprocess.seeded import Seeded
 from .finer import Question, drawn_places, questions_of, whole_keys
 from .released import Array, ReleasedMeasurement, decode, integers, leading, listed_part
@@ -43,10 +44,9 @@ __all__ = ["consistent"]
 Place = tuple[int, int]
 """A release among those that are read together, and a measurement of it."""
 
-_ROUNDING = 1 / 4
-"""The most that the sum of a run of rounded groups has more variance: two roundings (soundness.md 3.13)."""
 _FEW = 4
-"""Runs of rounded groups are added up where what is off is at most so small a part of a deviation."""
+"""Numbers are rounded together where that moves none by more than so small a part of its variance."""
+_FINE = 2**10
 
 
 def consistent(releases: Sequence[ReleasedRows]) -> list[ReleasedRows]:
@@ -242,43 +242,48 @@ def _drawn(members: Sequence[_Member], place: int) -> dict[Shape, dict[_Id, tupl
 
 
 @dataclass(frozen=True)
-class _Base:
-    """Observed groups of which all members' are sums: `start` is the first one's place. `sums`: by member those that
-    make up each group."""
+class _Table:
+    """A whole-number table of which all members' numbers are sums. `groups`: by member the cells of each of its groups;
+    `corners`: how many rounded running totals that is a sum of. `unit`: what is rounded to, in lattice steps."""
 
-    start: int
-    best: list[int]
-    sums: dict[Place, list[list[int]]]
-
-    @property
-    def groups(self) -> slice:
-        return slice(self.start, self.start + len(self.best))
+    made: Made
+    groups: dict[Place, list[list[int]]]
+    corners: dict[Place, list[int]]
+    unit: int
 
 
 @dataclass(frozen=True)
 class _Coordinate:
-    """One coordinate of all members. `cells`: by member the observed groups that make up each of its own. `base`: what
-    is rounded first; None: each number is rounded by itself."""
+    """One coordinate of all members. `cells`: by member the observed groups that make up each of its own. `table`: what
+    is rounded together; None: each number is rounded by itself."""
 
     observed: tuple[_Observed, ...]
     weights: Weights
     cells: dict[Place, list[list[int]]]
-    base: _Base | None
+    table: _Table | None
 
     def answer(self, place: Place) -> Array:
         """Return the weights of what was observed in a member, shape (its groups, all numbers observed)."""
         return np.array([self.weights.fitted[one].sum(axis=0) for one in self.cells[place]])
 
-    def off(self, place: Place) -> list[Fraction]:
-        """Return by group the most that rounding moves it."""
-        if self.base is None:
-            return [Fraction(1, 2)] * len(self.cells[place])
-        return [Fraction(runs(groups)) for groups in self.base.sums[place]]
+    def rounding(self, place: Place) -> list[float]:
+        """Return by group the variance that rounding in a table adds to that of one rounding by itself."""
+        assert self.table is not None
+        return [(corners - 1) * self.table.unit**2 / 12 for corners in self.table.corners[place]]
 
     def laws(self, place: Place) -> tuple[Fitted, ...]:
-        """Return by group the law of the noise on a member."""
-        rows = zip(self.answer(place), self.off(place), strict=True)
-        return tuple(Fitted.of(self._noises(row), off) for row, off in rows)
+        """Return by group the law of the noise on a member. What a table's rounding adds is taken for normal noise of
+        its variance, as sums of roundings are (a test holds the bars)."""
+        rows = self.answer(place)
+        if self.table is None:
+            return tuple(Fitted.of(self._noises(row), Fraction(1, 2)) for row in rows)
+        found = []
+        for row, variance in zip(rows, self.rounding(place), strict=True):
+            noises = list(self._noises(row))
+            if variance:
+                noises.append((Gaussian(Fraction(math.ceil(math.sqrt(variance) * _FINE), _FINE)), 1.0))
+            found.append(Fitted.of(noises, Fraction(self.table.unit, 2)))
+        return tuple(found)
 
     def _noises(self, row: Array) -> Iterator[tuple[Law, float]]:
         start = 0
@@ -291,13 +296,15 @@ class _Coordinate:
     def values(self, plain: Mapping[Place, Array]) -> dict[Place, list[int]]:
         """Return the members' whole numbers. `plain`: as they are by themselves."""
         numbers = self.weights.apply([number for one in self.observed for number in one.numbers])
-        if self.base is not None:
-            whole = rounded(numbers[self.base.groups], self.base.best, in_runs=True)
-            return {place: [sum(whole[i] for i in one) for one in self.base.sums[place]] for place in plain}
+        if self.table is not None:
+            whole = self.table.made.rounded(numbers, PARTS, self.table.unit)
+            return {
+                place: [sum(whole[i] for i in one) for one in self.table.groups[place]] for place in plain
+            }
         found = {}
         for place, own in plain.items():
             raw = [sum(numbers[i] for i in cells) for cells in self.cells[place]]
-            found[place] = rounded(raw, own.tolist(), in_runs=False)
+            found[place] = rounded(raw, own.tolist())
         return found
 
     def noise(self, place: Place, draws: int) -> Array:
@@ -311,11 +318,11 @@ class _Coordinate:
             )
             parts.append(sum(drawn, np.zeros(shape)))
         noise = np.concatenate(parts)
-        if self.base is None:
+        if self.table is None:
             return np.asarray(np.rint(self.answer(place) @ noise))
-        ends = np.rint(np.cumsum(self.weights.fitted[self.base.groups] @ noise, axis=0))
-        whole = np.diff(ends, axis=0, prepend=np.zeros((1, draws)))
-        return np.stack([whole[groups].sum(axis=0) for groups in self.base.sums[place]])
+        made = self.table.made
+        whole = made.cells.rounded_noise(made.spread @ (self.weights.fitted @ noise), self.table.unit)
+        return np.stack([whole[groups].sum(axis=0) for groups in self.table.groups[place]])
 
 
 def _seed(id_: _Id, law: Law) -> bytes:
@@ -344,9 +351,8 @@ def _coordinate(members: Sequence[_Member], place: int, whole: Mapping[bytes, in
             return None
         source, groups = parts
         cells[member.place] = [[starts[source] + i for i in group] for group in groups]
-    candidates: list[_Base | None] = [*_bases(members, shapes, observed, starts, known), None]
-    for base in candidates:
-        found = _Coordinate(observed, weights, cells, base)
+    for table in (_table(members, tuple(shapes), known), None):
+        found = _Coordinate(observed, weights, cells, table)
         if _is_better(found, members, place):
             return found
     return None
@@ -367,16 +373,24 @@ def _parts(
     return None
 
 
-def _bases(
-    members: Sequence[_Member], shapes: Sequence[Shape], observed: Sequence[_Observed], starts: Mapping[Shape, int],
-    whole: tuple[tuple[bytes, int], ...],
-) -> Iterator[_Base]:  # fmt: skip
-    """Yield what was observed that makes up all members."""
-    for shape, one in zip(shapes, observed, strict=True):
-        made = {member.place: made_of(member.shape, shape, whole) for member in members}
-        sums = {place: groups for place, groups in made.items() if groups is not None}
-        if len(sums) == len(members):
-            yield _Base(starts[shape], one.best, sums)
+def _table(
+    members: Sequence[_Member], shapes: tuple[Shape, ...], whole: tuple[tuple[bytes, int], ...]
+) -> _Table | None:
+    """Return the table that all members' numbers are sums of; None: there is none."""
+    made = made_of_cells(shapes, whole)
+    if made is None or cells_of([member.shape for member in members], whole) is None:
+        return None
+    if any(
+        {key for key, _ in (*one.shape.groups, *one.shape.filters)} - set(made.cells.keys) for one in members
+    ):
+        return None
+    units = {one.rows.plan.measures[one.place[1]].measurement.denominator for one in members}
+    return _Table(
+        made,
+        {one.place: made.cells.of(one.shape) for one in members},
+        {one.place: made.cells.corners(one.shape) for one in members},
+        max(units),
+    )
 
 
 def _is_better(found: _Coordinate, members: Sequence[_Member], place: int) -> bool:
@@ -387,13 +401,13 @@ def _is_better(found: _Coordinate, members: Sequence[_Member], place: int) -> bo
     for member in members:
         plain = float(member.measurement.laws[place].spread)
         fitted = (found.answer(member.place) ** 2) @ variances
-        if found.base is None:
+        if found.table is None:
             limit = np.full(len(fitted), plain * (1 + 1e-6))
         else:
-            off = np.array([float(one) for one in found.off(member.place)])
-            if np.any(_FEW * off > math.sqrt(plain)):
+            moved = np.array(found.rounding(member.place))
+            if np.any(_FEW * moved > plain):
                 return False
-            limit = plain - _ROUNDING * off
+            limit = plain * (1 + 1e-6) - moved
         if np.any(fitted > limit):
             return False
     return True

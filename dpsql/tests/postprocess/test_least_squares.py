@@ -105,10 +105,4 @@ def test_too_many_numbers_are_left_as_they_are() -> None:
 
 def test_rounding() -> None:
     half = PARTS // 2
-    assert rounded([half, -half, half + 1, 3 * half], [0, 0, 0, 1], in_runs=False) == [0, 0, 1, 1]
-    assert rounded([half, half, half, half], [0] * 4, in_runs=True) == [0, 1, 0, 1]
-    rng = np.random.default_rng(1)
-    numbers = [int(one) for one in rng.integers(-(10**9), 10**9, 200)]
-    whole = rounded(numbers, [one // PARTS for one in numbers], in_runs=True)
-    for start, end in itertools.combinations(range(0, 200, 7), 2):
-        assert abs(sum(whole[start:end]) * PARTS - sum(numbers[start:end])) <= PARTS
+    assert rounded([half, -half, half + 1, 3 * half], [0, 0, 0, 1]) == [0, 0, 1, 1]
