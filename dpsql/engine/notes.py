@@ -25,7 +25,7 @@ from ..plan.privacy.keys import environment_of
 from ..plan.release_plan import ReleasePlan
 from ..relation.aggregates import Asks
 from ..relation.catalog import Catalog
-from ..relation.expressions import Call, Field, Scalar, fields_of, walk
+from ..relation.expressions import Field, Scalar, fields_of, walk
 from ..relation.intervals import Environment, facts_of, lattice_of
 from ..relation.relations import AggregateCall, Relation, expressions
 from ..relation.size_rules import is_cut, read_length
@@ -426,7 +426,7 @@ def estimate_notes(relation: Relation) -> tuple[str, ...]:
         for part in (part for expr in expressions(node) for part in walk(expr)):
             if isinstance(part, Scalar):
                 stack.append(part.relation)
-            if isinstance(part, Call) and part.function == "estimated" and part.args[3].is_constant:
+            if part.calls("estimated") and part.args[3].is_constant:
                 found.update(dict.fromkeys(str(part.args[3].constant).split("\n")))
     return tuple(found)
 

@@ -26,7 +26,7 @@ from ..policy.model import ViewPolicy
 from ..policy.section import plain, quote_key, suggest
 from ..relation.catalog import Catalog, Column, Enforced, Ground, Table, View
 from ..relation.catalog import Scalar as CatalogScalar
-from ..relation.expressions import Call, walk
+from ..relation.expressions import walk
 from ..relation.intervals import Environment, facts_of
 from ..relation.map_tables import map_tables
 from ..relation.relations import (
@@ -352,7 +352,7 @@ def _check_meaning(relation: Relation, engine: str) -> None:
     for node in all_parts(relation):
         for expr in expressions(node):
             for part in walk(expr):
-                if isinstance(part, Call) and part.function == "div" and not part.type.is_float:
+                if part.calls("div") and not part.type.is_float:
                     raise Refusal(
                         "/ of these numbers is a fraction to DuckDB, and rounded in SQL as dpsql reads it",
                         sqlstate="42804", position=part.position,

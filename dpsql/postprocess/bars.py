@@ -125,7 +125,7 @@ def resolve_bars(node: Relation, plans: Mapping[Release, ReleasePlan]) -> Relati
         return node
     asked = dict.fromkeys(
         part.args[0] for expr in node.outputs for part in walk(expr)
-        if isinstance(part, Call) and part.function in BAR_ENDS
+        if part.calls(*BAR_ENDS)
     )  # fmt: skip
     if not asked:
         return node
@@ -136,11 +136,11 @@ def resolve_bars(node: Relation, plans: Mapping[Release, ReleasePlan]) -> Relati
 
 
 def _resolved(expr: Expr, places: Mapping[Expr, int | None]) -> Expr:
-    if isinstance(expr, Call) and expr.function in BAR_ENDS:
+    if expr.calls(*BAR_ENDS):
         place = places[expr.args[0]]
         if place is None:
             return Literal(DOUBLE, None)
-        is_high = expr.function == "dp_high"
+        is_high = expr.calls("dp_high")
         column = Field(DOUBLE, place + is_high)
         whole = expr.args[0].type.is_integer
         return Call(DOUBLE, "ceil" if is_high else "floor", (column,)) if whole else column
@@ -414,7 +414,7 @@ def _is_chosen(node: Block, plans: Mapping[Release, ReleasePlan]) -> bool:
 def _rounded(expr: Expr) -> Expr | None:
     """Return what an expression rounds to a number of digits, or casts, as a number with a fraction; else None."""
     inner = expr
-    while isinstance(inner, Call) and inner.function in ("round", "cast") and _is_fraction(inner):
+    while inner.calls("round", "cast") and _is_fraction(inner):
         if not _is_fraction(inner.args[0]) or not all(arg.is_constant for arg in inner.args[1:]):
             break
         inner = inner.args[0]

@@ -14,7 +14,7 @@ __all__ = ["holds_estimate", "print_deviate", "with_own_error"]
 
 def holds_estimate(expr: Expr) -> bool:
     """Say whether an expression has an error of its own, whatever is under it."""
-    return any(isinstance(part, Call) and part.function == "estimated" for part in walk(expr))
+    return any(part.calls("estimated") for part in walk(expr))
 
 
 def with_own_error(expr: Expr, draw: Expr, row: tuple[Expr, ...]) -> Expr:

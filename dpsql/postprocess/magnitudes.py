@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..relation.expressions import Call, Expr
+from ..relation.expressions import Expr
 from ..relation.types import Kind
 
 __all__ = ["cannot_overflow"]
@@ -27,7 +27,7 @@ def _magnitude(expr: Expr) -> float:
         return _WIDEST_INTEGER
     if expr.type.kind is Kind.NUMERIC and expr.type.precision is not None:
         return 10.0 ** (expr.type.precision - (expr.type.scale or 0) + 1)
-    if isinstance(expr, Call) and expr.function in ("add", "sub", "mul"):
+    if expr.calls("add", "sub", "mul"):
         left, right = map(_magnitude, expr.args)
-        return 2 * (left * right if expr.function == "mul" else left + right)
+        return 2 * (left * right if expr.calls("mul") else left + right)
     return math.inf

@@ -86,7 +86,7 @@ def _split(condition: Expr) -> list[Expr]:
     if condition.function != "and":
         return []
     for index, term in enumerate(condition.args):
-        if isinstance(term, Call) and term.function == "or":
+        if term.calls("or"):
             others = (*condition.args[:index], *condition.args[index + 1 :])
             return [conjunction((*others, way)) for way in term.args]
     return []

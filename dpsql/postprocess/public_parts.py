@@ -19,7 +19,6 @@ from ..errors import Refusal
 from ..plan.privacy.rows import AddedUp
 from ..relation.expressions import (
     TRUE,
-    Call,
     Expr,
     Field,
     IntermediateValue,
@@ -158,9 +157,9 @@ def is_plain(term: Expr) -> bool:
     A number that is not finite, or a moment outside our calendar, is NULL there: a comparison that is true of
     the value as it stands keeps too many rows, never too few.
     """
-    if isinstance(term, Call) and term.function in ("and", "or"):
+    if term.calls("and", "or"):
         return all(map(is_plain, term.args))
-    if not isinstance(term, Call) or term.function not in ("eq", "lt", "le", "gt", "ge", "in"):
+    if not term.calls("eq", "lt", "le", "gt", "ge", "in"):
         return isinstance(term, Field) and term.type.kind is Kind.BOOLEAN
     column, *others = term.args
     exact = column.type.is_integer or column.type.is_temporal or column.type.kind in (Kind.TEXT, Kind.BOOLEAN)
@@ -247,7 +246,7 @@ def _equalities(predicate: Expr, offset: int) -> list[Needed]:
     return [
         frozenset(index + offset for index in fields_of(term))
         for term in conjuncts(predicate)
-        if isinstance(term, Call) and term.function == "eq" and fields_of(term)
+        if term.calls("eq") and fields_of(term)
     ]
 
 

@@ -75,6 +75,21 @@ class Expr:
         """The value of a constant; None of NULL, and of what is none."""
         return None
 
+    @property
+    def args(self) -> tuple[Expr, ...]:
+        """The arguments of a call; of what is none, none."""
+        return ()
+
+    def calls(self, *functions: str) -> bool:
+        """Say whether it is a call of one of some functions."""
+        return False
+
+    def literal(self, place: int, kind: builtins.type[_Kind]) -> _Kind:
+        """Return the value of an argument that the binder holds to be a literal of a kind: a unit, a format, a step."""
+        value = self.args[place].constant_as(kind)
+        assert value is not None
+        return value
+
     def constant_as(self, kind: builtins.type[_Kind]) -> _Kind | None:
         """Return the value of a constant of a kind of values; None of any other, and of what is none."""
         return self.constant if isinstance(self.constant, kind) else None
@@ -121,13 +136,10 @@ class Call(Expr):
     """A function or operator of the table in `functions`, applied to `args`."""
 
     function: str
-    args: tuple[Expr, ...]
+    args: tuple[Expr, ...] = field()  # else what all expressions have would be its default
 
-    def literal(self, place: int, kind: builtins.type[_Kind]) -> _Kind:
-        """Return the value of an argument that the binder holds to be a literal of a kind: a unit, a format, a step."""
-        value = self.args[place].constant_as(kind)
-        assert value is not None
-        return value
+    def calls(self, *functions: str) -> bool:
+        return self.function in functions
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +212,7 @@ def conjuncts(expr: Expr) -> tuple[Expr, ...]:
     stack = [expr]
     while stack:
         term = stack.pop()
-        if isinstance(term, Call) and term.function == "and":
+        if term.calls("and"):
             stack += term.args
         elif term != TRUE:
             terms[term] = None
@@ -216,7 +228,7 @@ def size_of(expr: Expr, limit: int) -> int:
     while stack and count < limit:
         node = stack.pop()
         count += 1
-        if isinstance(node, Call) and node.function == "in":
+        if node.calls("in"):
             stack += node.args[:1]
             count += len(node.args) // 4
         elif isinstance(node, Call):

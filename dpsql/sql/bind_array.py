@@ -265,14 +265,14 @@ def unnested(relation: Relation, exprs: Sequence[Expr]) -> tuple[Relation, list[
 
     As in Postgres, the longest array says how many rows there are, and the others have NULL.
     """
-    arrays = list(dict.fromkeys(expr.args[0] for expr in exprs if _is_unnest(expr)))  # type: ignore[attr-defined]
+    arrays = list(dict.fromkeys(expr.args[0] for expr in exprs if _is_unnest(expr)))
     if not arrays:
         return relation, list(exprs)
     if not all(_is_listed(array, relation) for array in arrays):
         start = len(relation.columns)
         rows = Unnest(relation, tuple(arrays), position=arrays[0].position)
         return rows, [
-            Field(expr.type, start + arrays.index(expr.args[0]), position=expr.position)  # type: ignore[attr-defined]
+            Field(expr.type, start + arrays.index(expr.args[0]), position=expr.position)
             if _is_unnest(expr)
             else expr
             for expr in exprs
@@ -284,7 +284,7 @@ def unnested(relation: Relation, exprs: Sequence[Expr]) -> tuple[Relation, list[
     most = counts[0] if len(counts) == 1 else call("greatest", counts, None)
     kept = filtered(joined, Call(BOOLEAN, "le", (index, most)))
     return kept, [
-        Call(expr.type, "element", (expr.args[0], index), position=expr.position)  # type: ignore[attr-defined]
+        Call(expr.type, "element", (expr.args[0], index), position=expr.position)
         if _is_unnest(expr)
         else expr
         for expr in exprs

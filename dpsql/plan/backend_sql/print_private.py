@@ -422,7 +422,7 @@ class PrivatePrinter:
         Results of calendar functions are inside already; columns and choices between them are clamped.
         """
         shown = self.value(expr)
-        if expr.is_constant or (isinstance(expr, Call) and expr.function in _CALENDAR):
+        if expr.is_constant or expr.calls(*_CALENDAR):
             return shown
         facts = facts_of(expr, self.env)
         if facts.lo is None or facts.hi is None:

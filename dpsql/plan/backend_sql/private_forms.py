@@ -48,7 +48,7 @@ def _logic(printer: PrivatePrinter, expr: Call) -> str:
 
 def _not(printer: PrivatePrinter, expr: Call) -> str:
     inner = expr.args[0]
-    if isinstance(inner, Call) and inner.function == "is_null":
+    if inner.calls("is_null"):
         return f"({_null_test(printer, inner.args[0])} IS NOT NULL)"
     return f"(NOT {printer.boolean(inner)})"
 

@@ -43,9 +43,9 @@ def are_disjoint(a: Expr, b: Expr) -> bool:
 
 def _said(predicate: Expr) -> _Said:
     said = _Said()
-    terms = predicate.args if isinstance(predicate, Call) and predicate.function == "and" else (predicate,)
+    terms = predicate.args if predicate.calls("and") else (predicate,)
     for term in terms:
-        if isinstance(term, Call) and term.function == "and":
+        if term.calls("and"):
             for expr, limits in _said(term).limits.items():
                 said.limits[expr] = limits
         elif isinstance(term, Call):

@@ -194,7 +194,7 @@ def _chosen(call: AggregateCall, env: Environment) -> NormalizedAggregate | None
     Beside SUM(x) the two are then disjoint parts of one measure (soundness.md 1.5).
     """
     arg = call.args[0]
-    if call.function != "sum" or not isinstance(arg, Call) or arg.function != "case" or len(arg.args) != 3:
+    if call.function != "sum" or not arg.calls("case") or len(arg.args) != 3:
         return None
     condition, then, other = arg.args
     if not other.is_constant or other.constant not in (0, None):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 
@@ -166,7 +166,7 @@ class SplitMeasurement(Ranked):
 
     label = "choices by rank"
 
-    shares: tuple[Fraction, ...]
+    shares: tuple[Fraction, ...] = field()  # else the property would be its default
 
     @property
     def per_mask(self) -> int:

@@ -320,7 +320,7 @@ class _Analysis:
             return IntermediateValue(
                 expr.type, self._intermediate(relation, as_rows=False), lo, hi, position=expr.position
             )
-        if isinstance(expr, Call) and expr.function == "cast" and expr.args[0] == Literal(NULL, None):
+        if expr.calls("cast") and expr.args[0] == Literal(NULL, None):
             return Literal(expr.type, None, position=expr.position)
         if isinstance(expr, Call) and not FUNCTIONS[expr.function].private:
             raise Refusal(

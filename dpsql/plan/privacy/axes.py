@@ -23,7 +23,7 @@ from fractions import Fraction
 
 from ...relation.calendar import parse_date, parse_timestamp
 from ...relation.catalog import Scalar
-from ...relation.expressions import Call, Expr, Field, fields_of
+from ...relation.expressions import Expr, Field, fields_of
 from ...relation.intervals import TYPE_RANGE, Environment, narrowed_facts
 from ...relation.types import Kind, SqlType
 from .rows import OwnedRows, fields_in, selects_in
@@ -151,14 +151,14 @@ def listed_terms(predicate: Iterable[Expr]) -> Iterator[Listed]:
 
 def listed_term(term: Expr) -> Listed | None:
     """Read one; None for any other term."""
-    is_not = isinstance(term, Call) and term.function == "not"
-    flag = term.args[0] if is_not and isinstance(term, Call) else term
+    is_not = term.calls("not")
+    flag = term.args[0] if is_not else term
     if isinstance(flag, Field) and flag.type.kind is Kind.BOOLEAN:
         return Listed(flag, (not is_not,))
-    if not isinstance(term, Call) or term.function not in ("eq", "in"):
+    if not term.calls("eq", "in"):
         return None
     key, others = term.args[0], term.args[1:]
-    if term.function == "eq" and key.is_constant:
+    if term.calls("eq") and key.is_constant:
         key, others = term.args[1], term.args[:1]
     if not isinstance(key, Field) or key.type.kind not in _LISTED:
         return None

@@ -114,7 +114,7 @@ def _counted(call: AggregateCall) -> tuple[Expr, ...] | None:
     if call.function == "count" and call.filter is not None:
         return conjuncts(call.filter)
     (arg,) = call.args if len(call.args) == 1 else (None,)
-    if not isinstance(arg, Call) or arg.function != "case" or call.filter is not None:
+    if arg is None or not arg.calls("case") or call.filter is not None:
         return None
     condition, _, *rest = arg.args
     otherwise = rest[0].constant if len(rest) == 1 and rest[0].is_constant else ""
@@ -158,7 +158,7 @@ def _parts(term: Expr, function: str) -> tuple[Expr, ...]:
     inner = term.args[0] if term.function == "not" else None
     if isinstance(inner, Call) and inner.function == {"and": "or", "or": "and"}[function]:
         return tuple(replace(term, args=(arg,)) for arg in inner.args)
-    return inner.args if isinstance(inner, Call) and inner.function == "not" else (term,)
+    return inner.args if inner is not None and inner.calls("not") else (term,)
 
 
 @dataclass
@@ -249,7 +249,7 @@ def _excludes(terms: Sequence[Expr], facts: Facts) -> bool:
 
 def _is_never_true(term: Call) -> bool:
     """Say whether a comparison is of NULL, or of a value that differs from itself; `x NOT IN (…, NULL)`."""
-    if term.function == "not" and isinstance(term.args[0], Call) and term.args[0].function == "in":
+    if term.function == "not" and term.args[0].calls("in"):
         return any(map(_is_null, term.args[0].args[1:]))
     if term.function not in _FLIPPED:
         return False

@@ -33,7 +33,7 @@ def keys_asked_for(
     found: dict[int, Field] = {}
     for term in conjuncts(node.condition):
         sides = [arg for arg in term.args if isinstance(arg, Field)] if isinstance(term, Call) else []
-        if len(sides) == 2 and isinstance(term, Call) and term.function == "eq":
+        if len(sides) == 2 and term.calls("eq"):
             outer, key = sorted(sides, key=lambda side: side.index)
             found[key.index - width] = outer
     if sorted(found) != list(range(count)):

@@ -21,7 +21,7 @@ from fractions import Fraction
 from ...errors import Refusal
 from ...relation.aggregates import Asks, check_printers
 from ...relation.catalog import Column, Enforced, Scalar
-from ...relation.expressions import Call, Expr, Field, fields_of
+from ...relation.expressions import Expr, Field, fields_of
 from ...relation.facts import Facts, common_grid, decimal_scale
 from ...relation.intervals import Environment, Lattice, facts_of, lattice_of, narrowed_facts
 from ...relation.relations import AggregateCall, OutputColumn, WindowCall
@@ -297,7 +297,7 @@ def _identities_of(outputs: Sequence[Expr], rows: OwnedRows) -> dict[tuple[int, 
 
 def _bare(expr: Expr) -> Field | None:
     """Return the column that an output is as it stands; an integer stays one in a wider type."""
-    if isinstance(expr, Call) and expr.function == "cast" and expr.type.is_integer:
+    if expr.calls("cast") and expr.type.is_integer:
         is_wider = _type_of_owners([expr.args[0].type, expr.type]) == expr.type
         return _bare(expr.args[0]) if is_wider else None
     return expr if isinstance(expr, Field) else None

@@ -232,7 +232,7 @@ def _over_one_of_each(
 
 def _not_null(term: Expr) -> Expr:
     """Return `x = x` as what it says."""
-    if isinstance(term, Call) and term.function == "eq" and term.args[0] == term.args[1]:
+    if term.calls("eq") and term.args[0] == term.args[1]:
         return Call(BOOLEAN, "not", (Call(BOOLEAN, "is_null", term.args[:1]),))
     return term
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...relation.catalog import Column
-from ...relation.expressions import Call, Expr, Field, Literal, fields_of
+from ...relation.expressions import Expr, Field, Literal, fields_of
 from ...relation.size_rules import is_cut, read_length
 from ...relation.types import Kind
 from .rows import Identity, Item, OwnedRows, PrivateBlock, columns_of, fields_in
@@ -52,7 +52,7 @@ class Classes:
 def equalities(terms: Iterable[Expr]) -> Iterator[tuple[int, int]]:
     """Yield the pairs of columns that AND terms make equal, by an equality that holds of their values."""
     for term in terms:
-        if isinstance(term, Call) and term.function == "eq":
+        if term.calls("eq"):
             left, right = term.args
             if isinstance(left, Field) and isinstance(right, Field) and _is_exact(left, right):
                 yield left.index, right.index
@@ -80,7 +80,7 @@ def public_column(block: PrivateBlock, key: Expr, item: Item, start: int) -> int
 def _constants(terms: Iterable[Expr], columns: Sequence[Column]) -> Iterator[int]:
     """Yield the columns that AND terms hold at one value: a bare column equal to a literal of its own type."""
     for term in terms:
-        if isinstance(term, Call) and term.function == "eq":
+        if term.calls("eq"):
             for column, literal in (term.args, term.args[::-1]):
                 if (
                     isinstance(column, Field)

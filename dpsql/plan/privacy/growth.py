@@ -34,7 +34,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import Position, Refusal
-from ...relation.expressions import Call, Expr, Field, conjuncts, fields_of, shifted
+from ...relation.expressions import Expr, Field, conjuncts, fields_of, shifted
 from ...relation.types import Kind
 from .functional_dependencies import Classes, equalities, functional_closure
 from .keys import undeclared_rows
@@ -281,7 +281,7 @@ def unlike(item: Item, start: int) -> tuple[Expr, Field, Field] | None:
     """
     own = range(start, start + len(item.source.columns))
     rest = _beyond_equalities(item.on, own)
-    if item.kind != "mark" or len(rest) != 1 or not isinstance(rest[0], Call) or rest[0].function != "ne":
+    if item.kind != "mark" or len(rest) != 1 or not rest[0].calls("ne"):
         return None
     fields = [arg for arg in rest[0].args if isinstance(arg, Field)]
     mine = [field for field in fields if field.index in own]
@@ -295,7 +295,7 @@ def unlike(item: Item, start: int) -> tuple[Expr, Field, Field] | None:
 
 def _in_all_alternatives(term: Expr) -> list[Expr]:
     """Return the terms that every alternative of an OR has: they hold wherever it does."""
-    if not (isinstance(term, Call) and term.function == "or"):
+    if not term.calls("or"):
         return []
     first, *others = [conjuncts(alternative) for alternative in term.args]
     return [shared for shared in first if all(shared in other for other in others)]

@@ -110,7 +110,7 @@ def _hull(alternatives: list[Facts]) -> Facts:
 
 def _narrow(narrowed: dict[Expr, Facts], term: Expr) -> None:
     """Add what a term implies to what is known."""
-    if isinstance(term, Call) and term.function == "or":
+    if term.calls("or"):
         implied = _either(term.args)
     else:
         found = _narrowing(term)
@@ -126,7 +126,7 @@ def _narrowing(term: Expr) -> tuple[Expr, Facts] | None:
             if isinstance(term, Field)
             else None
         )
-    if term.function == "not" and isinstance(term.args[0], Call) and term.args[0].function == "is_null":
+    if term.function == "not" and term.args[0].calls("is_null"):
         return term.args[0].args[0], Facts(nullable=False)
     if term.function == "in":
         values = [arg.exact for arg in term.args[1:]]
@@ -188,7 +188,7 @@ def domain_of(key: Expr, env: Environment) -> Domain | None:
 
 def _days(key: Expr, facts: Facts, env: Environment) -> list[Scalar] | None:
     """Return the days of a moment's public values, for a cast of it to a date; None: no such, or none known."""
-    if not isinstance(key, Call) or key.function != "cast" or key.type.kind is not Kind.DATE:
+    if not key.calls("cast") or key.type.kind is not Kind.DATE:
         return None
     moments = domain_of(key.args[0], env) if key.args[0].type.kind is Kind.TIMESTAMP else None
     if moments is None:
@@ -210,7 +210,7 @@ def _derived(key: Expr, facts: Facts) -> list[Scalar] | None:
     if facts.lo is None or facts.hi is None or not facts.declared:
         return None
     if key.type.kind is Kind.TIMESTAMP:
-        if not isinstance(key, Call) or key.function != "date_trunc":
+        if not key.calls("date_trunc"):
             return None
         moments = step_units(key.literal(0, str), int(facts.lo), int(facts.hi), MAX_DERIVED)
         return None if moments is None else [Fraction(moment) for moment in moments]

@@ -118,7 +118,7 @@ def _asked_not_null(predicate: Sequence[Expr]) -> set[int]:
     """Return the columns that the terms of a filter leave no NULL of."""
     found = set[int]()
     for term in predicate:
-        if isinstance(term, Call) and term.function == "not" and isinstance(term.args[0], Call):
+        if term.calls("not") and isinstance(term.args[0], Call):
             inner = term.args[0]
             if inner.function == "is_null" and isinstance(inner.args[0], Field):
                 found.add(inner.args[0].index)
