@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpsql import Session
-from dpsql.engine.session import DEFAULT_LEVEL
+from dpsql.engine.spine import DEFAULT_LEVEL
 from dpsql.mechanisms import SampledNoise
 from dpsql.plan.backend_sql.print_release import Part
 from dpsql.plan.release_plan import ReleasePlan

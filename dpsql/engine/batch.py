@@ -29,11 +29,10 @@ from ..release.batch_split import Drawn, relative_errors, split, wishing
 from ..release.consistent import consistent
 from ..release.cost import Cost, telling
 from ..release.finer import grouping_of
-from ..release.post_processing import PublicRows, check_public
-from ..release.run import Place, PlanRunner, ReleasedRows, Wanted, carry_out, check_intermediate
+from ..release.post_processing import PublicRows
+from ..release.run import Place, PlanRunner, ReleasedRows, Wanted, carry_out
 from ..sql.statement import AdmittedQuery, ResetSetting, SetSetting, parse_statement
 from ..sql.text import split_statements
-from ..waits import until
 from .answer import Answer
 from .dataset import LazySnapshot, PreparedPlan
 from .settings import Settings, decimal_text
@@ -42,7 +41,8 @@ if TYPE_CHECKING:
     from .session import Session
 
 __all__ = [
-    "BatchStatement", "PricedBatch", "PricedStatement", "price_batch", "read_batch", "run_batch", "script_of",
+    "BatchStatement", "PricedBatch", "PricedStatement", "price", "price_batch", "read_batch", "release", "run_batch",
+    "script_of",
 ]  # fmt: skip
 
 _MOST = 200
@@ -245,7 +245,7 @@ class _Planner:
             most = self.session.policy.defaults.max_epsilon
             settings = replace(settings, epsilon=min(most, self._part(shared)))
         with self._under(replace(one, settings=settings)):
-            prepared = self.session._planned(one.query, (), self.snapshot)
+            prepared = self.session.planned(one.query, (), self.snapshot)
         return _Asked(replace(one, settings=settings), prepared, prepared.plan)
 
     def _part(self, count: int) -> Fraction:
@@ -308,7 +308,7 @@ class _Planner:
         if plan == step.prepared.plan:
             return _Asked(step.asked.statement, step.prepared, step.asked.alone)
         with self._under(step.asked.statement):
-            compiled = self.session._compiled(plan)
+            compiled = self.session.compiled(plan)
         prepared = replace(step.prepared, plan=plan, compiled=compiled)
         return _Asked(step.asked.statement, prepared, step.asked.alone)
 
@@ -338,7 +338,7 @@ class _Planner:
                 return _Step(asked, prepared, Drawn(runner, {}, {}, asked.alone), {})
         runner = self._imagining(asked.statement, prepared, pending)
         if not runner.from_store() and not is_final:
-            other = self.session._beside(prepared, runner)
+            other = self.session.beside(prepared, runner)
             if other is not None:
                 prepared, runner = other
                 runner.from_store()
@@ -371,10 +371,18 @@ class _Planner:
                 (plan.intermediates[number], laws), f"imagined {len(self._values)}"
             )
 
-        return PlanRunner(
-            plan, self.session.dataset.store, self.session._noise, self.session.analyst, statement.text, True, value,
-            self.session._cancelled.is_set, _nothing, Cost(), pending=pending,
-        )  # fmt: skip
+        asked = self.session.runner(
+            prepared, statement.query, PublicRows(self.snapshot.open), Cost(), _nothing
+        )
+        return replace(
+            asked,
+            reuse=True,
+            intermediate_value=value,
+            verifier=None,
+            pending=pending,
+            rows=[],
+            intermediates=[],
+        )
 
     @contextmanager
     def _under(self, statement: BatchStatement) -> Iterator[None]:
@@ -414,6 +422,30 @@ def _sources(
                 drawn = pending.entries(measures, law) or ()
                 found[number, index] = tuple(dict.fromkeys(entry for entries in drawn for entry in entries))
     return found
+
+
+# --- at once ---------------------------------------------------------------------------------------------------
+
+
+def price(session: Session, statements: str | Sequence[str], epsilon: Fraction | None = None) -> PricedBatch:
+    """Return what each query of a batch would get, and what all cost together; costs nothing. See `release`."""
+    with session.statement():
+        return price_batch(session, read_batch(session, script_of(statements)), epsilon)
+
+
+def release(
+    session: Session, statements: str | Sequence[str], epsilon: Fraction | None = None
+) -> list[Answer]:
+    """Answer the queries of a batch, planned together and charged once, as `dpsql release` does.
+
+    `statements`: a text of several, or one text each; SET and RESET hold for the queries after them. `epsilon`:
+    of all together, split for the least total error; None: each is as exact as asked alone.
+
+    Raises: as `Session.execute`; if one is refused, or the price does not fit, nothing was charged.
+    """
+    with session.statement():
+        read = read_batch(session, script_of(statements))
+        return run_batch(session, read, epsilon, price_batch(session, read, epsilon).charge)
 
 
 # --- price -----------------------------------------------------------------------------------------------------
@@ -473,13 +505,13 @@ def run_batch(
     with _begun(session) as snapshot, telling(cost, reuse=True):
         steps = _Planner(session, statements, total, snapshot).steps()
         _check_agreed(steps, agreed)
-        hold = lambda: session._hold(snapshot.close)  # noqa: E731
+        hold = lambda: session.hold(snapshot.close)  # noqa: E731
         publics = [PublicRows(snapshot.open) for _ in steps]
         wanted: dict[int, Wanted] = {}
         if any(step.drawn.owed for step in steps):
             for step, public in zip(steps, publics, strict=True):
                 with _under(session, step.asked.statement), _naming_refusals(step.asked.statement):
-                    _try_out(session, step.prepared, public)
+                    session.try_out(step.prepared, public)
             wanted = _wanted(session, steps, publics, cost, hold)
         charges: dict[int, Charge] = {}
         if wanted:
@@ -489,7 +521,7 @@ def run_batch(
         if any(release.is_proved for step in steps for release in step.prepared.plan.releases):
             snapshot.open()  # its constraints are those that prove it
         answers = _answers(session, steps, publics, charges)
-    return [session._once(answers[statement.number]) for statement in statements]
+    return [session.once(answers[statement.number]) for statement in statements]
 
 
 def _answers(
@@ -509,7 +541,7 @@ def _answers(
         own = runner.rows if runner.plan.intermediates else list(itertools.islice(agreeing, len(runner.rows)))
         charge = charges.get(statement.number, ZERO)
         with _under(session, statement), _naming_refusals(statement):
-            answers[statement.number] = session._answer(step.prepared, runner, charge, public, None, own)
+            answers[statement.number] = session.answer(step.prepared, runner, charge, public, None, own)
     return answers
 
 
@@ -523,16 +555,6 @@ def _check_agreed(steps: Sequence[_Step], agreed: Charge) -> None:
             "the price is no longer the one that was shown: what is stored has changed meanwhile",
             sqlstate="PV301", hint="run it again",
         )  # fmt: skip
-
-
-def _try_out(session: Session, prepared: PreparedPlan, public: PublicRows) -> None:
-    """Run a statement's post-processing over no rows, and fetch its public ones: what fails here is free."""
-    for compiled in (*prepared.intermediates, prepared.compiled):
-        check_public(compiled, prepared.plan.releases, session._sealed)
-        public.fetch(compiled)
-    for number in prepared.plan.tables:
-        if prepared.intermediates[number].in_database:
-            check_intermediate(public.answer(prepared.intermediates[number].parts[0]))
 
 
 def _wanted(
@@ -577,14 +599,13 @@ def _runner(
     session: Session, statement: BatchStatement, prepared: PreparedPlan, public: PublicRows, cost: Cost,
     hold: Callable[[], None], pending: Pending | None = None,
 ) -> PlanRunner:  # fmt: skip
-    made = session._runner(prepared, statement.query, public, cost, hold)
+    made = session.runner(prepared, statement.query, public, cost, hold)
     return replace(made, reuse=True, pending=pending, rows=[], intermediates=[])
 
 
 @contextmanager
 def _begun(session: Session) -> Iterator[LazySnapshot]:
-    session._begin()
-    with until(session._cancelled), session.dataset.lazy_snapshot(session, session._cancelled) as snapshot:
+    with session.statement(), session.snapshot() as snapshot:
         yield snapshot
 
 

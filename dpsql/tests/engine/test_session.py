@@ -9,8 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpsql.engine import Session
-from dpsql.engine import session as spine
+from dpsql.engine import Session, spine
 from dpsql.engine.dataset import open_ledger
 from dpsql.errors import EngineFailure, PolicyError, Refusal
 from dpsql.policy import load_policy

@@ -114,14 +114,14 @@ class Seen:
 
 @contextmanager
 def watched(patch: Patch) -> Iterator[Seen]:
-    seen, original = Seen(), Session._answer
+    seen, original = Seen(), Session.answer
 
     def answer(self: Session, prepared: Any, runner: PlanRunner, *rest: Any) -> Any:
         seen.by_text[runner.statement] = runner.rows
         return original(self, prepared, runner, *rest)
 
     with patch.context() as own:
-        own.setattr(Session, "_answer", answer)
+        own.setattr(Session, "answer", answer)
         yield seen
 
 

@@ -69,7 +69,7 @@ def watched(patch: Patch) -> Iterator[list[tuple[list[ReleasedRows], list[Releas
         return seen[-1][1]
 
     with patch.context() as own:
-        own.setattr("dpsql.engine.session.consistent", see)
+        own.setattr("dpsql.engine.spine.consistent", see)
         own.setattr("dpsql.engine.batch.consistent", see)
         yield seen
 

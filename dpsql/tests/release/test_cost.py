@@ -19,8 +19,7 @@ import pytest
 from dpsql.backends.duckdb_backend import DuckDBSnapshot
 from dpsql.budget import LedgerStore, journal, ledger_store
 from dpsql.budget.sqlite_ledger import SqliteLedger
-from dpsql.engine import Session
-from dpsql.engine import session as spine
+from dpsql.engine import Session, spine
 from dpsql.engine.dataset import open_ledger
 from dpsql.errors import EngineFailure, LedgerError, Refusal
 from dpsql.policy import load_policy
@@ -177,13 +176,13 @@ def test_cancelled_while_the_database_is_asked(session: Session, monkeypatch: py
 
 def test_cancelled_while_it_waits_for_the_grid(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     session.release_time = lambda began, now: now + 3600
-    hold = Session._hold
+    hold = Session.hold
 
     def held(self: Session, rest: Callable[[], None]) -> None:
         threading.Timer(0, session.cancel).start()
         hold(self, rest)
 
-    monkeypatch.setattr(Session, "_hold", held)
+    monkeypatch.setattr(Session, "hold", held)
     error = failure(session, COUNT)
     assert (error.sqlstate, error.cost) == ("57014", LOST)
 

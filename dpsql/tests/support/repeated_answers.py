@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql.engine import Session
-from dpsql.engine import session as spine
+from dpsql.engine import Session, spine
 from dpsql.release.post_processing import Compiled, Patience, PublicRows, run_public
 from dpsql.release.released import ReleasedMeasurement
 from dpsql.release.run import ReleasedRows
