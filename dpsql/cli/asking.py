@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import IO, Any, TypeVar
 
 import click
@@ -11,10 +13,39 @@ import click
 from ..errors import DpsqlError
 from ..sql.text import ScriptStatement, split_statements
 from .failure import Failure
-from .parameters import ParameterValue, parameter_value
 from .worker import RunningSession
 
-__all__ = ["apply_settings", "one_of", "parameter_values", "script_text", "source_options"]
+__all__ = ["apply_settings", "one_of", "parameter_value", "parameter_values", "script_text", "source_options"]
+
+
+# --- the values of $1, $2, … as the command line spells them ------------------------------------------------
+
+
+_ParameterValue = int | Decimal | str | bool | None
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,38}")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,38}\.[0-9]{0,38}|\.[0-9]{1,38})")
+_QUOTED = re.compile(r"'(?:[^']|'')*'", re.DOTALL)
+_WORDS = {"null": None, "true": True, "false": False}
+
+
+def parameter_value(text: str) -> _ParameterValue:
+    """Return the value that `-p text` stands for: as an SQL literal where it is one, else as text.
+
+    >>> [parameter_value(t) for t in ("3", "2.50", "CS", "NULL", "true", "'42'", "2025-01-31")]
+    [3, Decimal('2.50'), 'CS', None, True, '42', '2025-01-31']
+    """
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _DECIMAL.fullmatch(text):
+        return Decimal(text)
+    if _QUOTED.fullmatch(text):
+        return text[1:-1].replace("''", "'")
+    return _WORDS.get(text.lower(), text)
+
+
+# --- what `query` and `explain` share: their options, and where the statement comes from --------------------
+
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -70,7 +101,7 @@ def script_text(statement: str | None, source_file: IO[str] | None) -> str | Non
     return text
 
 
-def parameter_values(texts: Sequence[str]) -> list[ParameterValue]:
+def parameter_values(texts: Sequence[str]) -> list[_ParameterValue]:
     """Return the values of `-p`. Raises click.UsageError for one that is not UTF-8."""
     for text in texts:
         _require_unicode(text, "A parameter is")

@@ -10,20 +10,132 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import LedgerError, LedgerMissing, PolicyError
-from .check_data import with_complete, with_data, with_ledger, with_values
 from .faults import error_text, exit_code
-from .owner import read_live_schema
+from .owner import found_complete, found_keys, found_orphans, key_checks, looks_of_values, read_live_schema
 from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .tested import untested
 from .text_cells import terminal_text
 
 if TYPE_CHECKING:
     from ..backends import Finding
+    from ..budget import KeyCheck
+    from ..engine.asserted_keys import FoundKey, Orphans
     from ..engine.retired import Retired
     from ..policy import FileSources, LiveSchema, Policy, Report
     from ..relation.catalog import Catalog
 
 __all__ = ["check"]
+
+
+# --- what `dpsql check` says of asserted keys ---------------------------------------------------------------
+
+
+_NOT_YET = "not verified for the data as it is, and nothing is answered; run dpsql check --data"
+
+
+def _with_values(report: Report, policy: Policy, live: LiveSchema) -> Report:
+    """Return the report with a warning for each column of a public table whose values look like a person's.
+
+    The values are the owner's to see, and none is said. Raises PolicyError.
+    """
+    warnings = [
+        f"{policy.source}: tables.{name}: is public, so its rows are shown as they are, and the values of "
+        f'"{column}" look like {look}; if they are of people, write unit = …'
+        for name, column, look in looks_of_values(policy, live)
+    ]
+    return replace(report, warnings=(*report.warnings, *warnings))
+
+
+def _with_complete(report: Report, policy: Policy, live: LiveSchema, catalog: Catalog) -> Report:
+    """Return the report with how many rows have another value than a column that is `complete`. Raises PolicyError."""
+    if not any(column.is_complete for table in catalog.tables.values() for column in table.columns):
+        return report
+    is_recorded = policy.files is not None and policy.files.record.exists()
+    notes: dict[str, list[str]] = {}
+    warnings = []
+    for one in found_complete(policy, live, catalog, is_recorded=is_recorded):
+        if one.others:
+            warnings.append(
+                f"{policy.source}: tables.{one.table}.columns.{one.column}.complete: {one.others:,} of {one.rows:,} "
+                "rows have another value, or NULL: totals and groups will not agree; list it, or take complete out"
+            )
+        else:
+            notes.setdefault(one.table, []).append(f'"{one.column}" is complete, in all {one.rows:,} rows')
+    return _with_notes(replace(report, warnings=(*report.warnings, *warnings)), notes)
+
+
+def _with_ledger(report: Report, policy: Policy, live: LiveSchema) -> Report:
+    """Return the report with what the ledger has of the keys that are asserted. Raises LedgerError."""
+    from ..engine.dataset import open_ledger
+
+    notes: dict[str, list[str]] = {}
+    warnings = []
+    with closing(open_ledger(policy, create=False)) as ledger:
+        for table in live.tables:
+            if not table.asserted:
+                continue
+            name = live.name_of(table.path)
+            found = ledger.key_check(name, table.asserted, table.version)
+            if found is not None and found.holds:
+                notes[name] = [_verified(found, policy)]
+            else:
+                warnings.append(f"{policy.source}: tables.{name}.key: {_NOT_YET}")
+    return _with_notes(replace(report, warnings=(*report.warnings, *warnings)), notes)
+
+
+def _verified(check: KeyCheck, policy: Policy) -> str:
+    what = "tables" if policy.is_on_spark else "files"
+    return (
+        f"({', '.join(check.columns)}), which you assert is a key, was verified on {check.at[:10]} for the {what} as "
+        f"they are, at epoch {check.epoch}"
+    )
+
+
+def _with_data(report: Report, policy: Policy, *, has_ledger: bool) -> Report:
+    """Return the report with what the rows say, and record it where there is a ledger.
+
+    What the files, or the tables on Spark, were recorded as is what is read; where they are not recorded yet, as they
+    are, and nothing is noted. Raises PolicyError, FilesChanged, LedgerError.
+    """
+    files = policy.files
+    assert files is not None, "keys are asserted of what is recorded"
+    is_recorded = files.record.exists()
+    found = found_keys(policy, is_recorded=is_recorded)
+    if is_recorded and has_ledger:
+        _record(policy, found)
+    notes: dict[str, list[str]] = {}
+    for one in found:
+        if one.holds:
+            known = (
+                "recorded" if is_recorded and has_ledger else "not recorded yet: dpsql budget create does it"
+            )
+            notes[one.table] = [f"({', '.join(one.columns)}) is a key of its {one.rows} rows; {known}"]
+    for nobodys in found_orphans(policy, is_recorded=is_recorded):
+        if nobodys.rows:
+            notes.setdefault(nobodys.table, []).append(_orphans_text(nobodys))
+    problems = tuple(f"{one.problem}; nothing is answered" for one in found if not one.holds)
+    return _with_notes(replace(report, problems=(*report.problems, *problems)), notes)
+
+
+def _record(policy: Policy, found: tuple[FoundKey, ...]) -> None:
+    from ..engine.dataset import open_ledger
+
+    with closing(open_ledger(policy, create=False)) as ledger:
+        ledger.record_keys(key_checks(found))
+
+
+def _orphans_text(found: Orphans) -> str:
+    many = f"{found.rows} rows lead" if found.rows > 1 else "1 row leads"
+    return f'{many} by "{found.column}" to no {found.references}: nobody\'s, and never counted'
+
+
+def _with_notes(report: Report, notes: dict[str, list[str]]) -> Report:
+    tables = (replace(one, notes=(*one.notes, *notes.get(one.name, ()))) for one in report.tables)
+    return replace(report, tables=tuple(tables))
+
+
+# --- `dpsql check`: the policy file and the live database, looked at together -------------------------------
+
 
 _NO_KEY = "no key is asserted, so --data has none to verify"
 _OPEN = "others on this machine can read it, and the verifiers of passwords in it"
@@ -102,7 +214,7 @@ def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
         said = f"{policy.source}: {gone.text(policy.privacy.accounting)}"
         report = replace(report, warnings=(*report.warnings, said))
     if catalog is not None and is_data and not report.problems:
-        report = with_complete(report, policy, live, catalog)
+        report = _with_complete(report, policy, live, catalog)
     report = _with_keys(report, policy, live, fault, is_data=is_data)
     _tell_report(settings, report, fault, gone)
 
@@ -115,7 +227,7 @@ def _with_keys(
     With `is_data` also with what the values of public tables look like.
     """
     if is_data and not report.problems and not policy.is_on_spark:
-        report = with_values(report, policy, live)
+        report = _with_values(report, policy, live)
     if policy.files is None or not policy.files.keys:
         has_complete = any(column.complete for table in policy.tables.values() for column in table.columns)
         is_idle = is_data and not policy.is_on_spark and not has_complete
@@ -124,8 +236,8 @@ def _with_keys(
     if report.problems:
         return report
     if is_data:
-        return with_data(report, policy, has_ledger=fault is None)
-    return with_ledger(report, policy, live) if fault is None else report
+        return _with_data(report, policy, has_ledger=fault is None)
+    return _with_ledger(report, policy, live) if fault is None else report
 
 
 def _tell_report(

@@ -5,6 +5,8 @@ Colours and sizes of text are classes of `charts.css`.
 
 from __future__ import annotations
 
+import html
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
@@ -12,11 +14,40 @@ from functools import cache
 from importlib import resources
 from itertools import pairwise
 
-from .markup import text
+from ..text_cells import terminal_text
 
 __all__ = [
-    "SERIES", "Points", "asset", "budget_chart", "grid_rows", "path", "px", "rule", "series_of", "short", "svg",
-]  # fmt: skip
+    "SERIES",
+    "Points",
+    "asset",
+    "budget_chart",
+    "data",
+    "grid_rows",
+    "path",
+    "px",
+    "rule",
+    "series_of",
+    "short",
+    "svg",
+    "text",
+]
+
+
+# --- text as HTML, harmless wherever it comes from ----------------------------------------------------------
+
+
+def text(value: object) -> str:
+    """Return a text to stand between tags or in a quoted attribute; what reorders or hides text is spelled out."""
+    return html.escape(terminal_text(str(value)), quote=True)
+
+
+def data(value: object) -> str:
+    """Return JSON that no text in it ends: to stand in a script element of data."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+# --- the page's chart as SVG, and the parts that others are made of. Text and numbers, no script ------------
+
 
 SERIES = 6
 """So many analysts have a colour of their own; the last is that of all others."""

@@ -19,7 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 from ...errors import DpsqlError
-from .markup import text
+from .charts import text
 from .write import content_security_policy
 
 __all__ = ["PageServer"]

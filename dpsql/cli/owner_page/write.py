@@ -10,9 +10,8 @@ from fractions import Fraction
 from ... import __version__
 from ...release.left_out import LeftOut, percent
 from ...words import counted
-from .charts import asset, budget_chart, series_of
+from .charts import asset, budget_chart, data, series_of, text
 from .facts import Facts
-from .markup import data, text
 
 __all__ = ["content_security_policy", "write_page"]
 

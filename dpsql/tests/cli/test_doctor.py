@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dpsql.cli import doctor
-from dpsql.cli.bill_of_materials import bill_of_materials
+from dpsql.cli.doctor import bill_of_materials
 from dpsql.server.channel import end_of_certificate, load_encryption
 
 from .conftest import Run

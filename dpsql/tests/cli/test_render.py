@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
 
-from dpsql.cli.parameters import parameter_value
+from dpsql.cli.asking import parameter_value
 from dpsql.cli.render import receipt_line, render
 from dpsql.cli.text_cells import decimal_text, plain_text, terminal_text
 from dpsql.engine.session import Answer, AnswerColumn, Receipt

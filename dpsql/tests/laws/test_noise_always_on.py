@@ -113,7 +113,7 @@ _WRITERS = {f"engine/audit/{name}.py" for name in ("covering", "expressions", "s
 def test_randomness_comes_from_the_operating_system_alone() -> None:
     for name, text in sources():
         taken = {module.split(".")[0] for module in imports(text)}
-        if name not in {"cli/demo_data.py", *_WRITERS}:  # the seeded university: data, not noise
+        if name not in {"cli/demo_folder.py", *_WRITERS}:  # the seeded university: data, not noise
             assert "random" not in taken, name
             assert "np.random" not in text, name
             assert "numpy.random" not in text, name

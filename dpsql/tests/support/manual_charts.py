@@ -6,8 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from dpsql.cli.owner_page.charts import Points, asset, grid_rows, path, px, rule, short, svg
-from dpsql.cli.owner_page.markup import text
+from dpsql.cli.owner_page.charts import Points, asset, grid_rows, path, px, rule, short, svg, text
 
 __all__ = ["alone", "flow_chart", "histogram_chart", "line_chart"]
 
