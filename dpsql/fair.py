@@ -1,8 +1,27 @@
-"""Turns at something that few may do at once: shared between those who wait, and not by who waits most often."""
+"""Turns at something that few may do at once, shared between those who wait; and who goes first among all.
+
+Who goes first where all compute in one interpreter: a statement of somebody who has taken less of it lately.
+
+A thread that computes in Python without a pause is asked to stop every millisecond, and one that reads a long text or
+makes objects of rows is not asked at all; whoever else has something short to do waits for each of them, at every step
+of it. So long work is done in pieces (`Pace`), and rests between them while somebody's short statement is `ahead`; and
+who has not said yet who it is stands back behind everybody.
+
+House rules:
+
+1. It holds nobody up for long: a rest ends after `_LONGEST_REST`, and after `_RESTS` times what the piece before it
+   took; a statement is ahead for `_LONGEST_AHEAD` at most, and whoever is ahead waits for nothing here. So nobody
+   starves, and nothing can wait for each other.
+2. Who is ahead, when and how long depends on texts, public rows and released values. While private rows are read, and
+   until it may be known that they were, a statement is `apart`.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import math
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +29,153 @@ from dataclasses import dataclass, field
 
 from .errors import EngineFailure
 
-__all__ = ["Turn", "Turns"]
+__all__ = ["Pace", "Place", "Precedence", "Turn", "Turns"]
+
+
+# --- who goes first where all compute in one interpreter ----------------------------------------------------
+
+
+_LONGEST_AHEAD = 0.5
+"""Seconds: a statement that takes longer is no short one."""
+_LONGEST_REST, _RESTS = 0.05, 20
+"""Seconds, and times what a piece took: who rests goes on with a twentieth of its speed at worst."""
+_LOOKS_AHEAD = 0.01
+"""Seconds after which who rests looks whether the others are still ahead: that ends with time, too."""
+_LOOKS_IN_LOOP = 0.002
+"""The same, in the event loop, which nobody wakes."""
+_FORGETS = 10.0
+"""Seconds in which two thirds of what somebody has taken are forgotten."""
+
+
+class Place:
+    """A statement's place ahead of long work, from `since` on; None: it has none now."""
+
+    def __init__(self, precedence: Precedence, owner: str) -> None:
+        self._precedence, self.owner = precedence, owner
+        self.since: float | None = None
+
+    def enter(self) -> None:
+        """Be ahead from now on."""
+        self._precedence.begin(self)
+
+    def leave(self) -> None:
+        """Be ahead no longer; nothing where it is not."""
+        self._precedence.end(self)
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Be ahead no longer within the block, nor after an error in it, whose moment is nobody else's business."""
+        was_ahead = self.since is not None
+        self.leave()
+        yield
+        if was_ahead:
+            self.enter()
+
+
+class Pace:
+    """The long work of one statement, in pieces."""
+
+    def __init__(self, precedence: Precedence, owner: str) -> None:
+        self._precedence, self._owner = precedence, owner
+        self._since: float | None = None
+
+    def rest(self) -> None:
+        """Between two pieces: let those go first who are ahead and have taken less; a moment at most."""
+        longest = _LONGEST_REST
+        if self._since is not None:
+            seconds = self._precedence.clock() - self._since
+            self._precedence.take(self._owner, seconds)
+            longest = min(longest, _RESTS * seconds)
+        self._precedence.rest(self._owner, longest)
+        self._since = self._precedence.clock()
+
+    def take(self, seconds: float) -> None:
+        """Count a piece that is not rested after."""
+        self._precedence.take(self._owner, seconds)
+
+    async def stand_back(self, seconds: float) -> None:
+        """Rest, as `rest`, after a piece in the event loop that took so many seconds."""
+        self.take(seconds)
+        await self._precedence.stand_back(self._owner, min(_LONGEST_REST, _RESTS * seconds))
+
+    @contextmanager
+    def piece(self) -> Iterator[None]:
+        """Rest, and then do what is in the block as one piece."""
+        self.rest()
+        try:
+            yield
+        finally:
+            if self._since is not None:
+                self._precedence.take(self._owner, self._precedence.clock() - self._since)
+            self._since = None
+
+
+class Precedence:
+    """Who is ahead, and what each has taken, in seconds, the older the less; one for all that share an interpreter."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self._changed = threading.Condition()
+        self._ahead: set[Place] = set()
+        self._taken: dict[str, tuple[float, float]] = {}
+
+    def begin(self, place: Place) -> None:
+        """Have a place count."""
+        with self._changed:
+            place.since = self.clock()
+            self._ahead.add(place)
+
+    def end(self, place: Place) -> None:
+        """Have a place count no more; nothing where it does not."""
+        with self._changed:
+            if place.since is None:
+                return
+            self._add(place.owner, min(self.clock() - place.since, _LONGEST_AHEAD))
+            place.since = None
+            self._ahead.discard(place)
+            self._changed.notify_all()
+
+    def take(self, owner: str, seconds: float) -> None:
+        """Count what somebody has taken."""
+        with self._changed:
+            self._add(owner, seconds)
+
+    def taken(self, owner: str) -> float:
+        """Return what somebody has taken lately."""
+        seconds, at = self._taken.get(owner, (0.0, 0.0))
+        return seconds * math.exp((at - self.clock()) / _FORGETS)
+
+    def rest(self, owner: str, longest: float = _LONGEST_REST) -> None:
+        """Wait while a statement of somebody else is ahead who has taken no more; not longer than so many seconds."""
+        end = self.clock() + longest
+        with self._changed:
+            while self._is_behind(owner) and (left := end - self.clock()) > 0:
+                self._changed.wait(min(left, _LOOKS_AHEAD))
+
+    async def stand_back(self, owner: str | None, longest: float) -> None:
+        """As `rest`, in the event loop. `owner`: None for who has not said who it is, and is behind everybody."""
+        end = self.clock() + longest
+        while self._must_stand_back(owner) and (left := end - self.clock()) > 0:
+            await asyncio.sleep(min(left, _LOOKS_IN_LOOP))
+
+    def _must_stand_back(self, owner: str | None) -> bool:
+        with self._changed:
+            return self._is_behind(owner)
+
+    def _is_behind(self, owner: str | None) -> bool:
+        now, own = self.clock(), math.inf if owner is None else self.taken(owner)
+        return any(
+            place.owner != owner and place.since is not None and now - place.since < _LONGEST_AHEAD
+            and self.taken(place.owner) <= own
+            for place in self._ahead
+        )  # fmt: skip
+
+    def _add(self, owner: str, seconds: float) -> None:
+        self._taken[owner] = (self.taken(owner) + seconds, self.clock())
+
+
+# --- turns at something that few may do at once -------------------------------------------------------------
+
 
 _LOOKS = 0.05
 """Seconds after which who waits looks whether it is cancelled."""

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from ..fair import Turn, Turns
-from ..precedence import Pace, Place, Precedence
+from ..fair import Pace, Place, Precedence, Turn, Turns
 from ..sql.text_process import TextProcess
 
 __all__ = ["LONG", "StatementTurns"]

@@ -13,10 +13,9 @@ from .client_settings import ClientSettings
 from .conversation import Conversation
 from .dispatch import Dispatcher
 from .options import is_loopback
-from .queries import Queries
 from .report import ClientGone, Fault, changed, log, place_of, report
 from .state import ConnectionState
-from .worker import Worker
+from .worker import Queries, Worker
 
 if TYPE_CHECKING:
     from .database import Database

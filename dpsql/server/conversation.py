@@ -12,16 +12,15 @@ from dataclasses import replace
 from functools import partial
 
 from .. import pgwire
+from ..fair import Pace
 from ..pgwire import FieldDescription, Format, ServerMessage
-from ..precedence import Pace
 from ..sql.text import ScriptStatement, split_statements
 from .columns import in_formats, must_be_typed, parameter_types, read_values, typed_nulls
 from .dispatch import Dispatcher
-from .portals import Portal, PreparedStatement, as_described, fitted
 from .read_statement import cut
 from .replies import Batch, Key, Reply, statement_name
 from .report import ClientGone, Fault, report, unsupported
-from .state import BlockKind
+from .state import BlockKind, Portal, PreparedStatement, as_described, fitted
 from .statements import Catalog, Copy, Query, Result, Statement
 
 __all__ = ["Conversation"]

@@ -29,8 +29,8 @@ from ..budget import BudgetStore, Charge, Status
 from ..engine.dataset import Dataset
 from ..engine.retired import grounds_under, retired
 from ..errors import DpsqlError, LedgerError, PolicyError
+from ..fair import Precedence
 from ..policy import Policy, is_open_to_others, load_policy
-from ..precedence import Precedence
 from ..sql.text_process import TextProcess
 from .login import verifiers_of
 from .report import Seldom, Tally, log, place_of

@@ -16,12 +16,11 @@ from ..pgwire import Bind, FieldDescription, NoticeResponse, Oid
 from ..sql.text import ScriptStatement
 from . import statements as ask
 from .columns import argument_values, parameter_types
-from .portals import Portal, Portals, PreparedStatement, PreparedStatements
-from .queries import Queries
 from .read_statement import count_parameters, read_statement
 from .report import Fault, elsewhere, unsupported
-from .state import ConnectionState
+from .state import ConnectionState, Portal, Portals, PreparedStatement, PreparedStatements
 from .statements import Direction, Result, Statement
+from .worker import Queries
 
 __all__ = ["Dispatcher"]
 

@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
+from ..fair import Precedence
 from ..policy import Policy
-from ..precedence import Precedence
 from ..sql.text_process import TextProcess
 from .channel import Channel, load_encryption
 from .client import Client

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from .. import pgwire
 from ..cache import Cache
-from .portals import PreparedStatement
+from .state import PreparedStatement
 from .statements import Query, Statement
 
 __all__ = ["LONGEST", "MOST_BYTES", "Batch", "Key", "Replies", "Reply", "is_batch", "statement_name"]

@@ -17,9 +17,9 @@ from ..engine import Session
 from ..engine.dataset import Dataset
 from ..engine.turns import StatementTurns
 from ..errors import EngineFailure, LedgerError, PolicyError
+from ..fair import Pace, Precedence
 from ..memory import MIB, MemoryLimits, ResultMemory, give_back
 from ..policy import Access, Policy, ServerPolicy, access_of
-from ..precedence import Pace, Precedence
 from ..sql.text_process import TextProcess
 from ..system_catalog import SystemCatalog
 from ..waits import Stop, Stopped, until

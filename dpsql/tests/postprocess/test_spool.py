@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from dpsql.errors import EngineFailure
+from dpsql.fair import Pace, Precedence
 from dpsql.memory import MIB, MemoryLimits, ResultMemory
 from dpsql.pgwire import Bind, FieldDescription, Format, Oid
 from dpsql.postprocess import spool
 from dpsql.postprocess.spool import CELLS, Spool, SpooledRows, chunk_rows
-from dpsql.precedence import Pace, Precedence
 from dpsql.server.conversation import Outbox
-from dpsql.server.portals import Portal, PreparedStatement
+from dpsql.server.state import Portal, PreparedStatement
 from dpsql.server.statements import Copy, Direction, Fetch, Query, Result
 
 MANY = 1_000_000

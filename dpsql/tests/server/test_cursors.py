@@ -15,9 +15,9 @@ from dpsql.errors import EngineFailure
 from dpsql.memory import MemoryLimits, ResultMemory
 from dpsql.pgwire import Bind
 from dpsql.relation.types import BIGINT
-from dpsql.server import portals
-from dpsql.server.portals import Portal, Portals, PreparedStatement, PreparedStatements, step
+from dpsql.server import state
 from dpsql.server.report import Fault
+from dpsql.server.state import Portal, Portals, PreparedStatement, PreparedStatements, step
 from dpsql.server.statements import Direction, Fetch, Query, Result
 
 from ..pgwire.frontend import SYNC, bind, describe, execute, parse
@@ -190,7 +190,7 @@ def filled(portals: Portals, name: str, count: int) -> Portal:
 
 
 def test_the_rows_kept_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portals, "_MAX_ROWS", 10)
+    monkeypatch.setattr(state, "_MAX_ROWS", 10)
     kept = Portals()
     filled(kept, "", 6)
     filled(kept, "", 6)  # takes the place of the first

@@ -37,7 +37,7 @@ from pathlib import Path
 from dpsql.policy import load_policy
 from dpsql.server import Options, Server, conversation, queries, replies, state
 from dpsql.server.conversation import Conversation
-from dpsql.server.portals import PreparedStatement
+from dpsql.server.state import PreparedStatement
 own = Conversation.repeat
 async def repeat(self, data):
     found = await own(self, data)

@@ -12,8 +12,8 @@ from dpsql.engine import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.engine.turns import LONG, StatementTurns
 from dpsql.errors import Refusal
+from dpsql.fair import Precedence
 from dpsql.policy import load_policy
-from dpsql.precedence import Precedence
 from dpsql.sql import text_process
 from dpsql.sql.statement import check_statement
 from dpsql.sql.text import check_words, split_statements
