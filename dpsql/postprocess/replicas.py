@@ -124,18 +124,12 @@ class Ends(Relation):
     simulation: Relation
     width: int
     together: tuple[bool, ...]
+    _INPUTS = ("simulation",)
 
     @cached_property
     def columns(self) -> tuple[OutputColumn, ...]:
         ends = (OutputColumn(DOUBLE) for _ in self.together for _ in range(2))
         return (*self.simulation.columns[: self.width], *ends)
-
-    @property
-    def inputs(self) -> tuple[Relation, ...]:
-        return (self.simulation,)
-
-    def map_inputs(self, change: Callable[[Relation], Relation]) -> Relation:
-        return replace(self, simulation=change(self.simulation))
 
 
 @dataclass(frozen=True, slots=True)

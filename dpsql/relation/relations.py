@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from operator import is_not
-from typing import TypeGuard, TypeVar
+from typing import ClassVar, TypeGuard, TypeVar
 
 from ..errors import Position, Refusal
 from .aggregates import AGGREGATES
@@ -87,9 +87,14 @@ class OutputColumn:
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation; `columns` are its output columns."""
+    """A relation; `columns` are its output columns.
+
+    `_INPUTS`: the fields that are relations which it reads, `_EXPRS`: those that are expressions over their rows.
+    """
 
     position: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
+    _INPUTS: ClassVar[tuple[str, ...]] = ()
+    _EXPRS: ClassVar[tuple[str, ...]] = ()
 
     @property
     def columns(self) -> tuple[OutputColumn, ...]:
@@ -104,7 +109,7 @@ class Relation:
     @property
     def inputs(self) -> tuple[Relation, ...]:
         """The relations that it reads, in order."""
-        return ()
+        return tuple(getattr(self, name) for name in self._INPUTS)
 
     @property
     def reads(self) -> tuple[Relation, ...]:
@@ -130,23 +135,29 @@ class Relation:
 
     def map_inputs(self, change: Callable[[Relation], Relation]) -> Relation:
         """Return it with `change` applied to each input."""
-        return self
+        changed = {name: change(getattr(self, name)) for name in self._INPUTS}
+        return replace(self, **changed) if changed else self  # type: ignore[arg-type]
 
     def map_expressions(self, change: Change) -> Relation:
         """Return it with `change` applied to each of its own expressions, whole."""
-        return self
+        changed = {name: change(getattr(self, name)) for name in self._EXPRS}
+        return replace(self, **changed) if changed else self  # type: ignore[arg-type]
+
+    @cached_property
+    def _expressions(self) -> tuple[Expr, ...]:
+        found: list[Expr] = []
+
+        def note(expr: Expr) -> Expr:
+            found.append(expr)
+            return expr
+
+        self.map_expressions(note)
+        return tuple(found)
 
 
 def expressions(node: Relation) -> tuple[Expr, ...]:
     """Return a node's own expressions, in the order of its text."""
-    found: list[Expr] = []
-
-    def note(expr: Expr) -> Expr:
-        found.append(expr)
-        return expr
-
-    node.map_expressions(note)
-    return tuple(found)
+    return node._expressions
 
 
 def parts_of(node: Relation) -> Iterator[Relation]:
@@ -231,17 +242,11 @@ class Declared(Relation):
 
     input: Relation
     declared: tuple[Column | None, ...]
+    _INPUTS = ("input",)
 
     @property
     def columns(self) -> tuple[OutputColumn, ...]:
         return self.input.columns
-
-    @property
-    def inputs(self) -> tuple[Relation, ...]:
-        return (self.input,)
-
-    def map_inputs(self, change: Callable[[Relation], Relation]) -> Relation:
-        return replace(self, input=change(self.input))
 
     def origin(self, index: int) -> tuple[Relation, int] | None:
         return self.input, index
@@ -582,17 +587,11 @@ class SetOperation(Relation):
     left: Relation
     right: Relation
     outputs: tuple[OutputColumn, ...]
+    _INPUTS = ("left", "right")
 
     @property
     def columns(self) -> tuple[OutputColumn, ...]:
         return self.outputs
-
-    @property
-    def inputs(self) -> tuple[Relation, ...]:
-        return self.left, self.right
-
-    def map_inputs(self, change: Callable[[Relation], Relation]) -> Relation:
-        return replace(self, left=change(self.left), right=change(self.right))
 
 
 @dataclass(frozen=True)
@@ -609,22 +608,14 @@ class Join(Relation):
     right: Relation
     condition: Expr
     word: str = field(default="", compare=False, repr=False)
+    _INPUTS = ("left", "right")
+    _EXPRS = ("condition",)
 
     @cached_property
     def columns(self) -> tuple[OutputColumn, ...]:
         if self.kind == "mark":
             return (*self.left.columns, OutputColumn(BOOLEAN))
         return self.left.columns + self.right.columns
-
-    @property
-    def inputs(self) -> tuple[Relation, ...]:
-        return self.left, self.right
-
-    def map_inputs(self, change: Callable[[Relation], Relation]) -> Relation:
-        return replace(self, left=change(self.left), right=change(self.right))
-
-    def map_expressions(self, change: Change) -> Relation:
-        return replace(self, condition=change(self.condition))
 
     def origin(self, index: int) -> tuple[Relation, int] | None:
         width = len(self.left.columns)
@@ -669,19 +660,13 @@ class Unnest(Relation):
     arrays: tuple[Expr, ...]
     numbered: bool = False
     outer: bool = False
+    _INPUTS = ("input",)
 
     @cached_property
     def columns(self) -> tuple[OutputColumn, ...]:
         elements = [array.type.element for array in self.arrays]
         added = [OutputColumn(element) for element in elements if element is not None]
         return (*self.input.columns, *added, *([OutputColumn(BIGINT, "ordinality")] if self.numbered else []))
-
-    @property
-    def inputs(self) -> tuple[Relation, ...]:
-        return (self.input,)
-
-    def map_inputs(self, change: Callable[[Relation], Relation]) -> Relation:
-        return replace(self, input=change(self.input))
 
     def map_expressions(self, change: Change) -> Relation:
         return replace(self, arrays=tuple(map(change, self.arrays)))
@@ -702,22 +687,14 @@ class Lateral(Relation):
     right: Relation
     condition: Expr
     refused: Refusal = field(compare=False, repr=False)
+    _INPUTS = ("left", "right")
+    _EXPRS = ("condition",)
 
     @cached_property
     def columns(self) -> tuple[OutputColumn, ...]:
         if self.kind == "any":
             return (*self.left.columns, OutputColumn(BOOLEAN))
         return (*self.left.columns, *self.right.columns)
-
-    @property
-    def inputs(self) -> tuple[Relation, ...]:
-        return self.left, self.right
-
-    def map_inputs(self, change: Callable[[Relation], Relation]) -> Relation:
-        return replace(self, left=change(self.left), right=change(self.right))
-
-    def map_expressions(self, change: Change) -> Relation:
-        return replace(self, condition=change(self.condition))
 
 
 @dataclass(frozen=True)
@@ -741,14 +718,8 @@ class Recursive(Relation):
     step: Relation
     all: bool
     outputs: tuple[OutputColumn, ...]
+    _INPUTS = ("base", "step")
 
     @property
     def columns(self) -> tuple[OutputColumn, ...]:
         return self.outputs
-
-    @property
-    def inputs(self) -> tuple[Relation, ...]:
-        return self.base, self.step
-
-    def map_inputs(self, change: Callable[[Relation], Relation]) -> Relation:
-        return replace(self, base=change(self.base), step=change(self.step))

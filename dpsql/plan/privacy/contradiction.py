@@ -17,7 +17,7 @@ from ...relation.catalog import Allowed
 from ...relation.expressions import Call, Expr, Field, conjuncts
 from ...relation.relations import AggregateCall
 from ...relation.types import Kind
-from .ownership import path_begins, written
+from .ownership import path_begins
 from .proofs import Facts, facts_in
 from .rows import Item, OwnedRows, Release, columns_of, fields_in
 
@@ -37,13 +37,13 @@ def has_no_rows(rows: OwnedRows, *, proved: bool = False) -> bool:
     `proved`: by the constraints that the engine enforces, too. The path to the owner is none of the statement's: a row
     that it does not reach is there, and nobody's.
     """
-    items, predicate = written(rows)
+    items, predicate = rows.asked
     return _is_empty(items, predicate, proved=proved)
 
 
 def asks_for_nobody(rows: OwnedRows) -> bool:
     """Say whether the filter leaves rows alone whose way to an owner is NULL: these are nobody's, and never count."""
-    items, predicate = written(rows)
+    items, predicate = rows.asked
     columns = columns_of(items)
     ways = {*path_begins(rows, items), *(part.index for part in rows.owner if part.index < len(columns))}
     nullable = frozenset(place for place in ways if not columns[place].enforced.not_null)
@@ -89,7 +89,7 @@ def has_no_groups(release: Release, kept: Collection[Sequence[Expr]], *, proved:
     Groups are those of the rows that have such keys: HAVING on keys is WHERE on keys. A release without keys has a row
     whatever is filtered.
     """
-    items, predicate = written(release.rows)
+    items, predicate = release.rows.asked
     return bool(release.keys and kept) and all(
         terms and _is_empty(items, (*predicate, *terms), proved=proved) for terms in kept
     )
@@ -97,7 +97,7 @@ def has_no_groups(release: Release, kept: Collection[Sequence[Expr]], *, proved:
 
 def count_nothing(release: Release, *, proved: bool = False) -> frozenset[int]:
     """Return the aggregates of a release that are 0 in each group: no row passes a condition of their own."""
-    items, predicate = written(release.rows)
+    items, predicate = release.rows.asked
     kept = [_counted(call) for call in release.aggregates]
     return frozenset(
         number

@@ -50,7 +50,6 @@ __all__ = [
     "scanned",
     "sum_of_bounds",
     "without_path",
-    "written",
 ]  # fmt: skip
 
 _OWN_ROWS = "that asks about each person's own rows alone, which is another question"
@@ -389,7 +388,7 @@ def without_path(rows: OwnedRows) -> tuple[tuple[Item, ...], tuple[Expr, ...]]:
     The tables that were added to find the owner are left out where each row reaches one row of each, by the
     engine's own NOT NULL, foreign keys and unique keys: a row that reaches none is nobody's and must not count.
     """
-    kept, predicate = written(rows)
+    kept, predicate = rows.asked
     links = links_of(rows, kept)
     owned = all(rows.columns[part.index].enforced.not_null for part in rows.owner)
     if owned and all(
@@ -397,13 +396,6 @@ def without_path(rows: OwnedRows) -> tuple[tuple[Item, ...], tuple[Expr, ...]]:
     ):
         return kept, predicate
     return rows.items, rows.predicate
-
-
-def written(rows: OwnedRows) -> tuple[tuple[Item, ...], tuple[Expr, ...]]:
-    """Return a block's items and predicate as the statement has them: without those that lead to the owner."""
-    kept = rows.items[: rows.written]
-    links = links_of(rows, kept)
-    return kept, tuple(term for term in rows.predicate if term not in links)
 
 
 def links_of(rows: OwnedRows, items: tuple[Item, ...]) -> tuple[Expr, ...]:

@@ -16,13 +16,13 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 
 from ...errors import Position
 from ...relation.catalog import Column, Enforced, Table
-from ...relation.expressions import Expr, Field, IntermediateValue, walk
+from ...relation.expressions import Expr, Field, IntermediateValue, fields_of, walk
 from ...relation.relations import AggregateCall, OutputColumn, Relation, WindowCall
 from ...relation.types import BOOLEAN
 
@@ -210,7 +210,10 @@ def holds_unit(columns: Iterable[Expr], units: Units) -> bool:
 
 def columns_of(items: tuple[Item, ...]) -> tuple[Column, ...]:
     """Return the columns of a block's sources, one after the other."""
-    return tuple(column for item in items for column in item.columns)
+    found: list[Column] = []
+    for item in items:
+        found += item.columns
+    return tuple(found)
 
 
 def fields_in(items: tuple[Item, ...]) -> list[tuple[Item, int]]:
@@ -336,6 +339,13 @@ class OwnedRows(Select):
         """The tables whose rows these are, where each is a unit by itself; none where a column says whose they are."""
         return frozenset().union(*(item.source.row_tables for item in self.items))
 
+    @cached_property
+    def asked(self) -> tuple[tuple[Item, ...], tuple[Expr, ...]]:
+        """The items and the predicate as the statement has them: without those that lead to the owner."""
+        kept = self.items[: self.written]
+        width = len(columns_of(kept))
+        return kept, tuple(term for term in self.predicate if max(fields_of(term), default=-1) < width)
+
     @property
     def table_alone(self) -> Table | None:
         """The table of which these are some rows, each once; None where they are not known to be of one."""
@@ -414,20 +424,12 @@ class AddedUp(Relation):
 
     release: Release
     chosen: tuple[int, ...]
+    _INPUTS = ("release",)
 
     @cached_property
     def columns(self) -> tuple[OutputColumn, ...]:
         whole, keys = self.release.columns, len(self.release.keys)
         return (*(whole[i] for i in self.chosen), *whole[keys:])
-
-    @property
-    def inputs(self) -> tuple[Relation, ...]:
-        return (self.release,)
-
-    def map_inputs(self, change: Callable[[Relation], Relation]) -> Relation:
-        release = change(self.release)
-        assert isinstance(release, Release)
-        return replace(self, release=release)
 
 
 def selects_in(rows: Select) -> Iterator[Select]:
