@@ -15,6 +15,7 @@ from dpsql.verify.values import ROWS, Ends, Number, Values
 
 __all__ = ["Total"]
 
+_READ_OF_TEXT = frozenset({"int", "decimal", "float", "bool", "date", "timestamp", "timestamptz", "uuid"})
 _PASSES_ON = ("LAG", "LEAD", "FIRSTVALUE", "LASTVALUE", "FIELD", "EXPLODE")
 
 Growth = tuple[Number, Number]
@@ -201,6 +202,16 @@ class Total:
             raise Refused("total: a text that is read as a number is passed", repr(term)[:300])
         elif (given[0], kind[0]) == ("date", "timestamp") and None in self.values.ends(inner)[:2]:
             raise Refused("total: a result fits its type", repr(term)[:300])
+
+    def _compared(self, term: Term) -> None:
+        """Premise of a comparison: no text of a row beside a number, which an engine may read it as."""
+        sides = (term.args[0], *term.args[1]) if term.op == "in" else term.args
+        kinds = {self.values.type(one)[0] for one in sides}
+        texts = (one for one in sides if self.values.type(one)[0] == "text")
+        if kinds & _READ_OF_TEXT and any(_is_of_rows(part) for one in texts for part in walk(one)):
+            raise Refused("total: a text that is read as a number is passed", repr(term)[:300])
+
+    _eq = _ne = _lt = _le = _same = _in = _compared
 
     def _fn(self, term: Term) -> None:
         """Premise of functions of doubles: the argument is where they have a value that is not too large."""

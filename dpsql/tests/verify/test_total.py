@@ -101,6 +101,9 @@ def test_totals_of_groups_share_their_rows() -> None:
         ("bmi * 2 < 3", FITS),
         ("CAST(city AS INTEGER) > 3", "total: a text that is read as a number is passed"),
         ("CAST(left(city, 1) AS BOOLEAN)", "total: a text that is read as a number is passed"),
+        ("city > 3", "total: a text that is read as a number is passed"),
+        ("age IN (1, city)", "total: a text that is read as a number is passed"),
+        ("city > '3'", ""),
         ("CAST($1 AS INTEGER) > age", ""),
         (
             "CAST('0x' || left(md5(city), 4) AS INTEGER) > age",
