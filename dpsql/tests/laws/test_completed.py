@@ -300,6 +300,14 @@ def check_moved(folder: Path) -> None:
         held(made, (1,), (2,))
 
 
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_all_rows_among_the_others_of_a_pure_draw(tmp_path: Path, neighbours: str) -> None:
+    """Enforced keys leave one row in a listed group, and L1 is that of all rows wherever they are."""
+    with school(tmp_path / "school", neighbours=neighbours, rows=3, accounting=Accounting.PURE) as made:
+        assert made.plan(COURSES).releases[0].bounding.one_a_group
+        held(made, tuple(range(2, 10)), () if neighbours == "add-remove" else (1, *range(20, 29)))
+
+
 def test_one_row_in_a_listed_group(tmp_path: Path) -> None:
     check_one_row_in_a_group(tmp_path / "school")
 
