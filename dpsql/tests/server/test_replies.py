@@ -35,7 +35,7 @@ WATCHED = """
 import asyncio, json, sys, zlib
 from pathlib import Path
 from dpsql.policy import load_policy
-from dpsql.server import Options, Server, conversation, queries, replies, state
+from dpsql.server import Options, Server, conversation, replies, state, worker
 from dpsql.server.conversation import Conversation
 from dpsql.server.state import PreparedStatement
 own = Conversation.repeat
@@ -249,12 +249,12 @@ LAWS: tuple[Callable[[Served], None], ...] = (
 
 MUTANTS: dict[str, tuple[str, Callable[[Served], None]]] = {
     "the session is not asked": (
-        "queries.Queries.recall = lambda self, reply: self._kept.setdefault(reply.text, self.worker.recall(reply.text, "
-        "reply.values))\nqueries.Queries._kept = {}",
+        "worker.Queries.recall = lambda self, reply: self._kept.setdefault(reply.text, self.worker.recall(reply.text, "
+        "reply.values))\nworker.Queries._kept = {}",
         law_a_refresh_ends_it,
     ),
     "other rows do": (
-        "queries.Queries.recall = lambda self, reply: self.worker.recall(reply.text, reply.values)",
+        "worker.Queries.recall = lambda self, reply: self.worker.recall(reply.text, reply.values)",
         law_a_refresh_ends_it,
     ),
     "notices are remembered": (
@@ -263,7 +263,7 @@ MUTANTS: dict[str, tuple[str, Callable[[Served], None]]] = {
     ),
     "what is bound is not looked at": (
         "PreparedStatement.key = property(lambda self: None)\n"
-        "queries.Queries.recall = lambda self, reply: self.worker.recall(reply.text, reply.values)",
+        "worker.Queries.recall = lambda self, reply: self.worker.recall(reply.text, reply.values)",
         law_a_prepared_name_is_what_it_stands_for,
     ),
     "a block is not looked at": (
@@ -272,7 +272,7 @@ MUTANTS: dict[str, tuple[str, Callable[[Served], None]]] = {
     "nothing stays of a Parse": ("replies.Batch.parses = property(lambda self: False)", law_an_unnamed_statement_stays),
     "settings are not looked at, nor other rows": (
         "state.ConnectionState.settings = property(lambda self: None)\n"
-        "queries.Queries.recall = lambda self, reply: self.worker.recall(reply.text, reply.values)",
+        "worker.Queries.recall = lambda self, reply: self.worker.recall(reply.text, reply.values)",
         law_settings_are_those_of_now,
     ),
     "any messages are a batch": (
