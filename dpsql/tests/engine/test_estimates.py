@@ -284,7 +284,11 @@ ALIKE = {
 
 @pytest.mark.parametrize(("asked", "plain"), ALIKE.items())
 def test_the_declaration_changes_no_scale(folder: Path, asked: str, plain: str) -> None:
-    """The release is the very one that is made of the counts of reported answers, written out and not declared."""
+    """The release is the very one that is made of the counts of reported answers, written out and not declared.
+
+    But for the rows of all other values (soundness.md 1.34): they are drawn with answers that nobody reported alone, and
+    at no cost.
+    """
     made: list[tuple[object, ...]] = []
     for policy, sql in ((COINS, asked), (PLAIN, plain)):
         with opened(folder, POLICY.replace("COINS", policy)) as session:
@@ -295,6 +299,7 @@ def test_the_declaration_changes_no_scale(folder: Path, asked: str, plain: str) 
 
 def _claims(release: ReleasePlan) -> tuple[object, ...]:
     numbers = range(len(release.measurements))
+    vars(release)["axes"] = None
     return (
         [(type(one.measurement).__name__, one.measurement.size, one.measurement.sensitivity, one.scale, one.epsilon)
          for one in release.measures],

@@ -21,6 +21,7 @@ import pytest
 import dpsql
 from dpsql.errors import EngineFailure, Refusal
 from dpsql.mechanisms import Law, SampledNoise
+from dpsql.release.released import completed
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.random_databases import Database, load
 
@@ -154,8 +155,12 @@ def test_every_coordinate_gets_a_draw_of_its_own(desk: OpenDesk) -> None:
             ORDINARY
         )  # nobody passes C: what is kept of a unit does not depend on the ledger's salt
     rows, exact = noisy.session.execute(sql).rows, plain.session.execute(sql).rows
-    sizes = sum(measurement.size for release in plan.releases for measurement in release.measurements)
-    assert len(noise.drawn) == len(set(noise.drawn)) == sizes * len(rows)
+    (release,) = plan.releases
+    groups = [completed(release, number) for number in range(len(release.measurements))]
+    sizes = [len(rows) if group is None else group.size for group in groups]
+    draws = sum(one.size * size for one, size in zip(release.measurements, sizes, strict=True))
+    assert max(sizes) > len(rows)  # what no declared group holds has its draw too
+    assert len(noise.drawn) == len(set(noise.drawn)) == draws
     added = [a - b for r, e in zip(rows, exact, strict=True) for a, b in zip(r[1:], e[1:], strict=True)]  # type: ignore[operator]  # numbers
     assert all(value >= 10**6 for value in added)
 
