@@ -97,7 +97,7 @@ PRESENT = (
     "SELECT PERCENTILE_CONT(ARRAY[0.1, 0.9]) WITHIN GROUP (ORDER BY a), MODE() WITHIN GROUP (ORDER BY a), unnest(q)",
     "SELECT CORR(y, x), COVAR_POP(y, x), COVAR_SAMP(y, x), REGR_SLOPE(y, x), REGR_INTERCEPT(y, x), REGR_R2(y, x)",
     "SELECT REGR_COUNT(y, x), REGR_AVGX(y, x), REGR_AVGY(y, x), REGR_SXX(y, x), REGR_SYY(y, x), REGR_SXY(y, x)",
-    "SELECT cardinality(q), MODE(a), a = ALL (SELECT 1)",
+    "SELECT cardinality(q), MODE(a), COUNT_IF(a), a = ALL (SELECT 1)",
     "SELECT a & b, a | b, a # b, LOG(a, b), overlay(a PLACING b FROM 1 FOR 2), (a, b) OVERLAPS (c, d)",
     "SELECT a ~ 'x', a ~* 'x', a SIMILAR TO 'x', to_timestamp(1.5), named(days => 1)",
     "SELECT trim('x' FROM a), date_trunc('day', a, 'UTC'), q <@ q",
