@@ -18,6 +18,7 @@ from dpsql.plan.backend_sql import print_release
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.measures import measurements
+from dpsql.plan.measures.planned import Planned
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.release import privatise as noised
 from dpsql.release import run
@@ -102,13 +103,13 @@ def test_a_fault_of_printed_sql(adding: World, monkeypatch: Patch, fault: SqlFau
 
 def scaled(patch: Patch, by: Fraction) -> None:
     """Draw all Laplace noise at a multiple of its scale, for as long as the patch stands."""
-    original = ReleasePlan.law
+    original = Planned.law.func
 
-    def law(self: ReleasePlan, number: int) -> Law:
-        wanted = original(self, number)
+    def law(self: Planned) -> Law:
+        wanted = original(self)
         return Laplace(wanted.scale * by) if isinstance(wanted, Laplace) else wanted
 
-    patch.setattr(ReleasePlan, "law", law)
+    patch.setattr(Planned, "law", property(law))
 
 
 def test_half_the_scale(adding: World, monkeypatch: Patch) -> None:
