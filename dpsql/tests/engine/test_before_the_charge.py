@@ -71,7 +71,7 @@ def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     ("sql", "value", "hint"),
     [
         ("SELECT COUNT(*) FROM person WHERE town = 'bern'", "bern", "did you mean 'Bern'?"),
-        ("SELECT COUNT(*) FROM person WHERE 'Zug' = town", "Zug", "it has 'Bern', 'Basel', 'Chur'"),
+        ("SELECT COUNT(*) FROM person WHERE 'Zug' = town", "Zug", "its values are 'Bern', 'Basel', 'Chur'. To compare"),
         ("SELECT COUNT(*) FROM person WHERE town <> 'Zug' OR name = 'x'", "Zug", ""),
         ("SELECT COUNT(*) FROM person WHERE town IN ('Churr', 'Zug')", "Churr", "'Chur'?"),
         ("SELECT COUNT(*) FILTER (WHERE town = 'Zug') FROM person", "Zug", ""),
