@@ -121,6 +121,7 @@ def test_what_is_proved_of_values(schema_of: Read) -> None:
         Allowed("m", listed=frozenset({"sad", "glad"})),
         Allowed("k", Fraction(0), None, frozenset({Fraction(1), Fraction(2)})),
         Allowed("n", listed=frozenset({Fraction(1), Fraction(5, 2)})),
+        Allowed("d", Fraction(18262)),
     )
 
 
