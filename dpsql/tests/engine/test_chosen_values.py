@@ -231,14 +231,24 @@ def test_a_chosen_value_is_never_served_from_other_groups(session: Session) -> N
     check_stored(session)
 
 
-def test_a_mutant_that_stores_it_as_a_grouping(session: Session, monkeypatch: Patch) -> None:
-    """The kind of its query keeps it out, and its law as well; with both forgotten, that a rank has no noise."""
+@pytest.mark.parametrize(
+    ("draws_others", "error", "said"),
+    [(True, ValueError, "cannot reshape array of size 3"), (False, TypeError, "no noise is on it")],
+)
+def test_a_mutant_that_stores_it_as_a_grouping(
+    session: Session, monkeypatch: Patch, draws_others: bool, error: type[Exception], said: str
+) -> None:
+    """The kind of its query keeps it out, and its law as well; with both forgotten, that it has no value of the rows of
+    all other groups, which a grouping is drawn with (soundness.md 1.34); and where none is, that a rank has no noise.
+    """
     plant(monkeypatch, ReleasePlan.family, ("measurement.query is not BoundingQuery.SCALED", "False"))
+    if not draws_others:
+        monkeypatch.setattr(ReleasePlan, "axes", None)
     check_stored(session)
     monkeypatch.setattr(Rank, "is_additive", True)
     session.execute("SET dpsql.epsilon = 1.0")
     assert charged(session, "SELECT city, MIN(age) FROM person GROUP BY city")
-    with pytest.raises(TypeError, match="no noise is on it"):
+    with pytest.raises(error, match=said):
         charged(session, "SELECT MIN(age) FROM person WHERE city = 'a'")
 
 
