@@ -10,13 +10,17 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from dpsql.backends import DuckDBBackend
 from dpsql.engine.answer import Answer
 from dpsql.errors import DpsqlError, EngineFailure
+from dpsql.mechanisms import Law
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database
@@ -86,17 +90,36 @@ def test_any_database_looks_like_the_empty_one(pair: tuple[Desk, Desk], sql: str
     assert left == right
 
 
+class OneNumber(ZeroNoise):
+    """A noise that adds the same number everywhere, in the coordinates' own fractions."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
+        return np.full(count, self._number, dtype=np.int64)
+
+
+NO_ROWS = "SELECT COUNT(*), SUM(n), dp_avg_direct(d), AVG(n), VAR_POP(n), COUNT(n) FROM visit WHERE n = 5"
+
+
 def test_no_answer_is_null_where_there_are_no_rows(desk: OpenDesk) -> None:
     """SUM over nothing is NULL in SQL: an exact one-bit release (soundness.md 1.8).
 
-    An average and a variance are NULL by their noisy count alone.
+    An average and a variance are NULL by their noisy count alone, which is shown rounded: a shown 0 may be either.
     """
-    sql = "SELECT COUNT(*), SUM(n), dp_avg_direct(d), AVG(n), COUNT(n) FROM visit WHERE n = 5"
-    *others, average, count = desk().session.execute(sql).rows[0]
-    assert None not in others
-    assert (average is None) == (count <= 0)
-    variance, count = desk().session.execute("SELECT VAR_POP(n), COUNT(n) FROM visit WHERE n = 5").rows[0]
-    assert (variance is None) == (count <= 0)
+    *others, average, variance, count = desk().session.execute(NO_ROWS).rows[0]
+    assert None not in (*others, count)
+    if count:
+        assert (average is None) == (variance is None) == (count < 0)
+
+
+@pytest.mark.parametrize("noise", [-(10**6), -1, 0, 1, 10**6])
+def test_an_average_is_null_by_its_noisy_count_alone(desk: OpenDesk, noise: int) -> None:
+    """No row counts: the noisy count is the noise, down to the smallest fraction of a row."""
+    *others, average, variance, count = desk(OneNumber(noise)).session.execute(NO_ROWS).rows[0]
+    assert None not in (*others, count)
+    assert (average is None) == (variance is None) == (noise <= 0)
 
 
 # --- failures ----------------------------------------------------------------------------------------
