@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import select
+import selectors
 import socket
 import threading
 from contextlib import suppress
@@ -50,9 +50,11 @@ class Relay:
 
     def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
         is_cut, answer = False, b""
-        with client, server, suppress(OSError):
+        with client, server, selectors.PollSelector() as ends, suppress(OSError):
+            for end in (client, server):
+                ends.register(end, selectors.EVENT_READ)
             while _COMMIT not in answer:
-                ready, _, _ = select.select([client, server], [], [])
+                ready = [key.fileobj for key, _ in ends.select()]
                 if client in ready:
                     said = client.recv(65536)
                     if _COMMIT in said and self._reaches is not None:

@@ -5,7 +5,7 @@ What was sent meanwhile comes through once it speaks again, as it would after a 
 
 from __future__ import annotations
 
-import select
+import selectors
 import socket
 import threading
 import time
@@ -95,10 +95,12 @@ class StallProxy:
         self._speaks.wait()
         server = socket.socket(socket.AF_UNIX)
         self._clients.add(client)
-        with client, server, suppress(OSError):
+        with client, server, selectors.PollSelector() as ends, suppress(OSError):
             server.connect(self._target)
+            for end in (client, server):
+                ends.register(end, selectors.EVENT_READ)
             while not self._ended:
-                ready, _, _ = select.select([client, server], [], [], 0.2)
+                ready = [key.fileobj for key, _ in ends.select(0.2)]
                 if client in ready:
                     said = client.recv(65536)
                     if not said:
