@@ -89,7 +89,7 @@ class TextProcess:
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
         if not self._is_ready and self._process.stdout is not None:
-            if not select.select([self._process.stdout], [], [], 0)[0]:
+            if not _has_said(self._process.stdout):
                 return None
             self._version = pickle.load(self._process.stdout)  # noqa: S301  # of our own process
             self._is_ready = True
@@ -101,6 +101,13 @@ class TextProcess:
             process.kill()
             with suppress(OSError), process:  # a text may be on its way still
                 pass
+
+
+def _has_said(told: IO[bytes]) -> bool:
+    """Say whether something is there to read, or the other end is gone; of any number of open files."""
+    poll = select.poll()
+    poll.register(told, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _serve(asked: IO[bytes], told: IO[bytes]) -> None:

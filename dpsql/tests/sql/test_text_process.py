@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,21 @@ def test_what_fails_there_is_done_here(texts: TextProcess) -> None:
     with pytest.raises(ValueError, match="invalid literal"):
         texts.call(int, "four")
     assert texts.call(process_of, "") != os.getpid()
+
+
+def test_a_server_with_many_open_files_reads_there_too() -> None:
+    """The number of a file passes what `select` can look at, 1,023, where many clients are connected."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with ExitStack() as stack:
+        if soft < 2048:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(2048, hard), hard))
+            stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        while (file := os.dup(0)) < 1024:
+            stack.callback(os.close, file)
+        stack.callback(os.close, file)
+        texts = TextProcess()
+        stack.callback(texts.close)
+        assert ready(texts).call(process_of, "") != os.getpid()
 
 
 def test_a_process_that_dies_is_begun_again() -> None:
