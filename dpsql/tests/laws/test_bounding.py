@@ -43,7 +43,8 @@ Patch = pytest.MonkeyPatch
 def by_window(release: ReleasePlan, numbers: tuple[int, ...]) -> BackendQuery:
     """Print scaled measurements with t as a window over each unit's groups: slow, and easy to believe."""
     printer = print_release._Release(
-        release.release.rows, release.release.keys, release.measurements, release.bounding, release.domains, release.dialect
+        release.release.rows, release.release.keys, release.measurements, release.bounding, release.domains, release.dialect,
+        axes=release.axes,
     )  # fmt: skip
     sources = SourcePrinter(release.dialect, 1)
     filters = counted_in(release.measurements)
@@ -59,9 +60,7 @@ def by_window(release: ReleasePlan, numbers: tuple[int, ...]) -> BackendQuery:
     t = f"CAST(SUM({counted}) OVER (PARTITION BY u) AS BIGINT) AS t"
     by = ["u", *printer.key_names]
     units = f"SELECT {sums.sql(by)}, {t} FROM ({inner.sql()}) AS r GROUP BY {', '.join(by)}"
-    inside = printer._in_domain().removeprefix(" HAVING ").replace("COUNT(*) < 0", "FALSE")
-    source = f"(SELECT * FROM ({units}) AS p WHERE {inside or 'TRUE'}) AS b"
-    sql = printer._outer(source, [(name, f"COALESCE({one}, 0)") for name, one in coordinates])
+    sql = printer._by_group(f"({units}) AS p", [(name, f"COALESCE({one}, 0)") for name, one in coordinates])
     return print_release._query(sql, numbers, sources)
 
 
