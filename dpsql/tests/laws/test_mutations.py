@@ -103,7 +103,7 @@ def test_a_fault_of_printed_sql(adding: World, monkeypatch: Patch, fault: SqlFau
 
 def scaled(patch: Patch, by: Fraction) -> None:
     """Draw all Laplace noise at a multiple of its scale, for as long as the patch stands."""
-    original = Planned.law.func
+    original = vars(Planned)["law"].func
 
     def law(self: Planned) -> Law:
         wanted = original(self)
