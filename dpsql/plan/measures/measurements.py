@@ -121,7 +121,7 @@ class Loss:
     def divided(self, parts: int) -> Loss:
         """Return a part of it: cut down to 1e-9 of epsilon, or raised to 1e-18 of rho."""
         if self.rho is None:
-            return Loss(floor_to_nano(Fraction(self.epsilon, parts)))
+            return Loss(floor_to_nano(Fraction(self.epsilon) / parts))
         return Loss.of_rho(-(-self.rho // parts))
 
     @property
