@@ -121,9 +121,9 @@ def test_an_answer_quotes_the_share_with_its_date(opened: Open) -> None:
     assert after.rows == before.rows, "no number moves by what is said"
 
 
-def ends(session: Session, sql: str) -> list[tuple[float, ...]]:
+def ends(session: Session, sql: str, level: str = "0.95") -> list[tuple[float, ...]]:
     """Return each row's first number with the ends of its bar."""
-    session.execute("SET dpsql.intervals = 0.95")
+    session.execute(f"SET dpsql.intervals = {level}")
     answer = session.execute(sql)
     place = next(i for i, column in enumerate(answer.columns) if column.bar_of is not None)
     return [tuple(float(one) for one in row[place - 1 : place + 2]) for row in answer.rows]  # type: ignore[arg-type]
@@ -143,19 +143,24 @@ def ends(session: Session, sql: str) -> list[tuple[float, ...]]:
     ],
 )
 def test_the_upper_end_goes_as_far_as_what_is_left_out(opened: Open, sql: str, truth: int) -> None:
-    session = opened()
-    session.execute("SET dpsql.epsilon = 1")
+    """Bars that miss once in ten thousand, widened by themselves once more, still fall short of what is left out."""
+    session = opened(privacy="[defaults]\nmax_epsilon = 10")
+    session.execute("SET dpsql.epsilon = 10")
     place = 1 if "young" in sql else 0  # after those who are not, before those of whom it is not known
-    (number, low, high) = ends(session, sql)[place]
+    (number, low, high) = ends(session, sql, "0.9999")[place]
     bounds(session)
-    (same, lower, higher) = ends(session, f"{sql} ")[place]
+    (same, lower, higher) = ends(session, f"{sql} ", "0.9999")[place]
     assert same == number
     assert 0 <= low - lower <= 4 * ("SUM" in sql), (
         "what is left out is only more, but for how a sum is rounded"
     )
     assert higher > high
     assert HELD in notes(session, f"{sql}  ")
-    assert lower <= truth <= higher
+    slack = number - low
+    assert (high + slack < truth) == ("fee >= 6" not in sql), (
+        "of the six dearest loans of a person all are in"
+    )
+    assert lower - slack <= truth <= higher + slack
 
 
 @pytest.mark.parametrize(
