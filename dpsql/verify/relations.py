@@ -598,7 +598,8 @@ class Relations:
             return any(set(key) <= names and set(key) <= sure for key in table.unique)
         if relation.op in ("select", "window"):
             block, columns = relation.args
-            return self.determines(self.joined(block), {term for name, term in columns if name in names})
+            joined, held = self.joined(block), {term for name, term in columns if name in names}
+            return self.determines(joined, held) or any(self._is_number(one, held, joined) for one in held)
         if relation.op == "union" and (kept := self.kept(relation)) is not None:
             return self.determined(kept[0], names)
         if relation.op == "agg" and self.spread(relation) is None:
@@ -610,6 +611,13 @@ class Relations:
         if relation.op == "public":
             return self._passed_once(relation, names)
         return False
+
+    def _is_number(self, term: Term, held: set[Term], joined: Joined) -> bool:
+        """Whether a term is a ROW_NUMBER whose partition these terms tell: no two rows of one have the same."""
+        if term.op != "over" or term.args[0].args[0] != "ROWNUMBER":
+            return False
+        known = {self.bare(one) for one in held}
+        return all(self._made_of(one, known, joined) for one in term.args[1])
 
     def _passed_once(self, relation: Term, names: set[str]) -> bool:
         """Lists of parameters side by side: of a release's groups each is passed once, of one without keys one

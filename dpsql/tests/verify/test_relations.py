@@ -24,6 +24,13 @@ def counted(source: str) -> str:
 
 BY_PATIENT = "(SELECT patient AS u, COUNT(*) AS c FROM main.visit GROUP BY patient) AS g"
 
+NUMBERED = (
+    "(SELECT u, ward, cost, ROW_NUMBER() OVER (PARTITION BY u ORDER BY n) AS m FROM (SELECT patient AS u, ward, cost, "
+    "ROW_NUMBER() OVER (PARTITION BY %s ORDER BY ward, cost) AS n FROM (SELECT patient, ward, cost FROM main.visit) "
+    "AS v) AS t) AS s"
+)
+"""Numbers of numbered rows: of one owner's rows, of which no two have one number."""
+
 
 @pytest.mark.parametrize(
     "source",
@@ -55,6 +62,7 @@ BY_PATIENT = "(SELECT patient AS u, COUNT(*) AS c FROM main.visit GROUP BY patie
         "WHERE EXISTS (SELECT 1 FROM main.visit AS w WHERE w.patient = p.id)",
         "SELECT u FROM (SELECT patient AS u, FIRST_VALUE(ward) OVER (PARTITION BY patient ORDER BY ward) AS n, cost "
         "FROM main.visit) AS s WHERE n < 'b' AND cost > 2",
+        f"SELECT u FROM {NUMBERED % ('patient')} WHERE m < 3 AND cost > 2",
         "SELECT u FROM (SELECT patient AS u FROM main.visit UNION ALL SELECT id AS u FROM main.patient) AS s",
         "SELECT coalesce(a.u, b.u) AS u FROM (SELECT patient AS u FROM main.visit) AS a FULL JOIN "
         "(SELECT id AS u FROM main.patient) AS b ON a.u = b.u WHERE coalesce(a.u, b.u) IS NOT NULL",
@@ -128,6 +136,7 @@ def test_rows_of_one_owner_are_cut_to_their_bound(source: str) -> None:
             "FROM main.visit) AS s WHERE n < 3 AND cost > 2",
             "rows that tie are alike",
         ),
+        (f"SELECT u FROM {NUMBERED % 'patient, cost'} WHERE m < 3 AND cost > 2", "rows that tie are alike"),
         (
             "SELECT u FROM (SELECT patient AS u, SUM(cost) OVER (PARTITION BY patient ORDER BY ward "
             "ROWS UNBOUNDED PRECEDING) AS n FROM main.visit) AS s WHERE n < 3",
