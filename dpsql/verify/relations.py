@@ -823,13 +823,14 @@ class Relations:
             pairs = {frozenset(map(self.bare, one.args)) for one in joins if one.op == "eq"}
             table = self.facts.tables[source.args[0].args[0]]
             for key in table.foreign_keys:
+                if key.table != way.args[0].args[0] or not set(key.columns) <= set(table.not_null):
+                    continue
                 columns = zip(key.columns, key.referenced, strict=True)
                 said = {
                     frozenset((self.pool("col", source, a), self.pool("col", way, b))) for a, b in columns
                 }
                 exact = all(self.values.type(one)[0] in _EXACT for pair in said for one in pair)
-                led = key.table == way.args[0].args[0] and set(key.columns) <= set(table.not_null)
-                if exact and led and said == pairs and len(joins) == len(pairs):
+                if exact and said == pairs and len(joins) == len(pairs):
                     kept = tuple(one for one in sources if one is not way)
                     return self.without_ways(self.pool("block", kept, outer, tuple(rest)), read)
         return block

@@ -217,6 +217,11 @@ def test_a_way_that_the_engine_keeps_is_left_out_of_the_first_part() -> None:
     kept = facts(foreign_keys=(way,))
     assert check(cut, 6, facts=kept).moved == 6
     same = "lemmas: E2, both parts read the same rows"
+    beside = cut.replace(
+        "SELECT visit AS j FROM main.item",
+        "SELECT i.visit AS j FROM main.item AS i CROSS JOIN main.city AS c WHERE c.name = 'a'",
+    )
+    assert check(beside, 6, facts=kept).moved == 6, "another table is no way"
     assert refused(cut, 6) == same, "nothing says that an item has a visit"
     assert refused(cut, 6, facts=facts(foreign_keys=(way,), not_null=())) == same
     for other in ("r.j = v.no AND v.cost > 3", "r.j >= v.no", "r.j = v.cost"):
