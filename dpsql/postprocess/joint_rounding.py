@@ -131,7 +131,7 @@ class Made:
         return self.cells.rounded(whole, self.spread @ np.array([one / parts for one in rest]), unit)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def made_of_cells(shapes: tuple[Shape, ...], whole: Whole) -> Made | None:
     """Return the table of numbers of some shapes; None: there is none."""
     cells = cells_of(shapes, whole)

@@ -111,7 +111,7 @@ class Weights:
         return [number - round(one) for number, one in zip(numbers, moved.tolist(), strict=True)]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def weights_of(shapes: tuple[Shape, ...], spreads: tuple[float, ...], whole: Whole) -> Weights | None:
     """Return the weights of the least variance for numbers whose noise has a spread by shape; None: nothing is the
     same in two of them, or they are too many.
