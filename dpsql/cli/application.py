@@ -18,22 +18,19 @@ from .audit import audit
 from .bounds import bounds
 from .budget import budget
 from .check import check
-from .convert import convert
 from .demo import demo
 from .docs import docs, help_about
 from .doctor import doctor
-from .explain import explain
-from .failure import Failure, leave_streams, tell
-from .faults import install_bug_hook
+from .faults import Failure, install_bug_hook, leave_streams, tell
+from .files import convert, refresh
 from .init import init
 from .local import local
 from .page import page
-from .query import query
-from .refresh import refresh
+from .query import explain, query
 from .release import release
 from .serve import serve
 from .settings import CommandSettings
-from .streams import fill_closed
+from .terminal import fill_closed
 from .user import user
 from .verify import verify
 

@@ -9,7 +9,7 @@ import click
 
 from .owner import read_live_schema
 from .settings import CommandSettings, json_option, pass_settings, wants_json
-from .text_cells import terminal_text
+from .terminal import terminal_text
 
 if TYPE_CHECKING:
     from ..engine.audit import Audit, AuditFinding, Fuzzed

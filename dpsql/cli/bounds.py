@@ -14,7 +14,7 @@ import click
 from . import interrupts
 from .owner import login_name
 from .settings import CommandSettings, json_option, pass_settings, wants_json
-from .text_cells import decimal_text, terminal_text
+from .terminal import decimal_text, terminal_text
 from .worker import open_session
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _left(status: Status) -> Fraction:
     return Fraction(status.epsilon_cap_nano - status.epsilon_spent_nano, 10**9)
 
 
-# --- for people ----------------------------------------------------------------------------------------------
+# --- for people ---------------------------------------------------------------------------------------------
 
 
 def _lines(found: Measured, left: Fraction, *, is_short: bool = False) -> Iterator[str]:
@@ -289,7 +289,7 @@ def _epsilon(charge: Charge) -> str:
     return decimal_text(Fraction(charge.epsilon_nano, 10**9))
 
 
-# --- for programs --------------------------------------------------------------------------------------------
+# --- for programs -------------------------------------------------------------------------------------------
 
 
 def _nothing_json(wish: Wish, why: str) -> dict[str, object]:

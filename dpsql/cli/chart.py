@@ -15,8 +15,7 @@ from itertools import pairwise
 
 from ..engine.barred import aligned
 from ..engine.picture import Picture, Point
-from .terminal import can_write, styled, width
-from .text_cells import display_width, plain_text, terminal_text
+from .terminal import can_write, display_width, plain_text, styled, terminal_text, width
 
 __all__ = ["chart_lines", "truth_mark"]
 
@@ -71,7 +70,7 @@ def _marks() -> _Marks:
     return _FINE if can_write("".join(getattr(_FINE, name) for name in _FINE.__slots__)) else _PLAIN
 
 
-# --- a bar for each row ---------------------------------------------------------------------------------------
+# --- a bar for each row -------------------------------------------------------------------------------------
 
 
 def _across(picture: Picture, marks: _Marks) -> Iterator[str]:
@@ -155,7 +154,7 @@ def _number(number: float) -> str:
     return f"{number:.6g}" if abs(number) < 1e6 else f"{number:.3g}"
 
 
-# --- a histogram, a series ------------------------------------------------------------------------------------
+# --- a histogram, a series ----------------------------------------------------------------------------------
 
 
 def _places(picture: Picture) -> list[float] | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from .demo_folder import ANALYST, MAIN_POLICY, PASSWORD, make_folder
-from .failure import tell
+from .faults import tell
 from .serve import psql_line, run_server
 
 __all__ = ["demo"]

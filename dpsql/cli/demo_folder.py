@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .owner import open_ledger
-from .private_file import write_private
+from .owner import open_ledger, write_private
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,8 +18,7 @@ from ..engine.barred import barred_cell
 from ..engine.picture import pictures
 from .chart import chart_lines, truth_mark
 from .demo_folder import DATABASE, MAIN_POLICY, TEXTBOOK_POLICY
-from .terminal import styled
-from .text_cells import decimal_text, plain_text
+from .terminal import decimal_text, plain_text, styled
 from .worker import RunningSession, open_session
 
 if TYPE_CHECKING:
@@ -164,7 +163,7 @@ def _textbook(policy: Path) -> None:
     click.echo("Sound, and useless. AVG is a noisy sum by a noisy count: better the more people.")
 
 
-# --- asking --------------------------------------------------------------------------------------------------
+# --- asking -------------------------------------------------------------------------------------------------
 
 
 def _set(running: RunningSession, name: str, value: str) -> None:
@@ -210,7 +209,7 @@ def _number(value: object) -> float:
     return float(value)  # type: ignore[arg-type]  # a number of an answer
 
 
-# --- telling -------------------------------------------------------------------------------------------------
+# --- telling ------------------------------------------------------------------------------------------------
 
 
 def _say(text: str) -> None:

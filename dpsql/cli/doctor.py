@@ -38,9 +38,9 @@ import click
 
 from ..errors import DpsqlError, EngineFailure, LedgerMissing
 from ..waits import Stop, is_told, until
+from .check import missing_or_old, untested
 from .settings import CommandSettings, json_option, pass_settings, wants_json
-from .tested import missing_or_old, untested
-from .text_cells import terminal_text
+from .terminal import terminal_text
 
 if TYPE_CHECKING:
     from ..policy import Policy
@@ -260,7 +260,7 @@ def _few(state: State, sentences: list[str], more: str) -> Looks:
 
 _WITHOUT_POLICY = Look(State.LEFT_OUT, "not looked at: that takes a policy")
 
-# --- each thing ----------------------------------------------------------------------------------------
+# --- each thing ---------------------------------------------------------------------------------------------
 
 
 def _versions(_: Installation) -> Looks:

@@ -10,10 +10,13 @@ House rules:
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 import threading
 from contextlib import suppress
 from types import TracebackType
+from typing import IO, Any
 
 import click
 
@@ -28,10 +31,75 @@ from ..errors import (
     Refusal,
 )
 from .interrupts import INTERRUPTED, has_come
-from .meant import meant
-from .text_cells import display_width, terminal_text
+from .settings import wants_json
+from .terminal import display_width, terminal_text
 
-__all__ = ["EXIT_CODES", "bug_line", "error_json", "error_text", "exit_code", "install_bug_hook"]
+__all__ = [
+    "EXIT_CODES",
+    "KEYWORDS",
+    "Failure",
+    "bug_line",
+    "error_json",
+    "error_text",
+    "exit_code",
+    "install_bug_hook",
+    "leave_streams",
+    "meant",
+    "nearest",
+    "tell",
+]
+
+
+# --- the name or keyword that a mistyped one may mean: from the error's own list of names, and the words of SQL
+
+
+KEYWORDS = (
+    "ALL", "AND", "AS", "ASC", "BETWEEN", "BY", "CASE", "CAST", "CROSS", "DESC", "DISTINCT", "ELSE", "END", "EXISTS",
+    "EXPLAIN", "FALSE", "FILTER", "FROM", "GROUP BY", "HAVING", "IN", "INNER", "INTERVAL", "IS", "JOIN", "LEFT", "LIKE",
+    "LIMIT", "NOT", "NULL", "OFFSET", "ON", "OR", "ORDER BY", "OVER", "PARTITION BY", "RESET", "ROLLUP", "SELECT",
+    "SET", "SHOW", "THEN", "TRUE", "UNION ALL", "USING", "VALUES", "WHEN", "WHERE", "WITH", "WITHIN GROUP",
+)  # fmt: skip
+_LISTED = re.compile(r"(?:tables|columns|settings): (.+)")
+_NAMED = re.compile(r'"([^"]+)"')
+_WORD = re.compile(r"'(?:''|[^'])*'|\"[^\"]*\"|--[^\n]*|[A-Za-z]{4,20}")
+_LONGEST = 2_000
+"""Characters of a statement whose words are compared."""
+
+
+def nearest(name: str, names: list[str] | tuple[str, ...], cutoff: float = 0.6) -> str | None:
+    """Return the name that a mistyped one is nearest to."""
+    import difflib
+
+    by_lower = {one.lower(): one for one in names}
+    close = difflib.get_close_matches(name.lower(), by_lower, 1, cutoff)
+    return by_lower[close[0]] if close else None
+
+
+def meant(error: DpsqlError, source: str) -> str | None:
+    """Return what may be meant by the name that an error names, or by a word of a statement that does not parse."""
+    listed = _LISTED.search(error.hint or "")
+    named = _NAMED.search(error.message)
+    if listed and named:
+        return nearest(
+            named[1].rpartition(".")[2] if "dpsql." not in named[1] else named[1], listed[1].split(", ")
+        )
+    if error.sqlstate != "42601" or error.hint or len(source) > _LONGEST:
+        return None
+    known = {word for keyword in KEYWORDS for word in (*keyword.split(), keyword.replace(" ", ""))}
+    for match in _WORD.finditer(source):
+        word = match[0].upper()
+        joined = next(
+            (keyword for keyword in KEYWORDS if " " in keyword and keyword.replace(" ", "") == word), None
+        )
+        if joined:
+            return joined
+        if word.isalpha() and word not in known and (close := nearest(word, KEYWORDS, 0.75)):
+            return close
+    return None
+
+
+# --- how an error leaves the program: its exit code, and its text for people or for programs ----------------
+
 
 EXIT_CODES: tuple[tuple[type[DpsqlError], int], ...] = (
     (Refusal, 3),
@@ -146,3 +214,46 @@ def _hint(error: DpsqlError) -> str | None:
     if error.sqlstate == "57014":
         return None
     return "run dpsql check: it says whether the database can be opened and read"
+
+
+# --- A `DpsqlError` on its way out of the program -----------------------------------------------------------
+
+
+class Failure(click.ClickException):
+    """Ends the program with the error's text on standard error and its exit code.
+
+    `source` is the text that the user gave, `start` where the failed statement begins in it. `sqlstate`: the error's.
+    """
+
+    def __init__(self, error: DpsqlError, source: str = "", start: int = 0) -> None:
+        super().__init__(error.message)
+        self.exit_code = exit_code(error)  # type: ignore[misc]  # click itself assigns it on instances
+        self.sqlstate = error.sqlstate
+        self._text = (error_json if wants_json() else error_text)(error, source, start)
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        try:
+            click.echo(self._text, file=file, err=file is None)
+        except OSError:
+            leave_streams()  # where nobody can be told, the exit code still says it
+
+
+def tell(text: str) -> None:
+    """Write a line for people to standard error, so that standard output holds answers alone.
+
+    Where it takes nothing the line is lost: what was asked is not undone by it.
+    """
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        leave_streams()
+
+
+def leave_streams() -> None:
+    """Send what is still to be flushed nowhere, on each stream that takes nothing any more."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nowhere, stream.fileno())

@@ -11,11 +11,10 @@ import click
 
 from ..errors import PolicyError
 from ..policy.model import SPARK
-from .failure import tell
-from .owner import public_keys, read_live_schema, with_lookup_keys
-from .private_file import write_private
+from .faults import tell
+from .owner import public_keys, read_live_schema, with_lookup_keys, write_private
 from .settings import CommandSettings, pass_settings
-from .text_cells import terminal_text
+from .terminal import terminal_text
 
 if TYPE_CHECKING:
     from ..policy import FileSources

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..errors import EngineFailure, FilesChanged, PolicyError
 from ..policy.model import SPARK
 from ..relation.types import Kind
-from .failure import tell
+from .faults import tell
 
 if TYPE_CHECKING:
     from ..backends import Backend
@@ -24,9 +25,21 @@ if TYPE_CHECKING:
     from ..relation.catalog import Catalog
 
 __all__ = [
-    "VerifiedFiles", "found_complete", "found_keys", "found_orphans", "key_checks", "login_name", "open_ledger",
-    "public_keys", "read_live_schema", "verified_files", "with_lookup_keys",
-]  # fmt: skip
+    "VerifiedFiles",
+    "found_complete",
+    "found_keys",
+    "found_orphans",
+    "key_checks",
+    "login_name",
+    "open_ledger",
+    "public_keys",
+    "read_live_schema",
+    "replace_file",
+    "verified_files",
+    "with_lookup_keys",
+    "write_private",
+]
+
 
 _MOST_KEYS = 200
 
@@ -316,3 +329,26 @@ def key_checks(found: Sequence[FoundKey]) -> tuple[KeyCheck, ...]:
         KeyCheck(-1, "", 0, one.table, one.columns, one.version, one.holds, __version__, login_name())
         for one in found
     )
+
+
+# --- files that hold secrets, or will: nobody but their owner can ever read them ----------------------------
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that does not exist yet; it is its owner's alone from its first moment. Raises OSError."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(fd, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Put a text in a file's place, whole or not at all, with the rights that the file had. Raises PolicyError."""
+    path = path.resolve()
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write_private(new, text)
+        os.chmod(new, path.stat().st_mode & 0o777)
+        os.replace(new, path)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise PolicyError(f"{path.name}: cannot be written: {error.strerror}") from None

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .failure import tell
-from .private_file import write_private
+from .faults import tell
+from .owner import write_private
 from .settings import CommandSettings, pass_settings
-from .text_cells import terminal_text
+from .terminal import terminal_text
 
 if TYPE_CHECKING:
     from types import FrameType

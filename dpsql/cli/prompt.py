@@ -1,23 +1,29 @@
-"""The prompt of `dpsql query` on a terminal: editing, completion, a history, commands, one statement after another."""
+"""The prompt of `dpsql query` on a terminal: editing, completion, a history, commands, one statement after another.
+
+From the catalog that the analyst sees, and tables of our own: no row is read.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import click
+from prompt_toolkit.completion import Completer, Completion
 
 from ..sql.text import ScriptStatement, ends_statement, split_statements
-from . import interrupts
+from . import interrupts, terminal
 from .docs import said_of
-from .failure import Failure, tell
-from .prompt_commands import describe_table, help_lines, list_tables, read_command
+from .faults import KEYWORDS, Failure, nearest, tell
 from .render import FORMATS, View, show
+from .terminal import display_width, terminal_text
 from .worker import RunningSession
 
 if TYPE_CHECKING:
@@ -27,8 +33,151 @@ if TYPE_CHECKING:
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
     from ..engine import Answer
+    from ..engine.session import Session
 
-__all__ = ["Prompt", "prompt_loop"]
+__all__ = [
+    "COMMANDS",
+    "SETTINGS",
+    "Command",
+    "Offers",
+    "Prompt",
+    "SqlCompleter",
+    "describe_table",
+    "help_lines",
+    "list_tables",
+    "prompt_loop",
+    "read_command",
+]
+
+
+# --- the prompt's own commands, as psql names them: what each is called, what it takes, and what it means ---
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: its name without the backslash, what it takes, and what it means."""
+
+    name: str
+    takes: str
+    meaning: str
+
+
+COMMANDS = (
+    Command(
+        "d", "[TABLE]", "the tables that may be asked; or a table's columns, and what may be asked of each"
+    ),
+    Command("e", "", "edit the last statement in $EDITOR, and run it"),
+    Command("format", "[NAME]", "answers as table, chart, csv, json or markdown"),
+    Command("q", "", "leave; so does Ctrl-D"),
+    Command("timing", "", "how long each statement takes, on or off"),
+    Command(
+        "watch", "[SECONDS]", "the last statement again and again, until Ctrl-C: free, since it is stored"
+    ),
+    Command("x", "", "a line for each value in place of a column, on or off"),
+    Command("?", "[CODE]", "this list; or what an error's code means, why, and what helps"),
+)
+_KEYS = (
+    "Tab completes names and says what they mean. Ctrl-R searches the history; the arrow up finds what begins as "
+    "the line does. Ctrl-C stops a statement, and tells what it has spent. All else: dpsql docs analyst."
+)
+_SAME = {"dt": "d", "d+": "d", "dt+": "d", "quit": "q", "h": "?", "help": "?"}
+
+
+def read_command(text: str) -> tuple[str, str] | str:
+    """Return a command's name and what it is given; what to tell instead where there is none of that name.
+
+    >>> read_command("\\\\d+ student;")
+    ('d', 'student')
+    """
+    words = text.strip().rstrip(";").split(maxsplit=1)
+    name = words[0].removeprefix("\\") if words else ""
+    name = _SAME.get(name, name)
+    if name in {command.name for command in COMMANDS}:
+        return name, words[1].strip() if len(words) > 1 else ""
+    close = nearest(name, [command.name for command in COMMANDS], 0.5)
+    return (
+        f"there is no \\{terminal_text(name)}; "
+        + (f"did you mean \\{close}? " if close else "")
+        + "\\? lists them"
+    )
+
+
+def help_lines() -> Iterator[str]:
+    """Yield what `\\?` tells."""
+    for command in COMMANDS:
+        head = f"  \\{command.name} {command.takes}".ljust(20)
+        first, *others = wrap(command.meaning, max(terminal.width() - len(head) - 1, 20))
+        yield head + first
+        yield from (" " * len(head) + line for line in others)
+    yield ""
+    yield from (f"  {line}" for line in wrap(_KEYS, terminal.width() - 3))
+
+
+def list_tables(session: Session) -> Iterator[str]:
+    """Yield the tables that this analyst may ask, and whose rows they are."""
+    from ..policy.describe import table_comment
+
+    shown = session.catalog.shown
+    yield from _listed(
+        [(name, "", table_comment(table)) for name, table in shown.items()], ("table", "", "rows")
+    )
+    yield "\\d TABLE tells what may be asked of each column"
+
+
+def describe_table(session: Session, name: str) -> Iterator[str]:
+    """Yield a table's columns, their types and what may be asked of each; what may be meant where it is none."""
+    from ..policy.describe import column_comment, table_comment
+
+    shown = session.catalog.shown
+    wanted = _unquoted(name)
+    table = shown.get(wanted) or next(
+        (one for key, one in shown.items() if key.lower() == wanted.lower()), None
+    )
+    if table is None:
+        close = nearest(wanted, list(shown))
+        yield f'there is no table "{terminal_text(wanted)}"' + (
+            f"; did you mean {close}?" if close else "; \\d lists them"
+        )
+        return
+    policy = session.policy
+    rows = [
+        (one.name, str(one.type), column_comment(table, one.name, policy.has_delta)) for one in table.named
+    ]
+    yield from _wrapped(f"{terminal_text(table.name)}: {table_comment(table)}", "  ")
+    yield from _listed(rows, ("column", "type", "what may be asked"))
+
+
+def _unquoted(name: str) -> str:
+    try:
+        return "".join(shlex.split(name)[:1])
+    except ValueError:
+        return name
+
+
+def _listed(rows: list[tuple[str, str, str]], heads: tuple[str, str, str]) -> Iterator[str]:
+    """Yield three columns, the last of them wrapped into what the terminal has left."""
+    names, types = ([terminal_text(row[place]) for row in (heads, *rows)] for place in (0, 1))
+    widths = [max(map(display_width, texts)) for texts in (names, types)]
+    middle = f" | {'':{widths[1]}} | " if widths[1] else " | "
+    for number, (name, kind) in enumerate(zip(names, types, strict=True)):
+        blank = name + " " * (widths[0] - display_width(name))
+        head = f" {blank} | {kind:{widths[1]}} | " if widths[1] else f" {blank} | "
+        told = heads[2] if number == 0 else rows[number - 1][2]
+        room = max(terminal.width() - display_width(head), 20)
+        lines = wrap(terminal_text(told), room) or [""]
+        yield f"{head}{lines[0]}".rstrip()
+        yield from (f" {' ' * widths[0]}{middle}{line}" for line in lines[1:])
+        if number == 0:
+            rule = "-" * (widths[0] + 2) + (f"+{'-' * (widths[1] + 2)}" if widths[1] else "")
+            yield f"{rule}+".ljust(min(terminal.width(), 100), "-")
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return wrap(terminal_text(text), terminal.width(), subsequent_indent=indent)
+
+
+# --- the prompt of `dpsql query` on a terminal --------------------------------------------------------------
+
 
 _LEAVE = frozenset({"\\q", "quit", "exit"})
 _HELP = re.compile(r"(?:help|\?)(?:\s+(?P<code>\w{5}))?\s*;?", re.IGNORECASE)
@@ -216,7 +365,7 @@ def _leaves(text: str) -> bool:
     return text.strip().rstrip(";").lower() in _LEAVE
 
 
-# --- the line that is typed ----------------------------------------------------------------------------------
+# --- the line that is typed ---------------------------------------------------------------------------------
 
 
 def _session(running: RunningSession) -> PromptSession[str]:
@@ -232,7 +381,6 @@ def _session(running: RunningSession) -> PromptSession[str]:
         whole: Completer | None = None
 
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-            from .completion import Offers, SqlCompleter
 
             self.whole = self.whole or SqlCompleter(running.run(Offers, running.session))
             yield from self.whole.get_completions(document, complete_event)
@@ -260,3 +408,117 @@ def _history() -> FileHistory | InMemoryHistory:
     except OSError:
         return InMemoryHistory()
     return FileHistory(str(path))
+
+
+# --- what Tab offers at the prompt, each with what it means: tables, columns, functions, settings, words of SQL
+
+
+SETTINGS = {
+    "dpsql.epsilon": "what a statement may spend",
+    "dpsql.accuracy": "by how much a number may be off: the least epsilon for it is found",
+    "dpsql.intervals": "the level of error bars, such as 0.95, or off",
+    "dpsql.max_rows": "how many rows of a person count, if fewer than the policy says",
+    "dpsql.reuse": "off: draw anew and pay, in place of the stored answer",
+    "dpsql.selection": "off: measure all groups, where the largest would be chosen first",
+    "dpsql.unlisted": "on: compare with values that the policy does not list",
+    "dpsql.budget": "what is left (SHOW only)",
+}
+"""Each setting with its meaning."""
+
+_AGGREGATES = {
+    "COUNT": "how many rows, or values that are not NULL",
+    "COUNT(DISTINCT ": "how many different values",
+    "SUM": "their sum",
+    "AVG": "their mean: a noisy sum by a noisy count",
+    "MEDIAN": "the middle value, chosen near its rank",
+    "STDDEV": "the standard deviation",
+    "VARIANCE": "the variance",
+    "CORR": "the correlation of two columns",
+    "MIN": "a value near the smallest",
+    "MAX": "a value near the largest",
+    "MODE": "the most frequent value",
+    "PERCENTILE_CONT": "a percentile, WITHIN GROUP (ORDER BY …)",
+}
+_TYPED = re.compile(r"\\?[\w.]*\Z")
+_AFTER_TABLE_WORD = re.compile(r"\b(?:from|join)\s+(?:\w+\s*,\s*)*[\w.]*\Z", re.IGNORECASE)
+_AFTER_SETTING_WORD = re.compile(r"\A\s*(?:set|show|reset)\s+(?:local\s+)?[\w.]*\Z", re.IGNORECASE)
+_AFTER_COMMAND = re.compile(r"\A\s*\\(?:d|dt|d\+)\s+\w*\Z")
+_LONGEST = 76
+
+
+class Offers:
+    """What a session offers: name and meaning, by kind."""
+
+    def __init__(self, session: Session) -> None:
+        from ..policy.describe import column_comment, table_comment
+        from ..relation.functions import ROWS
+
+        policy = session.policy
+        shown = session.catalog.shown
+        self.tables = {name: table_comment(table) for name, table in shown.items()}
+        self.columns = {
+            name: {one.name: column_comment(table, one.name, policy.has_delta) for one in table.named}
+            for name, table in shown.items()
+        }
+        named = ((re.match(r"([a-z_]\w*)\(", row.form), row) for row in ROWS)
+        self.functions = {match[1]: f"{row.form}: {row.doc}" for match, row in named if match}
+
+    def of_statement(self, text: str) -> dict[str, str]:
+        """Return the columns of the tables that a statement names, of all tables where it names none."""
+        words = set(re.findall(r"\w+", text.lower()))
+        tables = [name for name in self.columns if name.lower().rpartition(".")[2] in words] or list(
+            self.columns
+        )
+        found: dict[str, str] = {}
+        for name in tables:
+            for column, meaning in self.columns[name].items():
+                found.setdefault(column, meaning)
+        return found
+
+
+class SqlCompleter(Completer):
+    """Offers what fits where the cursor stands."""
+
+    def __init__(self, offers: Offers) -> None:
+        self._offers = offers
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        """Yield what begins as the word before the cursor does; names before functions before words of SQL."""
+        before = document.text_before_cursor
+        match = _TYPED.search(before)
+        typed = match[0] if match else ""
+        given = set[str]()
+        for name, meaning in self._fitting(document.text, before, typed):
+            if name.lower().startswith(typed.lower()) and name.lower() not in given:
+                given.add(name.lower())
+                short = meaning if len(meaning) <= _LONGEST else meaning[: _LONGEST - 1] + "…"
+                yield Completion(name, -len(typed), display_meta=short)
+
+    def _fitting(self, text: str, before: str, typed: str) -> Iterable[tuple[str, str]]:
+        offers = self._offers
+        if typed.startswith("\\"):
+            return (
+                [(f"\\{command.name}", command.meaning) for command in COMMANDS]
+                if before.strip() == typed
+                else ()
+            )
+        if _AFTER_COMMAND.search(before) or _AFTER_TABLE_WORD.search(before):
+            return offers.tables.items()
+        if _AFTER_SETTING_WORD.search(before):
+            return SETTINGS.items()
+        table, point, _ = typed.rpartition(".")
+        if point:
+            return [(f"{table}.{name}", meaning) for name, meaning in offers.columns.get(table, {}).items()]
+        if not typed:
+            return offers.of_statement(text).items()
+        words = [(word if typed.isupper() else word.lower(), "") for word in KEYWORDS]
+        calls = [
+            (name if typed.isupper() else name.lower(), meaning) for name, meaning in _AGGREGATES.items()
+        ]
+        return [
+            *offers.of_statement(text).items(),
+            *calls,
+            *offers.functions.items(),
+            *words,
+            *offers.tables.items(),
+        ]

@@ -16,12 +16,11 @@ import click
 
 from ..errors import DpsqlError
 from . import interrupts
-from .asking import script_text
-from .failure import Failure, tell
+from .faults import Failure, tell
+from .query import script_text
 from .render import FORMATS, receipt_line, render
 from .settings import CommandSettings, json_option, pass_settings, wants_json
-from .streams import require_output
-from .text_cells import terminal_text
+from .terminal import require_output, terminal_text
 from .worker import RunningSession, open_session
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def _is_agreed(price: PricedBatch, *, yes: bool) -> bool:
     return agreed
 
 
-# --- the answers -----------------------------------------------------------------------------------------------
+# --- the answers --------------------------------------------------------------------------------------------
 
 
 def _write(

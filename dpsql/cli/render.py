@@ -19,7 +19,7 @@ import click
 
 from ..words import plural
 from . import terminal
-from .text_cells import decimal_text, display_width, float_text, plain_text, terminal_text
+from .terminal import decimal_text, display_width, float_text, plain_text, terminal_text
 
 if TYPE_CHECKING:
     from ..engine import Answer, Receipt

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from .failure import tell
+from .faults import tell
 from .settings import CommandSettings, pass_settings
-from .text_cells import terminal_text
+from .terminal import terminal_text
 
 if TYPE_CHECKING:
     from ..policy import Policy

@@ -1,14 +1,37 @@
-"""What standard output is: a terminal that a person reads, how wide, with colour, with which characters."""
+"""The terminal: what standard output is, streams that are closed, and cells of text.
+
+House rule: no file of ours takes the number of a closed stream. A ledger that were opened as standard error would have
+messages written into it.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import io
 import os
 import shutil
 import sys
+from decimal import Decimal
+from fractions import Fraction
+from typing import IO
 
 import click
 
-__all__ = ["can_write", "is_read_by_people", "styled", "width"]
+from ..value_text import float_text, plain_text, terminal_text
+
+__all__ = [
+    "can_write",
+    "decimal_text",
+    "display_width",
+    "fill_closed",
+    "float_text",
+    "is_read_by_people",
+    "plain_text",
+    "require_output",
+    "styled",
+    "terminal_text",
+    "width",
+]
 
 
 def is_read_by_people() -> bool:
@@ -35,3 +58,59 @@ def styled(text: str, *, colour: str | None = None, bold: bool = False, dim: boo
     if not is_read_by_people() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
     return click.style(text, fg=colour, bold=bold or None, dim=dim or None)
+
+
+# --- the standard streams, where one is closed from the start -----------------------------------------------
+
+
+def fill_closed() -> None:
+    """Open what was closed from outside: nothing is read there, writing to standard output fails, messages are lost."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+        if getattr(sys, name) is None:
+            setattr(sys, name, _stream(number, "r" if name == "stdin" else "w"))
+
+
+def _stream(number: int, mode: str) -> IO[str]:
+    return open(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
+def require_output() -> None:
+    """Raise click.UsageError where standard output is closed: an answer would be charged, and lost."""
+    try:
+        flags = fcntl.fcntl(sys.stdout.fileno(), fcntl.F_GETFL)
+    except (OSError, io.UnsupportedOperation):  # no file of the system's
+        return
+    if flags & os.O_ACCMODE == os.O_RDONLY:
+        raise click.UsageError("Standard output is closed: nothing was asked.")
+
+
+# --- cells of text on a terminal: released values, their width, and the privacy parameters beside them ------
+
+
+def display_width(text: str) -> int:
+    """Return how many terminal cells `terminal_text` output takes: two for a wide character."""
+    if text.isascii():
+        return len(text)
+    from prompt_toolkit.utils import get_cwidth
+
+    return get_cwidth(text)
+
+
+def decimal_text(number: Fraction) -> str:
+    """Return a privacy parameter in decimal: exact when it ends within 18 places, else cut there.
+
+    Powers of ten below 1e-4 are shown as 1e-9, which is how people write a delta.
+    """
+    places = 18
+    scaled = number.numerator * 10**places // number.denominator
+    value = Decimal(scaled).scaleb(-places).normalize()
+    if value and abs(value) < Decimal("1e-4"):
+        return f"{value:e}"
+    return format(value, "f")

@@ -13,10 +13,10 @@ from typing import Any
 import click
 
 from ..errors import PolicyError
-from .failure import tell
-from .private_file import replace_file
+from .faults import tell
+from .owner import replace_file
 from .settings import CommandSettings, json_option, pass_settings, wants_json
-from .text_cells import decimal_text, terminal_text
+from .terminal import decimal_text, terminal_text
 
 __all__ = ["user"]
 

@@ -15,7 +15,7 @@ from ..errors import Unverified
 from .faults import exit_code
 from .owner import open_ledger
 from .settings import CommandSettings, json_option, pass_settings, wants_json
-from .text_cells import terminal_text
+from .terminal import terminal_text
 
 if TYPE_CHECKING:
     from ..budget import LedgerStore

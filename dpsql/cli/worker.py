@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from ..errors import EngineFailure
 from . import interrupts
-from .failure import tell
+from .faults import tell
 from .owner import tell_lost
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 from ...errors import DpsqlError
-from .charts import text
-from .write import content_security_policy
+from .write import content_security_policy, text
 
 __all__ = ["PageServer"]
 

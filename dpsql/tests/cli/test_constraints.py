@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from dpsql.backends import postgres_connection
-from dpsql.cli import tested
+from dpsql.cli import check
 from dpsql.errors import PolicyError
 from dpsql.tests.support.make_constraints import PATH, needed
 from dpsql.tests.support.postgres_server import find_servers
@@ -75,14 +75,12 @@ def test_the_file_says_nothing_of_where_the_packages_are() -> None:
 
 def test_what_is_newer_than_tested_is_warned_of(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     declared = [str(requirement) for requirement in DECLARED.values()]
-    monkeypatch.setattr(tested.metadata, "requires", lambda name: declared)
-    assert list(tested.untested()) == []
+    monkeypatch.setattr(check.metadata, "requires", lambda name: declared)
+    assert list(check.untested()) == []
     real = metadata.version
-    monkeypatch.setattr(
-        tested.metadata, "version", lambda name: "99.1.0" if name == "sqlglot" else real(name)
-    )
+    monkeypatch.setattr(check.metadata, "version", lambda name: "99.1.0" if name == "sqlglot" else real(name))
     sentence = f"sqlglot 99.1.0 is installed, and dpsql is tested up to {ceiling('sqlglot')}"
-    assert list(tested.untested()) == [sentence]
+    assert list(check.untested()) == [sentence]
     assert f"warning: this installation: {sentence}" in run("check").stdout
 
 
@@ -98,8 +96,8 @@ def test_an_optional_part_that_is_not_installed_is_no_fault(
             raise metadata.PackageNotFoundError(name)
         return real(name)
 
-    monkeypatch.setattr(tested.metadata, "version", version)
-    assert list(tested.untested()) == []
+    monkeypatch.setattr(check.metadata, "version", version)
+    assert list(check.untested()) == []
     assert run("check").exit_code == 0
 
 

@@ -109,7 +109,7 @@ class Loud:
 @pytest.mark.parametrize(
     ("start", "code"),
     [
-        ("from dpsql.cli.text_cells import decimal_text\ndecimal_text('exact value 3.97')", 1),
+        ("from dpsql.cli.terminal import decimal_text\ndecimal_text('exact value 3.97')", 1),
         ("raise ValueError('exact value 3.97')", 1),
         ("t = threading.Thread(target=lambda: {'exact': 1}['exact value 3.97']); t.start(); t.join()", 0),
         ("Loud()", 0),

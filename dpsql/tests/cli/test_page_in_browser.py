@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.cli.owner_page.charts import asset
+from dpsql.cli.owner_page.write import asset
 
 from ..support.browser import Browser, browsing, missing
 from .test_page import HOSTILE, bench_data, exported, serving

@@ -21,10 +21,8 @@ from prompt_toolkit.document import Document
 
 from dpsql.cli import interrupts, prompt
 from dpsql.cli.application import program
-from dpsql.cli.completion import SETTINGS, Offers, SqlCompleter
-from dpsql.cli.meant import meant
-from dpsql.cli.prompt import Prompt
-from dpsql.cli.prompt_commands import COMMANDS, read_command
+from dpsql.cli.faults import meant
+from dpsql.cli.prompt import COMMANDS, SETTINGS, Offers, Prompt, SqlCompleter, read_command
 from dpsql.cli.query import ask
 from dpsql.cli.render import View
 from dpsql.cli.worker import RunningSession, open_session

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
 
-from dpsql.cli.asking import parameter_value
+from dpsql.cli.query import parameter_value
 from dpsql.cli.render import receipt_line, render
-from dpsql.cli.text_cells import decimal_text, plain_text, terminal_text
+from dpsql.cli.terminal import decimal_text, plain_text, terminal_text
 from dpsql.engine.session import Answer, AnswerColumn, Receipt
 from dpsql.relation.types import BIGINT, DATE, DOUBLE, NUMERIC, TEXT, SqlType
 

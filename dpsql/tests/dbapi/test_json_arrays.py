@@ -7,7 +7,7 @@ import json
 import pytest
 
 import dpsql
-from dpsql.cli.text_cells import plain_text
+from dpsql.cli.terminal import plain_text
 from dpsql.engine import AnswerColumn
 from dpsql.relation.types import JSON, JSONB, TEXT, array_of
 

@@ -15,7 +15,7 @@ import duckdb
 
 import dpsql
 from dpsql.cli.demo_folder import make_folder
-from dpsql.cli.owner_page.charts import budget_chart, series_of
+from dpsql.cli.owner_page.write import budget_chart, series_of
 from dpsql.mechanisms import Laplace
 from dpsql.testing.injected_noise import SeededSource
 
