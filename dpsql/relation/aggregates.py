@@ -60,7 +60,7 @@ class Aggregate:
     Above the release: `above`, SQL over {a} and {b}, the printed arguments, {row}, all of them as one value, {word},
     DISTINCT or nothing, and {orders}; its FILTER or OVER follows. `is_linear`: it is a weighted sum of its argument.
 
-    `shorthand`: what it means, of its condition a, with its FILTER last; it is never a call itself.
+    `shorthand`: what it means, of its argument a; a condition stands in a FILTER, last. It is never a call itself.
     """
 
     name: str
@@ -209,6 +209,10 @@ ROWS = (
         in_frames=True, above="count({word}{row})",
     ),
     Aggregate("count_if", _truth, (exp.CountIf,), output="count_if", shorthand="count(*) FILTER (WHERE a)"),
+    Aggregate(
+        "approx_count_distinct", _always(BIGINT), (exp.ApproxDistinct,), output="approx_count_distinct",
+        shorthand="count(DISTINCT a)",
+    ),
     _sums("sum", exp.Sum, result=_sum, per_person=True, in_frames=True, is_linear=True),
     _sums("avg", exp.Avg, per_person=True, in_frames=True, is_linear=True),
     _end("min", exp.Min, 0),

@@ -9,7 +9,18 @@ from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 
 from ..engine import AnswerColumn
-from ..pgwire import ELEMENTS, TYPES, Bind, FieldDescription, Format, Oid, ParameterError, read_parameter
+from ..pgwire import (
+    ELEMENTS,
+    TYPES,
+    Bind,
+    FieldDescription,
+    Format,
+    Interval,
+    Oid,
+    ParameterError,
+    read_parameter,
+)
+from ..relation.expressions import Months
 from ..relation.types import DATE, TEXT, TIMESTAMP, Kind, SqlType
 from ..sql.literals import TypedNull
 from ..sql.text import read_constant
@@ -39,7 +50,7 @@ _REFCURSOR = 1790
 """A driver that looks for the types which are read as text may find this one: the same on the wire."""
 _SAME = {Oid.UNKNOWN: 0, _REFCURSOR: Oid.TEXT}
 _DECLARED: dict[int, SqlType] = {
-    **{oid: SqlType(kind) for kind, oid in TYPE_OIDS.items() if kind not in (Kind.INTERVAL, Kind.JSON, Kind.JSONB)},
+    **{oid: SqlType(kind) for kind, oid in TYPE_OIDS.items() if kind not in (Kind.JSON, Kind.JSONB)},
     Oid.TEXT: TEXT, Oid.VARCHAR: TEXT, Oid.TIMESTAMPTZ: TIMESTAMP,
 }  # fmt: skip
 _MOMENT = re.compile(rb"\d{4,6}-\d\d-\d\d(?:T\d| ?[+\-Z]| \d.*[+\-Z])")
@@ -119,9 +130,11 @@ def typed_nulls(values: Sequence[object], types: Sequence[int]) -> tuple[object,
 
 
 def plain(value: object) -> object:
-    """Return a moment with a zone as one without, in UTC; anything else as it is."""
+    """Return a moment with a zone as one without, in UTC, an interval as the session has it; else as it is."""
     if isinstance(value, list):
         return [plain(item) for item in value]
+    if isinstance(value, Interval):
+        return Months(value.months, value.days, value.microseconds)
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(UTC).replace(tzinfo=None)
     return value

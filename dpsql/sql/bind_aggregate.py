@@ -144,11 +144,17 @@ def _meant(binder: Binder, node: exp.Expr, row: Aggregate, kept: exp.Expr | None
     """Return what a shorthand says of its argument, on the rows that a FILTER after it keeps."""
     binder.check_allowed(row.name, node)
     with binder.within("inside an aggregate"):
-        parts = {"a": binder.bind_boolean(node.args["this"], f"what {row.name} takes")}
+        is_filtered = row.shorthand.endswith("FILTER (WHERE a)")
+        taken = node.args["this"]
+        parts = {
+            "a": binder.bind_boolean(taken, f"what {row.name} takes") if is_filtered else binder.bind(taken)
+        }
         if kept is not None:
             parts["kept"] = binder.bind_boolean(kept, "FILTER")
-    sql = row.shorthand if kept is None else f"{row.shorthand.removesuffix(')')} AND kept)"
-    return binder.meant(sql, node, parts)
+    if kept is None:
+        return binder.meant(row.shorthand, node, parts)
+    kept_too = f"{row.shorthand[:-1]} AND kept)" if is_filtered else f"{row.shorthand} FILTER (WHERE kept)"
+    return binder.meant(kept_too, node, parts)
 
 
 def bind_filter(binder: Binder, node: exp.Expr) -> Expr:

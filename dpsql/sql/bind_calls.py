@@ -29,6 +29,7 @@ from .bind_array import bind_cardinality, refuse_unnest
 from .bind_expression import Binder, Form, cast
 from .bind_json import JSON_CALLS
 from .bind_series import ROW_CALLS
+from .constant_intervals import folded
 from .constants import coerce_literal
 from .literals import sample
 from .named_calls import bind_row, no_such_function
@@ -46,6 +47,7 @@ _MEANINGS: dict[tuple[str, int], str] = {
     ("statement_timestamp", 0): "CURRENT_TIMESTAMP",
     ("age", 1): "age(CURRENT_DATE::timestamp, a)",
     ("mod", 2): "a % b",
+    ("date", 1): "a::date",
 }
 """Name and number of arguments -> what it is short for, as SQL over them."""
 
@@ -171,7 +173,8 @@ def _make_interval(binder: Binder, node: exp.Expr) -> Expr:
             )  # fmt: skip
         given[word] = binder.bind(part.args["expression"] if is_named else part)
     args = [given.get(word, Literal(INTEGER, 0)) for word in _UNITS]
-    return bind_row(binder, node, "make_interval", [FUNCTIONS["make_interval"]], args)
+    bound = bind_row(binder, node, "make_interval", [FUNCTIONS["make_interval"]], args)
+    return folded(bound) if isinstance(bound, Call) else bound
 
 
 def _age(binder: Binder, node: exp.Expr) -> Expr:

@@ -33,9 +33,10 @@ from ..relation.types import BOOLEAN, DATE, DOUBLE, INTEGER, INTERVAL, NULL, TEX
 from .attach import Attachment
 from .bind_estimates import Estimator
 from .comparison import COMPARISONS, compare, same_moments
+from .constant_intervals import interval_literal
 from .constants import cast_literal, coerce_literal, fold
 from .json_text import as_json
-from .literals import cast_target, interval_literal, number_literal, parameter_literal, text_length
+from .literals import cast_target, number_literal, parameter_literal, sample, text_length
 from .named_calls import bind_row
 from .scope import BindingContext, Scope
 from .statement import expression_of
@@ -406,7 +407,7 @@ class Binder:
             )
         else:
             unit, value, known, name = node.args["unit"], node.args["this"], TRUNC_UNITS, "date_trunc"
-        word = str(unit.args["this"]).lower()
+        word = self.unit_word(unit, name)
         bound = self.bind(value)
         more = EXTRACTED if name == "extract" else TRUNCATED
         if word in more and (word not in known or bound.type.kind is Kind.INTERVAL):
@@ -419,6 +420,22 @@ class Binder:
                 hint="one of " + ", ".join(dict.fromkeys((*known, *more))),
             )
         return call(name, [Literal(TEXT, word), bound], self.position(node))
+
+    def unit_word(self, unit: exp.Expr, said: str) -> str:
+        """Return the unit or field that is written, bound as a parameter, or cast from a text, in small letters.
+
+        Raises:
+            Refusal: 22023 where it is no constant.
+        """
+        if not isinstance(unit, (exp.Parameter, exp.Cast, exp.Paren)):
+            return str(unit.args["this"]).lower()
+        word = sample(self.bind(unit), TEXT, "month").constant
+        if not isinstance(word, str):
+            raise Refusal(
+                f"{said} takes a constant unit", sqlstate="22023", position=self.position(unit),
+                hint=f"{said}('month', x)",
+            )  # fmt: skip
+        return word.lower()
 
     def cast_node(self, node: exp.Expr) -> Expr:
         """Return CAST(x AS type) or x::type."""

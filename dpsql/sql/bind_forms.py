@@ -7,7 +7,7 @@ from sqlglot import exp
 from ..errors import Refusal
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.functions import FUNCTIONS
-from ..relation.types import BOOLEAN, INTEGER, Kind
+from ..relation.types import BOOLEAN, INTEGER, TEXT, Kind
 from .aggregates import AGGREGATES, ORDERED, PUBLIC_AGGREGATES
 from .bind_aggregate import (
     bind_aggregate,
@@ -28,7 +28,7 @@ from .bind_array import (
 from .bind_calls import bind_anonymous
 from .bind_expression import Binder, Condition, Form, call, negated
 from .bind_json import bind_part, bind_path, parse_json
-from .bind_lists import bind_comparison, is_in, joined, row_parts, rows_compared
+from .bind_lists import bind_comparison, is_in, joined, list_items, row_parts, rows_compared
 from .bind_moments import at_time_zone, bind_cut, bind_extract, bind_operator, bind_overlaps, constant_moment
 from .bind_patterns import bind_escape, bind_like, bind_regex
 from .bind_subquery import bind_exists, bind_in_query, bind_scalar
@@ -75,7 +75,11 @@ def _in(binder: Binder, node: exp.Expr, truth: int) -> Expr:
     rows = row_parts(node.args["this"])
     if rows is not None and len(rows) > 1:
         return negated(node, _in_rows(binder, node, rows))
-    items = [binder.bind(item) for item in node.args["expressions"]]
+    (first, *more) = node.args["expressions"]
+    if isinstance(first, exp.Values) and not more:
+        items = list_items(binder, first)
+    else:
+        items = [binder.bind(item) for item in node.args["expressions"]]
     if any(isinstance(item, exp.Subquery) for item in node.args["expressions"]):
         raise Refusal("IN takes a list of values", position=position, hint="write x = (SELECT …) OR x = b")
     if not all(item.is_constant for item in items):
@@ -179,7 +183,7 @@ def _whole_of(binder: Binder, node: exp.Expr) -> int:
 
 
 def _join_texts(binder: Binder, node: exp.Expr) -> Expr:
-    args = [binder.bind(node.args["this"]), binder.bind(node.args["expression"])]
+    args = [sample(binder.bind(node.args[side]), TEXT, "1") for side in ("this", "expression")]
     if any(arg.type.kind is Kind.ARRAY for arg in args):
         return joined_arrays(binder, node, args)
     if not any(arg.type.kind is Kind.TEXT for arg in args):

@@ -68,6 +68,8 @@ def quantified(binder: Binder, right: exp.Expr) -> tuple[bool, list[Expr] | Expr
     written = right.args["expressions"] if is_all else [right.args["this"]]
     inner = written[0] if len(written) == 1 else None
     inner = None if inner is None else bare(inner)
+    if isinstance(inner, exp.Subquery) and isinstance(inner.args["this"], exp.Values):
+        inner = inner.args["this"]
     if inner is None or isinstance(inner, exp.Query):
         raise Refusal(
             "ANY and ALL take a list here, not a query", sqlstate="0A000", position=binder.position(right),
@@ -87,7 +89,7 @@ def _is_list(node: exp.Expr) -> bool:
         return _is_list(node.args["this"])
     if isinstance(node, exp.Array):
         return not any(isinstance(item, exp.Query) for item in node.args["expressions"])
-    return isinstance(node, exp.Parameter) or bool(
+    return isinstance(node, (exp.Parameter, exp.Values)) or bool(
         isinstance(node, exp.Literal) and node.args.get("is_string")
     )
 
@@ -162,6 +164,11 @@ def list_items(binder: Binder, node: exp.Expr) -> list[Expr]:
         return [cast(item, target, item.position) for item in list_items(binder, node.args["this"])]
     if isinstance(node, exp.Parameter):
         return _of_parameter(binder, node)
+    if isinstance(node, exp.Values):
+        rows = [row_parts(row) or [row] for row in listed(node)]
+        if any(len(row) != 1 for row in rows):
+            raise _no_list(position)
+        return [binder.bind(item) for row in rows for item in row]
     if isinstance(node, exp.Literal) and node.args.get("is_string"):
         return array_items(str(node.args["this"]), position)
     raise _no_list(position)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from fractions import Fraction
 
 from sqlglot import exp
 
@@ -24,9 +25,10 @@ from ..relation.calendar import DAY, TRUNC_UNITS
 from ..relation.expressions import Call, Expr, Field, Literal, Months
 from ..relation.functions import FUNCTIONS
 from ..relation.functions.zones import constant_in_zone
-from ..relation.types import DATE, TEXT, TIMESTAMP, Kind
+from ..relation.types import DATE, DOUBLE, INTERVAL, TEXT, TIMESTAMP, Kind
 from ..relation.zones import zone_names
 from .bind_expression import Binder, call, cast
+from .constant_intervals import folded
 from .constants import coerce_literal
 from .literals import sample
 from .named_calls import bind_row
@@ -51,7 +53,12 @@ def bind_operator(binder: Binder, node: exp.Expr) -> Expr:
     row, args = _row_of(name, args)
     if row is None:
         return binder.call(name, args, node, said=sign)
+    if row in _OF_INTERVALS and all(arg.is_constant and arg.constant is not None for arg in args):
+        return folded(Call(INTERVAL, row, tuple(args), position=binder.position(node)))
     return bind_row(binder, node, sign, [FUNCTIONS[row]], args)
+
+
+_OF_INTERVALS = frozenset({"interval_times", "intervals_added", "intervals_taken"})
 
 
 def _row_of(name: str, args: list[Expr]) -> tuple[str | None, list[Expr]]:
@@ -59,7 +66,9 @@ def _row_of(name: str, args: list[Expr]) -> tuple[str | None, list[Expr]]:
     if name == "mul":
         if right.type.kind is Kind.INTERVAL:
             left, right = right, left
-        return ("interval_times" if left.type.kind is Kind.INTERVAL else None), [left, right]
+        if left.type.kind is not Kind.INTERVAL:
+            return None, args
+        return "interval_times", [left, sample(coerce_literal(right, DOUBLE), DOUBLE, Fraction(1))]
     if left.type.kind is Kind.INTERVAL and right.type.kind is Kind.INTERVAL:
         return ("intervals_added" if name == "add" else "intervals_taken"), args
     if name == "add" and left.type.kind is Kind.INTERVAL and right.type.is_temporal:
@@ -111,7 +120,7 @@ def _grain(binder: Binder, node: exp.Expr, left: Expr) -> Expr | None:
     part = bare(quotient.args["this"]) if isinstance(quotient, exp.Div) else None
     if not isinstance(part, exp.Extract) or quotient is None:
         return None
-    unit, size = _FIELDS.get(str(part.args["this"].args["this"]).lower(), ("", 0))
+    unit, size = _FIELDS.get(binder.unit_word(part.args["this"], "extract"), ("", 0))
     step, count = binder.bind(right.args["this"]), binder.bind(quotient.args["expression"])
     if not isinstance(step.constant, Months):
         return None
@@ -182,7 +191,7 @@ def bind_extract(binder: Binder, node: exp.Expr) -> Expr:
         Refusal: 22023 for a field that is not answered, 42883 where age takes other arguments.
     """
     age = bare(node.args["expression"])
-    word = str(node.args["this"].args["this"]).lower()
+    word = binder.unit_word(node.args["this"], "extract")
     if called(age) == "age" and word in _OF_AGE:
         given = [binder.repeated(part, _OFTEN) for part in listed(age)]
         return _part_of_age(binder, node, given, word)
@@ -292,7 +301,7 @@ def _is_moment(binder: Binder, node: exp.Expr) -> bool | None:
         return None if inner is None else not inner
     if isinstance(node, exp.TimestampTrunc):
         return True if node.args.get("zone") is not None else _is_moment(binder, node.args["this"])
-    if isinstance(node, (exp.Add, exp.Sub)) and isinstance(node.args["expression"], exp.Interval):
+    if isinstance(node, (exp.Add, exp.Sub)) and _is_interval(bare(node.args["expression"])):
         return _is_moment(binder, node.args["this"])
     if called(node) == "now":
         return True
@@ -303,6 +312,11 @@ def _is_moment(binder: Binder, node: exp.Expr) -> bool | None:
         if isinstance(node, exp.Localtimestamp)
         else None
     )
+
+
+def _is_interval(node: exp.Expr) -> bool:
+    to = node.args["to"].args.get("this") if isinstance(node, exp.Cast) else None
+    return isinstance(node, exp.Interval) or getattr(to, "name", "") == "INTERVAL"
 
 
 def _is_moment_column(binder: Binder, column: Expr) -> bool | None:
@@ -320,7 +334,7 @@ def bind_cut(binder: Binder, node: exp.Expr) -> Expr:
         return cut
     name = _zone(binder, zone)
     inner = _timestamp(coerce_literal(binder.bind(node.args["this"]), TIMESTAMP))
-    unit = str(node.args["unit"].args["this"]).lower()
+    unit = binder.unit_word(node.args["unit"], "date_trunc")
     if unit in TRUNC_UNITS:
         return _in_zone(binder, node, "zone_cut", [Literal(TEXT, unit), inner, name])
     if not isinstance(cut, Call) or unit in _WITHIN_MINUTE:

@@ -30,7 +30,8 @@ from ..relation.calendar import (
 from ..relation.expressions import Call, Expr, Literal, LiteralValue, Months
 from ..relation.functions.moments import written_format
 from ..relation.types import DATE, NUMERIC, TEXT, TIMESTAMP, Kind, SqlType
-from .literals import interval_literal, met, number_literal
+from .constant_intervals import interval_literal
+from .literals import met, number_literal
 
 __all__ = [
     "add_months",
@@ -322,7 +323,11 @@ def _as_written(call: Call) -> Expr:
 
 def _text(call: Call) -> Expr:
     """Return lower, upper or || of constant texts; letters outside ASCII are left to the engine."""
-    texts = [arg.constant for arg in call.args if isinstance(arg.constant, str)]
+    texts = [
+        str(arg.constant)
+        for arg in call.args
+        if isinstance(arg.constant, str) or (arg.type.is_integer and isinstance(arg.constant, int))
+    ]
     if len(texts) != len(call.args):
         return call
     if call.function == "concat_op":

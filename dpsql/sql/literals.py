@@ -18,7 +18,6 @@ from fractions import Fraction
 from sqlglot import exp
 
 from ..errors import Position, Refusal
-from ..relation.calendar import DAY
 from ..relation.expressions import Expr, Literal, LiteralValue, Months
 from ..relation.types import (
     BIGINT,
@@ -46,7 +45,6 @@ __all__ = [
     "Awaited",
     "TypedNull",
     "cast_target",
-    "interval_literal",
     "met",
     "number_literal",
     "parameter_literal",
@@ -143,47 +141,6 @@ def number_literal(text: str, position: Position | None) -> Literal:
     return Literal(numeric(38, min(scale, 37)), value, position=position)
 
 
-_UNITS = {
-    "year": (12, 0, 0), "month": (1, 0, 0), "week": (0, 7, 0), "day": (0, 1, 0), "hour": (0, 0, DAY // 24),
-    "minute": (0, 0, DAY // 1440), "second": (0, 0, 1_000_000), "quarter": (3, 0, 0),
-}  # fmt: skip
-_PART = re.compile(r"([+-]?[0-9]{1,6})\s*([a-z]+)", re.IGNORECASE)
-
-
-def interval_literal(text: str, unit: str | None, position: Position | None) -> Literal:
-    """Return an interval of whole units, from INTERVAL '1' year or INTERVAL '1 year 2 days'.
-
-    Raises:
-        Refusal: 22023 when it is written in another way.
-    """
-    words = f"{text} {unit}" if unit else text
-    total = [0, 0, 0]
-    rest = words.strip()
-    if not rest:
-        raise _bad_interval(position)
-    while rest:
-        match = _PART.match(rest)
-        size = None
-        if match is not None:
-            name = match[2].lower()
-            size = _UNITS.get(name) or _UNITS.get(name.removesuffix("s"))
-        if match is None or size is None:
-            raise _bad_interval(position)
-        for index in range(3):
-            total[index] += int(match[1]) * size[index]
-        rest = rest[match.end() :].strip()
-    return Literal(INTERVAL, Months(*total), position=position)
-
-
-def _bad_interval(position: Position | None) -> Refusal:
-    return Refusal(
-        "this interval is not written right",
-        sqlstate="22023",
-        position=position,
-        hint="whole numbers of year, month, week, day, hour, minute or second: INTERVAL '90 day'",
-    )
-
-
 def parameter_literal(value: object, number: int, position: Position | None) -> Literal:
     """Return a bound parameter as a literal; text stays text until its context types it.
 
@@ -213,12 +170,17 @@ def parameter_literal(value: object, number: int, position: Position | None) -> 
         return Literal(TIMESTAMP, (value - _EPOCH) // datetime.timedelta(microseconds=1))
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         return Literal(DATE, (value - _EPOCH.date()).days)
+    if isinstance(value, Months):
+        return Literal(INTERVAL, value)
+    if isinstance(value, datetime.timedelta):
+        rest = (value - datetime.timedelta(value.days)) // datetime.timedelta(microseconds=1)
+        return Literal(INTERVAL, Months(*getattr(value, "parts", (0, value.days, rest))))
     if isinstance(value, str) and is_text(value):
         return Literal(TEXT, value)
     raise Refusal(
         f"parameter ${number} has no SQL type here",
         sqlstate="22023",
-        hint="pass None, bool, int, Decimal, a finite float, str, date or datetime without zone",
+        hint="pass None, bool, int, Decimal, a finite float, str, date, timedelta or datetime without zone",
     )
 
 
@@ -271,10 +233,12 @@ def cast_target(node: exp.Expr, position: Position | None) -> SqlType:
         )
     if found is NUMERIC and params:
         digits = [str(param.args["this"].args.get("this")) for param in params]
-        if len(digits) > 2 or not all(d.isascii() and d.isdigit() and len(d) <= 2 for d in digits):
+        if len(digits) > 2 or not all(d.isascii() and d.isdigit() and len(d) <= 4 for d in digits):
             raise Refusal("this numeric(p,s) is not written right", sqlstate="42601", position=position)
         precision, scale = int(digits[0]), int(digits[1]) if len(digits) == 2 else 0
-        if not 1 <= precision <= 38 or scale > precision:
-            raise Refusal("numeric(p,s) takes 1 <= p <= 38 and s <= p", sqlstate="22023", position=position)
-        return numeric(precision, scale)
+        if not 1 <= precision <= 1000 or scale > min(precision, 38):
+            raise Refusal(
+                "numeric(p,s) takes 1 <= p <= 1000, s <= p and s <= 38", sqlstate="22023", position=position
+            )
+        return numeric(min(precision, 38), scale)
     return found

@@ -263,7 +263,7 @@ def _parsed_calls(text: str, dialect: Postgres, tokens: list[Token]) -> list[exp
     means them. So it does not see them: in the place of each stands a name that no statement can hold outside quotes.
     `tokens`: the text's, as the dialect makes them.
     """
-    tokens = _with_brackets(_without_schema(tokens))
+    tokens = _with_brackets(_with_intervals(_without_schema(tokens)))
     hidden = [
         _hidden(token) if after.token_type is TokenType.L_PAREN and _is_name(token) else token
         for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True)
@@ -301,6 +301,27 @@ def _without_schema(tokens: list[Token]) -> list[Token]:
             index += 2
         kept.append(tokens[index])
         index += 1
+    return kept
+
+
+_BARE_NUMBER = re.compile(r"\s*-?[0-9]+(?:\.[0-9]+)?\s*")
+
+
+def _with_intervals(tokens: list[Token]) -> list[Token]:
+    """Return tokens with `'1 day 02:03'::interval` for `INTERVAL '1 day 02:03'`, which are one.
+
+    Of a text that is more than a number the parser keeps the first number and unit that it finds in it.
+    """
+    found = list(tokens)
+    for index, (first, second) in enumerate(itertools.pairwise(tokens)):
+        is_text = first.token_type is TokenType.INTERVAL and second.token_type is TokenType.STRING
+        if is_text and not _BARE_NUMBER.fullmatch(second.text):
+            found[index], found[index + 1] = second, first
+    kept: list[Token] = []
+    for token, after in zip(found, [*found[1:], None], strict=True):
+        kept.append(token)
+        if after is not None and after.token_type is TokenType.INTERVAL and after.start < token.start:
+            kept.append(_bracket(TokenType.DCOLON, "::", token))
     return kept
 
 
@@ -367,7 +388,7 @@ def _is_name(token: Token) -> bool:
     quoted = (TokenType.IDENTIFIER, TokenType.STRING)
     name = token.text.lower()
     is_ours = name in NAMES or name in REFUSED or name in PUBLIC_NAMED
-    return (is_ours or name in OPERATOR_NAMES or name == "mod") and token.token_type not in quoted
+    return (is_ours or name in OPERATOR_NAMES or name in ("mod", "date")) and token.token_type not in quoted
 
 
 def _hidden(token: Token) -> Token:

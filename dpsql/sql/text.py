@@ -269,15 +269,17 @@ def _check_characters(text: str, tokens: Sequence[Token]) -> None:
 
 
 def _check_neighbours(text: str, tokens: Sequence[Token]) -> None:
-    lone = _LONE_RETURN.search(text)
-    if lone is not None:
+    strings = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING)
+    quoted = [(token.start, token.end) for token in tokens if token.token_type in strings]
+    for lone in _LONE_RETURN.finditer(text):
+        if any(start < lone.start() < end for start, end in quoted):
+            continue
         raise Refusal(
             "a carriage return stands without a line feed",
             sqlstate="42601",
             position=place(text, lone.start()),
             hint="end lines with a line feed",
         )
-    strings = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING)
     for kind, string, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if (
             string.token_type in strings

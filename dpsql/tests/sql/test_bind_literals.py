@@ -253,7 +253,7 @@ def test_a_constant_that_postgres_or_the_type_refuses(text: str) -> None:
         ("CASE WHEN active THEN 1 ELSE 'x' END", "22023"),
         ("gpa IS TRUE", "42883"),
         ("1::uuid", "0A000"),
-        ("1::numeric(40,0)", "22023"),
+        ("1::numeric(1001,0)", "22023"),
         ("1::char(5)", "0A000"),
         ("1::varchar(0)", "22023"),
         ("name LIKE name", "PV202"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -37,6 +37,17 @@ def test_parameters_of_every_type(served: Served, placeholder: str) -> None:
             assert connection.execute(sql, [None]).fetchall() == []
         moment = datetime(2020, 2, 29, 12, 30, 0, 1, UTC)
         assert connection.execute(f"SELECT id FROM thing WHERE moment = {placeholder}", [moment]).fetchall()
+
+
+@pytest.mark.parametrize("placeholder", ["%s", "%t", "%b"])
+def test_units_and_intervals_are_parameters(served: Served, placeholder: str) -> None:
+    with served.connect() as connection:
+        year = f"SELECT date_trunc({placeholder}, day), count(*) FROM thing WHERE day IS NOT NULL GROUP BY 1"
+        assert connection.execute(year, ["year"]).fetchall() == [(datetime(2020, 1, 1), 1)]  # type: ignore[arg-type]
+        later = f"SELECT id FROM thing WHERE day = DATE '2020-02-28' + {placeholder}"
+        assert connection.execute(later, [timedelta(days=1)]).fetchall() == [(1,)]  # type: ignore[arg-type]
+        often = f"SELECT id FROM thing WHERE day = DATE '2020-01-30' + {placeholder} * interval '1 day'"
+        assert connection.execute(often, [30]).fetchall() == [(1,)]  # type: ignore[arg-type]
 
 
 def test_refcursor_is_one_drivers_text(served: Served) -> None:
