@@ -13,9 +13,9 @@ from fractions import Fraction
 from sqlglot import exp
 
 from dpsql.verify.certificate import Measurement
-from dpsql.verify.read import AGGREGATES, Reader, columns_of
+from dpsql.verify.read import Reader, columns_of
 from dpsql.verify.relations import ROW, UNIT, Joined, Relations
-from dpsql.verify.terms import Pool, Refused, Term, walk
+from dpsql.verify.terms import AGGREGATES, Pool, Refused, Term, walk
 from dpsql.verify.values import Form, Number, Poly, Values, add_forms, scaled
 
 __all__ = ["Lemmas", "Move", "Part"]

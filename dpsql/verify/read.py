@@ -12,10 +12,11 @@ inlined. Nodes and arguments of the parser that are not listed here are refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Protocol
 
 import sqlglot
@@ -23,11 +24,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from dpsql.verify.certificate import Facts
-from dpsql.verify.terms import Pool, Refused, Term, Type, walk
+from dpsql.verify.terms import AGGREGATES, Pool, Refused, Term, Type, walk
 
-__all__ = ["AGGREGATES", "Ctes", "Dialect", "Reader", "columns_of", "ordered"]
-
-AGGREGATES = frozenset({"count*", "count", "distinct", "sum", "min", "max", "boolor", "booland", "lowest"})
+__all__ = ["Ctes", "Dialect", "Reader", "columns_of", "ordered"]
 
 
 class Dialect(Protocol):
@@ -56,13 +55,15 @@ class Flat:
 
 @dataclass
 class Scope:
-    """Names that an expression may say: of the sources at hand, then of those around it."""
+    """Names that an expression may say: of the sources at hand, then of those around it. `loose`: sources some of
+    whose names differ in case alone."""
 
     items: dict[str, dict[str, Term]]
     ctes: Ctes
     depth: int
     around: Scope | None = None
     aliases: dict[str, exp.Expression] = field(default_factory=dict)
+    loose: set[str] = field(default_factory=set)
 
     def has(self, alias: str) -> bool:
         """Whether a name is that of a source."""
@@ -71,6 +72,9 @@ class Scope:
     def column(self, table: str, name: str) -> Term:
         """The column of a name. Names that differ in case alone are one name to some engines, and none here; the
         name of a column of sources around is written with its source, since an engine knows more names inside."""
+        alias = table if table or len(self.items) != 1 else next(iter(self.items))
+        if alias in self.items and alias not in self.loose and name in self.items[alias]:
+            return self.items[alias][name]
         found = [
             (alias, own, term)
             for alias, columns in self.items.items()
@@ -93,62 +97,19 @@ class Ctes:
     entries: dict[str, tuple[exp.Expression, Ctes]]
 
 
-_BINARY: dict[type[exp.Expression], str] = {
-    exp.Add: "add",
-    exp.Sub: "sub",
-    exp.Mul: "mul",
-    exp.Mod: "mod",
-    exp.IntDiv: "intdiv",
-    exp.BitwiseAnd: "bitand",
-    exp.BitwiseRightShift: "shr",
-    exp.EQ: "eq",
-    exp.NEQ: "ne",
-    exp.LT: "lt",
-    exp.LTE: "le",
-    exp.NullSafeEQ: "same",
-    exp.DPipe: "concat",
-    exp.Nullif: "nullif",
-}
-_FUNCTIONS: dict[type[exp.Expression], tuple[str, ...]] = {
-    **dict.fromkeys(
-        (exp.Abs, exp.Ceil, exp.Explode, exp.Floor, exp.FromBase64, exp.IsNan, exp.Length), ("this",)
-    ),
-    **dict.fromkeys(
-        (exp.Lower, exp.MD5, exp.Rint, exp.Round, exp.Trunc, exp.TsOrDsToDate, exp.UnixDate), ("this",)
-    ),
-    **dict.fromkeys((exp.UnixMicros, exp.Upper, exp.Year), ("this",)),
-    **dict.fromkeys((exp.Atan, exp.Cos, exp.Exp, exp.Ln, exp.Sign, exp.Sin, exp.Sqrt, exp.Tanh), ("this",)),
-    **dict.fromkeys(
-        (exp.ArrayToString, exp.Contains, exp.Left, exp.Right, exp.RegexpSplit), ("this", "expression")
-    ),
-    **dict.fromkeys((exp.Split, exp.Transform, exp.Trim), ("this", "expression")),
-    **dict.fromkeys((exp.DateDiff, exp.TimestampAdd), ("this", "expression", "unit")),
-    **dict.fromkeys((exp.Interval, exp.TimestampTrunc), ("this", "unit")),
-    exp.AtTimeZone: ("this", "zone"),
-    exp.Chr: ("expressions",),
-    exp.Extract: ("expression", "this"),
-    exp.Format: ("this", "expressions"),
-    exp.FromJson: ("this", "expression", "options"),
-    exp.Log: ("this", "expression"),
-    exp.Pad: ("this", "expression", "fill_pattern"),
-    exp.RegexpReplace: ("this", "expression", "replacement"),
-    exp.StrPosition: ("this", "substr"),
-    exp.Substring: ("this", "start", "length"),
-    exp.Translate: ("this", "from_", "to"),
-    exp.VarMap: ("keys", "values"),
-}
-"""Functions of their arguments alone, and which arguments are read."""
 _OVER = {"ROWNUMBER", "RANK", "DENSERANK", "LAG", "LEAD", "FIRSTVALUE", "LASTVALUE"}
-_FORMAL = {
-    "big_int",
-    "safe",
-    "typed",
-    "ignore_nulls",
-    "is_left",
-    "date_part_boundary",
-    "position",
-    "single_replace",
-}
+_FORMAL = frozenset(
+    (
+        "big_int",
+        "safe",
+        "typed",
+        "ignore_nulls",
+        "is_left",
+        "date_part_boundary",
+        "position",
+        "single_replace",
+    )
+)
 """Arguments that the parser sets of itself, to say which dialect it read."""
 
 
@@ -161,8 +122,9 @@ class Reader:
         self.dialect = dialect
         self.facts = facts
         self._flat: dict[tuple[int, int], Flat] = {}
+        self._sources: dict[Term, Flat] = {}
         self._kept: list[exp.Expression] = []
-        self._types: dict[object, Type] = {}
+        self._types: dict[str, Type] = {}
         self._checks: dict[str, list[Term]] = {}
         self.words: tuple[str, ...] = ()
 
@@ -191,7 +153,8 @@ class Reader:
             for text in self.facts.tables[table].checks:
                 try:
                     [item] = self.parse(f"SELECT {text}").expressions
-                    found += conjuncts(self.term(item, Scope({"": names}, Ctes({}), 0)))
+                    loose = {""} if self._is_loose(table) else set[str]()
+                    found += conjuncts(self.term(item, Scope({"": names}, Ctes({}), 0, loose=loose)))
                 except (Refused, ValueError):
                     continue
             self._checks[table] = found
@@ -301,18 +264,27 @@ class Reader:
         return self.pool(relation.op, *relation.args[:-1], renamed)
 
     def _source(self, relation: Term, depth: int) -> Flat:
+        """A relation as the one source of a block at some depth."""
         source = self.pool("src", relation, depth, 0)
-        names = (
-            [name for name, _ in _pairs(relation)]
-            if relation.op != "table"
-            else self._table(relation.args[0])
-        )
-        return Flat([source], columns={name: self.pool("col", source, name) for name in names})
+        if source not in self._sources:
+            names = (
+                [name for name, _ in _pairs(relation)]
+                if relation.op != "table"
+                else self._table(relation.args[0])
+            )
+            columns = {name: self.pool("col", source, name) for name in names}
+            self._sources[source] = Flat([source], columns=columns)
+        return self._sources[source]
 
     def _table(self, name: str) -> list[str]:
         if name not in self.facts.tables:
             raise Refused("facts: the table is known", name)
         return list(self.facts.tables[name].columns)
+
+    def _is_loose(self, name: str) -> bool:
+        """Whether names of a table's columns differ in case alone."""
+        names = self.facts.tables[name].columns
+        return len(set(map(str.lower, names))) < len(names)
 
     def _closed(self, flat: Flat) -> Term:
         return self.pool("select", self.block(flat), tuple(flat.columns.items()))
@@ -326,9 +298,10 @@ class Reader:
     def _select(self, node: exp.Select, ctes: Ctes, around: Scope | None, depth: int) -> Flat:
         _only(node, "expressions", "from_", "joins", "where", "group", "having", "with_", "order")
         self._unordered(node)
-        windows = any(isinstance(one, exp.Window) for item in node.expressions for one in _own(item))
+        kinds = _kinds(node.expressions)
+        windows = exp.Window in kinds
         grouped = bool(node.args.get("group") or node.args.get("having")) or any(
-            isinstance(one, exp.AggFunc) for item in node.expressions for one in _own(item)
+            issubclass(one, exp.AggFunc) for one in kinds
         )
         if windows or grouped:
             around_here, here = None, 0
@@ -459,6 +432,7 @@ class Reader:
         """FULL JOIN of two sources, as one source whose columns are `0.name` and `1.name`."""
         [(left_alias, left_columns)] = scope.items.items()
         alias, item = self._item_of_from(join.this, Scope({}, scope.ctes, 0))
+        self._name(alias, item, scope)
         left, right = (
             self._closed(Flat(flat.sources, flat.outer, flat.conditions, left_columns)),
             self._closed(item),
@@ -472,6 +446,7 @@ class Reader:
             },
             scope.ctes,
             0,
+            loose=scope.loose,
         )
         relation = self.pool("full", left, right, ordered(self._conditions(join.args["on"], inner)))
         source = self.pool("src", relation, scope.depth, 0)
@@ -502,10 +477,16 @@ class Reader:
             return node.alias, self._relation(node.this, scope.ctes, scope.around, scope.depth)
         raise Refused("read: a query of a listed kind", type(node).__name__)
 
+    def _name(self, alias: str, item: Flat, scope: Scope) -> None:
+        """Premise of a source's name: no other is like it; those of which columns are alike are marked."""
+        if not alias or any(alias.lower() == one.lower() for one in scope.items):
+            raise Refused("read: a name means one column", alias)
+        if any(one.args[0].op == "table" and self._is_loose(one.args[0].args[0]) for one in item.sources):
+            scope.loose.add(alias)
+
     def _merge(self, alias: str, item: Flat, scope: Scope, flat: Flat) -> None:
         """Joins the rows of `item`; a source that is there already gets another number."""
-        if not alias or alias in scope.items:
-            raise Refused("read: a name means one column", alias)
+        self._name(alias, item, scope)
         by: dict[Term, Term] = {}
         taken = {*flat.sources, *item.sources}
         for source in item.sources:
@@ -515,10 +496,16 @@ class Reader:
                     number += 1
                 taken.add(other)
                 by[source] = other
+        if not by:
+            flat.sources += item.sources
+            flat.outer |= item.outer
+            flat.conditions += item.conditions
+            scope.items[alias] = item.columns
+            return
         memo: dict[Term, Term] = {}
 
         def new(term: Term) -> Term:
-            return self.pool.replace(term, by, memo) if by else term
+            return self.pool.replace(term, by, memo)
 
         flat.sources += [by.get(source, source) for source in item.sources]
         flat.outer |= {by.get(one, one): tuple(map(new, on)) for one, on in item.outer.items()}
@@ -553,46 +540,31 @@ class Reader:
         return conjuncts(self.term(node, scope))
 
     def term(self, node: Any, scope: Scope) -> Term:
-        """An expression as a term."""
-        kind = type(node)
-        if kind is exp.Paren:
-            return self.term(node.this, scope)
-        if kind is exp.Column:
-            _only(node, "this", "table")
-            if node.table and not scope.has(node.table):
-                return self.pool("fn", "FIELD", scope.column("", node.table), node.name)
-            return scope.column(node.table, node.name)
-        if operator := _BINARY.get(kind):
-            _only(node, "this", "expression")
-            if kind is exp.EQ and type(node.this) is type(node.expression) is exp.Array:
-                return self._arrays(node, scope)
-            return self.pool(operator, self.term(node.this, scope), self.term(node.expression, scope))
-        if arguments := _FUNCTIONS.get(kind):
-            return self._function(node, arguments, scope)
-        method = getattr(self, f"_read_{kind.__name__.lower()}", None)
-        if method is None:
-            raise Refused("read: an expression of a listed kind", kind.__name__)
-        result = method(node, scope)
-        assert isinstance(result, Term)
-        return result
+        """An expression as a term, by its row of `_READ`."""
+        read = _READ.get(type(node))
+        if read is None:
+            raise Refused("read: an expression of a listed kind", type(node).__name__)
+        return read(self, node, scope)
 
-    def _arrays(self, node: exp.EQ, scope: Scope) -> Term:
-        """Arrays are equal where their elements are, NULL with NULL."""
-        left, right = node.this.expressions, node.expression.expressions
-        pairs = zip(left, right, strict=True)
+    def _read_paren(self, node: exp.Paren, scope: Scope) -> Term:
+        return self.term(node.this, scope)
+
+    def _read_column(self, node: exp.Column, scope: Scope) -> Term:
+        _only(node, "this", "table")
+        table = node.table
+        if table and not scope.has(table):
+            return self.pool("fn", "FIELD", scope.column("", table), node.name)
+        return scope.column(table, node.name)
+
+    def _read_eq(self, node: exp.EQ, scope: Scope) -> Term:
+        """`=`; arrays are equal where their elements are, NULL with NULL."""
+        _only(node, "this", "expression")
+        if not type(node.this) is type(node.expression) is exp.Array:
+            return self.pool("eq", self.term(node.this, scope), self.term(node.expression, scope))
+        pairs = zip(node.this.expressions, node.expression.expressions, strict=True)
         return self.pool(
             "and", *(self.pool("same", self.term(a, scope), self.term(b, scope)) for a, b in pairs)
         )
-
-    def _function(self, node: exp.Expression, arguments: tuple[str, ...], scope: Scope) -> Term:
-        _only(node, *arguments)
-        parts: list[Any] = []
-        for name in arguments:
-            value = node.args.get(name)
-            for one in value if isinstance(value, list) else [value] if value is not None else []:
-                parts.append(one.name.upper() if isinstance(one, exp.Var) else self.term(one, scope))
-        said = [str(node.args[name]) for name in ("is_left", "position") if node.args.get(name)]
-        return self.pool("fn", type(node).__name__.upper(), *parts, *said)
 
     def _read_anonymous(self, node: exp.Anonymous, scope: Scope) -> Term:
         name = self.dialect.FUNCTIONS.get(node.name.lower())
@@ -603,10 +575,13 @@ class Reader:
     def _read_literal(self, node: exp.Literal, scope: Scope) -> Term:
         if node.is_string:
             return self.pool("text", node.name)
-        kind = "float" if "e" in node.name.lower() else "decimal" if "." in node.name else "int"
-        if kind == "decimal" and node.name.endswith("0") and not self.dialect.DECIMALS_ARE_FIXED:
-            raise Refused("read: a number is written without zeros at its end", node.name)
-        return self.pool("num", (double if kind == "float" else number)(node.name), kind)
+        text = node.name
+        if text.isdigit():
+            return self.pool("num", int(text), "int")
+        kind = "float" if "e" in text.lower() else "decimal" if "." in text else "int"
+        if kind == "decimal" and text.endswith("0") and not self.dialect.DECIMALS_ARE_FIXED:
+            raise Refused("read: a number is written without zeros at its end", text)
+        return self.pool("num", (double if kind == "float" else number)(text), kind)
 
     def _read_boolean(self, node: exp.Boolean, scope: Scope) -> Term:
         return self.pool("bool", bool(node.this))
@@ -620,19 +595,11 @@ class Reader:
         place = int(name) - 1 if name.isdigit() else -1
         return self.pool("param", name, self.words[place] if 0 <= place < len(self.words) else "")
 
-    _read_parameter = _read_placeholder
-
     def _read_neg(self, node: exp.Neg, scope: Scope) -> Term:
         inner = self.term(node.this, scope)
         return (
             self.pool("num", -inner.args[0], inner.args[1]) if inner.op == "num" else self.pool("neg", inner)
         )
-
-    def _read_gt(self, node: exp.GT, scope: Scope) -> Term:
-        return self.pool("lt", self.term(node.expression, scope), self.term(node.this, scope))
-
-    def _read_gte(self, node: exp.GTE, scope: Scope) -> Term:
-        return self.pool("le", self.term(node.expression, scope), self.term(node.this, scope))
 
     def _read_between(self, node: exp.Between, scope: Scope) -> Term:
         _only(node, "this", "low", "high")
@@ -700,11 +667,7 @@ class Reader:
 
     def _read_cast(self, node: exp.Cast, scope: Scope) -> Term:
         _only(node, "this", "to")
-        more = any(value not in (None, False, []) for name, value in node.to.args.items() if name != "this")
-        plain = None if more else node.to.this
-        if more or plain not in self._types:
-            self._types[plain] = self.dialect.type_of(node.to.sql(self.dialect.NAME))
-        kind, inner = self._types[plain], self.term(node.this, scope)
+        kind, inner = self._type(node.to), self.term(node.this, scope)
         if kind[0] == "other":
             raise Refused("read: a cast to a listed type", str(kind[1])[:50])
         if node.args.get("safe"):
@@ -713,7 +676,17 @@ class Reader:
             return self._constant(inner.args[0], kind[0])
         return self.pool("cast", inner, kind)
 
-    _read_trycast = _read_cast
+    def _type(self, node: exp.DataType) -> Type:
+        """A type of a CAST, with the numbers that stand behind it."""
+        more = any(value not in (None, False, []) for name, value in node.args.items() if name not in _PLAIN)
+        numbers = [one.this for one in node.expressions]
+        if more or not all(isinstance(one, exp.Literal) for one in numbers):
+            return self.dialect.type_of(node.sql(self.dialect.NAME))
+        text = _spelled(self.dialect.NAME, node.this)
+        key = f"{text}({', '.join(one.name for one in numbers)})" if numbers else text
+        if key not in self._types:
+            self._types[key] = self.dialect.type_of(key)
+        return self._types[key]
 
     def _constant(self, text: str, kind: str) -> Term:
         """A literal of another type that is written as text: a double, or a moment, in microseconds."""
@@ -737,19 +710,6 @@ class Reader:
             pairs.append((when, self.term(branch.args["true"], scope)))
         default = node.args.get("default")
         return self.pool("case", tuple(pairs), self.term(default, scope) if default else self.pool("null"))
-
-    def _several(self, name: str, node: exp.Expression, scope: Scope) -> Term:
-        return self.pool(name, *(self.term(one, scope) for one in (node.this, *node.expressions)))
-
-    def _read_coalesce(self, node: exp.Coalesce, scope: Scope) -> Term:
-        _only(node, "this", "expressions")
-        return self._several("coalesce", node, scope)
-
-    def _read_least(self, node: exp.Least, scope: Scope) -> Term:
-        return self._several("least", node, scope)
-
-    def _read_greatest(self, node: exp.Greatest, scope: Scope) -> Term:
-        return self._several("greatest", node, scope)
 
     def _read_div(self, node: exp.Div, scope: Scope) -> Term:
         left, right = self.term(node.this, scope), self.term(node.expression, scope)
@@ -803,53 +763,18 @@ class Reader:
             return self.pool("distinct", tuple(self.term(one, scope) for one in node.this.expressions), ())
         return self.pool("count", self.term(node.this, scope), ())
 
-    def _aggregate(self, name: str, node: exp.Expression, scope: Scope) -> Term:
-        _only(node, "this")
-        return self.pool(name, self.term(node.this, scope), ())
-
-    def _read_sum(self, node: exp.Sum, scope: Scope) -> Term:
-        return self._aggregate("sum", node, scope)
-
     def _read_min(self, node: exp.Min, scope: Scope) -> Term:
         if node.args.get("count") is not None:
             _only(node, "this", "count")
             return self.pool("lowest", self.term(node.this, scope), self.term(node.args["count"], scope), ())
-        return self._aggregate("min", node, scope)
-
-    def _read_max(self, node: exp.Max, scope: Scope) -> Term:
-        return self._aggregate("max", node, scope)
-
-    def _read_logicalor(self, node: exp.LogicalOr, scope: Scope) -> Term:
-        return self._aggregate("boolor", node, scope)
-
-    def _read_logicaland(self, node: exp.LogicalAnd, scope: Scope) -> Term:
-        return self._aggregate("booland", node, scope)
+        _only(node, "this")
+        return self.pool("min", self.term(node.this, scope), ())
 
     def _read_filter(self, node: exp.Filter, scope: Scope) -> Term:
         inner = self.term(node.this, scope)
         if inner.op not in AGGREGATES or inner.args[-1]:
             raise Refused("read: an expression of a listed kind", "FILTER")
         return self.pool(inner.op, *inner.args[:-1], ordered(self._conditions(node.expression.this, scope)))
-
-    def _read_rownumber(self, node: exp.RowNumber, scope: Scope) -> Term:
-        return self.pool("fn", "ROWNUMBER")
-
-    def _read_rank(self, node: exp.Expression, scope: Scope) -> Term:
-        return self.pool("fn", type(node).__name__.upper())
-
-    _read_denserank = _read_rank
-
-    def _read_lag(self, node: exp.Expression, scope: Scope) -> Term:
-        """A value of another row of the window."""
-        _only(node, "this", "offset", "default")
-        more = [
-            self.term(node.args[one], scope)
-            for one in ("offset", "default")
-            if node.args.get(one) is not None
-        ]
-        return self.pool("fn", type(node).__name__.upper(), self.term(node.this, scope), *more)
-
-    _read_lead = _read_firstvalue = _read_lastvalue = _read_lag
 
     def _frame(self, spec: exp.Expression) -> str:
         """A frame's words; the running frame of rows has one spelling."""
@@ -884,6 +809,15 @@ class Reader:
                 )
         frame = self._frame(node.args["spec"]) if node.args.get("spec") else ""
         return self.pool("over", function, partition, tuple(order), frame)
+
+
+_PLAIN = ("this", "expressions")
+
+
+@lru_cache(256)
+def _spelled(engine: str, kind: object) -> str:
+    """How an engine spells a type, without what stands behind it."""
+    return exp.DataType(this=kind).sql(engine)
 
 
 def number(text: str) -> int | Fraction:
@@ -928,10 +862,145 @@ def _pairs(relation: Term) -> tuple[tuple[str, Term], ...]:
 def _only(node: exp.Expression, *names: str) -> None:
     """A node has no arguments but these, and none of the parser's own flags changes its meaning."""
     for name, value in node.args.items():
-        if value not in (None, False, []) and name not in names and name not in _FORMAL:
+        if name not in names and value not in (None, False, []) and name not in _FORMAL:
             raise Refused("read: an argument of a listed kind", f"{type(node).__name__}.{name}")
 
 
-def _own(item: exp.Expression) -> Iterable[object]:
-    """The nodes of an expression, those of subqueries left out."""
-    return item.walk(prune=lambda one: isinstance(one, (exp.Subquery, exp.Exists)))
+def _kinds(items: Sequence[exp.Expression]) -> set[type]:
+    """The kinds of nodes of expressions, those of subqueries left out."""
+    found: set[type] = set()
+    stack: list[Any] = list(items)
+    while stack:
+        node = stack.pop()
+        kind = type(node)
+        if kind is list:
+            stack += node
+        elif isinstance(node, exp.Expression):
+            found.add(kind)
+            if kind not in (exp.Subquery, exp.Exists, exp.Column, exp.Literal, exp.DataType):
+                stack += node.args.values()
+    return found
+
+
+# --- which kinds of nodes are read, and how ---
+
+_Read = Callable[[Reader, Any, Scope], Term]
+
+
+def _as(op: str, *, swapped: bool = False) -> _Read:
+    """An operator of two sides; `swapped`: `a > b` is `b < a`."""
+    first, second = ("expression", "this") if swapped else ("this", "expression")
+
+    def read(reader: Reader, node: Any, scope: Scope) -> Term:
+        _only(node, "this", "expression")
+        return reader.pool(op, reader.term(node.args[first], scope), reader.term(node.args[second], scope))
+
+    return read
+
+
+def _call(*arguments: str) -> _Read:
+    """A function of these arguments alone, which are read where they are there."""
+
+    def read(reader: Reader, node: Any, scope: Scope) -> Term:
+        _only(node, *arguments)
+        parts: list[Any] = []
+        for name in arguments:
+            value = node.args.get(name)
+            for one in value if isinstance(value, list) else [value] if value is not None else []:
+                parts.append(one.name.upper() if isinstance(one, exp.Var) else reader.term(one, scope))
+        said = [str(node.args[name]) for name in ("is_left", "position") if node.args.get(name)]
+        return reader.pool("fn", type(node).__name__.upper(), *parts, *said)
+
+    return read
+
+
+def _several(op: str) -> _Read:
+    """An operator of all that it lists."""
+
+    def read(reader: Reader, node: Any, scope: Scope) -> Term:
+        _only(node, "this", "expressions")
+        return reader.pool(op, *(reader.term(one, scope) for one in (node.this, *node.expressions)))
+
+    return read
+
+
+def _aggregate(op: str) -> _Read:
+    def read(reader: Reader, node: Any, scope: Scope) -> Term:
+        _only(node, "this")
+        return reader.pool(op, reader.term(node.this, scope), ())
+
+    return read
+
+
+_READ: dict[type, _Read] = {
+    exp.Add: _as("add"),
+    exp.Sub: _as("sub"),
+    exp.Mul: _as("mul"),
+    exp.Mod: _as("mod"),
+    exp.IntDiv: _as("intdiv"),
+    exp.BitwiseAnd: _as("bitand"),
+    exp.BitwiseRightShift: _as("shr"),
+    exp.NEQ: _as("ne"),
+    exp.LT: _as("lt"),
+    exp.LTE: _as("le"),
+    exp.GT: _as("lt", swapped=True),
+    exp.GTE: _as("le", swapped=True),
+    exp.NullSafeEQ: _as("same"),
+    exp.DPipe: _as("concat"),
+    exp.Nullif: _as("nullif"),
+    **dict.fromkeys((exp.RowNumber, exp.Rank, exp.DenseRank), _call()),
+    **dict.fromkeys((exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue), _call("this", "offset", "default")),
+    **dict.fromkeys((exp.Abs, exp.Ceil, exp.Explode, exp.Floor, exp.FromBase64, exp.IsNan), _call("this")),
+    **dict.fromkeys((exp.Length, exp.Lower, exp.MD5, exp.Rint, exp.Round, exp.Trunc), _call("this")),
+    **dict.fromkeys((exp.TsOrDsToDate, exp.UnixDate, exp.UnixMicros, exp.Upper, exp.Year), _call("this")),
+    **dict.fromkeys(
+        (exp.Atan, exp.Cos, exp.Exp, exp.Ln, exp.Sign, exp.Sin, exp.Sqrt, exp.Tanh), _call("this")
+    ),
+    **dict.fromkeys((exp.ArrayToString, exp.Contains, exp.Left, exp.Right), _call("this", "expression")),
+    **dict.fromkeys(
+        (exp.Log, exp.RegexpSplit, exp.Split, exp.Transform, exp.Trim), _call("this", "expression")
+    ),
+    **dict.fromkeys((exp.DateDiff, exp.TimestampAdd), _call("this", "expression", "unit")),
+    **dict.fromkeys((exp.Interval, exp.TimestampTrunc), _call("this", "unit")),
+    exp.AtTimeZone: _call("this", "zone"),
+    exp.Chr: _call("expressions"),
+    exp.Extract: _call("expression", "this"),
+    exp.Format: _call("this", "expressions"),
+    exp.FromJson: _call("this", "expression", "options"),
+    exp.Pad: _call("this", "expression", "fill_pattern"),
+    exp.RegexpReplace: _call("this", "expression", "replacement"),
+    exp.StrPosition: _call("this", "substr"),
+    exp.Substring: _call("this", "start", "length"),
+    exp.Translate: _call("this", "from_", "to"),
+    exp.VarMap: _call("keys", "values"),
+    exp.Coalesce: _several("coalesce"),
+    exp.Least: _several("least"),
+    exp.Greatest: _several("greatest"),
+    exp.Sum: _aggregate("sum"),
+    exp.Max: _aggregate("max"),
+    exp.LogicalOr: _aggregate("boolor"),
+    exp.LogicalAnd: _aggregate("booland"),
+    **dict.fromkeys((exp.Placeholder, exp.Parameter), Reader._read_placeholder),
+    **dict.fromkeys((exp.Cast, exp.TryCast), Reader._read_cast),
+    **{
+        kind: getattr(Reader, f"_read_{kind.__name__.lower()}")
+        for kind in (
+            *(exp.Paren, exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.HexString),
+            *(
+                exp.EQ,
+                exp.And,
+                exp.Or,
+                exp.Not,
+                exp.Is,
+                exp.In,
+                exp.Between,
+                exp.Like,
+                exp.Escape,
+                exp.Collate,
+            ),
+            *(exp.Neg, exp.Div, exp.Case, exp.Anonymous, exp.Struct, exp.Array, exp.Lambda),
+            *(exp.Exists, exp.Subquery, exp.Count, exp.Min, exp.Filter, exp.Window),
+        )
+    },
+}
+"""What an expression may be made of; a function of its arguments is one that says no more than these."""

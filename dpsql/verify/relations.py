@@ -8,13 +8,13 @@ kind. Everything that is not one of the rules below is refused (soundness.md 1.1
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
 from dpsql.verify.certificate import Facts
-from dpsql.verify.read import AGGREGATES, columns_of, ordered
-from dpsql.verify.terms import Pool, Refused, Term, walk
+from dpsql.verify.read import columns_of, ordered
+from dpsql.verify.terms import AGGREGATES, Pool, Refused, Term, walk
 from dpsql.verify.values import Values
 
 __all__ = ["UNIT", "Joined", "Relations", "Rows"]
@@ -80,6 +80,7 @@ class Relations:
         self.facts = facts
         self._rows: dict[Term, Rows] = {}
         self._joined: dict[Term, Joined] = {}
+        self._columns: dict[Term, dict[str, Term]] = {}
 
     # --- relations ---
 
@@ -182,7 +183,7 @@ class Relations:
         """Premise of every aggregate of rows: what is added up is exact, and of what is compared equal values are
         alike, since which of them is shown depends on how rows lie."""
         for term in terms:
-            for one in walk(term):
+            for one in walk(term) if term.gathers else ():
                 if one.op == "sum" and self.values.type(one.args[0])[0] not in ("int", "decimal"):
                     raise Refused("relations: a sum is of integers or decimals", repr(one)[:200])
                 if one.op in ("min", "max", "lowest") and not self._alike_where_equal(one.args[0]):
@@ -245,6 +246,8 @@ class Relations:
             raise Refused("relations: rows that tie are alike", repr(function))
 
     def _made_of(self, term: Term, basis: set[Term], joined: Joined) -> bool:
+        if term in basis or not (term.free or term.nests):
+            return True
         classes = {joined.find(one) for one in basis}
         inner = walk(term, lambda one: one not in basis and joined.find(self.bare(one)) not in classes)
         return all(
@@ -545,22 +548,29 @@ class Relations:
             for source in sources:
                 if source in done:
                     continue
-                columns = {name: self.pool("col", source, name) for name in self._names(source.args[0])}
-                met = {
-                    n
-                    for n in columns
-                    if self._known_by_on(source, n, ons.get(source, joined.block.args[2]), known, joined)
-                }
+                columns = self.columns(source)
+                met = self._known_by_on(source, ons.get(source, joined.block.args[2]), known, joined)
                 names = {name for name, column in columns.items() if joined.find(column) in known} | met
-                filled = {
-                    n for n in names if n in met or (source not in ons and self.sure(columns[n], joined))
-                }
+
+                def filled(
+                    name: str, columns: dict[str, Term] = columns, met: set[str] = met, source: Term = source
+                ) -> bool:
+                    return name in met or (source not in ons and self.sure(columns[name], joined))
+
                 if self.determined(source.args[0], names, filled):
                     done.add(source)
                     changed = True
                     if source not in ons or self._matched(source, ons[source], known, joined):
                         known |= {joined.find(column) for column in columns.values()}
         return known, done
+
+    def columns(self, source: Term) -> dict[str, Term]:
+        """A source's columns by name."""
+        if source not in self._columns:
+            self._columns[source] = {
+                name: self.pool("col", source, name) for name in self._names(source.args[0])
+            }
+        return self._columns[source]
 
     def _matched(self, source: Term, on: Sequence[Term], known: set[Term], joined: Joined) -> bool:
         """Whether what is known tells which row of a LEFT JOIN's right side matches: ON reads nothing else."""
@@ -570,19 +580,17 @@ class Relations:
             for one in inner
         )
 
-    def _known_by_on(
-        self, source: Term, name: str, on: Sequence[Term], known: set[Term], joined: Joined
-    ) -> bool:
-        column = self.pool("col", source, name)
+    def _known_by_on(self, source: Term, on: Sequence[Term], known: set[Term], joined: Joined) -> set[str]:
+        """The columns of a source that are printed equal to what is known, by an equality of one exact type."""
+        found = set()
         for one in on:
             if one.op == "eq":
-                left, right = one.args
-                sides = [self.bare(left), self.bare(right)]
-                for a, b in (sides, sides[::-1]):
-                    if a is column and self._made_of(b, known, joined):
-                        kinds = {self.values.type(side)[0] for side in one.args}
-                        return len(kinds) == 1 and kinds <= _EXACT
-        return False
+                sides = [self.bare(side) for side in one.args]
+                kinds = {self.values.type(side)[0] for side in one.args}
+                for a, b in (sides, sides[::-1]) if len(kinds) == 1 and kinds <= _EXACT else ():
+                    if a.op == "col" and a.args[0] is source and self._made_of(b, known, joined):
+                        found.add(a.args[1])
+        return found
 
     def _names(self, relation: Term) -> Iterator[str]:
         if relation.op == "table":
@@ -590,12 +598,16 @@ class Relations:
         else:
             yield from columns_of(relation)
 
-    def determined(self, relation: Term, names: set[str], filled: set[str] | None = None) -> bool:
-        """Whether no two rows of a relation agree in these columns, of which `filled` are not NULL there."""
+    def determined(
+        self, relation: Term, names: set[str], filled: Callable[[str], bool] = lambda _: False
+    ) -> bool:
+        """Whether no two rows of a relation agree in these columns; `filled`: which of them are not NULL there."""
         if relation.op == "table":
             table = self.facts.tables[relation.args[0]]
-            sure = {*table.not_null, *(filled or ())}
-            return any(set(key) <= names and set(key) <= sure for key in table.unique)
+            return any(
+                names.issuperset(key) and all(one in table.not_null or filled(one) for one in key)
+                for key in table.unique
+            )
         if relation.op in ("select", "window"):
             block, columns = relation.args
             joined, held = self.joined(block), {term for name, term in columns if name in names}
@@ -665,7 +677,7 @@ class Relations:
             relation = source.args[0]
             rows = self.rows(relation) if source not in outer and relation.op != "full" else None
             if rows is not None and rows.mult == 1 and not rows.public:
-                found += [self.pool("col", source, name) for name in self._names(relation)]
+                found += self.columns(source).values()
         return found
 
     def rows_of_block(self, joined: Joined) -> int | None:

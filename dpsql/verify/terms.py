@@ -10,13 +10,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["Pool", "Refused", "Term", "Type", "parts", "simple_type", "walk"]
+__all__ = ["AGGREGATES", "Pool", "Refused", "Term", "Type", "parts", "simple_type", "walk"]
 
 Type = tuple[Any, ...]
 """`("int", bits)`, `("decimal", digits, scale)`, `("float", bits)`, `("text",)`, `("bool",)`, `("date",)`,
 `("timestamp",)`, `("enum", characters of the longest label)`, `("list", of)`, …
 and `("other", name)` of which nothing is known."""
 
+AGGREGATES = frozenset({"count*", "count", "distinct", "sum", "min", "max", "boolor", "booland", "lowest"})
 _LABEL = re.compile(r"'(?:[^']|'')*'")
 _NOTHING: frozenset[Term] = frozenset()
 
@@ -31,24 +32,39 @@ class Refused(Exception):
 
 
 class Term:
-    """An interned expression or relation. `free`: the sources that it reads and does not bind itself. `nests`: whether
-    it has a subquery, or makes several rows of one."""
+    """An interned expression or relation; what is asked of it often is said by its parts, once.
 
-    __slots__ = ("args", "free", "nests", "op", "serial")
+    `inner`: the terms that it is directly made of. `free`: the sources that it reads and does not bind itself.
+    `nests`: whether it has a subquery, or makes several rows of one. `gathers`: whether it has an aggregate or a
+    window. `reads`: whether what it comes to depends on rows, released ones aside.
+    """
+
+    __slots__ = ("args", "free", "gathers", "inner", "nests", "op", "reads", "serial")
 
     def __init__(self, op: str, args: tuple[Any, ...], serial: int) -> None:
         self.op = op
         self.args = args
         self.serial = serial
-        self.nests = op in ("exists", "scalar") or args[:1] == ("EXPLODE",)
+        self.inner: tuple[Term, ...] = tuple(_terms(args))
+        self.gathers = op in AGGREGATES or op == "over"
+        is_subquery = op in ("exists", "scalar")
+        self.nests = is_subquery or args[:1] == ("EXPLODE",)
+        self.reads = is_subquery or self.gathers
+        self.free: frozenset[Term] = _NOTHING
         if op == "src":
-            self.free: frozenset[Term] = frozenset((self,))
-        else:
-            free = _NOTHING
-            for one in _terms(args):
-                free = free | one.free if free else one.free
-                self.nests = self.nests or one.nests
-            self.free = free - set(args[0]) if op == "block" else free
+            self.free = frozenset((self,))
+            self.gathers = self.nests = False
+            return
+        for one in self.inner:
+            if one.free is not self.free:
+                self.free = self.free | one.free if self.free else one.free
+            self.gathers = self.gathers or one.gathers
+            self.nests = self.nests or one.nests
+            self.reads = self.reads or one.reads
+        if op == "block":
+            self.free = self.free - set(args[0])
+        elif op == "col":
+            self.reads = args[0].args[0].op != "public"
 
     def __repr__(self) -> str:
         return f"{self.op}({', '.join(map(_shown, self.args))})"
@@ -61,31 +77,34 @@ def _shown(argument: object) -> str:
     return repr(argument)
 
 
-def parts(term: Term) -> Iterator[Term]:
+def parts(term: Term) -> tuple[Term, ...]:
     """What a term is directly made of; of a column nothing."""
-    return _terms(term.args) if term.op not in ("col", "src") else iter(())
+    return term.inner if term.op not in ("col", "src") else ()
 
 
-def _terms(arguments: tuple[Any, ...]) -> Iterator[Term]:
+def _terms(arguments: tuple[Any, ...]) -> list[Term]:
+    found: list[Term] = []
     for one in arguments:
-        if isinstance(one, Term):
-            yield one
-        elif isinstance(one, tuple):
-            yield from _terms(one)
+        kind = type(one)
+        if kind is Term:
+            found.append(one)
+        elif kind is tuple:
+            found += _terms(one)
+    return found
 
 
-def walk(term: Term, into: Callable[[Term], bool] = lambda _: True) -> Iterator[Term]:
+def walk(term: Term, into: Callable[[Term], bool] | None = None) -> Iterator[Term]:
     """A term and what it is made of, each once; sources are not entered, nor what `into` says no of."""
-    seen: set[Term] = set()
+    seen = {term}
     stack = [term]
     while stack:
         one = stack.pop()
-        if one in seen:
-            continue
-        seen.add(one)
         yield one
-        if one.op != "src" and into(one):
-            stack.extend(_terms(one.args))
+        if one.op != "src" and (into is None or into(one)):
+            for part in one.inner:
+                if part not in seen:
+                    seen.add(part)
+                    stack.append(part)
 
 
 class Pool:

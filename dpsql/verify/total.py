@@ -6,11 +6,11 @@ of CASE early, so an argument's ends are those that it has whatever stands aroun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 
-from dpsql.verify.read import AGGREGATES, Dialect, columns_of
-from dpsql.verify.terms import Refused, Term, Type, parts, walk
+from dpsql.verify.read import Dialect, columns_of
+from dpsql.verify.terms import AGGREGATES, Refused, Term, Type, parts
 from dpsql.verify.values import ROWS, Ends, Number, Values
 
 __all__ = ["Total"]
@@ -35,19 +35,21 @@ class Total:
 
     def relation(self, relation: Term) -> None:
         """Every expression of a relation, and of the relations that it reads."""
-        for term in self._terms(relation):
-            for one in walk(term):
-                if one in self._seen:
-                    continue
-                self._seen.add(one)
-                if one.op == "src":
-                    if one.args[0].op != "table":
-                        self.relation(one.args[0])
-                else:
-                    self.spells_doubles = self.spells_doubles or self._spells(one)
-                    rule = getattr(self, f"_{one.op}", None)
-                    if rule is not None and any(_is_of_rows(part) for part in walk(one)):
-                        rule(one)
+        stack = [relation]
+        while stack:
+            one = stack.pop()
+            if one in self._seen:
+                continue
+            self._seen.add(one)
+            if one.op == "src":
+                if one.args[0].op != "table":
+                    stack.append(one.args[0])
+                continue
+            stack += one.inner
+            self.spells_doubles = self.spells_doubles or self._spells(one)
+            rule = _RULES.get(one.op)
+            if rule is not None and one.reads:  # a failure of anything else follows from what is released
+                rule(self, one)
 
     def _spells(self, term: Term) -> bool:
         """Whether a term may tell 0 from -0: it makes something else than a number of a double."""
@@ -56,15 +58,6 @@ class Total:
         makes = self.values.type(term)
         numbers = makes[0] in ("int", "decimal", "float", "bool") or term.args[0] in _PASSES_ON
         return not numbers and any("float" in _words(self.values.type(one)) for one in parts(term))
-
-    def _terms(self, relation: Term) -> Iterator[Term]:
-        if relation.op == "union":
-            for one in relation.args[0]:
-                yield from self._terms(one)
-        else:
-            yield relation
-            if relation.op != "full":
-                yield from columns_of(relation).values()
 
     def bounds(self, term: Term) -> Ends:
         """Where a whole number lies when it is not NULL: as computed, else within its type; totals of rows have
@@ -153,8 +146,6 @@ class Total:
         low, high = min(corners), max(corners)
         self._fits(max(high, -1 - low if kind[0] == "int" else -low), kind, term)
 
-    _add = _sub = _mul = _arithmetic
-
     def _is_total(self, term: Term) -> bool:
         """Whether a number is made of totals over rows, which are bounded by the number of rows."""
         known = self._totals.get(term)
@@ -172,7 +163,7 @@ class Total:
             self._totals[term] = known
         return known
 
-    def _intdiv(self, term: Term) -> None:
+    def _divided(self, term: Term) -> None:
         """Premise of a quotient and of %: the divisor is not 0, or NULL where it would be."""
         ends = self.values.ends(term.args[1])
         if (
@@ -183,8 +174,6 @@ class Total:
             return
         if not (ends.low is not None and ends.low > 0) and not (ends.high is not None and ends.high < 0):
             raise Refused("total: a divisor is not 0", repr(term)[:300])
-
-    _mod = _div = _intdiv
 
     def _cast(self, term: Term) -> None:
         """Premise of a cast: of a number, that it fits; a double that becomes an exact one has ends, so it is no NaN.
@@ -208,12 +197,10 @@ class Total:
         sides = (term.args[0], *term.args[1]) if term.op == "in" else term.args
         kinds = {self.values.type(one)[0] for one in sides}
         texts = (one for one in sides if self.values.type(one)[0] == "text")
-        if kinds & _READ_OF_TEXT and any(_is_of_rows(part) for one in texts for part in walk(one)):
+        if kinds & _READ_OF_TEXT and any(one.reads for one in texts):
             raise Refused("total: a text that is read as a number is passed", repr(term)[:300])
 
-    _eq = _ne = _lt = _le = _same = _in = _compared
-
-    def _fn(self, term: Term) -> None:
+    def _function(self, term: Term) -> None:
         """Premise of functions of doubles: the argument is where they have a value that is not too large."""
         name = term.args[0]
         if name in ("LN", "LOG", "SQRT", "EXP"):
@@ -230,19 +217,22 @@ class Total:
             self._fits(self.most(term), kind, term)
 
 
+_RULES: dict[str, Callable[[Total, Term], None]] = {
+    **dict.fromkeys(("add", "sub", "mul"), Total._arithmetic),
+    **dict.fromkeys(("intdiv", "mod", "div"), Total._divided),
+    **dict.fromkeys(("eq", "ne", "lt", "le", "same", "in"), Total._compared),
+    "cast": Total._cast,
+    "fn": Total._function,
+    "sum": Total._sum,
+}
+
+
 def _largest(growths: Iterable[Growth | None]) -> Growth | None:
     found = list(growths)
     known = [one for one in found if one is not None]
     return (
         (max(a for a, _ in known), max(b for _, b in known)) if known and len(known) == len(found) else None
     )
-
-
-def _is_of_rows(term: Term) -> bool:
-    """Whether a term reads rows: a failure of anything else follows from what is released."""
-    if term.op in AGGREGATES or term.op in ("exists", "scalar", "over"):
-        return True
-    return term.op == "col" and term.args[0].args[0].op != "public"
 
 
 def _is_hexadecimal(term: Term) -> bool:

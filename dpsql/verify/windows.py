@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from dpsql.verify.certificate import Measurement, Part, Release, Stretch
 from dpsql.verify.lemmas import Lemmas, Move
-from dpsql.verify.read import AGGREGATES, Ctes, Reader, columns_of
-from dpsql.verify.terms import Pool, Refused, Term, walk
+from dpsql.verify.read import Ctes, Reader, columns_of
+from dpsql.verify.terms import AGGREGATES, Pool, Refused, Term, walk
 from dpsql.verify.values import Values
 
 __all__ = ["Windows"]
