@@ -5,6 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # One more than two cores: every seventh second a test waits for something else than the processor.
 WORKERS ?= 3
+# Thousands of ledgers wait for their disk: in memory where there are 4 GiB of it to have (bytes are counted by the KiB).
+SHARED := $(shell df --output=avail /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 4194304 { print "/dev/shm" }')
 # Folders whose tests need no server, no Postgres and no process of their own; the two long random searches stay out.
 QUICK := dpsql/tests/plan dpsql/tests/sql dpsql/tests/policy dpsql/tests/mechanisms \
   --ignore=dpsql/tests/sql/test_fuzz_text.py \
@@ -67,6 +69,10 @@ gate: .venv/ready
 # Neighbours end alike where memory, files and time are short: real limits, on DuckDB and on a Postgres of its own.
 limits: .venv/ready
 	$(BIN)/python -m dpsql.tests.limits
+
+# Some hundred processes import the same modules: each is compiled once, whatever is said of the user's own programs.
+quick test test-all: export PYTHONDONTWRITEBYTECODE :=
+quick test test-all: export PYTEST_DEBUG_TEMPROOT := $(SHARED)
 
 test: check .venv/node
 	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "not long"

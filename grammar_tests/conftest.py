@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -53,13 +54,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _cases(engine: str) -> list[Case]:
-    return [case for path in case_files() for case in read_cases(path) if case.engine == engine]
+    return [case for case in _every_case() if case.engine == engine]
+
+
+@cache
+def _every_case() -> list[Case]:
+    return [case for path in case_files() for case in read_cases(path)]
 
 
 @pytest.fixture(scope="session")
 def every_case() -> list[Case]:
     """All cases of all files."""
-    return [case for path in case_files() for case in read_cases(path)]
+    return _every_case()
 
 
 @pytest.fixture(scope="session")
