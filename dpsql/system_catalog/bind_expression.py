@@ -82,11 +82,13 @@ class CatalogSource:
 
 @dataclass
 class CatalogScope:
-    """The items that an expression sees; `ctes`: the queries of WITH by name."""
+    """The items that an expression sees; `ctes`: the queries of WITH by name; `shared`: the columns that joins made one
+    of two, which stand first in *."""
 
     parent: CatalogScope | None
     ctes: dict[str, Bound]
     sources: list[CatalogSource] = field(default_factory=list)
+    shared: list[str] = field(default_factory=list)
 
     def column(self, parts: tuple[str, ...]) -> Typed:
         """Return what a name means. Raises CatalogRefusal: nothing, or two things."""

@@ -225,12 +225,11 @@ class QueryBinder(ExpressionBinder):
             sources = [] if source is None else [source]
         if not sources:
             raise unsupported("* without a relation")
-        return [
-            (name, typed)
-            for source in sources
-            for name, typed in source.columns
-            if isinstance(star, exp.Column) or name not in source.merged
-        ]
+        if isinstance(star, exp.Column):
+            return [output for source in sources for output in source.columns]
+        found = [output for source in sources for output in source.columns if output[0] not in source.merged]
+        first = {name: place for place, name in enumerate(scope.shared)}
+        return sorted(found, key=lambda output: first.get(output[0], len(first)))
 
     def _group_key(self, key: exp.Expr, items: list[Output], scope: CatalogScope) -> str:
         names = [name for name, _ in items]
@@ -381,6 +380,7 @@ class QueryBinder(ExpressionBinder):
             sides = scope.sources[start:middle], scope.sources[middle:]
             names = [name_of(column) for column in using] if using else _shared(*sides)
             condition = " AND ".join(self._merged(name, *sides) for name in names) or "true"
+            scope.shared[:] = dict.fromkeys([*names, *scope.shared])
         else:
             raise unsupported("a join without a condition")
         return f"({left} {side or 'INNER'} JOIN {right} ON {condition})"

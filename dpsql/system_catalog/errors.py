@@ -36,6 +36,7 @@ _RAISED = {
     "length": ("22023", "negative substring length not allowed"),
     "limit": ("22023", "LIMIT must not be negative"),
     "offset": ("22023", "OFFSET must not be negative"),
+    "zone": ("22023", "the only time zone here is UTC"),
     "place": ("22023", "field position must not be zero"),
 }
 """What a value may turn out to be while a query runs -> SQLSTATE and message."""

@@ -136,6 +136,8 @@ def _series(step: str) -> str:
     return f"CAST(generate_series({first}, {end}, {step}) AS {{type}}[])"
 
 
+_IN_UTC = f"CASE WHEN upper({{0}}) IN ('UTC', 'GMT', 'ETC/UTC') THEN {{1}} ELSE {raised('zone')} END"
+_BTREE = "'can_order', 'can_unique', 'can_multi_col', 'can_exclude', 'can_include'"
 _PLACES = "generate_series({lowest}, len({0}) - 1 + {lowest})"
 
 _EVERYWHERE = f"""
@@ -173,6 +175,8 @@ abs(int4) -> int4 = abs({{0}})
 ceil|ceiling(float8) -> float8 = ceil({{0}})
 floor(float8) -> float8 = floor({{0}})
 round(float8) -> float8 = round({{0}})
+round(numeric) -> numeric = round({{0}})
+chr(int4) -> text = CASE WHEN {{0}} > 0 THEN chr({{0}}) END
 round(numeric, int4) -> numeric = round({{0}}, {{1}})
 mod(int8, int8) -> int8 = ({{0}} % {{1}})
 now|transaction_timestamp|statement_timestamp|clock_timestamp() -> timestamptz = CAST($now AS TIMESTAMP)
@@ -183,8 +187,13 @@ array_length(any, int4) -> int4 = CASE WHEN {{1}} = 1 THEN CAST(nullif(len({{0}}
 cardinality(any) -> int4 = CAST(len({{0}}) AS INTEGER)
 array_position(text[], text) -> int4 = CAST(nullif(list_position({{0}}, {{1}}), 0) AS INTEGER)
 array_position(oid[], oid) -> int4 = CAST(nullif(list_position({{0}}, {{1}}), 0) AS INTEGER)
-date_part|extract(text, timestamptz) -> float8 = CAST(date_part({{0}}, {{1}}) AS DOUBLE)
-date_part|extract(text, interval) -> float8 = CAST(date_part({{0}}, {{1}}) AS DOUBLE)
+age(xid) -> int4 = CASE WHEN {{0}} IS NOT NULL THEN 1 END
+timezone(text, timestamptz) -> timestamp = {_IN_UTC}
+timezone(text, timestamp) -> timestamptz = {_IN_UTC}
+date_part(text, timestamptz) -> float8 = CAST(date_part({{0}}, {{1}}) AS DOUBLE)
+date_part(text, interval) -> float8 = CAST(date_part({{0}}, {{1}}) AS DOUBLE)
+extract(text, timestamptz) -> numeric = CAST(date_part({{0}}, {{1}}) AS DECIMAL(38, 6))
+extract(text, interval) -> numeric = CAST(date_part({{0}}, {{1}}) AS DECIMAL(38, 6))
 """
 """Functions that dpsql's own SQL has too."""
 
@@ -213,6 +222,8 @@ pg_char_to_encoding(name) -> int4 = CASE upper({{0}}) WHEN 'UTF8' THEN 6 ELSE -1
 getdatabaseencoding|pg_client_encoding() -> name = 'UTF8'
 txid_current|pg_current_xact_id() -> int8 = CAST(1 AS BIGINT)
 txid_current_if_assigned() -> int8 = CAST(NULL AS BIGINT)
+pg_indexam_has_property(oid, text) -> bool = \
+CASE WHEN {{0}} = 403 THEN CASE WHEN lower({{1}}) IN ({_BTREE}) THEN true END END
 inet_server_addr|inet_client_addr() -> text = CAST(NULL AS VARCHAR)
 inet_server_port|inet_client_port() -> int4 = CAST(NULL AS INTEGER)
 pg_get_userbyid(oid) -> name = {_USER}

@@ -1,8 +1,8 @@
 """What real clients ask: the answers are those of a Postgres 15 that has the same objects, and no rows.
 
 `corpus.json` holds the texts as the clients sent them, with {{schema.relation}} for an OID; those of DBeaver,
-Metabase, Grafana, Power BI and pgAdmin are written after what those send. `rows` are Postgres' answer, where it is
-short. `differs` says why an answer is meant to be another one; its columns are Postgres' nevertheless.
+DataGrip, Metabase, Grafana, Power BI and pgAdmin are written after what those send. `rows` are Postgres' answer, where
+it is short. `differs` says why an answer is meant to be another one; its columns are Postgres' nevertheless.
 """
 
 from __future__ import annotations
