@@ -265,7 +265,9 @@ class Maker:
             for number, coordinates in simulation.replicated.items()
         )
         cells += sum(_size(fetched[number]) for number in simulation.parts)
+        fitted = (one for number in simulation.replicated for one in self.rows[number].fitted.values())
         draws = min(_DRAWS, _MAX_CELLS // max(1, cells * len(simulation.together)))
+        draws = min((draws, *(one.most_draws for one in fitted)))
         if draws < _FEWEST_JOINT:
             self.patience.without_bars = True
             return empty_simulation(name, simulation)

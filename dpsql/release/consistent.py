@@ -22,7 +22,7 @@ import hashlib
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -30,11 +30,11 @@ import numpy as np
 
 from ..budget import Draw
 from ..mechanisms import Coordinate, Fitted, Gaussian, Law, Mix
-from ..plan.privacy.axes import is_reported
+from ..plan.privacy.axes import Partition, is_reported
 from ..plan.release_plan import ReleasePlan
-from ..postprocess.joint_rounding import Made, cells_of, made_of_cells
-from ..postprocess.least_squares import PARTS, Shape, Weights, made_of, rounded, weights_of
+from ..postprocess.rounding import rounded, rounded_noise
 from ..postprocess.seeded import Seeded
+from .estimate import PARTS, Design, Forms, Sums, design_of, forms_of
 from .finer import Question, drawn_places, questions_of, whole_keys
 from .released import Array, ReleasedMeasurement, decode, integers, leading, listed_part
 from .run import ReleasedRows
@@ -47,6 +47,9 @@ Place = tuple[int, int]
 _FEW = 4
 """Numbers are rounded together where that moves none by more than so small a part of its variance."""
 _FINE = 2**10
+_NOTHING = 1e-3
+_MOST_REPLICAS = 2 * 10**7
+"""Most cells times shapes times replicas: some seconds."""
 
 
 def consistent(releases: Sequence[ReleasedRows]) -> list[ReleasedRows]:
@@ -76,6 +79,33 @@ def consistent(releases: Sequence[ReleasedRows]) -> list[ReleasedRows]:
                 borrowed=set() if len(fitted) == len(rows.measurements) else rows.borrowed,
             )
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The groups of a grouping. `groups`: by key, each group's place among the key's values; `filters`: by key, the
+    places of the rows that are counted at all. `size`: how many groups."""
+
+    groups: tuple[tuple[bytes, tuple[int, ...]], ...]
+    filters: tuple[tuple[bytes, frozenset[int]], ...]
+    size: int
+
+
+def sums_of(shape: Shape, axes: Mapping[bytes, int]) -> Sums:
+    """Return a shape's groups as sums of the cells of a table with so many atoms on the axis of each key."""
+    groups, filters = dict(shape.groups), dict(shape.filters)
+    partitions, rows = [], np.zeros(shape.size, dtype=np.int64)
+    for key, atoms in axes.items():
+        if key in groups:
+            used = sorted(set(groups[key]))
+            partitions.append(Partition.of_places(used, atoms))
+            rows = rows * len(used) + np.searchsorted(np.array(used), np.array(groups[key]))
+        else:
+            partitions.append(
+                Partition.of_some(filters[key], atoms) if key in filters else Partition.whole(atoms)
+            )
+    is_all = np.array_equal(rows, np.arange(math.prod(one.size for one in partitions)))
+    return Sums(tuple(partitions), None if is_all else tuple(rows.tolist()))
 
 
 # --- what is read together -------------------------------------------------------------------------------------
@@ -185,7 +215,7 @@ class _Observed:
 
 
 def _id_of(draw: Draw) -> bytes:
-    return hashlib.sha256(b"".join(draw.measures) + draw.payload).digest()
+    return hashlib.sha256(b"".join(draw.measures) + draw.law.text.encode() + draw.payload).digest()
 
 
 def _draws_of(rows: ReleasedRows, index: int, measurement: ReleasedMeasurement) -> list[bytes]:
@@ -238,91 +268,100 @@ def _drawn(members: Sequence[_Member], place: int) -> dict[Shape, dict[_Id, tupl
     return found
 
 
-# --- least squares ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Table:
-    """A whole-number table of which all members' numbers are sums. `groups`: by member the cells of each of its groups;
-    `corners`: how many rounded running totals that is a sum of. `unit`: what is rounded to, in lattice steps."""
-
-    made: Made
-    groups: dict[Place, list[list[int]]]
-    corners: dict[Place, list[int]]
-    unit: int
+# --- the estimate ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Coordinate:
-    """One coordinate of all members. `cells`: by member the observed groups that make up each of its own. `table`: what
-    is rounded together; None: each number is rounded by itself."""
+    """One coordinate of all members. `wanted`: by member what its numbers are of the table; `forms`: their errors.
+    `unit`: what the table's running totals are rounded to, in lattice steps; None: each number is rounded by itself."""
 
     observed: tuple[_Observed, ...]
-    weights: Weights
-    cells: dict[Place, list[list[int]]]
-    table: _Table | None
-
-    def answer(self, place: Place) -> Array:
-        """Return the weights of what was observed in a member, shape (its groups, all numbers observed)."""
-        return np.array([self.weights.fitted[one].sum(axis=0) for one in self.cells[place]])
+    design: Design
+    wanted: dict[Place, Sums]
+    forms: dict[Place, Forms]
+    unit: int | None
 
     def rounding(self, place: Place) -> list[float]:
         """Return by group the variance that rounding in a table adds to that of one rounding by itself."""
-        assert self.table is not None
-        return [(corners - 1) * self.table.unit**2 / 12 for corners in self.table.corners[place]]
+        if self.unit is None:
+            return [0.0] * self.wanted[place].size
+        return [(blocks - 1) * self.unit**2 / 12 for blocks in self.wanted[place].blocks()]
 
     def laws(self, place: Place) -> tuple[Fitted, ...]:
         """Return by group the law of the noise on a member. What a table's rounding adds is taken for normal noise of
         its variance, as sums of roundings are (a test holds the bars)."""
-        rows = self.answer(place)
-        if self.table is None:
-            return tuple(Fitted.of(self._noises(row), Fraction(1, 2)) for row in rows)
-        found = []
-        for row, variance in zip(rows, self.rounding(place), strict=True):
-            noises = list(self._noises(row))
-            if variance:
-                noises.append((Gaussian(Fraction(math.ceil(math.sqrt(variance) * _FINE), _FINE)), 1.0))
-            found.append(Fitted.of(noises, Fraction(self.table.unit, 2)))
-        return tuple(found)
+        known: dict[tuple[int, float], Fitted] = {}
+        for one in zip(self.forms[place].kinds, self.rounding(place), strict=True):
+            if one not in known:
+                kind, variance = one
+                noises = list(self._noises(place, kind))
+                if variance:
+                    noises.append((Gaussian(Fraction(math.ceil(math.sqrt(variance) * _FINE), _FINE)), 1.0))
+                known[one] = Fitted.of(noises, Fraction(self.unit or 1, 2))
+        return tuple(known[one] for one in zip(self.forms[place].kinds, self.rounding(place), strict=True))
 
-    def _noises(self, row: Array) -> Iterator[tuple[Law, float]]:
-        start = 0
-        for one in self.observed:
-            for weight in row[start : start + len(one.numbers)].tolist():
-                if weight:
+    def variances(self, place: Place) -> Array:
+        """Return by group the variance of a member before it is rounded."""
+        found = np.zeros(len(self.forms[place].weights[0]))
+        for one, weights in zip(self.observed, self.forms[place].weights, strict=True):
+            found += float(one.spread) * (weights**2).sum(axis=1)
+        return found[list(self.forms[place].kinds)]
+
+    def _noises(self, place: Place, kind: int) -> Iterator[tuple[Law, float]]:
+        for one, weights in zip(self.observed, self.forms[place].weights, strict=True):
+            for weight in weights[kind].tolist():
+                if abs(weight) * PARTS > _NOTHING:
                     yield from ((law, weight * float(one.weights[id_])) for id_, law in one.laws.items())
-            start += len(one.numbers)
 
-    def values(self, plain: Mapping[Place, Array]) -> dict[Place, list[int]]:
-        """Return the members' whole numbers. `plain`: as they are by themselves."""
-        numbers = self.weights.apply([number for one in self.observed for number in one.numbers])
-        if self.table is not None:
-            whole = self.table.made.rounded(numbers, PARTS, self.table.unit)
-            return {
-                place: [sum(whole[i] for i in one) for one in self.table.groups[place]] for place in plain
-            }
+    def values(self, plain: Mapping[Place, Array]) -> dict[Place, list[int]] | None:
+        """Return the members' whole numbers; None: there is no estimate. `plain`: as they are by themselves."""
+        table = self.design.table([one.numbers for one in self.observed])
+        if table is None:
+            return None
+        whole, rest = table
+        if self.unit is not None:
+            cells = np.array(rounded(self.design.sizes, whole, rest, self.unit), dtype=object)
+            shaped = cells.reshape((1, *self.design.sizes))
+            return {place: self.wanted[place].of(shaped)[0].tolist() for place in plain}
         found = {}
+        exact = np.array(whole, dtype=object).reshape((1, *self.design.sizes))
         for place, own in plain.items():
-            raw = [sum(numbers[i] for i in cells) for cells in self.cells[place]]
-            found[place] = rounded(raw, own.tolist())
+            sums = self.wanted[place]
+            units, parts = sums.of(exact)[0].tolist(), sums.of(rest.reshape(exact.shape))[0].tolist()
+            found[place] = [
+                one + _nearest(PARTS * (unit - one) + round(PARTS * part))
+                for unit, part, one in zip(units, parts, own.tolist(), strict=True)
+            ]
         return found
+
+    @property
+    def most_draws(self) -> int:
+        """How many replicas there are time for."""
+        return _MOST_REPLICAS // (math.prod(self.design.sizes) * len(self.observed))
 
     def noise(self, place: Place, draws: int) -> Array:
         """Return replicas of a member's noise, shape (its groups, draws): its family's are of the same draws."""
-        parts = []
+        noises = []
         for one in self.observed:
-            shape = (len(one.numbers), draws)
+            shape = (draws, len(one.numbers))
             drawn = (
                 float(one.weights[id_]) * law.draw(math.prod(shape), Seeded(_seed(id_, law))).reshape(shape)
                 for id_, law in one.laws.items()
             )
-            parts.append(sum(drawn, np.zeros(shape)))
-        noise = np.concatenate(parts)
-        if self.table is None:
-            return np.asarray(np.rint(self.answer(place) @ noise))
-        made = self.table.made
-        whole = made.cells.rounded_noise(made.spread @ (self.weights.fitted @ noise), self.table.unit)
-        return np.stack([whole[groups].sum(axis=0) for groups in self.table.groups[place]])
+            noises.append(sum(drawn, np.zeros(shape)))
+        table = self.design.noise(noises)
+        if table is None:
+            raise AssertionError("what was told by these shapes once is told again")
+        if self.unit is not None:
+            return self.wanted[place].of(rounded_noise(table, self.unit)).T
+        return np.asarray(np.rint(self.wanted[place].of(table)).T)
+
+
+def _nearest(parts: int) -> int:
+    """Return the nearest whole number of units, a half towards 0."""
+    units = -((PARTS // 2 - abs(parts)) // PARTS)
+    return units if parts > 0 else -units
 
 
 def _seed(id_: _Id, law: Law) -> bytes:
@@ -337,24 +376,27 @@ def _coordinate(members: Sequence[_Member], place: int, whole: Mapping[bytes, in
         not law.is_additive or law.is_joint or isinstance(law, Coordinate) or law.spread < 1 for law in laws
     ):
         return None
-    shapes = sorted(drawn, key=_ordered)
-    observed = tuple(_Observed.of(drawn[shape]) for shape in shapes)
-    known = tuple(sorted(whole.items()))
-    weights = weights_of(tuple(shapes), tuple(float(one.spread) for one in observed), known)
-    if weights is None:
+    axes = _axes((*drawn, *(member.shape for member in members)), whole)
+    together: dict[Sums, dict[_Id, tuple[Array, Law]]] = {}
+    for shape in sorted(drawn, key=_ordered):
+        together.setdefault(sums_of(shape, axes), {}).update(drawn[shape])
+    merged = {sums: _Observed.of(draws) for sums, draws in together.items()}
+    spreads = tuple(float(one.spread) for one in merged.values())
+    design = design_of(tuple(axes.values()), tuple(merged), spreads)
+    if design is None:
         return None
-    starts = dict(zip(shapes, np.cumsum([0, *(shape.size for shape in shapes)]).tolist(), strict=False))
-    cells: dict[Place, list[list[int]]] = {}
-    for member in members:
-        parts = _parts(member.shape, shapes, known)
-        if parts is None:
+    wanted = {member.place: sums_of(member.shape, axes) for member in members}
+    forms = {}
+    for at, sums in wanted.items():
+        found = forms_of(design, sums)
+        if found is None:
             return None
-        source, groups = parts
-        cells[member.place] = [[starts[source] + i for i in group] for group in groups]
-    for table in (_table(members, tuple(shapes), known), None):
-        found = _Coordinate(observed, weights, cells, table)
-        if _is_better(found, members, place):
-            return found
+        forms[at] = found
+    unit = max(one.rows.plan.measures[one.place[1]].measurement.denominator for one in members)
+    for rounded_to in (unit, None):
+        one = _Coordinate(tuple(merged.values()), design, wanted, forms, rounded_to)
+        if _is_better(one, members, place):
+            return one
     return None
 
 
@@ -363,52 +405,27 @@ def _ordered(shape: Shape) -> str:
     return repr((shape.size, shape.groups, [(key, sorted(places)) for key, places in shape.filters]))
 
 
-def _parts(
-    shape: Shape, shapes: Sequence[Shape], whole: tuple[tuple[bytes, int], ...]
-) -> tuple[Shape, list[list[int]]] | None:
-    """Return what was observed that makes a shape up: all that does says the same, once it agrees."""
-    for source in (shape, *shapes):
-        if source in shapes and (groups := made_of(shape, source, whole)) is not None:
-            return source, groups
-    return None
-
-
-def _table(
-    members: Sequence[_Member], shapes: tuple[Shape, ...], whole: tuple[tuple[bytes, int], ...]
-) -> _Table | None:
-    """Return the table that all members' numbers are sums of; None: there is none."""
-    made = made_of_cells(shapes, whole)
-    if made is None or cells_of([member.shape for member in members], whole) is None:
-        return None
-    if any(
-        {key for key, _ in (*one.shape.groups, *one.shape.filters)} - set(made.cells.keys) for one in members
-    ):
-        return None
-    units = {one.rows.plan.measures[one.place[1]].measurement.denominator for one in members}
-    return _Table(
-        made,
-        {one.place: made.cells.of(one.shape) for one in members},
-        {one.place: made.cells.corners(one.shape) for one in members},
-        max(units),
-    )
+def _axes(shapes: Iterable[Shape], whole: Mapping[bytes, int]) -> dict[bytes, int]:
+    """Return how many atoms each key has that some shapes read: where it is not known which rows there are beside its
+    places, there may be others."""
+    found: dict[bytes, int] = {}
+    for shape in shapes:
+        for key, places in (*shape.groups, *shape.filters):
+            others = 0 if key in whole else 1
+            found[key] = max(found.get(key, whole.get(key, 1)), max(places, default=0) + 1 + others)
+    return dict(sorted(found.items()))
 
 
 def _is_better(found: _Coordinate, members: Sequence[_Member], place: int) -> bool:
     """Say whether no number has more variance than without. A number that is rounded by itself moves by the whole
     number that is nearest to its correction: by 0 where that is small (soundness.md 3.15).
     """
-    variances = np.concatenate([[float(one.spread)] * len(one.numbers) for one in found.observed])
     for member in members:
         plain = float(member.measurement.laws[place].spread)
-        fitted = (found.answer(member.place) ** 2) @ variances
-        if found.table is None:
-            limit = np.full(len(fitted), plain * (1 + 1e-6))
-        else:
-            moved = np.array(found.rounding(member.place))
-            if np.any(_FEW * moved > plain):
-                return False
-            limit = plain * (1 + 1e-6) - moved
-        if np.any(fitted > limit):
+        moved = np.array(found.rounding(member.place))
+        if np.any(_FEW * moved > plain):
+            return False
+        if np.any(found.variances(member.place) > plain * (1 + 1e-6) - moved):
             return False
     return True
 
@@ -423,6 +440,11 @@ class _Answer:
     measurement: ReleasedMeasurement
     place: Place
     coordinates: tuple[_Coordinate, ...]
+
+    @property
+    def most_draws(self) -> int:
+        """See `Replicas`."""
+        return min(one.most_draws for one in self.coordinates)
 
     def noise(self, place: int, draws: int) -> Array:
         """See `Replicas`."""
@@ -457,9 +479,11 @@ def _fit(members: Sequence[_Member]) -> _Fit | None:
         return None
     values: dict[Place, list[Array]] = {member.place: [] for member in members}
     for number, one in enumerate(coordinates):
-        plain = {member.place: member.measurement.values[number] for member in members}
-        for place, numbers in one.values(plain).items():
-            values[place].append(integers(numbers))
+        numbers = one.values({member.place: member.measurement.values[number] for member in members})
+        if numbers is None:
+            return None
+        for place, own in numbers.items():
+            values[place].append(integers(own))
     answers = {}
     for member in members:
         each = tuple(one.laws(member.place) for one in coordinates)

@@ -99,6 +99,11 @@ MAX_INTERMEDIATE_ROWS = 100_000
 class Replicas(Protocol):
     """Simulated noise of a measurement that depends on other measurements' noise."""
 
+    @property
+    def most_draws(self) -> int:
+        """How many replicas there are time for."""
+        ...
+
     def noise(self, place: int, draws: int) -> Array:
         """Return so many replicas of the noise on a coordinate, by group: shape (groups, draws)."""
         ...

@@ -20,6 +20,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from ...relation.calendar import parse_date, parse_timestamp
 from ...relation.catalog import Scalar
@@ -31,6 +32,7 @@ from .rows import OwnedRows, fields_in, selects_in
 __all__ = [
     "Axis",
     "Listed",
+    "Partition",
     "axis_of",
     "cells_of",
     "is_complete",
@@ -61,6 +63,56 @@ class Axis:
     def believed(self) -> int:
         """How many places have rows, as far as what the owner says is believed."""
         return len(self.values) if self.is_complete else self.size
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Groups of an axis' atoms: of each atom, in their order, the number of its group, from 0; -1: it is in none.
+
+    Atoms are what the keys of an axis tell apart: of one key its places, that of all others the last. Several keys of
+    one column have one axis, whose atoms are what they tell apart together, and a partition of it each. Each group has
+    an atom.
+    """
+
+    groups: tuple[int, ...]
+
+    @classmethod
+    def whole(cls, atoms: int) -> Partition:
+        """Return the one of a key that is not asked about."""
+        return cls((0,) * atoms)
+
+    @classmethod
+    def of_places(cls, places: Sequence[int], atoms: int) -> Partition:
+        """Return the one in which some places are a group each, and all others are in none."""
+        groups = [-1] * atoms
+        for number, place in enumerate(places):
+            groups[place] = number
+        return cls(tuple(groups))
+
+    @classmethod
+    def of_some(cls, places: Iterable[int], atoms: int) -> Partition:
+        """Return the one in which some places are a group together."""
+        kept = set(places)
+        return cls(tuple(0 if place in kept else -1 for place in range(atoms)))
+
+    @cached_property
+    def size(self) -> int:
+        """How many groups there are."""
+        return max(self.groups, default=-1) + 1
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all atoms are one group."""
+        return not any(self.groups)
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """How many atoms each group has."""
+        found = [0] * self.size
+        for group in self.groups:
+            if group >= 0:
+                found[group] += 1
+        return found
 
 
 @dataclass(frozen=True, slots=True)

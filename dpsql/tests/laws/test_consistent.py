@@ -23,9 +23,8 @@ from dpsql.budget.ledger_store import LedgerStore
 from dpsql.engine.batch import price_batch, read_batch, run_batch
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import parse_policy
-from dpsql.postprocess import least_squares
 from dpsql.release import consistent as module
-from dpsql.release import finer
+from dpsql.release import estimate, finer
 from dpsql.release.released import ReleasedMeasurement, decode, encode, integers
 from dpsql.release.run import ReleasedRows, assemble
 from dpsql.testing.injected_noise import ZeroNoise
@@ -170,6 +169,7 @@ def test_grouping_sets_that_are_measured_apart(desk: OpenDesk, monkeypatch: Patc
 
 ZERO = (
     (PEOPLE, ACTIVE, AT_WORK, "SELECT team, COUNT(*) FROM person GROUP BY team"),
+    ("SELECT COUNT(*) FROM person WHERE NOT active", PEOPLE, ACTIVE),
     (VISITS, FLAGS, CITIES, LISTED, "SELECT COUNT(*) FROM visit WHERE flag"),
     ("SELECT COUNT(*) FROM person WHERE team IN ('red', 'blue')", "SELECT team, COUNT(*) FROM person WHERE team = 'red' GROUP BY team"),
     (PEOPLE, "SELECT active, COUNT(*) FROM person WHERE NOT active GROUP BY active"),
@@ -508,22 +508,20 @@ def test_random_batches(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> N
         (ReleasePlan.family, "rows.items, predicate, *rows.owner", "rows.items, *rows.owner", check_others),
         (ReleasePlan.family, "(bounding.in_all, ", "(", check_bounds),
         (module._memberships, "or plan.bounding.per_row", "or True", check_others),
-        (finer.whole_keys, "= axis.believed", "= len(axis.values)", check_exact),
         (module._memberships, " or is_reported(plan.release.rows)", "", check_randomised),
         (module._drawn, "[_id_of(draw), place]", "[b'again' + _id_of(draw), place]", check_borrowed),
         (module._Coordinate._noises, "float(one.weights[id_])", "0.7", check_borrowed),
-        (least_squares.weights_of, "seen.T @", "0.5 * seen.T @", check_borrowed),
-        (least_squares.Weights.apply, "numbers[i] * int(row[i])", "numbers[i]", check_exact),
-        (least_squares._summed, "if len(indices) == count", "", check_exact),
+        (estimate.Design.forms, "own.append(precision * ", "own.append(0.5 * precision * ", check_borrowed),
+        (module.sums_of, "if key in filters", "if False", check_exact),
     ],
-    ids=["epochs", "WHERE", "bounds", "t", "rows in no group", "randomised", "twice", "bars", "weights", "differences", "parts"],
+    ids=["epochs", "WHERE", "bounds", "t", "randomised", "twice", "bars", "weights", "filters"],
 )  # fmt: skip
 def test_wrong_agreement(
     desk: OpenDesk, monkeypatch: Patch, function: Callable[..., Any], old: str, new: str, check: Callable[..., None]
 ) -> None:  # fmt: skip
-    least_squares.weights_of.cache_clear()
+    estimate.forms_of.cache_clear()
     plant(monkeypatch, getattr(function, "__wrapped__", function), (old, new))
     with pytest.raises(AssertionError):
         check(*((desk,) if check in (check_epochs, check_exact) else (desk, monkeypatch)))
     monkeypatch.undo()
-    least_squares.weights_of.cache_clear()
+    estimate.forms_of.cache_clear()
