@@ -60,15 +60,10 @@ class Outbox:
 
     async def copy(self, result: Result, how: Copy) -> None:
         """Add a result as a copy."""
-        is_binary = how.format == "binary"
-        columns = in_formats(result.columns, [Format(is_binary)] * len(result.columns))
-        options = pgwire.TextOptions if how.format == "text" else pgwire.CsvOptions
-        encoder = (
-            pgwire.BinaryCopy(columns)
-            if is_binary
-            else pgwire.LineCopy(columns, options(header=how.has_header))
-        )
-        self.send(pgwire.CopyOutResponse(Format(is_binary), len(columns)), encoder.begin())
+        lines = how.options.of(result.columns)
+        columns = in_formats(result.columns, [Format(lines is None)] * len(result.columns))
+        encoder = pgwire.BinaryCopy(columns) if lines is None else pgwire.LineCopy(columns, lines)
+        self.send(pgwire.CopyOutResponse(Format(lines is None), len(columns)), encoder.begin())
         await self._written(encoder, result, 0, len(result.rows))
         self.send(encoder.end(), pgwire.CopyDone())
 

@@ -61,6 +61,9 @@ class Dispatcher:
                 return await self.queries.run(statement, values, self.state.client)
             case ask.Copy():
                 with elsewhere() if statement.is_table else nullcontext():
+                    if statement.options.forced:  # names that are none are told before anything is charged
+                        described = await self.queries.describe(statement.query, values, self.state.client)
+                        statement.options.of(described)
                     found = await self.queries.run(statement.query, values, self.state.client)
                 return replace(found, tag="COPY", copy=statement)
             case ask.Show():

@@ -18,6 +18,7 @@ from ..sql.text import MAX_TEXT, ScriptStatement, blank_prefix, read_constant, s
 from ..system_catalog import Reads
 from . import statements as ask
 from .columns import compile_form, read_arguments, type_number
+from .copy_options import CopyOptions, older_options, read_options
 from .report import Fault, unsupported
 from .statements import Direction, Marking, Modes, Statement
 
@@ -272,17 +273,13 @@ def _counted(how: str, what: str) -> tuple[Direction, int | None]:
 
 # --- copies -----------------------------------------------------------------------------------------------
 
-_TO = (
-    r"\s*to\s+stdout(?:\s+(?:with\s*)?"
-    r"(?:\((?P<options>[^()]{0,200})\)|(?P<form>csv|binary|text)(?P<header>\s+header)?))?"
-)
+_TO = r"\s*to\s+stdout(?:\s*(?:with\b\s*)?(?:\((?P<options>(?:[^()']|'[^']*'|\([^()]*\))*)\)|(?P<older>[^(].*)))?"
 _COPY = compile_form(r"copy\s*(?P<query>\(.*\))" + _TO)
 _WORD = r'(?:[a-z_][\w$]*|"(?:[^"]|"")+")'
 _COPY_TABLE = compile_form(
     rf"copy\s+(?P<table>{_WORD}(?:\s*\.\s*{_WORD})?)\s*"
     rf"(?:\((?P<columns>\s*{_WORD}\s*(?:,\s*{_WORD}\s*)*)\))?" + _TO
 )
-_COPY_OPTION = compile_form(r"format\s+('?)(text|csv|binary)\1|header(?:\s+('?)(true|on|1|false|off|0)\3)?")
 
 
 def _copy(text: str, bare: str, query: _Ask) -> Statement:
@@ -292,27 +289,20 @@ def _copy(text: str, bare: str, query: _Ask) -> Statement:
         if match is None:
             raise unsupported("this form of COPY", "COPY (SELECT …) TO STDOUT (FORMAT csv, HEADER)")
         same = f"SELECT {match['columns'] or '*'} FROM {match['table']}"
-        return ask.Copy(query(same), *_copy_options(match), is_table=True)
+        return ask.Copy(query(same), _copy_options(match), is_table=True)
     start, end = match.span("query")
     if _word(bare[start + 1 :].lstrip()) == "execute":
         raise Fault(
             "42601", "COPY cannot run a prepared statement", hint="write its query between the brackets"
         )
-    return ask.Copy(query(blank_prefix(text[: end - 1], start + 1)), *_copy_options(match))
+    return ask.Copy(query(blank_prefix(text[: end - 1], start + 1)), _copy_options(match))
 
 
-def _copy_options(match: re.Match[str]) -> tuple[str, bool]:
-    """Return the format, and whether there is a header. Raises Fault."""
-    form, has_header = (match["form"] or "text").lower(), bool(match["header"])
-    for option in (match["options"] or "").split(","):
-        read = _COPY_OPTION.fullmatch(option.strip())
-        if read is None and option.strip():
-            raise unsupported("this option of COPY", "FORMAT text, csv or binary, and HEADER, are read")
-        if read is not None and read[2]:
-            form = read[2].lower()
-        elif read is not None:
-            has_header = (read[4] or "true").lower() in ("true", "on", "1")
-    return form, has_header
+def _copy_options(match: re.Match[str]) -> CopyOptions:
+    """Return how rows are copied. Raises Fault."""
+    if match["options"] is not None:
+        return read_options(match["options"])
+    return older_options(match["older"] or "")
 
 
 # --- the forms, by their first words ----------------------------------------------------------------------

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..pgwire import FieldDescription, NoticeResponse
 from .columns import Constant
+from .copy_options import CopyOptions
 
 __all__ = [
     "Begin", "Catalog", "Characteristics", "CloseCursor", "Copy", "Deallocate", "Declare", "Direction", "Discard",
@@ -138,8 +139,7 @@ class Copy:
     """COPY (query) TO STDOUT. `is_table`: COPY table; no position in the query that says the same is the client's."""
 
     query: Query | Catalog
-    format: str
-    has_header: bool
+    options: CopyOptions
     is_table: bool = False
 
 
