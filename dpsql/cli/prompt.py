@@ -417,6 +417,7 @@ SETTINGS = {
     "dpsql.epsilon": "what a statement may spend",
     "dpsql.accuracy": "by how much a number may be off: the least epsilon for it is found",
     "dpsql.intervals": "the level of error bars, such as 0.95, or off",
+    "dpsql.interval_names": "what the columns of their ends are called: '%_low %_high'",
     "dpsql.max_rows": "how many rows of a person count, if fewer than the policy says",
     "dpsql.reuse": "off: draw anew and pay, in place of the stored answer",
     "dpsql.selection": "off: measure all groups, where the largest would be chosen first",

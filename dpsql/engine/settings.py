@@ -1,4 +1,4 @@
-"""A session's settings: dpsql.epsilon, .accuracy, .intervals, .max_rows, .reuse, .selection, .unlisted.
+"""A session's settings: what SET takes and SHOW tells.
 
 dpsql.budget can only be shown.
 """
@@ -20,6 +20,7 @@ NAMES = (
     "dpsql.epsilon",
     "dpsql.accuracy",
     "dpsql.intervals",
+    "dpsql.interval_names",
     "dpsql.max_rows",
     "dpsql.reuse",
     "dpsql.selection",
@@ -33,6 +34,7 @@ OWN = tuple(name for name in NAMES if name != "dpsql.budget")
 
 _LEVEL = re.compile(r"0\.[0-9]{1,4}", re.ASCII)
 _ACCURACY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?(%?)", re.ASCII)
+_PATTERN = re.compile(r"[^%\x00-\x20]{0,40}%[^%\x00-\x20]{0,40}")
 _COUNT = re.compile(r"[0-9]{1,9}", re.ASCII)
 _SWITCH = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
 
@@ -70,7 +72,8 @@ class Settings:
     `max_rows`: most rows of a person that count in a result, where the policy takes more; None: what it takes.
     `accuracy`: where it is set, the least epsilon for it is spent in place of `epsilon`. `selection`: whether the
     largest groups may be chosen before they are measured. `draws_ends`: whether the ends of a chosen value's bar are
-    drawn with it where bars are on, which leaves less of epsilon for the value. `unlisted`: whether a column is
+    drawn with it where bars are on, which leaves less of epsilon for the value. `interval_names`: what the columns of
+    their ends are called, % for the number's own name. `unlisted`: whether a column is
     compared with values that the policy does not list for it.
     """
 
@@ -82,13 +85,14 @@ class Settings:
     selection: bool = True
     draws_ends: bool = True
     unlisted: bool = False
+    interval_names: tuple[str, str] = ("%_low", "%_high")
     _hash: int = field(init=False, repr=False, compare=False, default=0)
     """Made once: a fraction's takes longer than all else that is looked at before a remembered answer."""
 
     def __post_init__(self) -> None:
         own = (
             self.epsilon, self.intervals, self.reuse, self.max_rows, self.accuracy, self.selection,
-            self.draws_ends, self.unlisted,
+            self.draws_ends, self.unlisted, self.interval_names,
         )  # fmt: skip
         object.__setattr__(self, "_hash", hash(own))
 
@@ -132,6 +136,8 @@ class Settings:
                     hint="SET dpsql.intervals = 0.95",
                 )
             return replace(self, intervals=Fraction(value), draws_ends=True)
+        if name == "dpsql.interval_names":
+            return replace(self, interval_names=_read_names(value))
         if name == "dpsql.reuse":
             return replace(self, reuse=_read_switch(name, value))
         if name == "dpsql.selection":
@@ -164,6 +170,8 @@ class Settings:
             return "off" if self.accuracy is None else self.accuracy.text
         if name == "dpsql.intervals":
             return "off" if self.intervals is None else decimal_text(self.intervals)
+        if name == "dpsql.interval_names":
+            return " ".join(self.interval_names)
         if name == "dpsql.max_rows":
             return "default" if self.max_rows is None else str(self.max_rows)
         if name == "dpsql.reuse":
@@ -187,6 +195,17 @@ def _read_accuracy(value: str) -> Accuracy | None:
             hint="SET dpsql.accuracy = 50, or '2 %' of a stored count; at most nine decimals and no exponent",
         )
     return Accuracy(Fraction(found[1]), bool(found[2]))
+
+
+def _read_names(value: str) -> tuple[str, str]:
+    """Return what the columns of low and high ends are called. Raises Refusal 22023."""
+    names = tuple(value.split())
+    if len(names) != 2 or not all(_PATTERN.fullmatch(name) for name in names) or len({*names, "%"}) < 3:
+        raise Refusal(
+            "dpsql.interval_names is two names, each with % for the number's own", sqlstate="22023",
+            hint="SET dpsql.interval_names = '%__yhat_lower %__yhat_upper' draws a band in Superset",
+        )  # fmt: skip
+    return names[0], names[1]
 
 
 def _read_switch(name: str, value: str) -> bool:

@@ -272,7 +272,9 @@ class Spine:
         """Return the statement above its releases, with the columns of its bars."""
         root = planned.root
         if self.settings.intervals is not None:
-            root = add_companions(root, {p.release: p for p in planned.releases})
+            root = add_companions(
+                root, {p.release: p for p in planned.releases}, self.settings.interval_names
+            )
         return compile_public(root, planned.releases, self.dataset.dialect)
 
     def _level(self) -> Fraction:

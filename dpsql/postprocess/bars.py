@@ -103,8 +103,11 @@ def has_companions(root: Relation, plans: Mapping[Release, ReleasePlan]) -> tupl
     )
 
 
-def add_companions(root: Relation, plans: Mapping[Release, ReleasePlan]) -> Relation:
-    """Return the statement with `x_low` and `x_high` beside each numeric column that noise can move."""
+def add_companions(
+    root: Relation, plans: Mapping[Release, ReleasePlan], patterns: tuple[str, str]
+) -> Relation:
+    """Return the statement with low and high beside each numeric column that noise can move, named by the patterns,
+    where % is the column's name."""
     exprs: list[Expr] = []
     names: list[str] = []
     for field_, is_barred in zip(root.row, has_companions(root, plans), strict=True):
@@ -112,7 +115,7 @@ def add_companions(root: Relation, plans: Mapping[Release, ReleasePlan]) -> Rela
         names.append(field_.name)
         if is_barred:
             exprs += [Call(DOUBLE, "dp_low", (field_,)), Call(DOUBLE, "dp_high", (field_,))]
-            names += [f"{field_.name}_low", f"{field_.name}_high"]
+            names += [pattern.replace("%", field_.name) for pattern in patterns]
     return projected(root, exprs, names)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from dpsql.cli.application import program
 from dpsql.engine import Session
 from dpsql.engine.answer import GroupNote, OnceNote
 from dpsql.engine.dataset import Dataset, open_ledger
+from dpsql.errors import Refusal
 from dpsql.mechanisms import Law
 from dpsql.policy import load_policy
 from dpsql.testing.injected_noise import ZeroNoise
@@ -301,3 +303,45 @@ def test_a_total_of_declared_groups_says_what_it_leaves_out(opened: Open, sql: s
     said = [note for note in receipt.notes if note.startswith("totals of")]
     assert len(said) == (keys is not None)
     assert keys is None or f"leave out rows whose {keys} is outside" in said[0]
+
+
+# --- bars, as tools want them ------------------------------------------------------------------------------
+
+
+def test_the_columns_of_a_bar_have_the_names_that_are_set(opened: Open) -> None:
+    session = opened(0)
+    session.execute("SET dpsql.intervals = 0.95")
+    assert [column.name for column in session.execute("SELECT COUNT(*) AS n FROM person").columns] == [
+        "n", "n_low", "n_high",
+    ]  # fmt: skip
+    session.execute("SET dpsql.interval_names = '%__yhat_lower %__yhat_upper'")
+    named = session.execute("SELECT COUNT(*) AS n FROM person")
+    assert [column.name for column in named.columns] == ["n", "n__yhat_lower", "n__yhat_upper"]
+    assert session.execute("SHOW dpsql.interval_names").rows == [("%__yhat_lower %__yhat_upper",)]
+    session.execute("RESET dpsql.interval_names")
+    assert session.execute("SHOW dpsql.interval_names").rows == [("%_low %_high",)]
+
+
+@pytest.mark.parametrize("names", ["%_low", "%_a %_a", "% %_b", "%a%b %c", "a b", "%_a %_b %_c", ""])
+def test_names_of_bars_that_are_none_are_refused(opened: Open, names: str) -> None:
+    with pytest.raises(Refusal) as error:
+        opened(0).execute(f"SET dpsql.interval_names = '{names}'")
+    assert error.value.sqlstate == "22023"
+
+
+def test_half_a_bar_and_a_number_with_its_bar(opened: Open) -> None:
+    session = opened(0)
+    low, high, half, text, number = session.execute(
+        "SELECT dp_low(n), dp_high(n), dp_bar(n), dp_text(n), n FROM (SELECT COUNT(*) AS n FROM person) AS t"
+    ).rows[0]
+    assert half == (high - low) / 2 > 0
+    assert text == f"{number} ± {math.ceil(half)}"
+    nobody = "FROM person WHERE city = 'south'"
+    assert session.execute(f"SELECT dp_text(AVG(age)), dp_bar(AVG(age)), dp_text(7) {nobody}").rows == [
+        (None, None, "7")
+    ]
+    mean = session.execute("SELECT AVG(age) / 1000 AS a, dp_text(AVG(age) / 1000) FROM person").rows[0]
+    assert str(mean[1]).startswith(str(round(float(mean[0]), 2))[:3])
+    assert " ± " in str(mean[1])
+    with pytest.raises(Refusal):
+        session.execute("SELECT dp_bar(dp_low(COUNT(*))) FROM person")
