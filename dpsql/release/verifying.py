@@ -66,6 +66,7 @@ from ..verify.certificate import (
     Stretch,
     Table,
     Threshold,
+    digest,
     dumps,
 )
 from .facts import read_facts
@@ -359,10 +360,11 @@ class Verifier:
         """Return a certificate as it is stored, and whether it holds."""
         content = dumps(certificate).encode()
         name = hashlib.sha256(content).hexdigest()
-        rule = self._known.get(name)
+        claim = name if not _is_stored(certificate) else digest(_unstored(certificate))
+        rule = self._known.get(claim)
         if rule is None:
             rule = rule_against(certificate)
-            self._known.put(name, rule)
+            self._known.put(claim, rule)
         return Certified(name, content, rule)
 
     def keep(self, certified: Certified, refuse: Callable[[], None]) -> str | None:
@@ -380,6 +382,19 @@ class Verifier:
             self.tell(f"a certificate cannot be stored: {certified.digest}")
             return None
         return certified.digest
+
+
+def _is_stored(certificate: Certificate) -> bool:
+    return any(one.stored for release in certificate.releases for one in release.measurements)
+
+
+def _unstored(certificate: Certificate) -> Certificate:
+    """Return a certificate without where its draws are stored, of which no rule asks: the same claim, asked again."""
+    releases = [
+        replace(release, measurements=tuple(replace(one, stored=()) for one in release.measurements))
+        for release in certificate.releases
+    ]
+    return replace(certificate, releases=tuple(releases))
 
 
 def _nobody(line: str) -> None:

@@ -14,6 +14,7 @@ import types
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 __all__ = [
@@ -260,20 +261,26 @@ def digest(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    if is_dataclass(value) and not isinstance(value, type):
-        shown = {}
-        for field in fields(value):
-            content = getattr(value, field.name)
-            if field.name == "version" or content != field.default:
-                shown[field.name] = _plain(content)
-        return shown
-    if isinstance(value, Fraction):
+    kind = type(value)
+    if kind in (str, int, bool):
+        return value
+    if kind is tuple:
+        return [_plain(one) for one in value]  # type: ignore[attr-defined]
+    if kind is Fraction:
         return str(value)
-    if isinstance(value, tuple):
-        return [_plain(one) for one in value]
     if isinstance(value, Mapping):
         return {str(name): _plain(one) for name, one in value.items()}
-    return value
+    return {
+        name: _plain(content)
+        for name, default in _defaults(kind)
+        if (content := getattr(value, name)) != default or name == "version"
+    }
+
+
+@cache
+def _defaults(kind: Any) -> tuple[tuple[str, object], ...]:
+    """The fields of a dataclass of this module, each with what is left out."""
+    return tuple((field.name, field.default) for field in fields(kind))
 
 
 def _typed(kind: Any, value: object) -> object:

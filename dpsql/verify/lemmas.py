@@ -497,7 +497,7 @@ class Lemmas:
             return self.distinct(part, joined, items)
         forms = [self.form(one) for one in items]
         p = self._by_owner(part.block)
-        if p is not None and any(self._has_division(form) for form in forms):
+        if p is not None and any(self._is_divided(form, p) for form in forms):
             return self.by_unit(part, p, forms)
         mult = self.relations.mult(self.pool("select", part.block, ()))
         mult = mult if mult is not None else self._ranked(forms)
@@ -602,9 +602,10 @@ class Lemmas:
     def _has_quotient(self, term: Term) -> bool:
         return any(one.op == "intdiv" for one in walk(term, lambda one: one.op not in AGGREGATES))
 
-    def _has_division(self, form: Form) -> bool:
+    def _is_divided(self, form: Form, p: Term) -> bool:
+        """Whether a column of p, of all rows of a person it may be, divides what is added up."""
         return any(
-            one.op == "intdiv"
+            one.op == "intdiv" and one.args[1].op == "col" and one.args[1].args[0] is p
             for poly in form.values()
             for term in poly
             for atom in term
@@ -1054,8 +1055,9 @@ class Lemmas:
 
     def direct(self, part: Part, joined: Joined, item: Term) -> Move:
         """Lemma *direct*. Premise: `COALESCE(L + N // NULLIF(D, 0), m)`, N and D sums over rows with `0 <= N <=
-        k·D` on each, and m in `[L, L + floor(k)]`. Conclusion: each of an owner's groups moves by W = floor(k) at
-        most; by floor(W/2) + 1 where it has one row in a group and m is as near to both ends. Why: 1.1, direct."""
+        k·D` on each. Conclusion: each of an owner's groups moves by the length W of the hull of `[L, L + floor(k)]` and
+        m at most; where it has one row in a group, and rows add the same to D, by floor(floor(k)/2) + 1, or what
+        lies between m and the farther end. Why: 1.1, direct."""
         self.key_having(part)
         whole = item.op == "coalesce"
         middle, inner = (
@@ -1081,27 +1083,33 @@ class Lemmas:
         if self.row_ends([over], known)[0] < 0 or self.row_ends([under], known)[0] < 0:
             raise Refused("lemmas: direct, an average in its interval")
 
+        sizes: set[Number] = set()
+
         def ratio(rows: Sequence[Poly]) -> Number:
             if not rows[0] and not rows[1]:
                 return 0
             if set(rows[1]) != {()}:
                 raise Refused("lemmas: direct, an average in its interval")
+            sizes.add(rows[1][()])
             return Fraction(self.values.range(rows[0])[1]) / rows[1][()]
 
         width = int(self.values.reach([over, under], known, ratio))
         if not self.values.reach([under], known):
             return Move("direct", 0, 0, 0, 0, 0, True, 0)  # no row is averaged, ever
-        if not least <= middle <= least + width:
-            raise Refused("lemmas: direct, an average in its interval")
-        mult = 1 if not part.keys else self.relations.mult(self.pool("select", part.block, ()))
+        rows = self.relations.mult(self.pool("select", part.block, ()))
+        mult = 1 if not part.keys else rows
         if mult is None:
             raise Refused("lemmas: an owner's rows are bounded")
         self._owner_is_known(joined)
-        step = width // 2 + 1
-        near = max(middle - least, least + width - middle) <= step
-        single = near and block is part.block and self._one_row_in_a_group(joined, part.keys)
-        step = min(width, step) if single else width
-        return Move("direct", mult, width, mult * step, 0, width, False, step, span=width)
+        far = max(middle - least, least + width - middle)
+        hull = max(width, far)
+        single = (
+            block is part.block
+            and len(sizes) == 1
+            and (rows == 1 or self._one_row_in_a_group(joined, part.keys))
+        )
+        step = min(hull, max(width // 2 + 1, far)) if single else hull
+        return Move("direct", mult, hull, mult * step, 0, hull, False, step, span=hull)
 
     def _rows_below(self, form: Form, block: Term) -> tuple[Form, Term]:
         """A form over p as one over the rows that p groups; over other blocks itself."""

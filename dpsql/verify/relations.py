@@ -345,7 +345,8 @@ class Relations:
         return joined
 
     def _inner(self, block: Term) -> Term:
-        """A LEFT JOIN of which WHERE asks a column not to be NULL is a join: rows without a match are not there."""
+        """A LEFT JOIN of which WHERE, or the ON of one that has to match, asks a column not to be NULL is a join: rows
+        without a match are not there."""
         sources, outer, conditions = block.args
         flags = self.values.established(conditions) if outer else ()
         asked = {one.args[0].args[0] for one in flags if one.op == "notnull" and one.args[0].op == "col"}
@@ -353,7 +354,7 @@ class Relations:
         if not asked & {source for source, _ in outer}:
             return block
         rest = tuple(pair for pair in outer if pair[0] not in asked)
-        return self.pool("block", sources, rest, ordered([*conditions, *matched]))
+        return self._inner(self.pool("block", sources, rest, ordered([*conditions, *matched])))
 
     def _equate(self, joined: Joined, sources: Sequence[Term], conditions: Iterable[Term]) -> None:
         """Classes of equal columns: printed equalities of one exact type, closed under enforced keys."""

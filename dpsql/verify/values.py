@@ -101,6 +101,10 @@ _TYPE_OF_FUNCTION: dict[str, Type] = {
     **dict.fromkeys(["ISNAN", "CONTAINS"], ("bool",)),
     **dict.fromkeys(["SIN", "COS", "TANH", "ATAN", "SQRT", "LN", "LOG", "EXP"], ("float", 64)),
 }
+_OF_MOMENTS = ("EXTRACT", "DATEDIFF", "EPOCH_US", "UNIXMICROS", "UNIXDATE", "TIMESTAMPTRUNC")
+"""Functions that are NULL of no moments but infinite ones."""
+_NUMBERED = ("ROWNUMBER", "RANK", "DENSERANK")
+"""Functions of a window that give each of its rows a number."""
 ROWS = 2**40
 """More rows than a query reads (soundness.md 1.9)."""
 _LONGEST = 2**32
@@ -328,8 +332,7 @@ class Values:
             if clamped is not None and self._is_a_number(clamped):
                 return self.present(clamped)
             if clamped is not None and self.type(clamped)[0] == "float":
-                no_number = ((self.pool("fn", "ISNAN", clamped), self.pool("null")),)
-                return frozenset((self.pool("notnull", self.pool("case", no_number, clamped)),))
+                return self._no_number(clamped)
             each = {self.present(value) for _, value in self._branches(term, {})}
             if len(each) == 1:
                 return each.pop()
@@ -337,8 +340,10 @@ class Values:
             ends = self.ends(args[1])
             if (ends.low is not None and ends.low > 0) or (ends.high is not None and ends.high < 0):
                 return self.present(args[0]) | self.present(args[1])
-        if op == "fn" and args[0] == "EXTRACT" and self._has_ends(args[1]):
-            return self.present(args[1])  # of a moment that is not infinite
+        if op == "fn" and args[0] in _OF_MOMENTS:
+            moments = [one for one in args[1:] if isinstance(one, Term)]
+            if all(self._has_ends(one) for one in moments):  # none is infinite
+                return nothing.union(*map(self.present, moments))
         if op == "nullif" and args[1].op == "num" and _apart(self.ends(args[0]), args[1].args[0]):
             return self.present(args[0])
         if op == "fn" and (args[0] in _STRICT_FUNCTIONS or self._has_logarithm(args)):
@@ -349,7 +354,17 @@ class Values:
             return self.present(args[1])
         if op == "col" and self.never_null(args[0], args[1]):
             return nothing
+        if op == "over" and (args[0].op in ("count*", "count") or args[0].args[0] in _NUMBERED):
+            return nothing
         return frozenset((self.pool("notnull", term),))
+
+    def _no_number(self, term: Term) -> frozenset[Term]:
+        """The flag of a double that is neither NULL nor NaN, as which it is compared: NaN is equal to no number, and
+        below none. Of what is no double there is none."""
+        if self.type(term)[0] != "float":
+            return frozenset()
+        no_number = ((self.pool("fn", "ISNAN", term), self.pool("null")),)
+        return frozenset((self.pool("notnull", self.pool("case", no_number, term)),))
 
     def _of_either_side(self, args: tuple[Term, ...]) -> bool:
         """Whether COALESCE has a column of each side of a FULL JOIN that is never NULL there: a row has one of
@@ -427,10 +442,13 @@ class Values:
         for one in conditions:
             if one.op in ("eq", "ne", "lt", "le", "in", "like"):
                 found |= self.present(one)
+                if one.op in ("eq", "lt", "le") and one.args[1].op == "num":
+                    found |= self._no_number(one.args[0])
             elif one.op == "notnull":
                 found |= self.present(one.args[0])
             elif one.op == "or":
-                found |= set.intersection(*(self.established([part]) for part in one.args))
+                possible = [part for part in one.args if self.formula(part) is not False]
+                found |= set.intersection(*(self.established([part]) for part in possible or one.args))
             elif one.op in ("and", "insub"):
                 found |= self.established(one.args)
             elif one.op == "exists":
@@ -710,7 +728,7 @@ class Values:
         if name in ("LENGTH", "STRPOSITION", "BYTES") and isinstance(args[1], Term):
             most = self._characters(args[1]) if name != "BYTES" else None
             return Ends(0, _LONGEST if most is None else most, 1)
-        if name in ("ROWNUMBER", "RANK", "DENSERANK"):
+        if name in _NUMBERED:
             return Ends(0, ROWS, 1)
         if _TYPE_OF_FUNCTION.get(str(name)) == ("float", 64) and _plain_base(args):
             assert isinstance(args[-1], Term)
@@ -966,7 +984,8 @@ def _clamped(term: Term) -> Any:
         return None
     [x] = compared
     stretches = [_stretch(when, x) for when, _ in pairs]
-    constant = all(value is x or value.op in _CONSTANT for _, value in pairs)
+    plain = [value.args[0] if value.op == "cast" and value is not x else value for _, value in pairs]
+    constant = all(value is x or value.op in _CONSTANT for value in plain)
     return x if constant and _cover(sorted(one for one in stretches if one is not None)) else None
 
 

@@ -302,6 +302,24 @@ def test_what_is_stored_already_is_not_asked_and_not_in_the_certificate(
     assert all(one.kind != "count" for one in release.measurements)
 
 
+def test_one_claim_is_verified_once(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever its draws are stored: EXPLAIN knows of no place."""
+    session, seen, rule_against = opened(), list[Certificate](), verifying.rule_against
+
+    def noted(certificate: Certificate) -> str:
+        seen.append(certificate)
+        return rule_against(certificate)
+
+    monkeypatch.setattr(verifying, "rule_against", noted)
+    session.execute("SET dpsql.reuse = off")
+    for sql in (f"EXPLAIN (VERIFY) {COUNT}", COUNT, COUNT):
+        session.execute(sql)
+    assert len(seen) == 1
+    session.execute("SET dpsql.epsilon = 0.25")
+    session.execute(COUNT)
+    assert len(seen) == 2
+
+
 @pytest.mark.parametrize("accounting", ["", 'accounting = "zcdp"'], ids=["pure", "zcdp"])
 def test_every_door_is_verified(opened: Open, asked: list[str], accounting: str) -> None:
     """By the verifier itself; and what is asked again of groups that were found before, or for more."""

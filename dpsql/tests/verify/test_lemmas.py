@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dpsql.tests.verify.clinic import FACTS, check
-from dpsql.verify.certificate import Facts, ForeignKey
+from dpsql.verify.certificate import Facts, ForeignKey, Unit
 from dpsql.verify.terms import Refused
 
 CLAMP = "CASE WHEN age BETWEEN 0 AND 120 THEN age WHEN age < 0 THEN 0 WHEN age > 120 THEN 120 END"
@@ -256,18 +256,47 @@ def test_an_average_whose_middle_is_0_or_that_averages_nothing() -> None:
         "COALESCE(0 + ((2 * COALESCE(SUM", "COALESCE(-60 + ((2 * (COALESCE(SUM"
     ).replace("END), 0) + COUNT", "END), 0) - 0 * COUNT(age)) + COUNT")
     assert check(around_0.replace(", 0)), 60)", ", 0)), 0)"), 61).moved == 61
-    assert (
-        refused(around_0.replace(", 0)), 60)", ", 0)), 61)"), 61)
-        == "lemmas: direct, an average in its interval"
-    )
     nothing = DIRECT.replace("FROM main.patient", "FROM main.patient WHERE (1000 IS NULL)").replace(
         "), 60)", "), 700)"
     )
     assert check(nothing, 1).moved == 0
-    assert (
-        refused(nothing.replace("1000 IS NULL", "age IS NOT NULL"), 1)
-        == "lemmas: direct, an average in its interval"
+
+
+def test_an_average_whose_middle_is_outside_moves_from_there() -> None:
+    """Where nobody is left it is the middle, so one person moves it as far as that is away."""
+    for middle, moved in (("120", 120), ("130", 130), ("-1", 121), ("700", 700)):
+        outside = DIRECT.replace(", 60)", f", {middle})")
+        assert check(outside, moved).moved == moved
+        assert refused(outside, moved - 1) == "laws: a draw loses no more than its share"
+    of_some = DIRECT.replace("SELECT C", "SELECT city AS k0, C") + " GROUP BY city"
+    assert check(of_some, 61, keys=("k0",)).moved == 61
+
+
+def test_an_average_of_rows_that_weigh_apart_moves_by_all_its_width() -> None:
+    """Who weighs a hundred times as much as the others moves their average nearly to the own value."""
+    heavy = DIRECT.replace(
+        f"SUM({CLAMP}), 0)", f"SUM({CLAMP}), 0) + 99 * COALESCE(SUM({CLAMP}) FILTER (WHERE city = 'a'), 0)"
     )
+    heavy = heavy.replace("2 * (", "2 * ").replace("2 * COALESCE(SUM", "2 * (COALESCE(SUM", 1)
+    heavy = heavy.replace("FILTER (WHERE city = 'a'), 0)", "FILTER (WHERE city = 'a'), 0))").replace(
+        "COUNT(age)", "(COUNT(age) + 99 * COUNT(age) FILTER (WHERE city = 'a'))"
+    )
+    assert check(heavy, 120).moved == 120
+    assert refused(heavy, 61) == "laws: a draw loses no more than its share"
+
+
+def test_an_average_of_rows_that_are_owners_themselves_moves_by_half() -> None:
+    rows = replace(
+        FACTS, tables={name: replace(table, unit=Unit(())) for name, table in FACTS.tables.items()}
+    )
+    both = (
+        "SELECT k0, COALESCE(0 + ((2 * COALESCE(SUM(v), 0) + COUNT(v)) // NULLIF(2 * COUNT(v), 0)), 60) AS m0_0 FROM "
+        f"(SELECT city AS k0, {CLAMP} AS v FROM main.patient UNION ALL SELECT ward AS k0, 7 AS v FROM main.visit) AS r "
+        "GROUP BY k0"
+    )
+    assert check(both, 61, keys=("k0",), facts=rows).moved == 61
+    twice = both.replace("main.visit)", "main.patient)").replace("ward", "city")
+    assert refused(twice, 61, keys=("k0",), facts=rows) == "laws: a draw loses no more than its share"
 
 
 @pytest.mark.parametrize(
@@ -299,6 +328,68 @@ def test_a_clamp_of_a_double_is_null_where_the_double_is(number: str, is_said: b
     else:
         rules = ("laws: a draw loses no more than its share", "total: ")
         assert refused(pair, 4096, ("m0_0", "m0_1")).startswith(rules)
+
+
+PAIR = (
+    "SELECT COALESCE(SUM({0}), 0) - COUNT(*) AS m0_0, 9 * COUNT(*) - COALESCE(SUM({0}), 0) AS m0_1 FROM "
+    "(SELECT id, city, bmi, age, n FROM (SELECT id, city, bmi, age, {1} AS n FROM main.patient) AS s) AS r WHERE {2}"
+)
+"""A pair moves by its width, 8, where a number is there in each row that counts; by 10 where it is not."""
+OF_AGE = "CASE WHEN age BETWEEN 1 AND 9 THEN age WHEN age < 1 THEN 1 WHEN age > 9 THEN 9 END"
+LOW, HIGH = "CAST('1' AS DOUBLE)", "CAST('9' AS DOUBLE)"
+OF_BMI = (
+    f"CAST(CASE WHEN bmi BETWEEN {LOW} AND {HIGH} THEN bmi WHEN bmi < {LOW} THEN {LOW} "
+    f"WHEN bmi > {HIGH} AND bmi <= CAST('Infinity' AS DOUBLE) THEN {HIGH} END AS BIGINT)"
+)
+OF_N = "CASE WHEN n < 9 THEN CAST(1 AS INTEGER) WHEN n = 9 THEN 2 WHEN n > 9 THEN 3 END"
+OVER = "OVER (PARTITION BY id ORDER BY age)"
+
+
+@pytest.mark.parametrize(
+    ("value", "column", "where", "is_there"),
+    [
+        (OF_AGE, "7", "age > 3 OR (1000 IS NULL)", True),
+        (OF_AGE, "7", "age > 3 OR (city IS NULL)", False),
+        (OF_BMI, "7", f"bmi = {LOW} OR bmi = {HIGH}", True),
+        (OF_BMI, "7", f"bmi < {LOW}", True),
+        (OF_BMI, "7", f"bmi > {LOW}", False),
+        (OF_BMI, "7", "bmi = bmi", False),
+        (OF_N, f"ROW_NUMBER() {OVER}", "(1 IS NOT NULL)", True),
+        (OF_N, f"COUNT(*) {OVER}", "(1 IS NOT NULL)", True),
+        (OF_N, f"LAG(age) {OVER}", "(1 IS NOT NULL)", False),
+        (OF_N, f"MIN(age) {OVER}", "(1 IS NOT NULL)", False),
+    ],
+)
+def test_a_number_is_there_in_each_row_that_counts(
+    value: str, column: str, where: str, is_there: bool
+) -> None:
+    pair = PAIR.format(value, column, where)
+    if is_there:
+        assert check(pair, 8, ("m0_0", "m0_1")).moved == 8
+    else:
+        assert refused(pair, 8, ("m0_0", "m0_1")) == "laws: a draw loses no more than its share"
+
+
+def test_a_moment_that_is_not_infinite_is_some_number_of_days() -> None:
+    patient = FACTS.tables["main.patient"]
+    dated = replace(patient, columns={**patient.columns, "born": "DATE"})
+    facts = replace(FACTS, tables={**FACTS.tables, "main.patient": dated})
+    low, high = "DATE '1970-01-02'", "DATE '1970-01-10'"
+    born = f"CASE WHEN born BETWEEN {low} AND {high} THEN born WHEN born < {low} THEN {low} WHEN born > {high} THEN {high} END"
+    days = "date_diff('day', CAST('1970-01-01' AS DATE), {})"
+    pair = PAIR.replace("bmi, age, ", "born, ")
+    assert (
+        check(pair.format(days.format(born), 7, "(born IS NOT NULL)"), 8, ("m0_0", "m0_1"), facts=facts).moved
+        == 8
+    )
+    bare = days.format("born")
+    clamped = (
+        f"CASE WHEN {bare} BETWEEN 1 AND 9 THEN {bare} WHEN {bare} < 1 THEN 1 WHEN {bare} > 9 THEN 9 END"
+    )
+    assert (
+        refused(pair.format(clamped, 7, "(born IS NOT NULL)"), 8, ("m0_0", "m0_1"), facts=facts)
+        == "laws: a draw loses no more than its share"
+    )
 
 
 @pytest.mark.parametrize("key", ["city || COUNT(*)", "city || MAX(age)", "city || ROW_NUMBER() OVER ()"])

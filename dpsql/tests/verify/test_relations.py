@@ -247,6 +247,19 @@ def test_a_left_join_whose_rows_have_to_match_is_a_join() -> None:
     assert refused(of_a_visit.replace(" WHERE p.age < 90", ""), 1) == "lemmas: an owner's rows are bounded"
 
 
+def test_a_left_join_that_matches_asks_the_one_before_it_to_match() -> None:
+    """Where a visit's patient is there, the visit is."""
+    chain = (
+        "SELECT v.patient AS u FROM main.item AS i LEFT JOIN main.visit AS w ON i.visit = w.no LEFT JOIN main.patient AS p "
+        "ON w.patient = p.id CROSS JOIN main.visit AS v WHERE i.visit = v.no AND (p.age > 3 OR (coalesce(p.age, 0) IS NULL))"
+    )
+    assert check(counted(chain), 6).moved == 6
+    assert (
+        refused(counted(chain.replace("ON w.patient = p.id", "ON w.cost = p.id")), 6)
+        == "relations: rows of two owners"
+    )
+
+
 def test_what_a_left_join_matches_is_known_where_on_reads_what_is_known() -> None:
     joined = (
         "SELECT COUNT(*) AS m0_0 FROM (SELECT patient AS u, k FROM (SELECT v.patient, p.city AS k FROM main.visit AS v "
