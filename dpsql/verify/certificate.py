@@ -260,12 +260,12 @@ def digest(value: object) -> str:
     return hashlib.sha256(dumps(value).encode()).hexdigest()
 
 
-def _plain(value: object) -> object:
-    kind = type(value)
+def _plain(value: Any) -> object:
+    kind: Any = type(value)
     if kind in (str, int, bool):
         return value
     if kind is tuple:
-        return [_plain(one) for one in value]  # type: ignore[attr-defined]
+        return [_plain(one) for one in value]
     if kind is Fraction:
         return str(value)
     if isinstance(value, Mapping):
