@@ -422,6 +422,7 @@ SETTINGS = {
     "dpsql.reuse": "off: draw anew and pay, in place of the stored answer",
     "dpsql.selection": "off: measure all groups, where the largest would be chosen first",
     "dpsql.unlisted": "on: compare with values that the policy does not list",
+    "dpsql.grids": "empty: rows that WHERE keeps are answered with their columns, and no row",
     "dpsql.budget": "what is left (SHOW only)",
 }
 """Each setting with its meaning."""

@@ -259,7 +259,7 @@ class Spine:
         is_aggregated = ends_in(relation, "outputs") and ends_in(relation.below, "group")
         if is_aggregated or not self.policy.has_previews:  # what is aggregated is no look at rows
             return relation, ()
-        shown = row_preview(query, relation, self.catalog)
+        shown = row_preview(query, relation, self.catalog, has_grids=self.settings.grids)
         return (relation, ()) if shown is None else (shown.relation, (shown.note,))
 
     def _barred(self, planned: Plan) -> Barred:

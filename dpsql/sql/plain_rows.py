@@ -1,4 +1,5 @@
-"""Queries that look at a table's rows as they are, by their text: `SELECT … FROM t LIMIT n`, EXISTS over a table.
+"""Queries that look at a table's rows as they are, by their text: `SELECT * FROM t`, `SELECT … FROM t LIMIT n`,
+EXISTS over a table.
 
 EXISTS is asked for as a value, or as the condition of one row: `SELECT 1 FROM (SELECT 1) AS one WHERE EXISTS (…)`.
 
@@ -21,6 +22,8 @@ class Look(enum.Enum):
     """What a query looks at."""
 
     ROWS = "rows of a table, or a constant for each, within a LIMIT"
+    ALL_ROWS = "columns of all rows of a table"
+    SOME_ROWS = "columns of the rows of a table that a condition keeps"
     EXISTENCE = "whether a table has rows"
     ONE_ROW = "one row where a table has rows"
 
@@ -43,7 +46,20 @@ def look_of(tree: exp.Expr) -> Look | None:
         return Look.ONE_ROW
     if select.args.get("from_") is None:
         return Look.EXISTENCE if _asks_existence(select) else None
-    return Look.ROWS if _is_limited(select) and _is_plain(select, {}, _NESTED) else None
+    if not _is_plain(select, {}, _NESTED):
+        filtered = {**select.args, "where": None}
+        is_kept = _is_plain(exp.Select(**filtered), {}, _NESTED) and _has_columns_alone(select)
+        return Look.SOME_ROWS if is_kept else None
+    if _is_limited(select):
+        return Look.ROWS
+    return Look.ALL_ROWS if _has_columns_alone(select) else None
+
+
+def _has_columns_alone(select: exp.Select) -> bool:
+    items = [
+        item.args["this"] if isinstance(item, exp.Alias) else item for item in select.args["expressions"]
+    ]
+    return all(isinstance(item, (exp.Star, exp.Column)) for item in items)
 
 
 def _bare(node: exp.Expr) -> exp.Expr:

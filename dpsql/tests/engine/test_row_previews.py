@@ -10,7 +10,7 @@ import pytest
 
 from dpsql.engine import Session
 from dpsql.engine.dataset import LazySnapshot, open_ledger
-from dpsql.engine.row_previews import _IS_THERE, _WITHOUT_ROWS
+from dpsql.engine.row_previews import _IS_THERE, _WHATEVER_IS_KEPT, _WITHOUT_ROWS
 from dpsql.errors import Refusal
 from dpsql.policy import load_policy
 
@@ -42,6 +42,14 @@ PREVIEWS = {
     "WITH p AS (SELECT age AS a FROM person) SELECT * FROM p WHERE 1 = 1 LIMIT 5": ["a"],
     "(SELECT age FROM person LIMIT 5)": ["age"],
     "TABLE person LIMIT 5": COLUMNS,
+    "SELECT * FROM person": COLUMNS,
+    "SELECT * FROM person LIMIT ALL": COLUMNS,
+    "SELECT x.* FROM public.person x": COLUMNS,
+    "SELECT * FROM person ORDER BY id ASC": COLUMNS,
+    'SELECT id, "Full Name", age FROM person': ["id", "Full Name", "age"],
+    "SELECT * FROM (SELECT * FROM person WHERE true) AS q": COLUMNS,
+    "SELECT * FROM adult": ["id", "age"],
+    "TABLE person": COLUMNS,
     "SELECT 1 AS one FROM person LIMIT 2": ["one"],
     "SELECT age FROM adult LIMIT 5": ["age"],
 }
@@ -66,8 +74,10 @@ EMPTY = [
 ]
 """Without a row too, and the last one with the word for it."""
 NEITHER = [
-    "SELECT * FROM person",
-    "SELECT * FROM person LIMIT ALL",
+    "SELECT age FROM person",
+    "SELECT age, id FROM person ORDER BY id",
+    "SELECT 1 FROM person",
+    "SELECT *, age + 1 FROM person",
     "SELECT * FROM person WHERE age > 50 LIMIT 5",
     "SELECT 1 FROM person WHERE age > 50 LIMIT 1",
     "SELECT EXISTS (SELECT 1 FROM person WHERE age > 50)",
@@ -130,6 +140,35 @@ def test_a_preview_has_the_columns_and_no_row(unseen: Session, sql: str) -> None
     assert unseen.budget().epsilon_spent_nano == 0
 
 
+GRIDS = {
+    "SELECT * FROM person WHERE age > 50": COLUMNS,
+    'SELECT age AS a, "Full Name" FROM (SELECT * FROM person WHERE true) AS q WHERE age > 50 LIMIT 20': [
+        "a",
+        "Full Name",
+    ],
+    "SELECT age FROM person WHERE age > 50 AND NOT (age <= 18) ORDER BY id LIMIT 20": ["age"],
+}
+
+
+@pytest.mark.parametrize("sql", GRIDS)
+def test_rows_that_a_condition_keeps_are_no_row_where_grids_are_to_be_empty(
+    unseen: Session, sql: str
+) -> None:
+    with pytest.raises(Refusal) as error:
+        unseen.execute(sql)
+    assert error.value.sqlstate == "PV002"
+    unseen.execute("SET dpsql.grids = empty")
+    try:
+        answer = unseen.execute(sql)
+    finally:
+        unseen.execute("RESET dpsql.grids")
+    assert [column.name for column in answer.columns] == GRIDS[sql]
+    assert list(answer.rows) == []
+    assert answer.receipt is not None
+    assert answer.receipt.notes == (_WHATEVER_IS_KEPT,)
+    assert unseen.budget().epsilon_spent_nano == 0
+
+
 @pytest.mark.parametrize("sql", PROBES)
 def test_a_table_that_is_declared_is_there(unseen: Session, sql: str) -> None:
     answer = unseen.execute(sql)
@@ -153,7 +192,7 @@ def test_other_looks_are_refused(unseen: Session, sql: str) -> None:
 
 @pytest.mark.parametrize(
     ("sql", "columns"),
-    [("SELECT * FROM person", COLUMNS), ("SELECT age, id FROM person ORDER BY id", ["age", "id"]),
+    [("SELECT age, id FROM person ORDER BY id", ["age", "id"]),
      ("SELECT age AS a FROM person WHERE age > 50", ["a"])],
 )  # fmt: skip
 def test_all_rows_are_refused_with_the_way_to_their_columns(
