@@ -1,12 +1,19 @@
-"""Figures in words: the same to an analyst, an owner and a catalog, whoever says them."""
+"""Figures in words and values as text: the same to an analyst, an owner and a catalog, whoever says them.
+
+Values are plain, exact where the type is exact, and harmless on a terminal.
+"""
 
 from __future__ import annotations
 
+import datetime
+import math
+import re
+import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-__all__ = ["counted", "listed", "plural", "small_text"]
+__all__ = ["counted", "float_text", "listed", "plain_text", "plural", "small_text", "terminal_text"]
 
 
 def plural(number: int, noun: str) -> str:
@@ -40,3 +47,66 @@ def small_text(number: Fraction | Decimal) -> str:
     '1e-9'
     """
     return f"{float(number):g}".replace("e-0", "e-")
+
+
+# --- A released value as text: plain, exact where the type is exact, and harmless on a terminal -------------
+
+
+_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode categories that move the cursor, reorder or hide text: control, format, surrogate, separators."""
+
+
+def plain_text(value: object) -> str:
+    """Return one value as people read it; NULL is the empty text (CSV's convention)."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, float):
+        return float_text(value)
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, list):
+        return "{" + ",".join("NULL" if one is None else _item(plain_text(one)) for one in value) + "}"
+    return str(value)
+
+
+def _item(text: str) -> str:
+    """Return a value of an array as Postgres writes it: in quotes where it could be taken for something else."""
+    if text and text.upper() != "NULL" and not re.search(r'[{}",\\\s]', text):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def float_text(value: float) -> str:
+    """Return a double as Postgres writes it: the shortest digits that mean it, 5420 and not 5420.0.
+
+    >>> [float_text(x) for x in (0.1, 5420.0, -0.0, 1e300, float("inf"), float("nan"))]
+    ['0.1', '5420', '-0', '1e+300', 'Infinity', 'NaN']
+    """
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return repr(value).removesuffix(".0")
+
+
+def terminal_text(text: str) -> str:
+    """Return `text` with every character that could steer a terminal spelled out (ESC is \\x1b).
+
+    Released group keys are data content: a row may hold escape sequences on purpose.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_spelled(c) if unicodedata.category(c) in _UNSAFE else c for c in text)
+
+
+def _spelled(character: str) -> str:
+    code = ord(character)
+    if character in "\t\n\r":
+        return {"\t": "\\t", "\n": "\\n", "\r": "\\r"}[character]
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

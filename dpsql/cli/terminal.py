@@ -17,7 +17,7 @@ from typing import IO
 
 import click
 
-from ..value_text import float_text, plain_text, terminal_text
+from ..words import float_text, plain_text, terminal_text
 
 __all__ = [
     "can_write",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..backends import Backend
-    from ..dbapi.schema import Schema
+    from ..dbapi.connection import Schema
     from ..engine import Answer
     from ..engine.session import Session
     from ..policy import Policy
@@ -89,7 +89,7 @@ class RunningSession:
         Raises DpsqlError.
         """
         if self._schema is None:
-            from ..dbapi.schema import Schema
+            from ..dbapi.connection import Schema
 
             self._schema = Schema(self.session)
         of_schema = self._schema.answer(text, parameters)

@@ -8,7 +8,21 @@ from __future__ import annotations
 from typing import Final
 
 from .connection import Connection, connect
-from .cursor import Cursor
+from .cursor import (
+    BINARY,
+    DATETIME,
+    NUMBER,
+    ROWID,
+    STRING,
+    Binary,
+    Cursor,
+    Date,
+    DateFromTicks,
+    Time,
+    TimeFromTicks,
+    Timestamp,
+    TimestampFromTicks,
+)
 from .errors import (
     DatabaseError,
     DataError,
@@ -20,20 +34,6 @@ from .errors import (
     OperationalError,
     ProgrammingError,
     Warning,
-)
-from .type_objects import (
-    BINARY,
-    DATETIME,
-    NUMBER,
-    ROWID,
-    STRING,
-    Binary,
-    Date,
-    DateFromTicks,
-    Time,
-    TimeFromTicks,
-    Timestamp,
-    TimestampFromTicks,
 )
 
 __all__ = [

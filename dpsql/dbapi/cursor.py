@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,14 +14,13 @@ from operator import itemgetter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex, cast
 
-from ..engine import Answer, Explanation, Receipt
+from ..engine import Answer, AnswerColumn, Explanation, Receipt
 from ..engine.barred import answer_html, answer_text
 from ..engine.frames import arrow_table, pandas_frame, polars_frame
-from ..value_text import terminal_text
-from ..words import plural
+from ..relation.types import Kind, SqlType
+from ..words import plural, terminal_text
 from .errors import InterfaceError, ProgrammingError, guarded
 from .placeholders import Given, ParameterizedStatement, Parameters, collected, read_statement
-from .type_objects import Description, describe
 
 if TYPE_CHECKING:
     import pandas
@@ -30,7 +30,105 @@ if TYPE_CHECKING:
     from ..engine.settings import Settings
     from .connection import Connection
 
-__all__ = ["Accuracy", "Cursor", "Epsilon", "Level", "Outcome", "Row", "row_maker", "setting_text"]
+__all__ = [
+    "BINARY",
+    "DATETIME",
+    "NUMBER",
+    "ROWID",
+    "STRING",
+    "Accuracy",
+    "Binary",
+    "Cursor",
+    "Date",
+    "DateFromTicks",
+    "Description",
+    "Epsilon",
+    "Level",
+    "Outcome",
+    "Row",
+    "Time",
+    "TimeFromTicks",
+    "Timestamp",
+    "TimestampFromTicks",
+    "TypeObject",
+    "describe",
+    "row_maker",
+    "setting_text",
+]
+
+
+# --- the type objects and constructors of PEP 249, and a result's description -------------------------------
+
+
+Description = tuple[str, str, None, int | None, int | None, int | None, None]
+"""A column: name, type code (an SQL type's name), display size, bytes, precision, scale, may be NULL."""
+
+
+class TypeObject:
+    """Equal to each type code of one group: `description[0][1] == dpsql.NUMBER`."""
+
+    __hash__ = None  # type: ignore[assignment]  # equal things would need equal hashes
+
+    def __init__(self, name: str, *kinds: Kind) -> None:
+        self._name = name
+        self._codes = frozenset(kind.value for kind in kinds)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, TypeObject):
+            return self._codes == other._codes and self._name == other._name
+        return other in self._codes if isinstance(other, str) else NotImplemented
+
+    def __repr__(self) -> str:
+        return f"dpsql.{self._name}"
+
+
+STRING = TypeObject("STRING", Kind.TEXT, Kind.JSON, Kind.JSONB, Kind.NULL)
+NUMBER = TypeObject(
+    "NUMBER", Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE, Kind.BOOLEAN
+)
+DATETIME = TypeObject("DATETIME", Kind.DATE, Kind.TIMESTAMP, Kind.INTERVAL)
+BINARY = TypeObject("BINARY", Kind.OPAQUE)
+ROWID = TypeObject("ROWID")
+
+_BYTES = {
+    Kind.BOOLEAN: 1, Kind.SMALLINT: 2, Kind.INTEGER: 4, Kind.BIGINT: 8, Kind.REAL: 4, Kind.DOUBLE: 8,
+    Kind.DATE: 4, Kind.TIMESTAMP: 8, Kind.INTERVAL: 16,
+}  # fmt: skip
+
+
+def describe(columns: Sequence[AnswerColumn]) -> list[Description] | None:
+    """Return the description of a result; None for a statement that has none.
+
+    The type code is the SQL type's name, such as "bigint" or "date[]". Whether a column may be NULL is not known
+    (None).
+    """
+    return [_described(column.name, column.type) for column in columns] or None
+
+
+def _described(name: str, type_: SqlType) -> Description:
+    code = type_.kind.value if type_.element is None else f"{type_.element.kind.value}[]"
+    return (name, code, None, _BYTES.get(type_.kind), type_.precision, type_.scale, None)
+
+
+Date = datetime.date
+Time = datetime.time
+Timestamp = datetime.datetime
+Binary = bytes
+
+
+def DateFromTicks(ticks: float) -> datetime.date:
+    """Return the local date of a moment in seconds since 1970."""
+    return datetime.date.fromtimestamp(ticks)
+
+
+def TimeFromTicks(ticks: float) -> datetime.time:
+    """Return the local time of day of a moment in seconds since 1970."""
+    return datetime.datetime.fromtimestamp(ticks).time()
+
+
+def TimestampFromTicks(ticks: float) -> datetime.datetime:
+    """Return the local date and time of a moment in seconds since 1970."""
+    return datetime.datetime.fromtimestamp(ticks)
 
 
 # --- rows with names: tuples, whose values are found by their column too ------------------------------------

@@ -21,8 +21,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ..relation.types import SqlType
-from ..value_text import plain_text, terminal_text
-from ..words import plural
+from ..words import plain_text, plural, terminal_text
 
 if TYPE_CHECKING:
     from .answer import Answer, Receipt

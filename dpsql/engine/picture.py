@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..relation.types import Kind
-from ..value_text import plain_text, terminal_text
+from ..words import plain_text, terminal_text
 from .barred import Shown, drawn_columns
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Refusal
-from ..value_text import terminal_text
+from ..words import terminal_text
 from .barred import Shown
 from .frames import needed
 from .picture import Picture, pictures

@@ -12,8 +12,6 @@ House rules:
 from __future__ import annotations
 
 from .connection import ProtocolConnection
-from .copy_out import BinaryCopy, CsvOptions, LineCopy, TextOptions
-from .datatypes.oids import ELEMENTS, TYPES, Interval, ObjectName, Oid, TypeInfo
 from .datatypes.read_parameter import read_parameter
 from .errors import (
     AuthenticationFailed,
@@ -45,6 +43,7 @@ from .events import (
     Unreadable,
     Waiting,
 )
+from .oids import ELEMENTS, TYPES, Interval, ObjectName, Oid, TypeInfo
 from .read_message import Limits
 from .replies import (
     AuthenticationOk,
@@ -81,7 +80,7 @@ from .replies import (
 )
 from .scram import ScramExchange, Verifier, make_verifier, mock_verifier, tls_server_end_point
 from .states import State
-from .write_columns import RowEncoder
+from .write_columns import BinaryCopy, CsvOptions, LineCopy, RowEncoder, TextOptions
 
 __all__ = [
     "ELEMENTS",

@@ -30,7 +30,7 @@ from ..fair import Turns
 from ..relation.relations import MAX_RECURSION, MAX_ROW_SERIES
 from ..relation.types import SqlType
 from ..seal import seal
-from ..watchdog import Watch, interrupt_after
+from ..waits import Watch, interrupt_after
 from .print_calls import NO_PATTERN, TOO_MANY
 from .print_forms import ENDLESS, ROUNDS
 from .rows import MAX_ROWS, Arrays, ResultRows, check_size, finish_arrays, finish_columns

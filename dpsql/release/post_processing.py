@@ -36,7 +36,7 @@ from ..postprocess.tables import FetchedTable, carried_type, encode_fetched, fet
 from ..relation.catalog import Scalar, Table
 from ..relation.relations import Relation, called_in
 from ..relation.types import BIGINT, TEXT, Kind, SqlType
-from ..watchdog import interrupt_after
+from ..waits import interrupt_after
 from .answer_bars import Cuts, Maker, Simulation, empty_bars, empty_replicas, empty_simulation, no_cuts
 from .released import Groups, ReleasedMeasurement, integers, shown
 from .run import ReleasedRows

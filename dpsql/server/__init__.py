@@ -15,8 +15,8 @@ House rules:
 
 from __future__ import annotations
 
+from .channel import CannotListen
 from .listener import Server
 from .options import Options
-from .sockets import CannotListen
 
 __all__ = ["CannotListen", "Options", "Server"]

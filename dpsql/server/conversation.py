@@ -17,11 +17,10 @@ from ..pgwire import FieldDescription, Format, ServerMessage
 from ..sql.text import ScriptStatement, split_statements
 from .columns import in_formats, must_be_typed, parameter_types, read_values, typed_nulls
 from .dispatch import Dispatcher
-from .read_statement import cut
 from .replies import Batch, Key, Reply, statement_name
 from .report import ClientGone, Fault, report, unsupported
 from .state import BlockKind, Portal, PreparedStatement, as_described, fitted
-from .statements import Catalog, Copy, Query, Result, Statement
+from .statements import Catalog, Copy, Query, Result, Statement, cut
 
 __all__ = ["Conversation"]
 

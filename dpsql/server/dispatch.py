@@ -16,10 +16,9 @@ from ..pgwire import Bind, FieldDescription, NoticeResponse, Oid
 from ..sql.text import ScriptStatement
 from . import statements as ask
 from .columns import argument_values, parameter_types
-from .read_statement import count_parameters, read_statement
 from .report import Fault, elsewhere, unsupported
 from .state import ConnectionState, Portal, Portals, PreparedStatement, PreparedStatements
-from .statements import Direction, Result, Statement
+from .statements import Direction, Result, Statement, count_parameters, read_statement
 from .worker import Queries
 
 __all__ = ["Dispatcher"]

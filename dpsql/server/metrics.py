@@ -28,11 +28,10 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from ..errors import DpsqlError
-from ..watchdog import interrupt_after
-from .channel import Encryption, refuse_open
+from ..waits import interrupt_after
+from .channel import CannotListen, Encryption, refuse_open
 from .options import is_loopback
 from .report import SECONDS, Tally
-from .sockets import CannotListen
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

@@ -1,20 +1,56 @@
-"""What one statement asks for: a value of its own kind for each, as `read_statement` makes them; and what it gives."""
+"""What one statement asks for: a value of its own kind for each, as `read_statement` makes them; and what it gives.
+
+House rules, a statement's text -> the one kind of statement that it is:
+
+1. This decides nothing about privacy. What is not one of the forms here goes to the session as it is.
+2. Which of session and system catalog answers a query is decided by what it reads. One that reads both is answered
+   by neither.
+"""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from sqlglot.tokenizer_core import TokenType
+
 from ..pgwire import FieldDescription, NoticeResponse
-from .columns import Constant
-from .copy_options import CopyOptions
+from ..sql.text import MAX_TEXT, ScriptStatement, blank_prefix, read_constant, split_statements, tokenize
+from ..system_catalog import Reads
+from .columns import Constant, compile_form, read_arguments, type_number
+from .copy_options import CopyOptions, older_options, read_options
+from .report import Fault, unsupported
 
 __all__ = [
-    "Begin", "Catalog", "Characteristics", "CloseCursor", "Copy", "Deallocate", "Declare", "Direction", "Discard",
-    "Done", "End", "Execute", "Fetch", "Mark", "Marking", "Modes", "Prepare", "Query", "Result", "Set", "Show",
+    "Begin",
+    "Catalog",
+    "Characteristics",
+    "CloseCursor",
+    "Copy",
+    "Deallocate",
+    "Declare",
+    "Direction",
+    "Discard",
+    "Done",
+    "End",
+    "Execute",
+    "Fetch",
+    "Mark",
+    "Marking",
+    "Modes",
+    "Prepare",
+    "Query",
+    "Result",
+    "Set",
+    "Show",
     "Statement",
-]  # fmt: skip
+    "count_parameters",
+    "cut",
+    "read_statement",
+]
+
 
 Modes = tuple[tuple[str, str], ...]
 """Names and values of the settings that a transaction's modes stand for."""
@@ -202,3 +238,349 @@ class Result:
     def tag_of(self, count: int) -> str:
         """Return the tag after so many rows."""
         return f"{self.tag} {count}" if self.tag in _COUNTED else self.tag
+
+
+# --- A statement's text -> the one kind of statement that it is ---------------------------------------------
+
+
+_MAX_TEXT = 4 * MAX_TEXT
+_MAX_STATEMENTS = 10_000
+_LONGEST = 10_000
+"""Characters of a statement of the connection's own."""
+
+
+def cut(text: str, split: Callable[[str], list[ScriptStatement]] = split_statements) -> list[ScriptStatement]:
+    """Return the statements of a text, as `split` finds them. Raises Fault: it is too long to be looked through."""
+    if len(text) > _MAX_TEXT:
+        raise Fault(
+            "54001", f"the text has more than {_MAX_TEXT} characters", hint="send fewer statements at once"
+        )
+    found = split(text)
+    if len(found) > _MAX_STATEMENTS:
+        raise Fault("54001", f"there are more than {_MAX_STATEMENTS} statements", hint="send fewer at once")
+    return found
+
+
+def read_statement(piece: ScriptStatement, reads: Callable[[str], Reads]) -> Statement:
+    """Return what one statement asks for; `reads` says of a query what it reads.
+
+    Raises Fault: a statement of the connection's own is not written right (42601), or something is not supported.
+    """
+    text, bare = piece.text, piece.bare.rstrip()
+    first = _word(bare)
+    if first in _WITH_QUERY:
+        return _WITH_QUERY[first](text[: len(bare)], bare, lambda query: _query(query, reads))
+    if first in _OWN and len(bare) > _LONGEST:
+        raise Fault("54001", f"the statement has more than {_LONGEST} characters", hint="write it shorter")
+    if first in _REFUSED:
+        sqlstate, hint = _REFUSED[first]
+        raise Fault(sqlstate, f"{first.upper()} is not done here", hint=hint)
+    if first in _OWN and not _SHOW_OWN.match(bare):
+        return _own(first, bare)
+    if first == "explain" and _EXPLAIN_EXECUTE.match(bare):
+        raise unsupported("EXPLAIN EXECUTE", "EXPLAIN the query itself, with its constants")
+    return _query(text, reads)
+
+
+_Ask = Callable[[str], Query | Catalog]
+"""A query's text to who answers it."""
+
+
+def _query(text: str, reads: Callable[[str], Reads]) -> Query | Catalog:
+    what = reads(text)
+    if what is Reads.BOTH:
+        raise Fault(
+            "0A000", "a declared table and the system catalog cannot be read in one query",
+            hint="ask for each by itself",
+        )  # fmt: skip
+    return Catalog(text) if what is Reads.CATALOG else Query(text)
+
+
+def _own(first: str, bare: str) -> Statement:
+    for form, make in _COMPILED[first]:
+        if match := form.fullmatch(bare):
+            return make(match)
+    if re.match(r"set\s+transaction\s+snapshot\b", bare, re.IGNORECASE):
+        raise unsupported("SET TRANSACTION SNAPSHOT", "each statement reads the database as it is")
+    if re.match(r"(?:commit|rollback)\s+prepared\b", bare, re.IGNORECASE):
+        raise unsupported(f"{first.upper()} PREPARED", _ENDS)
+    raise _syntax_error(first.upper())
+
+
+def count_parameters(statement: Statement) -> int:
+    """Return the largest n of the $n in a statement's query. Raises Refusal: no text of SQL."""
+    if isinstance(statement, (Copy, Declare)):
+        statement = statement.query
+    if not isinstance(statement, (Query, Catalog)):
+        return 0
+    text = statement.text
+    tokens = tokenize(text)
+    if tokens and tokens[0].text.lower() == "explain":  # the tokenizer takes what follows for one string
+        tokens = tokenize(blank_prefix(text, tokens[0].end + 1))
+    numbers = [
+        re.match(r"\$(\d{1,4})(?!\d)", text[token.start :])
+        for token in tokens
+        if token.token_type is TokenType.PARAMETER
+    ]
+    return max((int(number[1]) for number in numbers if number), default=0)
+
+
+# --- words, names and values ----------------------------------------------------------------------------
+
+_NAME = r'([a-z_][\w$]*|"(?:[^"]|"")+")'
+"""A name, quoted or not, as one group of a regular expression."""
+
+
+def _unquoted(name: str) -> str:
+    """Return a name as Postgres reads it."""
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
+
+
+def _word(text: str) -> str:
+    """Return the first word in lower case; "" where the text begins otherwise."""
+    match = re.match(r"[A-Za-z_]+", text)
+    return match.group().lower() if match else ""
+
+
+def _values(text: str, what: str) -> tuple[str, ...]:
+    """Return the values of a list with commas: strings and quoted names as they are, words in lower case.
+
+    Raises Fault (42601): it is no such list.
+    """
+    values, at, text = list[str](), 0, text.strip()
+    while True:
+        read = read_constant(text, at)
+        if read is None:
+            raise _syntax_error(what)
+        values.append(read[1])
+        rest = text[read[2] :].lstrip()
+        if not rest:
+            return tuple(values)
+        if not rest.startswith(","):
+            raise _syntax_error(what)
+        at = len(text) - len(rest[1:].lstrip())
+
+
+def _syntax_error(what: str) -> Fault:
+    """Return the error of a statement of the connection's own that is not written right."""
+    return Fault("42601", f"syntax error in {what}", hint="it is written as in Postgres 15", position=0)
+
+
+# --- blocks and settings ----------------------------------------------------------------------------------
+
+_LEVEL = r"(?:serializable|repeatable\s+read|read\s+(?:un)?committed)"
+_MODE = rf"(?:isolation\s+level\s+{_LEVEL}|read\s+only|read\s+write|(?:not\s+)?deferrable)"
+_MODES = rf"({_MODE}(?:(?:\s*,\s*|\s+){_MODE})*)"
+_BLOCK = r"(?:\s+(?:work|transaction))?"
+_CHAIN = r"(?:\s+and(\s+no)?(\s+chain))?"
+_SCOPE = r"set(?:\s+(session|local))?\s+"
+_SETTING = r'((?:[a-z_][\w$]*|"[^"]+")(?:\s*\.\s*(?:[a-z_][\w$]*|"[^"]+"))*)'
+
+
+def _setting(written: str) -> str:
+    return ".".join(map(_unquoted, re.findall(_NAME, written, re.IGNORECASE)))
+
+
+def _set(scope: str | None, name: str, written: str) -> Statement:
+    values = None if written.strip().lower() == "default" else _values(written, "SET")
+    return Set(name, values, (scope or "").lower() == "local")
+
+
+def _reset(name: str | None) -> Statement:
+    return Set(name, tag="RESET")
+
+
+def _zone(match: re.Match[str]) -> Statement:
+    written = match[2].strip()
+    if written.lower() == "local":
+        return _set(match[1], "timezone", "default")
+    interval = re.fullmatch(r"interval\s*('[^']*')(?:\s+hour(?:\s+to\s+minute)?)?", written, re.IGNORECASE)
+    return _set(match[1], "timezone", interval[1] if interval else written)
+
+
+def _modes(text: str | None) -> Modes:
+    found = list[tuple[str, str]]()
+    for mode in re.findall(_MODE, text or "", re.IGNORECASE):
+        words = mode.lower().split()
+        if words[0] == "isolation":
+            found.append(("transaction_isolation", " ".join(words[2:])))
+        elif words[0] == "read":
+            found.append(("transaction_read_only", "on" if words[1] == "only" else "off"))
+        else:
+            found.append(("transaction_deferrable", "off" if words[0] == "not" else "on"))
+    return tuple(found)
+
+
+def _role(match: re.Match[str]) -> Statement:
+    if match[1].strip().lower() in ("none", "default"):
+        return Done("SET")
+    raise Fault("42501", "who you are cannot be changed", hint="connect as somebody else")
+
+
+# --- cursors and prepared statements ----------------------------------------------------------------------
+
+_QUERIES = ("select", "with", "values", "table", "")
+_ENDS = "dpsql only reads: COMMIT or ROLLBACK end a block"
+_DECLARE = compile_form(
+    rf"declare\s+{_NAME}\s+((?:(?:binary|asensitive|insensitive|no\s+scroll|scroll)\s+)*)cursor"
+    r"(?:\s+(with|without)\s+hold)?\s+for\b\s*(?=\S)"
+)
+_PREPARE = compile_form(rf"prepare\s+{_NAME}\s*(?:\(([^()]*(?:\([^()]*\)[^()]*)*)\))?\s*as\b\s*")
+_COUNT = r"[+-]?\s*\d{1,10}"
+_FETCH = (
+    rf"(fetch|move)(?:\s+(next|prior|first|last|(?:absolute|relative)\s*{_COUNT}|{_COUNT}|all"
+    rf"|(?:forward|backward)(?:\s*{_COUNT}|\s+all)?))?(?:\s+(?:from|in))?\s+{_NAME}"
+)
+_WORDS = {
+    "": (Direction.FORWARD, 1), "next": (Direction.FORWARD, 1), "prior": (Direction.BACKWARD, 1),
+    "first": (Direction.ABSOLUTE, 1), "last": (Direction.ABSOLUTE, -1),
+}  # fmt: skip
+_MAX_COUNT = 2**31 - 1
+
+
+def _declare(text: str, bare: str, query: _Ask) -> Statement:
+    match = _DECLARE.match(bare)
+    if match is None or _word(bare[match.end() :]) not in _QUERIES:
+        raise _syntax_error("DECLARE")
+    options = re.findall(r"no scroll|\w+", " ".join(match[2].lower().split()))
+    for one, other in (("scroll", "no scroll"), ("asensitive", "insensitive")):
+        if one in options and other in options:
+            both = f"{one.upper()} and {other.upper()}"
+            raise Fault("42P11", f"a cursor cannot be both {both}", hint="write one of them")
+    return Declare(
+        _unquoted(match[1]), query(blank_prefix(text, match.end())), (match[3] or "").lower() == "with",
+        "binary" in options, "no scroll" in options,
+    )  # fmt: skip
+
+
+def _prepare(text: str, bare: str, query: _Ask) -> Statement:
+    if re.match(r"prepare\s+transaction\b", bare, re.IGNORECASE):
+        raise unsupported("PREPARE TRANSACTION", _ENDS)
+    match = _PREPARE.match(bare)
+    if match is None:
+        raise _syntax_error("PREPARE")
+    what = _word(bare[match.end() :])
+    if what in ("insert", "update", "delete", "merge"):
+        raise unsupported(what.upper(), "dpsql only reads: prepare a SELECT")
+    if what not in _QUERIES or match.end() == len(bare):
+        raise _syntax_error("PREPARE")
+    types = tuple(map(type_number, re.split(r",(?![^(]*\))", match[2]))) if match[2] is not None else ()
+    return Prepare(_unquoted(match[1]), types, query(blank_prefix(text, match.end())))
+
+
+def _execute(match: re.Match[str]) -> Statement:
+    return Execute(_unquoted(match[1]), () if match[2] is None else read_arguments(match[2]))
+
+
+def _fetch(match: re.Match[str]) -> Statement:
+    how = (match[2] or "").lower()
+    direction, count = _WORDS.get(how) or _counted(how, match[1].upper())
+    return Fetch(_unquoted(match[3]), direction, count, match[1].lower() == "move")
+
+
+def _counted(how: str, what: str) -> tuple[Direction, int | None]:
+    name = _word(how)
+    direction = Direction.FORWARD if name in ("", "all") else Direction(name)
+    rest = how.removeprefix(name).strip()
+    if name == "all" or rest == "all":
+        return direction, None
+    count = int(re.sub(r"\s", "", rest)) if rest else 1
+    if abs(count) > _MAX_COUNT:
+        raise _syntax_error(what)
+    return direction, count
+
+
+# --- copies -----------------------------------------------------------------------------------------------
+
+_TO = r"\s*to\s+stdout(?:\s*(?:with\b\s*)?(?:\((?P<options>(?:[^()']|'[^']*'|\([^()]*\))*)\)|(?P<older>[^(].*)))?"
+_COPY = compile_form(r"copy\s*(?P<query>\(.*\))" + _TO)
+_WORD = r'(?:[a-z_][\w$]*|"(?:[^"]|"")+")'
+_COPY_TABLE = compile_form(
+    rf"copy\s+(?P<table>{_WORD}(?:\s*\.\s*{_WORD})?)\s*"
+    rf"(?:\((?P<columns>\s*{_WORD}\s*(?:,\s*{_WORD}\s*)*)\))?" + _TO
+)
+
+
+def _copy(text: str, bare: str, query: _Ask) -> Statement:
+    match = _COPY.fullmatch(bare)
+    if match is None:
+        match = _COPY_TABLE.fullmatch(bare)
+        if match is None:
+            raise unsupported("this form of COPY", "COPY (SELECT …) TO STDOUT (FORMAT csv, HEADER)")
+        same = f"SELECT {match['columns'] or '*'} FROM {match['table']}"
+        return Copy(query(same), _copy_options(match), is_table=True)
+    start, end = match.span("query")
+    if _word(bare[start + 1 :].lstrip()) == "execute":
+        raise Fault(
+            "42601", "COPY cannot run a prepared statement", hint="write its query between the brackets"
+        )
+    return Copy(query(blank_prefix(text[: end - 1], start + 1)), _copy_options(match))
+
+
+def _copy_options(match: re.Match[str]) -> CopyOptions:
+    """Return how rows are copied. Raises Fault."""
+    if match["options"] is not None:
+        return read_options(match["options"])
+    return older_options(match["older"] or "")
+
+
+# --- the forms, by their first words ----------------------------------------------------------------------
+
+_CONSTRAINTS = "SET CONSTRAINTS can only be used in transaction blocks"
+_Make = Callable[[re.Match[str]], Statement]
+_FORMS: tuple[tuple[str, str, _Make], ...] = (
+    ("begin", rf"begin{_BLOCK}(?:\s+{_MODES})?", lambda m: Begin("BEGIN", _modes(m[1]))),
+    ("start", rf"start\s+transaction(?:\s+{_MODES})?", lambda m: Begin("START TRANSACTION", _modes(m[1]))),
+    ("commit end", rf"(?:commit|end){_BLOCK}{_CHAIN}", lambda m: End(True, m[2] is not None and m[1] is None)),
+    ("rollback abort", rf"(?:rollback|abort){_BLOCK}{_CHAIN}",
+     lambda m: End(False, m[2] is not None and m[1] is None)),
+    ("savepoint", rf"savepoint\s+{_NAME}", lambda m: Mark(Marking.SAVE, _unquoted(m[1]))),
+    ("release", rf"release\s+(?:savepoint\s+)?{_NAME}", lambda m: Mark(Marking.RELEASE, _unquoted(m[1]))),
+    ("rollback", rf"rollback{_BLOCK}\s+to\s+(?:savepoint\s+)?{_NAME}",
+     lambda m: Mark(Marking.ROLLBACK, _unquoted(m[1]))),
+    ("set", rf"set\s+(?:local\s+)?transaction\s+{_MODES}", lambda m: Characteristics(_modes(m[1]), False)),
+    ("set", rf"set\s+session\s+characteristics\s+as\s+transaction\s+{_MODES}",
+     lambda m: Characteristics(_modes(m[1]), True)),
+    ("set", r"set\s+constraints\s+.+\s(?:deferred|immediate)", lambda m: Done("SET CONSTRAINTS", _CONSTRAINTS)),
+    ("set", rf"{_SCOPE}time\s+zone\s+(.+)", _zone),
+    ("set", rf"{_SCOPE}names(?:\s+(.+))?", lambda m: _set(m[1], "client_encoding", m[2] or "default")),
+    ("set", rf"{_SCOPE}xml\s+option\s+(.+)", lambda m: _set(m[1], "xmloption", m[2])),
+    ("set", r"set\s+(?:(?:session|local)\s+)?(?:role|session\s+authorization)\s+(.+)", _role),
+    ("set", rf"{_SCOPE}{_SETTING}\s*(?:=|\bto\b)\s*(.+)", lambda m: _set(m[1], _setting(m[2]), m[3])),
+    ("show", r"show\s+all", lambda m: Show(None)),
+    ("show", r"show\s+time\s+zone", lambda m: Show("timezone")),
+    ("show", r"show\s+transaction\s+isolation\s+level", lambda m: Show("transaction_isolation")),
+    ("show", r"show\s+session\s+authorization", lambda m: Show("session_authorization")),
+    ("show", rf"show\s+{_SETTING}", lambda m: Show(_setting(m[1]))),
+    ("reset", r"reset\s+all", lambda m: _reset(None)),
+    ("reset", r"reset\s+time\s+zone", lambda m: _reset("timezone")),
+    ("reset", r"reset\s+(?:transaction\s+isolation\s+level|role|session\s+authorization)", lambda m: Done("RESET")),
+    ("reset", rf"reset\s+{_SETTING}", lambda m: _reset(_setting(m[1]))),
+    ("deallocate", r"deallocate\s+(?:prepare\s+)?all", lambda m: Deallocate(None)),
+    ("deallocate", rf"deallocate\s+(?:prepare\s+)?{_NAME}", lambda m: Deallocate(_unquoted(m[1]))),
+    ("discard", r"discard\s+(all|plans|sequences|temp(?:orary)?)",
+     lambda m: Discard(m[1].lower().replace("temporary", "temp"))),
+    ("unlisten", rf"unlisten\s+(?:\*|{_NAME})", lambda m: Done("UNLISTEN")),
+    ("close", r"close\s+all", lambda m: CloseCursor(None)),
+    ("close", rf"close\s+{_NAME}", lambda m: CloseCursor(_unquoted(m[1]))),
+    ("execute", rf"execute\s+{_NAME}\s*(?:\((.*)\))?", _execute),
+    ("fetch move", _FETCH, _fetch),
+)  # fmt: skip
+_COMPILED: dict[str, list[tuple[re.Pattern[str], _Make]]] = {}
+for _firsts, _form, _make in _FORMS:
+    for _first in _firsts.split():
+        _COMPILED.setdefault(_first, []).append((compile_form(_form), _make))
+_OWN = frozenset(_COMPILED)
+_WITH_QUERY = {"copy": _copy, "declare": _declare, "prepare": _prepare}
+_READS = "dpsql only reads: ask with SELECT"
+_REFUSED = {
+    **dict.fromkeys(("listen", "notify"), ("0A000", "nothing is ever notified here")),
+    **dict.fromkeys(("lock", "do", "call", "load"), ("0A000", _READS)),
+    **dict.fromkeys(
+        ("checkpoint", "vacuum", "analyze", "analyse", "cluster", "reindex", "refresh", "grant", "revoke", "create",
+         "alter", "drop", "truncate", "comment", "security", "reassign", "import"), ("42501", _READS),
+    ),
+}  # fmt: skip
+"""First words of what is never done here: SQLSTATE and hint."""
+_SHOW_OWN = re.compile(r"show\s+dpsql\s*\.", re.IGNORECASE)
+_EXPLAIN_EXECUTE = compile_form(r"explain\s*(?:\([^()]*\)\s*)?(?:(?:analyze|verbose)\s+)*execute\b")

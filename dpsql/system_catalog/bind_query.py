@@ -27,7 +27,7 @@ from .parse import (
     sort_keys,
 )
 from .pg_types import INT8, TEXT, UNKNOWN, PgType
-from .read_relation import CatalogRelations
+from .relations import CatalogRelations
 from .typed import TranslationContext, Typed, coerce
 
 __all__ = ["QueryBinder"]

@@ -23,7 +23,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ..sql.text import MAX_DEPTH, MAX_NODES, MAX_TEXT, PostgresAsWritten, dialect_of, is_text
 from .errors import CatalogRefusal, unsupported
 from .pg_types import CHAR, SPELLED
-from .read_relation import SCHEMAS
+from .relations import SCHEMAS
 
 __all__ = [
     "CallNode",

@@ -27,7 +27,7 @@ from sqlglot import exp
 from ..cache import Cache
 from ..errors import EngineFailure
 from ..relation.catalog import Catalog
-from ..watchdog import Watch, interrupt_after
+from ..waits import Watch, interrupt_after
 from .bind_expression import CATALOG_CALLS, Bound
 from .bind_query import QueryBinder
 from .errors import CatalogRefusal, raised_in, unsupported
@@ -35,8 +35,7 @@ from .functions import CATALOG_FUNCTIONS
 from .objects import OWNER, Names, Objects, object_oid, reader_of, shown_in_public, to_engine
 from .parse import alias_of, name_of, parse, type_of
 from .pg_types import BY_OID, TEXT, UNKNOWN, PgType, load
-from .read_relation import SCHEMAS, CatalogRelations
-from .relations import FILLED, open_database
+from .relations import FILLED, SCHEMAS, CatalogRelations, open_database
 from .typed import TranslationContext, coerce
 
 __all__ = [

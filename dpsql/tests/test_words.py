@@ -7,11 +7,11 @@ from types import ModuleType
 
 import pytest
 
-from dpsql import value_text, words
+from dpsql import words
 from dpsql.engine import barred
 
 
-@pytest.mark.parametrize("module", [words, value_text, barred], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [words, barred], ids=lambda module: module.__name__)
 def test_examples(module: ModuleType) -> None:
     found = doctest.testmod(module)
     assert found.attempted

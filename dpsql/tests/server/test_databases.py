@@ -19,7 +19,7 @@ from dpsql.engine.dataset import open_ledger
 from dpsql.errors import PolicyError
 from dpsql.pgwire import make_verifier
 from dpsql.policy import load_policy
-from dpsql.server.login import Logins, places_by_name
+from dpsql.server.database import Logins, places_by_name
 
 from .by_hand import Wire, login
 from .conftest import COUNT, PASSWORD, SLOW, Served, cancelling, left, make_dataset, needs_psql, run_server

@@ -20,7 +20,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from dpsql.server.sockets import accepted, open_listeners
+from dpsql.server.channel import accepted, open_listeners
 
 from ..pgwire.frontend import SSL, query, startup, tagged
 from .by_hand import HungUp, Wire, login

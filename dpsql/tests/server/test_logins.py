@@ -18,8 +18,8 @@ import psycopg
 import pytest
 
 from dpsql.policy import load_policy
-from dpsql.server.login import Logins
-from dpsql.server.strangers import LONGEST, MOST_OF_ADDRESS, MOST_OF_NAME, Strangers, Throttle, Turns
+from dpsql.server.database import Logins
+from dpsql.server.listener import LONGEST, MOST_OF_ADDRESS, MOST_OF_NAME, Strangers, Throttle, Turns
 
 from ..pgwire.frontend import startup
 from .by_hand import HungUp, Wire, login, prove

@@ -16,8 +16,8 @@ from dpsql.engine.settings import OWN
 from dpsql.errors import Refusal
 from dpsql.policy import parse_policy
 from dpsql.server.client_settings import KNOWN, ClientSettings
-from dpsql.server.read_statement import cut, read_statement
 from dpsql.server.report import Fault
+from dpsql.server.statements import cut, read_statement
 from dpsql.sql.text import blank_comments
 from dpsql.system_catalog import Reads
 

@@ -13,7 +13,7 @@ from dpsql.sql.bind_series import ROW_CALLS
 from dpsql.system_catalog import CatalogRefusal, ConnectionFacts, NamedObject, Reads, SystemCatalog, objects
 from dpsql.system_catalog.objects import FIRST_OID, Objects
 from dpsql.system_catalog.pg_types import load
-from dpsql.system_catalog.read_relation import SESSION_RELATIONS
+from dpsql.system_catalog.relations import SESSION_RELATIONS
 
 from .dataset import FACTS, campus, open_catalog
 

@@ -15,8 +15,7 @@ import duckdb
 from sqlalchemy.sql.compiler import DDLCompiler
 
 import dpsql
-from dpsql.dbapi.connection import Connection
-from dpsql.dbapi.schema import Schema
+from dpsql.dbapi.connection import Connection, Schema
 from dpsql.dbapi.sqlalchemy_dialect import DpsqlDialect
 from dpsql.engine import Session
 from dpsql.engine.dataset import open_ledger

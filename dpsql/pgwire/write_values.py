@@ -1,0 +1,1 @@
+"""Values in Postgres' binary format."""
