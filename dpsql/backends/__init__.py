@@ -9,8 +9,7 @@ from collections.abc import Collection
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ..policy.engines import ENGINES
-from ..policy.model import FILES
+from ..policy.model import ENGINES, FILES
 from .backend import Backend, Finding, Snapshot, refuse_unsafe, unknown_url
 from .duckdb_backend import DuckDBBackend, DuckDBCopy
 from .duckdb_files import DuckDBFiles

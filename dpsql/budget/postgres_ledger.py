@@ -46,8 +46,7 @@ from ..postgres_waits import BoundedConnection, break_off, is_lost
 from ..waits import Stopped, acquire
 from . import certificates
 from .entry import FORMAT, UNSAID, Header, Promise, Record, newer, record_text
-from .holder import open_alone
-from .journal import Journal, busy, create_journal, file_fault, sealed_path
+from .journal import Journal, busy, create_journal, file_fault, open_alone, sealed_path
 from .ledger import (
     Database,
     Ledger,

@@ -26,8 +26,18 @@ from ..errors import LedgerError, LedgerMissing
 from ..waits import acquire, check
 from . import certificates
 from .entry import FORMAT, UNSAID, Header, Promise, Record, newer, record_text
-from .holder import Holder, is_alive, open_alone, remove_dead
-from .journal import busy, create_journal, file_fault, require_file, sealed_path, sqlite_fault
+from .journal import (
+    Holder,
+    busy,
+    create_journal,
+    file_fault,
+    is_alive,
+    open_alone,
+    remove_dead,
+    require_file,
+    sealed_path,
+    sqlite_fault,
+)
 from .ledger import Database, Ledger, LedgerCursor, Statement, Step, identity, require_same, utc_now
 
 __all__ = ["SqliteLedger"]

@@ -235,8 +235,7 @@ def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
     reads the first rows, and warns where their values look like people's: addresses, phone numbers, identifiers.
     """
     from ..engine.preview import preview, warnings_of
-    from ..plan.check_views import view_reports
-    from ..plan.views import build_catalog
+    from ..plan.views import build_catalog, view_reports
     from ..policy import check as check_policy
     from ..policy import inspect_policy
     from ..policy.access import check_access, seen_lines

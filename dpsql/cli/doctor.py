@@ -288,8 +288,7 @@ def _policy(it: Installation) -> Looks:
 def _database(it: Installation) -> Looks:
     from ..backends import open_backend
     from ..backends.backend import Severity
-    from ..plan.check_views import view_reports
-    from ..plan.views import build_catalog
+    from ..plan.views import build_catalog, view_reports
     from ..policy import check as check_policy
     from ..policy.access import check_access
     from .owner import read_live_schema

@@ -96,8 +96,7 @@ def _tell_left_out(said: tuple[str, ...]) -> None:
 
 def _what_is_named(sources: tuple[str, ...], path: Path) -> tuple[str, FileSources | None]:
     """Return the database's URL, or "duckdb:" and the files. Raises click.UsageError, PolicyError."""
-    from ..policy.engines import ENGINES
-    from ..policy.model import FILES, FileSources
+    from ..policy.model import ENGINES, FILES, FileSources
 
     if sources[0].startswith(SPARK):
         return sources[0], _paths_on_spark(sources[1:], path)

@@ -165,7 +165,7 @@ def with_lookup_keys(
     """
     from ..backends import open_backend
     from ..plan.dialects import dialect_of
-    from ..policy.people_guess import possible_keys, with_lookup
+    from ..policy.scaffold import possible_keys, with_lookup
     from ..policy.units import find_live_table
 
     dialect = dialect_of(live.dialect, live.case_collation)

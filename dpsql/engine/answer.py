@@ -162,7 +162,7 @@ class Answer:
         `number`: the column's name; without it the first that has bars, else the last number. `ax`: axes to draw on.
         Raises Refusal: 0A000 when matplotlib is not installed, 42703 where there is no such number.
         """
-        from .plot import plot
+        from .picture import plot
 
         return plot(self, number, ax)
 

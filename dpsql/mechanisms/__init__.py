@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from .choice import FIRST_BYTES, FlipChoice, first_bytes_of
-from .conversion import delta_of_rho, epsilon_of_rho, pure_epsilon, rho_within
-from .epsilon import ATTO, MAX_EPSILON, MIN_EPSILON, NANO, floor_to_nano, parse_epsilon, rho_of_pure
+from .conversion import (
+    ATTO,
+    MAX_EPSILON,
+    MIN_EPSILON,
+    NANO,
+    delta_of_rho,
+    epsilon_of_rho,
+    floor_to_nano,
+    parse_epsilon,
+    pure_epsilon,
+    rho_of_pure,
+    rho_within,
+)
 from .laplace_accuracy import bounds_of_exp
 from .law import Law, half_width_of
 from .laws import (

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from .epsilon import ATTO
+from .conversion import ATTO
 from .laws import Gaussian
 
 __all__ = ["TopUp"]

@@ -18,10 +18,19 @@ from types import MappingProxyType
 from typing import NoReturn
 
 from ..errors import PolicyError, Refusal
-from ..policy import Access, LiveColumn, LiveSchema, LiveTable, Neighbours, Policy, narrowed
+from ..policy import Access, LiveColumn, LiveSchema, LiveTable, Neighbours, Policy, Report, narrowed
 from ..policy import build_catalog as build_tables
-from ..policy.catalog import column_key, database_names, match_column, table_key, view_ground, whole_table
-from ..policy.columns import build_column
+from ..policy.catalog import (
+    build_column,
+    column_key,
+    database_names,
+    match_column,
+    table_key,
+    view_ground,
+    whole_table,
+)
+from ..policy.check import ColumnReport, TableReport
+from ..policy.describe import VIEWS, allowed_text, declared_text, keys_text
 from ..policy.model import ViewPolicy
 from ..policy.section import plain, quote_key, suggest
 from ..relation.catalog import Catalog, Column, Enforced, Ground, Table, View
@@ -47,7 +56,8 @@ from .planner import PrivacyParameters, plan
 from .privacy.analyze import private_rows
 from .privacy.rows import columns_of
 
-__all__ = ["build_catalog", "build_views"]
+__all__ = ["build_catalog", "build_views", "view_reports"]
+
 
 _A_YEAR = 400 * 24 * 3600 * 1_000_000
 
@@ -453,3 +463,33 @@ def _replaced(node: Relation, index: int, column: Column) -> Relation:
 
 def _fail(where: str, key: str, problem: str) -> NoReturn:
     raise PolicyError(f"{where}.{key}: {problem}")
+
+
+# --- what the owner is told of views ------------------------------------------------------------------------
+
+
+def view_reports(report: Report, policy: Policy, live: LiveSchema) -> Report:
+    """Return a report with the policy's views in it, and with what is wrong with them."""
+    if not policy.views:
+        return report
+    found, errors = build_views(policy, live)
+    left_out = [error.message for error in errors.values() if error.message not in report.problems]
+    views = tuple(_view_report(policy, view) for view in found.values())
+    return replace(report, tables=(*report.tables, *views), left_out=tuple(dict.fromkeys(left_out)))
+
+
+def _view_report(policy: Policy, view: View) -> TableReport:
+    hidden = ", hidden from analysts" if policy.views[view.name].is_hidden else ""
+    text = f"a view of {', '.join(view.reads) or 'nothing'}: {VIEWS[view.role]}{hidden}"
+    columns = tuple(_column_report(policy, view, column) for column in view.columns)
+    return TableReport(view.name, "view", text, (), (), columns, ())
+
+
+def _column_report(policy: Policy, view: View, column: Column) -> ColumnReport:
+    type_ = (column.type.engine or "").lower() if column.type.kind is Kind.OPAQUE else str(column.type)
+    if view.role != "private":
+        allows = "anything, at no charge" if view.role == "public" else "anything, its noise is charged"
+        return ColumnReport(column.name, type_, declared_text(column), allows)
+    missing = ("bounds, for SUM and AVG",) if column.type.is_number and column.bounds is None else ()
+    allows = f"{allowed_text(column)}; {keys_text(column, policy.defaults.delta > 0)}"
+    return ColumnReport(column.name, type_, declared_text(column), allows, missing)

@@ -23,9 +23,9 @@ from .model import (
     TablePolicy,
     UnitPolicy,
     Verify,
+    is_open_to_others,
 )
 from .scaffold import left_out, scaffold
-from .secrecy import is_open_to_others
 
 __all__ = [
     "Access",

@@ -9,8 +9,7 @@ from fractions import Fraction
 from ..errors import PolicyError
 from ..relation.catalog import Column, References, Unit, quoted_names, reference_text
 from ..relation.types import Kind
-from .catalog import column_key, match_column, table_key
-from .columns import build_column, describe_column, ends_with_a_day
+from .catalog import build_column, column_key, describe_column, ends_with_a_day, match_column, table_key
 from .describe import allowed_text, declared_text, keys_text
 from .live_schema import LiveColumn, LiveSchema, LiveTable
 from .model import Policy, TablePolicy, UnitPolicy

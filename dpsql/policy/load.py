@@ -20,9 +20,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ..errors import PolicyError
-from .engines import ENGINES
 from .load_tables import ROW, ReadTables, read_tables
 from .model import (
+    ENGINES,
     FILES,
     SPARK,
     Access,

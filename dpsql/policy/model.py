@@ -16,6 +16,7 @@ from pathlib import Path
 from ..relation.catalog import References
 
 __all__ = [
+    "ENGINES",
     "FILES",
     "SPARK",
     "Access",
@@ -38,7 +39,9 @@ __all__ = [
     "UnitPolicy",
     "Verify",
     "ViewPolicy",
+    "is_open_to_others",
 ]
+
 
 FILES = "duckdb:"
 """The `database` of a policy whose tables are all files."""
@@ -362,3 +365,37 @@ class Policy:
         """Return what the policy is to one analyst: of all analysts only their own cap, and no password."""
         own = self.analysts.get(analyst)
         return replace(self, analysts={} if own is None else {analyst: replace(own, password=None)})
+
+
+# --- the engines that can hold an owner's database: one line each -------------------------------------------
+
+
+_BACKENDS = "dpsql.backends."
+
+ENGINES = {
+    "duckdb": f"{_BACKENDS}duckdb_backend:DuckDBBackend",
+    "postgresql": f"{_BACKENDS}postgres_backend:PostgresBackend",
+    "postgres": f"{_BACKENDS}postgres_backend:PostgresBackend",
+    "spark": f"{_BACKENDS}spark_backend:SparkBackend",
+}
+"""How a `database` URL begins -> the module and the class that open it: imported when one is opened, as a driver takes
+as long to import as all the rest."""
+
+
+# --- who else can read a policy that holds verifiers of passwords -------------------------------------------
+
+
+_OTHERS = 0o007
+
+
+def is_open_to_others(policy: Policy) -> bool:
+    """Say whether anybody on this machine can read the policy's file though analysts' verifiers are in it.
+
+    From a verifier a password can be guessed at leisure. The owner's group is let be: somebody gave it the file.
+    """
+    if all(analyst.password is None for analyst in policy.analysts.values()):
+        return False
+    try:
+        return bool(policy.path.stat().st_mode & _OTHERS)
+    except OSError:
+        return False

@@ -17,7 +17,7 @@ from ...engine.bench import BenchStatement, measured_people
 from ...engine.dataset import Dataset
 from ...mechanisms import NANO
 from ...policy import Policy
-from ...policy.sentences import policy_sentences
+from ...policy.describe import policy_sentences
 from ...release.left_out import LeftOut
 
 __all__ = ["Day", "Facts", "Forecast", "Spender", "Statement", "Stored", "facts_of", "forecast_of"]

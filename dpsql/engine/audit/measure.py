@@ -2,28 +2,121 @@
 
 House rule: for made-up databases alone, those of the audit and of the tests. What a session asks goes into an `Exact`
 (`release/run.py`), which nobody reads.
+
+Of choices at several fractions it is the weights of the candidates: their claim is about these (soundness.md 1.21).
+
+House rule, made-up values of what a statement draws first: always the same values for the same plan, so that neighbours
+are compared under one of them.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from ...mechanisms import Window
-from ...plan.privacy.rows import IntermediateColumn
+from ...mechanisms import FlipChoice, RankChoice, RankSplit, Window
+from ...plan.planner import Plan
+from ...plan.privacy.rows import IntermediateColumn, selects_in
 from ...plan.release_plan import ReleasePlan
 from ...relation.catalog import Scalar
 from ...relation.expressions import IntermediateValue
+from ...relation.types import Kind, SqlType
 from ...release.released import canonical, completed, declared_groups
-from .windows import moved, steps_of, windows_of
 
 if TYPE_CHECKING:
     from ...backends import Snapshot
     from ...plan.backend_sql.print_release import BackendQuery
 
-__all__ = ["SALT", "Groups", "distance", "drawn_scale", "measure_release", "parameter_of", "squared_distance"]
+__all__ = [
+    "SALT",
+    "Groups",
+    "Steps",
+    "Weights",
+    "distance",
+    "drawn_scale",
+    "fixed_intermediates",
+    "measure_release",
+    "moved",
+    "parameter_of",
+    "squared_distance",
+    "steps_of",
+    "window_of",
+    "windows_of",
+]
+
+
+# --- windows of choices by rank, and how far they are apart for two databases -------------------------------
+
+
+Steps = tuple[tuple[int, int], ...]
+"""The misses of the candidates in ascending order: (the first candidate after, the miss up to there)."""
+
+
+class Weights(tuple[tuple[int, int], ...]):
+    """The weights of a group's candidates, ascending: (candidate, weight); of all its rows, or it is no measure."""
+
+    __slots__ = ()
+
+
+def window_of(rows: Iterable[tuple[int, ...]]) -> Window:
+    """Return a group's rows (candidate, less, weight, n) as a window."""
+    window = Window()
+    for place, less, weight, total in sorted(rows):
+        assert all(type(value) is int for value in (place, less, weight, total)), "not an integer"
+        window.candidates.append(place)
+        window.less.append(less)
+        window.weights.append(weight)
+        window.total = total
+    return window
+
+
+def steps_of(choice: RankChoice | RankSplit | FlipChoice, window: Window) -> Steps:
+    """Return the misses of all candidates, or their weights."""
+    if isinstance(choice, FlipChoice):
+        return Weights(zip(window.candidates, window.weights, strict=True))
+    if isinstance(choice, RankSplit):
+        assert sum(window.weights) == window.total, "too many rows for their weights to be read"
+        return Weights(zip(window.candidates, window.weights, strict=True))
+    counts, misses = choice.intervals(window)
+    assert sum(counts) == choice.candidates
+    assert all(count > 0 for count in counts)
+    return tuple(zip(accumulate(counts), misses, strict=True))
+
+
+def windows_of(
+    choice: RankChoice | RankSplit | FlipChoice, rows: Iterable[tuple[Any, ...]], width: int
+) -> dict[tuple[Any, ...], Steps]:
+    """Return the misses of all candidates by group; `width`: how many keys a row begins with."""
+    groups: dict[tuple[Any, ...], list[tuple[int, ...]]] = {}
+    for row in rows:
+        groups.setdefault(row[:width], []).append(row[width:])
+    for found in groups.values():
+        places = [row[0] for row in found]
+        assert len(set(places)) == len(places), "a candidate came twice"
+    return {key: steps_of(choice, window_of(found)) for key, found in groups.items()}
+
+
+def moved(left: Steps, right: Steps) -> int:
+    """Return the most that any candidate's miss changed; of weights the sum of all changes."""
+    if isinstance(left, Weights):
+        here, there = dict(left), dict(right)
+        return sum(abs(here.get(place, 0) - there.get(place, 0)) for place in here.keys() | there.keys())
+    most, i, j = 0, 0, 0
+    while i < len(left) and j < len(right):
+        most = max(most, abs(left[i][1] - right[j][1]))
+        end = min(left[i][0], right[j][0])
+        i, j = i + (left[i][0] == end), j + (right[j][0] == end)
+    assert i == len(left)
+    assert j == len(right)
+    return most
+
+
+# --- what the printed SQL of a release gives without noise, and how far two databases are apart in it -------
+
 
 Key = tuple[Scalar, ...]
 Groups = dict[Key, tuple[Any, ...]]
@@ -157,3 +250,52 @@ def drawn_scale(release: ReleasePlan, number: int) -> Fraction:
     if number in release.choices or number == release.selection:
         return release.measures[number].scale
     return release.measures[number].law.scale
+
+
+# --- made-up values of what a statement draws first ---------------------------------------------------------
+
+
+def fixed_intermediates(plan: Plan) -> list[object]:
+    """Return made-up values for all intermediate results of a plan: rows with repeated keys, unless the plan takes
+    them to be unique."""
+    uniques: dict[int, tuple[frozenset[int], ...]] = {}
+    for release in plan.releases:
+        for select in selects_in(release.release.rows):
+            sources = (item.source for item in select.items)
+            uniques |= {one.intermediate: one.keys for one in sources if one.intermediate is not None}
+    found: list[object] = []
+    for number, intermediate in enumerate(plan.intermediates):
+        types = [column.type for column in intermediate.columns]
+        if number in plan.tables:
+            found.append(_made_up_rows(types, uniques.get(number, ())))
+        else:
+            found.append(
+                _MADE_UP[types[0].kind][number % 3] if types[0].kind in _MADE_UP else _NUMBERS[number % 4]
+            )
+    return found
+
+
+def _made_up_rows(types: Sequence[SqlType], keys: tuple[frozenset[int], ...]) -> tuple[list[object], ...]:
+    """Return columns of rows; those of the first key hold every combination once, the others repeat."""
+    pools = [_pool(type_) for type_ in types]
+    if not keys:
+        return tuple([pool[i // 2 % len(pool)] for i in range(8)] for pool in pools)
+    key = sorted(keys[0])
+    combinations = list(itertools.product(*(pools[index] for index in key)))[:9]
+    columns = [[pool[i % len(pool)] for i in range(len(combinations))] for pool in pools]
+    for place, index in enumerate(key):
+        columns[index] = [combination[place] for combination in combinations]
+    return tuple(columns)
+
+
+def _pool(type_: SqlType) -> tuple[object, ...]:
+    if type_.is_integer:
+        return (1, 2, None, 7)
+    return _MADE_UP.get(type_.kind, (2.5, 0.5, None, 1.0))
+
+
+_NUMBERS = (2.5, -1.0, None, 0.0)
+_MADE_UP: dict[Kind, tuple[object, ...]] = {
+    Kind.TEXT: ("a", "b", None, "t"), Kind.BOOLEAN: (True, False, None),
+    Kind.DATE: ("2020-06-15", "2020-01-01", None), Kind.TIMESTAMP: ("2020-02-01 00:00:00", "2020-01-01 00:00:00", None),
+}  # fmt: skip

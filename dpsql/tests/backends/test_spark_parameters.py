@@ -7,7 +7,7 @@ import json
 import re
 from base64 import b64decode
 
-from dpsql.backends.spark_values import bound
+from dpsql.backends.spark_backend import bound
 
 
 def read(value: object) -> str:

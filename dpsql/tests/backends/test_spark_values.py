@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
-from dpsql.backends.spark_values import array_of, chunks_of, rows_of
+from dpsql.backends.spark_backend import array_of, chunks_of, rows_of
 
 
 def values(column: pa.Array) -> list[object]:

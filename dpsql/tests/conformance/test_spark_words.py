@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
-from dpsql.backends.spark_values import bound
+from dpsql.backends.spark_backend import bound
 from dpsql.plan.dialects.dialect import Dialect, ListColumn
 from dpsql.plan.dialects.dialect_duckdb import DUCKDB
 from dpsql.plan.dialects.dialect_spark import SPARK

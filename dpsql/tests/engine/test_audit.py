@@ -16,9 +16,8 @@ from scipy.stats import beta  # type: ignore[import-untyped]  # has no types
 from dpsql.backends import duckdb_files, open_backend
 from dpsql.backends.pinned_files import write_record
 from dpsql.engine.audit import Audit, Fuzzed, run_audit, run_fuzz, twins
-from dpsql.engine.audit.covering import pairs_in, pairs_of
-from dpsql.engine.audit.statements import SHAPES, statements
-from dpsql.engine.audit.statistics import allowed, at_least, at_most, attack
+from dpsql.engine.audit.audit import allowed, at_least, at_most, attack
+from dpsql.engine.audit.statements import SHAPES, pairs_in, pairs_of, statements
 from dpsql.errors import Refusal
 from dpsql.mechanisms import Gaussian, Laplace, Law, Noise, SampledNoise, Truncated
 from dpsql.plan import planner, release_plan

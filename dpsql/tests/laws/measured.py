@@ -12,12 +12,12 @@ import duckdb
 from hypothesis.vendor.pretty import RepresentationPrinter
 
 from dpsql.backends import Backend, DuckDBBackend
-from dpsql.engine.audit.intermediates import fixed_intermediates
 from dpsql.engine.audit.measure import (
     SALT,
     Groups,
     distance,
     drawn_scale,
+    fixed_intermediates,
     measure_release,
     parameter_of,
     squared_distance,

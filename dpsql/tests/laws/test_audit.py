@@ -19,8 +19,7 @@ import pytest
 from scipy.stats import beta  # type: ignore[import-untyped]  # has no types
 
 from dpsql.backends import DuckDBBackend
-from dpsql.engine.audit.audit import scores
-from dpsql.engine.audit.statistics import ERROR, attack
+from dpsql.engine.audit.audit import ERROR, attack, scores
 from dpsql.mechanisms import Laplace, Law, Noise, SampledNoise
 from dpsql.plan.planner import Plan
 from dpsql.policy import build_catalog, parse_policy

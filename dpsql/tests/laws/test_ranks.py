@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.engine.audit.windows import moved, steps_of
+from dpsql.engine.audit.measure import moved, steps_of
 from dpsql.mechanisms import RankChoice, Window
 from dpsql.plan.measures import ranks
 from dpsql.plan.measures.ranks import RankMeasurement

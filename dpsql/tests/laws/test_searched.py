@@ -21,8 +21,16 @@ import pytest
 
 from dpsql import Session
 from dpsql.backends import duckdb_files
-from dpsql.engine.audit.covering import Axes, Point, covering, pairs_in, pairs_of
-from dpsql.engine.audit.statements import Statement, statement, statements
+from dpsql.engine.audit.statements import (
+    Axes,
+    Point,
+    Statement,
+    covering,
+    pairs_in,
+    pairs_of,
+    statement,
+    statements,
+)
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import DpsqlError, EngineFailure, PolicyError, Refusal
 from dpsql.mechanisms import RankChoice, RankSplit, Thresholded, Truncated

@@ -13,8 +13,7 @@ from dpsql import Session
 from dpsql.backends import DuckDBBackend
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import PolicyError, Refusal
-from dpsql.plan.check_views import view_reports
-from dpsql.plan.views import build_catalog, build_views
+from dpsql.plan.views import build_catalog, build_views, view_reports
 from dpsql.policy import Policy, check, narrowed, parse_policy, scaffold
 from dpsql.policy.access import check_access
 from dpsql.relation.catalog import Catalog, View

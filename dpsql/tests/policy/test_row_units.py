@@ -13,8 +13,8 @@ from dpsql.backends.duckdb_files import DuckDBFiles, pin_verified
 from dpsql.backends.pinned_files import write_record
 from dpsql.errors import PolicyError
 from dpsql.policy import LiveSchema, build_catalog, check, scaffold
+from dpsql.policy.describe import policy_sentences
 from dpsql.policy.model import FileSources
-from dpsql.policy.sentences import policy_sentences
 from dpsql.relation.catalog import Unit
 from dpsql.relation.map_tables import all_grounds
 

@@ -10,8 +10,7 @@ import duckdb
 from hypothesis import strategies as st
 
 from ...backends import DuckDBBackend
-from ...engine.audit.covering import Axes
-from ...engine.audit.statements import GROWING, SHAPES, statement
+from ...engine.audit.statements import GROWING, SHAPES, Axes, statement
 from ...plan.views import build_catalog
 from ...relation.catalog import Catalog
 from .worlds import WORLDS

@@ -14,8 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...engine.audit.covering import Axes, Point
-from ...engine.audit.statements import SHAPES
+from ...engine.audit.statements import SHAPES, Axes, Point
 from ...policy import Accounting, Neighbours, Policy
 from ...policy.model import TablePolicy
 from ...relation.catalog import Catalog
