@@ -1,13 +1,35 @@
-"""Operands bound once, and the few casts that every form of `null_on_error` begins or ends with."""
+"""Operands bound once, and the few casts that every form of `null_on_error` begins or ends with.
+
+How large a number can be is told by its type and operators alone: what cannot overflow needs no look at each value.
+
+`estimated(x, variance, number, …)` is x where it is shown. Where the truth is simulated, it is x with a normal error of
+that variance: one deviate for each estimate of the statement, row and draw.
+"""
 
 from __future__ import annotations
 
-from ..relation.types import Kind, SqlType
+import math
+
+from ..relation.expressions import Call, Expr, map_children, walk
+from ..relation.types import DOUBLE, Kind, SqlType
 
 __all__ = [
-    "bind", "engine_type", "finite", "keep",
-    "to_double", "to_float", "to_int32", "to_integer", "to_text", "to_wide",
-]  # fmt: skip
+    "bind",
+    "cannot_overflow",
+    "engine_type",
+    "finite",
+    "holds_estimate",
+    "keep",
+    "print_deviate",
+    "to_double",
+    "to_float",
+    "to_int32",
+    "to_integer",
+    "to_text",
+    "to_wide",
+    "with_own_error",
+]
+
 
 _ENGINE_TYPES = {
     Kind.BOOLEAN: "BOOLEAN",
@@ -79,3 +101,62 @@ def to_text(operand: str) -> str:
 def to_int32(operand: str) -> str:
     """Return a number as INTEGER; NULL beyond its range."""
     return f"TRY_CAST(({operand}) AS INTEGER)"
+
+
+# --- how large a number can be, by its type and operators alone ---------------------------------------------
+
+
+_LIMIT = 1e300
+_WIDEST_INTEGER = 2.0**63
+
+
+def cannot_overflow(expr: Expr) -> bool:
+    """Say whether a sum, difference or product of doubles is finite whatever its columns hold."""
+    return expr.type.kind in (Kind.NUMERIC, Kind.DOUBLE) and _magnitude(expr) < _LIMIT
+
+
+def _magnitude(expr: Expr) -> float:
+    """Return what the absolute value of an expression never exceeds, rounded up; infinite when not known."""
+    if expr.is_constant:
+        is_number = expr.type.is_number and expr.constant is not None
+        return abs(float(expr.constant)) * 2 if is_number else math.inf  # type: ignore[arg-type]
+    if expr.type.is_integer:
+        return _WIDEST_INTEGER
+    if expr.type.kind is Kind.NUMERIC and expr.type.precision is not None:
+        return 10.0 ** (expr.type.precision - (expr.type.scale or 0) + 1)
+    if expr.calls("add", "sub", "mul"):
+        left, right = map(_magnitude, expr.args)
+        return 2 * (left * right if expr.calls("mul") else left + right)
+    return math.inf
+
+
+# --- the own error of estimates over randomised answers, as simulated error bars have it (soundness.md 1.24) ---
+
+
+def holds_estimate(expr: Expr) -> bool:
+    """Say whether an expression has an error of its own, whatever is under it."""
+    return any(part.calls("estimated") for part in walk(expr))
+
+
+def with_own_error(expr: Expr, draw: Expr, row: tuple[Expr, ...]) -> Expr:
+    """Return an expression with each estimate at a draw of its error; NULL where its variance is not known."""
+    if not isinstance(expr, Call):
+        return expr
+    if expr.function != "estimated":
+        return map_children(expr, lambda child: with_own_error(child, draw, row))
+    value, variance, number, _ = expr.args
+    deviate = Call(DOUBLE, "deviate", (number, draw, *row))
+    error = Call(DOUBLE, "mul", (Call(DOUBLE, "sqrt", (variance,)), deviate))
+    return Call(DOUBLE, "add", (value, error))
+
+
+def print_deviate(call: Call, args: list[str]) -> str:
+    """Print a standard normal number that is a function of its arguments: of two uniform ones, as Box and Muller do.
+
+    Hashes of several values are sums of theirs, so near ones are alike in DuckDB until they are hashed once more.
+    """
+    once = f"hash(hash({', '.join(args)}))"
+    first, second = (
+        f"((CAST({bits} AS DOUBLE) + 1e0) / 18446744073709551616e0)" for bits in (once, f"hash({once})")
+    )
+    return f"(sqrt(-2e0 * ln({first})) * cos(6.283185307179586e0 * {second}))"

@@ -23,8 +23,7 @@ from ..relation.functions.moments import bin_of, written_format
 from ..relation.relations import MAX_ROW_SERIES
 from ..relation.types import TEXT, Kind, SqlType
 from . import null_on_error
-from .bind import bind, engine_type, finite, keep
-from .estimates import print_deviate
+from .bind import bind, engine_type, finite, keep, print_deviate
 from .null_on_error import cast
 from .print_json import JSON_CALLS
 

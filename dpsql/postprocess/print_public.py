@@ -49,9 +49,7 @@ from ..relation.types import BIGINT, Kind
 from ..sql.attach import Outer
 from . import null_on_error
 from .bars import Bar, WithBars
-from .bind import engine_type, keep, to_double
-from .estimates import with_own_error
-from .magnitudes import cannot_overflow
+from .bind import cannot_overflow, engine_type, keep, to_double, with_own_error
 from .print_aggregates import print_aggregate
 from .print_calls import CALLS, print_literal
 from .print_forms import FORMS as PRINTED_FORMS

@@ -52,7 +52,7 @@ from ..relation.relations import (
 )
 from ..relation.types import Kind
 from ..sql.attach import outer_in
-from .estimates import holds_estimate
+from .bind import holds_estimate
 
 __all__ = [
     "Fetched",

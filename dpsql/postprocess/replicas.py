@@ -52,7 +52,7 @@ from ..relation.relations import (
     without_repeats,
 )
 from ..relation.types import BIGINT, BOOLEAN, DOUBLE
-from .estimates import holds_estimate, with_own_error
+from .bind import holds_estimate, with_own_error
 from .public_parts import Needed, is_public, needed_below
 
 __all__ = [

@@ -6,13 +6,39 @@ are the ends. For linear expressions these are the noise's own quantiles; for ra
 an approximation that never leaves the range of the expression (an average stays inside its bounds).
 Nothing here is private: the exact values are not known to it, and the draws are independent of the
 noise in the release.
+
+Counts of people by which groups were shown: a group found in the data is shown only when its noisy count is large
+enough, so the counts that are seen lean upwards, most of all those of small groups. With Y_n the noisy count of n
+people, the bar at level 1 - beta of a shown y holds each n with
+
+    Pr[Y_n >= y | shown] > beta/2  and  Pr[Y_n <= y | shown] > beta/2:
+
+the tests of n that do not reject. Each misses with probability beta at most, whatever n is, among the answers in
+which a group of n people is shown (soundness.md 1.2). Both probabilities are of public laws.
+
+Variances and deviations of few rows: where the noise on the count is about as large as the count, the replicas of a
+variance lie all on one side of the truth. There the bar is made of every variance that is not rejected. For a
+variance v, the test asks how far the released n, S and M are from the nearest (n', S', M') whose variance is v, in
+standard deviations of their noise:
+
+    D(v) = min { sum ((y_i - t_i) / sd_i)^2 : variance(t) = v } <= c^2.
+
+For whatever is linear in n, S and M, D is the square of a sum of Laplace noises over its own deviation, and c, the
+quantile of one Laplace noise over its deviation, is the largest that any such sum has (soundness.md 1.2). So the bar
+is the range of the variance over an ellipsoid around the released numbers, cut to at least the rows that one needs.
+
+Seeded noise: the seed of a coordinate's replicas is a hash of what it measures, its law and its released integers.
+All of these are known after the release, so bars are a function of what is released, and a function of it tells
+nothing more (soundness.md 1.2). The noise of a release never comes from here.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -20,12 +46,29 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import EngineFailure
+from ..mechanisms import Law
+from ..plan.measures.formulas import Linear, Variance
+from ..plan.measures.measurements import Coord
 from ..relation.types import BIGINT
 from .bind import to_double
 from .sealed import SealedEngine
 from .tables import FetchedTable, ReleasedColumn, ReleasedTable, quote
 
-__all__ = ["DRAW", "ROW", "error_bars", "joint_bars"]
+__all__ = [
+    "DRAW",
+    "ROW",
+    "NoisyCoordinates",
+    "Seeded",
+    "Showing",
+    "error_bars",
+    "few_rows",
+    "joint_bars",
+    "seed_of",
+    "shown_ends",
+    "shown_replicas",
+    "variance_ends",
+]
+
 
 _EVALUATIONS_PER_STATEMENT = 1_000_000
 ROW, DRAW = "row$", "draw$"
@@ -194,3 +237,220 @@ def _print_query(expression_sql: str, table: ReleasedTable, noisy: frozenset[str
 
 def _finite(bound: float) -> float | None:
     return bound if math.isfinite(bound) else None
+
+
+# --- noise for simulated error bars: the same for the same released numbers, in every session ---------------
+
+
+Array = npt.NDArray[Any]
+
+
+def seed_of(identity: bytes, law: Law, released: Array) -> bytes:
+    """Return the seed of a coordinate's replicas: of what it measures, its law, and its released integers in order.
+
+    `identity` tells coordinates apart that came out equal: their noises are independent.
+    """
+    digest = hashlib.sha256(identity + law.text.encode() + b"\0")
+    if released.dtype == np.int64:
+        digest.update(np.ascontiguousarray(released, dtype="<i8").tobytes())
+    else:
+        digest.update(repr(list(map(int, released))).encode())
+    return digest.digest()
+
+
+class Seeded:
+    """A stream of bytes from a seed, for simulations alone: nothing that is released is drawn from it."""
+
+    def __init__(self, seed: bytes) -> None:
+        self._seed, self._calls = seed, 0
+
+    def random_bytes(self, count: int) -> bytes:
+        """See `RandomSource`: the i-th call gives the first bytes of SHAKE-256(seed, i)."""
+        self._calls += 1
+        return hashlib.shake_256(self._seed + self._calls.to_bytes(8, "big")).digest(count)
+
+
+# --- counts of people by which groups were shown ------------------------------------------------------------
+
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_FINE = 512
+"""Counts of people that replicas of one noisy count are chosen from, at most."""
+_TINY = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """The rule that shows groups: noisy counts above `first` always, `first` itself with probability `share`.
+
+    `law` is that of the noise on the count; groups of fewer than `least` people are never shown.
+    """
+
+    law: Law
+    first: int
+    least: int
+    share: float = 1.0
+
+    def at_least(self, people: Integers, noisy: Integers) -> Floats:
+        """Return Pr[a group of so many people is shown, and with at least this noisy count]."""
+        beyond = self.law.tails(np.maximum(noisy, self.first + 1) - people)
+        at_first = self.law.tails(self.first - people) - self.law.tails(self.first + 1 - people)
+        found: Floats = beyond + np.where(noisy <= self.first, self.share * at_first, 0.0)
+        return found
+
+    def above(self, people: Integers, noisy: Integers) -> Floats:
+        """Return Pr[at least this noisy count | shown], which grows with the number of people."""
+        shown = np.maximum(self.at_least(people, np.full_like(people, self.first)), _TINY)
+        found: Floats = self.at_least(people, noisy) / shown
+        return found
+
+
+def shown_ends(rule: Showing, noisy: npt.NDArray[Any], beta: float) -> tuple[Integers, Integers]:
+    """Return the fewest and the most people of each shown group, in the shape of `noisy`, its count, which is between.
+
+    Requires: 0 < `beta` < 1, and that each count was shown.
+    """
+    beta = max(beta, _TINY)
+    counts, which = np.unique(noisy.astype(np.int64), return_inverse=True)
+    # all of the noise's mass but what no bar counts lies within so much of the count
+    reach = rule.law.upper_quantile(_fraction(beta / 1000)) + 1
+    lowest = np.full_like(counts, rule.least)
+    farthest = counts + reach
+    fewest = _first(lowest, np.maximum(counts, rule.least), lambda n: rule.above(n, counts) > beta / 2)
+    too_many = _first(
+        np.maximum(counts, rule.least), farthest, lambda n: 1 - rule.above(n, counts + 1) <= beta / 2
+    )
+    most = np.maximum(too_many - 1, counts)
+    return np.minimum(fewest, counts)[which], most[which]
+
+
+def _fraction(probability: float) -> Fraction:
+    return Fraction(max(probability, _TINY))
+
+
+def _first(low: Integers, high: Integers, holds: Callable[[Integers], npt.NDArray[np.bool_]]) -> Integers:
+    """Return element by element the first n in [low, high) from which on `holds`; `high` where there is none."""
+    low, high = low.copy(), high.copy()
+    while (low < high).any():
+        middle = (low + high) // 2
+        good = holds(middle)
+        open_ = low < high
+        high = np.where(open_ & good, middle, high)
+        low = np.where(open_ & ~good, middle + 1, low)
+    return low
+
+
+def shown_replicas(rule: Showing, noisy: npt.NDArray[Any], draws: int, seed: bytes) -> Integers:
+    """Return numbers of people that the shown counts may stand for, shape (groups, draws): replicas of the truth.
+
+    They are spread as the bars are: a share `beta` of them is below the low end of the bar at level 1 - 2 beta.
+    """
+    source = Seeded(seed)
+    words = np.frombuffer(source.random_bytes(8 * len(noisy) * draws), dtype="<u8")
+    uniform = (words >> np.uint64(11)).astype(np.float64).reshape(len(noisy), draws) / 2**53
+    reach = rule.law.upper_quantile(_fraction(1e-6)) + 1
+    counts, which = np.unique(noisy.astype(np.int64), return_inverse=True)
+    found = np.empty((len(noisy), draws), dtype=np.int64)
+    for place, count in enumerate(counts.tolist()):
+        low = max(rule.least, min(count, rule.first) - reach)
+        # a number so far below that nothing tells it from fewer stands for all of them: the least
+        people = np.unique(np.linspace(low, count + reach, _FINE).astype(np.int64))
+        people[0] = rule.least
+        rising = np.maximum.accumulate(rule.above(people, np.full_like(people, count)))
+        rows = which == place
+        found[rows] = people[np.minimum(np.searchsorted(rising, uniform[rows]), len(people) - 1)]
+    return found
+
+
+# --- bars of variances and deviations of few rows -----------------------------------------------------------
+
+
+_FEW_DEVIATIONS = 10.0
+"""Noisy counts of fewer standard deviations of their noise are few rows."""
+_AT_ONCE = 500
+_MANY = 5_000
+"""Rows from which on the ellipsoid has fewer points: the answer may not become slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyCoordinates:
+    """The released coordinates, as doubles, and the variance of the noise on each."""
+
+    released: Mapping[Coord, Floats]
+    spread: Mapping[Coord, float]
+
+    def value(self, formula: Linear) -> Floats:
+        """Return a sum of coordinates, one a row."""
+        rows = len(next(iter(self.released.values())))
+        total = np.full(rows, float(formula.constant))
+        for index, weight in formula.terms:
+            total += float(weight) * self.released[index]
+        return total
+
+    def covariance(self, one: Linear, other: Linear) -> float:
+        """Return the covariance of the noises on two sums of coordinates."""
+        weights = dict(other.terms)
+        return sum(float(w) * float(weights.get(i, 0)) * self.spread[i] for i, w in one.terms)
+
+
+def few_rows(formula: Variance, noise: NoisyCoordinates) -> npt.NDArray[np.bool_]:
+    """Return in which rows, shape (rows,), the noisy count is within ten deviations of its noise."""
+    deviation = math.sqrt(noise.covariance(formula.count, formula.count))
+    few: npt.NDArray[np.bool_] = noise.value(formula.count) < _FEW_DEVIATIONS * deviation
+    return few
+
+
+def variance_ends(formula: Variance, noise: NoisyCoordinates, reach: float) -> tuple[Floats, Floats]:
+    """Return low and high of a variance or deviation for each row, both of shape (rows,).
+
+    `reach`: how many standard deviations of its noise one released number is away at the wanted level.
+    """
+    parts = (formula.count, formula.difference, formula.moment)
+    spread = np.array([[noise.covariance(one, other) for other in parts] for one in parts])
+    root = np.linalg.cholesky(spread + np.diag(1e-12 * np.diag(spread) + 1e-300))
+    centre = np.stack([noise.value(part) for part in parts])
+    directions = root @ (reach * (_sphere(24, 16) if centre.shape[1] > _MANY else _sphere(64, 32)))
+    low, high = np.empty(centre.shape[1]), np.empty(centre.shape[1])
+    for start in range(0, centre.shape[1], _AT_ONCE):
+        rows = slice(start, start + _AT_ONCE)
+        points = centre[:, rows, None] + directions[:, None, :]
+        low[rows], high[rows] = _range(formula, points)
+    return low, high
+
+
+def _sphere(circles: int, angles: int) -> Floats:
+    """Return points of the unit sphere, shape (3, points), in circles of one count each.
+
+    At one count the variance is linear in the moment, so that its ends are on the circle.
+    """
+    along = np.cos(np.linspace(0, math.pi, circles))
+    angle = np.linspace(0, 2 * math.pi, angles, endpoint=False)
+    across = np.sqrt(np.maximum(0, 1 - along**2))
+    return np.stack(
+        [
+            np.repeat(along, angles),
+            np.outer(across, np.cos(angle)).ravel(),
+            np.outer(across, np.sin(angle)).ravel(),
+        ]
+    )
+
+
+def _range(formula: Variance, points: Floats) -> tuple[Floats, Floats]:
+    """Return the smallest and the largest value of a formula at points of shape (3, rows, points)."""
+    least = float(formula.least_rows)
+    width, unit = float(formula.width), float(formula.step**2) / 4
+    count, difference, moment = points
+    possible = count >= least
+    count = np.maximum(count, least)
+    mean = difference / count
+    value = unit * ((moment / count + width**2) / 2 - mean**2)
+    top = unit * width**2
+    if formula.is_sample:
+        value, top = value * count / (count - 1), 2 * top
+    value = np.clip(value, 0.0, top)
+    found = possible.any(axis=1)
+    low = np.where(found, np.where(possible, value, np.inf).min(axis=1), 0.0)
+    high = np.where(found, np.where(possible, value, -np.inf).max(axis=1), top)
+    return (np.sqrt(low), np.sqrt(high)) if formula.is_root else (low, high)

@@ -28,11 +28,20 @@ from ..plan.release_plan import ReleasePlan
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars
 from ..postprocess.bars import Bar
 from ..postprocess.print_public import PublicPrinter
-from ..postprocess.seeded import Seeded, seed_of
-from ..postprocess.shown import Showing, shown_ends, shown_replicas
-from ..postprocess.simulate import DRAW, ROW, joint_bars
+from ..postprocess.simulate import (
+    DRAW,
+    ROW,
+    NoisyCoordinates,
+    Seeded,
+    Showing,
+    few_rows,
+    joint_bars,
+    seed_of,
+    shown_ends,
+    shown_replicas,
+    variance_ends,
+)
 from ..postprocess.tables import FetchedTable
-from ..postprocess.variances import NoisyCoordinates, few_rows, variance_ends
 from ..relation.expressions import Field
 from ..relation.types import BIGINT, DOUBLE, SqlType
 from .cut import Cut

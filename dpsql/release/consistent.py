@@ -33,7 +33,7 @@ from ..mechanisms import Coordinate, Fitted, Gaussian, Law, Mix
 from ..plan.privacy.axes import Partition, is_reported
 from ..plan.release_plan import ReleasePlan
 from ..postprocess.rounding import rounded, rounded_noise
-from ..postprocess.seeded import Seeded
+from ..postprocess.simulate import Seeded
 from .estimate import PARTS, Design, Forms, Sums, design_of, forms_of
 from .finer import Question, drawn_places, questions_of, whole_keys
 from .released import Array, ReleasedMeasurement, decode, integers, leading, listed_part

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from ..errors import Refusal
 from ..relation.functions import SYNTAX
-from .aggregates import AGGREGATES, ORDERED, PUBLIC_AGGREGATES
+from .named_calls import AGGREGATES, ORDERED, PUBLIC_AGGREGATES
 from .text import MAX_DEPTH, MAX_NODES, Counts, mark_starts, position_of, said_of, said_of_clause, too_complex
 
 __all__ = ["ADMITTED", "admit"]

@@ -36,12 +36,11 @@ from .comparison import COMPARISONS, compare, same_moments
 from .constant_intervals import interval_literal
 from .constants import cast_literal, coerce_literal, fold
 from .json_text import as_json
-from .literals import cast_target, number_literal, parameter_literal, sample, text_length
+from .literals import cast_target, listed, number_literal, parameter_literal, sample, text_length
 from .named_calls import bind_row
 from .scope import BindingContext, Scope
 from .statement import expression_of
 from .text import MAX_REPEATS, position_of, said_of, too_complex
-from .tree import listed
 
 if TYPE_CHECKING:
     from ..relation.relations import Relation

@@ -24,8 +24,8 @@ from ..relation.relations import (
     renamed,
 )
 from .attach import Attacher, attached_in, first_outer
+from .bind_array import bind_rows, is_rows
 from .bind_expression import Binder, Grammar, call, cast
-from .bind_series import bind_rows, is_rows
 from .scope import BindingContext, Scope, ScopeSource, find_table, fold_name, schemas_of
 from .text import position_of, said_of
 

@@ -14,9 +14,9 @@ from .bind_expression import Binder, call
 from .bind_lists import array_items, row_parts
 from .constants import coerce_literal
 from .json_text import json_constant, sorted_keys
+from .literals import listed
 from .scope import Scope, fold_name
 from .text import said_of
-from .tree import listed
 
 __all__ = ["JSON_CALLS", "as_json_value", "bind_json_value", "bind_part", "bind_path", "parse_json"]
 

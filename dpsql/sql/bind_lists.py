@@ -23,8 +23,7 @@ from .attach import Attached, Attachment, Outer
 from .bind_expression import Binder, call, cast
 from .comparison import compare_in
 from .constants import coerce_literal
-from .literals import Awaited, cast_target, parameter_literal
-from .tree import bare, called, listed
+from .literals import Awaited, bare, called, cast_target, listed, parameter_literal
 
 __all__ = [
     "any_row", "array_items", "bind_comparison", "has_value", "is_in", "joined", "lateral_value", "list_items",

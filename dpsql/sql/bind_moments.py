@@ -30,9 +30,8 @@ from ..relation.zones import zone_names
 from .bind_expression import Binder, call, cast
 from .constant_intervals import folded
 from .constants import coerce_literal
-from .literals import sample
+from .literals import bare, called, listed, sample
 from .named_calls import bind_row
-from .tree import bare, called, listed
 
 __all__ = ["at_time_zone", "bind_cut", "bind_extract", "bind_operator", "bind_overlaps", "constant_moment"]
 

@@ -53,7 +53,7 @@ from .attach import (
 )
 from .bind_expression import Binder, call, cast
 from .bind_lists import any_row, lateral_value, rows_compared
-from .tree import bare, listed
+from .literals import bare, listed
 
 __all__ = ["bind_exists", "bind_in_query", "bind_scalar"]
 

@@ -39,18 +39,40 @@ from ..relation.types import (
     numeric,
 )
 from .text import is_text
-from .tree import listed
 
 __all__ = [
     "Awaited",
     "TypedNull",
+    "bare",
+    "called",
     "cast_target",
+    "listed",
     "met",
     "number_literal",
     "parameter_literal",
     "sample",
     "text_length",
 ]
+
+
+# --- what a tree of the parser says, read the same way everywhere -------------------------------------------
+
+
+def bare(node: exp.Expr) -> exp.Expr:
+    """Return a node without the brackets about it."""
+    while isinstance(node, exp.Paren):
+        node = node.args["this"]
+    return node
+
+
+def called(node: object) -> str | None:
+    """Return the name of a function that the parser has no node for, in small letters; None: it is no call of one."""
+    return str(node.args["this"]).lower() if isinstance(node, exp.Anonymous) else None
+
+
+def listed(node: exp.Expr) -> list[exp.Expr]:
+    """Return what stands in a node's list: arguments, items of a row or an array; none where it has no list."""
+    return list(node.args.get("expressions") or [])
 
 
 # --- parameters whose values are still to come: what type each is to have, from where it stands -------------

@@ -28,8 +28,7 @@ from ..errors import Refusal
 from ..relation.functions import FUNCTIONS, NAMES
 from ..relation.functions.above.refused import REFUSED
 from .admit import admit
-from .aggregates import PUBLIC_NAMED
-from .named_calls import OPERATOR_NAMES
+from .named_calls import OPERATOR_NAMES, PUBLIC_NAMED
 from .text import PostgresAsWritten, blank_prefix, dialect_of, place, position_of, tokenize
 
 if TYPE_CHECKING:

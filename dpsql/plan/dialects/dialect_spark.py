@@ -83,7 +83,7 @@ class SparkDialect(Dialect):
         return f"`{name.replace('`', '``')}`"
 
     def parameter(self, number: int, *, is_text: bool = False) -> str:
-        # Spark writes an argument into the statement as a literal: a text travels in base64 (`spark_values`).
+        # Spark writes an argument into the statement as a literal: a text travels in base64 (`spark_backend`).
         return f"CAST(unbase64(:p{number}) AS STRING)" if is_text else f":p{number}"
 
     def literal(self, value: Literal) -> str:
@@ -305,7 +305,7 @@ class SparkDialect(Dialect):
         return f"CAST(conv({digits}, 16, 10) AS BIGINT)"
 
     def listed(self, columns: Sequence[ListColumn]) -> str:
-        """Each list travels as one text, a JSON array of texts (`spark_values`): a list is no parameter here."""
+        """Each list travels as one text, a JSON array of texts (`spark_backend`): a list is no parameter here."""
         lists = ", ".join(
             f"from_json({self.parameter(one.parameter, is_text=True)}, 'ARRAY<STRING>', map('mode', 'FAILFAST'))"
             for one in columns

@@ -14,10 +14,7 @@ from . import (
     arithmetic,
     arrays,
     bins,
-    casts,
-    choices,
     comparisons,
-    json_values,
     moments,
     numbers,
     texts,
@@ -33,13 +30,13 @@ __all__ = [
 _SECTIONS: dict[str, tuple[Function | Shorthand, ...]] = {
     "arithmetic": (*arithmetic.ROWS, *numbers.ROWS, *bins.ROWS),
     "comparison": comparisons.ROWS,
-    "choice": choices.ROWS,
+    "choice": comparisons.CHOICES,
     "text": texts.ROWS,
     "dates": (*moments.ROWS, *zones.ROWS),
-    "casts": casts.ROWS,
+    "casts": comparisons.CASTS,
     **above.SECTIONS,
     "several percentiles": arrays.ROWS,
-    "JSON": json_values.ROWS,
+    "JSON": arrays.JSON_ROWS,
     "error bars": numbers.ERROR_BARS,
 }
 ROWS = tuple(row for rows in _SECTIONS.values() for row in rows)

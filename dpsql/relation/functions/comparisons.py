@@ -7,15 +7,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
 from sqlglot import exp
 
+from ..calendar import DAY
 from ..expressions import Call
-from ..facts import ONE, ZERO, Facts
+from ..facts import ONE, ZERO, Facts, grid_of, hull
+from ..size_rules import size_as_text
 from ..types import BOOLEAN, Kind, SqlType
-from .row import Args, Function, Shorthand, Syntax, binary, common_type, never_null
-from .texts import texts
+from .row import Args, Function, Shorthand, Syntax, all_null, any_null, binary, common_type, never_null
+from .texts import first_size, texts
 
-__all__ = ["ROWS", "booleans", "comparable"]
+__all__ = ["CASTS", "CHOICES", "ROWS", "booleans", "comparable"]
 
 
 def comparable(args: Args) -> SqlType | None:
@@ -101,5 +108,156 @@ ROWS = (
     Shorthand(
         "x BETWEEN y AND z", "from `y` to `z`, both included; `SYMMETRIC` in either order",
         (Syntax(exp.Between, ("this", "low", "high"), ("negate", "symmetric"), _between, "BETWEEN"),),
+    ),
+)  # fmt: skip
+
+
+# --- functions whose value is one of their arguments --------------------------------------------------------
+
+
+def _common(args: Args) -> SqlType | None:
+    return common_type([arg.type for arg in args])
+
+
+def _compared_type(args: Args) -> SqlType | None:
+    return None if any(arg.type.is_json for arg in args) else _common(args)
+
+
+def _case_type(args: Args) -> SqlType | None:
+    return _common((*args[1:-1:2], args[-1])) if booleans(args[0:-1:2]) else None
+
+
+def _first_type(args: Args) -> SqlType | None:
+    return args[0].type if comparable(args) else None
+
+
+def _branches(args: list[Facts]) -> list[Facts]:
+    return [*args[1:-1:2], args[-1]]
+
+
+def _case(args: list[Facts], call: Call) -> Facts:
+    return hull(_branches(args), True)
+
+
+def _any_of(args: list[Facts], call: Call) -> Facts:
+    return hull(args, True)
+
+
+def _extreme(args: list[Facts], call: Call) -> Facts:
+    """GREATEST and LEAST skip NULL: an argument that is never NULL holds the result on its side.
+
+    Not for moments: a choice between them is clamped as a whole when both of its ends are known, and
+    its arguments are not.
+    """
+    whole = replace(hull(args, True), values=None)
+    if call.type.is_temporal:
+        return whole
+    certain = [arg for arg in args if not arg.nullable]
+    if call.function == "greatest":
+        ends = [arg.lo for arg in certain if arg.lo is not None]
+        return replace(whole, lo=max(ends)) if ends else whole
+    ends = [arg.hi for arg in certain if arg.hi is not None]
+    return replace(whole, hi=min(ends)) if ends else whole
+
+
+def _first(args: list[Facts], call: Call) -> Facts:
+    return args[0]
+
+
+def _case_size(args: list[Facts], call: Call) -> int:
+    return _largest(_branches(args), call)
+
+
+def _largest(args: Sequence[Facts], call: Call) -> int:
+    return max((arg.size for arg in args), default=0)
+
+
+def _case_null(args: list[Facts], call: Call) -> bool:
+    return any_null(_branches(args), call)
+
+
+_LIST = ("this", "expressions")
+_SKIPPING = ("ignore_nulls",)
+
+CHOICES = (
+    Function(
+        "case", "CASE WHEN x THEN y ELSE z END", "the first branch whose condition is true; also `CASE x WHEN …`",
+        _case_type, _case,
+        (Syntax(exp.Case, read=("this", "ifs", "default")), Syntax(exp.If, read=("this", "true"))),
+        size=_case_size, null=_case_null,
+    ),
+    Function(
+        "coalesce", "coalesce(x, y, …)", "the first that is not NULL", _common, _any_of,
+        (Syntax(exp.Coalesce, _LIST),), size=_largest, null=all_null,
+    ),
+    Function(
+        "nullif", "nullif(x, y)", "`x`, NULL where it equals `y`", _first_type, _first, binary(exp.Nullif),
+        size=first_size, null=lambda args, call: True,
+    ),
+    Function(
+        "greatest", "greatest(x, y, …)", "the greatest that is not NULL", _compared_type, _extreme,
+        (Syntax(exp.Greatest, _LIST, _SKIPPING),), size=_largest, null=all_null,
+    ),
+    Function(
+        "least", "least(x, y, …)", "the least that is not NULL", _compared_type, _extreme,
+        (Syntax(exp.Least, _LIST, _SKIPPING),), size=_largest, null=all_null,
+    ),
+)  # fmt: skip
+
+
+# --- casts: the one function whose type is said by the call itself ------------------------------------------
+
+
+def _type(args: Args) -> SqlType | None:
+    raise AssertionError("casts carry their type")
+
+
+def _is_between_moments(call: Call) -> bool:
+    return {call.args[0].type.kind, call.type.kind} == {Kind.DATE, Kind.TIMESTAMP}
+
+
+def _moment(a: Facts, call: Call) -> Facts:
+    if call.type.kind is Kind.TIMESTAMP:
+        lo = None if a.lo is None else a.lo * DAY
+        hi = None if a.hi is None else a.hi * DAY
+        return Facts(lo, hi, ONE, declared=a.declared)
+    if a.lo is None or a.hi is None:
+        return Facts(grid=ONE)
+    return Facts(Fraction(a.lo // DAY), Fraction(a.hi // DAY), ONE, declared=a.declared)
+
+
+def _cast(args: list[Facts], call: Call) -> Facts:
+    a, source, target = args[0], call.args[0].type, call.type
+    if _is_between_moments(call):
+        return _moment(a, call)
+    if target.is_integer or (target.kind is Kind.NUMERIC and target.scale is not None):
+        step = grid_of(target)
+        assert step is not None
+        if a.lo is None or a.hi is None:
+            return Facts(grid=step)
+        lo, hi = math.floor(a.lo / step) * step, math.ceil(a.hi / step) * step
+        exact = a.grid is not None and (a.grid / step).denominator == 1
+        values = a.values if exact else None
+        if source.kind is Kind.BOOLEAN:
+            values = None if a.values is None else tuple(Fraction(bool(value)) for value in a.values)
+        return Facts(a.lo if exact else lo, a.hi if exact else hi, step, values=values, declared=a.declared)
+    if target.kind is Kind.TEXT:
+        return Facts(values=a.values if source.kind is Kind.TEXT else None)
+    return a
+
+
+def _size(args: list[Facts], call: Call) -> int:
+    return size_as_text(call.args[0], args[0])
+
+
+def _null(args: list[Facts], call: Call) -> bool:
+    return any_null(args, call) or (_is_between_moments(call) and not args[0].bounded)
+
+
+CASTS = (
+    Function(
+        "cast", "CAST(x AS type)", "another type, `x::type` too: numbers, moments, truth values "
+        "as integers, all as text; `varchar(n)` cuts", _type, _cast,
+        (Syntax(exp.Cast, read=("this", "to")),), size=_size, null=_null,
     ),
 )  # fmt: skip

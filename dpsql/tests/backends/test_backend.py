@@ -7,7 +7,7 @@ import pytest
 from dpsql.backends import Backend, Snapshot, open_backend
 from dpsql.backends.backend import implements
 from dpsql.errors import PolicyError
-from dpsql.policy.engines import ENGINES
+from dpsql.policy.model import ENGINES
 
 
 @pytest.mark.parametrize("protocol", [Backend, Snapshot])

@@ -107,7 +107,7 @@ def test_only_the_command_line_reads_the_environment() -> None:
     assert all(name.startswith("cli/") for name in readers), readers
 
 
-_WRITERS = {f"engine/audit/{name}.py" for name in ("covering", "expressions", "statements")}
+_WRITERS = {f"engine/audit/{name}.py" for name in ("expressions", "statements")}
 """They write the texts of statements from a seed, for the audit: no noise is drawn by any of it."""
 
 
@@ -122,12 +122,7 @@ def test_randomness_comes_from_the_operating_system_alone() -> None:
 
 def test_seeded_bytes_are_for_bars_alone() -> None:
     users = {name for name, text in sources() if re.search(r"\bSeeded\b", text)}
-    assert users == {
-        "release/answer_bars.py",
-        "release/consistent.py",
-        "postprocess/seeded.py",
-        "postprocess/shown.py",
-    }
+    assert users == {"release/answer_bars.py", "release/consistent.py", "postprocess/simulate.py"}
 
 
 class Recorded(ZeroNoise):

@@ -17,7 +17,7 @@ import pytest
 
 from dpsql.budget.ledger_store import LedgerStore
 from dpsql.mechanisms import Laplace, Law, Noise, SampledNoise
-from dpsql.postprocess.seeded import Seeded
+from dpsql.postprocess.simulate import Seeded
 from dpsql.release.released import decode
 from dpsql.testing.injected_noise import CountingNoise, ZeroNoise
 from dpsql.tests.support.random_databases import Database

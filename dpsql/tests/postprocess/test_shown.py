@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpsql.mechanisms import Laplace, Truncated
-from dpsql.postprocess.shown import Showing, shown_ends, shown_replicas
+from dpsql.postprocess.simulate import Showing, shown_ends, shown_replicas
 from dpsql.tests.laws.planting import plant
 
 CASES = [(Fraction(1), 1), (Fraction(1, 10), 1), (Fraction(1), 3), (Fraction(10), 1)]

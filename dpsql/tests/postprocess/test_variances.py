@@ -10,7 +10,7 @@ import pytest
 from dpsql.mechanisms import Laplace
 from dpsql.plan.measures.formulas import Linear, Variance
 from dpsql.plan.measures.measurements import Coord
-from dpsql.postprocess.variances import NoisyCoordinates, few_rows, variance_ends
+from dpsql.postprocess.simulate import NoisyCoordinates, few_rows, variance_ends
 
 WIDTH = 100
 DRAWS = 20_000

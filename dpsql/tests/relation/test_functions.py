@@ -11,9 +11,9 @@ from dpsql.relation.functions import (
     SYNTAX,
     Function,
     above,
+    arrays,
     check_printers,
     common_type,
-    json_values,
     promote,
 )
 from dpsql.relation.types import (
@@ -174,7 +174,7 @@ def test_types_that_do_not_fit_are_refused(text: str) -> None:
 ABOVE = {
     "dp_low", "dp_high", "array", "element", "cardinality", "slice", "series", "array_has", "array_position", "array_compared", "array_cast",
     "array_length", "array_contains", "array_overlaps", "array_joined", *(row.name for row in above.ROWS),
-    *(row.name for row in json_values.ROWS),
+    *(row.name for row in arrays.JSON_ROWS),
 }  # fmt: skip
 """What stands above a release alone."""
 

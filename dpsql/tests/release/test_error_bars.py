@@ -16,7 +16,7 @@ from dpsql.engine import Session
 from dpsql.engine.dataset import open_ledger
 from dpsql.policy import load_policy
 from dpsql.postprocess import replicas
-from dpsql.postprocess.shown import Showing, shown_ends
+from dpsql.postprocess.simulate import Showing, shown_ends
 from dpsql.release import answer_bars
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.laws.planting import plant

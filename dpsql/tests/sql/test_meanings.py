@@ -12,7 +12,7 @@ from sqlglot import exp
 from dpsql.errors import Refusal
 from dpsql.relation.expressions import Call, walk
 from dpsql.relation.functions import ROWS, arrays, comparisons
-from dpsql.sql import bind_calls, bind_moments
+from dpsql.sql import bind_forms, bind_moments
 from dpsql.sql.statement import expression_of
 
 from .campus import expression, refused
@@ -24,7 +24,7 @@ def means(written: str, meaning: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", [arrays, comparisons, bind_calls, bind_moments], ids=lambda module: module.__name__
+    "module", [arrays, comparisons, bind_forms, bind_moments], ids=lambda module: module.__name__
 )
 def test_examples(module: ModuleType) -> None:
     assert module.__doc__ is not None

@@ -18,8 +18,8 @@ from typing import Any
 import psycopg
 
 from dpsql.relation.functions.above.refused import REFUSED
+from dpsql.sql.bind_array import ROW_CALLS
 from dpsql.sql.bind_json import JSON_CALLS
-from dpsql.sql.bind_series import ROW_CALLS
 from dpsql.sql.named_calls import answered_names
 
 from .postgres_server import PostgresServer, find_servers

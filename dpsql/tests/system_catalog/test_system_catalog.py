@@ -8,8 +8,8 @@ import pytest
 
 from dpsql.relation.functions import NAMES
 from dpsql.relation.functions.above.refused import REFUSED
+from dpsql.sql.bind_array import ROW_CALLS
 from dpsql.sql.bind_json import JSON_CALLS
-from dpsql.sql.bind_series import ROW_CALLS
 from dpsql.system_catalog import CatalogRefusal, ConnectionFacts, NamedObject, Reads, SystemCatalog, objects
 from dpsql.system_catalog.objects import FIRST_OID, Objects
 from dpsql.system_catalog.pg_types import load

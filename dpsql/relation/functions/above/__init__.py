@@ -13,7 +13,7 @@ House rules:
 from __future__ import annotations
 
 from ..row import Function
-from . import arrays, moments, numbers, patterns, texts
+from . import moments, numbers, patterns, texts
 
 __all__ = ["NAMES", "ROWS", "SECTIONS"]
 
@@ -22,7 +22,7 @@ SECTIONS: dict[str, tuple[Function, ...]] = {
     "more of dates": moments.ROWS,
     "more of numbers": numbers.ROWS,
     "more of patterns": patterns.ROWS,
-    "more of arrays": arrays.ROWS,
+    "more of arrays": numbers.ARRAYS,
 }
 """The manual's headings, and the rows below each."""
 
