@@ -647,16 +647,40 @@ class Direct(Measurement):
     label = "direct average"
 
     @property
-    def added(self) -> Steps:
-        width = self.known_lattice.width
-        return Steps(width // 2 + 1 if self.bounding.per_row else self.bounding.groups * width)
+    def in_a_group(self) -> int:
+        """By how much one unit moves the average of a group that it enters or leaves."""
+        return self.known_lattice.width // 2 + 1 if self.bounding.per_row else self.known_lattice.width
 
     @property
-    def squared(self) -> int:
-        """C·W², or that of one row; replaced, twice C·W²: a row may stay in its group, and moves its average by W."""
-        if self.bounding.per_row and not self.bounding.replace_one:
-            return self.added**2
-        return self.bounding.groups * self.known_lattice.width**2
+    def added(self) -> Steps:
+        return Steps(self.in_a_group * (1 if self.bounding.per_row else self.bounding.groups))
+
+    @property
+    def sensitivity(self) -> Parts:
+        """Of one coordinate W at most, however many units come and go: it stays in its interval."""
+        most, width = self.bounding.together * self.of_one, self.known_lattice.width * self.denominator
+        return Parts(min(most, width) if self._is_alone else most)
+
+    @property
+    def squared_sensitivity(self) -> int:
+        return self._squared(self.bounding.together)
+
+    @property
+    def squared_of_one(self) -> int:
+        return self._squared(1)
+
+    @property
+    def _is_alone(self) -> bool:
+        return not self.bounding.grouped and len(self.masks) == 1
+
+    def _squared(self, together: int) -> int:
+        """n units come or go, each in C groups: one that a of them are in moves by `min(W, a·s)` (soundness.md
+        1.25)."""
+        width, changed = self.known_lattice.width, together * (2 if self.bounding.replace_one else 1)
+        moved = [Fraction(min(width, a * self.in_a_group) ** 2, a) for a in range(1, changed + 1)]
+        groups = 1 if self.bounding.per_row else self.bounding.groups
+        square = -(-changed * groups * max(moved) // 1)
+        return int(min(square, width**2) if self._is_alone else square) * self.denominator**2
 
     @property
     def replaced_alone(self) -> Steps:

@@ -12,7 +12,7 @@ import pytest
 
 from dpsql.mechanisms import Truncated
 from dpsql.plan import planner, release_plan
-from dpsql.plan.measures.measurements import Measurement
+from dpsql.plan.measures.measurements import Direct, Measurement
 from dpsql.plan.measures.ranks import RankMeasurement
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import (
@@ -22,7 +22,7 @@ from dpsql.tests.support.random_databases import (
     without,
 )
 
-from .examples import visit
+from .examples import person, visit
 from .measured import World, world
 from .test_neighbours import TIGHT, check
 
@@ -98,6 +98,39 @@ def test_what_is_chosen_by_rank_has_the_factor_in_all_that_is_made_of_it(adding:
     assert measurement.sensitivity == TOGETHER * alone.sensitivity
     assert choice == alone.choice(release.measures[0].epsilon / TOGETHER)
     assert release.measures[0].law == alone.law(release.measures[0].epsilon / TOGETHER)
+
+
+AGED = Database(
+    tuple(
+        person(unit, age="120" if place < TOGETHER else "0", team="red")
+        for place, unit in enumerate(UNITS[:4])
+    ),
+    (),
+)
+AVERAGE = "SELECT dp_avg_direct(age) FROM person"
+
+
+def test_one_average_stays_in_its_interval(adding: World) -> None:
+    """However many leave: three of four who have the largest value move it by three quarters of all that it can."""
+    assert check(adding, AVERAGE, AGED, neighbours(AGED)) == Fraction(3, 4)
+    (release,) = adding.plan(AVERAGE).releases
+    assert release.measurements[0].sensitivity == 120
+
+
+def test_averages_of_groups_are_taken_for_one(adding: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: the interval of one coordinate for all groups."""
+    ages = Database(
+        tuple(
+            person(unit, age="120" if place < TOGETHER else "0", team=("red", "blue")[place % 2])
+            for place, unit in enumerate((*UNITS[:TOGETHER], 7, 8))
+        ),
+        (),
+    )
+    by_team = "SELECT team, dp_avg_direct(age) FROM person GROUP BY team"
+    assert check(adding, by_team, ages, neighbours(ages)) is not None
+    monkeypatch.setattr(Direct, "_is_alone", property(lambda m: True))
+    with pytest.raises(AssertionError):
+        check(adding, by_team, ages, neighbours(ages))
 
 
 FOUND = "SELECT tag, COUNT(DISTINCT person_id) FROM visit GROUP BY tag"

@@ -14,7 +14,7 @@ import pytest
 
 from dpsql.mechanisms import ATTO, Gaussian, Rank, RankSplit, Thresholded, Truncated, rho_of_pure
 from dpsql.plan import planner, release_plan
-from dpsql.plan.measures.measurements import Count, Joint, Measurement, Sum
+from dpsql.plan.measures.measurements import Count, Direct, Joint, Measurement, Sum
 from dpsql.plan.measures.ranks import RankMeasurement, SplitMeasurement, WeighedChoice
 from dpsql.plan.planner import Plan
 from dpsql.plan.release_plan import ReleasePlan
@@ -30,6 +30,7 @@ from dpsql.tests.support.random_databases import (
 
 from .examples import NOBODY, WIDE, visit
 from .measured import World, world
+from .planting import plant
 from .test_neighbours import check
 
 TOGETHER = 3
@@ -299,6 +300,63 @@ def test_together_counts_once_and_not_squared(several: World, monkeypatch: pytes
     )
     with pytest.raises(AssertionError):
         check(several, REACHED[0], ONE_CITY, [NOBODY])
+
+
+LOW = Database(
+    (),
+    (
+        *(visit(7, city=city, n="-3") for city in ("a", "b")),
+        *(visit(8, city=city, n="-3") for city in ("c", None)),
+    ),
+)
+"""Who stays has the least value, in each city."""
+
+
+def joined_by(units: tuple[int, ...], *cities: tuple[str | None, ...]) -> Database:
+    """Return that database with units that have the largest value in many rows, each in two cities."""
+    rows = [
+        visit(unit, city=city, n="7")
+        for unit, where in zip(units, cities, strict=True)
+        for city in where
+        for _ in range(12)
+    ]
+    return Database((), (*LOW.visits, *rows))
+
+
+DIRECT = "SELECT city, dp_avg_direct(n) FROM visit GROUP BY city"
+THREE = joined_by(UNITS[:3], ("a", "b"), ("b", "c"), ("c", "a"))
+ONE, OTHER = joined_by(UNITS[:1], ("a", "b")), joined_by(UNITS[:1], ("c", None))
+
+
+def test_averages_of_several_stay_in_their_interval(several: World, replacing: World) -> None:
+    """Each group that persons come to or leave moves by W at most, however many they are."""
+    for worst in (check(several, DIRECT, THREE, [LOW]), check(replacing, DIRECT, ONE, [OTHER])):
+        assert worst is not None
+        assert worst > 0.3
+
+
+@pytest.mark.parametrize(("old", "new"), [("together * (2 if", "1 * (2 if"), ("changed * groups", "1")])
+def test_an_average_forgets_who_else_moves_it(
+    several: World, monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
+    """Mutants: the square of one unit for that of several, and that of one group for all of a unit's."""
+    plant(monkeypatch, Direct._squared, (old, new))
+    with pytest.raises(AssertionError):
+        check(several, DIRECT, THREE, [LOW])
+
+
+def test_an_average_forgets_who_comes(replacing: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: the square of who goes for that of both."""
+    plant(monkeypatch, Direct._squared, ("(2 if self.bounding.replace_one else 1)", "1"))
+    with pytest.raises(AssertionError):
+        check(replacing, DIRECT, ONE, [OTHER])
+
+
+def test_an_average_in_groups_is_taken_for_one(several: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: all groups together stay in the interval of one."""
+    monkeypatch.setattr(Direct, "_is_alone", property(lambda m: True))
+    with pytest.raises(AssertionError):
+        check(several, DIRECT, THREE, [LOW])
 
 
 def test_each_group_has_noise_of_its_own_sensitivity(adding: World, monkeypatch: pytest.MonkeyPatch) -> None:
