@@ -17,25 +17,26 @@ from .conversion import (
     rho_within,
 )
 from .laplace_accuracy import bounds_of_exp
-from .law import Law, half_width_of
+from .law import Law
 from .laws import (
     Assembled,
     Box,
     Coordinate,
-    Fitted,
     Gaussian,
     Gaussians,
     Laplace,
-    Mix,
     Rank,
-    Summed,
     Thresholded,
     Truncated,
     UnknownLaw,
     Vector,
+    WeightedSum,
+    best_weights,
+    half_width_of,
     law_of,
     mean_of,
     precision_of,
+    sum_of,
 )
 from .noise import Noise, SampledNoise
 from .randomized_response import (
@@ -63,13 +64,11 @@ __all__ = [
     "Box",
     "Channel",
     "Coordinate",
-    "Fitted",
     "FlipChoice",
     "Gaussian",
     "Gaussians",
     "Laplace",
     "Law",
-    "Mix",
     "Near",
     "Noise",
     "RandomSource",
@@ -77,13 +76,14 @@ __all__ = [
     "RankChoice",
     "RankSplit",
     "SampledNoise",
-    "Summed",
     "Thresholded",
     "TopUp",
     "Truncated",
     "UnknownLaw",
     "Vector",
+    "WeightedSum",
     "Window",
+    "best_weights",
     "bounds_of_exp",
     "clamp_of",
     "delta_of_rho",
@@ -103,5 +103,6 @@ __all__ = [
     "report_bits",
     "rho_of_pure",
     "rho_within",
+    "sum_of",
     "unary_bit",
 ]

@@ -29,7 +29,7 @@ from fractions import Fraction
 import numpy as np
 
 from ..budget import Draw
-from ..mechanisms import Coordinate, Fitted, Gaussian, Law, Mix
+from ..mechanisms import Coordinate, Gaussian, Law, WeightedSum, best_weights
 from ..plan.privacy.axes import Partition, is_reported
 from ..plan.release_plan import ReleasePlan
 from ..postprocess.rounding import rounded, rounded_noise
@@ -47,7 +47,6 @@ Place = tuple[int, int]
 _FEW = 4
 """Numbers are rounded together where that moves none by more than so small a part of its variance."""
 _FINE = 2**10
-_NOTHING = 1e-3
 _MOST_REPLICAS = 2 * 10**7
 """Most cells times shapes times replicas: some seconds."""
 
@@ -207,7 +206,7 @@ class _Observed:
     def of(cls, draws: Mapping[_Id, tuple[Array, Law]]) -> _Observed:
         ordered = sorted(draws, key=lambda one: (draws[one][1].spread, one))
         laws = {one: draws[one][1] for one in ordered}
-        weights = dict(zip(ordered, Mix.of(list(laws.values())).weights, strict=True))
+        weights = dict(zip(ordered, best_weights(list(laws.values())), strict=True))
         parts = [(int(weights[one] * PARTS), draws[one][0].tolist()) for one in ordered]
         best = parts[0][1]
         numbers = [sum(weight * values[i] for weight, values in parts) for i in range(len(best))]
@@ -288,17 +287,17 @@ class _Coordinate:
             return [0.0] * self.wanted[place].size
         return [(blocks - 1) * self.unit**2 / 12 for blocks in self.wanted[place].blocks()]
 
-    def laws(self, place: Place) -> tuple[Fitted, ...]:
+    def laws(self, place: Place) -> tuple[WeightedSum, ...]:
         """Return by group the law of the noise on a member. What a table's rounding adds is taken for normal noise of
         its variance, as sums of roundings are (a test holds the bars)."""
-        known: dict[tuple[int, float], Fitted] = {}
+        known: dict[tuple[int, float], WeightedSum] = {}
         for one in zip(self.forms[place].kinds, self.rounding(place), strict=True):
             if one not in known:
                 kind, variance = one
                 noises = list(self._noises(place, kind))
                 if variance:
                     noises.append((Gaussian(Fraction(math.ceil(math.sqrt(variance) * _FINE), _FINE)), 1.0))
-                known[one] = Fitted.of(noises, Fraction(self.unit or 1, 2))
+                known[one] = WeightedSum.of(noises, Fraction(self.unit or 1, 2))
         return tuple(known[one] for one in zip(self.forms[place].kinds, self.rounding(place), strict=True))
 
     def variances(self, place: Place) -> Array:
@@ -308,11 +307,9 @@ class _Coordinate:
             found += float(one.spread) * (weights**2).sum(axis=1)
         return found[list(self.forms[place].kinds)]
 
-    def _noises(self, place: Place, kind: int) -> Iterator[tuple[Law, float]]:
+    def _noises(self, place: Place, kind: int) -> Iterator[tuple[Law, Array | float]]:
         for one, weights in zip(self.observed, self.forms[place].weights, strict=True):
-            for weight in weights[kind].tolist():
-                if abs(weight) * PARTS > _NOTHING:
-                    yield from ((law, weight * float(one.weights[id_])) for id_, law in one.laws.items())
+            yield from ((law, weights[kind] * float(one.weights[id_])) for id_, law in one.laws.items())
 
     def values(self, plain: Mapping[Place, Array]) -> dict[Place, list[int]] | None:
         """Return the members' whole numbers; None: there is no estimate. `plain`: as they are by themselves."""

@@ -16,11 +16,12 @@ import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from ..budget import CLOSE, MOST_COMBINED, Draw, Grouping, GroupingKey, StoredDraws, StoredGrouping
-from ..mechanisms import Box, Law, Mix, Summed, mean_of, precision_of
+from ..mechanisms import Box, Law, WeightedSum, best_weights, mean_of, precision_of, sum_of
 from ..plan.privacy.axes import Listed, axis_of, is_complete, listed_term, listed_terms
 from ..plan.privacy.keys import domain_of, environment_of
 from ..plan.privacy.rows import selects_in
@@ -33,6 +34,7 @@ from .released import Array, Groups, ReleasedMeasurement, declared_groups, decod
 
 __all__ = ["Finer", "Question", "drawn_places", "find_finer", "grouping_of", "questions_of", "whole_keys"]
 
+_HALF = Fraction(1, 2)
 _MOST_TERMS = 4
 """Most filter terms of a question that are looked for among the keys of stored groupings."""
 
@@ -141,7 +143,7 @@ class _Part:
 
     @property
     def law(self) -> Law:
-        return self.stored.law if self.cells == 1 else Summed(self.stored.law, self.cells)
+        return sum_of(self.stored.law, self.cells)
 
 
 def _named_digests(plan: ReleasePlan) -> frozenset[bytes] | None:
@@ -331,9 +333,13 @@ def _measurement(size: int, question: Question, parts: Sequence[tuple[_Part, Dra
     made = [_sums_of(size, question, part, draw) for part, draw in parts]
     if len(made) == 1:
         return made[0]
-    mixes = [Mix.of([one.laws[place] for one in made]) for place in range(size)]
-    values = [mean_of([one.values[place] for one in made], mix.weights) for place, mix in enumerate(mixes)]
-    return ReleasedMeasurement(tuple(values), None, tuple(mixes), (None,) * size)
+    values, laws = [], []
+    for place in range(size):
+        each = [one.laws[place] for one in made]
+        weights = best_weights(each)
+        values.append(mean_of([one.values[place] for one in made], weights))
+        laws.append(WeightedSum.of(zip(each, weights, strict=True), _HALF))
+    return ReleasedMeasurement(tuple(values), None, tuple(laws), (None,) * size)
 
 
 def _sums_of(size: int, question: Question, part: _Part, draw: Draw) -> ReleasedMeasurement:

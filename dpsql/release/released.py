@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..budget import Together
-from ..mechanisms import Assembled, Law, Summed, Vector
+from ..mechanisms import Assembled, Law, Vector, sum_of
 from ..plan.measures.measurements import BoundingQuery
 from ..plan.privacy.axes import Axis, cells_of, spelled
 from ..plan.release_plan import ReleasePlan
@@ -188,7 +188,7 @@ def others_of(draws: Together, axes: Sequence[Axis]) -> Iterator[tuple[int, int,
         if axis.others:
             count = table.size // axis.size
             number = sum(table.take([axis.size - 1], axis=place).ravel().tolist())
-            yield place, number, one.laws[0] if count == 1 else Summed(one.laws[0], count)
+            yield place, number, sum_of(one.laws[0], count)
 
 
 def shown(column: KeyColumn, type_: SqlType) -> list[Any] | Array:

@@ -41,7 +41,7 @@ from ..budget import (
 )
 from ..budget.filter import refuse_over_cap
 from ..errors import EngineFailure, LedgerAway, Refusal
-from ..mechanisms import ATTO, NANO, Coordinate, Law, Mix, Noise, Vector, mean_of
+from ..mechanisms import ATTO, NANO, Coordinate, Law, Noise, Vector, WeightedSum, best_weights, mean_of
 from ..plan.backend_sql.print_release import BackendQuery, Part
 from ..plan.measures.measurements import Coord
 from ..plan.planner import Plan, check_grown
@@ -778,8 +778,10 @@ def assemble(
         one, at = parts[0]
         value, law, vector = one.values[at], one.laws[at], one.vectors[at]
         if len(parts) > 1:
-            law, vector = _mixed(together, [part.laws[at] for part, at in parts], place, len(measures))
-            value = mean_of([part.values[at] for part, at in parts], law.weights)
+            law, vector, weights = _mixed(
+                together, [part.laws[at] for part, at in parts], place, len(measures)
+            )
+            value = mean_of([part.values[at] for part, at in parts], weights)
         values.append(value)
         laws.append(law)
         vectors.append(vector)
@@ -793,17 +795,22 @@ def _decoded(stored: Draw, axes: Sequence[Axis] | None) -> ReleasedMeasurement:
     return replace(one, values=values, vectors=vectors_of(stored.law, stored.measures, stored.payload))
 
 
-def _mixed(together: Together, laws: Sequence[Law], place: int, count: int) -> tuple[Mix, Vector | None]:
-    """Return the law of a mean, and where its noise stands in what depends on each other: whole vectors are combined
-    with one weight for all their coordinates. `place`: among `count` measures.
+def _mixed(
+    together: Together, laws: Sequence[Law], place: int, count: int
+) -> tuple[Law, Vector | None, tuple[Fraction, ...]]:
+    """Return the law of a mean, where its noise stands in what depends on each other, and its weights: whole vectors
+    are combined with one weight for all their coordinates. `place`: among `count` measures.
     """
-    if count == 1 or not all(isinstance(law, Coordinate) for law in laws):
-        return Mix.of(laws), None
-    joint = Mix.of([one.law for one in together])
+    whole = count > 1 and all(isinstance(law, Coordinate) for law in laws)
+    each = [one.law for one in together] if whole else laws
+    weights = best_weights(each)
+    mean = WeightedSum.of(zip(each, weights, strict=True), Fraction(1, 2))
+    if not whole:
+        return mean, None, weights
     said = hashlib.sha256()
     for one in together:
         said.update(hashlib.sha256(b"".join(one.measures) + one.payload).digest())
-    return joint.at(place), Vector(said.digest(), joint, place)
+    return mean.at(place), Vector(said.digest(), mean, place), weights
 
 
 def _ceil(value: Fraction) -> int:

@@ -8,33 +8,32 @@ from fractions import Fraction
 from ..law import Law
 from .assembled import Assembled, Vector
 from .box import Box, Coordinate
-from .fitted import Fitted
 from .gaussian import Gaussian, Gaussians
 from .laplace import Laplace
-from .mix import Mix, mean_of, precision_of
 from .rank import Rank
-from .summed import Summed
 from .thresholded import Thresholded
 from .truncated import Truncated
+from .weighted import WeightedSum, best_weights, half_width_of, mean_of, precision_of, sum_of
 
 __all__ = [
     "Assembled",
     "Box",
     "Coordinate",
-    "Fitted",
     "Gaussian",
     "Gaussians",
     "Laplace",
-    "Mix",
     "Rank",
-    "Summed",
     "Thresholded",
     "Truncated",
     "UnknownLaw",
     "Vector",
+    "WeightedSum",
+    "best_weights",
+    "half_width_of",
     "law_of",
     "mean_of",
     "precision_of",
+    "sum_of",
 ]
 
 _READERS: dict[str, Callable[[str], Law]] = {

@@ -16,7 +16,7 @@ from dpsql.engine.accuracy import STEP
 from dpsql.engine.answer import Answer
 from dpsql.engine.dataset import open_ledger
 from dpsql.engine.preview import preview
-from dpsql.mechanisms import ATTO, Gaussian, Laplace, Summed, Thresholded, precision_of
+from dpsql.mechanisms import ATTO, Gaussian, Laplace, Thresholded, precision_of, sum_of
 from dpsql.policy import load_policy
 
 POLICY = """
@@ -197,7 +197,7 @@ def test_a_pure_draw_serves_by_its_spread(opened: Open) -> None:
     """Laws of two families are compared by variance: 2·9² is more than 10², and 2·7² is less."""
     wanted = Gaussian.for_rho(1, Fraction(1, 200))
     assert Laplace(Fraction(7)).spread <= wanted.spread < Laplace(Fraction(9)).spread
-    assert Summed(wanted, 4).spread == 4 * wanted.spread
+    assert sum_of(wanted, 4).spread == 4 * wanted.spread
 
 
 def test_a_preview_has_the_plans_figures(opened: Open) -> None:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from dpsql.mechanisms import OS_RANDOM, Box, Coordinate, Law, Summed, half_width_of, law_of
+from dpsql.mechanisms import OS_RANDOM, Box, Coordinate, Law, WeightedSum, half_width_of, law_of, sum_of
 from dpsql.mechanisms.discrete_laplace import draw_geometric
 from dpsql.mechanisms.laws import UnknownLaw, box
 from dpsql.mechanisms.uniform import draw_below_each
@@ -189,9 +189,10 @@ def test_noises_of_two_vectors_are_told_apart() -> None:
         ("Weighted", F(1, 2)),
         ("Coordinate", F(1, 3)),
     ]
-    sums = Summed(law, 4).noises({0: F(1), 1: F(1)})
-    assert [(noise.count, unit) for noise, unit in sums if isinstance(noise, Summed)] == [(4, F(1))]
-    vectors = Summed(law, 4).vectors(2, 100_000, OS_RANDOM)
+    ((noise, unit),) = sum_of(law, 4).noises({0: F(1), 1: F(1)})
+    assert isinstance(noise, WeightedSum)
+    assert (noise.parts[0][1:], unit) == ((F(1), 4), F(1))
+    vectors = sum_of(law, 4).vectors(2, 100_000, OS_RANDOM)
     for place in (0, 1):
         assert float(vectors[place].var()) == pytest.approx(float(4 * law.at(place).spread), rel=0.05)
     # of one vector: large ones are large together

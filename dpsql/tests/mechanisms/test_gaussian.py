@@ -17,13 +17,13 @@ from dpsql.mechanisms import (
     OS_RANDOM,
     Gaussian,
     Laplace,
-    Summed,
     Thresholded,
     Truncated,
     delta_of_rho,
     half_width_of,
     law_of,
     pure_epsilon,
+    sum_of,
 )
 from dpsql.mechanisms.gaussian_accuracy import normal_tail, tail
 
@@ -193,7 +193,7 @@ def test_sums_with_other_noises_are_their_convolution() -> None:
 @pytest.mark.parametrize("sigma", [Fraction(2), Fraction(100), Fraction(10**7)], ids=str)
 @pytest.mark.parametrize("count", [2, 9])
 def test_a_sum_of_gaussians_is_one_of_their_deviation(sigma: Fraction, count: int) -> None:
-    law = Summed(Gaussian(sigma), count)
+    law = sum_of(Gaussian(sigma), count)
     for beta in (Fraction(1, 2), Fraction(1, 20), Fraction(1, 10**5)):
         wanted = -stats.norm.ppf(float(beta) / 2) * float(sigma) * math.sqrt(count)
         assert law.half_width(beta) == pytest.approx(wanted, rel=1e-3, abs=1)
