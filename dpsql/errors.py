@@ -27,6 +27,7 @@ __all__ = [
     "LedgerAway",
     "LedgerError",
     "LedgerMissing",
+    "NothingShown",
     "PolicyError",
     "Position",
     "Refusal",
@@ -72,6 +73,7 @@ CODES = MappingProxyType(
         "53V01": "the privacy budget is spent",
         "55006": "the database is busy: another program has its file open",
         "57014": "statement cancelled",
+        "P0002": "no group is shown, where that is asked to be an error",
         "57V01": "post-processing took too long",
         "58V01": "the engine failed",
         "F0V01": "the policy is wrong",
@@ -192,6 +194,12 @@ class EngineFailure(DpsqlError):
         super().__init__(limit or text, sqlstate=sqlstate, hint=hint)
         self.limit = limit
         self.detail = detail
+
+
+class NothingShown(DpsqlError):
+    """No group of the answer is shown, and the analyst has asked for an error then; the charge stays spent."""
+
+    default_sqlstate = "P0002"
 
 
 class FilesChanged(EngineFailure):

@@ -26,6 +26,7 @@ from ..errors import (
     EngineFailure,
     FilesChanged,
     LedgerError,
+    NothingShown,
     PolicyError,
     Position,
     Refusal,
@@ -107,6 +108,7 @@ EXIT_CODES: tuple[tuple[type[DpsqlError], int], ...] = (
     (PolicyError, 5),
     (EngineFailure, 6),
     (LedgerError, 7),
+    (NothingShown, 8),
 )
 """The exit code of each kind of error; 0 is success, 1 a bug in dpsql, 2 wrong usage (click), 130 Ctrl-C."""
 

@@ -423,6 +423,7 @@ SETTINGS = {
     "dpsql.selection": "off: measure all groups, where the largest would be chosen first",
     "dpsql.unlisted": "on: compare with values that the policy does not list",
     "dpsql.grids": "empty: rows that WHERE keeps are answered with their columns, and no row",
+    "dpsql.on_empty": "error: an answer of which no group is shown says why as an error",
     "dpsql.budget": "what is left (SHOW only)",
 }
 """Each setting with its meaning."""

@@ -96,6 +96,7 @@ _CLASSES: MappingProxyType[str, type[DatabaseError]] = MappingProxyType(
         "0A": NotSupportedError,
         "22": DataError,
         "42": ProgrammingError,
+        "P0": DataError,
         "PV": ProgrammingError,
         "53": OperationalError,
         "54": OperationalError,

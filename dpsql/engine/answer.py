@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 __all__ = [
-    "Answer", "AnswerColumn", "BoundNote", "GroupNote", "OnceNote", "OpenRankNote", "RankNote", "Receipt",
+    "Answer", "AnswerColumn", "BoundNote", "EmptyNote", "GroupNote", "OnceNote", "OpenRankNote", "RankNote", "Receipt",
     "RowNote", "budget_text", "charged_text", "in_statements", "left_text", "ration_text", "said_delta",
     "said_epsilon", "spent_text", "statements_left",
 ]  # fmt: skip
@@ -38,6 +38,12 @@ class GroupNote(str):
 
 class RowNote(GroupNote):
     """One that says why rows of people are not in an answer."""
+
+    __slots__ = ()
+
+
+class EmptyNote(GroupNote):
+    """One that says why an answer has no group."""
 
     __slots__ = ()
 

@@ -34,7 +34,7 @@ from ..release.expected_error import expected_error
 from ..release.released import others_of
 from ..release.run import ReleasedRows
 from ..release.stored_count import counted_beside
-from .answer import GroupNote, OnceNote, OpenRankNote, RankNote
+from .answer import EmptyNote, GroupNote, OnceNote, OpenRankNote, RankNote
 from .contribution import Known, contribution_notes, nothing_measured, set_notes
 from .explain import call_text, number_text, origin_of
 from .selection import selection_notes
@@ -297,7 +297,7 @@ def found_notes(rows: Sequence[ReleasedRows]) -> Iterator[GroupNote]:
         if released.groups.size:
             yield GroupNote(f"groups by {names} with fewer than {people} are not shown")
         else:
-            yield GroupNote(
+            yield EmptyNote(
                 f"no group by {names} is shown: none has {people} or more; groups that are listed, in the policy or in "
                 "WHERE key IN (…), are shown however few people they have"
             )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from ..backends import Backend
 from ..budget import ZERO, Charge, Fresh, Status
-from ..errors import LedgerAway, PolicyError, Refusal
+from ..errors import LedgerAway, NothingShown, PolicyError, Refusal
 from ..plan.planner import Plan
 from ..policy import Policy
 from ..relation.types import TEXT, SqlType
@@ -31,7 +31,7 @@ from ..sql.statement import (
     parse_statement,
 )
 from ..waits import Stop, Stopped, until
-from .answer import Answer, AnswerColumn, OnceNote, Receipt, budget_text
+from .answer import Answer, AnswerColumn, EmptyNote, OnceNote, Receipt, budget_text
 from .dataset import ASK_SECONDS, Dataset, LazySnapshot, PreparedPlan
 from .explain import Explanation
 from .notes import bias_notes
@@ -306,18 +306,30 @@ class Session(Spine):
                 prepared, runner = other
                 is_whole = runner.from_store()
             is_proved = any(release.is_proved for release in prepared.plan.releases)
-            kept = None if is_proved else (key, epoch)
+            kept = None if is_proved or self.settings.on_empty else (key, epoch)
             if is_whole:
                 if is_proved:
                     snapshot.open()  # its constraints are those that prove it
-                return self.answer(prepared, runner, ZERO, public, kept, self._agreeing(runner, epoch))
+                return self._shown_groups(
+                    self.answer(prepared, runner, ZERO, public, kept, self._agreeing(runner, epoch))
+                )
             self.try_out(prepared, public)
             self.doing = "the database is computing"
             opened = snapshot.open()
             with self._apart():
                 charge = runner.from_engine(opened, self.dataset.salt)
             self.dataset.answers.clear()  # what was drawn joins what is stored of the same numbers
-            return self.answer(prepared, runner, charge, public, kept, self._agreeing(runner, epoch))
+            return self._shown_groups(
+                self.answer(prepared, runner, charge, public, kept, self._agreeing(runner, epoch))
+            )
+
+    def _shown_groups(self, answer: Answer) -> Answer:
+        """Return an answer. Raises NothingShown: it has no row, no group could be shown, and that is to be an error."""
+        notes = () if answer.receipt is None else answer.receipt.notes
+        why = next((note for note in notes if isinstance(note, EmptyNote)), None)
+        if self.settings.on_empty and why is not None and not answer.rows:
+            raise NothingShown(str(why), hint="SET dpsql.on_empty = rows answers without a row")
+        return answer
 
     def _prepare(
         self,

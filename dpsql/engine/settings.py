@@ -26,6 +26,7 @@ NAMES = (
     "dpsql.selection",
     "dpsql.unlisted",
     "dpsql.grids",
+    "dpsql.on_empty",
     "dpsql.budget",
 )
 """What SET and SHOW know."""
@@ -74,7 +75,8 @@ class Settings:
     `accuracy`: where it is set, the least epsilon for it is spent in place of `epsilon`. `selection`: whether the
     largest groups may be chosen before they are measured. `draws_ends`: whether the ends of a chosen value's bar are
     drawn with it where bars are on, which leaves less of epsilon for the value. `interval_names`: what the columns of
-    their ends are called, % for the number's own name. `grids`: whether rows of people that
+    their ends are called, % for the number's own name. `on_empty`: whether an answer of which no
+    group is shown is an error. `grids`: whether rows of people that
     a condition keeps are answered with their columns, and no row. `unlisted`: whether a column is
     compared with values that the policy does not list for it.
     """
@@ -89,13 +91,14 @@ class Settings:
     unlisted: bool = False
     interval_names: tuple[str, str] = ("%_low", "%_high")
     grids: bool = False
+    on_empty: bool = False
     _hash: int = field(init=False, repr=False, compare=False, default=0)
     """Made once: a fraction's takes longer than all else that is looked at before a remembered answer."""
 
     def __post_init__(self) -> None:
         own = (
             self.epsilon, self.intervals, self.reuse, self.max_rows, self.accuracy, self.selection,
-            self.draws_ends, self.unlisted, self.interval_names, self.grids,
+            self.draws_ends, self.unlisted, self.interval_names, self.grids, self.on_empty,
         )  # fmt: skip
         object.__setattr__(self, "_hash", hash(own))
 
@@ -149,6 +152,12 @@ class Settings:
             if value.lower() not in ("empty", "off"):
                 raise Refusal("dpsql.grids is empty or off", sqlstate="22023", hint="SET dpsql.grids = empty")
             return replace(self, grids=value.lower() == "empty")
+        if name == "dpsql.on_empty":
+            if value.lower() not in ("error", "rows"):
+                raise Refusal(
+                    "dpsql.on_empty is error or rows", sqlstate="22023", hint="SET dpsql.on_empty = error"
+                )
+            return replace(self, on_empty=value.lower() == "error")
         if name == "dpsql.unlisted":
             return replace(self, unlisted=_read_switch(name, value))
         if name == "dpsql.max_rows":
@@ -187,6 +196,8 @@ class Settings:
             return "on" if self.selection else "off"
         if name == "dpsql.grids":
             return "empty" if self.grids else "off"
+        if name == "dpsql.on_empty":
+            return "error" if self.on_empty else "rows"
         if name == "dpsql.unlisted":
             return "on" if self.unlisted else "off"
         raise unknown(name)

@@ -18,7 +18,7 @@ from dpsql.cli.application import program
 from dpsql.engine import Session
 from dpsql.engine.answer import GroupNote, OnceNote
 from dpsql.engine.dataset import Dataset, open_ledger
-from dpsql.errors import Refusal
+from dpsql.errors import NothingShown, Refusal
 from dpsql.mechanisms import Law
 from dpsql.policy import load_policy
 from dpsql.testing.injected_noise import ZeroNoise
@@ -268,6 +268,25 @@ def test_an_answer_without_groups_says_why(opened: Open) -> None:
         group_notes(session, "SELECT job, COUNT(*) FROM person WHERE age = 9 AND job IN ('x') GROUP BY job")
         == []
     )
+
+
+def test_an_answer_without_groups_is_an_error_where_that_is_asked_for(opened: Open) -> None:
+    session = opened(0)
+    session.execute("SET dpsql.on_empty = error")
+    said = []
+    for _ in range(2):  # drawn, and from the store
+        with pytest.raises(NothingShown) as error:
+            session.execute(EMPTY)
+        assert error.value.sqlstate == "P0002"
+        assert error.value.message.startswith('no group by "job" is shown: none has about 21 people')
+        said.append(error.value.cost)
+    assert str(said[0]).startswith("epsilon 1,")
+    assert said[1] is None
+    assert session.execute("SELECT COUNT(*) FROM person").rows
+    session.execute("RESET dpsql.on_empty")
+    assert session.execute(EMPTY).rows == []
+    with pytest.raises(Refusal):
+        session.execute("SET dpsql.on_empty = on")
 
 
 def test_where_an_analyst_reads_it(people: Path) -> None:
