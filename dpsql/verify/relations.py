@@ -332,7 +332,7 @@ class Relations:
                     owned.append(identities)
         self._equate(joined, [one for one in sources if one not in ons], conditions)
         if around is not None and around.identities:
-            owned.insert(0, around.identities)
+            owned[:0] = [around.identities, *self._matched_too(joined, around.block.args[1], conditions)]
         self._one_owner(joined, owned)
         if around is not None and around.public and owned:
             raise Refused("relations: a public row is not filtered by private ones")
@@ -440,21 +440,24 @@ class Relations:
         if identities:
             if joined.public:
                 raise Refused("relations: a public row is not filtered by private ones", "LEFT JOIN")
-            self._one_owner(inner, [joined.identities, *self._met_before(inner, source, on), identities])
+            before = [pair for pair in joined.block.args[1] if pair[0] is not source]
+            self._one_owner(inner, [joined.identities, *self._matched_too(inner, before, on), identities])
         else:
             inner.identities = joined.identities
         self.subqueries(on, inner)
 
-    def _met_before(self, inner: Joined, source: Term, on: Sequence[Term]) -> list[list[Identity]]:
-        """The identities of right sides of LEFT JOINs before this one of which ON asks a column not to be NULL: where
-        ON holds they have matched, so their ON held too."""
+    def _matched_too(
+        self, inner: Joined, outer: Sequence[tuple[Term, tuple[Term, ...]]], conditions: Sequence[Term]
+    ) -> list[list[Identity]]:
+        """The identities of right sides of LEFT JOINs of which conditions ask a column not to be NULL: where these hold
+        they have matched, so their ON held too."""
         found: list[list[Identity]] = []
-        asked = self.values.established(on)
-        for other, before in reversed(inner.block.args[1]):
+        asked = self.values.established(conditions)
+        for other, on in reversed(outer):
             columns = {one.args[0] for one in asked if one.op == "notnull" and one.args[0].op == "col"}
-            if other is not source and any(one.args[0] is other for one in columns):
-                asked = asked | self.values.established(before)
-                self._equate(inner, [other], before)
+            if any(one.args[0] is other for one in columns):
+                asked = asked | self.values.established(on)
+                self._equate(inner, [other], on)
                 found += [identities] if (identities := self.identities(other)) else []
         return found
 
@@ -511,11 +514,15 @@ class Relations:
             if term.op == "cast":
                 inner, outer = self.values.type(term.args[0]), term.args[1]
                 same = (inner == outer and inner[0] in _EXACT) or (inner[0], outer[0]) == ("enum", "text")
+                whole = (inner[0], outer[0]) == ("int", "decimal") and outer[2] == 0
+                same = same or (whole and not self.values.dialect.DECIMALS_ARE_FIXED)
                 if not same and not (inner[0] == outer[0] == "int" and inner[1] <= outer[1]):
                     return term
                 term = term.args[0]
             elif term.op == "fn" and term.args[0] == "VALID":
                 term = term.args[1]
+            elif term.op == "coalesce":
+                return self.pool("coalesce", *map(self.bare, term.args))
             else:
                 return term
 

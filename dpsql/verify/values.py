@@ -329,10 +329,9 @@ class Values:
             return nothing
         if op == "case":
             clamped = _clamped(term)
-            if clamped is not None and self._is_a_number(clamped):
-                return self.present(clamped)
-            if clamped is not None and self.type(clamped)[0] == "float":
-                return self._no_number(clamped)
+            if clamped is not None and self.type(clamped)[0] in _ORDERED:
+                number = frozenset() if any(map(_takes_nan, term.args[0])) else self._number(clamped)
+                return number or self.present(clamped)
             each = {self.present(value) for _, value in self._branches(term, {})}
             if len(each) == 1:
                 return each.pop()
@@ -358,10 +357,11 @@ class Values:
             return nothing
         return frozenset((self.pool("notnull", term),))
 
-    def _no_number(self, term: Term) -> frozenset[Term]:
-        """The flag of a double that is neither NULL nor NaN, as which it is compared: NaN is equal to no number, and
-        below none. Of what is no double there is none."""
-        if self.type(term)[0] != "float":
+    def _number(self, term: Term) -> frozenset[Term]:
+        """The flag of what is neither NULL nor NaN; none of what is never NaN: of an exact type, or with ends."""
+        kind = self.type(term)[0]
+        exact = kind != "float" and (kind != "decimal" or self.dialect.DECIMALS_ARE_FIXED)
+        if exact or self._has_ends(term):
             return frozenset()
         no_number = ((self.pool("fn", "ISNAN", term), self.pool("null")),)
         return frozenset((self.pool("notnull", self.pool("case", no_number, term)),))
@@ -371,6 +371,8 @@ class Values:
         them."""
         sides = set()
         for one in args:
+            while one.op == "cast":
+                one = one.args[0]
             if one.op != "col" or one.args[0].args[0].op != "full":
                 return False
             source, (side, _, name) = one.args[0], one.args[1].partition(".")
@@ -381,11 +383,6 @@ class Values:
             and len({source for source, _ in sides}) == 1
             and not any(len(source.args) > 3 for source, _ in sides)
         )
-
-    def _is_a_number(self, term: Term) -> bool:
-        """Whether what is compared is no NaN: of an exact type, or a double that has ends."""
-        kind = self.type(term)[0]
-        return kind in ("int", "decimal", "date", "timestamp") or (kind == "float" and self._has_ends(term))
 
     def _has_ends(self, term: Term) -> bool:
         ends = self.ends(term)
@@ -443,7 +440,7 @@ class Values:
             if one.op in ("eq", "ne", "lt", "le", "in", "like"):
                 found |= self.present(one)
                 if one.op in ("eq", "lt", "le") and one.args[1].op == "num":
-                    found |= self._no_number(one.args[0])
+                    found |= self._number(one.args[0])
             elif one.op == "notnull":
                 found |= self.present(one.args[0])
             elif one.op == "or":
@@ -978,20 +975,24 @@ def _clamped(term: Term) -> Any:
     if default.op != "null" or any(len(one.args) != 2 for when, _ in pairs for one in _ands(when)):
         return None
     compared = {
-        side for when, _ in pairs for one in _ands(when) for side in one.args if side.op not in _CONSTANT
+        side for when, _ in pairs for one in _ands(when) for side in one.args if not _is_constant(side)
     }
     if len(compared) != 1:
         return None
     [x] = compared
     stretches = [_stretch(when, x) for when, _ in pairs]
-    plain = [value.args[0] if value.op == "cast" and value is not x else value for _, value in pairs]
-    constant = all(value is x or value.op in _CONSTANT for value in plain)
+    constant = all(value is x or _is_constant(value) for _, value in pairs)
     return x if constant and _cover(sorted(one for one in stretches if one is not None)) else None
 
 
 _CONSTANT = ("num", "text", "literal")
+_ORDERED = ("int", "decimal", "float", "date", "timestamp")
 _FAR = Fraction(2**2000)
 _INFINITY = ("Infinity", "float")
+
+
+def _is_constant(term: Term) -> bool:
+    return term.op in _CONSTANT or (term.op == "cast" and term.args[0].op in _CONSTANT)
 
 
 def _ands(when: Term) -> tuple[Term, ...]:
@@ -1006,7 +1007,7 @@ def _stretch(when: Term, x: Term) -> tuple[tuple[Number, int], tuple[Number, int
             return None
         left, right = one.args
         other = right if left is x else left
-        if other.op == "literal" and other.args == _INFINITY and left is x and one.op == "le":
+        if left is x and _is_above_numbers(other, one.op):
             continue
         if other.op != "num":
             return None
@@ -1015,6 +1016,19 @@ def _stretch(when: Term, x: Term) -> tuple[tuple[Number, int], tuple[Number, int
         if left is x or one.op == "eq":
             high = min(high, (other.args[0], 0 if one.op == "lt" else 1))
     return low, high
+
+
+def _is_above_numbers(term: Term, op: str) -> bool:
+    """Whether `x < term`, or `x <= term`, is TRUE of every number: infinity, and NaN, which is above it."""
+    inner = term.args[0] if term.op == "cast" else term
+    return (term.op == "literal" and term.args == _INFINITY and op == "le") or (
+        inner.op == "text" and inner.args[0] == "NaN" and op == "lt"
+    )
+
+
+def _takes_nan(branch: tuple[Term, Term]) -> bool:
+    """Whether a condition that compares x with numbers is TRUE of NaN: it asks x to be above them, and no more."""
+    return all(one.op in ("lt", "le") and one.args[0].op in ("num", "literal") for one in _ands(branch[0]))
 
 
 def _cover(stretches: Sequence[tuple[tuple[Number, int], tuple[Number, int]]]) -> bool:

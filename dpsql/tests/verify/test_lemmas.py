@@ -370,6 +370,46 @@ def test_a_number_is_there_in_each_row_that_counts(
         assert refused(pair, 8, ("m0_0", "m0_1")) == "laws: a draw loses no more than its share"
 
 
+def test_a_clamp_that_leaves_nan_to_its_high_end_is_there_where_it_is_nan() -> None:
+    """NaN is above each number, so `x > 9` takes it; of rows where x is NaN such a clamp is 9, and another is NULL."""
+    of_nan = "(CASE WHEN isnan(bmi) THEN NULL ELSE bmi END IS NULL) AND (bmi IS NOT NULL)"
+    total = f"SELECT COALESCE(SUM({OF_BMI}), 0) AS m0_0 FROM main.patient WHERE {of_nan}"
+    assert check(total, 9).moved == 0
+    assert check(total.replace(" AND bmi <= CAST('Infinity' AS DOUBLE)", ""), 9).moved == 9
+
+
+@pytest.mark.parametrize(
+    ("test", "where", "is_there"),
+    [
+        (" AND weight < CAST('NaN' AS numeric)", "weight <= 12", True),
+        (" AND weight < CAST('NaN' AS numeric)", "weight >= 12", False),
+        (" AND weight < CAST('NaN' AS numeric)", "(weight IS NOT NULL)", False),
+        ("", "(weight IS NOT NULL)", True),
+    ],
+)
+def test_a_numeric_of_postgres_can_be_nan(test: str, where: str, is_there: bool) -> None:
+    patient = replace(
+        FACTS.tables["main.patient"],
+        columns={
+            "id": "integer",
+            "city": "text",
+            "bmi": "double precision",
+            "age": "integer",
+            "weight": "numeric(5,2)",
+        },
+    )
+    facts = Facts("postgres", {"main.patient": patient})
+    clamp = f"CASE WHEN weight BETWEEN 1 AND 9 THEN weight WHEN weight < 1 THEN 1 WHEN weight > 9{test} THEN 9 END"
+    pair = (
+        "SELECT COALESCE(SUM({0}), 0) - COUNT(*) AS m0_0, 9 * COUNT(*) - COALESCE(SUM({0}), 0) AS m0_1 FROM main.patient "
+        "WHERE {1}"
+    ).format(f"CAST(({clamp}) AS BIGINT)", where)
+    if is_there:
+        assert check(pair, 8, ("m0_0", "m0_1"), facts=facts).moved == 8
+    else:
+        assert refused(pair, 8, ("m0_0", "m0_1"), facts=facts) == "laws: a draw loses no more than its share"
+
+
 def test_a_moment_that_is_not_infinite_is_some_number_of_days() -> None:
     patient = FACTS.tables["main.patient"]
     dated = replace(patient, columns={**patient.columns, "born": "DATE"})

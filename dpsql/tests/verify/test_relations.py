@@ -60,6 +60,10 @@ NUMBERED = (
         "LEFT JOIN main.patient AS p ON w.patient = p.id WHERE i.visit = v.no",
         "SELECT v.patient AS u FROM main.visit AS v LEFT JOIN main.patient AS p ON v.patient = p.id "
         "WHERE EXISTS (SELECT 1 FROM main.visit AS w WHERE w.patient = p.id)",
+        "SELECT v.patient AS u FROM main.visit AS v LEFT JOIN main.patient AS p ON v.patient = p.id "
+        "WHERE NOT EXISTS (SELECT 1 FROM main.visit AS w WHERE w.patient = p.id)",
+        "SELECT coalesce(CAST(a.u AS INTEGER), CAST(b.u AS INTEGER)) AS u FROM (SELECT patient AS u FROM main.visit) AS a "
+        "FULL JOIN (SELECT id AS u FROM main.patient) AS b ON a.u = b.u",
         "SELECT u FROM (SELECT patient AS u, FIRST_VALUE(ward) OVER (PARTITION BY patient ORDER BY ward) AS n, cost "
         "FROM main.visit) AS s WHERE n < 'b' AND cost > 2",
         f"SELECT u FROM {NUMBERED % ('patient')} WHERE m < 3 AND cost > 2",
@@ -100,6 +104,21 @@ def test_rows_of_one_owner_are_cut_to_their_bound(source: str) -> None:
         (
             "SELECT beds AS u FROM main.city AS c WHERE EXISTS (SELECT 1 FROM main.visit AS v WHERE v.ward = c.name)",
             "a pub",
+        ),
+        (
+            "SELECT v.patient AS u FROM main.visit AS v LEFT JOIN main.patient AS p ON v.patient = p.id AND p.age > 3 "
+            "WHERE NOT EXISTS (SELECT 1 FROM main.visit AS w WHERE w.patient = coalesce(p.id, 7))",
+            "rows of two owners",
+        ),
+        (
+            "SELECT v.patient AS u FROM main.visit AS v LEFT JOIN main.city AS c ON c.name = v.ward "
+            "WHERE NOT EXISTS (SELECT 1 FROM main.visit AS w WHERE w.patient = c.beds)",
+            "rows of two owners",
+        ),
+        (
+            "SELECT coalesce(CAST(a.u AS SMALLINT), CAST(b.u AS SMALLINT)) AS u FROM (SELECT patient AS u FROM main.visit) "
+            "AS a FULL JOIN (SELECT id AS u FROM main.patient) AS b ON a.u = b.u",
+            "",
         ),
         (
             "SELECT patient AS u FROM main.visit AS v WHERE EXISTS (SELECT 1 FROM main.patient AS p)",
