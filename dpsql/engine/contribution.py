@@ -24,7 +24,7 @@ from ..plan.privacy.rows import AddedUp, Item, OwnedRows, Release, Select, selec
 from ..plan.release_plan import ReleasePlan
 from ..policy import Accounting
 from ..relation.catalog import Table
-from ..relation.expressions import Field, fields_of
+from ..relation.expressions import fields_of
 from ..relation.intervals import facts_of
 from ..relation.relations import all_parts
 from ..relation.types import Kind
@@ -146,7 +146,7 @@ def _is_open(plan: ReleasePlan, number: int) -> bool:
         return True
     if key.type.kind is Kind.BOOLEAN:
         return not known.issuperset((False, True))
-    held = rows.columns[key.index].enforced if isinstance(key, Field) else None
+    held = None if key.column is None else rows.columns[key.column].enforced
     if held is None or held.lo is None or held.hi is None or not key.type.is_integer:
         return True
     least, most = math.ceil(held.lo), math.floor(held.hi)

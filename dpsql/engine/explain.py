@@ -22,7 +22,6 @@ from ..plan.measures.value_bars import Ends
 from ..plan.planner import Plan, releases_of
 from ..plan.privacy.rows import OwnedRows, Release, selects_in
 from ..plan.release_plan import ReleasePlan
-from ..relation.expressions import Field
 from ..relation.map_tables import tables_in
 from ..relation.relations import AggregateCall, Block, Relation
 from ..release.expected_error import MISSING, expected_error
@@ -645,7 +644,7 @@ def origin_of(relation: Relation, index: int) -> tuple[Release, int] | None:
 def call_text(call: AggregateCall, rows: OwnedRows) -> str:
     """Return an aggregate in the query's own words, as far as they are column names."""
     args = call.args[:1] if call.row.is_ordered else call.args
-    plain = [(rows.columns[arg.index].name or "…") if isinstance(arg, Field) else "…" for arg in args]
+    plain = ["…" if arg.column is None else rows.columns[arg.column].name or "…" for arg in args]
     listed = f"({', '.join(plain)})" if call.distinct and len(plain) > 1 else ", ".join(plain)
     shown = f"{'DISTINCT ' if call.distinct else ''}{listed}" if call.args else "*"
     return f"{call.row.said or call.function}({shown})" + (" FILTER (…)" if call.filter is not None else "")

@@ -25,7 +25,7 @@ from ..plan.planner import Plan
 from ..plan.privacy.rows import Item, Source, selects_in, written_in
 from ..plan.release_plan import ReleasePlan
 from ..relation.catalog import Column, Scalar
-from ..relation.expressions import Expr, Field, Literal, walk
+from ..relation.expressions import Expr, Literal, walk
 from ..relation.types import SqlType
 from ..release.released import canonical, publishable
 from .dataset import LazySnapshot
@@ -92,7 +92,7 @@ def _in(written: Sequence[Expr], columns: Sequence[Column | None]) -> Iterator[t
     for part in (part for expr in written for part in walk(expr)):
         if not part.calls("eq", "ne", "in"):
             continue
-        known = [columns[side.index] for side in part.args[:2] if isinstance(side, Field)]
+        known = [columns[side.column] for side in part.args[:2] if side.column is not None]
         values = [side for side in part.args if isinstance(side, Literal) and isinstance(side.value, str)]
         for column in known[:1]:
             if column is not None and column.values is not None:

@@ -25,7 +25,7 @@ from ..plan.privacy.keys import environment_of
 from ..plan.release_plan import ReleasePlan
 from ..relation.aggregates import Asks
 from ..relation.catalog import Catalog
-from ..relation.expressions import Field, Scalar, fields_of, walk
+from ..relation.expressions import Scalar, fields_of, walk
 from ..relation.intervals import Environment, facts_of, lattice_of
 from ..relation.relations import AggregateCall, Relation, expressions
 from ..relation.size_rules import is_cut, read_length
@@ -271,7 +271,7 @@ def width_notes(plan: Plan) -> Iterator[OnceNote]:
                 continue
             rows = release.release.rows
             said = call_text(call, rows)
-            names = [rows.columns[arg.index].name for arg in call.args if isinstance(arg, Field)]
+            names = [rows.columns[arg.column].name for arg in call.args if arg.column is not None]
             helps = (
                 f"; GROUP BY {names[0]} shows how many rows each value has" if call.distinct and names else ""
             )
@@ -404,8 +404,8 @@ def _coarse_steps(plan: ReleasePlan) -> Iterator[str]:
         alone = lattice_of(measurement.value, env, squared=False)
         if alone is None or alone.step >= measurement.lattice.step:
             continue
-        value = measurement.value
-        if alone.exact or (isinstance(value, Field) and env.columns[value.index].step == alone.step):
+        column = env.declared(measurement.value)
+        if alone.exact or (column is not None and column.step == alone.step):
             yield (
                 f"a variance rounds its values to steps of {number_text(measurement.lattice.step)}, for sums and "
                 f"averages of the same values too; asked for without it, they have steps of {number_text(alone.step)}"

@@ -25,6 +25,7 @@ from .privacy.rows import (
     fields_in,
     intermediates_in,
     selects_in,
+    source_at,
     written_in,
 )
 
@@ -58,22 +59,22 @@ def column_grounds(select: Select, said: object) -> Iterator[Ground]:
 
     `said`: as it enters a key, so that whatever stands in a key stands there with what is said of it.
     """
-    placed = fields_in(select.items)
     for index in sorted(_fields_in(said)):
-        for item, start in placed:
-            if item.kind != "mark" and start <= index < start + len(item.columns):
-                yield from _column(item.source, index - start)
+        item, start = source_at(select.items, index)
+        yield from () if item.kind == "mark" else _column(item.source, index - start)
 
 
-def _fields_in(said: object) -> frozenset[int]:
-    if isinstance(said, Expr):
-        return fields_of(said)
-    parts: Iterable[object] = ()
-    if isinstance(said, (tuple, list, frozenset)):
-        parts = said
-    elif is_dataclass(said):
-        parts = (getattr(said, field.name) for field in fields(said))
-    return frozenset[int]().union(*map(_fields_in, parts))
+def _fields_in(said: object) -> set[int]:
+    found, stack = set[int](), [said]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Expr):
+            found |= fields_of(part)
+        elif isinstance(part, (tuple, list, frozenset)):
+            stack += part
+        elif is_dataclass(part):
+            stack += [getattr(part, field.name) for field in fields(part)]
+    return found
 
 
 def grounds_below(

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..relation.expressions import Field
 from ..relation.relations import Block, Relation, ends_in, skipped, subqueries
 from .privacy.rows import Release
 
@@ -48,9 +47,9 @@ def _of_limit(node: Block) -> tuple[Release, TopRows] | None:
     if not count or offset or not ends_in(below, "orders") or not below.orders[0].descending:
         return None
     expr, source = below.orders[0].expr, below.below
-    while ends_in(source, "outputs") and isinstance(expr, Field):
-        expr, source = source.exprs[expr.index], source.below
-    if not isinstance(source, Release) or not isinstance(expr, Field):
+    while ends_in(source, "outputs") and expr.column is not None:
+        expr, source = source.exprs[expr.column], source.below
+    if not isinstance(source, Release):
         return None
-    aggregate = expr.index - len(source.keys)
-    return (source, TopRows(aggregate, count)) if aggregate >= 0 else None
+    aggregate = source.aggregate_at(expr)
+    return None if aggregate is None else (source, TopRows(aggregate, count))

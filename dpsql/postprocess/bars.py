@@ -373,7 +373,7 @@ class _Descent:
             mine = {
                 index: replace(one, expr=_typed(one.expr, side))
                 for index, one in enumerate(wanted)
-                if same or isinstance(one.expr, Field)
+                if same or one.expr.column is not None
             }
             below, found = self.carry(side, list(mine.values()))
             ends = {index: place for index, place in zip(mine, found, strict=True) if place is not None}
@@ -394,9 +394,9 @@ class _Descent:
         """Carry bars of the largest and the smallest: the extremes of ends that hold for all rows at once."""
         first = len(group.keys)
         calls = {
-            index: group.aggregates[one.expr.index - first]
+            index: group.aggregates[one.expr.column - first]
             for index, one in enumerate(wanted)
-            if isinstance(one.expr, Field) and first <= one.expr.index < first + len(group.aggregates)
+            if one.expr.column is not None and first <= one.expr.column < first + len(group.aggregates)
         }
         mine = {index: call for index, call in calls.items() if call.row.is_extreme}
         below, found = self.carry(node.below, [_WantedBars(call.args[0], True) for call in mine.values()])
@@ -466,7 +466,7 @@ def _bar(release: Release, plan: ReleasePlan, wanted: _WantedBars) -> Bar | None
     if (
         isinstance(formula, Chosen)
         and formula.ends is not None
-        and isinstance(expr, Field)
+        and expr.column is not None
         and not wanted.together
     ):
         return Bar(expr, formula.coordinates, None, chosen=formula)
@@ -476,7 +476,7 @@ def _bar(release: Release, plan: ReleasePlan, wanted: _WantedBars) -> Bar | None
         return None
     coordinates = tuple(sorted({c for i in used for c in plan.formulas[i].coordinates}))
     shown = any(one.measure == plan.counted for one in coordinates)
-    if isinstance(expr, Field):
+    if expr.column is not None:
         formula = plan.formulas[used[0]]
         if isinstance(formula, Linear) and (len(formula.terms) == 1 or not shown):
             is_cut = release.rows.table_alone is not None and not plan.bounding.per_row
@@ -525,7 +525,7 @@ def _nowhere(wanted: Sequence[_WantedBars]) -> _Places:
 
 def _typed(expr: Expr, side: Relation) -> Expr:
     """Return an expression over a union as one over a side, where a column may have a narrower type."""
-    return Field(side.columns[expr.index].type, expr.index) if isinstance(expr, Field) else expr
+    return expr if expr.column is None else Field(side.columns[expr.column].type, expr.column)
 
 
 def _regrown(node: Relation, sides: tuple[Relation, ...], carried: list[Relation]) -> Relation:

@@ -140,9 +140,7 @@ def holds_estimate(expr: Expr) -> bool:
 
 def with_own_error(expr: Expr, draw: Expr, row: tuple[Expr, ...]) -> Expr:
     """Return an expression with each estimate at a draw of its error; NULL where its variance is not known."""
-    if not isinstance(expr, Call):
-        return expr
-    if expr.function != "estimated":
+    if not expr.calls("estimated"):
         return map_children(expr, lambda child: with_own_error(child, draw, row))
     value, variance, number, _ = expr.args
     deviate = Call(DOUBLE, "deviate", (number, draw, *row))

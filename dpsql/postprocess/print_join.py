@@ -79,13 +79,9 @@ def _alternatives(condition: Expr) -> list[Expr]:
 
 
 def _split(condition: Expr) -> list[Expr]:
-    if not isinstance(condition, Call):
-        return []
-    if condition.function == "or":
+    if condition.calls("or"):
         return list(condition.args)
-    if condition.function != "and":
-        return []
-    for index, term in enumerate(condition.args):
+    for index, term in enumerate(condition.args if condition.calls("and") else ()):
         if term.calls("or"):
             others = (*condition.args[:index], *condition.args[index + 1 :])
             return [conjunction((*others, way)) for way in term.args]

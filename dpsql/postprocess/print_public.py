@@ -123,8 +123,8 @@ class PublicPrinter:
 
     def expr(self, expr: Expr, row: Sequence[str]) -> str:
         """Return a scalar expression over the columns of a row."""
-        if isinstance(expr, Field):
-            return row[expr.index]
+        if expr.column is not None:
+            return row[expr.column]
         if isinstance(expr, Literal):
             return print_literal(expr)
         if isinstance(expr, Outer):
@@ -266,8 +266,8 @@ def _exact_ends(
 ) -> list[str]:
     """Return the ends of a bar so far below and above the number, those of what has limits within them."""
     _, plan = printer.releases[release]
-    index = bar.expr.index - len(release.keys) if isinstance(bar.expr, Field) else -1
-    formula = plan.formulas[index] if index >= 0 else None
+    index = release.aggregate_at(bar.expr)
+    formula = None if index is None else plan.formulas[index]
     if not isinstance(formula, Within):
         centre = f"CAST({printer.expr(bar.expr, row)} AS DOUBLE)"
         return [f"({centre} {sign} {one})" for sign, one in zip("-+", widths, strict=True)]

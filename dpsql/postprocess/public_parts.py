@@ -20,7 +20,6 @@ from ..plan.privacy.rows import AddedUp
 from ..relation.expressions import (
     TRUE,
     Expr,
-    Field,
     IntermediateValue,
     Scalar,
     conjunction,
@@ -160,12 +159,12 @@ def is_plain(term: Expr) -> bool:
     if term.calls("and", "or"):
         return all(map(is_plain, term.args))
     if not term.calls("eq", "lt", "le", "gt", "ge", "in"):
-        return isinstance(term, Field) and term.type.kind is Kind.BOOLEAN
+        return term.column is not None and term.type.kind is Kind.BOOLEAN
     column, *others = term.args
     exact = column.type.is_integer or column.type.is_temporal or column.type.kind in (Kind.TEXT, Kind.BOOLEAN)
     return (
         exact
-        and isinstance(column, Field)
+        and column.column is not None
         and all(other.is_constant and _alike(other, column) for other in others)
     )
 

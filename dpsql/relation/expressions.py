@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FALSE",
+    "MIRRORED",
     "TRUE",
     "Call",
     "Expr",
@@ -33,6 +34,7 @@ __all__ = [
     "LiteralValue",
     "Months",
     "Scalar",
+    "compared",
     "conjunction",
     "conjuncts",
     "fields_of",
@@ -76,6 +78,21 @@ class Expr:
         return None
 
     @property
+    def column(self) -> int | None:
+        """Which column of the input row it is, by position; None of what is no bare column."""
+        return None
+
+    @property
+    def name(self) -> str:
+        """The name of a bare column, for messages alone; "" of what is none."""
+        return ""
+
+    @property
+    def function(self) -> str:
+        """The function that a call is of; "" of what is none."""
+        return ""
+
+    @property
     def args(self) -> tuple[Expr, ...]:
         """The arguments of a call; of what is none, none."""
         return ()
@@ -112,6 +129,10 @@ class Field(Expr):
     index: int
     name: str = field(default="", compare=False, repr=False)
 
+    @property
+    def column(self) -> int:
+        return self.index
+
 
 @dataclass(frozen=True, slots=True)
 class Literal(Expr):
@@ -135,8 +156,8 @@ class Literal(Expr):
 class Call(Expr):
     """A function or operator of the table in `functions`, applied to `args`."""
 
-    function: str
-    args: tuple[Expr, ...] = field()  # else what all expressions have would be its default
+    function: str = field()  # else what all expressions have would be its default
+    args: tuple[Expr, ...] = field()
 
     def calls(self, *functions: str) -> bool:
         return self.function in functions
@@ -204,6 +225,19 @@ def walk(expr: Expr) -> Iterator[Expr]:
 def fields_of(*exprs: Expr) -> frozenset[int]:
     """Return the input positions that the expressions read."""
     return frozenset(node.index for expr in exprs for node in walk(expr) if isinstance(node, Field))
+
+
+MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+"""Comparison -> the one that says the same with its sides the other way round."""
+
+
+def compared(term: Expr) -> tuple[str, Expr, Expr] | None:
+    """Return a comparison's function and its sides, a constant on the right; None of what is no comparison."""
+    mirrored = MIRRORED.get(term.function)
+    if mirrored is None:
+        return None
+    left, right = term.args
+    return (mirrored, right, left) if left.is_constant else (term.function, left, right)
 
 
 def conjuncts(expr: Expr) -> tuple[Expr, ...]:

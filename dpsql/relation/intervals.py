@@ -57,6 +57,11 @@ class Environment:
     columns: Sequence[Column]
     narrowed: Mapping[Expr, Facts] = field(default_factory=dict)  # of columns, and of whole expressions
 
+    def declared(self, expr: Expr) -> Column | None:
+        """Return what is known of the column that an expression is; None of what is no bare column of the row."""
+        index = expr.column
+        return None if index is None or index >= len(self.columns) else self.columns[index]
+
 
 _HUGE = Fraction(10) ** 300
 
@@ -229,9 +234,9 @@ def lattice_of(expr: Expr, env: Environment, *, squared: bool) -> Lattice | None
             if loose
             else "clamp it: GREATEST(low, LEAST(high, …))",
         )
-    step = facts.grid
-    if isinstance(expr, Field):
-        step = env.columns[expr.index].step or step
+    column = env.declared(expr)
+    declared = None if column is None else column.step
+    step = declared or facts.grid
     if step is not None and facts.grid is not None and (step / facts.grid).denominator == 1:
         low, high = math.ceil(lo / step), math.floor(hi / step)
         fits = high - low <= _EXACT_SQUARED_WIDTH or not squared
@@ -242,8 +247,7 @@ def lattice_of(expr: Expr, env: Environment, *, squared: bool) -> Lattice | None
             return None
     if step is None or facts.grid is not None or (squared and (hi - lo) / step > _EXACT_SQUARED_WIDTH):
         step = _power_of_two((hi - lo), _SQUARED_WIDTH if squared else _REAL_WIDTH)
-        if isinstance(expr, Field) and (declared := env.columns[expr.index].step) is not None and not squared:
-            step = declared
+        step = step if declared is None or squared else declared
     low, high = _rounded(lo, step), _rounded(hi, step)
     if max(abs(low), abs(high)) >= _MAX_ENDPOINT:
         raise Refusal(
@@ -277,17 +281,18 @@ def _rounded(end: Fraction, step: Fraction) -> int:
 def undeclared(expr: Expr, env: Environment) -> Refusal:
     """Return the refusal of an expression without finite declared bounds: it names the column that has none."""
     for part in walk(expr):
-        if isinstance(part, Field) and part.index < len(env.columns):
-            column = env.columns[part.index]
-            if column.bounds is None and (column.type.is_number or column.type.is_temporal) and column.name:
-                return Refusal(
-                    f'bounds of column "{column.name}" are not declared',
-                    sqlstate="PV101",
-                    position=part.position or expr.position,
-                    hint=f"filter with {column.name} BETWEEN … AND …, or ask the owner to declare its bounds",
-                    owner_hint=f"write {column.name} = {{ bounds = [lower, upper] }} among its table's columns in the "
-                    f"policy, or filter with {column.name} BETWEEN … AND …",
-                )
+        column = env.declared(part)
+        if column is None or column.bounds is not None or not column.name:
+            continue
+        if column.type.is_number or column.type.is_temporal:
+            return Refusal(
+                f'bounds of column "{column.name}" are not declared',
+                sqlstate="PV101",
+                position=part.position or expr.position,
+                hint=f"filter with {column.name} BETWEEN … AND …, or ask the owner to declare its bounds",
+                owner_hint=f"write {column.name} = {{ bounds = [lower, upper] }} among its table's columns in the "
+                f"policy, or filter with {column.name} BETWEEN … AND …",
+            )
     return Refusal(
         "this expression has no finite bounds",
         sqlstate="PV201",

@@ -489,8 +489,8 @@ class Block(Relation):
 
     def origin(self, index: int) -> tuple[Relation, int] | None:
         if self.last == "outputs" and self.outputs is not None:
-            expr = self.outputs[index]
-            return (self.below, expr.index) if isinstance(expr, Field) else None
+            column = self.outputs[index].column
+            return None if column is None else (self.below, column)
         return None if self.last == "group" or index >= len(self.below.columns) else (self.below, index)
 
 

@@ -28,7 +28,7 @@ from fractions import Fraction
 
 from ..errors import Position, Refusal
 from .catalog import Column
-from .expressions import Call, Expr, Field, Literal
+from .expressions import Call, Expr, Literal
 from .facts import TEXT_CUT, Facts
 from .types import Kind, SqlType
 
@@ -126,7 +126,7 @@ def is_long_number(expr: Expr) -> bool:
         return False
     if type_.engine is not None and type_.engine.startswith("numeric"):
         return True
-    return isinstance(expr, Field) and type_.precision is None
+    return expr.column is not None and type_.precision is None
 
 
 def size_of_call(rule: SizeRule | None, args: list[Facts], call: Call) -> int:

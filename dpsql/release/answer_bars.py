@@ -42,7 +42,6 @@ from ..postprocess.simulate import (
     variance_ends,
 )
 from ..postprocess.tables import FetchedTable
-from ..relation.expressions import Field
 from ..relation.types import BIGINT, DOUBLE, SqlType
 from .cut import Cut
 from .run import ReleasedRows
@@ -200,8 +199,9 @@ class Maker:
             not bar.is_cut or rows.fitted
         ):  # what agrees with others is made of several, some with weights below 0
             return None
-        assert isinstance(bar.expr, Field)
-        return self.cuts(number, bar.expr.index - len(rows.plan.release.keys))
+        index = rows.plan.release.aggregate_at(bar.expr)
+        assert index is not None
+        return self.cuts(number, index)
 
     def _missing(self, bar: Bar) -> Fraction:
         """Return how often a bar may miss, so that all bars that are to hold at once do, at the level."""
@@ -236,9 +236,8 @@ class Maker:
 
     def _of_few_rows(self, rows: ReleasedRows, bar: Bar, ends: Ends) -> Ends:
         """Return the bars with those of variances of few rows in place of simulated ones."""
-        if not isinstance(bar.expr, Field):
-            return ends
-        formula = rows.plan.formulas[bar.expr.index - len(rows.plan.release.keys)]
+        index = rows.plan.release.aggregate_at(bar.expr)
+        formula = None if index is None else rows.plan.formulas[index]
         if not isinstance(formula, Variance) or formula.width == 0 or not len(ends[0]):
             return ends
         laws = {place: rows.law_of(place) for place in bar.coordinates}
@@ -427,9 +426,9 @@ def _showing(rows: ReleasedRows) -> Showing:
 
 
 def _constant(plan: ReleasePlan, bar: Bar) -> float:
-    assert isinstance(bar.expr, Field)
-    formula = plan.formulas[bar.expr.index - len(plan.release.keys)]
-    return float(getattr(formula, "constant", 0))
+    index = plan.release.aggregate_at(bar.expr)
+    assert index is not None
+    return float(getattr(plan.formulas[index], "constant", 0))
 
 
 # --- tables ------------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from ..mechanisms import Law, half_width_of
 from ..plan.measures.formulas import Linear
 from ..plan.measures.measurements import BoundingQuery, Centred, Measurement, Pair, Sum
 from ..plan.release_plan import ReleasePlan
-from ..relation.expressions import Field
 from .left_out import Excess, LeftOut
 
 __all__ = ["Cut", "FindLeftOut", "cut_of", "groups_of", "measured_of"]
@@ -108,9 +107,8 @@ def groups_of(plan: ReleasePlan, find: FindLeftOut) -> LeftOut | None:
     assert rows.alone is not None
     start = sum(len(item.columns) for item in rows.items[: rows.alone])
     names = rows.items[rows.alone].source.shown
-    place = (
-        release.keys[0].index - start if len(release.keys) == 1 and isinstance(release.keys[0], Field) else -1
-    )
+    column = release.keys[0].column if len(release.keys) == 1 else None
+    place = -1 if column is None else column - start
     return find(table.name, table.unit.max_groups, names[place]) if 0 <= place < len(names) else None
 
 

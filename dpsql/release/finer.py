@@ -287,7 +287,7 @@ def whole_keys(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, in
 
 
 def _name(key: Expr) -> str:
-    return (key.name if isinstance(key, Field) else "") or "…"
+    return key.name or "…"
 
 
 def _values(key: Expr, env: Environment) -> list[Scalar] | None:

@@ -115,7 +115,7 @@ def check_closed(relation: Relation) -> None:
     left = first_outer(relation)
     if left is None:
         return
-    name = left.expr.name if isinstance(left.expr, Field) else ""
+    name = left.expr.name
     said = f'column "{name}" of the query around' if name else "a value of the query around"
     raise Refusal(
         f"{said} cannot stand here in a subquery",
@@ -271,9 +271,7 @@ class Attacher:
 
     def filter(self, predicate: Expr, position: Position | None) -> None:
         """Keep the rows on which a predicate is true: first by the terms that need no join, then one by one."""
-        terms = (
-            predicate.args if isinstance(predicate, Call) and predicate.function == "and" else (predicate,)
-        )
+        terms = predicate.args if predicate.calls("and") else (predicate,)
         plain = tuple(term for term in terms if not attached_in(term))
         if len(plain) == len(terms):
             self._keep(self.lift(predicate), position)

@@ -522,13 +522,13 @@ def unnested(relation: Relation, exprs: Sequence[Expr]) -> tuple[Relation, list[
 
 def _is_listed(array: Expr, relation: Relation) -> bool:
     """Say whether an array has its values written out, and so no more than a statement can hold."""
-    while isinstance(array, Field):
+    while array.column is not None:
         relation = skipped(relation, "where", "having", "distinct", "orders", "limit")
         if not ends_in(relation, "outputs"):
             return False
-        array, relation = relation.exprs[array.index], relation.below
-    return isinstance(array, Call) and array.function == "array" and len(array.args) <= MAX_FRACTIONS
+        array, relation = relation.exprs[array.column], relation.below
+    return array.calls("array") and len(array.args) <= MAX_FRACTIONS
 
 
 def _is_unnest(expr: Expr) -> bool:
-    return isinstance(expr, Call) and expr.function == "unnest"
+    return expr.calls("unnest")

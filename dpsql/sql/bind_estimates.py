@@ -266,10 +266,10 @@ class _EstimateBuilder:
 
         The last: it is an average over all rows, of 0 where it is not.
         """
-        arg = call.args[0] if call.args else None
-        if isinstance(arg, Call) and arg.function == "cast" and arg.args[0].type == BOOLEAN:
+        arg = call.args[0] if call.args else TRUE
+        if arg.calls("cast") and arg.args[0].type == BOOLEAN:
             arg = Call(arg.type, "case", (arg.args[0], Literal(arg.type, 1), Literal(arg.type, 0)))
-        if not isinstance(arg, Call) or arg.function != "case" or len(arg.args) != 3:
+        if not arg.calls("case") or len(arg.args) != 3:
             return None
         condition, then, other = arg.args
         if not self._estimator.answers_in(condition) or self._estimator.answers_in(then, other):
@@ -476,7 +476,7 @@ class Estimator:
 
     def is_answer(self, key: Expr | None) -> bool:
         """Say whether a key is a randomised column."""
-        return isinstance(key, Field) and self.reported[key.index] is not None
+        return key is not None and key.column is not None and self.reported[key.column] is not None
 
     # --- conditions ---------------------------------------------------------------------------------------
 
@@ -568,7 +568,7 @@ class Estimator:
         for index, key in enumerate(group.keys):
             if not self.answers_in(key):
                 continue
-            answer = self.reported[key.index] if isinstance(key, Field) else None
+            answer = None if key.column is None else self.reported[key.column]
             if answer is None or not self.grouped:
                 raise refuse_use(self.answers_in(key)[0], key.position, "group by the column itself")
             places[answer] = index
@@ -579,7 +579,7 @@ class Estimator:
         first = next(iter(keyed), None)
         if first is not None and (len(group.sets) > 1 or group.groupings):
             raise refuse_use(first, position, "group by it in a plain GROUP BY")
-        if any(isinstance(key, Field) and is_owner(self.source, key.index) for key in group.keys):
+        if any(key.column is not None and is_owner(self.source, key.column) for key in group.keys):
             used = [
                 *keyed,
                 *self.where,

@@ -219,7 +219,7 @@ def _error_bar(binder: Binder, node: exp.Expr) -> Expr:
     name, args = str(node.args["this"]).lower(), binder.arguments(node)
     if len(args) != 1:
         raise no_such_function(binder, node, name)
-    if any(isinstance(part, Call) and part.function in _BARS for part in walk(args[0])):
+    if any(part.calls(*_BARS) for part in walk(args[0])):
         raise Refusal("an error bar has no error bar", position=binder.position(node))
     return binder.call(name, args, node)
 
@@ -239,7 +239,7 @@ def _half_bar(binder: Binder, node: exp.Expr) -> Expr:
     name, args = str(node.args["this"]).lower(), binder.arguments(node)
     if len(args) != 1:
         raise no_such_function(binder, node, name)
-    if any(isinstance(part, Call) and part.function in _BARS for part in walk(args[0])):
+    if any(part.calls(*_BARS) for part in walk(args[0])):
         raise Refusal("an error bar has no error bar", position=binder.position(node))
     if name == "dp_bar":
         return binder.meant(_HALF, node, {"a": args[0]})

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.catalog import View
-from ..relation.expressions import TRUE, Expr, Field, Literal, conjunction, conjuncts
+from ..relation.expressions import TRUE, Expr, Literal, conjunction, conjuncts
 from ..relation.functions import common_type
 from ..relation.map_tables import placed
 from ..relation.relations import (
@@ -177,7 +177,7 @@ class _Items:
             equal = call("eq", [first, second], position)
             condition = equal if condition == TRUE else call("and", [condition, equal], position)
             merged.append((name, _merged(side, first, second)))
-            hidden |= {expr.index for expr in (first, second) if isinstance(expr, Field)}
+            hidden |= {expr.column for expr in (first, second) if expr.column is not None}
         both = left[1].joined(other, merged, frozenset(hidden))
         binder = Binder(self.context, both, self.grammar, place="in ON", allow_aggregates=False)
         if node.args.get("on") is not None:

@@ -22,7 +22,7 @@ from sqlglot import exp
 
 from ..errors import Refusal
 from ..relation.calendar import DAY, TRUNC_UNITS
-from ..relation.expressions import Call, Expr, Field, Literal, Months
+from ..relation.expressions import Call, Expr, Literal, Months
 from ..relation.functions import FUNCTIONS
 from ..relation.functions.zones import constant_in_zone
 from ..relation.types import DATE, DOUBLE, INTERVAL, TEXT, TIMESTAMP, Kind
@@ -112,7 +112,7 @@ def _grain(binder: Binder, node: exp.Expr, left: Expr) -> Expr | None:
     start. `left`: what the sum's left side is bound to.
     """
     right = bare(node.args["expression"])
-    if not isinstance(left, Call) or left.function != "date_trunc" or not isinstance(right, exp.Mul):
+    if not left.calls("date_trunc") or not isinstance(right, exp.Mul):
         return None
     floor = bare(right.args["expression"])
     quotient = bare(floor.args["this"]) if isinstance(floor, exp.Floor) else None
@@ -321,9 +321,9 @@ def _is_interval(node: exp.Expr) -> bool:
 def _is_moment_column(binder: Binder, column: Expr) -> bool | None:
     if column.type.engine in _ZONED or column.type.kind is Kind.DATE:
         return True
-    if not isinstance(column, Field) or column.type.kind is not Kind.TIMESTAMP:
+    if column.column is None or column.type.kind is not Kind.TIMESTAMP:
         return None
-    return False if binder.scope.is_of_table(column.index) else None
+    return False if binder.scope.is_of_table(column.column) else None
 
 
 def bind_cut(binder: Binder, node: exp.Expr) -> Expr:

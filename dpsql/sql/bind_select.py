@@ -464,7 +464,7 @@ def _aggregate(node: exp.Select, binder: Binder, below: Attacher, outputs: _Outp
         if isinstance(expr, Pending):
             start = len(keys) + (len(aggregates) if expr.kind == "grouping" else 0)
             return Field(expr.type, start + expr.index, position=expr.position)
-        if isinstance(expr, Field):
+        if expr.column is not None:
             raise _ungrouped(expr.name, expr.position)
         return map_children(expr, lift)
 
@@ -482,7 +482,7 @@ def _ungrouped(name: str, position: Position | None) -> Refusal:
 
 
 def _key_name(key: Expr, outputs: _Outputs) -> str:
-    if isinstance(key, Field):
+    if key.column is not None:
         return key.name
     return outputs.names[outputs.items.index(key)] if key in outputs.items else ""
 

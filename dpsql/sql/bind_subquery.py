@@ -214,7 +214,7 @@ def _joined(binder: Binder, relation: Relation, position: Position | None) -> Ex
         return project_onto((expr,), opened.outputs)[0]
 
     calls = tuple(one.map(onto) for one in group.aggregates)
-    names = tuple(key.name if isinstance(key, Field) else "" for key in keys)
+    names = tuple(key.name for key in keys)
     groups = grouped(opened.relation, Group(keys, calls, (tuple(range(len(keys))),), names=names), place)
     check_closed(groups)
     if outer_in(value) or not keys:
@@ -265,7 +265,7 @@ def _equality(term: Expr, position: Position | None) -> tuple[Expr, Expr]:
     Two groups that equal one outer value would be two rows of the join: a floating-point outer side
     makes the inner one floating-point before it is a key.
     """
-    if isinstance(term, Call) and term.function == "eq":
+    if term.calls("eq"):
         for inner, outer in (term.args, term.args[::-1]):
             if fields_of(inner) and not outer_in(inner) and outer_in(outer) and not fields_of(outer):
                 widen = outer.type.is_float and not inner.type.is_float
@@ -297,4 +297,4 @@ def _is_null(expr: Expr) -> bool:
     """Say whether an expression over constants is surely NULL."""
     if expr.is_constant:
         return expr.constant is None
-    return isinstance(expr, Call) and expr.function in _STRICT and any(_is_null(arg) for arg in expr.args)
+    return expr.calls(*_STRICT) and any(_is_null(arg) for arg in expr.args)

@@ -19,7 +19,7 @@ from fractions import Fraction
 
 from ..errors import Position
 from ..relation.calendar import DAY
-from ..relation.expressions import FALSE, TRUE, Call, Expr, Field, Literal
+from ..relation.expressions import FALSE, MIRRORED, TRUE, Call, Expr, Literal
 from ..relation.types import BOOLEAN, DOUBLE, NUMERIC, TIMESTAMP, Kind, SqlType
 from .attach import Outer
 from .constants import as_double, cast_literal, exact_value, integer_range
@@ -31,7 +31,6 @@ _ORDER: dict[str, Callable[[Fraction, Fraction], bool]] = {
     "eq": operator.eq, "is_not_distinct": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
     "gt": operator.gt, "ge": operator.ge,
 }  # fmt: skip
-_FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def same_moments(args: list[Expr]) -> list[Expr]:
@@ -57,7 +56,7 @@ def compare(function: str, left: Expr, right: Expr, position: Position | None) -
         if known is not None:
             return Literal(BOOLEAN, known, position=position)
     if isinstance(left, Literal) and not isinstance(right, Literal):
-        return compare(_FLIPPED.get(function, function), right, left, position)
+        return compare(MIRRORED.get(function, function), right, left, position)
     if isinstance(right, Literal) and not isinstance(left, Literal) and right.value is not None:
         on_lattice = _with_literal(function, left, right, position)
         if on_lattice is not None:
@@ -143,7 +142,7 @@ def _step(expr: Expr) -> Fraction | None:
         return _step(expr.expr)
     if expr.type.is_integer:
         return Fraction(1)
-    known = isinstance(expr, Field) and expr.type.scale is not None
+    known = expr.column is not None and expr.type.scale is not None
     return Fraction(1, 10 ** (expr.type.scale or 0)) if known else None
 
 

@@ -149,7 +149,7 @@ class _Walk:
             for part in walk(expr):
                 if isinstance(part, Scalar):
                     self._check_scalar(part)
-            if ends_in(own, "outputs") and isinstance(expr, Field):
+            if ends_in(own, "outputs") and expr.column is not None:
                 continue
             for index in sorted(fields_of(expr)):
                 read = row[index]
@@ -203,7 +203,7 @@ def _joined_once(node: Join, index: int, terms: Sequence[Expr]) -> bool:
     equal = {
         place - start
         for term in (*terms, *conjuncts(node.condition))
-        if isinstance(term, Call) and term.function == "eq" and all(isinstance(a, Field) for a in term.args)
+        if term.calls("eq") and all(arg.column is not None for arg in term.args)
         for place in fields_of(term)
         if len(fields_of(term)) == 2 and sum(start <= i < start + size for i in fields_of(term)) == 1
         and start <= place < start + size
@@ -244,8 +244,8 @@ def catalog_columns(node: Relation) -> tuple[Column, ...]:
     if ends_in(node, "outputs"):
         below = catalog_columns(node.below)
         return tuple(
-            below[e.index]
-            if isinstance(e, Field)
+            below[e.column]
+            if e.column is not None
             else Column("", e.type, facts=facts_of(e, Environment(below)))
             for e in node.exprs
         )
@@ -293,9 +293,9 @@ def _truth(expr: Expr, value: object, answer: Answer) -> bool | None:
     """Return a condition's truth for one value, in SQL's three values. Raises Refusal: it is not one that is read."""
     if expr.is_constant and (expr.constant is None or isinstance(expr.constant, bool)):
         return expr.constant
-    if isinstance(expr, Field) and expr.type == BOOLEAN:
+    if expr.column is not None and expr.type == BOOLEAN:
         return None if value is None else bool(value)
-    if not isinstance(expr, Call):
+    if not expr.args:
         raise refuse_use(answer, expr.position)
     function, args = expr.function, expr.args
     if function in ("and", "or", "not", "is_true", "is_false"):
@@ -308,7 +308,7 @@ def _truth(expr: Expr, value: object, answer: Answer) -> bool | None:
         if decisive in found:
             return decisive
         return None if None in found else not decisive
-    if not isinstance(args[0], Field) or not all(arg.is_constant for arg in args[1:]):
+    if args[0].column is None or not all(arg.is_constant for arg in args[1:]):
         raise refuse_use(answer, expr.position, "compare it with literals")
     given = [arg.constant for arg in args[1:] if arg.is_constant]
     if function == "is_null":

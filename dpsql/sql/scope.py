@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.catalog import Catalog, Table, View
-from ..relation.expressions import Expr, Field, map_children
+from ..relation.expressions import Expr, Field, moved
 from ..relation.relations import OutputColumn, Relation
 from .attach import Outer
 from .text import said_of
@@ -176,7 +176,7 @@ class Scope:
     def moved(self, start: int) -> Scope:
         """Return the scope of the same FROM items with their columns starting `start` further on."""
         sources = [replace(source, start=source.start + start) for source in self.sources]
-        merged = [(name, _moved(expr, start)) for name, expr in self.merged]
+        merged = [(name, moved(expr, lambda index: index + start)) for name, expr in self.merged]
         return Scope(sources, merged, frozenset(index + start for index in self.hidden), self.outer)
 
     def named(self, name: str, quoted: bool = True, position: Position | None = None) -> list[Expr]:
@@ -316,9 +316,3 @@ class Scope:
                 return None
             scope, steps = scope.outer, steps + 1
         return None
-
-
-def _moved(expr: Expr, start: int) -> Expr:
-    if isinstance(expr, Field):
-        return replace(expr, index=expr.index + start)
-    return map_children(expr, lambda child: _moved(child, start))

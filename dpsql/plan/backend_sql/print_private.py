@@ -61,21 +61,22 @@ class PrivatePrinter:
 
     def whole(self, expr: Expr) -> str:
         """Return what is only compared: a column of the block as it stands, of any length; else the value."""
-        if isinstance(expr, Field):
-            return self.dialect.column(self.row[expr.index], expr.type)
+        if expr.column is not None:
+            return self.dialect.column(self.row[expr.column], expr.type)
         if isinstance(expr, IntermediateValue):
             return self._intermediate(expr)
         return self.value(expr)
 
-    def column(self, expr: Field) -> str:
+    def column(self, expr: Expr) -> str:
         """Return a column that is carried, or that something is made of: a text no longer than it is read to.
 
         Raises Refusal: PV202 for bytes, which have no such length.
         """
-        if expr.type.kind is Kind.TEXT and is_cut(column := self.env.columns[expr.index]):
-            return self.dialect.cut_column(self.row[expr.index], expr.type, read_length(column))
+        column, shown = self.env.declared(expr), self.as_number(expr)
+        if column is not None and expr.type.kind is Kind.TEXT and is_cut(column):
+            return self.dialect.cut_column(shown, expr.type, read_length(column))
         if expr.type.kind is Kind.OPAQUE and expr.type.engine is None:  # of any size: only counted
-            return f"(CASE WHEN {self.row[expr.index]} IS NOT NULL THEN 1 END)"
+            return f"(CASE WHEN {shown} IS NOT NULL THEN 1 END)"
         if expr.type.engine in _UNBOUNDED:
             raise Refusal(
                 f"values of the type {expr.type} may be of any size, and are compared or counted alone",
@@ -83,13 +84,14 @@ class PrivatePrinter:
             )  # fmt: skip
         return self.whole(expr)
 
-    def as_number(self, expr: Field) -> str:
-        """Return a column of numbers that is computed or compared with: in whatever spelling it has."""
-        return self.row[expr.index]
+    def as_number(self, expr: Expr) -> str:
+        """Return a bare column in whatever spelling it has: numbers are computed and compared so."""
+        assert expr.column is not None
+        return self.row[expr.column]
 
-    def owner(self, expr: Field) -> str:
+    def owner(self, expr: Expr) -> str:
         """Return a column of the block that holds an owner."""
-        return self.dialect.owner(self.row[expr.index], expr.type)
+        return self.dialect.owner(self.as_number(expr), expr.type)
 
     # --- any type --------------------------------------------------------------------------------
 
@@ -97,7 +99,7 @@ class PrivatePrinter:
         """Return SQL with the expression's value, numbers in their own unit."""
         if expr.type.kind is Kind.NULL:  # an engine may give what is untyped the type of a text
             return "NULL"
-        if isinstance(expr, Field):
+        if expr.column is not None:
             return self.column(expr)
         if isinstance(expr, Literal):
             return self.dialect.literal(expr)
@@ -125,7 +127,7 @@ class PrivatePrinter:
 
     def beginning(self, expr: Expr, end: int | None) -> str:
         """Return a text of which no more than the first characters are read, None: maybe all."""
-        if isinstance(expr, Field) and end is not None and end <= facts_of(expr, self.env).size:
+        if expr.column is not None and end is not None and end <= facts_of(expr, self.env).size:
             return self.whole(expr)
         return self.value(expr)
 
@@ -158,13 +160,14 @@ class PrivatePrinter:
         if expr.type.is_integer and not expr.is_constant:
             self._check_range(expr)
         shown = self.whole(expr) if is_whole else self.value(expr)
-        if expr.type.kind is Kind.NUMERIC and isinstance(expr, Field):
+        if expr.type.kind is Kind.NUMERIC and expr.column is not None:
             return self.dialect.number_key(shown, expr.type)
         return self.dialect.bytewise(shown) if expr.type.kind is Kind.TEXT else shown
 
     def _check_range(self, expr: Expr) -> None:
         """Refuse an integer key that may leave its SQL type: its groups would be shown as NULL."""
-        if isinstance(expr, Field) and self.env.columns[expr.index].facts is None:
+        column = self.env.declared(expr)
+        if column is not None and column.facts is None:
             return
         facts, (first, last) = facts_of(expr, self.env), TYPE_RANGE[expr.type.kind]
         if facts.lo is None or facts.hi is None or facts.lo < first or facts.hi > last:
@@ -228,7 +231,7 @@ class PrivatePrinter:
         facts = facts_of(expr, self.env)
         if isinstance(expr, Literal):
             return self._literal_number(expr)
-        if isinstance(expr, Field):
+        if expr.column is not None:
             return self._leaf(expr, facts)
         if isinstance(expr, IntermediateValue):
             return bounded(Number(self._intermediate(expr), None), expr.lo, expr.hi)
@@ -255,7 +258,7 @@ class PrivatePrinter:
         reach = abs(number.numerator)
         return Number(self.dialect.cast(str(number.numerator), integer_kind(reach, expr)), grid, reach)
 
-    def _leaf(self, expr: Field, facts: Facts) -> Number:
+    def _leaf(self, expr: Expr, facts: Facts) -> Number:
         """Return a column, clamped in its own type unless its type or a constraint already bounds it."""
         shown = self.as_number(expr)
         if expr.type.is_float:
@@ -287,9 +290,10 @@ class PrivatePrinter:
         part = self.dialect.cast(f"({shown} - {self.dialect.truncated(shown)}) * {factor}", "HUGEINT")
         return Number(self.dialect.cast(f"{whole} * {factor} + {part}", kind), facts.grid, reach)
 
-    def is_held(self, expr: Field, lo: Fraction, hi: Fraction) -> bool:
+    def is_held(self, expr: Expr, lo: Fraction, hi: Fraction) -> bool:
         """Say whether the engine itself holds the column inside [lo, hi], by its type or a CHECK constraint."""
-        column = self.env.columns[expr.index]
+        column = self.env.declared(expr)
+        assert column is not None
         if expr.type.kind is Kind.NUMERIC and column.facts is None and not self.dialect.numerics_are_finite:
             return False
         bare = facts_of(Field(expr.type, 0), Environment([replace(column, bounds=None, values=None)]))
@@ -355,7 +359,7 @@ class PrivatePrinter:
         if expr.is_constant and expr.constant is not None:
             assert isinstance(expr.constant, (int, float, Fraction))
             return self.dialect.double_literal(Fraction(expr.constant))
-        if isinstance(expr, Field) and not expr.type.is_float:
+        if expr.column is not None and not expr.type.is_float:
             return self.dialect.exact_as_double(self.as_number(expr), expr.type)
         shown = self.value(expr)
         return shown if expr.type.kind is Kind.DOUBLE else self.dialect.as_double(shown)
@@ -365,30 +369,28 @@ class PrivatePrinter:
 
         It is inside its proven range already, and what this very comparison implies must not enter it.
         """
-        facts = self.env.columns[expr.index].facts if isinstance(expr, Field) else None
-        if isinstance(expr, Field) and facts is not None and not expr.type.is_float:
-            return self._leaf(expr, facts)
-        return self.number(expr)
+        column = self.env.declared(expr)
+        if column is None or column.facts is None or expr.type.is_float:
+            return self.number(expr)
+        return self._leaf(expr, column.facts)
 
     def _is_bare(self, expr: Expr) -> bool:
         """Say whether an expression compares as it stands: a literal, a table's column, or any DOUBLE.
 
         An exact number that a subquery computed may have more digits than its type has.
         """
-        if isinstance(expr, Field):
-            return self.env.columns[expr.index].facts is None or expr.type.is_float
-        return is_bare(expr)
+        column = self.env.declared(expr)
+        return is_bare(expr) if column is None else column.facts is None or expr.type.is_float
 
     def _are_alike(self, left: Expr, right: Expr) -> bool:
         """Say whether two sides are table columns of one type of the engine, which compare as they stand."""
-        if not (isinstance(left, Field) and isinstance(right, Field)) or left.type != right.type:
-            return False
-        own = all(self.env.columns[side.index].facts is None for side in (left, right))
-        return own and left.type.precision is not None
+        columns = [self.env.declared(side) for side in (left, right)]
+        own = all(column is not None and column.facts is None for column in columns)
+        return own and left.type == right.type and left.type.precision is not None
 
     def beside(self, side: Expr, both: tuple[Expr, Expr]) -> str:
         """Return a side of a comparison; a date beside a timestamp is read as its midnight."""
-        if isinstance(side, Field) and side.type.is_number:
+        if side.column is not None and side.type.is_number:
             shown = self.as_number(side)
         else:
             shown = self.whole(side) if self.stands_whole(side, both) else self.value(side)
@@ -405,13 +407,12 @@ class PrivatePrinter:
         """
         if isinstance(side, IntermediateValue):
             return True
-        if not isinstance(side, Field):
-            return False
-        if side.type.kind is not Kind.TEXT:
-            return True
-        most = read_length(self.env.columns[side.index])
+        column = self.env.declared(side)
+        if column is None or side.type.kind is not Kind.TEXT:
+            return column is not None
+        most = read_length(column)
         return all(
-            isinstance(other, Field)
+            other.column is not None
             or (other.is_constant and not (isinstance(other.constant, str) and len(other.constant) >= most))
             for other in others
         )

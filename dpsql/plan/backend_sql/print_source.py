@@ -36,7 +36,7 @@ from ...relation.expressions import Call, Expr, Field, fields_of
 from ...relation.intervals import Environment, Lattice, facts_of
 from ...relation.relations import AggregateCall, WindowCall
 from ...relation.size_rules import check_joined, read_length, row_bytes
-from ...relation.types import BOOLEAN, Kind, SqlType
+from ...relation.types import BOOLEAN, TEXT, Kind, SqlType
 from ..dialects.dialect import Dialect, ListColumn
 from ..dialects.private_sql import Number
 from ..privacy.derived import ignores_ties, within_unit_lattice
@@ -80,8 +80,10 @@ class SourcePrinter:
         used = used | fields_of(*predicate)
         for item, start in fields_in(items):
             width = len(item.source.columns)
-            used |= {index for index in fields_of(*item.on) if index < start or item.kind != "mark"}
-            assert item.kind == "mark" or all(index < start + width for index in fields_of(*item.on))
+            on = fields_of(*item.on)
+            used |= {index for index in on if index < start or item.kind != "mark"}
+            assert item.kind == "mark" or all(index < start + width for index in on)
+        columns = columns_of(items)
         alone = len(items) == 1 and items[0].source.table is not None and not beside
         row: list[str] = []
         text = ""
@@ -93,15 +95,14 @@ class SourcePrinter:
             shown = self._source(source, needed, name)
             own = self._names(source, name)
             if item.kind == "mark":
-                row.append(self._mark(items, item, start, [*row, *own], shown))
+                row.append(self._mark(columns[:start], item, [*row, *own], shown))
                 continue
             row += own
             if item.kind == "inner":
                 text += f" CROSS JOIN {shown}" if text else shown
             else:
-                text += f" {item.kind.upper()} JOIN {shown} ON {self._on(items, item, start, row)}"
-        env = environment_of(columns_of(items), predicate)
-        printer = self._printer(env, row)
+                text += f" {item.kind.upper()} JOIN {shown} ON {self._on(columns[:start], item, row)}"
+        printer = self._printer(environment_of(columns, predicate), row)
         return printer, text, [printer.boolean(term) for term in predicate]
 
     def _printer(self, env: Environment, row: Sequence[str]) -> PrivatePrinter:
@@ -121,30 +122,28 @@ class SourcePrinter:
         links = [printer.boolean(term) for term in links_of(rows, items)]
         return text, links, [printer.owner(part) for part in rows.owner]
 
-    def _on(self, items: tuple[Item, ...], item: Item, start: int, row: Sequence[str]) -> str:
+    def _on(self, before: Sequence[Column], item: Item, row: Sequence[str]) -> str:
         """Return the condition under which a source's rows match, over the columns before it and its own."""
-        before = columns_of(
-            tuple(known for known, begin in fields_in(items) if begin < start and known is not item)
-        )
         printer = self._printer(Environment((*before, *item.source.columns)), row)
         return " AND ".join(printer.boolean(term) for term in item.on) or "TRUE"
 
-    def _mark(self, items: tuple[Item, ...], item: Item, start: int, row: Sequence[str], shown: str) -> str:
+    def _mark(self, before: Sequence[Column], item: Item, row: Sequence[str], shown: str) -> str:
         """Return whether a source has a row that matches.
 
         Is any value x unlike the left row's? Is the least or the greatest of them: each engine finds those two once
         for all rows that are equal in the other columns, and looks at no pairs (soundness.md 1.17).
         """
+        start = len(before)
         found = unlike(item, start)
         if found is None:
-            return f"EXISTS (SELECT 1 FROM {shown}{self._where(items, item, start, row)})"
+            return f"EXISTS (SELECT 1 FROM {shown}{self._where(before, item, row)})"
         term, mine, other = found
         links = tuple(one for one in item.on if one != term and min(fields_of(one), default=start) < start)
         inside = tuple(one for one in item.on if one != term and one not in links)
         left, column = row[other.index], row[mine.index]
         ends = f"MIN({column}) AS lo, MAX({column}) AS hi"
         if self.dialect.correlates_once:
-            where = self._where(items, replace(item, on=(*links, *inside)), start, row)
+            where = self._where(before, replace(item, on=(*links, *inside)), row)
             both = (
                 f"SELECT CASE WHEN COUNT({column}) > 0 THEN {{'lo': MIN({column}), 'hi': MAX({column})}} END"
             )
@@ -152,15 +151,15 @@ class SourcePrinter:
         by = sorted(index for index in fields_of(*links) if index >= start)
         listed = "".join(f"{row[index]} AS c{index - start}, " for index in by)
         group = f" GROUP BY {', '.join(row[index] for index in by)}" if by else ""
-        where = self._where(items, replace(item, on=inside), start, row)
+        where = self._where(before, replace(item, on=inside), row)
         grouped = [*row[:start], *(f"g.c{index}" for index in range(len(row) - start))]
-        terms = [self._on(items, replace(item, on=links), start, grouped)] if links else []
+        terms = [self._on(before, replace(item, on=links), grouped)] if links else []
         terms.append(f"(g.lo <> {left} OR g.hi <> {left})")
         least = f"SELECT {listed}{ends} FROM {shown}{where}{group}"
         return f"EXISTS (SELECT 1 FROM ({least}) AS g WHERE {' AND '.join(terms)})"
 
-    def _where(self, items: tuple[Item, ...], item: Item, start: int, row: Sequence[str]) -> str:
-        return f" WHERE {self._on(items, item, start, row)}" if item.on else ""
+    def _where(self, before: Sequence[Column], item: Item, row: Sequence[str]) -> str:
+        return f" WHERE {self._on(before, item, row)}" if item.on else ""
 
     def _source(self, source: Source, needed: list[int], name: str) -> str:
         if source.table is not None:
@@ -320,7 +319,7 @@ class SourcePrinter:
         places = [*(expr.position for expr in block.outputs), *(call.position for call in calls)]
         width = len(block.outputs)
         read = [expr for i, call in enumerate(calls, width) if i in shown for expr in _read_by(call)]
-        texts = dict.fromkeys(expr for expr in read if isinstance(expr, Call) and expr.type.kind is Kind.TEXT)
+        texts = dict.fromkeys(expr for expr in read if expr.args and expr.type.kind is Kind.TEXT)
         columns = [(source.columns[i], places[i] if i < len(places) else None) for i in shown]
         size = row_bytes([
             *((column.type, read_length(column), place) for column, place in columns),
@@ -340,10 +339,9 @@ def numbered(name: str, count: int) -> list[str]:
 
 
 def _owner_part(printer: PrivatePrinter, part: Expr) -> str:
-    if isinstance(part, Field):
+    if part.column is not None:
         return printer.owner(part)
-    assert isinstance(part, Call)
-    return f"coalesce({', '.join(printer.owner(arg) for arg in part.args if isinstance(arg, Field))})"
+    return f"coalesce({', '.join(map(printer.owner, part.args))})"
 
 
 _CARRIERS = {
@@ -373,9 +371,7 @@ def _tie_breakers(block: Select, needed: list[int]) -> list[Expr]:
         if not has_several_spellings(expr.type):
             found.append(expr)
         elif expr in read or expr not in block.outputs or block.outputs.index(expr) in needed:
-            name = (
-                f'column "{expr.name}"' if isinstance(expr, Field) and expr.name else "a column of this type"
-            )
+            name = f'column "{expr.name}"' if expr.name else "a column of this type"
             raise Refusal(
                 f"{name} cannot be used beside a window over private rows", sqlstate="PV202",
                 position=expr.position, hint="leave it out of the subquery with the window",
@@ -425,7 +421,7 @@ def _output(printer: PrivatePrinter, expr: Expr, column: Column | None = None) -
     them all, since the engine would cast one kind to the other's.
     """
     merged = column is not None and column.facts is not None
-    if isinstance(expr, Field) and not (merged and expr.type.is_number):
+    if expr.column is not None and not (merged and expr.type.is_number):
         return printer.column(expr)
     if not expr.type.is_number:
         return printer.value(expr)
@@ -543,10 +539,11 @@ def _window(printer: PrivatePrinter, block: Select, call: WindowCall, ties: Sequ
     args = [
         _typed(printer, arg) if i != 1 else str(getattr(arg, "value", 1)) for i, arg in enumerate(call.args)
     ]
-    value = call.args[0] if len(args) > 2 else None
-    if isinstance(value, Field) and printer.env.columns[value.index].facts is None and value.type.is_number:
+    value = call.args[0].type if len(args) > 2 else TEXT
+    column = printer.env.declared(call.args[0]) if value.is_number else None
+    if column is not None and column.facts is None:
         # the default is cast to the value's own type, which may be narrower than ours
-        kind = "BIGINT" if value.type.is_integer else "HUGEINT" if value.type.scale == 0 else ""
+        kind = "BIGINT" if value.is_integer else "HUGEINT" if value.scale == 0 else ""
         args[0] = printer.dialect.cast(args[0], kind) if kind else args[0]
     return f"{call.function}({', '.join(args)}){over}"
 
@@ -557,7 +554,7 @@ def _typed(printer: PrivatePrinter, expr: Expr) -> str:
     A NUMERIC column that may hold NaN has none behind a window: what is computed there is taken for a number.
     """
     shown = _output(printer, expr)
-    if isinstance(expr, Field) and expr.type.is_number and not (expr.type.is_integer or expr.type.is_float):
+    if expr.column is not None and expr.type.is_number and not (expr.type.is_integer or expr.type.is_float):
         return printer.dialect.number_key(shown, expr.type)
     return printer.dialect.as_text(shown) if expr.type.kind in (Kind.TEXT, Kind.NULL) else shown
 
@@ -581,7 +578,6 @@ def _order_key(printer: PrivatePrinter, expr: Expr, *, is_whole: bool = False) -
             hint="order by a column of another type",
         )  # fmt: skip
     is_bytes = expr.type.kind is Kind.OPAQUE  # which have no beginning
-    shown = (
-        printer.whole(expr) if isinstance(expr, Field) and (is_whole or is_bytes) else _output(printer, expr)
-    )
+    is_column = expr.column is not None and (is_whole or is_bytes)
+    shown = printer.whole(expr) if is_column else _output(printer, expr)
     return printer.dialect.bytewise(shown) if expr.type.kind is Kind.TEXT else shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...relation.expressions import Expr, Field
+from ...relation.expressions import Expr
 from ...relation.intervals import Lattice
 from ...relation.types import Kind
 from ..dialects.dialect import Dialect
@@ -87,16 +87,14 @@ def print_value(
     dialect, factor = printer.dialect, (1 / lattice.step).numerator
     is_split = not early and dialect.splits(lattice.reach, lattice.reach * MAX_ROWS)
     in_rows = early or is_split
-    if (
-        isinstance(expr, Field) and lattice.exact and lattice.reach * factor * MAX_ROWS < 10**38
-    ):  # a DECIMAL(38)
+    column = printer.env.declared(expr)
+    if column is not None and lattice.exact and lattice.reach * factor * MAX_ROWS < 10**38:  # a DECIMAL(38)
         name = printer.as_number(expr) if in_rows else item(printer.as_number(expr), "v")
         lo, hi = decimal(lattice.low * lattice.step), decimal(lattice.high * lattice.step)
         assert lo is not None
         assert hi is not None
         # Of a column that a subquery computes it is the interval rules that say so: it is clamped (law L9).
-        is_computed = printer.env.columns[expr.index].facts is not None
-        held = not is_computed and printer.is_held(expr, lattice.lo, lattice.hi)
+        held = column.facts is None and printer.is_held(expr, lattice.lo, lattice.hi)
         clamped = name if held else dialect.clamp(name, lo, hi)
         if not in_rows and dialect.sums_widen and not dialect.is_open(expr.type):
             return PrintedValue(dialect, clamped, factor, known=name)
@@ -117,7 +115,7 @@ def print_value(
             narrow = clamped if steps.kind == "BIGINT" else dialect.cast(clamped, "BIGINT")
             return PrintedValue(dialect, later(narrow, "z"), 1, is_split=True)
         return PrintedValue(dialect, dialect.summed(clamped, steps.kind, largest), 1)
-    if isinstance(expr, Field) and expr.type.is_float:
+    if column is not None and expr.type.is_float:
         shown = printer.as_number(expr)
         shown = dialect.as_double(shown) if expr.type.kind is Kind.REAL else shown
         if in_rows:

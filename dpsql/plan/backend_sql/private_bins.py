@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ...relation.expressions import Call, Field
+from ...relation.expressions import Call
 from ...relation.functions.bins import Buckets, buckets_of
 from ...relation.intervals import Facts, common_grid, facts_of, undeclared
 from ..dialects.private_sql import Number, integer_kind
@@ -62,7 +62,7 @@ def _of_doubles(
         return bounded(Number(dialect.double_literal(value), None), value, value)
 
     value, low, high = printer.real(number), constant(buckets.low), constant(buckets.high)
-    if not isinstance(expr.args[0], Field):  # of a computed one the last bit may lie beyond its bounds
+    if expr.args[0].column is None:  # of a computed one the last bit may lie beyond its bounds
         inner = facts_of(expr.args[0], printer.env)
         if not inner.bounded:
             raise undeclared(expr.args[0], printer.env)

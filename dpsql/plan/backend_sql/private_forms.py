@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import Refusal
 from ...relation.calendar import calendar_ends
-from ...relation.expressions import Call, Expr, Field, Literal, Months
+from ...relation.expressions import Call, Expr, Literal, Months
 from ...relation.functions import FUNCTIONS
 from ...relation.intervals import facts_of
 from ...relation.types import TEXT, Kind
@@ -54,7 +54,7 @@ def _not(printer: PrivatePrinter, expr: Call) -> str:
 
 
 def _null_test(printer: PrivatePrinter, expr: Expr) -> str:
-    if isinstance(expr, Field) and expr.type.is_float:
+    if expr.column is not None and expr.type.is_float:
         shown = printer.as_number(expr)  # NaN counts as NULL everywhere on the private side
         return f"CASE WHEN {printer.dialect.is_nan(shown)} THEN NULL ELSE {shown} END"
     if expr.type.is_number and not is_bare(expr):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ...errors import Refusal
-from ...relation.expressions import Expr, Field, Literal, walk
+from ...relation.expressions import Expr, walk
 from ...relation.facts import decimal_scale
 from ...relation.intervals import Facts
 
@@ -71,7 +71,7 @@ def reach_of(facts: Facts, grid: Fraction, expr: Expr) -> int:
 
 def unbounded(expr: Expr) -> Refusal:
     """Return the refusal of an expression that arithmetic cannot bound, naming the column that lacks bounds."""
-    named = next((part for part in walk(expr) if isinstance(part, Field) and part.name), None)
+    named = next((part for part in walk(expr) if part.name), None)
     if named is None:
         return Refusal(
             "this expression has no finite bounds", sqlstate="PV201", position=expr.position,
@@ -88,4 +88,4 @@ def unbounded(expr: Expr) -> Refusal:
 
 def is_bare(expr: Expr) -> bool:
     """Say whether an expression is a column or a literal, which compare as they stand."""
-    return isinstance(expr, (Field, Literal))
+    return expr.column is not None or expr.is_constant

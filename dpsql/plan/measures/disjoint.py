@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from ...relation.expressions import Call, Expr, LiteralValue
+from ...relation.expressions import Expr, LiteralValue, compared
 
 __all__ = ["are_disjoint"]
 
@@ -32,9 +32,6 @@ class _Said:
         return self.limits.setdefault(expr, _Limits())
 
 
-_FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
-
-
 def are_disjoint(a: Expr, b: Expr) -> bool:
     """Say whether no row can satisfy both predicates: disjoint values or ranges of one same expression."""
     left, right = _said(a).limits, _said(b).limits
@@ -48,21 +45,20 @@ def _said(predicate: Expr) -> _Said:
         if term.calls("and"):
             for expr, limits in _said(term).limits.items():
                 said.limits[expr] = limits
-        elif isinstance(term, Call):
+        else:
             _read(term, said)
     return said
 
 
-def _read(term: Call, said: _Said) -> None:
-    if term.function == "in" and all(arg.is_constant for arg in term.args[1:]):
+def _read(term: Expr, said: _Said) -> None:
+    if term.calls("in") and all(arg.is_constant for arg in term.args[1:]):
         values = frozenset(arg.constant for arg in term.args[1:] if arg.is_constant)
         said.of(term.args[0]).values = values
         return
-    if term.function not in _FLIPPED:
+    found = compared(term)
+    if found is None or term.calls("ne"):
         return
-    left, right, function = term.args[0], term.args[1], term.function
-    if left.is_constant:
-        left, right, function = right, left, _FLIPPED[function]
+    function, left, right = found
     if not right.is_constant or left.is_constant or isinstance(right.constant, float):
         return
     limits, value = said.of(left), right.constant

@@ -209,27 +209,24 @@ def _chosen(call: AggregateCall, env: Environment) -> NormalizedAggregate | None
 def _linear(expr: Expr, env: Environment) -> tuple[Expr, Fraction, Fraction]:
     """Split exact `factor · value + offset` with literal numbers off an expression."""
     factor, offset = Fraction(1), Fraction(0)
-    while isinstance(expr, Call) and narrowed_facts(expr, env).grid is not None:
+    while expr.args and narrowed_facts(expr, env).grid is not None:
         if expr.type.is_temporal or any(arg.type.is_temporal for arg in expr.args):
             break
-        numbers = [_number(arg) for arg in expr.args]
-        if expr.function in ("add", "sub") and numbers[1] is not None and not expr.type.is_temporal:
-            sign = -1 if expr.function == "sub" else 1
-            offset, expr = offset + factor * sign * numbers[1], expr.args[0]
-        elif expr.function == "add" and numbers[0] is not None:
-            offset, expr = offset + factor * numbers[0], expr.args[1]
-        elif expr.function == "sub" and numbers[0] is not None:
-            offset, factor, expr = offset + factor * numbers[0], -factor, expr.args[1]
-        elif expr.function == "mul" and (numbers[0] is not None or numbers[1] is not None):
-            number, rest = (
-                (numbers[1], expr.args[0]) if numbers[1] is not None else (numbers[0], expr.args[1])
-            )
-            assert number is not None
-            factor, expr = factor * number, rest
-        elif expr.function == "neg":
+        sign = -1 if expr.calls("sub", "neg") else 1
+        known = [(i, number) for i, arg in enumerate(expr.args) if (number := _number(arg)) is not None]
+        if expr.calls("neg"):
             factor, expr = -factor, expr.args[0]
-        else:
+        elif not known or not expr.calls("add", "sub", "mul"):
             break
+        else:
+            place, number = known[-1]
+            if expr.calls("mul"):
+                factor = factor * number
+            elif place == 1:
+                offset += factor * sign * number
+            else:
+                offset, factor = offset + factor * number, factor * sign
+            expr = expr.args[1 - place]
         if expr.type.is_temporal:
             break
     return expr, factor, offset

@@ -24,7 +24,7 @@ from functools import cached_property
 
 from ...relation.calendar import parse_date, parse_timestamp
 from ...relation.catalog import Scalar
-from ...relation.expressions import Expr, Field, fields_of
+from ...relation.expressions import Expr, compared, fields_of
 from ...relation.intervals import TYPE_RANGE, Environment, narrowed_facts
 from ...relation.types import Kind, SqlType
 from .rows import OwnedRows, fields_in, selects_in
@@ -119,7 +119,7 @@ class Partition:
 class Listed:
     """A filter term that holds on the rows whose `key` is one of `values`."""
 
-    key: Field
+    key: Expr
     values: tuple[Scalar, ...]
 
 
@@ -146,11 +146,11 @@ def is_complete(key: Expr, rows: OwnedRows) -> bool:
     if not read or any(item.kind == "full" for item in rows.items):
         return False
     told = {
-        start + place
-        for item, start in fields_in(rows.items)
-        if item.kind == "inner" and item.source.uncut.table is not None
-        for place, column in enumerate(item.columns)
-        if column.is_complete
+        index
+        for placed in fields_in(rows.items)
+        if placed.item.kind == "inner" and placed.item.source.uncut.table is not None
+        for index in placed.own
+        if rows.columns[index].is_complete
     }
     return read <= told
 
@@ -205,14 +205,13 @@ def listed_term(term: Expr) -> Listed | None:
     """Read one; None for any other term."""
     is_not = term.calls("not")
     flag = term.args[0] if is_not else term
-    if isinstance(flag, Field) and flag.type.kind is Kind.BOOLEAN:
+    if flag.column is not None and flag.type.kind is Kind.BOOLEAN:
         return Listed(flag, (not is_not,))
     if not term.calls("eq", "in"):
         return None
-    key, others = term.args[0], term.args[1:]
-    if term.calls("eq") and key.is_constant:
-        key, others = term.args[1], term.args[:1]
-    if not isinstance(key, Field) or key.type.kind not in _LISTED:
+    found = compared(term)
+    key, others = (term.args[0], term.args[1:]) if found is None else (found[1], found[2:])
+    if key.column is None or key.type.kind not in _LISTED:
         return None
     values: list[Scalar] = []
     for other in others:

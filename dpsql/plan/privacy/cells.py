@@ -27,7 +27,7 @@ from fractions import Fraction
 from typing import Any
 
 from ...relation.calendar import DAY, EXACT_FIELDS, date_text, extracted, seconds, truncated, written_alike
-from ...relation.expressions import Call, Expr, Literal, Months
+from ...relation.expressions import MIRRORED, Call, Expr, Literal, Months
 from ...relation.functions.bins import buckets_of
 from ...relation.functions.moments import binned, written_format
 from ...relation.functions.zones import steps_of, word_of
@@ -101,7 +101,7 @@ def compiled(expr: Expr, slots: Mapping[Expr, int]) -> Evaluation:
     if isinstance(expr, Literal):
         value = _of_literal(expr)
         return lambda cell: value
-    rule = _RULES.get(expr.function) if isinstance(expr, Call) else None
+    rule = _RULES.get(expr.function)
     if rule is None:
         return lambda cell: _UNKNOWN
     assert isinstance(expr, Call)
@@ -180,7 +180,6 @@ _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
 }  # fmt: skip
 _RANKS = {Part.PAST: -1, Part.FUTURE: 1, Part.NAN: 1}
-_FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def _compare(call: Call, args: list[Value]) -> Value:
@@ -193,7 +192,7 @@ def _compared(sign: str, left: Value, right: Value) -> Value:
     if isinstance(left, Other) and isinstance(right, Other):
         return _UNKNOWN
     if isinstance(right, Other):
-        return _compared(_FLIPPED.get(sign, sign), right, left)
+        return _compared(MIRRORED.get(sign, sign), right, left)
     if isinstance(left, Other):
         if isinstance(right, str) and (side := _side_of(left, right)):
             return _SIGNS[sign](side, 0)
@@ -223,7 +222,7 @@ def _of_spans(sign: str, a: Span, b: Span) -> Value:
             return sign == "ne"
         return sign == "eq" if a.is_point and b.is_point else _UNKNOWN
     if sign in ("gt", "ge"):
-        a, b, sign = b, a, _FLIPPED[sign]
+        a, b, sign = b, a, MIRRORED[sign]
     if sign == "lt":
         return True if a.hi < b.lo else False if a.lo >= b.hi else _UNKNOWN
     return True if a.hi <= b.lo else False if a.lo > b.hi else _UNKNOWN

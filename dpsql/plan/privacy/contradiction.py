@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ...relation.catalog import Allowed
-from ...relation.expressions import Call, Expr, Field, conjuncts
+from ...relation.expressions import MIRRORED, Call, Expr, compared, conjuncts
 from ...relation.relations import AggregateCall
-from ...relation.types import Kind
+from ...relation.types import BOOLEAN, Kind
 from .ownership import path_begins
 from .proofs import Facts, facts_in
 from .rows import Item, OwnedRows, Release, columns_of, fields_in
@@ -27,7 +27,6 @@ _Value = Fraction | str | bool
 _End = tuple[_Value, int]
 """A value, and on which side of it the end is: 0 is the value itself, 1 just above it, -1 just below."""
 
-_FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 
 
@@ -73,7 +72,7 @@ def _is_empty(
         )
         if is_empty and item.kind == "inner" and all(one.kind != "full" for one in items):
             return True  # beside a FULL JOIN the rows of the other side are left
-        is_wanted = any(isinstance(term, Field) and term.index == start for term in predicate)
+        is_wanted = any(term.column == start for term in predicate)
         if (
             item.kind == "mark"
             and is_wanted
@@ -151,14 +150,12 @@ def _together(terms: Iterable[Expr]) -> Iterator[Expr]:
 
 def _parts(term: Expr, function: str) -> tuple[Expr, ...]:
     """Return the parts of an AND or an OR, by De Morgan's laws too, which hold of NULL as of the others."""
-    if not isinstance(term, Call):
-        return (term,)
-    if term.function == function:
+    if term.calls(function):
         return term.args
-    inner = term.args[0] if term.function == "not" else None
-    if isinstance(inner, Call) and inner.function == {"and": "or", "or": "and"}[function]:
-        return tuple(replace(term, args=(arg,)) for arg in inner.args)
-    return inner.args if inner is not None and inner.calls("not") else (term,)
+    (inner,) = term.args if term.calls("not") else (term,)
+    if term.calls("not") and inner.calls({"and": "or", "or": "and"}[function]):
+        return tuple(Call(BOOLEAN, "not", (arg,)) for arg in inner.args)
+    return inner.args if term.calls("not") and inner.calls("not") else (term,)
 
 
 @dataclass
@@ -227,49 +224,49 @@ def _excludes(terms: Sequence[Expr], facts: Facts) -> bool:
     for term in terms:
         if term.is_constant and term.constant in (False, None):
             return True
-        if isinstance(term, Field):
+        if term.column is not None:
             left.setdefault(term, _Left()).keep(frozenset({True}))
-        if isinstance(term, Call):
-            if _is_never_true(term) or (term.function == "not" and term.args[0] in terms):
-                return True
-            _take(term, left)
+        if _is_never_true(term) or (term.calls("not") and term.args[0] in terms):
+            return True
+        _take(term, left)
     for expr, what in left.items():
-        if isinstance(expr, Field):
-            what.is_not_null |= expr.index in facts.not_null
-            if expr.index in facts.true:
+        column = expr.column
+        if column is not None:
+            what.is_not_null |= column in facts.not_null
+            if column in facts.true:
                 what.keep(frozenset({True}))
-            if expr.index in facts.at_most_one:
+            if column in facts.at_most_one:
                 what.compare("le", Fraction(1), is_whole=True)
-            if what.is_not_null and expr.index in facts.allowed:
-                what.take(facts.allowed[expr.index])
+            if what.is_not_null and column in facts.allowed:
+                what.take(facts.allowed[column])
         if what.is_not_null and expr.type.kind is Kind.BOOLEAN:
             what.keep(frozenset({True, False}))
     return any(what.is_nothing for what in left.values())
 
 
-def _is_never_true(term: Call) -> bool:
+def _is_never_true(term: Expr) -> bool:
     """Say whether a comparison is of NULL, or of a value that differs from itself; `x NOT IN (…, NULL)`."""
-    if term.function == "not" and term.args[0].calls("in"):
+    if term.calls("not") and term.args[0].calls("in"):
         return any(map(_is_null, term.args[0].args[1:]))
-    if term.function not in _FLIPPED:
+    if MIRRORED.get(term.function) is None:
         return False
     a, b = term.args
-    return _is_null(a) or _is_null(b) or (a == b and term.function in ("ne", "lt", "gt"))
+    return _is_null(a) or _is_null(b) or (a == b and term.calls("ne", "lt", "gt"))
 
 
-def _take(term: Call, left: dict[Expr, _Left]) -> None:
+def _take(term: Expr, left: dict[Expr, _Left]) -> None:
     """Add what a term leaves of one expression; a term of another form leaves all of it."""
-    is_true = term.function != "not"
+    is_true = not term.calls("not")
     if not is_true:
-        if not isinstance(term.args[0], Call):
-            left.setdefault(term.args[0], _Left()).keep(frozenset({False}))
+        (term,) = term.args
+        if not term.function:
+            left.setdefault(term, _Left()).keep(frozenset({False}))
             return
-        term = term.args[0]
     expr = term.args[0] if term.args else term
-    if term.function == "is_null" and not expr.type.is_float and expr.type.kind is not Kind.NUMERIC:
+    if term.calls("is_null") and not expr.type.is_float and expr.type.kind is not Kind.NUMERIC:
         what = left.setdefault(expr, _Left())  # NaN is NULL here, and above all numbers in a comparison
         what.is_null, what.is_not_null = what.is_null or is_true, what.is_not_null or not is_true
-    elif term.function == "in":
+    elif term.calls("in"):
         values = [_value(expr, arg) for arg in term.args[1:] if not (_is_null(arg) and is_true)]
         known = frozenset(value for value in values if value is not None)
         what = left.setdefault(expr, _Left())
@@ -278,10 +275,8 @@ def _take(term: Call, left: dict[Expr, _Left]) -> None:
             what.excluded |= known
         elif None not in values:
             what.keep(known)
-    elif term.function in _FLIPPED:
-        expr, other, function = *term.args, term.function
-        if expr.is_constant:
-            expr, other, function = other, expr, _FLIPPED[function]
+    elif (found := compared(term)) is not None:
+        function, expr, other = found
         what = left.setdefault(expr, _Left())
         what.is_not_null = True
         if (value := _value(expr, other)) is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...relation.catalog import Catalog
-from ...relation.expressions import Call, Expr, Field, conjunction, conjuncts, fields_of, shifted
+from ...relation.expressions import Call, Expr, Field, conjunction, conjuncts, shifted
 from ...relation.relations import Block, Join, Relation, projected
 from ...relation.types import BOOLEAN
 from .functional_dependencies import public_column
@@ -32,7 +32,7 @@ def keys_asked_for(
     width = len(node.left.columns)
     found: dict[int, Field] = {}
     for term in conjuncts(node.condition):
-        sides = [arg for arg in term.args if isinstance(arg, Field)] if isinstance(term, Call) else []
+        sides = [arg for arg in term.args if isinstance(arg, Field)]
         if len(sides) == 2 and term.calls("eq"):
             outer, key = sorted(sides, key=lambda side: side.index)
             found[key.index - width] = outer
@@ -50,17 +50,14 @@ def keys_asked_for(
 
 def _of_block(left: PrivateBlock, keys: tuple[Expr, ...]) -> PrivateBlock | None:
     """Return the one public source of a block that has all the keys, with the filters that are its own."""
-    for item, start in fields_in(left.items):
-        own = range(start, start + len(item.columns))
-        columns = [public_column(left, key, item, start) for key in keys]
-        terms = [
-            term for term in left.predicate if fields_of(term) and all(i in own for i in fields_of(term))
-        ]
+    for placed in fields_in(left.items):
+        columns = [public_column(left, key, placed) for key in keys]
         held = [column for column in columns if column is not None]
-        if terms and len(held) == len(columns):
-            outputs = tuple(Field(item.columns[i].type, i) for i in held)
-            moved = shifted(tuple(terms), -start)
-            return PrivateBlock((Item(item.source),), moved, outputs, ("",) * len(outputs))
+        terms = placed.all_own(left.predicate) if len(held) == len(columns) else ()
+        if terms:
+            outputs = tuple(Field(placed.item.columns[i].type, i) for i in held)
+            moved, names = shifted(terms, -placed.start), ("",) * len(outputs)
+            return PrivateBlock((Item(placed.item.source),), moved, outputs, names)
     return None
 
 

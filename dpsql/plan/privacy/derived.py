@@ -245,7 +245,7 @@ def _summed(parts: Sequence[OwnedRows | Source]) -> tuple[int | None, int | None
 def full_join(block: Select, sides: Sequence[Source], reach: Reach) -> Source:
     """Return a FULL JOIN of two owned sources; its owner is the one of the side that is there."""
     sources = columns_of(block.items)
-    columns = _held([nullable(sources[out.index]) for out in block.outputs if isinstance(out, Field)], {})
+    columns = _held([nullable(sources[out.column]) for out in block.outputs if out.column is not None], {})
     last = [sides[0].columns[index] for index in sides[0].owner]
     owner = [replace(column, enforced=replace(column.enforced, not_null=True)) for column in last]
     root = sides[0].identities[tuple(sides[0].owner)]
@@ -326,8 +326,7 @@ def _columns(block: Select) -> list[Column]:
 def _column(expr: Expr, env: Environment) -> Column:
     """Return what is known of an output: a bare column keeps its declaration, narrowed by the filter."""
     facts = narrowed_facts(expr, env)
-    if isinstance(expr, Field):
-        column = env.columns[expr.index]
+    if (column := env.declared(expr)) is not None:
         bounds = column.bounds
         if facts.declared and facts.lo is not None and facts.hi is not None and facts.lo <= facts.hi:
             bounds = (facts.lo, facts.hi)

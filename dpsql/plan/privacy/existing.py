@@ -30,6 +30,7 @@ from ...relation.expressions import (
     LiteralValue,
     fields_of,
     map_children,
+    moved,
     walk,
 )
 from ...relation.facts import intersect
@@ -67,7 +68,7 @@ def reached(
 
     `terms`: the AND terms of the filter; `env`: what is known of the columns, by these terms too.
     """
-    terms = [term for term in terms if any(isinstance(part, Field) for part in walk(term))]
+    terms = [term for term in terms if fields_of(term)]
     longest = _longest_text((*keys, *terms), env, (value for group in groups for value in group))
     terms = [term for term in terms if not _is_of_whole_texts(term, env, longest)]
     keys = [_as_read(key, env, longest) for key in keys]
@@ -77,7 +78,7 @@ def reached(
     types = [key.type for key in keys]
     spelled = {_canonical(group, types): group for group in groups}
     wanted = list(spelled)
-    if {part for term in terms for part in walk(term) if isinstance(part, Call)}.intersection(keys):
+    if {part for term in terms for part in walk(term) if part.args}.intersection(keys):
         own = [Listed(tuple(dict.fromkeys(_value(group[i]) for group in wanted))) for i in range(len(keys))]
         found = _Search(keys, wanted, terms, dict(zip(keys, own, strict=True))).run(looking)
         wanted = wanted if found is None else found
@@ -126,7 +127,7 @@ def _longest_text(exprs: Iterable[Expr], env: Environment, known: Iterable[Scala
     texts += [
         value
         for part in parts
-        if isinstance(part, Field)
+        if part.column is not None
         for value in facts_of(part, env).values or ()
         if isinstance(value, str)
     ]
@@ -150,12 +151,13 @@ def _as_read(key: Expr, env: Environment, longest: int) -> Expr:
 
 
 def _compares_whole_texts(part: Expr, env: Environment, longest: int) -> bool:
-    if not isinstance(part, Call) or part.type != BOOLEAN:
-        return False
-    columns = [
-        env.columns[arg.index] for arg in part.args if isinstance(arg, Field) and arg.type.kind is Kind.TEXT
-    ]
-    return len(columns) > 1 and any(is_cut(one) and read_length(one) <= longest for one in columns)
+    texts = [env.declared(arg) for arg in part.args if arg.type.kind is Kind.TEXT]
+    columns = [column for column in texts if column is not None]
+    return (
+        part.type == BOOLEAN
+        and len(columns) > 1
+        and any(is_cut(one) and read_length(one) <= longest for one in columns)
+    )
 
 
 def _tied(read: frozenset[int], terms: Sequence[Expr]) -> frozenset[int]:
@@ -191,10 +193,7 @@ def _compared_with(
     calls = [
         part
         for part in parts
-        if isinstance(part, Call)
-        and part.type == BOOLEAN
-        and column in part.args
-        and (functions is None or part.function in functions)
+        if part.type == BOOLEAN and column in part.args and (functions is None or part.calls(*functions))
     ]
     found = dict.fromkeys(arg.constant for call in calls for arg in call.args if arg.is_constant)
     return list(found)[:_MOST_LITERALS]
@@ -218,14 +217,9 @@ def _over_one_of_each(
             known[0] = intersect(known[0], facts)
         narrowed[Field(type_, index)] = known[0]
 
-    def one(expr: Expr) -> Expr:
-        if isinstance(expr, Field):
-            return replace(expr, index=classes.find(expr.index))
-        return map_children(expr, one)
-
     return (
-        [one(key) for key in keys],
-        [_not_null(one(term)) for term in terms],
+        [moved(key, classes.find) for key in keys],
+        [_not_null(moved(term, classes.find)) for term in terms],
         replace(env, narrowed=narrowed),
     )
 

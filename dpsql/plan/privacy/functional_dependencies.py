@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...relation.catalog import Column
-from ...relation.expressions import Expr, Field, Literal, fields_of
+from ...relation.expressions import Expr, Field, fields_of
 from ...relation.size_rules import is_cut, read_length
 from ...relation.types import Kind
-from .rows import Identity, Item, OwnedRows, PrivateBlock, columns_of, fields_in
+from .rows import Identity, Item, OwnedRows, Placed, PrivateBlock, columns_of, fields_in, source_at
 
 __all__ = [
     "Classes",
@@ -48,17 +48,25 @@ class Classes:
         a, b = sorted((self.find(left), self.find(right)))
         self.parents[b] = a
 
+    @classmethod
+    def of(cls, terms: Iterable[Expr]) -> Classes:
+        """Return what AND terms make equal."""
+        classes = cls()
+        for left, right in equalities(terms):
+            classes.unite(left, right)
+        return classes
+
 
 def equalities(terms: Iterable[Expr]) -> Iterator[tuple[int, int]]:
     """Yield the pairs of columns that AND terms make equal, by an equality that holds of their values."""
     for term in terms:
         if term.calls("eq"):
             left, right = term.args
-            if isinstance(left, Field) and isinstance(right, Field) and _is_exact(left, right):
-                yield left.index, right.index
+            if left.column is not None and right.column is not None and _is_exact(left, right):
+                yield left.column, right.column
 
 
-def _is_exact(left: Field, right: Field) -> bool:
+def _is_exact(left: Expr, right: Expr) -> bool:
     # House rule 1: as doubles, one value could equal several, and rows of several people would meet.
     if left.type.kind is Kind.NUMERIC:  # wider ones may be compared as doubles
         narrow = left.type.precision is not None and left.type.precision < 38
@@ -66,40 +74,38 @@ def _is_exact(left: Field, right: Field) -> bool:
     return left.type == right.type or (left.type.is_integer and right.type.is_integer)
 
 
-def public_column(block: PrivateBlock, key: Expr, item: Item, start: int) -> int | None:
+def public_column(block: PrivateBlock, key: Expr, placed: Placed) -> int | None:
     """Return which column of a public source equals a key in every row of a block, if one does."""
-    if not isinstance(key, Field) or item.kind != "inner" or item.source.is_private:
+    if key.column is None or placed.item.kind != "inner" or placed.item.source.is_private:
         return None
-    classes = Classes()
-    for left, right in equalities(block.predicate):
-        classes.unite(left, right)
-    own = range(len(item.columns))
-    return next((index for index in own if classes.find(start + index) == classes.find(key.index)), None)
+    classes = Classes.of(block.predicate)
+    wanted = classes.find(key.column)
+    return next((index - placed.start for index in placed.own if classes.find(index) == wanted), None)
 
 
 def _constants(terms: Iterable[Expr], columns: Sequence[Column]) -> Iterator[int]:
     """Yield the columns that AND terms hold at one value: a bare column equal to a literal of its own type."""
     for term in terms:
         if term.calls("eq"):
-            for column, literal in (term.args, term.args[::-1]):
+            for side, literal in (term.args, term.args[::-1]):
+                column = side.column
                 if (
-                    isinstance(column, Field)
-                    and isinstance(literal, Literal)
-                    and _is_one_value(column, literal, columns)
+                    column is not None
+                    and literal.is_constant
+                    and _is_one_value(side, literal, columns[column])
                 ):
-                    yield column.index
+                    yield column
 
 
-def _is_one_value(column: Field, literal: Literal, columns: Sequence[Column]) -> bool:
+def _is_one_value(column: Expr, literal: Expr, known: Column) -> bool:
     """Say whether only one value of a column equals a literal; wide numbers may be compared as doubles."""
-    kind, value = column.type.kind, literal.value
+    kind, value = column.type.kind, literal.constant
     if column.type.is_integer:
         return literal.type.is_integer and isinstance(value, int)
     if kind is Kind.NUMERIC:
         narrow = column.type.precision is not None and column.type.precision <= 18
         return narrow and literal.type.is_integer and isinstance(value, int)
     if isinstance(value, str) and kind is Kind.TEXT:
-        known = columns[column.index]
         return not is_cut(known) or len(value) < read_length(known)
     alike = literal.type.kind is kind and value is not None
     return alike and kind in (Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP)
@@ -112,22 +118,18 @@ def has_one_row(rows: OwnedRows, keys: tuple[Expr, ...]) -> bool:
     one group for all values that begin alike: it tells no rows apart.
     """
     fixed = set(rows.fixed_columns)
-    for item, start in fields_in(rows.items):
-        for key in keys:
-            if isinstance(key, Field) and start <= key.index < start + len(item.columns):
-                column = rows.columns[key.index]
-                certain = column.enforced.not_null or item.source.uncut.is_subquery
-                is_whole = column.type.kind is not Kind.TEXT or not is_cut(column)
-                fixed |= {key.index} if certain and is_whole else set()
+    for index in (key.column for key in keys if key.column is not None):
+        column = rows.columns[index]
+        certain = column.enforced.not_null or source_at(rows.items, index).item.source.uncut.is_subquery
+        is_whole = column.type.kind is not Kind.TEXT or not is_cut(column)
+        fixed |= {index} if certain and is_whole else set()
     classes = classes_of(rows.items, rows.predicate, rows.root)
     return all(functional_closure(rows.items, rows.predicate, classes, fixed)[1])
 
 
 def classes_of(items: tuple[Item, ...], predicate: tuple[Expr, ...], root: Identity) -> Classes:
     """Return the equalities of all rows: those of the predicate, and columns of a source that hold its owner."""
-    classes = Classes()
-    for left, right in equalities(predicate):
-        classes.unite(left, right)
+    classes = Classes.of(predicate)
     for item, start in fields_in(items):
         if item.kind == "inner":  # in a row that an outer join fills up, both are NULL, and equal nothing
             first, *others = item.source.holds(root) or [()]
@@ -173,25 +175,24 @@ def functional_closure(
         size = len(fixed)
         fixed |= {i for i in range(len(columns)) if classes.find(i) in roots}
         changed = len(fixed) > size
-        for place, (item, start) in enumerate(placed):
+        for place, one in enumerate(placed):
             if at_most_one[place] and marks[place]:
                 continue
-            if _is_fixed(item, start, fixed, columns):
-                fixed |= set(range(start, start + len(item.columns)))
+            if _is_fixed(one, fixed, columns):
+                fixed |= {*one.own}
                 at_most_one[place] = marks[place] = changed = True
     return fixed, at_most_one
 
 
-def _is_fixed(item: Item, start: int, fixed: set[int], columns: Sequence[Column]) -> bool:
+def _is_fixed(placed: Placed, fixed: set[int], columns: Sequence[Column]) -> bool:
+    (item, start), own = placed, {*placed.inside}
     if item.kind == "full":  # its rows stay unmatched too, any number of them for what is fixed
         return False
-    width = len(item.source.columns)
-    own = set(range(start, start + width))
     if item.kind != "inner" and not fields_of(*item.on) - own <= fixed:
         return False
     if item.kind == "mark":
         return True
-    reached = {index for index in fixed if index in own} if item.kind == "inner" else set()
+    reached = fixed & own if item.kind == "inner" else set()
     if item.kind == "left":
         for a, b in equalities(item.on):
             reached |= {index for index, other in ((a, b), (b, a)) if index in own and other in fixed}

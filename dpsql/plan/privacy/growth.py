@@ -38,7 +38,7 @@ from ...relation.expressions import Expr, Field, conjuncts, fields_of, shifted
 from ...relation.types import Kind
 from .functional_dependencies import Classes, equalities, functional_closure
 from .keys import undeclared_rows
-from .rows import LINEAR, Fan, Identity, Item, Reach, Select, Source, fields_in
+from .rows import LINEAR, Fan, Identity, Item, Placed, Reach, Select, Source, fields_in
 
 __all__ = ["MAX_GROWN", "Grown", "grown", "joined_rows", "sum_of_reaches", "unlike"]
 
@@ -107,7 +107,7 @@ class _Multiplicity:
 
     def __init__(self, items: tuple[Item, ...], predicate: tuple[Expr, ...], root: Identity) -> None:
         self.items, self.predicate = items, predicate
-        self._starts = [start for _, start in fields_in(items)]
+        self._placed = fields_in(items)
         self._joined = tuple(
             item if item.kind == "mark" else replace(item, kind="inner", on=()) for item in items
         )
@@ -130,8 +130,7 @@ class _Multiplicity:
         return functional_closure(self._joined, self._terms, self._classes, known)
 
     def _own(self, place: int) -> set[int]:
-        start = self._starts[place]
-        return set(range(start, start + len(self.items[place].columns)))
+        return {*self._placed[place].own}
 
     def multiplied(self) -> set[int]:
         """Return the private sources beside which there is one that neither determines nor is determined."""
@@ -154,7 +153,7 @@ class _Multiplicity:
             if not public:
                 return tuple(found)
             place = max(public, key=lambda place: (len(self._own(place) & known), -place))
-            start = self._starts[place]
+            start = self._placed[place].start
             by = tuple(index - start for index in sorted(self._own(place) & known))
             own = _own_terms(self.items, place, self.predicate)
             found.append(Fan((Item(self.items[place].source),), own, by))
@@ -172,18 +171,15 @@ class _Multiplicity:
         return [
             place
             for place, item in enumerate(self.items)
-            if item.kind == "mark" and not self._is_looked_up(item, self._starts[place])
+            if item.kind == "mark" and not self._is_looked_up(self._placed[place])
         ]
 
-    def _is_looked_up(self, item: Item, start: int) -> bool:
-        source = item.source
-        own = range(start, start + len(source.columns))
-        by = _linked(item, start)
+    def _is_looked_up(self, mark: Placed) -> bool:
+        source, by = mark.item.source, _linked(mark)
         owners = {index for places in source.holds(self._root) for index in places}
         if any(key <= by or key <= owners for key in source.keys):
             return True
-        rest = _beyond_equalities(item.on, own)
-        return not rest or unlike(item, start) is not None
+        return not _beyond_equalities(mark) or unlike(*mark) is not None
 
     # --- numbers --------------------------------------------------------------------------------------
 
@@ -195,7 +191,7 @@ class _Multiplicity:
             return Reach(source.most)
         if not source.is_private:
             own = _own_terms(self.items, place, self.predicate)
-            return Reach(1, (Fan((Item(source),), own, tuple(sorted(_linked(item, self._starts[place])))),))
+            return Reach(1, (Fan((Item(source),), own, tuple(sorted(_linked(self._placed[place])))),))
         return source.reach
 
     def reach(self) -> Reach:
@@ -242,9 +238,7 @@ class _Multiplicity:
 
 def _classes(items: tuple[Item, ...], terms: tuple[Expr, ...], root: Identity) -> tuple[Classes, set[int]]:
     """Return what is equal where everything matches, and the columns that hold the owner."""
-    classes = Classes()
-    for left, right in equalities(terms):
-        classes.unite(left, right)
+    classes = Classes.of(terms)
     owners = [
         tuple(start + index for index in places)
         for item, start in fields_in(items) if item.kind != "mark"
@@ -256,18 +250,19 @@ def _classes(items: tuple[Item, ...], terms: tuple[Expr, ...], root: Identity) -
     return classes, {index for owner in owners for index in owner}
 
 
-def _linked(item: Item, start: int) -> set[int]:
+def _linked(mark: Placed) -> set[int]:
     """Return the columns of a marked source that a bare column of the left row equals."""
-    own = range(start, start + len(item.source.columns))
-    pairs = [pair for pair in equalities(item.on) if (pair[0] in own) != (pair[1] in own)]
-    return {index - start for pair in pairs for index in pair if index in own}
+    own = mark.inside
+    pairs = [pair for pair in equalities(mark.item.on) if (pair[0] in own) != (pair[1] in own)]
+    return {index - mark.start for pair in pairs for index in pair if index in own}
 
 
-def _beyond_equalities(on: tuple[Expr, ...], own: range) -> list[Expr]:
+def _beyond_equalities(mark: Placed) -> list[Expr]:
     """Return the terms of a mark's ON that are neither over its own columns nor an equality with a column before."""
+    own = mark.inside
     return [
         term
-        for term in on
+        for term in mark.item.on
         if not all(index in own for index in fields_of(term))
         and not any((a in own) != (b in own) for a, b in equalities((term,)))
     ]
@@ -279,8 +274,8 @@ def unlike(item: Item, start: int) -> tuple[Expr, Field, Field] | None:
     Such a mark is looked up in the least and the greatest value of its column among the rows that are equal in the
     others: some value is unlike x if and only if one of these two is. Of types with one order alone.
     """
-    own = range(start, start + len(item.source.columns))
-    rest = _beyond_equalities(item.on, own)
+    mark = Placed(item, start)
+    own, rest = mark.inside, _beyond_equalities(mark)
     if item.kind != "mark" or len(rest) != 1 or not rest[0].calls("ne"):
         return None
     fields = [arg for arg in rest[0].args if isinstance(arg, Field)]
@@ -308,11 +303,9 @@ def _is_hop(source: Source) -> bool:
 
 def _own_terms(items: tuple[Item, ...], place: int, predicate: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """Return the filter terms that are over one source's columns alone, as terms over it."""
-    item, start = fields_in(items)[place]
-    own = range(start, start + len(item.source.columns))
-    terms = predicate if item.kind == "inner" else item.on
-    chosen = [term for term in terms if fields_of(term) and all(index in own for index in fields_of(term))]
-    return shifted(tuple(chosen), -start)
+    placed = fields_in(items)[place]
+    terms = predicate if placed.item.kind == "inner" else placed.item.on
+    return shifted(placed.all_own(terms), -placed.start)
 
 
 def _cut(

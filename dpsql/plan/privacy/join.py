@@ -155,7 +155,7 @@ def _as_one(
     block: PrivateBlock, catalog: Catalog, position: Position | None
 ) -> tuple[Source, tuple[Expr, ...]]:
     """Return a block as one source and what its rows have to pass: a bare table stays one, the rest is a subquery."""
-    bare = all(isinstance(out, Field) and out.index == i for i, out in enumerate(block.outputs))
+    bare = all(out.column == i for i, out in enumerate(block.outputs))
     if len(block.items) == 1 and block.items[0].kind == "inner" and bare:
         return block.items[0].source, block.predicate
     rows = resolve_owner(block, catalog, position) if block.is_private else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...relation.expressions import Expr, Field, conjuncts, fields_of, substitute
+from ...relation.expressions import Expr, conjuncts, fields_of, substitute
 from ...relation.relations import Relation, ends_in, subqueries
 from .rows import Release
 
@@ -41,7 +41,7 @@ def _visit(node: Relation, terms: tuple[Expr, ...], found: Kept) -> None:
         _visit(node.below, (*terms, *conjuncts(node.predicate)), found)
     elif ends_in(node, "outputs"):
         exprs = node.exprs
-        plain = {index for index, expr in enumerate(exprs) if isinstance(expr, Field)}
+        plain = {index for index, expr in enumerate(exprs) if expr.column is not None}
         own = [term for term in terms if fields_of(term) <= plain]  # others could grow with each projection
         _visit(node.below, tuple(substitute(term, exprs) for term in own), found)
     else:

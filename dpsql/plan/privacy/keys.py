@@ -24,7 +24,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from ...errors import Position, Refusal
@@ -36,6 +36,7 @@ from ...relation.expressions import (
     Field,
     IntermediateValue,
     Literal,
+    compared,
     conjuncts,
     fields_of,
     walk,
@@ -88,9 +89,6 @@ def environment_of(columns: tuple[Column, ...], predicate: tuple[Expr, ...]) -> 
     return Environment(columns, narrowed)
 
 
-_FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
-
-
 def _either(alternatives: Sequence[Expr]) -> dict[Expr, Facts]:
     """Return what an OR implies: the hull of what its alternatives say, for expressions that all of them limit."""
     found: list[dict[Expr, Facts]] = []
@@ -120,22 +118,17 @@ def _narrow(narrowed: dict[Expr, Facts], term: Expr) -> None:
 
 
 def _narrowing(term: Expr) -> tuple[Expr, Facts] | None:
-    if not isinstance(term, Call):
-        return (
-            (term, Facts(Fraction(1), Fraction(1), Fraction(1), False, (True,)))
-            if isinstance(term, Field)
-            else None
-        )
-    if term.function == "not" and term.args[0].calls("is_null"):
+    if term.column is not None:
+        return term, Facts(Fraction(1), Fraction(1), Fraction(1), False, (True,))
+    if term.calls("not") and term.args[0].calls("is_null"):
         return term.args[0].args[0], Facts(nullable=False)
-    if term.function == "in":
+    if term.calls("in"):
         values = [arg.exact for arg in term.args[1:]]
         return term.args[0], _listed(term.args[0], [v for v in values if v is not None])
-    if term.function not in _FLIPPED:
+    found = compared(term)
+    if found is None or term.calls("ne"):
         return None
-    left, right, function = term.args[0], term.args[1], term.function
-    if left.is_constant:
-        left, right, function = right, left, _FLIPPED[function]
+    function, left, right = found
     if left.is_constant or not isinstance(right, (Literal, IntermediateValue)):
         return None
     value = right.exact
@@ -172,9 +165,9 @@ def domain_of(key: Expr, env: Environment) -> Domain | None:
     """
     facts = narrowed_facts(key, env)
     null: tuple[Scalar, ...] = (None,) if facts.nullable else ()
-    if isinstance(key, Field) and env.columns[key.index].values is not None:
-        declared = env.columns[key.index].values or ()
-        null = (None,) if None in declared and facts.nullable else ()
+    column = env.declared(key)
+    if column is not None and column.values is not None:
+        null = (None,) if None in column.values and facts.nullable else ()
     if facts.values is not None and (key.type.kind is Kind.TEXT or key.type.kind is Kind.BOOLEAN):
         return Domain((*facts.values, *null))
     if key.type.is_float:
@@ -328,12 +321,10 @@ def _stepped_key(key: Expr, env: Environment) -> SteppedKey | None:
 
 def _taken_apart(key: Expr) -> Iterator[SteppedKey]:
     """Yield each exact part, or step of doubles, that a key is computed of alone, the outermost first."""
-    if not isinstance(key, Call):
-        return
-    if key.type.is_float and key.function in _STEPS:
+    if key.type.is_float and key.calls(*_STEPS):
         whole = Call(BIGINT, "cast", (key,), position=key.position)
         yield SteppedKey(whole, Call(key.type, "cast", (Field(BIGINT, 0),)))
-    if key.function not in _CARRIED:
+    if not key.calls(*_CARRIED):
         return
     varying = [i for i, arg in enumerate(key.args) if not arg.is_constant]
     if len(varying) != 1:
@@ -342,7 +333,7 @@ def _taken_apart(key: Expr) -> Iterator[SteppedKey]:
     found = [SteppedKey(inner, Field(inner.type, 0))] if _is_exact(inner) else []
     for way in (*found, *_taken_apart(inner)):
         args = tuple(way.shown if i == varying[0] else arg for i, arg in enumerate(key.args))
-        yield SteppedKey(way.grouped, replace(key, args=args))
+        yield SteppedKey(way.grouped, Call(key.type, key.function, args, position=key.position))
 
 
 def _is_exact(expr: Expr) -> bool:
@@ -351,7 +342,7 @@ def _is_exact(expr: Expr) -> bool:
 
 def _tells_apart(shown: Expr, values: Sequence[Scalar]) -> bool:
     """Say whether each of some values is shown as another number."""
-    slots: dict[Expr, int] = {part: 0 for part in walk(shown) if isinstance(part, Field)}
+    slots: dict[Expr, int] = {part: 0 for part in walk(shown) if part.column is not None}
     parts = [(part.type, compiled(part, slots)) for part in walk(shown) if not part.is_constant]
     found = set()
     for value in values:

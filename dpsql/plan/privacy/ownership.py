@@ -32,10 +32,12 @@ from .rows import (
     Identity,
     Item,
     OwnedRows,
+    Placed,
     PrivateBlock,
     Source,
     columns_of,
     fields_in,
+    source_at,
 )
 
 __all__ = [
@@ -221,15 +223,14 @@ def _each_row(private: PrivateBlock, catalog: Catalog, position: Position | None
         Refusal: PV003 where another private source stands beside it, or public rows may copy a row.
     """
     items = private.items
-    owned = [(item, start) for item, start in fields_in(items) if item.source.is_private]
+    owned = [placed for placed in fields_in(items) if placed.item.source.is_private]
     if len(owned) > 1:
-        raise refuse_different_owners(
-            owned[0][0].source, owned[1][0].source, owned[1][0].position or position, catalog
-        )
-    (row, start), root = owned[0], _NO_COLUMNS
+        one, other = owned[0].item, owned[1].item
+        raise refuse_different_owners(one.source, other.source, other.position or position, catalog)
+    row, root = owned[0].item, _NO_COLUMNS
     assert row.kind == "inner", "a row that is a unit matches no other private row"
     predicate = tuple(sorted(dict.fromkeys(private.predicate), key=repr))
-    own = set(range(start, start + len(row.columns)))
+    own = {*owned[0].own}
     fixed, at_most_one = functional_closure(items, predicate, classes_of(items, predicate, root), own)
     for item, has_one in zip(items, at_most_one, strict=True):
         if item is not row and not has_one:
@@ -412,12 +413,9 @@ def path_begins(rows: OwnedRows, items: tuple[Item, ...]) -> frozenset[int]:
 
 def _is_held(rows: OwnedRows, parent: Item, start: int, links: tuple[Expr, ...]) -> bool:
     """Say whether every row reaches the parent's table: over columns NOT NULL that are an enforced foreign key."""
-    here = range(start, start + len(parent.columns))
+    here = Placed(parent, start).own
     pairs = {min(columns): max(columns) - start for columns in map(fields_of, links) if max(columns) in here}
-    placed = fields_in(rows.items)
-    item, first = next(
-        (item, first) for item, first in placed if first <= min(pairs) < first + len(item.columns)
-    )
+    item, first = source_at(rows.items, min(pairs))
     to = parent.source.table
     assert to is not None
     unit = None if item.source.table is None else item.source.table.unit
@@ -462,7 +460,7 @@ def _contribution(
     The product over the private sources that no other source determines: a person's rows are at most
     pairs of theirs. Public sources that copy rows change nothing: the bounds are enforced after the join.
     """
-    own = [set(range(start, start + len(item.columns))) for item, start in fields_in(items)]
+    own = [{*placed.own} for placed in fields_in(items)]
     counts = [item.source.is_private and item.kind != "mark" for item in items]
     chosen: list[Source] = []
     alone: int | None = None

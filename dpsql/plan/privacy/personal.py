@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...relation.expressions import Call, Expr, Field
+from ...relation.expressions import Expr, Field
 from ...relation.types import Kind
 from .functional_dependencies import classes_of, equalities
 from .rows import OwnedRows, fields_in
@@ -26,18 +26,16 @@ def tells_apart(expr: Expr, is_personal: Callable[[int], bool]) -> Field | None:
     """Return the column by which an expression tells people apart; None where many can share a value of it."""
     if isinstance(expr, Field):
         return expr if is_personal(expr.index) else None
-    if not isinstance(expr, Call):
-        return None
     parts: tuple[Expr, ...] = ()
-    if expr.function in _KEEPING or (expr.function == "cast" and _keeps_values(expr)):
+    if expr.calls(*_KEEPING) or (expr.calls("cast") and _keeps_values(expr)):
         parts = expr.args
-    elif expr.function == "case":
+    elif expr.calls("case"):
         parts = (*expr.args[1:-1:2], expr.args[-1])
     found = (tells_apart(part, is_personal) for part in parts)
     return next((field for field in found if field is not None), None)
 
 
-def _keeps_values(cast: Call) -> bool:
+def _keeps_values(cast: Expr) -> bool:
     before, after = cast.args[0].type, cast.type
     if after.kind is Kind.TEXT or before.is_integer:
         return after.kind is not Kind.BOOLEAN

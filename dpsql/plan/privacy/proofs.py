@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...relation.catalog import Allowed, Proved, Table
-from ...relation.expressions import Call, Expr, Field
+from ...relation.expressions import Expr
 from .functional_dependencies import Classes, equalities, functional_closure
 from .rows import Item, Select, Source, fields_in
 
@@ -90,7 +90,7 @@ def _rows(source: Source) -> _Rows | None:
     if found is None:
         return None
     columns = (*part.outputs, *part.owner)
-    names = tuple(found.names[one.index] if isinstance(one, Field) else "" for one in columns)
+    names = tuple("" if one.column is None else found.names[one.column] for one in columns)
     return replace(found, names=names, is_whole=found.is_whole and not part.predicate)
 
 
@@ -118,10 +118,9 @@ def _asked_not_null(predicate: Sequence[Expr]) -> set[int]:
     """Return the columns that the terms of a filter leave no NULL of."""
     found = set[int]()
     for term in predicate:
-        if term.calls("not") and isinstance(term.args[0], Call):
-            inner = term.args[0]
-            if inner.function == "is_null" and isinstance(inner.args[0], Field):
-                found.add(inner.args[0].index)
+        if term.calls("not") and term.args[0].calls("is_null"):
+            column = term.args[0].args[0].column
+            found |= set() if column is None else {column}
     return found
 
 
@@ -170,11 +169,8 @@ def _is_one_row(part: Select, keys: Sequence[Expr]) -> bool:
     """Say whether the rows of a subquery that agree in some keys are one at most, by keys that are proved."""
     items = tuple(replace(item, source=replace(item.source, keys=_keys(item.source))) for item in part.items)
     known = facts_in(part.items, part.predicate).not_null | _asked_not_null(part.predicate)
-    fixed = {key.index for key in keys if isinstance(key, Field) and key.index in known}
-    classes = Classes()
-    for left, right in equalities(part.predicate):
-        classes.unite(left, right)
-    return all(functional_closure(items, part.predicate, classes, fixed)[1])
+    fixed = {*known} & {key.column for key in keys}
+    return all(functional_closure(items, part.predicate, Classes.of(part.predicate), fixed)[1])
 
 
 def _keys(source: Source) -> tuple[frozenset[int], ...]:

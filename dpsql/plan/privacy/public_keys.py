@@ -31,9 +31,9 @@ from ...relation.expressions import (
 )
 from ...relation.size_rules import is_cut, read_length
 from ...relation.types import INTEGER, TEXT, Kind
-from .functional_dependencies import Classes, equalities
+from .functional_dependencies import Classes
 from .keys import Domain
-from .rows import Item, OwnedRows, fields_in
+from .rows import Item, OwnedRows, Placed, fields_in
 
 __all__ = ["KeyList", "key_lists"]
 
@@ -65,14 +65,14 @@ def key_lists(
     One key alone whose values the text or the policy declares needs no list; of several of one table they are read
     together, so that only pairs that are there are groups.
     """
-    placed = [(item, start) for item, start in fields_in(rows.items) if _is_public(item)]
+    placed = [one for one in fields_in(rows.items) if _is_public(one.item)]
     keys, predicate = _over_public(placed, rows.columns, keys, rows.predicate)
     parts: dict[tuple[int, ...], list[int]] = {}
     joined = _joined(placed, predicate)
     for number, key in enumerate(keys):
         columns = fields_of(key)
         for part in joined if columns and not _is_staged(key) else []:
-            if columns <= {index for place in part for index in _columns(*placed[place])}:
+            if columns <= {index for place in part for index in placed[place].own}:
                 parts.setdefault(part, []).append(number)
     wanted = {
         part: numbers
@@ -93,40 +93,35 @@ def _is_public(item: Item) -> bool:
     return item.kind in ("inner", "left") and table is not None and table.unit is None
 
 
-def _share_a_table(placed: Sequence[tuple[Item, int]], keys: tuple[Expr, ...], numbers: list[int]) -> bool:
+def _share_a_table(placed: Sequence[Placed], keys: tuple[Expr, ...], numbers: list[int]) -> bool:
     """Say whether two keys read columns of one public source, so that not all pairs of their values are there."""
     read = [
-        {place for place, one in enumerate(placed) if fields_of(keys[number]) & set(_columns(*one))}
+        {place for place, one in enumerate(placed) if fields_of(keys[number]).intersection(one.own)}
         for number in numbers
     ]
     return len(set().union(*read)) < sum(map(len, read))
 
 
 def _over_public(
-    placed: Sequence[tuple[Item, int]],
+    placed: Sequence[Placed],
     columns: Sequence[Column],
     keys: tuple[Expr, ...],
     predicate: tuple[Expr, ...],
 ) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
     """Return keys and filter terms with a public column in place of each private one that always equals it."""
-    classes = Classes()
-    for left, right in equalities(predicate):
-        classes.unite(left, right)
-    public = {index: item for item, start in placed for index in _columns(item, start)}
-    equal = {classes.find(index): index for index, item in public.items() if item.kind == "inner"}
+    classes = Classes.of(predicate)
+    public = {index: one for one in placed for index in one.own}
+    equal = {classes.find(index): index for index, one in public.items() if one.item.kind == "inner"}
 
     def one(expr: Expr, *, is_whole: bool = False) -> Expr:
         if isinstance(expr, Field) and expr.index not in public:
-            index = equal.get(classes.find(expr.index), expr.index)
-            found = next(
-                (item.columns[index - start] for item, start in placed if index in _columns(item, start)),
-                None,
-            )
-            same = None if found is None else replace(expr, index=index, type=found.type)
-            if same is None or found is None or is_whole:
-                return same or expr
-            return _as_read(expr, columns[expr.index], same, found)
-        if isinstance(expr, Call) and all(isinstance(arg, Field) for arg in expr.args):
+            index = equal.get(classes.find(expr.index))
+            if index is None:
+                return expr
+            found = public[index].item.columns[index - public[index].start]
+            same = replace(expr, index=index, type=found.type)
+            return same if is_whole else _as_read(expr, columns[expr.index], same, found)
+        if expr.args and all(arg.column is not None for arg in expr.args):
             # columns beside columns stand whole
             return map_children(expr, partial(one, is_whole=expr.type.kind is Kind.BOOLEAN))
         return map_children(expr, one)
@@ -147,18 +142,14 @@ def _as_read(own: Field, column: Column, same: Field, found: Column) -> Expr:
     return Call(TEXT, "left", (same, Literal(INTEGER, most))) if most < public else own
 
 
-def _columns(item: Item, start: int) -> range:
-    return range(start, start + len(item.columns))
-
-
 def _is_staged(expr: Expr) -> bool:
     return any(isinstance(part, IntermediateValue) for part in walk(expr))
 
 
-def _joined(placed: Sequence[tuple[Item, int]], predicate: tuple[Expr, ...]) -> list[tuple[int, ...]]:
+def _joined(placed: Sequence[Placed], predicate: tuple[Expr, ...]) -> list[tuple[int, ...]]:
     """Return the public sources, by place, in parts that filter terms of their own join; an outer one is alone."""
     classes = Classes()
-    owner = {index: place for place, (item, start) in enumerate(placed) for index in _columns(item, start)}
+    owner = {index: place for place, one in enumerate(placed) for index in one.own}
     for term in predicate:
         places = {owner.get(index, -1) for index in fields_of(term)}
         if -1 not in places and all(placed[place][0].kind == "inner" for place in places):
@@ -171,15 +162,14 @@ def _joined(placed: Sequence[tuple[Item, int]], predicate: tuple[Expr, ...]) -> 
 
 
 def _list(
-    placed: Sequence[tuple[Item, int]],
+    placed: Sequence[Placed],
     numbers: tuple[int, ...],
     keys: tuple[Expr, ...],
     predicate: tuple[Expr, ...],
 ) -> KeyList:
     places: dict[int, int] = {}
-    for item, start in placed:
-        for index in _columns(item, start):
-            places[index] = len(places)
+    for index in (index for one in placed for index in one.own):
+        places[index] = len(places)
     own = [
         moved(term, places.__getitem__)
         for term in predicate

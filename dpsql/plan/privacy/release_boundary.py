@@ -18,7 +18,7 @@ from ...relation.types import BOOLEAN, INTEGER, Kind
 from .grouping_sets import adds_up, sources_of
 from .keys import SteppedKey, domain_of, environment_of, max_groups_in, stepped_keys
 from .personal import personal_columns, tells_apart
-from .rows import AddedUp, OwnedRows, Release, fields_in, identities_in
+from .rows import AddedUp, OwnedRows, Release, identities_in, source_at
 
 __all__ = ["check_keys", "one_person", "owner_of", "release_each_set", "shown_keys"]
 
@@ -179,14 +179,11 @@ def _is_certain(index: int, rows: OwnedRows) -> bool:
     """Say whether a column of a block is never NULL there, as rows without an owner are left out."""
     if any(index in unit for unit in rows.units):
         return True
-    for item, start in fields_in(rows.items):
-        if start <= index < start + len(item.columns):
-            source = item.source.uncut
-            unit = None if source.table is None else source.table.unit
-            if unit is not None and source.shown[index - start] in unit.columns:
-                return True
-            return item.columns[index - start].enforced.not_null
-    return False
+    item, start = source_at(rows.items, index)
+    source = item.source.uncut
+    unit = None if source.table is None else source.table.unit
+    is_owner = unit is not None and source.shown[index - start] in unit.columns
+    return is_owner or item.columns[index - start].enforced.not_null
 
 
 def check_keys(rows: OwnedRows, keys: tuple[Expr, ...]) -> None:

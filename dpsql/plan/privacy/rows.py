@@ -16,9 +16,10 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from ...errors import Position
 from ...relation.catalog import Column, Enforced, Table
@@ -27,9 +28,29 @@ from ...relation.relations import AggregateCall, OutputColumn, Relation, WindowC
 from ...relation.types import BOOLEAN
 
 __all__ = [
-    "LINEAR", "AddedUp", "Declarations", "Fan", "Identity", "IntermediateColumn", "Item", "OwnedRows", "PrivateBlock",
-    "Reach", "Release", "Select", "Source", "Units", "columns_of", "fields_in", "holds_unit", "identities_in",
-    "intermediates_in", "selects_in", "written_in",
+    "LINEAR",
+    "AddedUp",
+    "Declarations",
+    "Fan",
+    "Identity",
+    "IntermediateColumn",
+    "Item",
+    "OwnedRows",
+    "Placed",
+    "PrivateBlock",
+    "Reach",
+    "Release",
+    "Select",
+    "Source",
+    "Units",
+    "columns_of",
+    "fields_in",
+    "holds_unit",
+    "identities_in",
+    "intermediates_in",
+    "selects_in",
+    "source_at",
+    "written_in",
 ]  # fmt: skip
 
 Identity = tuple[str, tuple[str, ...]]
@@ -204,11 +225,11 @@ def holds_unit(columns: Iterable[Expr], units: Units) -> bool:
     """Say whether columns are the owner: the whole of it, and nothing else. No columns are a row that is a unit."""
     if not units:
         return False
-    places = [column.index if isinstance(column, Field) else -1 for column in columns]
+    places = [expr.column for expr in columns]
     return all(unit.intersection(places) for unit in units) and frozenset().union(*units).issuperset(places)
 
 
-def columns_of(items: tuple[Item, ...]) -> tuple[Column, ...]:
+def columns_of(items: Iterable[Item]) -> tuple[Column, ...]:
     """Return the columns of a block's sources, one after the other."""
     found: list[Column] = []
     for item in items:
@@ -216,13 +237,40 @@ def columns_of(items: tuple[Item, ...]) -> tuple[Column, ...]:
     return tuple(found)
 
 
-def fields_in(items: tuple[Item, ...]) -> list[tuple[Item, int]]:
+class Placed(NamedTuple):
+    """A source in its place in a block; `start`: the position of its first column there."""
+
+    item: Item
+    start: int
+
+    @property
+    def own(self) -> range:
+        """Where its columns stand in the block."""
+        return range(self.start, self.start + len(self.item.columns))
+
+    @property
+    def inside(self) -> range:
+        """Where all columns of the source stand in its ON; in the block too, but for a mark."""
+        return range(self.start, self.start + len(self.item.source.columns))
+
+    def all_own(self, terms: Iterable[Expr]) -> tuple[Expr, ...]:
+        """Return those of some terms that are over its columns alone."""
+        inside = self.inside
+        return tuple(one for one in terms if (read := fields_of(one)) and all(i in inside for i in read))
+
+
+def fields_in(items: Sequence[Item]) -> list[Placed]:
     """Return the sources with the position of their first column in the block."""
     found, start = [], 0
     for item in items:
-        found.append((item, start))
+        found.append(Placed(item, start))
         start += len(item.columns)
     return found
+
+
+def source_at(items: Sequence[Item], index: int) -> Placed:
+    """Return the source that a column of a block is one of."""
+    return next(placed for placed in fields_in(items) if index in placed.own)
 
 
 def identities_in(items: tuple[Item, ...]) -> dict[tuple[int, ...], Identity]:
@@ -405,6 +453,10 @@ class Release(Relation):
     def _hash(self) -> int:
         """Its hash, once: it is looked up in many tables, and is of all that stands below it."""
         return hash((self.rows, self.keys, self.aggregates, self.share))
+
+    def aggregate_at(self, expr: Expr) -> int | None:
+        """Return which of its aggregates an expression over its columns is; None: it is none as it stands."""
+        return None if expr.column is None or expr.column < len(self.keys) else expr.column - len(self.keys)
 
     @cached_property
     def columns(self) -> tuple[OutputColumn, ...]:
