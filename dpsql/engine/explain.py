@@ -224,6 +224,7 @@ def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
         **({"asserted_keys": keys} if (keys := asserted_keys(plan)) else {}),
         "groups": None if plan.groups is None else len(plan.groups),
         "threshold": plan.tau,
+        "found_share": None if plan.counted is None else decimal_text(plan.measures[plan.counted].share),
         "shown_just_below": None if plan.key_law is None else _share(plan.key_law.coin),
         "delta": said_delta(plan.delta),
         "measures": [_measure(plan, index) for index in range(len(plan.measurements))],
@@ -610,7 +611,18 @@ def _found_text(plan: ReleasePlan) -> list[str]:
     return [
         f"  groups: those whose noisy count of people reaches {plan.tau}{below}",
         f"    the noise {said}",
+        *_found_share_text(plan),
     ]
+
+
+def _found_share_text(plan: ReleasePlan) -> list[str]:
+    """Return what part of a release's charge finds its groups; nothing where that is all of it."""
+    assert plan.counted is not None
+    share = plan.measures[plan.counted].share
+    if share == 1:
+        return []
+    what = "rho" if plan.is_zcdp else "epsilon"
+    return [f"    it has {number_text(100 * share)} % of {what} (dpsql.found_share): less lifts that number"]
 
 
 def _share(coin: Fraction) -> str:

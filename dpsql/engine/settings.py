@@ -24,6 +24,7 @@ NAMES = (
     "dpsql.max_rows",
     "dpsql.reuse",
     "dpsql.selection",
+    "dpsql.found_share",
     "dpsql.unlisted",
     "dpsql.grids",
     "dpsql.on_empty",
@@ -37,6 +38,7 @@ OWN = tuple(name for name in NAMES if name != "dpsql.budget")
 _LEVEL = re.compile(r"0\.[0-9]{1,4}", re.ASCII)
 _ACCURACY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?(%?)", re.ASCII)
 _PATTERN = re.compile(r"[^%\x00-\x20]{0,40}%[^%\x00-\x20]{0,40}")
+_SHARE = re.compile(r"0\.[0-9]{1,4}", re.ASCII)
 _COUNT = re.compile(r"[0-9]{1,9}", re.ASCII)
 _SWITCH = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
 
@@ -78,7 +80,8 @@ class Settings:
     their ends are called, % for the number's own name. `on_empty`: whether an answer of which no
     group is shown is an error. `grids`: whether rows of people that
     a condition keeps are answered with their columns, and no row. `unlisted`: whether a column is
-    compared with values that the policy does not list for it.
+    compared with values that the policy does not list for it. `found_share`: the part of epsilon (or rho) of the count
+    of people by which groups are found; None: a rule of the text says it.
     """
 
     epsilon: Fraction
@@ -92,13 +95,14 @@ class Settings:
     interval_names: tuple[str, str] = ("%_low", "%_high")
     grids: bool = False
     on_empty: bool = False
+    found_share: Fraction | None = None
     _hash: int = field(init=False, repr=False, compare=False, default=0)
     """Made once: a fraction's takes longer than all else that is looked at before a remembered answer."""
 
     def __post_init__(self) -> None:
         own = (
             self.epsilon, self.intervals, self.reuse, self.max_rows, self.accuracy, self.selection,
-            self.draws_ends, self.unlisted, self.interval_names, self.grids, self.on_empty,
+            self.draws_ends, self.unlisted, self.interval_names, self.grids, self.on_empty, self.found_share,
         )  # fmt: skip
         object.__setattr__(self, "_hash", hash(own))
 
@@ -158,6 +162,8 @@ class Settings:
                     "dpsql.on_empty is error or rows", sqlstate="22023", hint="SET dpsql.on_empty = error"
                 )
             return replace(self, on_empty=value.lower() == "error")
+        if name == "dpsql.found_share":
+            return replace(self, found_share=_read_share(value))
         if name == "dpsql.unlisted":
             return replace(self, unlisted=_read_switch(name, value))
         if name == "dpsql.max_rows":
@@ -198,6 +204,8 @@ class Settings:
             return "empty" if self.grids else "off"
         if name == "dpsql.on_empty":
             return "error" if self.on_empty else "rows"
+        if name == "dpsql.found_share":
+            return "default" if self.found_share is None else decimal_text(self.found_share)
         if name == "dpsql.unlisted":
             return "on" if self.unlisted else "off"
         raise unknown(name)
@@ -233,6 +241,16 @@ def _read_switch(name: str, value: str) -> bool:
     if value.lower() not in _SWITCH:
         raise Refusal(f"{name} is on or off", sqlstate="22023", hint=f"SET {name} = off")
     return _SWITCH[value.lower()]
+
+
+def _read_share(value: str) -> Fraction:
+    """Return a part between 0 and 1. Raises Refusal 22023."""
+    if not _SHARE.fullmatch(value) or not Fraction(value):
+        raise Refusal(
+            "dpsql.found_share is a part between 0 and 1, with at most four decimals, or default",
+            sqlstate="22023", hint="SET dpsql.found_share = 0.5",
+        )  # fmt: skip
+    return Fraction(value)
 
 
 def _read_max_rows(value: str, policy: Policy) -> int:

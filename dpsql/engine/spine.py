@@ -300,6 +300,7 @@ class Spine:
             self.policy.privacy.together,
             self.policy.privacy.accounting,
             self.settings.selection,
+            self.settings.found_share,
         )
 
     def _counted(self, release: ReleasePlan, call: AggregateCall) -> int | None:

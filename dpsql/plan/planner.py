@@ -5,8 +5,9 @@ House rules:
 1. Pure: text, policy and parameters in; no store, no data of people, no randomness (this is all that EXPLAIN
    and Describe run). The keys of public tables are asked for through `ReadKeys`, and through nothing else.
 2. Epsilon is split by the text alone: equally over the blocks of the statement that aggregate, a block's
-   part over its grouping sets by the groups a unit can touch in each, and a release's part equally over
-   its measurements (soundness.md 1.7, 1.8 and 1.14(5)). In a zCDP dataset rho = epsilon²/2 is split so.
+   part over its grouping sets by the groups a unit can touch in each, and a release's part over its
+   measurements: equally, or the count that finds groups has a share of its own (soundness.md 1.7, 1.8 and
+   1.14(5)). In a zCDP dataset rho = epsilon²/2 is split so.
 3. The charge is the sum of what the scales were computed from: each share is cut down to 1e-9 of epsilon, or raised
    to 1e-18 of rho.
 """
@@ -73,7 +74,8 @@ class PrivacyParameters:
     keys with fewer units are never published. `replace_one`: the neighbouring relation.
     `max_rows`: most rows of a person that count, where the policy takes more; None: what it takes.
     `together`: in how many units neighbours differ. `accounting`: what adds up over statements. `selection`:
-    whether groups may be chosen before they are measured, where nothing but the largest are asked for.
+    whether groups may be chosen before they are measured, where nothing but the largest are asked for. `found_share`:
+    the part of a release's epsilon (or rho) that the count has by which groups are found; None: by the text.
     """
 
     epsilon: Fraction
@@ -84,6 +86,7 @@ class PrivacyParameters:
     together: int = 1
     accounting: Accounting = Accounting.PURE
     selection: bool = True
+    found_share: Fraction | None = None
 
 
 ReadKeys = Callable[[BackendQuery, tuple[SqlType, ...]], Sequence[tuple[Scalar, ...]]]
@@ -237,12 +240,14 @@ def _plan_release(
     zeros = frozenset() if is_empty else zeros
     measured = choose_measurements(
         release.aggregates, env, bounding, rows.units, threshold=groups is None, is_zcdp=is_zcdp, bars=bars,
-        zeros=zeros,
+        zeros=zeros, found_share=privacy.found_share,
     )  # fmt: skip
     _check_measured(release, measured.measurements, groups, env)
-    count = len(measured.measurements)
-    each = loss_of(release, privacy.epsilon, blocks, count, is_zcdp=is_zcdp)
-    if count and each.is_nothing:
+    measures = [
+        Planned(measurement, loss_of(release, privacy.epsilon, blocks, share, is_zcdp=is_zcdp), share=share)
+        for measurement, share in zip(measured.measurements, measured.shares, strict=True)
+    ]
+    if any(one.loss.is_nothing for one in measures):
         raise Refusal(
             "epsilon is too small to be shared between the aggregates",
             sqlstate="PV301",
@@ -251,12 +256,11 @@ def _plan_release(
     if is_empty and groups and not rowless[1]:
         groups = ()  # no row is in one that is used
     if is_empty:
-        each = Loss(Fraction(0), 0 if is_zcdp else None)
-    measures = [Planned(measurement, each) for measurement in measured.measurements]
+        measures = [replace(one, loss=Loss(Fraction(0), 0 if is_zcdp else None)) for one in measures]
     delta, counted = Fraction(0), measured.counted
     if counted is not None and not is_empty:
         delta = _delta_of(release, domains, privacy)
-        rule = key_rule(measured.measurements[counted], each, delta, privacy.together)
+        rule = key_rule(measured.measurements[counted], measures[counted].loss, delta, privacy.together)
         measures[counted] = replace(measures[counted], given=rule)
     grounds = grounds_of(rows, release.keys, below)
     if groups is None:
@@ -393,13 +397,14 @@ def _selecting(
         zeros=whole.zeros,
     )
     measurements = (*measured.measurements, choice)
-    each = loss_of(release, privacy.epsilon, blocks, len(measurements), is_zcdp=whole.is_zcdp)
+    share = Fraction(1, len(measurements))
+    each = loss_of(release, privacy.epsilon, blocks, share, is_zcdp=whole.is_zcdp)
     if each.is_nothing or len(measurements) > MAX_MEASUREMENTS:
         return whole
     return replace(
         whole,
         bounding=bounding,
-        measures=tuple(Planned(measurement, each) for measurement in measurements),
+        measures=tuple(Planned(measurement, each, share=share) for measurement in measurements),
         formulas=measured.formulas,
         identity=hashlib.sha256(whole.identity + repr(("chosen", bounding)).encode()).digest(),
         unselected=whole,

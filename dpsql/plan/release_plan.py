@@ -181,8 +181,11 @@ class ReleasePlan:
 
         `blocks`: the sum of all releases' shares. None where the epsilon is too small to be shared.
         """
-        each = loss_of(self.release, epsilon, blocks, len(self.measures), is_zcdp=self.is_zcdp)
-        return None if each.is_nothing else self.costing(each)._ruled()
+        measures = [
+            replace(one, loss=loss_of(self.release, epsilon, blocks, one.share, is_zcdp=self.is_zcdp))
+            for one in self.measures
+        ]
+        return None if any(one.loss.is_nothing for one in measures) else self._measuring(measures)._ruled()
 
     def of_each(self, epsilon: Fraction) -> ReleasePlan:
         """Return the plan in which each measurement costs what a pure draw of some epsilon does."""
@@ -404,13 +407,9 @@ def key_rule(counted: Measurement, each: Loss, delta: Fraction, together: int) -
     return thresholded if thresholded.bound <= truncated.bound else truncated
 
 
-def loss_of(
-    release: Release, epsilon: Fraction, blocks: Fraction, measurements: int, *, is_zcdp: bool
-) -> Loss:
-    """Return what each measurement of a release may spend of a statement's epsilon (soundness.md 1.8 and 1.25)."""
-    if not measurements:
-        return Loss(Fraction(0), 0 if is_zcdp else None)
-    part = Fraction(*release.share) / blocks / measurements
+def loss_of(release: Release, epsilon: Fraction, blocks: Fraction, share: Fraction, *, is_zcdp: bool) -> Loss:
+    """Return what a measurement may spend of a statement's epsilon, by its share (soundness.md 1.8, 1.25)."""
+    part = Fraction(*release.share) / blocks * share
     if not is_zcdp:
         return Loss(floor_to_nano(epsilon * part))
     return Loss.of_rho(math.ceil(epsilon**2 / 2 * part * ATTO))

@@ -71,12 +71,14 @@ class ChosenMeasurements:
     """The measurements of a release and, per aggregate, its formula over all their coordinates in order.
 
     `counted`: the number of the measurement whose one coordinate counts the units of a group (for the
-    threshold), None when keys are declared.
+    threshold), None when keys are declared. `shares`: each measurement's part of what the release may spend; they add
+    up to 1.
     """
 
     measurements: tuple[Measurement, ...]
     formulas: tuple[Formula, ...]
     counted: int | None
+    shares: tuple[Fraction, ...]
 
 
 def choose_measurements(
@@ -89,12 +91,14 @@ def choose_measurements(
     is_zcdp: bool = False,
     bars: Bars = NO_BARS,
     zeros: Collection[int] = (),
+    found_share: Fraction | None = None,
 ) -> ChosenMeasurements:
     """Return the measurements that answer the aggregates, and how each aggregate is computed from them.
 
     `units`: the columns that hold the owner, by its own. `bars`: of which chosen values. `is_zcdp`: rho is shared, so
     that of n measurements each has √n times the noise of one alone, not n times. `zeros`: the aggregates, by number,
-    that are known to be 0, of which nothing is measured (soundness.md 1.16).
+    that are known to be 0, of which nothing is measured (soundness.md 1.16). `found_share`: of the count by which
+    groups are found, where it is set.
 
     Raises:
         Refusal: an aggregate that has no private answer (PV001), bounds that are not declared (PV101).
@@ -103,14 +107,19 @@ def choose_measurements(
     choices = []
     if not any(want.is_of_pair for want in wanted):
         choices = [
-            _build(wanted, env, bounding, threshold, carrier, is_zcdp=is_zcdp, bars=bars)
+            _build(
+                wanted, env, bounding, threshold, carrier, is_zcdp=is_zcdp, bars=bars, found_share=found_share
+            )
             for carrier in _carriers(wanted, env)
         ]
     # Under rho the joint draw of variances is no better than its parts, which share rho (soundness.md 1.25).
     if any(want.is_of_pair or (want.is_spread and not is_zcdp) for want in wanted):
         choices.append(
-            _build(wanted, env, bounding, threshold, None, _Form.JOINT, is_zcdp=is_zcdp, bars=bars)
-        )
+            _build(
+                wanted, env, bounding, threshold, None, _Form.JOINT,
+                is_zcdp=is_zcdp, bars=bars, found_share=found_share,
+            )
+        )  # fmt: skip
     return _beside_zeros(min(choices, key=lambda choice: choice[0])[1], zeros)
 
 
@@ -227,7 +236,7 @@ class _Builder:
 
 def _build(
     wanted: Sequence[NormalizedAggregate], env: Environment, bounding: Bounding, threshold: bool, carrier: Expr | None,
-    form: _Form = _Form.LEAST, *, is_zcdp: bool = False, bars: Bars = NO_BARS,
+    form: _Form = _Form.LEAST, *, is_zcdp: bool = False, bars: Bars = NO_BARS, found_share: Fraction | None = None,
 ) -> tuple[tuple[Fraction, int], ChosenMeasurements]:  # fmt: skip
     builder = _Builder(env, bounding, is_zcdp=is_zcdp, bars=bars)
     joined: dict[int, Joined] = {}
@@ -254,18 +263,45 @@ def _build(
         for index, want in enumerate(wanted)
     )
     counted = _counted(builder, threshold)
-    share = len(builder.measurements)
-    each = Fraction(share) ** (1 if is_zcdp else 2)  # the variance of a coordinate, by that of one alone
-    error = sum((_noises(builder, formula) * each for formula in formulas), Fraction(0))
-    return (error, share), ChosenMeasurements(tuple(builder.measurements), formulas, counted)
+    shares = _shares(builder, formulas, counted, found_share)
+    power = 1 if is_zcdp else 2  # the variance of a coordinate, by that of one alone
+    each = [_variance(one) / share**power for one, share in zip(builder.measurements, shares, strict=True)]
+    error = sum((_noises(formula, each) for formula in formulas), Fraction(0))
+    return (error, len(shares)), ChosenMeasurements(tuple(builder.measurements), formulas, counted, shares)
 
 
-def _noises(builder: _Builder, formula: Formula) -> Fraction:
-    """Return the variance of how many Laplace noises, of the same sensitivity at the same epsilon, a formula has."""
+FOUND_SHARE = Fraction(1, 5)
+"""Of what a release spends, the part of a count of people that only finds the groups."""
+
+
+def _shares(
+    builder: _Builder, formulas: Sequence[Formula], counted: int | None, found_share: Fraction | None
+) -> tuple[Fraction, ...]:
+    """Return each measurement's part of what a release spends: a function of the text (soundness.md 1.8).
+
+    Equal ones; but a count of people that finds the groups, and is told of none, has a fifth where more is told of
+    them than counts of people: large groups are found with it, and what is told is more exact. `found_share` is of any.
+    """
+    measurements, count = builder.measurements, len(builder.measurements)
+    if counted is None or count == 1:
+        return tuple(Fraction(1, count) for _ in measurements)
+    if found_share is None:
+        people = (People, Count) if builder.bounding.per_row else (People,)
+        told = {coordinate.measure for formula in formulas for coordinate in formula.coordinates}
+        is_for_finding = counted not in told and not all(isinstance(measurements[i], people) for i in told)
+        found_share = FOUND_SHARE if is_for_finding else Fraction(1, count)
+    rest = (1 - found_share) / (count - 1)
+    return tuple(found_share if number == counted else rest for number in range(count))
+
+
+def _noises(formula: Formula, each: Sequence[Fraction]) -> Fraction:
+    """Return how many variances of a Laplace noise, of the same sensitivity at all that is spent, a formula has.
+
+    `each`: how many a coordinate of each measurement has.
+    """
     if formula.compared is None:
-        return Fraction(1)
-    terms = formula.compared.terms
-    return sum((_variance(builder.measurements[one.measure]) for one, _ in terms), Fraction(0))
+        return max((each[one.measure] for one in formula.coordinates), default=Fraction(0))
+    return sum((each[one.measure] for one, _ in formula.compared.terms), Fraction(0))
 
 
 def _variance(measurement: Measurement) -> Fraction:

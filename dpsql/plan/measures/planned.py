@@ -18,13 +18,15 @@ class Planned:
 
     `given`: the law where something else says it: the rule by which groups are shown, a stored draw, the ledger.
     `is_stored`: a stored draw has it, which is neither charged nor asked. What costs nothing and is not stored is
-    answered exactly, without the engine: no law is on it, and its scale is 0.
+    answered exactly, without the engine: no law is on it, and its scale is 0. `share`: its part of what its release may
+    spend, by the text alone.
     """
 
     measurement: Measurement
     loss: Loss
     given: Law | None = None
     is_stored: bool = False
+    share: Fraction = Fraction(1)
 
     @property
     def epsilon(self) -> Fraction:

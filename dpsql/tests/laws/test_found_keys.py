@@ -21,6 +21,7 @@ import pytest
 
 from dpsql.mechanisms import ATTO, NANO, Thresholded, Truncated
 from dpsql.plan import release_plan
+from dpsql.plan.measures import least_error
 from dpsql.plan.planner import PrivacyParameters, plan
 from dpsql.plan.release_plan import KeyLaw, ReleasePlan
 from dpsql.policy import Accounting
@@ -55,6 +56,7 @@ class Setting:
     delta: Fraction
     replace_one: bool = False
     together: int = 1
+    found_share: Fraction | None = None
 
     @property
     def changed(self) -> int:
@@ -72,7 +74,7 @@ def releases_of(sql: str, setting: Setting) -> Iterator[ReleasePlan]:
     )
     privacy = PrivacyParameters(
         setting.epsilon, setting.delta, 1, setting.replace_one, together=setting.together,
-        accounting=setting.accounting,
+        accounting=setting.accounting, found_share=setting.found_share,
     )  # fmt: skip
     query = parse_statement(sql)
     assert isinstance(query, AdmittedQuery)
@@ -214,6 +216,35 @@ def test_so_does_what_is_drawn_at_another_price(accounting: Accounting) -> None:
             check(release.spending(losses), setting)
 
 
+SHARES = (None, Fraction(1, 20), Fraction(1, 2), Fraction(19, 20))
+
+
+def check_shares(accounting: Accounting) -> None:
+    """Hold what the noise of a whole statement loses, from its scales, against its epsilon: however that is shared."""
+    for share, sql in itertools.product(SHARES, STATEMENTS):
+        setting = Setting(accounting, 3, Fraction(1), Fraction(1, 50), found_share=share)
+        lost = Fraction(0)
+        for release in releases_of(sql, setting):
+            check(release, setting)
+            assert [one.law for one in release.measures if isinstance(one.law, KeyLaw)] == [release.key_law]
+            for one in release.measures:
+                measurement = one.measurement
+                if one.law == release.key_law:  # held by `check` against its loss
+                    lost += one.loss.added
+                elif accounting is Accounting.PURE:
+                    lost += measurement.sensitivity / one.law.scale
+                else:
+                    lost += measurement.squared_sensitivity / (2 * one.law.scale**2)
+        assert lost <= (setting.epsilon if accounting is Accounting.PURE else setting.epsilon**2 / 2) * (
+            1 + Fraction(1, 10**9)
+        )
+
+
+@pytest.mark.parametrize("accounting", Accounting)
+def test_unequal_shares_add_up(accounting: Accounting) -> None:
+    check_shares(accounting)
+
+
 def test_what_is_charged_is_used() -> None:
     """Of truncated noise all of delta, and four fifths of the charge are not enough: the law is no empty one."""
     for groups in (1, 3):
@@ -237,6 +268,23 @@ FAULTS = {
     "deltas of several persons as if they did not grow": ("1 / bounds_of_exp(i * each.epsilon / together, _DIGITS)[0]", "1"),
     "truncated noise for several persons": ("if together > 1 or not alone", "if not alone"),
 }  # fmt: skip
+
+
+SHARE_FAULTS = {
+    "the others have all but half of it": ("(1 - found_share) / (count - 1)", "(1 - found_share / 2) / (count - 1)"),
+    "the others have all of it": ("(1 - found_share) / (count - 1)", "Fraction(1) / (count - 1)"),
+    "the others have it each": ("(1 - found_share) / (count - 1)", "1 - found_share"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new"), SHARE_FAULTS.values(), ids=SHARE_FAULTS)
+@pytest.mark.parametrize("accounting", Accounting)
+def test_plant_in_the_shares(
+    monkeypatch: pytest.MonkeyPatch, accounting: Accounting, old: str, new: str
+) -> None:
+    plant(monkeypatch, least_error._shares, (old, new))
+    with pytest.raises(AssertionError):
+        check_shares(accounting)
 
 
 @pytest.mark.parametrize(("old", "new"), FAULTS.values(), ids=FAULTS)

@@ -11,6 +11,7 @@ from dpsql.mechanisms import Truncated
 from dpsql.plan import planner
 from dpsql.plan.planner import PrivacyParameters, plan
 from dpsql.plan.release_plan import ReleasePlan
+from dpsql.policy import Accounting
 from dpsql.tests.laws.planting import plant
 
 from .planned import CATALOG, bound
@@ -19,8 +20,17 @@ DELTA = Fraction(1, 1000)
 NOTES = "SELECT note, COUNT(DISTINCT person_id) FROM visit GROUP BY note"
 
 
-def found(sql: str, *, replace_one: bool = False, max_rows: int | None = None) -> ReleasePlan:
-    privacy = PrivacyParameters(Fraction(1), DELTA, 3, replace_one, max_rows)
+def found(
+    sql: str,
+    *,
+    replace_one: bool = False,
+    max_rows: int | None = None,
+    found_share: Fraction | None = None,
+    accounting: Accounting = Accounting.PURE,
+) -> ReleasePlan:
+    privacy = PrivacyParameters(
+        Fraction(1), DELTA, 3, replace_one, max_rows, accounting=accounting, found_share=found_share
+    )
     (release,) = plan(bound(sql), replace(CATALOG, case_collation="pg_c_utf8"), privacy).releases
     return release
 
@@ -44,6 +54,54 @@ def test_each_group_has_its_part(sql: str, replace_one: bool, max_rows: int | No
     assert release.counted is not None
     assert release.measures[release.counted].law == law
     assert release.tau == 3 + law.bound
+
+
+PEOPLE = "COUNT(DISTINCT person_id)"
+
+
+@pytest.mark.parametrize(
+    ("told", "shares"),
+    [
+        (PEOPLE, ["1"]),
+        ("COUNT(*)", ["4/5", "1/5"]),
+        ("COUNT(*), SUM(days)", ["4/5", "1/5"]),  # one pair carries both
+        ("COUNT(*), SUM(days), SUM(fee), MAX(days)", ["4/15", "4/15", "4/15", "1/5"]),
+        (f"{PEOPLE}, COUNT(*)", ["1/2", "1/2"]),  # what finds is told itself
+        (f"{PEOPLE} FILTER (WHERE urgent)", ["1/2", "1/2"]),  # of the people alone
+        (f"{PEOPLE} FILTER (WHERE urgent), {PEOPLE} FILTER (WHERE NOT urgent)", ["1/3", "1/3", "1/3"]),
+    ],
+)
+@pytest.mark.parametrize("accounting", Accounting)
+def test_the_share_of_what_only_finds_the_groups(
+    told: str, shares: list[str], accounting: Accounting
+) -> None:
+    release = found(f"SELECT note, {told} FROM visit GROUP BY note", accounting=accounting)
+    assert release.counted is not None
+    assert str(release.measures[release.counted].share) == shares[-1]
+    assert [str(one.share) for one in release.measures] == shares
+    whole = Fraction(1, 2) if release.is_zcdp else Fraction(1)
+    for one, loss in zip(release.measures, release.losses, strict=True):
+        assert abs(loss - one.share * whole) < Fraction(1, 10**9)
+
+
+def test_of_one_row_each_a_count_of_rows_is_one_of_people() -> None:
+    counts = "COUNT(*) FILTER (WHERE age >= 18)"
+    release = found(f"SELECT born, {counts} FROM person GROUP BY born")
+    assert {one.share for one in release.measures} == {Fraction(1, 2)}
+
+
+def test_the_analyst_says_the_share() -> None:
+    sql = "SELECT note, COUNT(*) FROM visit GROUP BY note"
+    usual, small = found(sql), found(sql, found_share=Fraction(1, 10))
+    assert [one.share for one in small.measures] == [Fraction(9, 10), Fraction(1, 10)]
+    assert usual.tau == found(sql, found_share=Fraction(1, 5)).tau
+    assert usual.tau is not None
+    assert small.tau is not None
+    assert usual.tau < small.tau
+    assert found(NOTES, found_share=Fraction(1, 10)).measures[0].share == 1
+    again = small.under(Fraction(2), Fraction(1))
+    assert again is not None
+    assert again.losses == (Fraction(9, 5), Fraction(1, 5))
 
 
 def test_the_count_of_people_forgets_r(monkeypatch: pytest.MonkeyPatch) -> None:
