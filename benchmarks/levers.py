@@ -5,9 +5,13 @@ Statements are whole ones, through a session, drawn anew each time.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import NormalDist
+
+import duckdb
 
 from benchmarks.figure import Figure, Size
 from benchmarks.tpch import make_database
@@ -44,6 +48,7 @@ _BY_PRIORITY = "SELECT o_orderpriority, COUNT(*) AS n FROM orders GROUP BY o_ord
 def measure(size: Size) -> Iterator[Figure]:
     """Yield each rule's errors over those of the rule before it."""
     yield from _found_keys(size)
+    yield from _log_scale(size)
 
 
 def _found_keys(size: Size) -> Iterator[Figure]:
@@ -64,6 +69,42 @@ def _found_keys(size: Size) -> Iterator[Figure]:
     yield Figure("a count by keys that are found, 40 rows a person", ours / before, 0.75, "x", where)
     limit = 0.125 if size.rows >= 1_000_000 else None
     yield Figure("the same, of the count", 100 * ours, limit, "%")
+
+
+_WAGES = """
+[tables.person]
+unit = "id"
+[tables.person.columns]
+wage = { bounds = [0, 1000000] }
+income = { bounds = [0, 1000000], scale = "log" }
+"""
+
+
+def _log_scale(size: Size) -> Iterator[Figure]:
+    """A percentile of few incomes with a long tail, chosen among all whole numbers and by magnitude (1.20)."""
+    path = size.folder / "levers-wages.duckdb"
+    drawn = NormalDist(10.3, 0.9)
+    wages = sorted(min(10**6, round(math.exp(drawn.inv_cdf((i + 0.5) / 500)))) for i in range(500))
+    if not path.exists():
+        with duckdb.connect(str(path)) as connection:
+            connection.execute("CREATE TABLE person (id INTEGER PRIMARY KEY, wage INTEGER, income INTEGER)")
+            connection.executemany(
+                "INSERT INTO person VALUES ($1, $2, $2)", [[i, wage] for i, wage in enumerate(wages)]
+            )
+    truth = wages[449]
+    draws = 800 if size.rows >= 1_000_000 else 40
+    errors = {}
+    with _session(path, size.folder / "levers-wages.toml", _WAGES, "0.1") as session:
+        session.execute("SET dpsql.reuse = off")
+        for column in ("income", "wage"):
+            sql = f"SELECT PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY {column}) FROM person"
+            said = [session.execute(sql).rows[0][0] for _ in range(draws)]
+            errors[column] = statistics.median(abs(math.log(max(1, one) / truth)) for one in said)
+    ours, before = errors["income"], errors["wage"]
+    where = f"|ln error| {ours:.2f} beside {before:.2f} on all whole numbers"
+    yield Figure("the 0.9 percentile of 500 incomes, epsilon 0.1", ours / before, 0.25, "x", where)
+    limit = 0.25 if size.rows >= 1_000_000 else None
+    yield Figure("the same, of its logarithm", ours, limit, "")
 
 
 def _session(path: Path, policy_path: Path, tables: str, epsilon: str) -> Session:

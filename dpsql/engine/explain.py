@@ -22,6 +22,7 @@ from ..plan.measures.value_bars import Ends
 from ..plan.planner import Plan, releases_of
 from ..plan.privacy.rows import OwnedRows, Release, selects_in
 from ..plan.release_plan import ReleasePlan
+from ..relation.intervals import LOG_PARTS, LogLattice
 from ..relation.map_tables import tables_in
 from ..relation.relations import AggregateCall, Block, Relation
 from ..release.expected_error import MISSING, expected_error
@@ -362,6 +363,7 @@ def _choice(plan: ReleasePlan, index: int, measurement: Ranked) -> dict[str, obj
         "lattice": str(lattice.step * 2 ** (0 if choice is None else choice.shift)),
         "sensitivity": number_text(Fraction(measurement.sensitivity, measurement.claim_unit)),
         "candidates": 0 if choice is None else choice.candidates,
+        "scale": "log" if isinstance(lattice, LogLattice) else "linear",
         "rows_95": _half_width(plan, index),
         "epsilon": decimal_text(plan.measures[index].epsilon),
         "stored": plan.measures[index].is_stored,
@@ -412,8 +414,10 @@ def _choice_text(shown: dict[str, object], price: str) -> list[str]:
         said = f"weights in rows, exponential mechanism, one after the other {shown['depths']} times"
     else:
         said = "a score in rows, exponential mechanism"
+    is_log = shown["scale"] == "log"
+    apart = f"1/{LOG_PARTS} apart by size (scale log)" if is_log else f"steps of {shown['lattice']}"
     return [
-        f"  {shown['measure']}: {price}, {shown['candidates']} candidates, steps of {shown['lattice']}",
+        f"  {shown['measure']}: {price}, {shown['candidates']} candidates, {apart}",
         f"    sensitivity {shown['sensitivity']} of {said}, within {shown['rows_95']} rows at 95 %",
     ]
 

@@ -87,8 +87,8 @@ class Near:
 class RankChoice:
     """One choice among the candidates 0 .. `candidates` - 1; all of it is public.
 
-    A candidate stands for 2^`shift` steps of the lattice, from its lowest on. `p`, `q`, `offset`: the wanted rank.
-    `clamp`: T. `gamma`: epsilon over twice the score's sensitivity.
+    A candidate stands for 2^`shift` of the values that can be chosen, from the lowest on. `p`, `q`, `offset`: the
+    wanted rank. `clamp`: T. `gamma`: epsilon over twice the score's sensitivity.
     """
 
     hash_bits: ClassVar[int] = 0
@@ -125,7 +125,7 @@ class RankChoice:
         return counts, misses
 
     def step(self, counts: Sequence[int], index: int, place: int) -> int:
-        """Return the lattice step, from 0, of the candidate that has a place in an interval."""
+        """Return the number, from 0, of the value that has a place in an interval."""
         return (sum(counts[:index]) + place) << self.shift
 
 
@@ -177,7 +177,8 @@ class _Part:
 class RankSplit:
     """Choices at several fractions among the candidates 0 .. `candidates` - 1; all of it is public.
 
-    `shares`: at least two, ascending, all different. `width`: the lattice's; 2^`shift` of its steps are one candidate.
+    `shares`: at least two, ascending, all different. `width`: the number of the last of the values that can be chosen,
+    from 0; 2^`shift` of these are one candidate.
     `scale`: of a choice at one depth, in weight: what a unit may weigh times the depths, over epsilon. `hash_bits`: of
     the row's person, behind the step.
     """
@@ -263,7 +264,7 @@ class RankSplit:
         return min(self.candidates, sum(2 * one.clamp // one.q + 2 for one in self.read))
 
     def values(self, window: Window, pick: _Pick, ask: Ask) -> list[int]:
-        """Return the chosen step of the lattice, from 0, at each fraction, ascending."""
+        """Return the number of the chosen value, from 0, at each fraction, ascending."""
         chosen = [0] * len(self.shares)
         whole = _Part(0, self.candidates - 1, window, _stretches(self.read, window.total))
         open_: list[tuple[int, int, Fraction, Fraction, int, int, _Part | None]] = [

@@ -433,6 +433,7 @@ def _with_declared(where: str, node: Relation, index: int, built: Column, known:
         known,
         bounds=built.bounds or known.bounds,
         step=built.step or known.step,
+        is_log=built.is_log or known.is_log,
         values=known.values if built.values is None else built.values,
         max_length=built.max_length or known.max_length,
     )

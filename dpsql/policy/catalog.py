@@ -107,12 +107,19 @@ def build_column(where: str, declared: ColumnPolicy, live: LiveColumn) -> Column
         enforced=_enforced(live),
         bounds=None if declared.bounds is None else _bounds(f"{where}.bounds", declared.bounds, live.type),
         step=None if declared.step is None else _step(f"{where}.step", declared.step, live.type),
+        is_log=_is_log(where, declared, live),
         values=_own_values(live) if declared.values is None else _values(f"{where}.values", declared, live),
         max_length=declared.max_length,
         description=declared.description,
         randomized=_channel(where, declared, live),
         is_complete=declared.complete,
     )
+
+
+def _is_log(where: str, declared: ColumnPolicy, live: LiveColumn) -> bool:
+    if declared.is_log and not live.type.is_number:
+        _fail(where, "scale", f"is for numbers, and the column is {live.type}; take it out")
+    return declared.is_log
 
 
 def _channel(where: str, declared: ColumnPolicy, live: LiveColumn) -> Channel | None:
@@ -528,6 +535,7 @@ def _column_content(column: Column, found: LiveTable) -> list[object]:
         None if values is None else [[type(value).__name__, str(value)] for value in values],
         column.max_length,
         None if column.randomized is None else repr(column.randomized),
+        *(["log"] if column.is_log else []),
     ]
 
 

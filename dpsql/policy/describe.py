@@ -119,6 +119,8 @@ def declared_text(column: Column) -> str:
         parts.append(f"bounds {lower} to {upper}")
     if column.step is not None:
         parts.append(f"step {plain(column.step)}")
+    if column.is_log:
+        parts.append("scale log")
     if column.max_length is not None:
         parts.append(f"at most {column.max_length} characters")
     if column.randomized is not None:

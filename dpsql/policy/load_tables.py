@@ -237,6 +237,7 @@ def _read_column(name: str, columns: Section) -> ColumnPolicy:
         name=name,
         bounds=bounds,
         step=step,
+        is_log=_read_scale(section),
         values=_read_values(section),
         complete=section.flag("complete") or False,
         max_length=section.count("max_length"),
@@ -247,6 +248,13 @@ def _read_column(name: str, columns: Section) -> ColumnPolicy:
         raise section.error("is of the column's values or bounds; write these, or take it out", "complete")
     section.finish()
     return column
+
+
+def _read_scale(section: Section) -> bool:
+    scale = section.text("scale")
+    if scale not in (None, "log"):
+        raise section.error('write scale = "log", or take it out', "scale")
+    return scale is not None
 
 
 def _read_randomized(section: Section) -> RandomizedPolicy | None:

@@ -153,12 +153,14 @@ class RandomizedPolicy:
 class ColumnPolicy:
     """A declared column. Its `bounds` and `values` are checked against the type when the catalog is built.
 
-    `complete`: no row has a value outside of these, or a NULL that is not listed, as the owner says.
+    `complete`: no row has a value outside of these, or a NULL that is not listed, as the owner says. `is_log`: medians
+    and percentiles are values of a grid by magnitude.
     """
 
     name: str
     bounds: tuple[Bound, Bound] | None = None
     step: Fraction | None = None
+    is_log: bool = False
     values: tuple[Key, ...] | None = None
     complete: bool = False
     max_length: int | None = None

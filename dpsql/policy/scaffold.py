@@ -256,7 +256,8 @@ _HEAD = """\
 # A dpsql policy. What is not declared here does not exist for an analyst.
 #
 # Each number you fill in must come from what you know about the subject, never from a look at the data:
-# a bound that was read off the data gives the data away.
+# a bound that was read off the data gives the data away. scale = "log" beside the bounds of a number with a long tail,
+# such as incomes, makes its medians and percentiles more exact.
 
 database = {database}
 

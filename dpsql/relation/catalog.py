@@ -79,6 +79,7 @@ class Column:
     `randomized`: by which coins its values, in their order, were reported in place of the true ones (soundness.md
     1.24); it changes what is made of released numbers, and no scale. `is_complete`: no row has a value beside its
     values, or outside its bounds, as the owner says: believed where stored numbers are added up, nowhere else (1.34).
+    `is_log`: a value that is chosen of it by rank is one of a grid by magnitude (1.20).
     """
 
     name: str
@@ -93,6 +94,7 @@ class Column:
     is_personal: bool = field(default=False, compare=False)
     randomized: Channel | None = None
     is_complete: bool = field(default=False, compare=False, repr=False)
+    is_log: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

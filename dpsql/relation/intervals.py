@@ -33,16 +33,20 @@ from .size_rules import read_length, size_of_call
 from .types import Kind, SqlType
 
 __all__ = [
+    "LOG_PARTS",
     "TYPE_RANGE",
     "Environment",
     "Facts",
     "Lattice",
+    "LogLattice",
+    "candidates_of",
     "common_grid",
     "facts_of",
     "grid_of",
     "intersect",
     "lattice_of",
     "narrowed_facts",
+    "rung_of",
     "undeclared",
 ]
 
@@ -210,6 +214,59 @@ class Lattice:
     def reach(self) -> int:
         """B = max(|low|, |high|)."""
         return max(abs(self.low), abs(self.high))
+
+    @property
+    def last(self) -> int:
+        """The number of the last candidate of a choice by rank; they are counted from 0, ascending."""
+        return self.width
+
+    def at(self, place: int) -> int:
+        """Return the integer of a candidate. Requires: 0 <= place <= last."""
+        return self.low + place
+
+
+LOG_PARTS = 2**10
+"""Two neighbours of a log lattice are apart by at most this part of their size."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogLattice(Lattice):
+    """A lattice whose candidates are its integers of at most eleven leading bits, and its two ends.
+
+    Rungs are these by number, 0 for 0 and mirrored below it: `m` up to 2M, then for e >= 1 `e·M + m` for `m·2^e`,
+    M < m <= 2M, with M = `LOG_PARTS`. An integer stands on the least rung that is not below it in magnitude. The
+    candidate is that rung's integer, or the end beyond which it would lie; on the first rung `low`, on the last `high`:
+    off by a part of 1/M at most (soundness.md 1.20).
+    """
+
+    @property
+    def last(self) -> int:
+        return rung_of(self.high) - rung_of(self.low)
+
+    def at(self, place: int) -> int:
+        if place in (0, self.last):
+            return self.high if place else self.low
+        rung = rung_of(self.low) + place
+        shift = max(0, (abs(rung) - 1) // LOG_PARTS - 1)
+        size = (abs(rung) - shift * LOG_PARTS) << shift
+        return max(self.low, min(self.high, size if rung > 0 else -size))
+
+
+def rung_of(z: int) -> int:
+    """Return the rung of an integer of a log lattice."""
+    size = abs(z)
+    shift = max(0, (size - 1).bit_length() - LOG_PARTS.bit_length()) if size else 0
+    rung = shift * LOG_PARTS + -(-size >> shift)
+    return rung if z >= 0 else -rung
+
+
+def candidates_of(expr: Expr, env: Environment) -> Lattice | None:
+    """Return the lattice that a value is chosen from by its rank. None, and raises, as `lattice_of`."""
+    found = lattice_of(expr, env, squared=False)
+    is_log = isinstance(expr, Field) and env.columns[expr.index].is_log
+    if found is None or not is_log:
+        return found
+    return LogLattice(found.low, found.high, found.step, found.lo, found.hi, found.exact)
 
 
 def lattice_of(expr: Expr, env: Environment, *, squared: bool) -> Lattice | None:

@@ -185,9 +185,12 @@ class Maker:
         )
         step = chosen.step
         return (
-            [min(one, mid) * step.numerator / step.denominator for one, mid in zip(low, middle, strict=True)],
             [
-                max(one, mid) * step.numerator / step.denominator
+                ends.least(min(one, mid)) * step.numerator / step.denominator
+                for one, mid in zip(low, middle, strict=True)
+            ],
+            [
+                ends.most(max(one, mid)) * step.numerator / step.denominator
                 for one, mid in zip(high, middle, strict=True)
             ],
         )

@@ -177,7 +177,7 @@ def _choose(
             for key, first in zip(keys, firsts, strict=True)
         ]
         return ReleasedMeasurement((integers(places),), None, (one.law,))
-    low, size = measurement.known_lattice.low, measurement.size
+    lattice, size = measurement.known_lattice, measurement.size
     found: list[list[int]] = [[] for _ in range(size)]
     for index, key in enumerate(groups.tuples()):
         window = windows.get(key) or Window()
@@ -201,7 +201,7 @@ def _choose(
             counts, misses = choice.intervals(window)
             steps = [choice.step(counts, *pick(0, counts, misses, choice.gamma))]
         for column, step in zip(found, steps, strict=True):
-            column.append(low + step)
+            column.append(lattice.at(step))
     return ReleasedMeasurement(tuple(map(integers, found)), None, (one.law,) * size)
 
 

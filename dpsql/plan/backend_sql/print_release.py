@@ -40,6 +40,7 @@ from functools import partial
 from ...mechanisms import FlipChoice, Near
 from ...relation.catalog import Scalar
 from ...relation.expressions import Expr, Field, IntermediateValue, Literal
+from ...relation.intervals import Lattice
 from ...relation.types import Kind, SqlType
 from ..dialects.dialect import Dialect
 from ..measures.measurements import (
@@ -61,7 +62,7 @@ from ..privacy.rows import Fan, IntermediateColumn, OwnedRows, fields_in
 from .print_source import SourcePrinter, carried_as, numbered
 from .print_sums import CappedSums, GroupSums, InnerRows, KeptSums, UnitSums, integer_type
 from .print_value import print_whole
-from .print_windows import WindowPrinter
+from .print_windows import WindowPrinter, print_candidate
 
 __all__ = ["BackendQuery", "Part", "Tested", "print_fan", "print_keys", "print_part", "print_release"]
 
@@ -610,7 +611,7 @@ class _Release:
         where = f" WHERE {' AND '.join(tests)}" if tests else ""
         names = [inner.item(inner.printer.key(column), "h") for column in scattering]
         scattered = [(name, column.type) for name, column in zip(names, scattering, strict=True)]
-        place = self._place(z, measurement.known_lattice.low, choice, scattered)
+        place = self._place(z, measurement.known_lattice, choice, scattered)
         keys = "".join(f"{name}, " for name in self.key_names)
         last = "r" if part is None else "b"
         if self.bounding.per_row:
@@ -697,12 +698,12 @@ class _Release:
             for index, column in enumerate(item.columns) if column.type.kind in _SCATTERING
         )  # fmt: skip
 
-    def _place(self, z: str, low: int, choice: Choice, row: Sequence[tuple[str, SqlType]]) -> str:
+    def _place(self, z: str, lattice: Lattice, choice: Choice, row: Sequence[tuple[str, SqlType]]) -> str:
         """Return the candidate of a value in lattice integers: its steps, then bits of the row's person.
 
         `row`: where the row is the person, what it holds.
         """
-        above = f"({z} - {self.dialect.cast(str(low), 'BIGINT')})"
+        above = print_candidate(z, lattice, self.dialect)
         place = self.dialect.shifted_right(above, choice.shift) if choice.shift else above
         if not choice.hash_bits:
             return place

@@ -25,13 +25,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...mechanisms import Near
+from ...relation.intervals import LOG_PARTS, Lattice, LogLattice, rung_of
 from ..dialects.dialect import Dialect
 from .print_value import MAX_ROWS
 
-__all__ = ["WindowPrinter"]
+__all__ = ["WindowPrinter", "print_candidate"]
 
 _CELLS = 12
 _CELLS_OF_A_GROUP = 10
+
+
+def print_candidate(z: str, lattice: Lattice, dialect: Dialect) -> str:
+    """Return the number, from 0, of the candidate that a value stands at, NULL of NULL. `z`: a BIGINT of it."""
+    if not isinstance(lattice, LogLattice):
+        return f"({z} - {dialect.cast(str(lattice.low), 'BIGINT')})"
+    branches = []
+    for shift in range(max(abs(lattice.low), abs(lattice.high)).bit_length()):
+        near, far, rungs = LOG_PARTS << shift, LOG_PARTS << (shift + 1), shift * LOG_PARTS
+        if not shift:
+            branches.append((-far, far, z))
+            continue
+        up = 2**shift - 1
+        for first, last, size, sign in (
+            (near + 1, far, f"{z} + {up}", ""),
+            (-far, -near - 1, f"{up} - {z}", "-"),
+        ):
+            branches.append((first, last, f"{sign}({rungs} + {dialect.shifted_right(f'({size})', shift)})"))
+    cases = " ".join(
+        f"WHEN {z} BETWEEN {max(first, lattice.low)} AND {min(last, lattice.high)} THEN {rung}"
+        for first, last, rung in branches
+        if first <= lattice.high and last >= lattice.low
+    )
+    return f"((CASE {cases} END) - {dialect.cast(str(rung_of(lattice.low)), 'BIGINT')})"
 
 
 @dataclass(frozen=True, slots=True)

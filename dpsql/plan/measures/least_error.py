@@ -24,7 +24,15 @@ from ...errors import Refusal
 from ...relation.aggregates import check_printers
 from ...relation.expressions import Expr
 from ...relation.facts import Facts, common_grid
-from ...relation.intervals import Environment, Lattice, lattice_of, narrowed_facts
+from ...relation.intervals import (
+    LOG_PARTS,
+    Environment,
+    Lattice,
+    LogLattice,
+    candidates_of,
+    lattice_of,
+    narrowed_facts,
+)
 from ...relation.relations import AggregateCall
 from ..privacy.keys import domain_of
 from ..privacy.rows import Units
@@ -612,7 +620,7 @@ def _size_of_domain(facts: Facts) -> int | None:
 def _rank(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[NormalizedAggregate]) -> Formula:
     """Return the coordinate of a fraction: three and more of the same rows are one measurement (soundness.md 1.21)."""
     assert want.value is not None
-    lattice = lattice_of(want.value, builder.env, squared=False)
+    lattice = candidates_of(want.value, builder.env)
     if lattice is None:  # no row can count, and nothing is asked of the engine
         return Chosen(None, Fraction(1), None)
     if lattice.width == 0:
@@ -650,7 +658,8 @@ def _with_bar(
     )
     ends = None
     if 0 < share < 1 and (low, high) != (None, None):
-        ends = Ends(low, high, lattice.low, lattice.high, bar.rows)
+        parts = LOG_PARTS if isinstance(lattice, LogLattice) else None
+        ends = Ends(low, high, lattice.low, lattice.high, bar.rows, parts)
     return Chosen(builder.coordinate(number, drawn.index(share)), lattice.step, ends=ends)
 
 

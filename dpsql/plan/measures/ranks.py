@@ -148,7 +148,7 @@ class RankMeasurement(Ranked):
 
     def choice(self, epsilon: Fraction) -> RankChoice:
         """Return the choice that is made for each group."""
-        return _choice(self.share, self.known_lattice.width, self.scale(epsilon))
+        return _choice(self.share, self.known_lattice.last, self.scale(epsilon))
 
     def law(self, epsilon: Fraction) -> Law:
         """Return what is known of the rank of what comes out, in rows."""
@@ -188,7 +188,7 @@ class SplitMeasurement(Ranked):
 
     def choice(self, epsilon: Fraction) -> RankSplit:
         """Return the choices that are made for each group; each depth has an equal part of epsilon."""
-        return split_of(self.shares, self.known_lattice.width, self.scale(epsilon) * self.depths)
+        return split_of(self.shares, self.known_lattice.last, self.scale(epsilon) * self.depths)
 
     def law(self, epsilon: Fraction) -> Rank:
         """Return what is known of the rank of each of what comes out, in rows."""
@@ -202,19 +202,20 @@ def weight_unit(bounding: Bounding) -> int:
 
 
 @lru_cache(maxsize=1024)
-def split_of(shares: tuple[Fraction, ...], width: int, scale: Fraction) -> RankSplit:
-    """Return choices at several fractions; `scale`: what a unit weighs times the depths, over epsilon."""
-    shift, bits = max(0, width.bit_length() + HASH_BITS - _LARGEST_BITS), HASH_BITS
+def split_of(shares: tuple[Fraction, ...], last: int, scale: Fraction) -> RankSplit:
+    """Return choices at several fractions; `last`: the last candidate's number. `scale`: a unit's weight times the
+    depths, over epsilon."""
+    shift, bits = max(0, last.bit_length() + HASH_BITS - _LARGEST_BITS), HASH_BITS
     while True:
-        split = RankSplit(shares, width, shift, scale, bits)
+        split = RankSplit(shares, last, shift, scale, bits)
         if split.most_read <= MAX_READ:
             return split
         shift, bits = (shift, bits - 1) if bits > _LEAST_HASH_BITS else (shift + 1, bits)
 
 
 @lru_cache(maxsize=1024)
-def _choice(share: Fraction, width: int, scale: Fraction) -> RankChoice:
-    """Return a choice; `scale`: the score's sensitivity / epsilon.
+def _choice(share: Fraction, last: int, scale: Fraction) -> RankChoice:
+    """Return a choice; `last`: the number of the last candidate; `scale`: the score's sensitivity / epsilon.
 
     A row that is read has a weight of at least 1 and stands within T of the wanted rank, but for the two at the ends:
     2T/q + 2 of them at most, and no more than there are candidates.
@@ -222,7 +223,7 @@ def _choice(share: Fraction, width: int, scale: Fraction) -> RankChoice:
     p, q = share.numerator, share.denominator
     shift = 0
     while True:
-        candidates = (width >> shift) + 1
+        candidates = (last >> shift) + 1
         clamp = clamp_of(2 * scale, candidates)
         if min(candidates, 2 * clamp // q + 2) <= MAX_READ:
             break

@@ -51,7 +51,8 @@ class ValueBar:
 class Ends:
     """The coordinates at both ends of a value's bar; None: there the bar goes to the end of what values may be.
 
-    `lowest`, `highest`: those, in steps of the lattice. `rows`: see `ValueBar`.
+    `lowest`, `highest`: those, in steps of the lattice. `rows`: see `ValueBar`. `parts`: a chosen value stands for all
+    that are apart from it by at most this part of its size; None: for itself.
     """
 
     low: Coord | None
@@ -59,6 +60,15 @@ class Ends:
     lowest: int
     highest: int
     rows: int
+    parts: int | None = None
+
+    def least(self, chosen: int) -> int:
+        """Return the least value that a chosen one may stand for."""
+        return chosen if self.parts is None else max(self.lowest, chosen - abs(chosen) // self.parts)
+
+    def most(self, chosen: int) -> int:
+        """Return the largest value that a chosen one may stand for."""
+        return chosen if self.parts is None else min(self.highest, chosen + abs(chosen) // self.parts)
 
 
 def around(shares: Sequence[Fraction], half: Fraction) -> tuple[Fraction, ...]:

@@ -19,7 +19,7 @@ from dpsql.engine.dataset import open_ledger
 from dpsql.mechanisms import SampledNoise
 from dpsql.plan.measures.formulas import Chosen
 from dpsql.plan.measures.ranks import SplitMeasurement
-from dpsql.plan.measures.value_bars import ValueBar
+from dpsql.plan.measures.value_bars import Ends, ValueBar
 from dpsql.policy import load_policy
 from dpsql.release import answer_bars
 from dpsql.release.privatise import Exact, draw, privatise
@@ -38,6 +38,7 @@ unit = "id"
 [tables.person.columns]
 age = { bounds = [0, 120] }
 pay = { bounds = [0, 1000], step = 0.01 }
+rent = { bounds = [0, 10000], scale = "log" }
 city = { values = ["a", "b", "c"] }
 street = {}
 born = { bounds = [1900-01-01, 2020-12-31] }
@@ -49,10 +50,10 @@ cost = { bounds = [0, 500] }
 """
 ROWS = """
 CREATE TABLE person (id INTEGER PRIMARY KEY, age INTEGER, pay DOUBLE NOT NULL, city VARCHAR NOT NULL,
-    street VARCHAR NOT NULL, born DATE NOT NULL);
+    street VARCHAR NOT NULL, born DATE NOT NULL, rent NUMERIC(10, 2) NOT NULL);
 INSERT INTO person SELECT i, CASE WHEN i % 10 = 0 THEN NULL WHEN i % 5 < 3 THEN 40 ELSE i * 7919 % 121 END,
-    1000 * pow((i * 104729 % 100003) / 100003.0, 3), chr((97 + i % 3)::INTEGER), 's' || i % 2, DATE '1950-01-01' + i::INTEGER
-    FROM range(9000) AS t(i);
+    1000 * pow((i * 104729 % 100003) / 100003.0, 3), chr((97 + i % 3)::INTEGER), 's' || i % 2, DATE '1950-01-01' + i::INTEGER,
+    300.25 FROM range(9000) AS t(i);
 CREATE TABLE visit (person_id INTEGER NOT NULL REFERENCES person (id), cost INTEGER NOT NULL);
 INSERT INTO visit SELECT i % 3000, i * 48271 % 501 FROM range(6000) AS t(i);
 INSERT INTO visit SELECT 0, 500 FROM range(300);
@@ -296,3 +297,34 @@ def test_a_mutant_with_a_thirtieth_of_the_width(opened: Callable[..., Session], 
 
     monkeypatch.setattr(engine_bars, "bar_of", narrow)
     assert covered(opened(), "skew", 60) < 0.9
+
+
+# --- on a log scale ---------------------------------------------------------------------------------------------
+
+
+def _rent_bar(session: Session) -> dict[str, Any]:
+    session.execute("SET dpsql.epsilon = 1")
+    session.execute("SELECT COUNT(rent) FROM person")
+    return ask(session, "SELECT MEDIAN(rent) AS m FROM person")[0]
+
+
+def test_a_bar_on_a_log_scale_holds_all_that_its_ends_stand_for(opened: Callable[..., Session]) -> None:
+    """All rows have one value that is none of the scale: it is told as the next one, and the bar holds it."""
+    row = _rent_bar(opened())
+    assert row["m"] == 300.32  # 1877 * 16
+    assert row["m_low"] <= 300.25 <= row["m_high"]
+    assert row["m_high"] - row["m_low"] < 0.7
+
+
+def test_ends_that_stand_for_themselves_alone_miss_it(
+    opened: Callable[..., Session], monkeypatch: Patch
+) -> None:
+    monkeypatch.setattr(Ends, "least", lambda self, chosen: chosen)
+    assert _rent_bar(opened())["m_low"] > 300.25
+
+
+def test_explain_says_that_the_scale_is_a_log_one(opened: Callable[..., Session]) -> None:
+    session = opened()
+    said = session.explain("SELECT MAX(rent) AS m FROM person")
+    # 2048 rungs, 8 octaves of 1024 up to 2^19, and of 10^6 hundredths the last stretch
+    assert "11171 candidates, 1/1024 apart by size (scale log)" in str(said)

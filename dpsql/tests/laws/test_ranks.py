@@ -5,25 +5,32 @@ from __future__ import annotations
 import datetime
 import math
 import random
+import re
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import pytest
 
 from dpsql.engine.audit.measure import moved, steps_of
 from dpsql.mechanisms import RankChoice, Window
+from dpsql.plan.backend_sql import print_windows
 from dpsql.plan.measures import ranks
 from dpsql.plan.measures.ranks import RankMeasurement
 from dpsql.plan.release_plan import ReleasePlan
+from dpsql.policy import parse_policy
+from dpsql.relation.intervals import LogLattice
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
-from dpsql.tests.support.random_databases import Database, load, policy_of
+from dpsql.tests.support.random_databases import Database, load, policy_of, policy_text
 
 from .conftest import OpenDesk
 from .examples import HEAVY, NOBODY, ORDINARY, WIDE, person, visit
 from .measured import World, measure_release, world
+from .planting import plant
 from .test_mutations import holds
 from .test_neighbours import neighbours_of
 from .watching import order_of
@@ -36,6 +43,18 @@ def sharp(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | Non
     """A world at epsilon 10: T is a few rows, so that windows leave rows out."""
     folder = tmp_path_factory.mktemp("sharp")
     with world(folder, policy=policy_of(folder, epsilon="10"), server=engine) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
+    """A sharp world whose numbers have a log scale."""
+    folder = tmp_path_factory.mktemp("logged")
+    text = policy_text(epsilon="10")
+    for column in LOG_COLUMNS:
+        text = re.sub(rf"(?m)^({column} = .*) }}$", r'\1, scale = "log" }', text)
+    assert text.count('scale = "log"') == len(LOG_COLUMNS)
+    with world(folder, policy=parse_policy(text, folder / "laws.toml"), server=engine) as made:
         yield made
 
 
@@ -98,7 +117,22 @@ def place_of(measurement: RankMeasurement, choice: RankChoice, cell: str | None)
         z = int(Fraction(cell) / lattice.step)
     else:
         z = round(min(max(float(cell), float(lattice.lo)), float(lattice.hi)) * float(1 / lattice.step))
-    return (min(max(z, lattice.low), lattice.high) - lattice.low) >> choice.shift
+    z = min(max(z, lattice.low), lattice.high)
+    if isinstance(lattice, LogLattice):
+        grid = grid_of(lattice.low, lattice.high)
+        return bisect_left(grid, z) if z >= 0 else bisect_right(grid, z) - 1
+    return (z - lattice.low) >> choice.shift
+
+
+@cache
+def grid_of(low: int, high: int) -> list[int]:
+    """Return the candidates of a log scale by their definition: at most eleven leading bits, and the ends for those
+    beyond."""
+    sizes = {0, *(m << e for e in range(max(abs(low), abs(high)).bit_length()) for m in range(1, 2**11 + 1))}
+    grid = sorted({*sizes, *(-size for size in sizes)})
+    first = bisect_right(grid, low) - 1 if low < 0 else bisect_left(grid, low)
+    last = bisect_left(grid, high) if high >= 0 else bisect_right(grid, high) - 1
+    return [max(low, min(high, one)) for one in grid[first : last + 1]]
 
 
 def whole(release: ReleasePlan, rows: list[tuple[int, tuple[Any, ...], str | None]]) -> dict[Any, Any]:
@@ -130,11 +164,30 @@ def whole(release: ReleasePlan, rows: list[tuple[int, tuple[Any, ...], str | Non
     return found
 
 
+def _is_of_all_rows(here: World, database: Database, column: str, call: str) -> None:
+    here.settle(load, database)
+    names = list(_cells())
+    for key in (None, "city"):
+        sql = f"SELECT {key + ', ' if key else ''}{call.format(column)} FROM visit{' GROUP BY 1' if key else ''}"
+        (release,) = here.plan(sql).releases
+        rows = [
+            (unit, (cells[names.index(key)],) if key else (), cells[names.index(column)])
+            for unit, cells in database.visits
+            if unit is not None
+        ]
+        expected = {group: steps for group, steps in whole(release, rows).items() if group != ("elsewhere",)}
+        with here.backend.snapshot() as snapshot:
+            (found,) = measure_release(release, snapshot).values()
+        assert {group for group in found if group in expected} == set(expected)
+        assert all(_same(found[group], steps) for group, steps in expected.items())
+
+
 def _same(left: Any, right: Any) -> bool:
     return moved(left, right) == 0
 
 
 COLUMNS = ("n", "d", "x", "big", "day", "seen")
+LOG_COLUMNS = ("x", "big", "d")
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -142,22 +195,40 @@ COLUMNS = ("n", "d", "x", "big", "day", "seen")
     "call", ["MEDIAN({})", "MIN({})", "MAX({})", "PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY {} DESC)"]
 )
 def test_the_window_is_that_of_all_rows(sharp: World, column: str, call: str) -> None:
-    database = crowd(COLUMNS.index(column))
-    sharp.settle(load, database)
-    names = [name for name, cell in zip(_cells(), database.visits[0][1], strict=True)]
-    for key in (None, "city"):
-        sql = f"SELECT {key + ', ' if key else ''}{call.format(column)} FROM visit{' GROUP BY 1' if key else ''}"
-        (release,) = sharp.plan(sql).releases
-        rows = [
-            (unit, (cells[names.index(key)],) if key else (), cells[names.index(column)])
-            for unit, cells in database.visits
-            if unit is not None
-        ]
-        expected = {group: steps for group, steps in whole(release, rows).items() if group != ("elsewhere",)}
-        with sharp.backend.snapshot() as snapshot:
-            (found,) = measure_release(release, snapshot).values()
-        assert {group for group in found if group in expected} == set(expected)
-        assert all(_same(found[group], steps) for group, steps in expected.items())
+    _is_of_all_rows(sharp, crowd(COLUMNS.index(column)), column, call)
+
+
+@pytest.mark.parametrize("call", ["MEDIAN({})", "MIN({})", "PERCENTILE_DISC(0.1) WITHIN GROUP (ORDER BY {})"])
+@pytest.mark.parametrize("column", LOG_COLUMNS)
+def test_so_it_is_on_a_log_scale(logged: World, column: str, call: str) -> None:
+    _is_of_all_rows(logged, crowd(LOG_COLUMNS.index(column)), column, call)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("up = 2**shift - 1", "up = 2**shift"),
+        ("rungs = LOG_PARTS << shift, LOG_PARTS << (shift + 1), shift * LOG_PARTS",
+         "rungs = LOG_PARTS << shift, LOG_PARTS << (shift + 1), shift * LOG_PARTS // 2"),
+        ("f\"{sign}({rungs}", "f\"({rungs}"),
+        ("BETWEEN {max(first, lattice.low)}", "BETWEEN {max(first, lattice.low) + 1}"),
+    ],
+    ids=["a rung too far", "half of the rungs", "the same rung below zero", "the least value is none"],
+)  # fmt: skip
+def test_plant_in_the_log_scale(logged: World, monkeypatch: Patch, old: str, new: str) -> None:
+    plant(monkeypatch, print_windows.print_candidate, (old, new))
+    with pytest.raises(AssertionError):
+        _is_of_all_rows(logged, crowd(0), "x", "MEDIAN({})")
+
+
+@pytest.mark.parametrize("database", [HEAVY, WIDE, ORDINARY], ids=["heavy", "wide", "ordinary"])
+def test_one_unit_moves_scores_on_a_log_scale_by_the_claim_at_most(logged: World, database: Database) -> None:
+    holds(logged, "SELECT MEDIAN(x) FROM visit", database)
+    holds(
+        logged,
+        "SELECT city, PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY big) FROM visit GROUP BY city",
+        database,
+    )
 
 
 def _cells() -> tuple[str, ...]:

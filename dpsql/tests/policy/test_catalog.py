@@ -201,6 +201,14 @@ SCHEMA_ERRORS = [
         "columns.name = { bounds = [0, 1] }",
         f"{S}.name.bounds: is for numbers and dates, and the column is text; write max_length or values",
     ),
+    (
+        'columns.name = { scale = "log" }',
+        f"{S}.name.scale: is for numbers, and the column is text; take it out",
+    ),
+    (
+        'columns.born = { scale = "log" }',
+        f"{S}.born.scale: is for numbers, and the column is date; take it out",
+    ),
     ("columns.name = { step = 1 }", f"{S}.name.step: is for numbers, and the column is text; take it out"),
     (
         "columns.gpa = { max_length = 3 }",

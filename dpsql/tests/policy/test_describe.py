@@ -35,6 +35,8 @@ def private(column: Column) -> Table:
         (Column("c", INTEGER), "COUNT only; group keys by threshold"),
         (Column("c", DOUBLE, bounds=BOUNDS, step=Fraction(1, 8)),
          "bounds 0 to 1.5, step 0.125; COUNT, SUM, AVG, STDDEV, CORR, REGR, MEDIAN, percentiles, MIN, MAX; no GROUP BY"),
+        (Column("c", INTEGER, bounds=(Fraction(0), Fraction(10**6)), is_log=True),
+         "bounds 0 to 1000000, scale log; COUNT, SUM, AVG, STDDEV, CORR, REGR, MEDIAN, percentiles, MIN, MAX; group keys by threshold"),
         (Column("c", numeric(5, 1), bounds=BOUNDS), "bounds 0 to 1.5; COUNT, SUM, AVG, STDDEV, CORR, REGR, MEDIAN, percentiles, MIN, MAX, MODE; group keys: 16 values inside the bounds"),
         (Column("c", numeric(5, 4), bounds=BOUNDS), "bounds 0 to 1.5; COUNT, SUM, AVG, STDDEV, CORR, REGR, MEDIAN, percentiles, MIN, MAX; group keys by threshold"),
         (Column("c", TEXT, max_length=30, description="a name"), "a name; at most 30 characters; COUNT only; group keys by threshold"),

@@ -394,6 +394,10 @@ TEXT_ERRORS = [
         "tables.student.columns.seen.bounds: has an offset; write the date-time in UTC, without one",
     ),
     (
+        HEAD + STUDENT + 'columns.height = { scale = "ln" }',
+        'tables.student.columns.height.scale: write scale = "log", or take it out',
+    ),
+    (
         HEAD + STUDENT + "columns.height = { step = 0 }",
         "tables.student.columns.height.step: must be above 0",
     ),

@@ -10,7 +10,15 @@ from dpsql.errors import Refusal
 from dpsql.relation.catalog import Column
 from dpsql.relation.expressions import Call, Field, Literal
 from dpsql.relation.facts import Facts
-from dpsql.relation.intervals import Environment, Lattice, lattice_of
+from dpsql.relation.intervals import (
+    LOG_PARTS,
+    Environment,
+    Lattice,
+    LogLattice,
+    candidates_of,
+    lattice_of,
+    rung_of,
+)
 from dpsql.relation.types import BIGINT, DOUBLE, INTEGER, SqlType, numeric
 
 
@@ -77,3 +85,57 @@ def test_undeclared_bounds_are_named() -> None:
         )
     assert refusal.value.sqlstate == "PV101"
     assert '"x"' in refusal.value.message
+
+
+# --- by magnitude (soundness.md 1.20) ---------------------------------------------------------------------------
+
+ENDS = [
+    (0, 10**6),
+    (-(10**6), 10**6),
+    (100, 5000),
+    (-7, 3),
+    (2049, 10**7),
+    (-(10**7), -2049),
+    (0, 2**60),
+    (5, 5),
+]
+
+
+def of_ends(low: int, high: int) -> LogLattice:
+    env = Environment([Column("x", BIGINT, bounds=(Fraction(low), Fraction(high)), is_log=True)])
+    found = candidates_of(Field(BIGINT, 0, "x"), env)
+    assert isinstance(found, LogLattice)
+    return found
+
+
+@pytest.mark.parametrize(("low", "high"), ENDS)
+def test_candidates_by_magnitude(low: int, high: int) -> None:
+    lattice = of_ends(low, high)
+    assert (lattice.at(0), lattice.at(lattice.last)) == (low, high)
+    places = {*range(min(lattice.last, 30_000) + 1), *range(max(0, lattice.last - 30_000), lattice.last + 1)}
+    values = [lattice.at(place) for place in sorted(places)]
+    assert values == sorted(set(values))
+    for value in {*values, *(value + 1 for value in values), (low + high) // 3, high // 7}:
+        if low <= value <= high:
+            place = rung_of(value) - rung_of(low)
+            chosen = lattice.at(place)
+            assert 0 <= place <= lattice.last
+            assert abs(chosen - value) * LOG_PARTS <= max(abs(value), abs(chosen))
+            inside = 0 < place < lattice.last
+            assert not inside or rung_of(chosen) - rung_of(low) == place
+
+
+def test_zero_and_small_numbers_are_candidates() -> None:
+    lattice = of_ends(-(10**6), 10**6)
+    found = [lattice.at(rung_of(value) - rung_of(-(10**6))) for value in range(-2048, 2049)]
+    assert found == list(range(-2048, 2049))
+    assert of_ends(0, 10**6).last + 1 == 2048 + 8 * 1024 + 930 + 1
+
+
+def test_only_a_column_itself_has_a_log_scale() -> None:
+    env = Environment([Column("x", INTEGER, bounds=(Fraction(0), Fraction(9)), is_log=True)])
+    column = Field(INTEGER, 0, "x")
+    assert isinstance(candidates_of(column, env), LogLattice)
+    assert not isinstance(lattice_of(column, env, squared=False), LogLattice)
+    plus = Call(INTEGER, "add", (column, Literal(INTEGER, 1)))
+    assert not isinstance(candidates_of(plus, env), LogLattice)

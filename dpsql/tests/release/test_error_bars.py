@@ -182,6 +182,7 @@ def test_found_groups_have_the_bars_of_shown_counts(session: Session) -> None:
     """Through the whole session: the count itself, what is computed from it, and a measure with noise of its own."""
     session._noise = ZeroNoise()
     session.execute("SET dpsql.epsilon = 0.7")
+    session.execute("SET dpsql.found_share = 0.5")
     session.execute("SET dpsql.intervals = 0.95")
     sql = "SELECT street, COUNT(*) AS n, COUNT(*) + 0.5 AS m, SUM(age) AS s FROM person GROUP BY street"
     release = session.explain(sql).plan.releases[0]
