@@ -319,6 +319,8 @@ def _column(column: ColumnPolicy) -> str:
         low, high = map(bound_text, column.bounds)
         step = "" if column.step is None else f", in steps of {plain(column.step)}"
         said.append(f"counts as between {low} and {high}{step}, what lies outside as the nearer end")
+    if column.is_log:
+        said.append("medians and percentiles of it are told to within a tenth of a percent of their size")
     if column.values is not None:
         said.append(_known_values(column))
     if column.randomized is not None:
