@@ -98,6 +98,17 @@ class PolicyData:
     opened: list[duckdb.DuckDBPyConnection] = field(default_factory=list)
 
     @cached_property
+    def backend(self) -> DuckDBBackend:
+        """What asks the wild data: one for all sessions, so that the schema is read once."""
+        return DuckDBBackend.over(self.wild)
+
+    @cached_property
+    def tame_backend(self) -> DuckDBBackend:
+        """What asks the tame data."""
+        assert self.tame is not None
+        return DuckDBBackend.over(self.tame)
+
+    @cached_property
     def neighbours(self) -> list[duckdb.DuckDBPyConnection]:
         """The wild data without each unit in turn, under replace-one with each other unit's rows in its
         place; rows in reverse order."""
@@ -203,7 +214,7 @@ class DataSets:
         """Return a session on the wild data that many refused statements share: they leave no trace."""
         if (name, analyst) not in self._asked:
             data = self.of(name)
-            self._asked[name, analyst] = self.session(data.policy, DuckDBBackend.over(data.wild), analyst)
+            self._asked[name, analyst] = self.session(data.policy, data.backend, analyst)
         return self._asked[name, analyst]
 
     def session(self, policy: Policy, backend: Backend, analyst: str) -> tuple[Session, CountingBackend]:

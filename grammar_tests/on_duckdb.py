@@ -9,7 +9,6 @@ from datasets import DataSets, run_on
 from outcomes import explain
 from replay import Asked, Cells, asked, cells_of
 
-from dpsql.backends import DuckDBBackend
 from dpsql.budget import Charge
 from dpsql.engine.answer import Answer
 from dpsql.engine.explain import Explanation
@@ -51,7 +50,7 @@ class CasesOnDuckDB:
     def run(self, case: Case) -> Ran:
         """Run an accepted case, and keep what another engine is held to."""
         policy = self.data.of(case.policy)
-        session, backend = self.data.session(policy.policy, DuckDBBackend.over(policy.wild), case.analyst)
+        session, backend = self.data.session(policy.policy, policy.backend, case.analyst)
         explained = explain(session, case)
         lists = [sql for sql, _ in backend.runs]
         answer = session.execute(case.sql, case.parameters)

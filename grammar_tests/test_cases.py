@@ -18,7 +18,6 @@ from oracle import check_same
 from outcomes import outcome_of, refilled, refusal_of, set_epsilon
 from replay import cells_of, check_claim
 
-from dpsql.backends import DuckDBBackend
 from dpsql.mechanisms import ATTO, NANO
 from dpsql.testing.case_file import Case, ExpectedCharge, Refused
 
@@ -83,7 +82,7 @@ def _check_accepted(case: Case, on_duckdb: CasesOnDuckDB, rewrites: bool) -> Non
 def _check_oracle(case: Case, data: DataSets, policy: PolicyData) -> None:
     """Compare the noiseless answer on tame data with what DuckDB says to the analyst's own statement."""
     assert policy.tame is not None
-    session, _ = data.session(policy.policy, DuckDBBackend.over(policy.tame), case.analyst)
+    session, _ = data.session(policy.policy, policy.tame_backend, case.analyst)
     set_epsilon(session, case)
     ours = session.execute(case.sql, case.parameters).rows
     theirs = list(run_on(policy.tame)(case.oracle_sql or case.sql, case.parameters))

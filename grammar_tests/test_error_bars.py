@@ -7,7 +7,6 @@ from conftest import HERE
 from datasets import DataSets
 from outcomes import set_epsilon
 
-from dpsql.backends import DuckDBBackend
 from dpsql.testing.case_file import Accepted, Case, read_cases
 
 PUBLIC = {"tpch02", "tpch11", "tpch16"}
@@ -27,7 +26,7 @@ CORPUS = [
 @pytest.mark.parametrize("bars_case", CORPUS, ids=str)
 def test_the_corpus_has_bars(bars_case: Case, data: DataSets) -> None:
     policy = data.of(bars_case.policy)
-    session, _ = data.session(policy.policy, DuckDBBackend.over(policy.wild), bars_case.analyst)
+    session, _ = data.session(policy.policy, policy.backend, bars_case.analyst)
     set_epsilon(session, bars_case)
     session.execute("SET dpsql.intervals = 0.95")
     answer = session.execute(bars_case.sql, bars_case.parameters)

@@ -15,7 +15,6 @@ import pytest
 from datasets import DataSets
 
 from dpsql import Session
-from dpsql.backends import DuckDBBackend
 from dpsql.cli.demo_folder import DATABASE, MAIN_POLICY, make_folder
 from dpsql.engine.dataset import Dataset
 from dpsql.policy import load_policy
@@ -145,5 +144,5 @@ def test_the_groups_of_the_demo(demo: tuple[Session, duckdb.DuckDBPyConnection],
 @pytest.mark.parametrize(("sql", "groups"), _TPCH)
 def test_the_groups_of_tpch(data: DataSets, sql: str, groups: int) -> None:
     policy = data.of("tpch")
-    session, _ = data.session(policy.policy, DuckDBBackend.over(policy.wild), "local")
+    session, _ = data.session(policy.policy, policy.backend, "local")
     assert len(session.execute(sql).rows) == groups

@@ -17,7 +17,6 @@ from outcomes import explain, outcome_of, refusal_of
 from replay import Cells, asked, cells_of, check_claim
 from spark_sets import SparkData, SparkSets
 
-from dpsql.backends import DuckDBBackend
 from dpsql.testing.case_file import Accepted, Case, Refused
 from dpsql.tests.support.spark_twin import CopiesBackend, spelled_as_in_duckdb
 
@@ -60,7 +59,7 @@ def _check_accepted(
     """Hold that both engines give a statement the same claim, charge and answer, and count the same on some databases."""
     duckdb = data.of(case.policy)
     spark.ask(databases)
-    here, seen_here = data.session(duckdb.policy, DuckDBBackend.over(duckdb.wild), case.analyst)
+    here, seen_here = data.session(duckdb.policy, duckdb.backend, case.analyst)
     there, seen_there = data.session(spark.policy, spark.backend, case.analyst)
     planned, explained = explain(here, case), explain(there, case)
     outcome = outcome_of(explained)

@@ -53,7 +53,7 @@ from .backend import (
     implements,
     unknown_url,
 )
-from .duckdb_schema import Query, read_schema
+from .duckdb_schema import Query, State, read_schema, read_state
 
 __all__ = [
     "MEANING",
@@ -194,6 +194,7 @@ class DuckDBBackend:
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._threads: dict[str, str] = {}
         self._schema_seen: list[LiveSchema] = []  # a file that is open for reading has no writer
+        self._last_read: tuple[State, LiveSchema] | None = None
         self._snapshots = OpenSnapshots()
         self._lock = threading.Lock()
 
@@ -212,8 +213,8 @@ class DuckDBBackend:
         Its database is neither sealed nor opened read-only, and what it has not committed is not seen.
         Raises PolicyError when a setting that dpsql relies on has been changed.
         """
-        for name, expected in MEANING.items():
-            found = guarded("settings", partial(_setting, connection, name))
+        shown = guarded("settings", partial(_settings, connection, tuple(MEANING)))
+        for (name, expected), found in zip(MEANING.items(), shown, strict=True):
             if found.lower() != expected.lower():
                 fix = f"SET {name} = '{expected}' before handing it in"
                 raise PolicyError(f"the DuckDB connection has {name} = '{found}'; {fix}")
@@ -281,7 +282,13 @@ class DuckDBBackend:
         return []
 
     def _read_schema(self, query: Query) -> LiveSchema:
-        return read_schema(query)
+        state = read_state(query)
+        if self._last_read is not None and self._last_read[0] == state:
+            return self._last_read[1]
+        found = read_schema(query, state)
+        if not any(is_view for *_, is_view in state[1]):
+            self._last_read = state, found
+        return found
 
     def _open_cursor(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
@@ -315,9 +322,11 @@ def _array(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.b
     return values.data, np.ma.getmaskarray(values)
 
 
-def _setting(connection: duckdb.DuckDBPyConnection, name: str) -> str:
-    row = connection.cursor().execute("SELECT CAST(current_setting(?) AS VARCHAR)", [name]).fetchone()
-    return str(row[0]) if row is not None else ""
+def _settings(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> list[str]:
+    """Return the values of settings, as text."""
+    shown = ", ".join(f"CAST(current_setting('{name}') AS VARCHAR)" for name in names)
+    (row,) = connection.cursor().execute(f"SELECT {shown}").fetchall()
+    return [str(value) for value in row]
 
 
 def guarded(stage: str, action: Callable[[], _T]) -> _T:

@@ -17,10 +17,13 @@ from ..relation.catalog import Proved
 from ..relation.types import SqlType, numeric
 from .check_bounds import ValueRange, read_bounds
 
-__all__ = ["Query", "read_schema", "read_type"]
+__all__ = ["Query", "State", "read_schema", "read_state", "read_type"]
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 """Runs one SELECT and returns all of its rows."""
+
+State = tuple[str, list[tuple[Any, ...]]]
+"""The schema in which names are looked up first; each table and view: its schema, name, SQL, and whether a view."""
 
 _TYPES = {
     "BOOLEAN": types.BOOLEAN,
@@ -84,8 +87,19 @@ def read_type(engine_type: str) -> tuple[SqlType, tuple[str, ...] | None]:
     return types.OPAQUE, None
 
 
-def read_schema(query: Query) -> LiveSchema:
-    """Return all tables and views of the current database (temporary ones are in another). Touches no row."""
+def read_state(query: Query) -> State:
+    """Return all tables and views of the current database (temporary ones are in another). Touches no row.
+
+    A table's SQL says its columns, their types in full, labels, constraints and collations, so equal states without a
+    view are of equal schemas. A view's columns may come from another database.
+    """
+    ((default_schema,),) = query("SELECT current_schema()")
+    return default_schema, query(_TABLES)
+
+
+def read_schema(query: Query, state: State | None = None) -> LiveSchema:
+    """Return all tables and views of the current database; `state`: as it was read in this transaction."""
+    default_schema, found = state or read_state(query)
     columns: dict[tuple[str, str], list[tuple[Any, ...]]] = defaultdict(list)
     for schema, table, *column in query(_COLUMNS):
         columns[schema, table].append(tuple(column))
@@ -94,9 +108,8 @@ def read_schema(query: Query) -> LiveSchema:
         constraints[schema, table].append(tuple(constraint))
     tables = [
         _read_table((schema, table), sql, is_view, columns[schema, table], constraints[schema, table])
-        for schema, table, sql, is_view in query(_TABLES)
+        for schema, table, sql, is_view in found
     ]
-    ((default_schema,),) = query("SELECT current_schema()")
     return LiveSchema(default_schema, tuple(tables))
 
 

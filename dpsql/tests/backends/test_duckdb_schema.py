@@ -203,3 +203,50 @@ def test_a_text_that_cannot_be_read_refuses_and_never_admits(monkeypatch: pytest
     assert [column.type for column in table.columns] == [types.OPAQUE, types.OPAQUE, types.INTEGER]
     table = table_of("CREATE TABLE t (x INT, y INT GENERATED ALWAYS AS (x + 1))")
     assert [column.is_generated for column in table.columns] == [True, True]
+
+
+CHANGES = {
+    "nothing": "SELECT 1",
+    "another table": "CREATE TABLE other (x INTEGER)",
+    "a column more": "ALTER TABLE t ADD COLUMN y DATE",
+    "a column less": "ALTER TABLE t DROP COLUMN price",
+    "another name": "ALTER TABLE t RENAME COLUMN price TO cost",
+    "another type": "ALTER TABLE t ALTER COLUMN price TYPE VARCHAR",
+    "no NULL": "ALTER TABLE t ALTER COLUMN price SET NOT NULL",
+    "a key": "ALTER TABLE t ADD PRIMARY KEY (id)",
+    "a CHECK": "DROP TABLE t; CREATE TABLE t (id INTEGER, level mood, price money CHECK (price > 0))",
+    "a collation": "DROP TABLE t; CREATE TABLE t (id VARCHAR COLLATE NOCASE, level mood, price money)",
+    "other labels": "DROP TABLE t; DROP TYPE mood; CREATE TYPE mood AS ENUM ('a', 'c'); {made}",
+    "a type by the same name": "DROP TABLE t; DROP TYPE money; CREATE TYPE money AS DECIMAL(9,4); {made}",
+    "a table in another schema": "CREATE SCHEMA s; CREATE TABLE s.t (x INTEGER)",
+    "a view": "CREATE VIEW v AS SELECT id FROM t",
+}
+MADE = "CREATE TABLE t (id INTEGER, level mood, price money)"
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_was_read_before_is_that_of_today(change: str) -> None:
+    """The same backend, before a change and after it, reads what another one reads that has seen nothing."""
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TYPE mood AS ENUM ('a', 'b'); CREATE TYPE money AS DECIMAL(9,2); {MADE}")
+        backend = DuckDBBackend.over(connection)
+        with backend.snapshot() as snapshot:
+            before = snapshot.schema()
+        connection.execute(CHANGES[change].format(made=MADE))
+        with backend.snapshot() as snapshot, DuckDBBackend.over(connection).snapshot() as fresh:
+            assert snapshot.schema() == fresh.schema()
+            assert (snapshot.schema() is before) == (change == "nothing")
+
+
+def test_a_view_of_another_database_is_read_each_time() -> None:
+    with duckdb.connect() as connection:
+        connection.execute(
+            "ATTACH ':memory:' AS far; CREATE TABLE far.t (x INTEGER); CREATE VIEW v AS FROM far.t"
+        )
+        backend = DuckDBBackend.over(connection)
+        read = []
+        for _ in range(2):
+            with backend.snapshot() as snapshot:
+                read.append(snapshot.schema())
+        assert read[0] == read[1]
+        assert read[0] is not read[1]

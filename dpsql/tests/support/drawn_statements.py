@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from ...backends import DuckDBBackend
 from ...engine.audit.statements import GROWING, SHAPES, Axes, statement
 from ...plan.views import build_catalog
 from ...relation.catalog import Catalog
+from .random_databases import SEEDED
 from .worlds import WORLDS
 
 __all__ = ["growing_statements", "statements"]
@@ -31,7 +31,7 @@ def catalog_of(world: str) -> Catalog:
 @st.composite
 def statements(draw: st.DrawFn, world: str = "joins", shapes: Axes = SHAPES) -> str:
     """A statement over a world; some of them are refused."""
-    rng: random.Random = draw(st.randoms(use_true_random=False))
+    rng = draw(SEEDED)
     point = {axis: rng.choice(options) for axis, options in shapes.items()}
     return statement(catalog_of(world), point, rng).sql
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from ...policy import Policy, parse_policy
+from .random_databases import SEEDED
 from .random_joins import CELLS, SCHEMA, UNITS, Database, policy_text, random_database, row
 
 __all__ = [
@@ -67,4 +68,4 @@ def random_event_database(rng: random.Random, most: int = 10) -> Database:
 @st.composite
 def event_databases(draw: st.DrawFn, most: int = 10) -> Database:
     """The same, drawn by hypothesis."""
-    return random_event_database(draw(st.randoms(use_true_random=False)), most)
+    return random_event_database(draw(SEEDED), most)

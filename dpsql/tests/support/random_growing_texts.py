@@ -7,12 +7,14 @@ forms that are accepted. Needs hypothesis, as only tests do.
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
 from ...policy import Policy, parse_policy
+from .random_databases import SEEDED
 
 if TYPE_CHECKING:
     import duckdb
@@ -94,12 +96,12 @@ def load_extreme(connection: duckdb.DuckDBPyConnection) -> None:
 class _Writer:
     """Writes one statement; `pick` draws one of several texts."""
 
-    def __init__(self, draw: st.DrawFn) -> None:
-        self.draw = draw
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
         self.count = 0
 
     def pick(self, *options: str) -> str:
-        return self.draw(st.sampled_from(options))
+        return self.rng.choice(options)
 
     def alias(self) -> str:
         self.count += 1
@@ -197,14 +199,14 @@ class _Writer:
         return f"SELECT {t}.u, {n} AS n, {m} AS m, {t}.k {from_}{f' WHERE {exists}' if shape == 'in' else ''}"
 
     def statement(self) -> str:
-        depth = self.draw(st.integers(0, 4))
+        depth = self.rng.randint(0, 4)
         below, z = self.level(depth), "z"
         source = f"FROM ({below}) {z}"
-        if self.draw(st.integers(0, 4)) == 0:
+        if self.rng.randint(0, 4) == 0:
             below, source = f"WITH z AS ({below}) ", "FROM z"
         else:
             below = ""
-        where = f" WHERE {self.predicate(z)}" if self.draw(st.booleans()) else ""
+        where = f" WHERE {self.predicate(z)}" if self.rng.random() < 0.5 else ""
         carried = [self.text(z, 1) for _ in range(int(self.pick("2", "5", "40")))]
         named = ", ".join(f"{text} AS c{i}" for i, text in enumerate(carried))
         places = ", ".join(str(i + 1) for i in range(len(carried)))
@@ -223,4 +225,4 @@ class _Writer:
 @st.composite
 def statements(draw: st.DrawFn) -> str:
     """A statement that makes texts of texts; some of them are refused."""
-    return _Writer(draw).statement()
+    return _Writer(draw(SEEDED)).statement()

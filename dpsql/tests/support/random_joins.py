@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from ...policy import Policy, parse_policy
+from .random_databases import SEEDED
 
 if TYPE_CHECKING:
     import duckdb
@@ -246,7 +247,7 @@ def random_database(rng: random.Random, most: int = 10) -> Database:
 @st.composite
 def databases(draw: st.DrawFn, most: int = 10) -> Database:
     """The same, drawn by hypothesis."""
-    return random_database(draw(st.randoms(use_true_random=False)), most)
+    return random_database(draw(SEEDED), most)
 
 
 HEAVY = Database(
