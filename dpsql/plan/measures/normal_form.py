@@ -20,8 +20,8 @@ from ...relation.expressions import Call, Expr
 from ...relation.intervals import Environment, narrowed_facts
 from ...relation.relations import AggregateCall
 from ...relation.types import BOOLEAN
+from ..privacy.contradiction import are_disjoint
 from ..privacy.rows import Units, holds_unit
-from .disjoint import are_disjoint
 from .measurements import Mask
 
 __all__ = ["NormalizedAggregate", "both", "mask_count", "masks_of", "normal_form", "present", "share_counts"]
@@ -243,11 +243,13 @@ def _number(expr: Expr) -> Fraction | None:
 def _masks(filters: Sequence[Expr], *, rest: bool) -> list[Mask]:
     """Return disjoint masks whose unions give every filter (and, with `rest`, all rows)."""
     masks: list[Mask] = []
+    pairs = itertools.combinations(range(len(filters)), 2)
+    apart = {(a, b) for a, b in pairs if are_disjoint(filters[a], filters[b])}
     for truth in itertools.product((True, False), repeat=len(filters)):
         if not any(truth) and not rest:
             continue
-        chosen = [filters[i] for i in range(len(filters)) if truth[i]]
-        if any(are_disjoint(a, b) for a, b in itertools.combinations(chosen, 2)):
+        chosen = itertools.compress(range(len(filters)), truth)
+        if not apart.isdisjoint(itertools.combinations(chosen, 2)):
             continue
         masks.append(Mask(tuple(zip(filters, truth, strict=True))))
     return masks

@@ -21,7 +21,7 @@ from .ownership import path_begins
 from .proofs import Facts, facts_in
 from .rows import Item, OwnedRows, Release, columns_of, fields_in
 
-__all__ = ["asks_for_nobody", "count_nothing", "has_no_groups", "has_no_rows"]
+__all__ = ["are_disjoint", "asks_for_nobody", "count_nothing", "has_no_groups", "has_no_rows"]
 
 _Value = Fraction | str | bool
 _End = tuple[_Value, int]
@@ -38,6 +38,14 @@ def has_no_rows(rows: OwnedRows, *, proved: bool = False) -> bool:
     """
     items, predicate = rows.asked
     return _is_empty(items, predicate, proved=proved)
+
+
+def are_disjoint(left: Expr, right: Expr) -> bool:
+    """Say whether no row passes both of two filters: their counts then share one epsilon without a joint mask.
+
+    A wrong "yes" lets no row count in two masks: these are printed as truth assignments (soundness.md 1.5).
+    """
+    return _is_empty((), (left, right), proved=False)
 
 
 def asks_for_nobody(rows: OwnedRows) -> bool:

@@ -35,7 +35,6 @@ CLAIM_BEARING: dict[str, str] = {
     "plan/measures/joint.py": "the box that coordinates drawn together lie in",
     "plan/measures/bivariate.py": "the same for two columns",
     "plan/measures/clip.py": "the counts by which an owner learns of bounds",
-    "plan/measures/disjoint.py": "which measurements count different rows, so that their claims are not added",
     "plan/backend_sql/print_release.py": "the query in which a person's rows and groups are bounded",
     "plan/backend_sql/print_source.py": "whose row each row is",
     "plan/backend_sql/print_sums.py": "the sums, and the correction for people above their bound",

@@ -38,7 +38,7 @@ def test_what_excludes_each_other_has_a_mask_each() -> None:
 
 
 def test_exclusive_masks_are_truth_assignments_all_the_same() -> None:
-    """House rule of `disjoint`: were they not exclusive, a row would still be in at most one."""
+    """What `are_disjoint` says: were they not exclusive, a row would still be in at most one."""
     masks = masks_of([ONE, TWO], rest=True)
     for truth in itertools.product((True, False), repeat=2):
         assert sum(holds(mask, dict(zip((ONE, TWO), truth, strict=True))) for mask in masks) <= 1
