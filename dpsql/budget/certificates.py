@@ -75,7 +75,7 @@ def stored(db: Database, digest: str) -> bytes | None:
     row = db.execute(asked, (digest,)).fetchone()
     if row is None:
         return None
-    content = bytes(row[0])
+    content = bytes(row[0]) if isinstance(row[0], (bytes, memoryview)) else b""
     if hashlib.sha256(content).hexdigest() != digest:
         raise LedgerError("a certificate in the ledger is damaged", hint="restore the ledger from a backup")
     return content

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 VERSION = 1
+_FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +312,7 @@ def _typed(kind: Any, value: object) -> object:
             raise TypeError(f"unknown {sorted(extra)}")
         return kind(**{name: _typed(hints[name], one) for name, one in value.items()})  # type: ignore[operator]
     if kind is Fraction:
-        if not isinstance(value, str):
+        if not isinstance(value, str) or not _FRACTION.fullmatch(value):
             raise TypeError("a fraction is text")
         return Fraction(value)
     if type(value) is not kind:

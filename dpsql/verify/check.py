@@ -24,6 +24,10 @@ from dpsql.verify.windows import Windows
 __all__ = ["Checked", "Verified", "verify"]
 
 
+_TOGETHER = 10_000
+"""More persons than a promise is made to together; laws count up to it."""
+
+
 @dataclass(frozen=True)
 class Checked:
     """What was derived of one measurement: the lemma, rows of an owner (R), reach of a row, how far neighbours are
@@ -57,6 +61,8 @@ def verify(certificate: Certificate, facts: Facts) -> Verified:
     """
     if certificate.version != VERSION:
         raise Refused("read: a certificate of this version", str(certificate.version)[:20])
+    if not 1 <= facts.together <= _TOGETHER:
+        raise Refused("facts: a number of persons together", str(facts.together)[:20])
     lines: list[Checked] = []
     zcdp = facts.accounting == "zcdp"
     for number, release in enumerate(certificate.releases):

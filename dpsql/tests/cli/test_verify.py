@@ -103,6 +103,10 @@ def test_what_is_missing_damaged_or_of_another_charge_is_reported(asked: Run, ca
     shown = asked("verify")
     assert shown.exit_code == 3
     assert f"{LOANS}\n  its certificate is damaged\n" in shown.output
+    for content in ("a text", 10**12):
+        with sqlite3.connect(campus.parent / "campus-ledger.db") as ledger:
+            ledger.execute("UPDATE certificate SET content = ? WHERE digest = ?", (content, loan))
+        assert f"{LOANS}\n  its certificate is damaged\n" in asked("verify").output
     with sqlite3.connect(campus.parent / "campus-ledger.db") as ledger:
         ledger.execute("DELETE FROM certificate WHERE digest = ?", (loan,))
     shown = asked("verify")

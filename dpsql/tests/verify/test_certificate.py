@@ -68,6 +68,8 @@ def test_a_certificate_reads_back_as_it_was_written() -> None:
         ('"bound":40', '"bound":40.5'),
         ('"epsilon":"1"', '"epsilon":"1/0"'),
         ('"epsilon":"1"', '"epsilon":1'),
+        ('"epsilon":"1"', '"epsilon":"1e999999999"'),
+        ('"epsilon":"1"', '"epsilon":" 1 "'),
         ('"keys":["k0"]', '"keys":"k0"'),
         ('"keys":["k0"]', '"keys":["k0"],"more":1'),
         (',"sql":"SELECT 1"', ""),
@@ -98,6 +100,14 @@ def test_no_part_gives_back_what_another_one_costs() -> None:
     given = replace(LAPLACE, measurements=(), queries=(), charge=Charge(Fraction(-1)))
     with pytest.raises(Refused, match="draws cost no more than the release"):
         verify(Certificate(PERSON, (LAPLACE, LAPLACE, given), Charge(Fraction(1))), PERSON)
+
+
+@pytest.mark.parametrize("together", [-1, 0, 10**9])
+def test_a_promise_is_to_one_person_or_to_some(together: int) -> None:
+    """Of none, or fewer, nothing would cost anything."""
+    facts = replace(PERSON, together=together)
+    with pytest.raises(Refused, match="a number of persons"):
+        verify(Certificate(facts, (LAPLACE,), Charge(Fraction(1))), facts)
 
 
 def test_a_certificate_of_another_version_says_something_else() -> None:
