@@ -11,12 +11,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from benchmarks.figure import Size
+from benchmarks.figure import Figure, Size, Times, compare
 from dpsql import Session
 from dpsql.backends import Backend, DuckDBBackend, Snapshot
 from dpsql.engine.dataset import Dataset, open_ledger
@@ -28,10 +29,12 @@ __all__ = [
     "HEAD",
     "MAJORS",
     "VISITORS",
+    "WEIGHED",
     "Bench",
     "Clocks",
     "TimedBackend",
     "TimedSealedEngine",
+    "by_weights",
     "make_database",
     "open_bench",
 ]
@@ -98,6 +101,32 @@ month = {{{{ bounds = [0, 11] }}}}
 major = {{{{ values = [{MAJORS}] }}}}
 minutes = {{{{ bounds = [0, 100] }}}}
 """
+
+
+WEIGHED = {60: 1.2, 9: 0.7}
+"""max_rows that nobody has more rows than, and that half of the people have; the most that `by_weights` may be."""
+_BY_PARTS = """
+WITH heavy AS (SELECT owner AS hu, COUNT(*) AS t FROM {table} GROUP BY owner HAVING COUNT(*) > {most})
+SELECT k0, CAST(SUM(m) AS BIGINT) AS m FROM (
+    SELECT month AS k0, 1024 * COUNT(*) AS m FROM {table} GROUP BY month
+    UNION ALL
+    SELECT k0, SUM((c0 * {most} * 1024) {div} t - 1024 * c0) AS m FROM (
+        SELECT hu, t, month AS k0, COUNT(*) AS c0 FROM {table} CROSS JOIN heavy WHERE owner = hu GROUP BY hu, t, month
+    ) AS p GROUP BY k0
+) AS b GROUP BY k0
+"""
+
+
+def by_weights(bench: Bench, size: Size, max_rows: int, table: str, div: str) -> Figure:
+    """Return how long the SQL of a count by month takes as it is printed, and as it was by parts of each person."""
+    bench.clocks.reset()
+    bench.session.execute("SELECT month, COUNT(*) FROM visit GROUP BY month")
+    (printed,) = bench.clocks.queries
+    before = _BY_PARTS.format(table=table, most=max_rows, div=div)
+    runs = [partial(Times.of, partial(bench.run_exact, sql)) for sql in (before, printed)]
+    found = compare(*runs, max(2, size.repeats // 2), of=lambda times: times.wall)
+    name = f"{table}: at most {max_rows} rows of a person by one weight, beside parts by group"
+    return Figure(name, found.ratio, WEIGHED[max_rows], "x", str(found))
 
 
 def make_database(size: Size) -> Path:
@@ -197,7 +226,7 @@ class TimedSealedEngine(SealedEngine):
         super().__init__()
         self._clocks = clocks
 
-    def sharing(self, is_cancelled: object) -> SealedEngine:
+    def sharing(self, is_cancelled: object, owner: str = "") -> SealedEngine:
         return self
 
     def _run(self, *asked: Any) -> Any:

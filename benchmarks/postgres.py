@@ -7,7 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from benchmarks.dataset import HEAD, MAJORS, VISITORS, Bench, Clocks, TimedBackend, TimedSealedEngine
+from benchmarks.dataset import (
+    HEAD,
+    MAJORS,
+    VISITORS,
+    WEIGHED,
+    Bench,
+    Clocks,
+    TimedBackend,
+    TimedSealedEngine,
+    by_weights,
+)
 from benchmarks.figure import Figure, Size, Times, compare
 from dpsql import Session
 from dpsql.backends import open_backend
@@ -122,6 +132,10 @@ def measure(size: Size) -> Iterator[Figure]:
                 yield _ratio(bench, sql, sql, limit, size)
             exact = "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY real) FROM person"
             yield _ratio(bench, exact, "SELECT MEDIAN(real) FROM person", 1.5, size)
+        for max_rows in WEIGHED:
+            tables = VISITORS.replace("per_group = 20", f"per_group = {min(max_rows, 20)}")
+            with _open(size, tables.format(rows=max_rows, groups=min(max_rows, 20)), reader) as bench:
+                yield by_weights(bench, size, max_rows, "public.visit", "/")
         for groups, limit in _GROUPS.items():
             with _open(size, VISITORS.format(rows=20 * groups, groups=groups), reader) as bench:
                 for key, counts in itertools.product(("month", "major"), _COUNTS):

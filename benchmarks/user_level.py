@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from functools import partial
 
-from benchmarks.dataset import open_bench
+from benchmarks.dataset import WEIGHED, by_weights, open_bench
 from benchmarks.figure import Figure, Size, Times, compare
 
 __all__ = ["measure"]
@@ -23,6 +23,9 @@ _ABOVE = {"nobody": (60, 2.0), "half of the people": (9, 3.0)}
 def measure(size: Size) -> Iterator[Figure]:
     """Yield the ratio of the whole statement to the analyst's COUNT(DISTINCT owner)."""
     yield from _without_groups(size)
+    for max_rows in WEIGHED:
+        with open_bench(size, max_groups=20, max_rows=max_rows) as bench:
+            yield by_weights(bench, size, max_rows, "visit", "//")
     for max_groups, limit in _LIMITS.items():
         with open_bench(size, max_groups=max_groups) as bench:
             bench.session.execute("SET dpsql.reuse = off")

@@ -339,7 +339,14 @@ class ReleasePlan:
         if measurement.query is not BoundingQuery.SCALED or self.selection is not None:
             return None
         label = measurement.family_key
-        bounds = (bounding.in_all, bounding.per_row, bounding.replace_one, counted_in(self.measurements))
+        unit = measurement.denominator
+        bounds = (
+            bounding.in_all,
+            unit,
+            bounding.per_row,
+            bounding.replace_one,
+            counted_in(self.measurements),
+        )
         rests = sorted(grounds_of(replace(rows, predicate=predicate), (), self.below))
         base = (rests, rows.items, predicate, *rows.owner, bounds)
         return hashlib.sha256(repr(("family", base, label, self.said_of((label, bounds)))).encode()).digest()
@@ -367,10 +374,9 @@ class ReleasePlan:
                 if self.bounding.per_row:
                     label = (*label, mask)
                 else:
-                    label = ("weighed", *label) if measured.weighed else label
                     label = (*label, measured.null_rows, measured.distinct_limit, measured.masks, index)
-                    is_scaled = measured.query is BoundingQuery.SCALED
-                    label += (counted_in(self.measurements),) if is_scaled else ()
+                    if measured.query is BoundingQuery.SCALED:
+                        label = ("weighed", *label, counted_in(self.measurements))
                 labels.append(label)
         return labels
 

@@ -12,14 +12,12 @@ from fractions import Fraction
 
 from ..mechanisms import Law, half_width_of
 from ..plan.measures.formulas import Linear
-from ..plan.measures.measurements import BoundingQuery, Centred, Measurement, Pair, Sum
+from ..plan.measures.measurements import BoundingQuery, Centred, Joint, Measurement, Pair, Sum
 from ..plan.release_plan import ReleasePlan
 from .left_out import Excess, LeftOut
 
 __all__ = ["Cut", "FindLeftOut", "cut_of", "groups_of", "measured_of"]
 
-_ROUNDING = Fraction(1, 512)
-"""More than what rounding takes of each person above a bound, in rows: two parts of 2^-10 (soundness.md 1.9)."""
 _SUMMED = (Pair.kind, Sum.kind, Centred.kind)
 
 FindLeftOut = Callable[[str, int, str | None], LeftOut | None]
@@ -76,7 +74,7 @@ def cut_of(plan: ReleasePlan, index: int, find: FindLeftOut) -> Cut | None:
     if measurement.is_of_people:
         return _cut_of_people(plan, measurement, find)
     measured = measured_of(plan, find)
-    is_of_rows = measurement.query is BoundingQuery.SCALED and not measurement.weighed
+    is_of_rows = measurement.query is BoundingQuery.SCALED and measurement.kind != Joint.kind
     if measured is None or not measured.is_current or not is_of_rows:
         return None
     excess = measured.excess(measurement.bounding.in_all)
@@ -113,11 +111,12 @@ def groups_of(plan: ReleasePlan, find: FindLeftOut) -> LeftOut | None:
 
 
 def _cut_of_rows(measurement: Measurement, function: str, excess: Excess) -> Cut | None:
+    # of t > R rows a whole weight takes t - R and less than t/U, which is at most (t - R)·(R + 1)/U
+    rows = 1 + Fraction(measurement.bounding.in_all + 1, measurement.denominator)
     if function == "count":
-        return Cut(excess, 1 + _ROUNDING, Fraction(0))
+        return Cut(excess, rows, Fraction(0))
     lattice = measurement.lattice
     if function != "sum" or measurement.kind not in _SUMMED or lattice is None:
         return None
     low, high = (end * lattice.step for end in (lattice.low, lattice.high))
-    rounded = _ROUNDING * max(abs(low), abs(high), high - low)
-    return Cut(excess, max(high, Fraction(0)) + rounded, max(-low, Fraction(0)) + rounded)
+    return Cut(excess, max(high, Fraction(0)) * rows, max(-low, Fraction(0)) * rows)

@@ -51,17 +51,6 @@ class Move:
     span: Number | None = None
 
 
-@dataclass(frozen=True)
-class Quotients:
-    """A coordinate over the rows of p, one for each owner and keys: `Σ c·(L // t)`, `weighted·(K // t)`, and a
-    sum."""
-
-    quotients: tuple[tuple[Number, Form], ...]
-    weighted: Form
-    weight: int
-    linear: Form
-
-
 _OF_ROWS = ("col", "exists", "scalar", "over")
 
 
@@ -388,7 +377,9 @@ class Lemmas:
         return term.args[0] if term.op == "num" and term.args[1] != "float" else None
 
     def _flags(self, conditions: tuple[Term, ...], present: frozenset[Term]) -> tuple[Term, ...]:
-        return tuple(sorted({*conditions, *present}, key=lambda one: one.serial))
+        there = (self.values.present(one.args[0]) for one in conditions if one.op == "notnull")
+        rest = {one for one in conditions if one.op != "notnull"}
+        return tuple(sorted(rest.union(present, *there), key=lambda one: one.serial))
 
     def _may_be_null(self, term: Term) -> bool:
         if term.op == "sum":
@@ -497,8 +488,8 @@ class Lemmas:
             return self.distinct(part, joined, items)
         forms = [self.form(one) for one in items]
         p = self._by_owner(part.block)
-        if p is not None and any(self._is_divided(form, p) for form in forms):
-            return self.by_unit(part, p, forms)
+        if p is not None and (weight := self._weight(forms, p, least=2)) is not None:
+            return self.by_unit(part, p, forms, weight)
         mult = self.relations.mult(self.pool("select", part.block, ()))
         mult = mult if mult is not None else self._ranked(forms)
         if mult is None:
@@ -602,16 +593,6 @@ class Lemmas:
     def _has_quotient(self, term: Term) -> bool:
         return any(one.op == "intdiv" for one in walk(term, lambda one: one.op not in AGGREGATES))
 
-    def _is_divided(self, form: Form, p: Term) -> bool:
-        """Whether a column of p, of all rows of a person it may be, divides what is added up."""
-        return any(
-            one.op == "intdiv" and one.args[1].op == "col" and one.args[1].args[0] is p
-            for poly in form.values()
-            for term in poly
-            for atom in term
-            for one in walk(atom)
-        )
-
     def _by_owner(self, block: Term) -> Term | None:
         """p, where a block is `FROM p` alone and p is grouped; or p with windows over its rows."""
         sources, outer, _ = block.args
@@ -645,43 +626,40 @@ class Lemmas:
             term = columns_of(term.args[0].args[0])[term.args[1]]
         return term
 
-    # --- by unit ---
+    # --- weights ---
 
-    def quotients(self, form: Form, p: Term, t: str) -> Quotients:
-        """A sum over the rows of p, of quotients by the column t of sums over its rows."""
-        if set(form) - {()}:
-            raise Refused("lemmas: what a person adds is never NULL")
-        found: list[tuple[Number, Form]] = []
-        weighted: Form = {}
-        weight = 0
-        linear: Form = {}
-        for term, factor in form.get((), {}).items():
-            divisions = [one for one in term if one.op == "intdiv"]
-            rest = [one for one in term if one.op != "intdiv"]
-            if not divisions and len(rest) == 1:
-                linear = add_forms(linear, self._below(rest[0], p), factor)
-            elif len(divisions) == 1 and not rest:
-                above, below = divisions[0].args
-                self._is_column(below, p, t)
-                inner: Form = {}
-                for one, number in self.values.poly(above).items():
-                    if len(one) != 1:
-                        raise Refused("lemmas: a quotient of a sum over rows", repr(above)[:200])
-                    inner = add_forms(inner, self._below(one[0], p), number)
-                self._cuts(divisions[0])
-                found.append((factor, inner))
-            elif len(divisions) == 1 and len(rest) == 1:
-                above, below = divisions[0].args
-                self._is_column(below, p, t)
-                self._cuts(divisions[0])
-                size = self._constant(above)
-                if not isinstance(size, int) or (weight and weight != size) or size <= 0:
+    def _weight(self, forms: Sequence[Form], source: Term, least: int = 1) -> Term | None:
+        """The first column of a source, among what rows add, that is made of a quotient; of `least` factors."""
+        terms = (term for form in forms for poly in form.values() for term in poly if len(term) >= least)
+        for atom in (atom for term in terms for atom in term):
+            if atom.op == "col" and atom.args[0] is source:
+                definition = self.definition(source, atom.args[1])
+                if any(one.op == "intdiv" for one in walk(definition, lambda one: one.op not in AGGREGATES)):
+                    return atom
+        return None
+
+    def unweighed(self, forms: Sequence[Form], weight: Term) -> list[Form]:
+        """Forms without the weight, which all their terms have once. Why: then each row adds its form that often."""
+        found: list[Form] = []
+        for form in forms:
+            rest: Form = {}
+            for flags, poly in form.items():
+                if any(term.count(weight) != 1 for term in poly):
                     raise Refused("lemmas: one weight for all")
-                weight = size
-                weighted = add_forms(weighted, self._below(rest[0], p), factor)
-            else:
-                raise Refused("lemmas: a quotient of a sum over rows", repr(term)[:200])
-        return Quotients(tuple(found), weighted, weight, linear)
+                rest[flags] = {
+                    tuple(atom for atom in term if atom is not weight): one for term, one in poly.items()
+                }
+            found.append(rest)
+        return found
+
+    def share(self, weight: Term) -> tuple[int, Term]:
+        """(K, d) of `K // d`, a whole number. Why: t rows of an owner with t <= d weigh K at most."""
+        most = self._constant(weight.args[0]) if weight.op == "intdiv" else None
+        if not isinstance(most, int) or most <= 0:
+            raise Refused("lemmas: a weight is K // t", repr(weight)[:200])
+        self._cuts(weight)
+        divisor: Term = weight.args[1]
+        return most, divisor
 
     def _cuts(self, quotient: Term) -> None:
         """A quotient of whole numbers is cut towards zero."""
@@ -691,10 +669,6 @@ class Lemmas:
         if not self._whole(quotient.args[0]):
             raise Refused("lemmas: a quotient of whole numbers is cut", repr(quotient)[:200])
 
-    def _is_column(self, term: Term, p: Term, t: str) -> None:
-        if term is not self.pool("col", p, t):
-            raise Refused("lemmas: one t for all quotients")
-
     def _below(self, atom: Term, p: Term) -> Form:
         """A column of p as a sum over the rows below it."""
         if atom.op != "col" or atom.args[0] is not p:
@@ -703,40 +677,37 @@ class Lemmas:
         known = grouping.args[0].args[2] if grouping is not None else ()
         return self.form(self.plain(self.definition(p, atom.args[1])), known)
 
-    def divisor(self, forms: Sequence[Form]) -> Term:
-        """The column by which all quotients are taken."""
-        found = {
-            one.args[1]
-            for form in forms
-            for poly in form.values()
-            for term in poly
-            for atom in term
-            for one in walk(atom)
-            if one.op == "intdiv"
-        }
-        if len(found) != 1:
-            raise Refused("lemmas: one t for all quotients")
-        column: Term = found.pop()
-        if column.op != "col":
-            raise Refused("lemmas: one t for all quotients")
-        return column
-
-    def by_unit(self, part: Part, p: Term, forms: Sequence[Form]) -> Move:
-        """Premise: p is grouped by exactly the owner, `t = GREATEST(COUNT(*) [F], R)`, every row that adds
-        something satisfies F. Conclusion: `max over rows of Σ abs(L)`. Why: quotients are cut towards zero, so
-        `Σ abs(L // t) <= Σ over rows of abs(L(row)) / t`, and at most t rows add something."""
+    def by_unit(self, part: Part, p: Term, forms: Sequence[Form], weight: Term) -> Move:
+        """Lemma *by unit*. Premise: sums over p times `K // t`, p is grouped by exactly the owner (and keys), `t =
+        GREATEST(n, R)` with n the owner's rows that satisfy F in all groups, every row that adds something satisfies
+        F. Conclusion: `K·reach`. Why: at most t rows add something, each its form K // t times."""
         if any(one.free or one.op in ("exists", "insub") for one in part.block.args[2]):
             raise Refused("lemmas: by unit, of all persons")
+        if any(set(form) - {()} for form in forms):
+            raise Refused("lemmas: what a person adds is never NULL")
         self.relations.rows(p.args[0])
-        column = self.divisor(forms)
-        counted, bound, joined = self.all_rows(p, column, part)
+        most, divisor = self.share(self.definition(p, weight.args[1]))
+        counted, bound, joined = self.all_rows(p, divisor, part)
         self._owner_is_known(joined)
-        if any(self._cases(form) for form in forms):
-            return self.one_pass(p, forms, column, joined, counted, bound)
-        coordinates = [self.quotients(form, p, column.args[1]) for form in forms]
-        if any(one.linear for one in coordinates):
-            raise Refused("lemmas: all that a person adds is divided by t")
-        return self._divided("by unit", coordinates, joined, counted, bound)
+        rows: list[Form] = []
+        for form in self.unweighed(forms, weight):
+            total: Form = {}
+            for term, factor in form.get((), {}).items():
+                if len(term) != 1:
+                    raise Refused("lemmas: a person adds sums over rows", repr(term)[:200])
+                total = add_forms(total, self._below(term[0], p), factor)
+            rows.append(total)
+        return self._weighing("by unit", rows, most, joined, counted, bound)
+
+    def _weighing(
+        self, lemma: str, rows: Sequence[Form], most: int, joined: Joined, within: Sequence[Term], bound: int
+    ) -> Move:
+        """Rows of an owner that weigh `most` in all: whole numbers, so that a box counts each in whole steps."""
+        known = joined.block.args[2]
+        reach = self.values.reach(rows, known, self.measure, within) * most
+        low, high = (most * one for one in self.row_ends(rows, known))
+        ends = (min(0, low), max(0, high))
+        return Move(lemma, bound, reach, reach, *ends, self.one_sign(rows, known), reach, low >= 0)
 
     def all_rows(self, p: Term, t: Term, part: Part) -> tuple[tuple[Term, ...], int, Joined]:
         """(F, R, rows) of `t = GREATEST(n, R)`: n is COUNT(*) of F where p is grouped by exactly the owner, or
@@ -782,124 +753,61 @@ class Lemmas:
                 return joined
         raise Refused("lemmas: p is grouped by exactly the owner")
 
-    def _divided(
-        self, lemma: str, coordinates: Sequence[Quotients], joined: Joined, within: Sequence[Term], bound: int
-    ) -> Move:
-        known = joined.block.args[2]
-        if any(one.weighted for one in coordinates):
-            if any(one.quotients for one in coordinates):
-                raise Refused("lemmas: one weight for all")
-            size = max(one.weight for one in coordinates)
-            forms = [one.weighted for one in coordinates]
-            reach = self.values.reach(forms, known, self.measure, within) * size
-            low, high = (size * one for one in self.row_ends(forms, known))
-            return Move(
-                lemma,
-                bound,
-                reach,
-                reach,
-                min(0, low),
-                max(0, high),
-                self.one_sign(forms, known),
-                reach,
-                low >= 0,
-            )
-        if self._boxed:
-            raise Refused("lemmas: box, whole weights", "quotients of each coordinate round apart")
-        shares, signed = self._cancelled(coordinates, known)
-        reach = self.values.reach(shares, known, within=within)
-        if len(coordinates) == 1 and not signed:
-            [only] = coordinates
-            low, high = self.row_ends([scaled(form, c) for c, form in only.quotients][:1], known)
-            if len(only.quotients) != 1:
-                low, high = -reach, reach
-        else:
-            low, high = (0 if signed else -reach), reach
-        one_sign = signed or all(
-            len(one.quotients) == 1 and self.one_sign([form for _, form in one.quotients], known)
-            for one in coordinates
+    # --- E2 ---
+
+    def corrected(self, first: Part, second: Part, names: Sequence[str]) -> Move:
+        """Lemma *E2*. Premise: the first part sums U·f over B by keys; the second, over B joined with the owners who
+        have t > R rows in B that satisfy F, by the same keys under the same HAVING, f times `W - U` with `W = K // t`;
+        every row that adds something satisfies F. Conclusion: the larger of R·U and K, times reach(f). Why: an owner
+        with t <= R adds U·f over at most R rows; one above it W·f over t."""
+        corrections = [self.form(self.plain(second.columns[name])) for name in names]
+        heavies = [one for one in second.block.args[0] if one.args[0].op == "agg"]
+        found = (self._weight(corrections, one) for one in heavies)
+        weight = next((one for one in found if one is not None), None)
+        if weight is None:
+            raise Refused("lemmas: E2, a correction by weights")
+        heavy, rest = self._without_heavy(second.block, weight)
+        self._same_rows(first, rest)
+        joined = self.relations.joined(rest)
+        owner = self.owner_of([one for one in second.block.args[2] if heavy in one.free], heavy)
+        bound, within = self.heavy(heavy, owner, rest)
+        unit, most = self._less(heavy, weight)
+        if second.keys != first.keys:
+            raise Refused("lemmas: E2, both parts have the same groups")
+        if second.having != first.having:
+            raise Refused("lemmas: E2, both parts have the same HAVING")
+        self.key_having(first)
+        light = [self.form(self.plain(first.columns[name])) for name in names]
+        rows = self.unweighed(corrections, weight)
+        if any(add_forms(whole, one, -unit) for whole, one in zip(light, rows, strict=True)):
+            raise Refused("lemmas: E2, what is taken off is what was added")
+        self.relations.subqueries([*first.keys, *first.columns.values()], joined)
+        return self._larger(
+            light, self._weighing("E2", rows, most, joined, within, bound), joined, first.keys
         )
-        return Move(lemma, bound, reach, reach, min(0, low), max(0, high), one_sign, reach, low >= 0)
 
-    def _cancelled(
-        self, coordinates: Sequence[Quotients], known: tuple[Term, ...]
-    ) -> tuple[list[Form], bool]:
-        """Forms whose sum bounds `Σ abs(coordinate)·t`, and whether all coordinates are at least 0.
+    def _less(self, heavy: Term, weight: Term) -> tuple[int, int]:
+        """(U, K) of a column `K // t - U` of heavy, t the number of its HAVING or GREATEST of that and a number."""
+        relation: Term = heavy.args[0]
+        definition = columns_of(relation)[weight.args[1]]
+        unit = self._constant(definition.args[1]) if definition.op == "sub" else None
+        if not isinstance(unit, int) or unit < 1:
+            raise Refused("lemmas: E2, a correction by weights")
+        most, divisor = self.share(definition.args[0])
+        counted = [one for one in divisor.args if one.op != "num"] if divisor.op == "greatest" else [divisor]
+        if [self.plain(one) for one in counted] != [self.plain(relation.args[2][0].args[1])]:
+            raise Refused("lemmas: E2, a weight by the rows of HAVING")
+        return unit, most
 
-        `P // t - Q // t` is at least 0 where `0 <= Q <= P` on every row; of coordinates that are at least 0 the
-        absolute values are themselves, and equal quotients cancel."""
-        total: dict[frozenset[tuple[object, ...]], tuple[Form, Number]] = {}
-        rest: list[Form] = []
-        positive = True
-        for one in coordinates:
-            if self._at_least_zero(one, known):
-                for factor, form in one.quotients:
-                    key = frozenset((flags, frozenset(poly.items())) for flags, poly in form.items())
-                    total[key] = (form, total.get(key, (form, 0))[1] + factor)
-            else:
-                positive = False
-                rest += [scaled(form, factor) for factor, form in one.quotients]
-        return [scaled(form, factor) for form, factor in total.values() if factor > 0] + rest, positive
-
-    def _at_least_zero(self, coordinate: Quotients, known: tuple[Term, ...]) -> bool:
-        plus = [form for factor, form in coordinate.quotients if factor == 1]
-        minus = [form for factor, form in coordinate.quotients if factor == -1]
-        if len(plus) != 1 or len(minus) > 1 or len(plus) + len(minus) != len(coordinate.quotients):
-            return False
-        checked = [plus[0]] if not minus else [minus[0], add_forms(plus[0], minus[0], -1)]
-        return all(self.row_ends([form], known)[0] >= 0 for form in checked)
-
-    # --- one pass ---
-
-    def _cases(self, form: Form) -> bool:
-        return any(atom.op == "case" for poly in form.values() for term in poly for atom in term)
-
-    def one_pass(
-        self, p: Term, forms: Sequence[Form], t: Term, joined: Joined, within: Sequence[Term], bound: int
-    ) -> Move:
-        """Lemma *one pass*. Premise: each coordinate is the sum over p of `CASE WHEN t > R THEN g ELSE f END`,
-        t and R as by unit, f a sum over rows. Conclusion: the larger of R·reach(f) and what g moves. Why: as
-        E2, without a correction."""
-        light, heavy = [], []
-        for form in forms:
-            [(atom, factor)] = form.get((), {((), ()): 0}).items()
-            if (
-                len(form) != 1
-                or factor != 1
-                or len(atom) != 1
-                or atom[0].op != "case"
-                or len(atom[0].args[0]) != 1
-            ):
-                raise Refused("lemmas: one pass, CASE WHEN t > R")
-            [(when, above)], below = atom[0].args
-            if when.op != "lt" or when.args[1] is not t or self._constant(when.args[0]) != bound:
-                raise Refused("lemmas: one pass, CASE WHEN t > R")
-            heavy.append(self.quotients({(): self.values.poly(above)}, p, t.args[1]))
-            rest = self.quotients({(): self.values.poly(below)}, p, t.args[1])
-            if rest.quotients or rest.weighted or heavy[-1].linear:
-                raise Refused("lemmas: all that a person adds is divided by t")
-            light.append(rest.linear)
-        return self._larger("one pass", light, heavy, joined, within, bound, ())
-
-    def _larger(
-        self,
-        lemma: str,
-        light: Sequence[Form],
-        heavy: Sequence[Quotients],
-        joined: Joined,
-        within: Sequence[Term],
-        bound: int,
-        keys: Sequence[Term],
-    ) -> Move:
-        """Who has at most R rows adds the form of each, who has more their quotients."""
-        known = joined.block.args[2]
-        above = self._divided(lemma, heavy, joined, within, bound)
-        reach = self.values.reach(light, known, self.measure, within)
+    def _larger(self, light: Sequence[Form], above: Move, joined: Joined, keys: Sequence[Term]) -> Move:
+        """Who has at most R rows adds the form of each, who has more what `above` says."""
+        known, bound = joined.block.args[2], above.rows
+        reach = self.values.reach(light, known, self.measure)
         low, high = self.row_ends(light, known)
         most = max(bound * reach, above.l1)
         single = bool(keys) and self._one_row_in_a_group(joined, keys)
         return Move(
-            lemma,
+            "E2",
             bound,
             reach,
             most,
@@ -910,61 +818,14 @@ class Lemmas:
             low >= 0 and above.monotone,
         )
 
-    # --- E2 ---
-
-    def corrected(self, first: Part, second: Part, names: Sequence[str]) -> Move:
-        """Lemma *E2*. Premise: the first part sums f over B by keys; the second, over the rows of p (B joined with
-        the owners who have t > R rows in B that satisfy F, by owner and the same keys, under the same HAVING), adds
-        g - f with g = `Σ c·(L // t)` or `form·(K // t)`; every row that adds something satisfies F. Conclusion: the
-        larger of R·reach(f) and what g moves. Why: an owner with t <= R adds f over at most R rows; of one above it
-        f is taken off again, to the row, and g is bounded as by unit."""
-        p = self._by_owner(second.block)
-        if p is None or second.block.args[2] or p.args[0].op != "agg":
-            raise Refused("lemmas: E2, a correction over p")
-        relation: Term = p.args[0]
-        corrections = [self.form(self.plain(second.columns[name])) for name in names]
-        column = self.divisor(corrections)
-        light = [self.form(self.plain(first.columns[name])) for name in names]
-        definitions = columns_of(relation)
-        heavy, rest = self._without_heavy(relation, definitions[column.args[1]])
-        self._same_rows(first, rest)
-        joined = self.relations.joined(rest)
-        owner = self._heavy_owner(relation, heavy)
-        bound, within = self.heavy(heavy, definitions[column.args[1]], owner, rest)
-        keys = [definitions[one.args[1]] for one in second.keys if one.op == "col" and one.args[0] is p]
-        others = [key for key in relation.args[1] if key.op != "col" or key.args[0] is not heavy]
-        if tuple(keys) != first.keys or set(others) != set(first.keys) or len(keys) != len(second.keys):
-            raise Refused("lemmas: E2, both parts have the same groups")
-        if frozenset(relation.args[2]) != first.having or second.having:
-            raise Refused("lemmas: E2, both parts have the same HAVING")
-        self.key_having(first)
-        coordinates = [self.quotients(form, p, column.args[1]) for form in corrections]
-        for form, one in zip(light, coordinates, strict=True):
-            if add_forms(form, one.linear, 1):
-                raise Refused("lemmas: E2, what is taken off is what was added")
-        self.relations.subqueries([*first.keys, *first.columns.values()], joined)
-        return self._larger("E2", light, coordinates, joined, within, bound, first.keys)
-
-    def _without_heavy(self, relation: Term, t: Term) -> tuple[Term, Term]:
+    def _without_heavy(self, block: Term, weight: Term) -> tuple[Term, Term]:
         """(heavy, B) of a block that is B joined with heavy on the owner and on nothing else."""
-        block = relation.args[0]
-        if t.op != "col" or t.args[0] not in block.args[0]:
-            raise Refused("lemmas: E2, t is a column of heavy")
-        heavy: Term = t.args[0]
+        heavy: Term = weight.args[0]
         sources = tuple(one for one in block.args[0] if one is not heavy)
         conditions = tuple(one for one in block.args[2] if heavy not in one.free)
         if any(heavy in one.free for _, on in block.args[1] for one in on) or heavy in dict(block.args[1]):
             raise Refused("lemmas: E2, heavy is joined on the owner alone")
         return heavy, self.pool("block", sources, block.args[1], conditions)
-
-    def _heavy_owner(self, relation: Term, heavy: Term) -> tuple[Term, ...]:
-        """The terms of B that are equated with heavy's owner columns, all of which are keys of p."""
-        owner = self.owner_of([one for one in relation.args[0].args[2] if heavy in one.free], heavy)
-        columns = columns_of(heavy.args[0])
-        held = {columns[key.args[1]] for key in relation.args[1] if key.op == "col" and key.args[0] is heavy}
-        if not set(heavy.args[0].args[1]) <= held:
-            raise Refused("lemmas: E2, p is grouped by the owner")
-        return owner
 
     def owner_of(self, on: Sequence[Term], heavy: Term) -> tuple[Term, ...]:
         """The terms that are equated with heavy's columns: its owner's, all of them and no others."""
@@ -979,29 +840,12 @@ class Lemmas:
         columns = columns_of(heavy.args[0])
         if heavy.args[0].op != "agg" or {columns[name] for name in owner} != set(heavy.args[0].args[1]):
             raise Refused("lemmas: E2, heavy is joined on the owner alone")
-        if any(
-            ours not in (columns[n], self._through(heavy.args[0], columns[n])) for n, ours in owner.items()
-        ):
+        if any(ours is not columns[name] for name, ours in owner.items()):
             raise Refused("lemmas: E2, heavy's owner is the rows' owner")
         return tuple(owner.values())
 
-    def _through(self, relation: Term, term: Term) -> Term:
-        """A column of p over the rows that p groups, where heavy reads p; else the term itself."""
-        p = self._by_owner(relation.args[0])
-        if (
-            p is None
-            or p.args[0].op != "agg"
-            or term.op != "col"
-            or term.args[0] is not p
-            or relation.args[0].args[2]
-        ):
-            return term
-        below: Term = columns_of(p.args[0])[term.args[1]]
-        return below
-
-    def heavy(self, heavy: Term, t: Term, owner: Sequence[Term], rest: Term) -> tuple[int, tuple[Term, ...]]:
-        """(R, F). Premise: heavy groups B and F by exactly the owner, `HAVING n > R`, and t is that n: COUNT(*) of
-        the rows, or the sum of p's COUNT(*) over the owner's groups."""
+    def heavy(self, heavy: Term, owner: Sequence[Term], rest: Term) -> tuple[int, tuple[Term, ...]]:
+        """(R, F). Premise: heavy groups B and F by exactly the owner, `HAVING n > R` with n COUNT(*) of the rows."""
         relation: Term = heavy.args[0]
         joined = self.relations.joined(rest)
         classes = {joined.find(self.relations.bare(one)) for one in owner}
@@ -1010,40 +854,17 @@ class Lemmas:
         ):
             raise Refused("lemmas: E2, heavy's owner is the rows' owner")
         self.relations.rows(relation)
-        number = columns_of(relation)[t.args[1]]
         block, keys, having, _ = relation.args
-        if len(having) != 1 or having[0].op != "lt" or having[0].args[1] is not number:
+        if len(having) != 1 or having[0].op != "lt":
             raise Refused("lemmas: E2, HAVING t > R")
         bound = self._constant(having[0].args[0])
-        inner = self.plain(number)
-        summed = inner.op == "sum"
-        grouped = {self._through(relation, key) if summed else key for key in keys}
-        if not isinstance(bound, int) or bound < 1 or grouped != set(owner):
+        if not isinstance(bound, int) or bound < 1 or set(keys) != set(owner):
             raise Refused("lemmas: E2, HAVING t > R")
-        if summed:
-            block = self._summed(inner, relation)
-        elif inner is not self.pool("count*", ()):
+        if self.plain(having[0].args[1]) is not self.pool("count*", ()):
             raise Refused("lemmas: E2, t counts rows")
         if block.args[:2] != rest.args[:2] or not set(rest.args[2]) <= set(block.args[2]):
             raise Refused("lemmas: E2, heavy counts the rows of B")
         return bound, tuple(one for one in block.args[2] if one not in rest.args[2])
-
-    def _summed(self, total: Term, relation: Term) -> Term:
-        """The block of p, where t is the sum of p's COUNT(*) over the owner's groups and p leaves out no group."""
-        p = self._by_owner(relation.args[0])
-        if (
-            p is None
-            or p.args[0].op != "agg"
-            or relation.args[0].args[2]
-            or p.args[0].args[2]
-            or total.args[1]
-        ):
-            raise Refused("lemmas: E2, t counts rows", "a sum over groups")
-        if self.plain(self._through(relation, total.args[0])) is not self.pool("count*", ()):
-            raise Refused("lemmas: E2, t counts rows", "a sum over groups")
-        self.relations.rows(p.args[0])
-        block: Term = p.args[0].args[0]
-        return block
 
     def _same_rows(self, first: Part, rest: Term) -> None:
         """B is the same in both parts: the same block, but for tables that only lead to the owner."""
@@ -1161,7 +982,9 @@ class Lemmas:
         ):
             raise Refused("lemmas: E2, heavy is joined on the owner alone")
         owner = self.owner_of(on, heavy)
-        bound, within = self.heavy(heavy, t, owner, rest)
+        bound, within = self.heavy(heavy, owner, rest)
+        if columns_of(heavy.args[0])[t.args[1]] is not heavy.args[0].args[2][0].args[1]:
+            raise Refused("lemmas: E2, HAVING t > R")
         if within:
             raise Refused("lemmas: weights, t counts all rows")
         total = max(most, bound * unit)

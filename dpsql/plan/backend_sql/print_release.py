@@ -11,19 +11,19 @@
 
 House rules (soundness.md 1.1, 1.5 and 1.9, which have the proofs):
 
-1. Every figure that a sensitivity was computed from is an operator here: the value clamp, the division by a
-   unit's rows t where they are more than R, the rank to C groups or P values of a unit. The one exception is
+1. Every figure that a sensitivity was computed from is an operator here: the value clamp, the weight of a unit's
+   rows by their number t where that is more than R, the rank to C groups or P values of a unit. The one exception is
    `Bounding.per_row`: the engine's own constraint holds one row per unit.
 2. What is kept of a unit is a function of that unit's own rows and of constants: its own t, or hashes with a
    total order, never LIMIT, never a volatile function.
-3. Counts and sums are taken of all rows as they are, and corrected for the units with more than R rows, which
-   `heavy` lists: Σ over all rows + Σ over heavy units of (cut - whole). `heavy` leaves out keys and values, never
-   a filter, or a join that could copy rows: t counts every row that is summed. What is joined is printed once, a
-   step that all of these read; a table's few sums without groups are cut unit by unit, and so are all sums of
-   joins where the engine keeps no step, by t over the unit's groups. All is one statement, hence one snapshot.
-4. A unit is cut group by group, after all of its rows were counted in t, those of undeclared groups too. Counts and
-   sums of declared groups come with one cell of each key for the rows of all other values: told apart where rows are
-   grouped already, at the outermost sum (1.34).
+3. Counts and sums are taken of all rows, each weighed U, and corrected for the units with more than R rows, which
+   `heavy` lists: Σ over all rows of U + Σ over heavy units' rows of (w - U). `heavy` leaves out keys and values,
+   never a filter, or a join that could copy rows: t counts every row that is summed. What is joined is printed once,
+   a step that all of these read. Where the engine keeps no step the sums of each unit in each group are weighed, by t
+   over the unit's groups. All is one statement, hence one snapshot.
+4. A unit has one weight for all groups, after all of its rows were counted in t, those of undeclared groups too.
+   Counts and sums of declared groups come with one cell of each key for the rows of all other values: told apart
+   where rows are grouped already, at the outermost sum (1.34).
 5. People are counted with the sums only where every group of every unit is listed: no key is declared (1.31).
 6. Of keys that are found, no query returns a group that is not tested: what counts people has the test on that very
    count after HAVING, and any other is of the groups that are shown, which are known when it is asked (1.31).
@@ -35,7 +35,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
 
 from ...mechanisms import FlipChoice, Near
 from ...relation.catalog import Scalar
@@ -44,6 +43,7 @@ from ...relation.intervals import Lattice
 from ...relation.types import Kind, SqlType
 from ..dialects.dialect import Dialect
 from ..measures.measurements import (
+    WEIGHT,
     Bounding,
     BoundingQuery,
     Choice,
@@ -60,7 +60,7 @@ from ..privacy.keys import MAX_DOMAIN, Domain
 from ..privacy.public_keys import KeyList
 from ..privacy.rows import Fan, IntermediateColumn, OwnedRows, fields_in
 from .print_source import SourcePrinter, carried_as, numbered
-from .print_sums import CappedSums, GroupSums, InnerRows, KeptSums, UnitSums, integer_type
+from .print_sums import CappedSums, GroupSums, InnerRows, KeptSums, UnitSums, WeighedSums, integer_type
 from .print_value import print_whole
 from .print_windows import WindowPrinter, print_candidate
 
@@ -193,12 +193,6 @@ def print_keys(listed: KeyList, dialect: Dialect) -> BackendQuery:
     return _query(sources.keys(listed, MAX_DOMAIN + 1), (), sources)
 
 
-_MOST_OF_EACH_UNIT = 2
-"""Most counts and sums that a table without groups is asked for of each of its units. Beside COUNT(DISTINCT unit), over
-10 million rows of a million units, one takes 1.5 times as long and two 1.9 times, whoever is above R; corrected they
-take 1.2 times where nobody is, but 2.8 and 3.0 times where half of the units are."""
-
-
 _FAR = 64
 """How many times what is kept of a unit it has, for its first to be taken by an engine's heap and not by a window.
 
@@ -279,39 +273,18 @@ class _Release:
     # --- counts and sums of units with many rows ------------------------------------------------------------
 
     def scaled(self, numbers: tuple[int, ...], counted: int | None = None) -> BackendQuery:
-        """Counts and sums of all rows, each for less where its unit has more than R: in the cheapest of four ways.
+        """Counts and sums of all rows, each for less where its unit has more than R: in the cheapest of three ways.
 
         `counted`: the measurement that counts the people of each group, with them (`is_count_of_all_people`).
         """
-        if not self.dialect.keeps_steps and (counted is not None or not self._is_of_table()):
+        is_plain = self._is_of_table() and counted is None and bool(self.keys)
+        if not self.dialect.keeps_steps and not is_plain:
             return self._in_one_pass(numbers, counted)
-        if not self._is_of_table():
-            return self._of_joins(numbers, counted)
-        return self._by_unit(numbers) if self._are_few(numbers) else self._of_table(numbers, counted)
+        return self._of_table(numbers, counted) if self._is_of_table() else self._of_joins(numbers, counted)
 
     def _is_of_table(self) -> bool:
         items = self.relation.items
         return len(items) == 1 and items[0].source.table is not None
-
-    def _are_few(self, numbers: tuple[int, ...]) -> bool:
-        """Say whether a table's sums are so few that every unit can have them: without groups, and no sort first."""
-        if self.keys or self.dialect.listed_by_sort:
-            return False
-        sums = UnitSums(self._inner(SourcePrinter(self.dialect, 1), numbers))
-        self._coordinates(numbers, sums)
-        return len(sums.parts) <= _MOST_OF_EACH_UNIT
-
-    def _by_unit(self, numbers: tuple[int, ...]) -> BackendQuery:
-        """Without groups a unit is one row: its sums, cut down."""
-        sources = SourcePrinter(self.dialect, 1)
-        inner = self._inner(sources, numbers, shows_unit=True)
-        sums = UnitSums(inner)
-        cut = [(name, f"COALESCE(SUM({sql}), 0)") for name, sql in self._coordinates(numbers, sums, cut=True)]
-        shown = sums.sql([f"GREATEST({self._rows_counted(inner)}, {self.bounding.in_all}) AS t"])
-        return _query(
-            self._outer(f"(SELECT {shown} FROM ({inner.sql()}) AS r GROUP BY {', '.join(self.unit)}) AS p", cut),
-            numbers, sources,
-        )  # fmt: skip
 
     def _of_table(self, numbers: tuple[int, ...], counted: int | None) -> BackendQuery:
         """A plain aggregate of a table, corrected for the units with more than R rows (house rule 3)."""
@@ -321,16 +294,14 @@ class _Release:
         listed = self._rows(sources, (), filters, shows_unit=True)
         if filters:
             listed.where.append(f"({' OR '.join(listed.printer.boolean(term) for term in filters)})")
-        steps = [f"heavy AS ({self._heavy(f'({listed.sql()}{self.dialect.listed_by_sort}) AS r')})"]
+        steps = [f"heavy AS ({self._lighter(f'({listed.sql()}{self.dialect.listed_by_sort}) AS r')})"]
         plain, inner = self._inner(sources, numbers), self._inner(sources, numbers, beside="heavy")
-        whole, units = self._whole(numbers, GroupSums(plain)), UnitSums(inner)
-        changes = self._changes(numbers, units)
+        whole = self._whole(numbers, GroupSums(plain))
+        less = self._coordinates(numbers, WeighedSums(inner))
         if counted is not None:
             steps += self._people(self._rows(sources, self.keys, (), shows_unit=True).sql())
             numbers = (*numbers, counted)
-        sums = self._corrected(
-            whole, f"({plain.sql()}) AS r", changes, units, f"({inner.sql()}) AS r", counted
-        )
+        sums = self._corrected(whole, f"({plain.sql()}) AS r", less, f"({inner.sql()}) AS r", counted)
         return _query(f"WITH {', '.join(steps)} {sums}", numbers, sources, salted=is_salted)
 
     def _of_joins(self, numbers: tuple[int, ...], counted: int | None) -> BackendQuery:
@@ -338,22 +309,22 @@ class _Release:
         is_salted = counted is not None and self.bounding.ranked
         sources = SourcePrinter(self.dialect, 2 if is_salted else 1)
         inner = self._inner(sources, numbers, is_kept=True)
-        whole, units = self._whole(numbers, GroupSums(inner)), UnitSums(inner)
-        changes = self._changes(numbers, units)
+        whole = self._whole(numbers, GroupSums(inner))
+        less = self._coordinates(numbers, WeighedSums(inner))
         listed = inner.of_units([f"({' OR '.join(flags)})" for flags in [self._counted(inner)] if flags])
         steps = [
             self.dialect.step("r", inner.sql(), is_kept=True),
-            self.dialect.step("heavy", self._heavy(f"({listed}) AS r"), is_kept=True),
+            self.dialect.step("heavy", self._lighter(f"({listed}) AS r"), is_kept=True),
         ]
         if counted is not None:
             steps += self._people(inner.of_units([], whole=True))
             numbers = (*numbers, counted)
         of_heavy = f"({inner.of_units([], beside='heavy')}) AS r"
-        sums = self._corrected(whole, "r", changes, units, of_heavy, counted)
+        sums = self._corrected(whole, "r", less, of_heavy, counted)
         return _query(f"WITH {', '.join(steps)} {sums}", numbers, sources, salted=is_salted)
 
     def _in_one_pass(self, numbers: tuple[int, ...], counted: int | None = None) -> BackendQuery:
-        """The same where each reader of a step computes it again: each unit's sums in each group, and then its t.
+        """The same by units: each one's sums in each group, times its weight.
 
         `counted`: as in `scaled`; the units of each group, by their first C groups in hashed order.
         """
@@ -361,19 +332,15 @@ class _Release:
         sources = SourcePrinter(self.dialect, 2 if is_ranked else 1)
         inner = self._inner(sources, numbers, shows_unit=True)
         sums, rows = UnitSums(inner), self._rows_counted(inner)
-        whole, most = dict(self._whole(numbers, sums)), self.bounding.in_all
-        cut = self._coordinates(numbers, sums, cut=True)
-        totals = [
-            (name, f"COALESCE(SUM(CASE WHEN t > {most} THEN {sql} ELSE {whole[name]} END), 0)")
-            for name, sql in cut
-        ]
+        totals = [(name, f"COALESCE(SUM({sql} * w), 0)") for name, sql in self._coordinates(numbers, sums)]
         by = ", ".join([*self.unit, *self.key_names])
-        counted_rows = f"{rows} AS n" if self.keys else f"GREATEST({rows}, {most}) AS t"
-        units = f"SELECT {sums.sql([by, counted_rows])} FROM ({inner.sql()}) AS r GROUP BY {by}"
+        counted_rows = f"{rows} AS n" if self.keys else f"{self._weight(rows)} AS w"
+        shown = sums.sql([*([by] if self.keys else []), counted_rows])
+        units = f"SELECT {shown} FROM ({inner.sql()}) AS r GROUP BY {by}"
         if self.keys:
-            shown = sums.names([*self.key_names, f"GREATEST({self._of_all_groups('n')}, {most}) AS t"])
+            names = sums.names([*self.key_names, f"{self._weight(self._of_all_groups('n'))} AS w"])
             rank = [self._rank(self._key_hashes(), self.key_names)] if is_ranked else []
-            units = f"SELECT {', '.join([*shown, *rank])} FROM ({units}) AS p"
+            units = f"SELECT {', '.join([*names, *rank])} FROM ({units}) AS p"
         if counted is not None:
             totals += [(f"m{counted}_0", f"COUNT(*){self._first_groups() if is_ranked else ''}")]
             numbers = (*numbers, counted)
@@ -386,11 +353,22 @@ class _Release:
     def _first_groups(self) -> str:
         return f" FILTER (WHERE rn <= {self.bounding.groups})"
 
-    def _heavy(self, listed: str) -> str:
-        """Return the units with more than R rows, and how many they have (t), from a list of each row's unit."""
-        shown = "".join(f"{name} AS {other}, " for name, other in zip(self.unit, self.heavy, strict=True))
+    def _heavy(self, listed: str, shown: str) -> str:
+        """Return the units with more than R rows, from a list of each row's unit, and what is `shown` of each."""
+        unit = "".join(f"{name} AS {other}, " for name, other in zip(self.unit, self.heavy, strict=True))
         by = ", ".join(self.unit)
-        return f"SELECT {shown}COUNT(*) AS t FROM {listed} GROUP BY {by} HAVING COUNT(*) > {self.bounding.in_all}"
+        return f"SELECT {unit}{shown} FROM {listed} GROUP BY {by} HAVING COUNT(*) > {self.bounding.in_all}"
+
+    def _lighter(self, listed: str) -> str:
+        """Return the units with more than R rows, and what the weight of their rows is above U: less than 0."""
+        return self._heavy(listed, f"{self._weight('COUNT(*)')} - {WEIGHT} AS w")
+
+    def _weight(self, rows: str) -> str:
+        """Return the weight of each row of a unit with so many rows: R·U div max(t, R)."""
+        most = self.bounding.in_all * WEIGHT
+        return self.dialect.quotient(
+            str(most), f"GREATEST({rows}, {self.bounding.in_all})", wide=False, most=most
+        )
 
     def _counted(self, inner: InnerRows) -> list[str]:
         """Return tests over r of which one is true on every row that a scaled measurement could count; none for all
@@ -404,37 +382,28 @@ class _Release:
         return f"COUNT(*){f' FILTER (WHERE {counted})' if counted else ''}"
 
     def _whole(self, numbers: tuple[int, ...], sums: GroupSums) -> list[tuple[str, str]]:
-        """Return the coordinates of all rows as they are."""
-        return [(name, f"{self._fine(name)}{sql}") for name, sql in self._coordinates(numbers, sums)]
-
-    def _changes(self, numbers: tuple[int, ...], sums: UnitSums) -> list[tuple[str, str]]:
-        """Return what is to be added for the heavy units: what they may add less what they have."""
-        whole = dict(self._whole(numbers, sums))
-        cut = self._coordinates(numbers, sums, cut=True)
-        return [(name, f"SUM({sql} - {whole[name]})") for name, sql in cut]
+        """Return the coordinates of all rows, each weighed U."""
+        return [(name, f"{WEIGHT} * {sql}") for name, sql in self._coordinates(numbers, sums)]
 
     def _corrected(
-        self, whole: list[tuple[str, str]], rows: str, changes: list[tuple[str, str]], sums: UnitSums, of_heavy: str,
+        self, whole: list[tuple[str, str]], rows: str, less: list[tuple[str, str]], of_heavy: str,
         counted: int | None,
     ) -> str:  # fmt: skip
-        """Return the sums of all rows (r) and of the changes for the heavy units' (r too), by group.
+        """Return the sums of all rows (r), weighed U, and of the heavy units' (r too), weighed w - U, by group.
 
         `counted`: the measurement that counts the units of each group, which are those of `people`: other groups are
         summed up by nobody.
         """
-        # A unit with at most R rows is in no change. Of a heavy one the first part has `whole`, the second
-        # `cut - whole`, by the same group and in the same integers: what is left is `cut`, rounded once
-        # (soundness.md 1.9(3)). The third part is the count of people, 0 in the other two, so that all three
-        # add up group by group.
+        # The third part is the count of people, 0 in the other two, so that all three add up group by group.
         by = f" GROUP BY {', '.join(self.key_names)}" if self.keys else ""
         nobody = [] if counted is None else [(f"m{counted}_0", "0")]
         if counted is not None:
             rows, of_heavy = self._beside_people(rows), self._beside_people(of_heavy)
         listed = self._in_domain(whole=True)
-        plain = f"SELECT {self._listed([*whole, *nobody])} FROM {rows}{by}{listed}"
-        units = [*self.heavy, "t", *self.key_names]
-        parts = f"SELECT {sums.sql(units)} FROM {of_heavy} GROUP BY {', '.join(units)}{listed}"
-        added = [plain, f"SELECT {self._listed([*changes, *nobody])} FROM ({parts}) AS p{by}"]
+        added = [
+            f"SELECT {self._listed([*sums, *nobody])} FROM {one}{by}{listed}"
+            for sums, one in ((whole, rows), (less, of_heavy))
+        ]
         if counted is not None:
             added += [
                 f"SELECT {self._listed([*((name, '0') for name, _ in whole), (f'm{counted}_0', 'n')])} FROM people"
@@ -472,19 +441,6 @@ class _Release:
         """Return the rows of r whose group somebody keeps."""
         same = [self.dialect.same(f"r.{name}", f"people.{name}") for name in self.key_names]
         return f"(SELECT r.* FROM {rows} JOIN people ON {' AND '.join(same)}) AS r"
-
-    def _share(self, measurement: Measurement, sql: str) -> str:
-        """Return s·R·U div t of a heavy unit, cut towards zero; of what is weighed s times R·U div t."""
-        if measurement.weighed:
-            most = self.bounding.in_all * measurement.denominator
-            return f"({sql} * {self.dialect.quotient(str(most), 't', wide=False, most=most)})"
-        factor, wide = self.bounding.in_all * measurement.denominator, integer_type(measurement) == "HUGEINT"
-        # A unit's n rows of s are among the t: |s| <= n·r, so that no part of it passes r·R·U (soundness.md 1.9(3)).
-        return self.dialect.quotient(f"({sql} * {factor})", "t", wide=wide, most=measurement.reach * factor)
-
-    def _fine(self, name: str) -> str:
-        unit = self._measurement_of(name).denominator
-        return f"{unit} * " if unit > 1 else ""
 
     # --- what counts a thing once ---------------------------------------------------------------------------
 
@@ -684,7 +640,7 @@ class _Release:
             f"SELECT {shown}, COALESCE({share}, {unit}) AS w FROM a LEFT JOIN heavy ON {same} "
             f"WHERE t IS NULL OR t <= {most * unit}"
         )
-        return [f"heavy AS ({self._heavy('a')})", self._read_twice(name, weighed)]
+        return [f"heavy AS ({self._heavy('a', 'COUNT(*) AS t')})", self._read_twice(name, weighed)]
 
     def _read_twice(self, name: str, rows: str) -> str:
         """Return a step that the next ones read twice: what is joined is computed once."""
@@ -805,18 +761,12 @@ class _Release:
         )
         return f"({' OR '.join(f'({row})' for row in rows)})"
 
-    def _coordinates(
-        self, numbers: Iterable[int], sums: GroupSums, *, cut: bool = False
-    ) -> list[tuple[str, str]]:
-        """Return the coordinates of measurements with their names; `cut`: down to a heavy unit's part."""
-        found = []
-        for number in numbers:
-            measurement = self.measurements[number]
-            shown = (
-                measurement.cut(sums, partial(self._share, measurement)) if cut else measurement.whole(sums)
-            )
-            found += [(f"m{number}_{i}", sql) for i, sql in enumerate(shown)]
-        return found
+    def _coordinates(self, numbers: Iterable[int], sums: GroupSums) -> list[tuple[str, str]]:
+        """Return the coordinates of measurements with their names."""
+        return [
+            (f"m{number}_{i}", sql)
+            for number in numbers for i, sql in enumerate(self.measurements[number].whole(sums))
+        ]  # fmt: skip
 
     def _measurement_of(self, coordinate: str) -> Measurement:
         return self.measurements[int(coordinate[1:].split("_")[0])]

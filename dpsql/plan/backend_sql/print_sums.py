@@ -10,13 +10,13 @@ from collections.abc import Iterable
 
 from ...relation.expressions import Expr, fields_of
 from ...relation.intervals import narrowed_facts
-from ..measures.measurements import BoundingQuery, Mask, Measurement, Product
+from ..measures.measurements import WEIGHT, BoundingQuery, Mask, Measurement, Product
 from ..privacy.ownership import path_begins, without_path
 from ..privacy.rows import OwnedRows
 from .print_source import SourcePrinter, numbered
 from .print_value import MAX_ROWS, PrintedValue, print_value
 
-__all__ = ["CappedSums", "GroupSums", "InnerRows", "KeptSums", "UnitSums", "integer_type"]
+__all__ = ["CappedSums", "GroupSums", "InnerRows", "KeptSums", "UnitSums", "WeighedSums", "integer_type"]
 
 
 class InnerRows:
@@ -64,7 +64,7 @@ class InnerRows:
         self.filters: dict[Mask, str] = {}
 
     def _of(self, beside: str) -> list[str]:
-        return [*(f"{beside}.{name}" for name in self.heavy), f"{beside}.t"]
+        return [f"{beside}.w"]
 
     def _is_of(self, beside: str, unit: Iterable[str]) -> list[str]:
         return [f"({sql} = {beside}.{name})" for sql, name in zip(unit, self.heavy, strict=True)]
@@ -111,7 +111,7 @@ class InnerRows:
         return f"SELECT {', '.join(['r.*', *later])} FROM ({rows}) AS r"
 
     def of_units(self, where: Iterable[str], *, beside: str = "", whole: bool = False) -> str:
-        """Return the units of the rows of step r as u; `beside`: a relation; those in it, with its t.
+        """Return the units of the rows of step r as u; `beside`: a relation; the rows of those in it, with its w.
 
         `whole`: the units with all that r has, which is u too where no path leads to it.
         The tables of a path may have columns of any name: all are said with their source.
@@ -152,14 +152,20 @@ class GroupSums:
         return self.named(self._narrow(measurement, total), "s")
 
     def squares(self, measurement: Measurement, mask: Mask) -> str:
-        squares = self._value(measurement).squares(self.inner.only(mask), measurement.known_lattice.low)
+        """Return Σ (z - L)²; each square fits 64 bits, as z - L <= 2^30, and each product."""
+        above = self._value(measurement).above(measurement.known_lattice.low)
+        squares = self._added(f"{above} * {above}", measurement.known_lattice.width**2, mask)
         return self.named(self._narrow(measurement, squares), "q")
 
     def products(self, measurement: Product, mask: Mask) -> str:
         left, right = (self._value(side).above(side.known_lattice.low) for side in measurement.sides)
-        product = self.dialect.summed(f"{left} * {right}", "BIGINT", None)
-        products = f"COALESCE(SUM({product}){self.inner.only(mask)}, 0)"
+        widths = [side.known_lattice.width for side in measurement.sides]
+        products = self._added(f"{left} * {right}", widths[0] * widths[1], mask)
         return self.named(self._narrow(measurement, products), "q")
+
+    def _added(self, integer: str, most: int, mask: Mask) -> str:
+        """Return the sum of a BIGINT of each row, which is at most `most`; 0 for no rows."""
+        return f"COALESCE(SUM({self.dialect.summed(integer, 'BIGINT', None)}){self.inner.only(mask)}, 0)"
 
     def units(self, mask: Mask) -> str:
         return f"COUNT(*){self.inner.only(mask)}"
@@ -182,14 +188,14 @@ class GroupSums:
 
     def _present(self, measurement: Measurement, mask: Mask) -> str:
         """Return the count of values; one that is never NULL is counted by its rows where units have many."""
-        assert measurement.value is not None
-        count = self._value(measurement).count
-        if (
-            not measurement.bounding.per_row
-            and not narrowed_facts(measurement.value, self.inner.printer.env).nullable
-        ):
-            count = "*"
+        count = self._value(measurement).count if self._may_be_null(measurement) else "*"
         return f"COUNT({count}){self.inner.only(mask)}"
+
+    def _may_be_null(self, measurement: Measurement) -> bool:
+        assert measurement.value is not None
+        return (
+            measurement.bounding.per_row or narrowed_facts(measurement.value, self.inner.printer.env).nullable
+        )
 
     def typed(self, measurement: Measurement, sql: str) -> str:
         return self.dialect.cast(sql, "HUGEINT") if integer_type(measurement) == "HUGEINT" else sql
@@ -198,6 +204,31 @@ class GroupSums:
         """Return a sum as 64 bits where it cannot pass them, else as so many that its products cannot pass those."""
         is_narrow = integer_type(measurement) == "BIGINT"
         return f"CAST({total} AS BIGINT)" if is_narrow else self.dialect.wide_sum(total)
+
+
+class WeighedSums(GroupSums):
+    """The same of rows that count w times each, a whole number of at most `WEIGHT` either way."""
+
+    def rows(self, measurement: Measurement, mask: Mask) -> str:
+        return self._narrow(measurement, f"COALESCE(SUM(w){self.inner.only(mask)}, 0)")
+
+    def present(self, measurement: Measurement, mask: Mask) -> str:
+        if not self._may_be_null(measurement):
+            return self.rows(measurement, mask)
+        only, there = self.inner.only(mask), f"{self._value(measurement).count} IS NOT NULL"
+        only = f"{only[:-1]} AND {there})" if only else f" FILTER (WHERE {there})"
+        return self._narrow(measurement, f"COALESCE(SUM(w){only}, 0)")
+
+    def total(self, measurement: Measurement, mask: Mask) -> str:
+        total = self._added(self._value(measurement).whole(), measurement.known_lattice.reach, mask)
+        return self._narrow(measurement, total)
+
+    def _added(self, integer: str, most: int, mask: Mask) -> str:
+        is_narrow = most * WEIGHT < 2**63
+        whole = integer if is_narrow else self.dialect.cast(integer, "HUGEINT")
+        kind = "BIGINT" if is_narrow else "HUGEINT"
+        summed = self.dialect.summed(f"{whole} * w", kind, most * WEIGHT * MAX_ROWS)
+        return f"COALESCE(SUM({summed}){self.inner.only(mask)}, 0)"
 
 
 class UnitSums(GroupSums):
@@ -243,8 +274,7 @@ class CappedSums(UnitSums):
 def integer_type(measurement: Measurement) -> str:
     """Return the integer type of a measurement's sums and products: BIGINT where those of 2^40 rows cannot pass it.
 
-    HUGEINT holds all: a row's reach r is at most 2^62, r·U below 2^11 where U is not 1, and R at most 2^22, so
-    that r·rows·R·U < 2^126; the terms that a moment is added up from are below 2^103 and are not multiplied,
-    or by weights of at most 2^20.
+    HUGEINT holds all: the terms that coordinates are added up from are at most 2^64 for a row, those of a moment at
+    most 2^63, and are multiplied by weights of at most 2^20: of 2^40 rows they are below 2^125.
     """
-    return "BIGINT" if measurement.largest * measurement.factor < 2**63 // MAX_ROWS else "HUGEINT"
+    return "BIGINT" if measurement.largest * measurement.denominator < 2**63 // MAX_ROWS else "HUGEINT"

@@ -51,15 +51,13 @@ class PrintedValue:
             total = self.dialect.cast(f"{total} * {self.factor}", "HUGEINT")
         return f"COALESCE({total}, 0)"
 
+    def whole(self) -> str:
+        """Return z of a row, in lattice integers, as a BIGINT."""
+        return f"CAST(({self.z}){f' * {self.factor}' if self.factor != 1 else ''} AS BIGINT)"
+
     def above(self, low: int) -> str:
         """Return z - low of a row."""
-        z = self.z if self.factor == 1 else f"CAST(({self.z}) * {self.factor} AS BIGINT)"
-        return f"(CAST(({z}) AS BIGINT) - {low})"
-
-    def squares(self, only: str, low: int) -> str:
-        """Return the exact sum of (z - low)², 0 for no rows; each square fits 64 bits, as z - low <= 2^30."""
-        above = self.above(low)
-        return f"COALESCE(SUM({self.dialect.summed(f'{above} * {above}', 'BIGINT', None)}){only}, 0)"
+        return f"({self.whole()} - {low})"
 
 
 def print_value(

@@ -137,7 +137,7 @@ def _joint(
 
     def part(kind: type[Measurement], value: Expr | None = None) -> Measurement:
         lattice = None if value is None else lattices[value]
-        return kind(value, lattice, masks, False, 0, bounding, weighed=True)
+        return kind(value, lattice, masks, False, 0, bounding)
 
     parts = [part(Count)]
     for value, squares in cluster.values.items():
@@ -147,5 +147,5 @@ def _joint(
     for pair in cluster.products:
         if all(value in lattices for value in pair):
             sides = (part(Centred, pair[0]), part(Centred, pair[1]))
-            parts.append(Product(None, None, masks, False, 0, bounding, sides, weighed=True))
-    return Joint(None, None, masks, False, 0, bounding, tuple(parts), weighed=True)
+            parts.append(Product(None, None, masks, False, 0, bounding, sides))
+    return Joint(None, None, masks, False, 0, bounding, tuple(parts))

@@ -7,15 +7,14 @@ House rules (law L1; soundness.md 1.1):
    own: discrete Laplace by the first, in a pure dataset, discrete Gaussian by the second, in a zCDP dataset.
 2. `masks` are disjoint row predicates: a row counts in at most one of them. Disjointness is by
    construction (truth assignments of the filters), never by declaration.
-3. Each sensitivity is written with the figure it comes from: R is enforced by the printed division by the
+3. Each sensitivity is written with the figure it comes from: R is enforced by the printed weight of a
    unit's rows, W and B by the printed value clamp, C and P by the printed ranks.
-4. What is scaled is counted in fractions of a lattice unit, 1 / `denominator`, so that cutting a unit down
-   rounds off next to nothing. Coordinates, sensitivity and scale are all in these fractions; whoever shows
-   them divides.
+4. What is scaled is counted in fractions of a lattice unit, 1 / `denominator`: a row of a unit has a weight
+   in these, a whole number that is one for all its rows and measures. Coordinates, sensitivity and scale are
+   all in these fractions; whoever shows them divides.
 
 How counts and sums are scaled, and why no unit passes R times a row's reach: soundness.md 1.9(3). Its letters are
-here: t the unit's rows in `counted_in`, R `Bounding.in_all`, U `denominator`, r `reach`. What is drawn together by box
-noise (`Joint`) is weighed row by row instead, by w = R·U div t: soundness.md 1.22.
+here: t the unit's rows in `counted_in`, R `Bounding.in_all`, U `denominator`, r `reach`, w = R·U div max(t, R).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from __future__ import annotations
 import enum
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, NamedTuple, NewType, Protocol
@@ -48,6 +47,7 @@ from ...relation.intervals import Lattice
 from ..dialects.dialect import Dialect
 
 __all__ = [
+    "WEIGHT",
     "Bounding",
     "BoundingQuery",
     "Centred",
@@ -71,10 +71,8 @@ __all__ = [
     "counted_in",
 ]
 
-_FINE = 2**10
-"""Least fractions of a row, or of a row's largest value, that what is scaled is counted in."""
-_WEIGHT = 2**20
-"""U of what is weighed: the weight of a row of a unit with at most R of them."""
+WEIGHT = 2**20
+"""U: the weight of a row of a unit with at most R of them."""
 
 
 Steps = NewType("Steps", int)
@@ -225,7 +223,7 @@ class Measurement(ABC):
     drawn together, one of it and several. `is_count`: each coordinate counts rows or people; `is_of_people`: people.
     `value`: what is summed or counted distinct; None for COUNT and UNITS. `null_rows`: a PAIR carries
     per mask a third coordinate, W·(rows whose value is NULL). `distinct_limit`: P, the pairs of group and value
-    of a unit that count. `weighed`: a heavy unit's rows count R·U div t each, as in what is drawn together.
+    of a unit that count.
     """
 
     kind: ClassVar[str]
@@ -241,7 +239,6 @@ class Measurement(ABC):
     null_rows: bool
     distinct_limit: int
     bounding: Bounding
-    weighed: bool = field(default=False, kw_only=True)
 
     @property
     def parts(self) -> tuple[Measurement, ...]:
@@ -283,13 +280,7 @@ class Measurement(ABC):
     @property
     def denominator(self) -> int:
         """U: coordinates count fractions of a lattice unit, 1 / U, a power of two; 1 where nothing is scaled."""
-        unit = 1
-        if self.weighed:
-            return unit if self.bounding.per_row else _WEIGHT
-        if self.query is BoundingQuery.SCALED and not self.bounding.per_row:
-            while unit * self.reach < _FINE:
-                unit *= 2
-        return unit
+        return WEIGHT if self.query is BoundingQuery.SCALED and not self.bounding.per_row else 1
 
     @property
     def claim_unit(self) -> int:
@@ -378,13 +369,6 @@ class Measurement(ABC):
         """Return by how much the coordinates of one group moved, in what the squared sensitivity bounds."""
         return Fraction(sum(one**2 for one in change))
 
-    @property
-    def factor(self) -> int:
-        """What a coordinate's sums are multiplied by, at most, before they are added up."""
-        if self.weighed:
-            return self.denominator
-        return self.denominator * self.bounding.in_all if self.query is BoundingQuery.SCALED else 1
-
     # --- the coordinates ------------------------------------------------------------------------------------
 
     @property
@@ -418,10 +402,6 @@ class Measurement(ABC):
         a pair are one measure when they are one number.
         """
         return (self.kind, part, self.value, self.lattice)
-
-    def cut(self, sums: Sums, share: Callable[[str], str]) -> list[str]:
-        """Return what a unit with more than R rows adds; `share(s)` is s·R·U div t."""
-        return [share(coordinate) for coordinate in self.whole(sums)]
 
     @property
     def family_key(self) -> tuple[object, ...]:
@@ -480,14 +460,6 @@ class Pair(Measurement):
             rows, total = sums.present(self, mask), sums.total(self, mask)
             found += [self._above(sums, mask), f"({self.known_lattice.high} * {rows} - {total})"]
             found += [self._without_value(sums, mask)] if self.null_rows else []
-        return found
-
-    def cut(self, sums: Sums, share: Callable[[str], str]) -> list[str]:
-        found = []
-        for mask in self.masks:
-            above, both = self._above(sums, mask), f"{self.reach} * {sums.present(self, mask)}"
-            found += [share(above), f"({share(both)} - {share(above)})"]
-            found += [share(self._without_value(sums, mask))] if self.null_rows else []
         return found
 
     def key_of(self, part: int) -> tuple[object, ...]:
@@ -750,7 +722,7 @@ class Joint(Measurement):
     """Counts and sums over the same rows under one norm, drawn as vectors with box noise (soundness.md 1.22): R.
 
     N is the largest of ceil(|coordinate| / its own reach), summed over groups and masks. A mask's coordinates are one
-    of each of `parts_of_mask`, which are weighed and have the masks of this.
+    of each of `parts_of_mask`, which have the masks of this.
     """
 
     kind = "box"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,12 @@ from dpsql.engine.audit.statements import SHAPES, pairs_in, pairs_of, statements
 from dpsql.errors import Refusal
 from dpsql.mechanisms import Gaussian, Laplace, Law, Noise, SampledNoise, Truncated
 from dpsql.plan import planner, release_plan
+from dpsql.plan.backend_sql import print_release
 from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.measures import measurements
 from dpsql.policy import Policy, build_catalog, parse_policy
 from dpsql.policy.live_schema import LiveSchema
+from dpsql.relation.expressions import Expr
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_files import SCHEMA_OF_FILES, RecordedFiles, policies_of_files
@@ -181,13 +184,14 @@ def test_the_rho_of_a_coin_is_never_above_what_it_is() -> None:
 
 
 def test_a_missing_joint_clamp_is_found(audited: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two counts of disjoint rows, each with a bound of its own, move by twice what is claimed (soundness.md 1.5)."""
+    """Two counts of disjoint rows, weighed by the rows of the one, move by more than is claimed (soundness.md 1.5)."""
 
-    def separate(self: measurements.Count, sums: measurements.Sums, share: object) -> list[str]:
-        most = self.bounding.in_all * self.denominator
-        return [f"LEAST({self.denominator} * {rows}, {most})" for rows in self.whole(sums)]
+    def of_one(measured: Iterable[measurements.Measurement]) -> tuple[Expr, ...]:
+        measured = tuple(measured)
+        terms = (term for one in measured for mask in one.masks for term, _ in mask.terms)
+        return measurements.counted_in(measured) or tuple(islice(terms, 1))
 
-    monkeypatch.setattr(measurements.Count, "cut", separate)
+    monkeypatch.setattr(print_release, "counted_in", of_one)
     usual = {one.sql: one for one in audited().findings}[JOINT]
     assert any("moved by more than is claimed" in problem for problem in usual.problems)
     assert any("the real epsilon is at least 1." in problem for problem in usual.problems)

@@ -39,6 +39,8 @@ class SqlFault:
 
 TAGS = Database((), tuple(visit(1, city=city, tag=str(i)) for city in "abc" for i in range(3)))
 _NO_ROWS_BOUND = ((r"HAVING COUNT\(\*\) > 6", "HAVING COUNT(*) > 1000000"),)
+_ODD = Database((), tuple(visit(1, city="ab"[i % 2], n="7") for i in range(31)))
+"""One person whose rows are no part of R·U."""
 _NO_RANK = ((r"(rn|\(\*\)) (>|<=) \d+", r"\1 \2 1000000"),)
 _THREE = "MEDIAN(n), PERCENTILE_DISC(0.25) WITHIN GROUP (ORDER BY n), PERCENTILE_CONT(0.1) WITHIN GROUP (ORDER BY n DESC)"
 
@@ -57,11 +59,25 @@ OF_VISITS = (
         "SELECT city, COUNT(*) FROM visit GROUP BY city",
     ),
     SqlFault("all rows of a person", _NO_ROWS_BOUND, "SELECT city, COUNT(*) FROM visit GROUP BY city"),
+    SqlFault(
+        "weights that are rounded up",
+        ((r"\((\d+) // (GREATEST\(COUNT\(\*\), 6\))\)", r"((\1 + \2 - 1) // \2)"),),
+        "SELECT city, COUNT(*) FROM visit GROUP BY city", _ODD,
+    ),
+    SqlFault("weights beside all rows", ((r" - \d+ AS w", " AS w"),), "SELECT city, COUNT(*) FROM visit GROUP BY city", _ODD),
+    SqlFault(
+        "a part of the weight of a row is never taken off", ((r" - 1048576 AS w", " - 1048575 AS w"),),
+        "SELECT city, SUM(n) FROM visit GROUP BY city", _ODD,
+    ),
+    SqlFault(
+        "people above the bound twice", ((r"(CROSS JOIN heavy)", r"\1 CROSS JOIN (VALUES (1), (2)) AS twice (x)"),),
+        "SELECT city, COUNT(*) FROM visit GROUP BY city", _ODD,
+    ),
     SqlFault("all rows of a person in a median", _NO_ROWS_BOUND, "SELECT MEDIAN(n) FROM visit"),
     SqlFault("all rows of a person in several ranks", _NO_ROWS_BOUND, f"SELECT {_THREE} FROM visit"),
     SqlFault("all rows of a person in a mode", _NO_ROWS_BOUND, "SELECT MODE() WITHIN GROUP (ORDER BY city) AS m FROM visit"),
     SqlFault(
-        "all rows of a person without groups", ((r"GREATEST\(COUNT\(\*\), (\d+)\) AS t", r"\1 AS t"),),
+        "all rows of a person without groups", _NO_ROWS_BOUND,
         "SELECT COUNT(*) FROM visit",
     ),
     SqlFault(

@@ -1,12 +1,12 @@
 """Counts and sums as they are printed (all rows as they are, and a correction for units with more than R) beside the
-plain form of the same bound: every unit's part of every group, divided by its rows t (1.9), integer for integer.
+plain form of the same bound: every unit's part of every group times the weight by its rows t (1.9), integer for integer.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import reduce
 
 import pytest
 from hypothesis import example, given, settings
@@ -15,11 +15,11 @@ from dpsql.errors import EngineFailure, Refusal
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.backend_sql.print_source import SourcePrinter
-from dpsql.plan.backend_sql.print_sums import UnitSums, integer_type
+from dpsql.plan.backend_sql.print_sums import UnitSums
 from dpsql.plan.measures.measurements import (
+    WEIGHT,
     BoundingQuery,
     Joint,
-    Measurement,
     Pair,
     counted_in,
 )
@@ -51,32 +51,21 @@ def by_window(release: ReleasePlan, numbers: tuple[int, ...]) -> BackendQuery:
     inner = printer._inner(sources, numbers, shows_unit=True)
     flags = [f"{inner.item(inner.printer.boolean(term), 'f')} IS TRUE" for term in filters]
     sums = UnitSums(inner)
+    most = release.bounding.in_all
+    weight = release.dialect.quotient(
+        str(most * WEIGHT), f"GREATEST(t, {most})", wide=False, most=most * WEIGHT
+    )
     coordinates = [
-        (f"m{number}_{i}", f"SUM({sql})")
+        (f"m{number}_{i}", f"SUM({sql} * {weight})")
         for number in numbers
-        for i, sql in enumerate(release.measurements[number].cut(sums, partial(_share, release, release.measurements[number])))
-    ]  # fmt: skip
+        for i, sql in enumerate(release.measurements[number].whole(sums))
+    ]
     counted = f"COUNT(*) FILTER (WHERE {' OR '.join(flags)})" if flags else "COUNT(*)"
     t = f"CAST(SUM({counted}) OVER (PARTITION BY u) AS BIGINT) AS t"
     by = ["u", *printer.key_names]
     units = f"SELECT {sums.sql(by)}, {t} FROM ({inner.sql()}) AS r GROUP BY {', '.join(by)}"
     sql = printer._by_group(f"({units}) AS p", [(name, f"COALESCE({one}, 0)") for name, one in coordinates])
     return print_release._query(sql, numbers, sources)
-
-
-def _share(release: ReleasePlan, measurement: Measurement, sql: str) -> str:
-    most, wide = release.bounding.in_all, integer_type(measurement) == "HUGEINT"
-    if measurement.weighed:
-        weight = release.dialect.quotient(
-            str(most * measurement.denominator),
-            f"GREATEST(t, {most})",
-            wide=False,
-            most=most * measurement.denominator,
-        )
-        return f"({sql} * {weight})"
-    return release.dialect.quotient(
-        f"({sql} * {most * measurement.denominator})", f"GREATEST(t, {most})", wide=wide, most=2**125
-    )
 
 
 def compare(world: World, plan: Plan) -> int:
@@ -186,7 +175,11 @@ def rewritten(patch: Patch, change: Callable[[str], str]) -> None:
 
 def test_scale_units_with_few_rows_up(single: World, monkeypatch: Patch) -> None:
     single.settle(load, ORDINARY)
-    rewritten(monkeypatch, lambda sql: re.sub(r"HAVING COUNT\(\*\) > \d+", "HAVING COUNT(*) > 0", sql))
+    everybody = (
+        (r"HAVING COUNT\(\*\) > \d+", "HAVING COUNT(*) > 0"),
+        (r"GREATEST\((COUNT\(\*\)), \d+\)", r"\1"),
+    )
+    rewritten(monkeypatch, lambda sql: reduce(lambda one, pair: re.sub(*pair, one), everybody, sql))
     with pytest.raises(AssertionError):
         compare(single, single.plan(CITIES))
 
@@ -228,6 +221,6 @@ def test_one_row_too_many_loses_fractions_of_a_row(tmp_path_factory: pytest.Temp
         with made.backend.snapshot() as snapshot:
             (counts,) = measure_release(release, snapshot).values()
         (measurement,) = release.measurements
-        assert (release.bounding.in_all, measurement.denominator, len(counts)) == (40, 2**10, 41)
+        assert (release.bounding.in_all, measurement.denominator, len(counts)) == (40, WEIGHT, 41)
         total = sum(value for (value,) in counts.values())
         assert 40 * measurement.denominator - 41 <= total <= 40 * measurement.denominator

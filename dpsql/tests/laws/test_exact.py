@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dpsql.plan.measures.measurements import WEIGHT
 from dpsql.tests.support.random_databases import Database, load
 
 from .examples import visit
@@ -64,7 +65,7 @@ def test_sums_are_exact_beyond_doubles(large: World) -> None:
     load(large.connection, Database((), tuple(visit(unit, big=str(value)) for unit in range(1000))))
     (release,) = large.plan("SELECT SUM(big) FROM visit").releases
     with large.backend.snapshot() as snapshot:
-        assert measure_release(release, snapshot)[0] == {(): (1000 * value,)}
+        assert measure_release(release, snapshot)[0] == {(): (WEIGHT * 1000 * value,)}
 
 
 def test_values_are_rounded_and_clamped_as_declared(large: World) -> None:
@@ -72,9 +73,8 @@ def test_values_are_rounded_and_clamped_as_declared(large: World) -> None:
     cells = ["0.01", "2.50", "9999.99", "-9999.99", None]
     load(large.connection, Database((), tuple(visit(i, d=cell) for i, cell in enumerate(cells))))
     (release,) = large.plan("SELECT SUM(d) FROM visit").releases
-    fine = release.measurements[0].denominator
     with large.backend.snapshot() as snapshot:
-        assert measure_release(release, snapshot)[0] == {(): (fine * (1 + 250 + 500),)}
+        assert measure_release(release, snapshot)[0] == {(): (WEIGHT * (1 + 250 + 500),)}
     reals = ["nan", "inf", "-inf", "1e308", "-0.0", None]
     load(large.connection, Database((), tuple(visit(i, x=cell) for i, cell in enumerate(reals))))
     (release,) = large.plan("SELECT SUM(x) FROM visit").releases
@@ -82,7 +82,7 @@ def test_values_are_rounded_and_clamped_as_declared(large: World) -> None:
     assert lattice is not None
     with large.backend.snapshot() as snapshot:
         found = measure_release(release, snapshot)[0]
-    assert found == {(): (2 * lattice.high + lattice.low,)}
+    assert found == {(): (WEIGHT * (2 * lattice.high + lattice.low),)}
 
 
 def test_scales_and_charges_are_fractions(large: World) -> None:

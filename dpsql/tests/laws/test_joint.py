@@ -18,7 +18,7 @@ from dpsql.errors import EngineFailure, Unverified
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.backend_sql.print_sums import GroupSums
 from dpsql.plan.measures import joint
-from dpsql.plan.measures.measurements import Joint, Measurement
+from dpsql.plan.measures.measurements import WEIGHT, Joint
 from dpsql.policy import parse_policy
 from dpsql.testing.injected_noise import CountingNoise, ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
@@ -191,30 +191,17 @@ def test_every_coordinate_has_a_number_of_its_own(desk: OpenDesk) -> None:
 CORR = "SELECT city, CORR(n, x) FROM visit GROUP BY city"
 
 
-def test_cut_each_coordinate_by_a_quotient_of_its_own(adding: World, monkeypatch: Patch) -> None:
-    """Each is within its reach, and ceil in each group adds up (soundness.md 1.22)."""
+def test_round_weights_up(adding: World, monkeypatch: Patch) -> None:
+    """Seven rows of a person weigh up to seven parts more than is claimed."""
 
-    def separate(self: Any, measurement: Measurement, sql: str) -> str:
-        return str(
-            self.dialect.quotient(
-                f"({sql} * {self.bounding.in_all * measurement.denominator})", "t", wide=True, most=2**125
-            )
-        )
+    def up(self: Any, rows: str) -> str:
+        most, t = self.bounding.in_all * WEIGHT, f"GREATEST({rows}, {self.bounding.in_all})"
+        return f"(({most} + {t} - 1) // {t})"
 
     holds(adding, CORR, SEVEN)
-    monkeypatch.setattr(print_release._Release, "_share", separate)
+    monkeypatch.setattr(print_release._Release, "_weight", up)
     with pytest.raises(AssertionError):
         holds(adding, CORR, SEVEN)
-
-
-def test_clamp_each_coordinate_in_each_group(adding: World, monkeypatch: Patch) -> None:
-    def separate(self: Any, measurement: Joint, sql: str) -> str:
-        most = self.bounding.in_all * measurement.denominator * max(measurement.reaches)
-        return f"LEAST(GREATEST({sql} * {measurement.denominator}, -{most}), {most})"
-
-    monkeypatch.setattr(print_release._Release, "_share", separate)
-    with pytest.raises(AssertionError):
-        holds(adding, CORR)
 
 
 @pytest.mark.parametrize("place", range(1, 6))
@@ -232,10 +219,10 @@ def test_forget_the_reach_of_a_coordinate(adding: World, monkeypatch: Patch, pla
         holds(adding, CORR)
 
 
-def test_forget_that_weights_are_bounded(adding: World, monkeypatch: Patch) -> None:
-    original = print_release._Release._share
+def test_forget_a_row_in_weights(adding: World, monkeypatch: Patch) -> None:
+    original = print_release._Release._weight
     monkeypatch.setattr(
-        print_release._Release, "_share", lambda self, measurement, sql: original(self, measurement, sql).replace("t)", "(t - 1))")
+        print_release._Release, "_weight", lambda self, rows: original(self, f"{rows} - 1")
     )  # fmt: skip
     with pytest.raises(AssertionError):
         holds(adding, CORR, SEVEN)

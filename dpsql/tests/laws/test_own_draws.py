@@ -17,6 +17,7 @@ import pytest
 
 from dpsql.budget.ledger_store import LedgerStore
 from dpsql.mechanisms import Laplace, Law, Noise, SampledNoise
+from dpsql.plan.measures.measurements import WEIGHT
 from dpsql.postprocess.simulate import Seeded
 from dpsql.release.released import decode
 from dpsql.testing.injected_noise import CountingNoise, ZeroNoise
@@ -71,10 +72,6 @@ class OneNumber(ZeroNoise):
         return np.full(count, START, dtype=np.int64)
 
 
-DENOMINATOR = 256
-"""Fractions of a lattice unit that both measurements of EQUAL_SCALES count in."""
-
-
 class InUnits(ZeroNoise):
     """A noise in whole lattice units, so that it is seen in what is shown."""
 
@@ -82,7 +79,7 @@ class InUnits(ZeroNoise):
         self._noise = noise
 
     def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
-        return DENOMINATOR * self._noise.draw(law, count)
+        return WEIGHT * self._noise.draw(law, count)
 
 
 def stored_by(
@@ -140,7 +137,7 @@ def test_what_is_shown_has_the_draws_that_are_stored(desk: OpenDesk) -> None:
     for opened in (one, other):
         opened.settle(ROWS)
         release = opened.session.explain(EQUAL_SCALES).plan.releases[0]
-        assert [measurement.denominator for measurement in release.measurements] == [DENOMINATOR] * 2
+        assert [measurement.denominator for measurement in release.measurements] == [WEIGHT] * 2
         (city,) = release.axes or ()
         assert len(city.others) == 1
     for _ in range(2):

@@ -13,7 +13,7 @@ import pytest
 from dpsql.errors import EngineFailure
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.dialects.dialect_duckdb import DuckDBDialect
-from dpsql.plan.measures.measurements import Measurement
+from dpsql.plan.measures.measurements import WEIGHT
 from dpsql.policy import Verify
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.drawn_statements import statements
@@ -68,18 +68,14 @@ def test_no_quotient_is_larger(desk_that_checks: Desk, database: Database) -> No
     assert sum(answer(desk_that_checks, sql) for sql in (*ASKED, *drawn(statements("one table"), 20))) > 60
 
 
-@pytest.mark.parametrize("part", ["reach", "rows"])
-def test_a_bound_that_is_too_small_is_seen(
-    desk_that_checks: Desk, monkeypatch: pytest.MonkeyPatch, part: str
-) -> None:
-    def short(self: Any, measurement: Measurement, sql: str) -> str:
-        rows = self.bounding.in_all * measurement.denominator
-        most = rows if part == "reach" else measurement.reach * measurement.denominator
-        return str(self.dialect.quotient(f"({sql} * {rows})", "t", wide=True, most=most))
+def test_a_bound_that_is_too_small_is_seen(desk_that_checks: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def short(self: Any, rows: str) -> str:
+        most = self.bounding.in_all * WEIGHT
+        return str(self.dialect.quotient(str(most), f"GREATEST({rows}, 1)", wide=False, most=1))
 
     desk_that_checks.settle(AT_THE_ENDS)
     sql = "SELECT city, SUM(n), AVG(d) FROM visit GROUP BY city"
     assert answer(desk_that_checks, sql)
-    monkeypatch.setattr(print_release._Release, "_share", short)
+    monkeypatch.setattr(print_release._Release, "_weight", short)
     with pytest.raises(EngineFailure):
         answer(desk_that_checks, sql)
