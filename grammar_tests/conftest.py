@@ -77,37 +77,44 @@ def sealed() -> Iterator[SealedEngine]:
 
 
 @pytest.fixture(scope="session")
-def data(sealed: SealedEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataSets]:
+def data_sets(sealed: SealedEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataSets]:
     """The policies' databases."""
     sets = DataSets(HERE / "policies", tmp_path_factory.mktemp("ledgers"), sealed)
     yield sets
     sets.close()
 
 
+@pytest.fixture
+def data(data_sets: DataSets) -> Iterator[DataSets]:
+    """The same for one test, whose sessions end with it."""
+    yield data_sets
+    data_sets.end_sessions()
+
+
 @pytest.fixture(scope="session")
-def on_duckdb(data: DataSets) -> CasesOnDuckDB:
+def on_duckdb(data_sets: DataSets) -> CasesOnDuckDB:
     """What accepted cases come to on DuckDB."""
-    return CasesOnDuckDB(data)
+    return CasesOnDuckDB(data_sets)
 
 
 @pytest.fixture(scope="session", params=NEWEST_FIRST, ids=lambda found: f"pg{found.major}")
 def on_postgres(
     request: pytest.FixtureRequest,
-    data: DataSets,
+    data_sets: DataSets,
     start_postgres: Callable[[Installation], PostgresServer],
 ) -> Iterator[PostgresSets]:
     """The policies' databases in Postgres: in the newest major, and under `long` in others."""
-    sets = PostgresSets(start_postgres(request.param), data)
+    sets = PostgresSets(start_postgres(request.param), data_sets)
     yield sets
     sets.close()
 
 
 @pytest.fixture(scope="session")
 def on_spark(
-    data: DataSets, spark: SparkServer, tmp_path_factory: pytest.TempPathFactory
+    data_sets: DataSets, spark: SparkServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkSets]:
     """The policies' databases in Spark."""
     with SparkOwner(spark) as owner:
-        sets = SparkSets(owner, data, tmp_path_factory.mktemp("parquet"))
+        sets = SparkSets(owner, data_sets, tmp_path_factory.mktemp("parquet"))
         yield sets
         sets.close()

@@ -16,7 +16,7 @@ from replay import Run
 
 from dpsql import Session
 from dpsql.backends import Backend, DuckDBBackend, Snapshot
-from dpsql.budget import Caps, open_store
+from dpsql.budget import Caps, LedgerStore, open_store
 from dpsql.engine.dataset import Dataset
 from dpsql.mechanisms import ATTO, NANO
 from dpsql.policy import Neighbours, Policy, parse_policy
@@ -188,6 +188,7 @@ class DataSets:
         self._known: dict[str, PolicyData] = {}
         self._asked: dict[tuple[str, str], tuple[Session, CountingBackend]] = {}
         self._ledgers_made = 0
+        self._passing: list[LedgerStore] = []
 
     def of(self, name: str) -> PolicyData:
         """Return a policy's data."""
@@ -214,11 +215,16 @@ class DataSets:
         """Return a session on the wild data that many refused statements share: they leave no trace."""
         if (name, analyst) not in self._asked:
             data = self.of(name)
-            self._asked[name, analyst] = self.session(data.policy, data.backend, analyst)
+            self._asked[name, analyst] = self.session(data.policy, data.backend, analyst, stays=True)
         return self._asked[name, analyst]
 
-    def session(self, policy: Policy, backend: Backend, analyst: str) -> tuple[Session, CountingBackend]:
-        """Return a noiseless session with a ledger of its own, and the backend that notes its calls."""
+    def session(
+        self, policy: Policy, backend: Backend, analyst: str, *, stays: bool = False
+    ) -> tuple[Session, CountingBackend]:
+        """Return a noiseless session with a ledger of its own, and the backend that notes its calls.
+
+        The ledger is open until `end_sessions`; `stays`: for longer, as it is for many cases.
+        """
         self._ledgers_made += 1
         caps = Caps(
             int(policy.privacy.epsilon * NANO),
@@ -227,10 +233,17 @@ class DataSets:
         )
         path = self._ledgers / f"{self._ledgers_made}.db"
         store = open_store(f"sqlite:{path}", policy.dataset_id, caps, create=True, log=path)
+        if not stays:
+            self._passing.append(store)
         counting = CountingBackend(backend)
         session = Session(Dataset(policy, counting, store, self._sealed), analyst, _noise=ZeroNoise())
         counting.snapshots = 0
         return session, counting
+
+    def end_sessions(self) -> None:
+        """Close the ledgers of a case: each holds files open."""
+        while self._passing:
+            self._passing.pop().close()
 
     def close(self) -> None:
         """Close every database."""

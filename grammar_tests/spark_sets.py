@@ -70,7 +70,7 @@ class SparkSets:
         """Return a session that many refused statements share: they leave no trace."""
         if (name, analyst) not in self._asked:
             data = self.of(name)
-            self._asked[name, analyst] = self._data.session(data.policy, data.backend, analyst)
+            self._asked[name, analyst] = self._data.session(data.policy, data.backend, analyst, stays=True)
         return self._asked[name, analyst]
 
     def close(self) -> None:

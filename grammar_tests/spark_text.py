@@ -50,8 +50,8 @@ class SparkTexts:
 class _Sessions:
     def __init__(self, data: DataSets, source: PolicyData, analyst: str) -> None:
         self._listing, self._text = _Listing(source.wild), _SparkText(source.wild, source.schema)
-        self.here, _ = data.session(source.policy, self._listing, analyst)
-        self.there, _ = data.session(source.policy, self._text, analyst)
+        self.here, _ = data.session(source.policy, self._listing, analyst, stays=True)
+        self.there, _ = data.session(source.policy, self._text, analyst, stays=True)
         self._listing.read.clear()
 
     def pass_on(self) -> None:

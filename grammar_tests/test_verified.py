@@ -58,8 +58,8 @@ def test_on_spark(accepted_case: Case, data: DataSets, as_spark: SparkTexts) -> 
 
 
 @pytest.fixture(scope="module")
-def as_spark(data: DataSets) -> SparkTexts:
-    return SparkTexts(data)
+def as_spark(data_sets: DataSets) -> SparkTexts:
+    return SparkTexts(data_sets)
 
 
 _BELIEVED: dict[int, tuple[Session, Facts]] = {}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,9 @@ def log(tmp_path: Path) -> Path:
 
 
 def _texts(log: Path) -> list[str]:
-    journal = Journal(log)
-    journal.mend()
-    texts = [text for _, text in journal.records(0)]
-    journal.close()
-    return texts
+    with closing(Journal(log)) as journal:
+        journal.mend()
+        return [text for _, text in journal.records(0)]
 
 
 def test_what_is_appended_is_read_back(log: Path) -> None:
