@@ -11,7 +11,7 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ...errors import Refusal
@@ -53,7 +53,7 @@ from .keys import environment_of, stepped_keys
 from .ownership import resolve_owner, scanned
 from .public_inputs import NotInPlace, drawn_first, is_single, read_in_place, static_range
 from .release_boundary import check_keys, one_person, owner_of, release_each_set, shown_keys
-from .rows import Item, OwnedRows, PrivateBlock, Release, Select, Source
+from .rows import OwnedRows, PrivateBlock, Release, whole
 
 __all__ = ["Analyzed", "analyze", "private_rows"]
 
@@ -214,16 +214,15 @@ class _Analysis:
     def _declared(self, node: Declared, source: PrivateBlock) -> PrivateBlock:
         """Return rows as a subquery of their own, whose columns the owner declares."""
         rows = resolve_owner(source, self.catalog, node.position)
-        return _of_source(with_declared(plain(rows, source), node.declared), source.names)
+        return whole(with_declared(plain(rows, source), node.declared), source.names)
 
     def _union(self, node: SetOperation, *sides: PrivateBlock) -> PrivateBlock | Relation:
         parts = []
         for side in sides:
             rows = resolve_owner(side, self.catalog, node.position)
-            block = Select(rows.items, rows.predicate, side.outputs, rows.owner, works=rows.works)
-            parts.append((block, rows))
+            parts.append((rows.select(side.outputs), rows))
         _check_once(node, *(rows for _, rows in parts))
-        both = _of_source(union(parts, node.outputs), [column.name for column in node.columns])
+        both = whole(union(parts, node.outputs), [column.name for column in node.columns])
         return both if node.all else self._distinct(node, both)
 
     # --- grouping ----------------------------------------------------------------------------------------
@@ -257,12 +256,12 @@ class _Analysis:
                     hint="begin the frame with UNBOUNDED PRECEDING, or order the other way round",
                 )  # fmt: skip
         names = [column.name for column in node.columns]
-        return _of_source(window_by_owner(rows, source.outputs, calls, names), names)
+        return whole(window_by_owner(rows, source.outputs, calls, names), names)
 
     def _distinct(self, node: Relation, source: PrivateBlock) -> PrivateBlock | Relation:
         rows = resolve_owner(source, self.catalog, node.position)
         if owner_of(source.outputs, rows):
-            return _of_source(group_by_owner(rows, source.outputs, (), source.names), source.names)
+            return whole(group_by_owner(rows, source.outputs, (), source.names), source.names)
         check_keys(rows, source.outputs)
         steps = stepped_keys(source.outputs, environment_of(rows.columns, rows.predicate))
         keys = tuple(
@@ -282,7 +281,7 @@ class _Analysis:
         owned = [bool(owner_of((keys[i] for i in chosen), rows)) for chosen in group.sets]
         if all(owned) and len(owned) == 1 and not group.groupings:
             names = [column.name for column in group.columns]
-            return _of_source(group_by_owner(rows, keys, aggregates, names), names)
+            return whole(group_by_owner(rows, keys, aggregates, names), names)
         return release_each_set(group, rows, keys, aggregates, node.position)
 
     def _above_alone(self, node: Relation, *sides: PrivateBlock | Relation) -> PrivateBlock:
@@ -363,15 +362,6 @@ def _check_once(node: SetOperation, left: OwnedRows, right: OwnedRows) -> None:
             "UNION of rows that are one person's each and of rows that are units by themselves",
             sqlstate="PV003", position=node.position, hint="aggregate each part first, then combine the results",
         )  # fmt: skip
-
-
-def _of_source(source: Source, names: Sequence[str]) -> PrivateBlock:
-    """Return a subquery as a block of its own."""
-    columns = source.columns[: source.owner.start]
-    fields = tuple(
-        Field(column.type, i, name) for i, (column, name) in enumerate(zip(columns, names, strict=True))
-    )
-    return PrivateBlock((Item(source),), (), fields, tuple(names))
 
 
 def _raw(relation: Relation, analyzed: PrivateBlock) -> Refusal:

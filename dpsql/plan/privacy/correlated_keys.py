@@ -57,7 +57,7 @@ def _of_block(left: PrivateBlock, keys: tuple[Expr, ...]) -> PrivateBlock | None
         if terms:
             outputs = tuple(Field(placed.item.columns[i].type, i) for i in held)
             moved, names = shifted(terms, -placed.start), ("",) * len(outputs)
-            return PrivateBlock((Item(placed.item.source),), moved, outputs, names)
+            return PrivateBlock((Item(placed.item.source),), moved, outputs, names=names)
     return None
 
 

@@ -50,11 +50,8 @@ MAX_ROWS = 2**40
 
 def plain(rows: OwnedRows | None, block: PrivateBlock) -> Source:
     """Return a block as a source; `rows`: the same block with its owner resolved, None when it is public."""
-    owner = () if rows is None else rows.owner
-    source = block if rows is None else rows
-    works = () if rows is None else rows.works
-    part = Select(source.items, source.predicate, block.outputs, owner, works=works)
-    return _derived([(part, rows)], block.names, keys=())
+    public = Select(block.items, block.predicate, block.outputs)
+    return _derived([(public if rows is None else rows.select(block.outputs), rows)], block.names, keys=())
 
 
 def with_declared(source: Source, declared: Sequence[Column | None]) -> Source:
@@ -100,7 +97,7 @@ def group_by_owner(
     """
     most = rows.max_rows if fields_of(*keys) <= rows.fixed_columns else rows.max_rows_per_group
     most = 1 if rows.is_single else most
-    grouped = Select(rows.items, rows.predicate, keys, rows.owner, aggregates, most, works=rows.works)
+    grouped = replace(rows.select(keys), aggregates=aggregates, most=most)
     known = [frozenset(range(len(keys)))]
     if fields_of(*keys) <= rows.fixed_columns:  # one value of the keys per owner: one group, one row
         width = len(keys) + len(aggregates)
@@ -122,10 +119,7 @@ def window_by_owner(
     if ties is None and sum(not ignores_ties(call) for call in calls) > 1:
         return _window_numbered(rows, outputs, calls, names)
     shown = tuple(dict.fromkeys((*outputs, *(arg for call in calls for arg in call.args))))
-    windowed = Select(
-        rows.items, rows.predicate, outputs, rows.owner, windows=calls, ties=shown if ties is None else ties,
-        works=rows.works,
-    )  # fmt: skip
+    windowed = replace(rows.select(outputs), windows=calls, ties=shown if ties is None else ties)
     return _derived([(windowed, rows)], names, keys=())
 
 
@@ -151,10 +145,8 @@ def _window_numbered(
         units=tuple(frozenset[int]() for _ in rows.owner),
         fixed_columns=frozenset(),
     )
-    block = Select(
-        over_numbered.items, (), tuple(fields[: len(outputs)]), over_numbered.owner, windows=moved,
-        ties=(fields[len(shown)],),
-    )  # fmt: skip
+    shown_again = over_numbered.select(tuple(fields[: len(outputs)]))
+    block = replace(shown_again, windows=moved, ties=(fields[len(shown)],), works=())
     return _derived([(block, over_numbered)], names, keys=())
 
 

@@ -24,7 +24,7 @@ from ...relation.relations import Join
 from ...relation.types import BOOLEAN
 from .derived import full_join, nullable, plain
 from .ownership import are_linked, held, refuse_different_owners, resolve_owner
-from .rows import Item, PrivateBlock, Select, Source
+from .rows import Item, PrivateBlock, Select, Source, whole
 
 __all__ = ["join_blocks"]
 
@@ -49,7 +49,7 @@ def join_blocks(
         items = (*left.items, *others)
         outputs = (*left.outputs, *shifted(right.outputs, shift))
         terms = (*left.predicate, *shifted(right.predicate, shift), *_terms(node.condition, outputs, below))
-        return PrivateBlock(items, tuple(dict.fromkeys(terms)), outputs, names)
+        return PrivateBlock(items, tuple(dict.fromkeys(terms)), outputs, names=names)
     if node.kind == "left":
         return _left(node, left, right, node.condition, catalog, below)
     if node.kind == "right":
@@ -77,9 +77,8 @@ def _left(
     fields, on = _matched(left, right, source, filters, condition, below)
     item = Item(_outer(source), "left", on, node.position)
     _check_link(node, left, item, catalog)
-    return PrivateBlock(
-        (*left.items, item), left.predicate, (*left.outputs, *fields), (*left.names, *right.names)
-    )
+    outputs, names = (*left.outputs, *fields), (*left.names, *right.names)
+    return PrivateBlock((*left.items, item), left.predicate, outputs, names=names)
 
 
 def _mark(
@@ -96,7 +95,8 @@ def _mark(
     item = Item(source, "mark", on, node.position)
     _check_link(node, left, item, catalog)
     marked = Field(BOOLEAN, len(left.columns), position=node.position)
-    return PrivateBlock((*left.items, item), left.predicate, (*left.outputs, marked), (*left.names, ""))
+    outputs, names = (*left.outputs, marked), (*left.names, "")
+    return PrivateBlock((*left.items, item), left.predicate, outputs, names=names)
 
 
 def _matched(
@@ -128,11 +128,7 @@ def _full(
         )  # fmt: skip
     sides = [plain(resolve_owner(side, catalog, node.position), side) for side in (left, right)]
     first, second = (_outer(side) for side in sides)
-    shown = tuple(
-        Field(column.type, i, name)
-        for i, (column, name) in enumerate(zip(first.columns, left.names, strict=False))
-    )
-    kept = PrivateBlock((Item(first),), (), shown, left.names)
+    kept = whole(first, left.names)
     fields, on = _matched(kept, right, second, (), node.condition, below)
     full = Item(second, "full", on, node.position)
     _check_link(node, kept, full, catalog)
@@ -144,11 +140,8 @@ def _full(
     # Where both sides are there they agree, by the link; where one is, the row is that side's own.
     owner = tuple(Call(parts[0].type, "coalesce", parts) for parts in zip(*owners, strict=True))
     grown = held((*kept.items, full), (), catalog, node.position)
-    block = Select(grown.items, (), (*shown, *fields), owner, works=grown.works)
-    derived = full_join(block, sides, grown.reach)
-    names = (*left.names, *right.names)
-    fields = tuple(Field(c.type, i, n) for i, (c, n) in enumerate(zip(derived.columns, names, strict=False)))
-    return PrivateBlock((Item(derived),), (), fields, names)
+    block = Select(grown.items, (), (*kept.outputs, *fields), owner, works=grown.works)
+    return whole(full_join(block, sides, grown.reach), (*left.names, *right.names))
 
 
 def _as_one(

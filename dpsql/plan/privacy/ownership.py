@@ -38,6 +38,7 @@ from .rows import (
     columns_of,
     fields_in,
     source_at,
+    whole,
 )
 
 __all__ = [
@@ -75,8 +76,7 @@ def scan_source(table: Table, catalog: Catalog) -> Source:
 
 def scanned(node: Scan, catalog: Catalog) -> PrivateBlock:
     """Return a table's rows as a block."""
-    source = scan_source(node.table, catalog)
-    return PrivateBlock((Item(source),), (), node.row, tuple(column.name for column in node.columns))
+    return whole(scan_source(node.table, catalog), (column.name for column in node.columns))
 
 
 def _declared_anew(table: Table, catalog: Catalog) -> Declarations:

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from ...errors import Refusal
 from ...relation.catalog import Catalog, Column
-from ...relation.expressions import Call, Expr, Field, Scalar, conjuncts, substitute, walk
+from ...relation.expressions import Call, Expr, Scalar, conjuncts, substitute, walk
 from ...relation.facts import Facts
 from ...relation.functions import FUNCTIONS
 from ...relation.intervals import Environment, facts_of, narrowed_facts
@@ -35,7 +35,7 @@ from ...sql.attach import Outer
 from .join import join_blocks
 from .keys import environment_of
 from .ownership import scanned
-from .rows import Item, PrivateBlock, Release, Source
+from .rows import PrivateBlock, Release, Source, whole
 
 __all__ = ["NotInPlace", "drawn_first", "is_single", "read_in_place", "static_range"]
 
@@ -85,8 +85,7 @@ def drawn_first(relation: Relation, number: int) -> PrivateBlock:
             type_, facts = DOUBLE, Facts(Fraction(-(2**62)), Fraction(2**62), None, True, None, True)
         columns.append(Column(column.name, type_, facts=facts))
     source = Source("", tuple(columns), _unique_keys(relation), {}, intermediate=number)
-    fields = tuple(Field(column.type, i, column.name) for i, column in enumerate(columns))
-    return PrivateBlock((Item(source),), (), fields, tuple(column.name for column in columns))
+    return whole(source, (column.name for column in columns))
 
 
 def _unique_keys(relation: Relation) -> tuple[frozenset[int], ...]:

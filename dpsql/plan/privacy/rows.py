@@ -50,6 +50,7 @@ __all__ = [
     "intermediates_in",
     "selects_in",
     "source_at",
+    "whole",
     "written_in",
 ]  # fmt: skip
 
@@ -283,32 +284,6 @@ def identities_in(items: tuple[Item, ...]) -> dict[tuple[int, ...], Identity]:
 
 
 @dataclass(frozen=True, repr=False)
-class PrivateBlock:
-    """Rows that have owners, as far as the statement has been read: outputs over the columns of `items`.
-
-    A block over public sources alone is one too while it is on its way into a private one.
-    """
-
-    items: tuple[Item, ...]
-    predicate: tuple[Expr, ...]
-    outputs: tuple[Expr, ...]
-    names: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        return "Private(…)"
-
-    @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        """The columns that the expressions are over."""
-        return columns_of(self.items)
-
-    @property
-    def is_private(self) -> bool:
-        """Say whether any source but a mark's has owners."""
-        return any(item.source.is_private for item in self.items if item.kind != "mark")
-
-
-@dataclass(frozen=True, repr=False)
 class Select:
     """A SELECT: `outputs` over the columns of `items` where `predicate` holds; without an `owner`: public rows.
 
@@ -350,6 +325,32 @@ class Select:
         return columns_of(self.items)
 
 
+@dataclass(frozen=True, repr=False)
+class PrivateBlock(Select):
+    """Rows that have owners, as far as the statement has been read; `names`: of its outputs.
+
+    A block over public sources alone is one too while it is on its way into a private one.
+    """
+
+    names: tuple[str, ...] = field(kw_only=True)
+
+    def __repr__(self) -> str:
+        return "Private(…)"
+
+    @property
+    def is_private(self) -> bool:
+        """Say whether any source but a mark's has owners."""
+        return any(item.source.is_private for item in self.items if item.kind != "mark")
+
+
+def whole(source: Source, names: Iterable[str]) -> PrivateBlock:
+    """Return all rows of a source as a block: of a subquery its columns, without those of the owner."""
+    names = tuple(names)
+    columns = zip(source.columns, names, strict=False)
+    outputs = tuple(Field(column.type, i, name) for i, (column, name) in enumerate(columns))
+    return PrivateBlock((Item(source),), (), outputs, names=names)
+
+
 @dataclass(frozen=True, repr=False, kw_only=True)
 class OwnedRows(Select):
     """Rows with one owner each: those of `items` on which `predicate` holds and no column of `owner` is NULL.
@@ -381,6 +382,10 @@ class OwnedRows(Select):
 
     def __repr__(self) -> str:
         return "Private(…)"
+
+    def select(self, outputs: tuple[Expr, ...]) -> Select:
+        """Return outputs over these rows, each with its owner."""
+        return Select(self.items, self.predicate, outputs, self.owner, works=self.works)
 
     @cached_property
     def row_tables(self) -> frozenset[str]:

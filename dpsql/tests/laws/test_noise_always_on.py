@@ -198,7 +198,7 @@ def test_what_is_exact_or_private_has_no_open_repr(desk: OpenDesk) -> None:
 
     opened = desk()
     table = opened.session.catalog.tables["visit"]
-    assert repr(PrivateBlock(table, (), (), ())) == "Private(…)"
+    assert repr(PrivateBlock(table, (), names=())) == "Private(…)"
     exact = Exact()
     assert repr(exact) == str(exact) == "Exact(…)"
     with pytest.raises(TypeError):
