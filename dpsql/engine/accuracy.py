@@ -26,9 +26,8 @@ from ..plan.release_plan import ReleasePlan
 from ..relation.relations import AggregateCall
 from ..release.expected_error import expected_error
 from .contribution import cells_of, sums_of
-from .explain import number_text
 from .notes import estimate_notes
-from .settings import Accuracy, decimal_text
+from .settings import Accuracy, decimal_text, number_text
 
 __all__ = ["STEP", "Chosen", "choose"]
 

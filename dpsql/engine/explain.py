@@ -6,16 +6,17 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
 from textwrap import wrap
+from typing import Any
 
 from ..budget import ZERO, Charge, Fresh, Status, shown_epsilon
 from ..mechanisms import ATTO, NANO, Gaussian, RankChoice, RankSplit, Thresholded, Truncated
 from ..plan.measures.bivariate import Bivariate
 from ..plan.measures.formulas import Chosen, ChosenOf, Linear, Variance
-from ..plan.measures.measurements import Coord, Joint
+from ..plan.measures.measurements import Coord, Joint, Measurement
 from ..plan.measures.mode import ModeMeasurement
 from ..plan.measures.ranks import Ranked, SplitMeasurement
 from ..plan.measures.value_bars import Ends
@@ -41,8 +42,8 @@ from .contribution import (
     sums_of,
     what_binds,
 )
-from .selection import selection_figures, selection_lines
-from .settings import decimal_text
+from .selection import selection_figures
+from .settings import decimal_text, number_text
 
 __all__ = [
     "Explanation",
@@ -51,7 +52,6 @@ __all__ = [
     "call_text",
     "expected_errors",
     "layout_sql",
-    "number_text",
     "origin_of",
 ]
 
@@ -78,16 +78,14 @@ class Explanation:
     more: tuple[Fresh | None, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
-        """Return the same for programs; numbers are exact decimals or fractions as text."""
+        """Return all that is said, for programs; numbers are exact decimals or fractions as text."""
         names = _result_names(self.compiled.relation)
+        releases = enumerate(self.plan.releases)
         return {
-            "releases": [
-                _release(number, plan, names)
-                | {"grouping_sets": [asdict(one) for one in _sets(self.plan, plan)]}
-                for number, plan in enumerate(self.plan.releases)
-            ],
+            "releases": [_release(self.plan, number, release, names) for number, release in releases],
             "charge": self._charge(),
             "epsilon_left": decimal_text(Fraction(self.status.left_nano, NANO)),
+            "left": left_text(self.status, self.usual),
             "groups_of_persons": list(group_lines(self.plan, self.status.accounting)),
             "now": said_of_top_up(self.more),
             "chosen": self.chosen,
@@ -103,22 +101,30 @@ class Explanation:
             "post_processing": _sql_of(self.compiled),
         }
 
-    @property
-    def _is_pure(self) -> bool:
-        return not self.status.in_rho
-
     def _charge(self) -> dict[str, str]:
-        delta = said_delta(self.plan.delta)
-        if self._is_pure:
-            return {"epsilon": decimal_text(self.plan.epsilon), "delta": delta}
+        said, delta = {"said": self._price()}, said_delta(self.plan.delta)
+        if not self.status.in_rho:
+            return {"epsilon": decimal_text(self.plan.epsilon), "delta": delta} | said
         rho = rho_of(self.plan)
-        return {"epsilon": shown_epsilon(rho), "delta": delta, "rho": decimal_text(Fraction(rho, ATTO))}
+        return {
+            "epsilon": shown_epsilon(rho),
+            "delta": delta,
+            "rho": decimal_text(Fraction(rho, ATTO)),
+        } | said
 
     def _price(self) -> str:
-        if self._is_pure:
-            return self.chosen or f"epsilon {decimal_text(self.plan.epsilon)}"
-        charged = charged_text(rho_of(self.plan))
-        return f"{self.chosen}, {charged}" if self.chosen else charged
+        """Return what is charged, in words."""
+        plan, price = self.plan, self.chosen
+        if self.status.in_rho:
+            charged = charged_text(rho_of(plan))
+            price = f"{price}, {charged}" if price else charged
+        price = price or f"epsilon {decimal_text(plan.epsilon)}"
+        if (topped_up := said_of_top_up(self.more)) is not None:
+            return f"{topped_up} ({price} in all)"
+        if not plan.epsilon and any(one.is_stored for release in plan.releases for one in release.measures):
+            return "nothing, it is stored"
+        delta = f", delta {said_delta(plan.delta)}" if plan.delta else ""
+        return f"{price}{delta} (nothing, if it is answered already)" if plan.releases else "nothing"
 
     def json_text(self) -> str:
         """Return `as_dict` as JSON text."""
@@ -140,36 +146,20 @@ class Explanation:
         """Return the same for people."""
         return "\n".join(self._lines(with_sql=True))
 
-    def _lines(self, *, with_sql: bool) -> list[str]:
-        names = _result_names(self.compiled.relation)
-        lines: list[str] = []
-        for number, plan in enumerate(self.plan.releases):
-            lines += _release_text(number, plan, names, _sets(self.plan, plan))
-            lines += _backend_text(plan) if with_sql else []
-        if (topped_up := said_of_top_up(self.more)) is not None:
-            charge = f"{topped_up} ({self._price()} in all)"
-        elif (
-            any(one.is_stored for plan in self.plan.releases for one in plan.measures)
-            and not self.plan.epsilon
-        ):
-            charge = "nothing, it is stored"
-        elif self.plan.releases:
-            delta = f", delta {said_delta(self.plan.delta)}" if self.plan.delta else ""
-            charge = f"{self._price()}{delta} (nothing, if it is answered already)"
-        else:
-            charge = "nothing"
-        lines.append(f"charge: {charge}; {left_text(self.status, self.usual)}")
-        lines += [f"  {said}" for said in group_lines(self.plan, self.status.accounting)]
-        for origin in self.origins:
-            lines += wrap(f"now: {origin}", _WIDTH, subsequent_indent="  ")
-        for note in self.notes:
-            lines += wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
-        if not with_sql:
-            return lines
-        for number, intermediate in enumerate(self.intermediates):
-            lines += _compiled_text(f"intermediate result {number + 1}", intermediate)
-        lines += _compiled_text("post-processing", self.compiled)
-        return lines
+    def _lines(self, *, with_sql: bool) -> Iterator[str]:
+        shown: Any = self.as_dict()
+        for release, plan in zip(shown["releases"], self.plan.releases, strict=True):
+            yield from _release_lines(release)
+            yield from _backend_lines(plan) if with_sql else ()
+        yield f"charge: {shown['charge']['said']}; {shown['left']}"
+        yield from (f"  {said}" for said in shown["groups_of_persons"])
+        for kind, said in (("now", shown["from_the_store"]), ("note", shown["notes"])):
+            for one in said:
+                yield from wrap(f"{kind}: {one}", _WIDTH, subsequent_indent="  ")
+        if with_sql:
+            for number, intermediate in enumerate(self.intermediates):
+                yield from _compiled_lines(f"intermediate result {number + 1}", intermediate)
+            yield from _compiled_lines("post-processing", self.compiled)
 
 
 def rho_of(plan: Plan) -> int:
@@ -195,231 +185,318 @@ def _sql_of(compiled: Compiled) -> str:
     return compiled.sql if _is_whole(compiled) else "not shown"
 
 
-def _compiled_text(title: str, compiled: Compiled) -> list[str]:
+def _compiled_lines(title: str, compiled: Compiled) -> Iterator[str]:
     if not _is_whole(compiled):
-        return [f"{title}: not shown"]
-    where = " (public tables alone, in the database)" if compiled.in_database else ""
-    lines = [f"{title}{where}:", *_indented(compiled.sql, "  ")]
+        yield f"{title}: not shown"
+        return
+    yield f"{title}{' (public tables alone, in the database)' if compiled.in_database else ''}:"
+    yield from _indented(compiled.sql, "  ")
     for number, part in enumerate(_fetched(compiled)):
-        lines += [f"  p{number}, public, from the database:", *_indented(part.sql, "    ")]
-    return lines
+        yield f"  p{number}, public, from the database:"
+        yield from _indented(part.sql, "    ")
 
 
-def number_text(value: Fraction) -> str:
-    """Return an exact decimal where it is short, else a rounded one."""
-    exact = decimal_text(value)
-    return exact if Fraction(exact) == value and len(exact) <= 15 else f"{float(value):.6g}"
+# --- all that is said of a release ----------------------------------------------------------------------------
 
 
-def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
-    bounding = plan.bounding
+def _release(plan: Plan, number: int, release: ReleasePlan, names: Names) -> dict[str, object]:
+    """Return all that is said of a release: figures as text, and in words what is no figure."""
+    bounding, law = release.bounding, release.key_law
+    first, calls = len(release.release.keys), release.release.aggregates
     return {
         "name": f"r{number}",
-        "table": plan.release.rows.shown_name,
+        "table": release.release.rows.shown_name,
         "neighbours": "replace-one" if bounding.replace_one else "add-remove",
         "together": bounding.together,
         "max_rows": bounding.in_all,
         "max_groups": bounding.groups,
-        "declared": declared_in(plan),
-        "noise_set_by": what_binds(plan),
-        **({"asserted_keys": keys} if (keys := asserted_keys(plan)) else {}),
-        "groups": None if plan.groups is None else len(plan.groups),
-        "threshold": plan.tau,
-        "found_share": None if plan.counted is None else decimal_text(plan.measures[plan.counted].share),
-        "shown_just_below": None if plan.key_law is None else _share(plan.key_law.coin),
-        "delta": said_delta(plan.delta),
-        "measures": [_measure(plan, index) for index in range(len(plan.measurements))],
+        "a_person": list(contribution_lines(release)),
+        "declared": declared_in(release),
+        "noise_set_by": what_binds(release),
+        **({"asserted_keys": keys} if (keys := asserted_keys(release)) else {}),
+        "empty_by": _emptied_by(release),
+        "groups": None if release.groups is None else len(release.groups),
+        "groups_from": _groups_from(release),
+        "threshold": release.tau,
+        "found_share": None
+        if release.counted is None
+        else decimal_text(release.measures[release.counted].share),
+        "shown_just_below": None if law is None or not law.coin else _share(law.coin),
+        "noise_at_most": law.bound if isinstance(law, Truncated) else None,
+        "delta": said_delta(release.delta),
+        "measures": [_measure(release, index) for index in range(len(release.measurements))],
         "outputs": [
             {
                 "name": call.function,
-                "column": names.get((plan.release, len(plan.release.keys) + i)),
-                "expected": _expected(plan, i),
+                "aggregate": call_text(call, release.release.rows),
+                "column": names.get((release.release, first + index)),
+                "expected": _expected(release, index),
+                "level": _level(release, index),
             }
-            for i, call in enumerate(plan.release.aggregates)
+            for index, call in enumerate(calls)
         ],
-        "backend_sql": [query.sql for query in plan.queries(plan.fresh)] if _is_seen(plan) else [],
+        "backend_sql": [query.sql for query in release.queries(release.fresh)] if _is_seen(release) else [],
+        "grouping_sets": [
+            {
+                "keys": keys_text(node),
+                "cells": (cells := cells_of(release, node)),
+                "expected": [_expected(release, i, cells) for i in range(len(calls)) if not release.is_empty],
+            }
+            for node in sums_of(plan, release.release)
+        ],
     }
+
+
+def _emptied_by(release: ReleasePlan) -> str | None:
+    """Return by what no row can count; None: rows can."""
+    if not release.is_empty:
+        return None
+    return "constraints that the database enforces" if release.is_proved else "the statement's own text"
+
+
+def _groups_from(release: ReleasePlan) -> str | None:
+    """Return where groups that are listed come from; None: they are found, or all rows are one."""
+    if release.groups is None or not release.bounding.grouped:
+        return None
+    return f"the keys of {', '.join(release.listed_from)}, public" if release.listed_from else "declared"
+
+
+def _share(coin: Fraction) -> str:
+    """Return a share for people: rounded, but never to all or nothing."""
+    return f"{min(max(round(100 * coin), 1), 99)} %"
+
+
+def _is_seen(release: ReleasePlan) -> bool:
+    """Say whether the SQL of a release can be shown: it names keys, and counts columns, which may have no name here."""
+    sources = (item.source.uncut for select in selects_in(release.release.rows) for item in select.items)
+    return not any(source.table is not None and source.table.unnamed for source in sources)
 
 
 def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
-    measurement = plan.measurements[index]
-    if isinstance(measurement, ModeMeasurement):
-        return _mode(plan, index, measurement)
-    if isinstance(measurement, Ranked):
-        return _choice(plan, index, measurement)
+    """Return all that is said of a measurement; of choices the figures are in rows."""
+    measurement, planned = plan.measurements[index], plan.measures[index]
     if index == plan.selection:
-        return selection_figures(plan)
-    if isinstance(measurement, Joint):
-        return _together(plan, index, measurement)
-    lattice_step = Fraction(1) if measurement.lattice is None else measurement.lattice.step
-    step = lattice_step / measurement.denominator
-    scale = plan.measures[index].scale
-    variance = (
-        2 * (scale * step) ** 2 if _is_laplace(plan, index) else plan.measures[index].law.spread * step**2
-    )
-    return {
-        "measure": measurement.label,
-        "coordinates": measurement.size,
-        "lattice": str(lattice_step),
-        "sensitivity": _reach_text(measurement.squared_sensitivity, step)
-        if plan.is_zcdp
-        else number_text(measurement.sensitivity * step),
-        "scale": number_text(scale * step),
-        "variance": number_text(variance),
-        "plus_minus_95": _half_width_text(_half_width(plan, index) * step),
-        "epsilon": decimal_text(plan.measures[index].epsilon),
-        "stored": plan.measures[index].is_stored,
-    } | _of_zcdp(plan, index)
-
-
-def _of_zcdp(plan: ReleasePlan, index: int) -> dict[str, object]:
-    """Return what is said besides where rho adds up: the law of the noise or the choice, and its part of rho."""
+        return selection_figures(plan, _whole_error(plan))
+    if isinstance(measurement, ModeMeasurement | Ranked):
+        figures = _choice(plan, index, measurement)
+    else:
+        figures = _noise(plan, index, measurement)
+    price = {"epsilon": decimal_text(planned.epsilon), "stored": planned.is_stored}
     if not plan.is_zcdp or plan.is_empty:
-        return {}
-    return {"law": plan.measures[index].law.family, "rho": number_text(plan.losses[index])}
+        return figures | price
+    return figures | price | {"rho": number_text(plan.losses[index])}
 
 
-def _is_laplace(plan: ReleasePlan, index: int) -> bool:
-    return plan.is_empty or not isinstance(plan.measures[index].law, (Gaussian, Thresholded))
+def _whole_error(plan: ReleasePlan) -> str:
+    """Return the error that what groups are chosen by would have where all are answered; nothing else is."""
+    whole, top = plan.unselected, plan.top
+    return "" if whole is None or top is None else _expected(whole, top.aggregate)
 
 
-def _reach_text(squared: int, step: Fraction) -> str:
-    """Return the root of a squared sensitivity, in steps of the lattice: exact where it is a number."""
-    root = math.isqrt(squared)
-    if root**2 == squared:
-        return number_text(root * step)
-    return f"{math.sqrt(squared * step**2):.6g}"
-
-
-def _together(plan: ReleasePlan, index: int, measurement: Joint) -> dict[str, object]:
-    """Return what is drawn together: the claim is in rows, and each coordinate has a width of its own."""
-    law, unit = plan.measures[index].law, measurement.denominator
-    parts = []
-    for place, part in enumerate(measurement.parts):
-        half = law.at(place).half_width(MISSING) * part.step / unit
-        parts.append({"part": part.in_joint[0], "plus_minus_95": _half_width_text(half)})
-    kinds = [part.in_joint for part in measurement.parts]
-    named = [
-        one if kinds.count((one, many)) == 1 else f"{kinds.count((one, many))} {many}"
-        for one, many in dict.fromkeys(kinds)
-    ]
-    return {
-        "measure": f"{', '.join(named[:-1])} and {named[-1]} together",
-        "coordinates": measurement.size,
-        "lattice": "1",
-        "sensitivity": _reach_text(measurement.squared_sensitivity, Fraction(1, unit))
-        if plan.is_zcdp
-        else number_text(Fraction(measurement.sensitivity, unit)),
-        "scale": number_text(plan.measures[index].scale / unit),
-        "parts": parts,
-        "epsilon": decimal_text(plan.measures[index].epsilon),
-        "stored": plan.measures[index].is_stored,
-    } | _of_zcdp(plan, index)
-
-
-def _together_text(plan: ReleasePlan, index: int, shown: dict[str, object], price: str) -> list[str]:
-    parts = shown["parts"]
-    assert isinstance(parts, list)
-    widths = ", ".join(f"{one['part']} ± {one['plus_minus_95']}" for one in parts)
-    coordinates, size = plan.measurements[index].size, len(parts)
-    several = "" if coordinates == size else f", {coordinates} numbers a group"
-    drawn = "" if shown["stored"] else " in one draw"
-    family = plan.measures[index].law.family + ("" if plan.is_zcdp else f" scale {shown['scale']}")
-    return [
-        f"  {shown['measure']}{several}: {price}{drawn}",
-        *wrap(
-            f"{_sensitivity_text(plan, index)} in rows, {family}; at 95 %: {widths}",
-            _WIDTH, initial_indent="    ", subsequent_indent="      ",
-        ),
-    ]  # fmt: skip
-
-
-def _sensitivity_text(plan: ReleasePlan, index: int) -> str:
-    """Return a sensitivity in words; of several persons together it is as many times one person's."""
-    measurement, together = plan.measurements[index], plan.bounding.together
-    step = (
-        Fraction(1) if measurement.lattice is None else measurement.lattice.step
-    ) / measurement.denominator
-    name, one = "sensitivity", number_text(measurement.of_one * step)
-    if plan.is_zcdp:
-        name, one = "sensitivity (L2)", _reach_text(measurement.squared_of_one, step)
-    if together == 1:
-        return f"{name} {one}"
-    return f"protects any {together} persons together: {name} {together} × {one}"
-
-
-def _noise_text(plan: ReleasePlan, index: int, scale: object) -> str:
-    """Return the noise in words: its law and the parameter that its kind has."""
-    return f"{plan.measures[index].law.family} {'scale' if _is_laplace(plan, index) else 'sigma'} {scale}"
-
-
-def _choice(plan: ReleasePlan, index: int, measurement: Ranked) -> dict[str, object]:
-    """Return what is known of a choice by rank: all figures are in rows."""
-    choice = plan.measures[index].choice
-    lattice = measurement.known_lattice
+def _noise(plan: ReleasePlan, index: int, measurement: Measurement) -> dict[str, object]:
+    """Return the noise of a measurement; of what is drawn together each part has a width of its own, in rows."""
+    planned, lattice = plan.measures[index], measurement.lattice
+    unit = Fraction(1) if lattice is None else lattice.step
+    step = unit / measurement.denominator
     shown = {
         "measure": measurement.label,
         "coordinates": measurement.size,
+        "lattice": str(unit),
+        "sensitivity": _sensitivity(plan, measurement.sensitivity, measurement.squared_sensitivity, step),
+        "of_one": _sensitivity(plan, measurement.of_one, measurement.squared_of_one, step),
+        "scale": number_text(planned.scale * step),
+    } | ({} if plan.is_empty else {"law": planned.law.family})
+    if isinstance(measurement, Joint):
+        widths = [
+            planned.law.at(place).half_width(MISSING) * part.step / measurement.denominator
+            for place, part in enumerate(measurement.parts)
+        ]
+        kinds = [part.in_joint for part in measurement.parts]
+        named = [
+            one if kinds.count((one, many)) == 1 else f"{kinds.count((one, many))} {many}"
+            for one, many in dict.fromkeys(kinds)
+        ]
+        return shown | {
+            "measure": f"{', '.join(named[:-1])} and {named[-1]} together",
+            "parts": [
+                {"part": kind, "plus_minus_95": _half_width_text(width)}
+                for (kind, _), width in zip(kinds, widths, strict=True)
+            ],
+        }
+    is_gaussian = not plan.is_empty and isinstance(planned.law, Gaussian | Thresholded)
+    variance = planned.law.spread * step**2 if is_gaussian else 2 * (planned.scale * step) ** 2
+    return shown | {
+        "variance": number_text(variance),
+        "plus_minus_95": _half_width_text(_half_width(plan, index) * step),
+    }
+
+
+def _sensitivity(plan: ReleasePlan, reach: int, squared: int, step: Fraction) -> str:
+    """Return a sensitivity in L1, under zCDP in L2, in steps of the lattice: exact where it is a number."""
+    if not plan.is_zcdp:
+        return number_text(reach * step)
+    root = math.isqrt(squared)
+    return number_text(root * step) if root**2 == squared else f"{math.sqrt(squared * step**2):.6g}"
+
+
+def _choice(plan: ReleasePlan, index: int, measurement: ModeMeasurement | Ranked) -> dict[str, object]:
+    """Return what is known of a choice: by rank, or among listed values, which are on no lattice."""
+    sensitivity = number_text(Fraction(measurement.sensitivity, measurement.claim_unit))
+    rows = {"rows_95": _half_width(plan, index)}
+    if isinstance(measurement, ModeMeasurement):
+        return {
+            "measure": measurement.label, "coordinates": 1, "sensitivity": sensitivity,
+            "candidates": len(measurement.candidates),
+        } | rows  # fmt: skip
+    choice, lattice = plan.measures[index].choice, measurement.known_lattice
+    shown: dict[str, object] = {
+        "measure": measurement.label,
+        "coordinates": measurement.size,
         "lattice": str(lattice.step * 2 ** (0 if choice is None else choice.shift)),
-        "sensitivity": number_text(Fraction(measurement.sensitivity, measurement.claim_unit)),
+        "sensitivity": sensitivity,
         "candidates": 0 if choice is None else choice.candidates,
         "scale": "log" if isinstance(lattice, LogLattice) else "linear",
-        "rows_95": _half_width(plan, index),
-        "epsilon": decimal_text(plan.measures[index].epsilon),
-        "stored": plan.measures[index].is_stored,
     }
     if isinstance(choice, RankSplit):
         assert isinstance(measurement, SplitMeasurement)
-        shown["depths"] = measurement.depths
-    elif isinstance(choice, RankChoice) and choice.offset:
-        shown["rows_inside"] = _rows_inside(measurement, choice)
-    return shown
+        return shown | rows | {"depths": measurement.depths}
+    if isinstance(choice, RankChoice) and choice.offset:
+        return shown | rows | {"rows_inside": _rows_inside(measurement, choice)}
+    return shown | rows
 
 
-def _mode(plan: ReleasePlan, index: int, measurement: ModeMeasurement) -> dict[str, object]:
-    """Return what is known of a choice among listed values: all figures are in rows."""
-    return {
-        "measure": measurement.label,
-        "coordinates": 1,
-        "sensitivity": number_text(Fraction(measurement.sensitivity, measurement.claim_unit)),
-        "candidates": len(measurement.candidates),
-        "rows_95": _half_width(plan, index),
-        "epsilon": decimal_text(plan.measures[index].epsilon),
-        "stored": plan.measures[index].is_stored,
+# --- the lines that are printed of it -------------------------------------------------------------------------
+
+_CANDIDATES = "{measure}: {price}, {candidates} candidates"
+_MEASURED = {
+    "chosen": (
+        "chooses {chosen} of {candidates} groups ({costs}), then {then}; the whole histogram would have {whole}",
+        "{by}, of a person at most {most_in_a_group} in a group: sensitivity {sensitivity} of each score, "
+        "permute-and-flip",
+        "{missed} at 95 %",
+        "another LIMIT, or the whole histogram, is another charge; SET dpsql.selection = off gives the histogram",
+    ),
+    "depths": (
+        _CANDIDATES + ", {apart}",
+        "sensitivity {sensitivity} of weights in rows, exponential mechanism, one after the other {depths} times, "
+        "within {rows_95} rows at 95 %",
+    ),
+    "parts": ("{measure}{several}: {price}{drawn}", "{reach} in rows, {law}{together}; at 95 %: {widths}"),
+    "variance": (
+        "{measure}{several}: {price}",
+        "{reach}, {law} {unit} {scale}, variance {variance}, ± {plus_minus_95} at 95 %",
+    ),
+    "lattice": (
+        _CANDIDATES + ", {apart}",
+        "sensitivity {sensitivity} of a score in rows, exponential mechanism, within {rows_95} rows at 95 %",
+    ),
+    "rows_95": (
+        _CANDIDATES,
+        "sensitivity {sensitivity} of rows, permute-and-flip, at most {rows_95} rows fewer than the most at 95 %",
+    ),
+}
+"""What is said of a measurement by the first of these names that its dictionary has: a line, and those below it."""
+_STORED = {
+    "lattice": ("{measure}: {price}", "within {rows_95} rows of the wanted rank at 95 %"),
+    "rows_95": ("{measure}: {price}", "within {rows_95} rows of the most frequent value at 95 %"),
+}
+"""The same of choices that are stored."""
+
+
+def _measure_lines(shown: dict[str, Any], together: int) -> Iterator[str]:
+    """Yield what is said of a measurement of which this is known; it protects so many persons together."""
+    is_zcdp, parts = "rho" in shown, shown.get("parts", ())
+    price = f"epsilon {shown['epsilon']}" + (f" (rho {shown['rho']})" if is_zcdp else "")
+    name = "sensitivity (L2)" if is_zcdp else "sensitivity"
+    one = f"{name} {shown.get('of_one')}"
+    words = shown | {
+        "price": "stored already" if shown["stored"] else price,
+        "several": ""
+        if shown.get("coordinates") == max(len(parts), 1)
+        else f", {shown.get('coordinates')} numbers a group",
+        "reach": one
+        if together == 1
+        else f"protects any {together} persons together: {name} {together} × {shown.get('of_one')}",
+        "unit": "sigma" if shown.get("law") == Gaussian.family else "scale",
+        "apart": f"1/{LOG_PARTS} apart by size (scale log)"
+        if shown.get("scale") == "log"
+        else f"steps of {shown.get('lattice')}",
+        "drawn": "" if shown["stored"] else " in one draw",
+        "together": "" if is_zcdp else f" scale {shown.get('scale')}",
+        "widths": ", ".join(f"{part['part']} ± {part['plus_minus_95']}" for part in parts),
     }
+    kind = next(kind for kind in _MEASURED if kind in shown)
+    said = _STORED.get(kind, _MEASURED[kind]) if shown["stored"] else _MEASURED[kind]
+    first, *below = (line.format(**words) for line in said)
+    yield f"  {first}"
+    for line in below:
+        if kind == "parts":
+            yield from wrap(line, _WIDTH, initial_indent="    ", subsequent_indent="      ")
+        else:
+            yield f"    {line}"
+
+
+def _release_lines(shown: dict[str, Any]) -> Iterator[str]:
+    """Yield what is said of a release, from its dictionary."""
+    yield f'release {shown["name"]} from "{shown["table"]}"'
+    yield from (f"  {line}" for line in shown["a_person"])
+    if keys := shown.get("asserted_keys"):
+        said = "a key that the owner asserts" if len(keys) == 1 else "keys that the owner asserts"
+        yield f"  {said}: {', '.join(keys)}; verified in the files that are read, or not answered"
+    if shown["empty_by"] is not None:
+        yield f"  no row can count, by {shown['empty_by']}: answered exactly, and free"
+        return
+    if shown["groups"] is None:
+        yield from (f"  {line}" for line in _found_lines(shown))
+    elif shown["groups_from"] is not None:
+        yield f"  groups: {shown['groups']}, {shown['groups_from']}"
+    for measure in sorted(shown["measures"], key=lambda measure: "chosen" not in measure):
+        yield from _measure_lines(measure, shown["together"])
+    for one in shown["outputs"]:
+        name, said = one["column"], one["aggregate"]
+        named = said if name is None or said.startswith(f"{name}(") else f"{name} = {said}"
+        yield f"  {named}: expected {one['expected']}{_at(one['level'])}"
+    for one in shown["grouping_sets"]:
+        of = "the groups themselves" if one["cells"] == 1 else f"each row the sum of {one['cells']} groups"
+        outputs = zip(shown["outputs"], one["expected"], strict=True)
+        errors = ", ".join(f"{output['aggregate']} {said}" for output, said in outputs)
+        yield f"  grouping set {one['keys']}: {of}; {errors}"
+
+
+def _found_lines(shown: dict[str, Any]) -> Iterator[str]:
+    """Yield by which rule groups found in the data are shown."""
+    threshold, share, delta = shown["threshold"], shown["shown_just_below"], f"delta {shown['delta']}"
+    below = "" if share is None else f", and {share} of those at {threshold - 1}"
+    yield f"groups: those whose noisy count of people reaches {threshold}{below}"
+    if shown["noise_at_most"] is None:
+        yield f"  the noise lifts a group of few people so high with probability {delta} at most"
+    else:
+        yield f"  the noise is at most {shown['noise_at_most']} ({delta})"
+    if (part := Fraction(shown["found_share"])) != 1:
+        what = "rho" if any("rho" in one for one in shown["measures"]) else "epsilon"
+        yield f"  it has {number_text(100 * part)} % of {what} (dpsql.found_share): less lifts that number"
+
+
+def _backend_lines(plan: ReleasePlan) -> Iterator[str]:
+    if plan.is_empty:
+        return
+    if not _is_seen(plan):
+        yield "  backend: not shown"
+        return
+    for query in plan.queries(plan.fresh):
+        title = "backend:"
+        if plan.selection is not None and plan.selection not in query.measurements:
+            title = "backend, here with the first groups in place of those that are chosen:"
+        yield f"  {title}"
+        yield from _indented(query.sql, "    ")
+
+
+# --- how far off numbers are expected to be -------------------------------------------------------------------
 
 
 def _rows_inside(measurement: Ranked, choice: RankChoice) -> int:
     """Return how many rows from the end of the values a minimum or maximum is looked for."""
     return math.ceil(Fraction(abs(choice.offset), measurement.claim_unit))
-
-
-def _price_text(plan: ReleasePlan, index: int) -> str:
-    """Return what a measurement costs: epsilon, and the rho that it stands for where that adds up."""
-    price = f"epsilon {decimal_text(plan.measures[index].epsilon)}"
-    return f"{price} (rho {number_text(plan.losses[index])})" if plan.is_zcdp else price
-
-
-def _choice_text(shown: dict[str, object], price: str) -> list[str]:
-    if shown["stored"]:
-        near = "of the wanted rank" if "lattice" in shown else "of the most frequent value"
-        return [f"  {shown['measure']}: stored already", f"    within {shown['rows_95']} rows {near} at 95 %"]
-    if "lattice" not in shown:
-        return [
-            f"  {shown['measure']}: {price}, {shown['candidates']} candidates",
-            f"    sensitivity {shown['sensitivity']} of rows, permute-and-flip, "
-            f"at most {shown['rows_95']} rows fewer than the most at 95 %",
-        ]
-    if "depths" in shown:
-        said = f"weights in rows, exponential mechanism, one after the other {shown['depths']} times"
-    else:
-        said = "a score in rows, exponential mechanism"
-    is_log = shown["scale"] == "log"
-    apart = f"1/{LOG_PARTS} apart by size (scale log)" if is_log else f"steps of {shown['lattice']}"
-    return [
-        f"  {shown['measure']}: {price}, {shown['candidates']} candidates, {apart}",
-        f"    sensitivity {shown['sensitivity']} of {said}, within {shown['rows_95']} rows at 95 %",
-    ]
 
 
 def _expected_rank(plan: ReleasePlan, number: int, share: Fraction) -> str:
@@ -494,9 +571,13 @@ def _expected(plan: ReleasePlan, index: int, cells: int = 1) -> str:
     return f"± {shown} / n at most{of}"
 
 
-def _at(plan: ReleasePlan, index: int) -> str:
-    """Return at which level an expected error is meant, where it is one of noise on numbers."""
-    return "" if isinstance(plan.formulas[index], Chosen) or index in plan.zeros else " at 95 %"
+def _level(plan: ReleasePlan, index: int) -> str | None:
+    """Return at which level an expected error is meant; None where it is none of noise on numbers."""
+    return None if isinstance(plan.formulas[index], Chosen) or index in plan.zeros else "95 %"
+
+
+def _at(level: str | None) -> str:
+    return "" if level is None else f" at {level}"
 
 
 def expected_errors(plan: Plan, compiled: Compiled) -> Iterator[tuple[str, str]]:
@@ -507,131 +588,8 @@ def expected_errors(plan: Plan, compiled: Compiled) -> Iterator[tuple[str, str]]
             continue
         for index, call in enumerate(release.release.aggregates):
             name = names.get((release.release, len(release.release.keys) + index))
-            at = _at(release, index)
+            at = _at(_level(release, index))
             yield name or call_text(call, release.release.rows), _expected(release, index) + at
-
-
-@dataclass(frozen=True, slots=True)
-class _Set:
-    """A grouping set whose rows are each the sum of so many groups of a release; `expected`: error by aggregate."""
-
-    keys: str
-    cells: int
-    expected: tuple[str, ...]
-
-
-def _sets(plan: Plan, release: ReleasePlan) -> list[_Set]:
-    found = []
-    for node in sums_of(plan, release.release):
-        cells = cells_of(release, node)
-        errors = tuple(_expected(release, i, cells) for i in range(len(release.formulas)))
-        found.append(_Set(keys_text(node), cells, () if release.is_empty else errors))
-    return found
-
-
-def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_Set]) -> list[str]:
-    bounding, release = plan.bounding, plan.release
-    lines = [f'release r{number} from "{release.rows.shown_name}"']
-    lines += [f"  {line}" for line in contribution_lines(plan)]
-    if keys := asserted_keys(plan):
-        said = "a key that the owner asserts" if len(keys) == 1 else "keys that the owner asserts"
-        lines.append(f"  {said}: {', '.join(keys)}; verified in the files that are read, or not answered")
-    if plan.is_empty:
-        by = "constraints that the database enforces" if plan.is_proved else "the statement's own text"
-        return [*lines, f"  no row can count, by {by}: answered exactly, and free"]
-    if plan.groups is None:
-        lines += _found_text(plan)
-    elif bounding.grouped:
-        source = "declared" if not plan.listed_from else f"the keys of {', '.join(plan.listed_from)}, public"
-        lines.append(f"  groups: {len(plan.groups)}, {source}")
-    lines += [f"  {said}" for said in selection_lines(plan, _whole_error(plan))]
-    for index in range(len(plan.measurements)):
-        shown = _measure(plan, index)
-        if index == plan.selection:
-            continue
-        if isinstance(plan.measurements[index], Ranked | ModeMeasurement):
-            lines += _choice_text(shown, _price_text(plan, index))
-            continue
-        several = "" if shown["coordinates"] == 1 else f", {shown['coordinates']} numbers a group"
-        price = "stored already" if shown["stored"] else _price_text(plan, index)
-        if isinstance(plan.measurements[index], Joint):
-            lines += _together_text(plan, index, shown, price)
-            continue
-        lines += [
-            f"  {shown['measure']}{several}: {price}",
-            f"    {_sensitivity_text(plan, index)}, {_noise_text(plan, index, shown['scale'])}, "
-            f"variance {shown['variance']}, ± {shown['plus_minus_95']} at 95 %",
-        ]
-    for index, call in enumerate(release.aggregates):
-        name = names.get((release, len(release.keys) + index))
-        said = call_text(call, release.rows)
-        shown_as = said if name is None or said.startswith(f"{name}(") else f"{name} = {said}"
-        lines.append(f"  {shown_as}: expected {_expected(plan, index)}{_at(plan, index)}")
-    for one in sets:
-        of = "the groups themselves" if one.cells == 1 else f"each row the sum of {one.cells} groups"
-        errors = ", ".join(
-            f"{call_text(call, release.rows)} {said}"
-            for call, said in zip(release.aggregates, one.expected, strict=True)
-        )
-        lines.append(f"  grouping set {one.keys}: {of}; {errors}")
-    return lines
-
-
-def _backend_text(plan: ReleasePlan) -> list[str]:
-    if plan.is_empty:
-        return []
-    if not _is_seen(plan):
-        return ["  backend: not shown"]
-    lines: list[str] = []
-    for query in plan.queries(plan.fresh):
-        title = "backend:"
-        if plan.selection is not None and plan.selection not in query.measurements:
-            title = "backend, here with the first groups in place of those that are chosen:"
-        lines += [f"  {title}", *_indented(query.sql, "    ")]
-    return lines
-
-
-def _is_seen(plan: ReleasePlan) -> bool:
-    """Say whether the SQL of a release can be shown: it names keys, and counts columns, which may have no name here."""
-    sources = (item.source.uncut for select in selects_in(plan.release.rows) for item in select.items)
-    return not any(source.table is not None and source.table.unnamed for source in sources)
-
-
-def _whole_error(plan: ReleasePlan) -> str:
-    """Return the error that what groups are chosen by would have where all are answered; nothing else is."""
-    whole, top = plan.unselected, plan.top
-    return "" if whole is None or top is None else _expected(whole, top.aggregate)
-
-
-def _found_text(plan: ReleasePlan) -> list[str]:
-    """Return by which rule groups found in the data are shown."""
-    assert plan.key_law is not None
-    assert plan.tau is not None
-    coin = plan.key_law.coin
-    below = f", and {_share(coin)} of those at {plan.tau - 1}" if coin else ""
-    said = f"is at most {plan.key_law.bound} (delta {said_delta(plan.delta)})"
-    if not isinstance(plan.key_law, Truncated):
-        said = f"lifts a group of few people so high with probability delta {said_delta(plan.delta)} at most"
-    return [
-        f"  groups: those whose noisy count of people reaches {plan.tau}{below}",
-        f"    the noise {said}",
-        *_found_share_text(plan),
-    ]
-
-
-def _found_share_text(plan: ReleasePlan) -> list[str]:
-    """Return what part of a release's charge finds its groups; nothing where that is all of it."""
-    assert plan.counted is not None
-    share = plan.measures[plan.counted].share
-    if share == 1:
-        return []
-    what = "rho" if plan.is_zcdp else "epsilon"
-    return [f"    it has {number_text(100 * share)} % of {what} (dpsql.found_share): less lifts that number"]
-
-
-def _share(coin: Fraction) -> str:
-    """Return a share for people: rounded, but never to all or nothing."""
-    return f"{min(max(round(100 * coin), 1), 99)} %"
 
 
 # --- whose column an output is ----------------------------------------------------------------------
@@ -732,16 +690,40 @@ def _reach(pieces: Sequence[str], start: int, *, is_item: bool) -> int:
 
 def batch_lines(price: PricedBatch, width: int) -> Iterator[str]:
     """Yield the list of prices; `width`: the most characters of a statement that are shown."""
-    for one in price.statements:
-        text = one.statement.text
-        yield f"{one.statement.number}: {text if len(text) <= width else text[: width - 1] + '…'}"
-        for name, expected in expected_errors(one.actual, one.prepared.compiled):
-            yield f"   {name}: expected {expected}"
-        yield f"   {_cost_text(one, in_rho=price.status.in_rho)}"
-    statements = counted(len(price.statements), "statement")
-    cost = "free" if price.charge == ZERO else _charge_text(price.charge, in_rho=price.status.in_rho)
-    each = price.statements[0].statement.settings.epsilon
-    yield f"all {statements}: {cost}; {left_text(price.status, each)} before"
+    shown: Any = batch_dict(price)
+    for one in shown["statements"]:
+        text = one["sql"]
+        yield f"{one['number']}: {text if len(text) <= width else text[: width - 1] + '…'}"
+        yield from (f"   {of['column']}: expected {of['error']}" for of in one["expected"])
+        yield f"   {one['cost']}"
+    yield f"all {counted(len(shown['statements']), 'statement')}: {shown['cost']}; {shown['left']} before"
+
+
+def batch_dict(price: PricedBatch) -> dict[str, object]:
+    """Return what a batch would give and cost, for programs; amounts are exact decimals as text."""
+    in_rho = price.status.in_rho
+    return {
+        "statements": [
+            {
+                "number": one.statement.number,
+                "line": one.statement.place.line,
+                "sql": one.statement.text,
+                "charge": _amounts(one.charge, in_rho=in_rho),
+                "cost": _cost_text(one, in_rho=in_rho),
+                "uses": list(one.uses),
+                "stored": one.is_stored,
+                "expected": [
+                    {"column": name, "error": expected}
+                    for name, expected in expected_errors(one.actual, one.prepared.compiled)
+                ],
+            }
+            for one in price.statements
+        ],
+        "charge": _amounts(price.charge, in_rho=in_rho),
+        "cost": "free" if price.charge == ZERO else _charge_text(price.charge, in_rho=in_rho),
+        "epsilon_left": decimal_text(Fraction(price.status.left_nano, NANO)),
+        "left": left_text(price.status, price.statements[0].statement.settings.epsilon),
+    }
 
 
 def _cost_text(one: PricedStatement, *, in_rho: bool) -> str:
@@ -755,35 +737,8 @@ def _cost_text(one: PricedStatement, *, in_rho: bool) -> str:
 
 def _charge_text(charge: Charge, *, in_rho: bool) -> str:
     delta = f", delta {decimal_text(Fraction(charge.delta_atto, ATTO))}" if charge.delta_atto else ""
-    said = charged_text(charge.rho_atto) if in_rho else _epsilon(charge)
-    return f"{said}{delta}"
-
-
-def _epsilon(charge: Charge) -> str:
-    return f"epsilon {decimal_text(Fraction(charge.epsilon_nano, NANO))}"
-
-
-def batch_dict(price: PricedBatch) -> dict[str, object]:
-    """Return the same for programs; amounts are exact decimals as text."""
-    return {
-        "statements": [
-            {
-                "number": one.statement.number,
-                "line": one.statement.place.line,
-                "sql": one.statement.text,
-                "charge": _amounts(one.charge, in_rho=price.status.in_rho),
-                "uses": list(one.uses),
-                "stored": one.is_stored,
-                "expected": [
-                    {"column": name, "error": expected}
-                    for name, expected in expected_errors(one.actual, one.prepared.compiled)
-                ],
-            }
-            for one in price.statements
-        ],
-        "charge": _amounts(price.charge, in_rho=price.status.in_rho),
-        "epsilon_left": decimal_text(Fraction(price.status.left_nano, NANO)),
-    }
+    epsilon = f"epsilon {decimal_text(Fraction(charge.epsilon_nano, NANO))}"
+    return f"{charged_text(charge.rho_atto) if in_rho else epsilon}{delta}"
 
 
 def _amounts(charge: Charge, *, in_rho: bool) -> dict[str, str]:

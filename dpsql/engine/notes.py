@@ -36,9 +36,9 @@ from ..release.run import ReleasedRows
 from ..release.stored_count import counted_beside
 from .answer import EmptyNote, GroupNote, OnceNote, OpenRankNote, RankNote
 from .contribution import Known, contribution_notes, nothing_measured, set_notes
-from .explain import call_text, number_text, origin_of
+from .explain import call_text, origin_of
 from .selection import selection_notes
-from .settings import decimal_text
+from .settings import decimal_text, number_text
 
 __all__ = [
     "Barred",

@@ -14,7 +14,7 @@ from ..errors import Refusal
 from ..mechanisms import parse_epsilon
 from ..policy import Policy
 
-__all__ = ["NAMES", "OWN", "Accuracy", "Settings", "decimal_text"]
+__all__ = ["NAMES", "OWN", "Accuracy", "Settings", "decimal_text", "number_text"]
 
 NAMES = (
     "dpsql.epsilon",
@@ -276,3 +276,9 @@ def _read_max_rows(value: str, policy: Policy) -> int:
 def unknown(name: str) -> Refusal:
     """Return the refusal of a setting that does not exist."""
     return Refusal(f'setting "{name}" does not exist', sqlstate="42704", hint="settings: " + ", ".join(NAMES))
+
+
+def number_text(value: Fraction) -> str:
+    """Return an exact decimal where it is short, else a rounded one."""
+    exact = decimal_text(value)
+    return exact if Fraction(exact) == value and len(exact) <= 15 else f"{float(value):.6g}"

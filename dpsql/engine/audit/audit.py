@@ -32,8 +32,8 @@ from ...release.privatise import Exact, publish
 from ...sql.bind_select import bind
 from ...sql.scope import BindingContext
 from ...sql.statement import AdmittedQuery, parse_statement
-from ..explain import number_text
 from ..preview import sql_name
+from ..settings import number_text
 from .measure import Groups, distance, drawn_scale, fixed_intermediates, measure_release, squared_distance
 from .twins import CROWD, PATTERNS, Person, Twin, twin_of
 

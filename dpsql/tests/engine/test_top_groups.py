@@ -248,7 +248,9 @@ def test_explain_says_what_is_chosen(session: Session) -> None:
     (release,) = body["releases"]
     assert release["measures"][1] == {
         "measure": "choice of groups", "chosen": 3, "candidates": 40, "sensitivity": "1", "within_95": "467",
-        "epsilon": "0.05", "stored": False,
+        "epsilon": "0.05", "stored": False, "by": "count of rows", "most_in_a_group": "1", "costs": "epsilon 0.05",
+        "missed": "a group may be missed whose count is within 467 of the last one's", "whole": "± 599.146",
+        "then": "counts them (epsilon 0.05)",
     }  # fmt: skip
     receipt = session.execute(TOP).receipt
     assert receipt is not None
