@@ -13,7 +13,9 @@ from __future__ import annotations
 import enum
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 from ..errors import LedgerError
@@ -213,6 +215,7 @@ class Move:
     at: str
     conversion_delta_atto: int
     by: str
+    accounting: str = Accounting.ZCDP.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,181 +332,69 @@ class Status:
         return left if self.accounting is Accounting.PURE else epsilon_nano_of(left)
 
 
-def record_text(record: Record, after: str | None = None) -> str:
-    """Return the record as one line of canonical JSON (without a newline); `after`: the sha256 of the one before."""
-    fields: dict[str, Any] = {"seq": record.seq, "at": record.at}
-    if after is not None:
-        fields["after"] = after
-    match record:
-        case Header():
-            fields |= {"kind": "header", **_whose(record)}
-        case Segment():
-            fields |= {
-                "kind": "segment",
-                **_whose(record),
-                "number": record.number,
-                "start": record.start,
-                "epoch": record.epoch,
-                "spent": [[name, *sums] for name, sums in record.spent],
-            }
-        case Entry():
-            fields |= {
-                "kind": "entry",
-                "epoch": record.epoch,
-                "analyst": record.analyst,
-                "statement": record.statement,
-                "note": record.note,
-                "measures": [key.hex() for key in record.measures],
-                "scale": record.law.text,
-                "epsilon_nano": record.charge.epsilon_nano,
-                "delta_atto": record.charge.delta_atto,
-                "rho_atto": record.charge.rho_atto,
-            }
-            if record.digest:
-                fields["digest"] = record.digest
-            if record.certificate is not None:
-                fields["certificate"] = record.certificate
-            if record.grouping:
-                fields["grouping"] = [
-                    record.grouping.family.hex(),
-                    [[key.digest.hex(), key.size, key.is_complete] for key in record.grouping.keys],
-                ]
-            if record.grounds is not None:
-                fields["grounds"] = [list(ground) for ground in record.grounds]
-        case Grant():
-            fields |= {
-                "kind": "grant",
-                "analyst": record.analyst,
-                "epsilon_nano": record.epsilon_nano,
-                "by": record.by,
-            }
-        case EpochStart():
-            fields |= {"kind": "epoch", "epoch": record.epoch}
-        case Move():
-            fields |= {
-                "kind": "move",
-                "accounting": Accounting.ZCDP.value,
-                "conversion_delta_atto": record.conversion_delta_atto,
-                "by": record.by,
-            }
-        case KeyCheck():
-            fields |= {
-                "kind": "key",
-                "epoch": record.epoch,
-                "table": record.table,
-                "columns": list(record.columns),
-                "version": record.version,
-                "holds": record.holds,
-                "dpsql": record.dpsql,
-                "by": record.by,
-            }
-        case Clock():
-            fields |= {"kind": "clock", "by": record.by}
-    return json.dumps(fields, sort_keys=True, separators=(",", ":"))
+# --- a record as text: one table of fields a kind, which is written and read by ----------------------------------
 
 
-def _whose(record: Header | Segment) -> dict[str, Any]:
-    fields: dict[str, Any] = {"dataset": record.dataset, "format": record.format}
-    if record.log:
-        fields["log"] = record.log
-    if record.salt:
-        fields["salt"] = record.salt
-    promise = record.promise
-    if promise.neighbours:
-        fields["neighbours"] = promise.neighbours
-    if promise.together != 1:
-        fields["together"] = promise.together
-    if promise.accounting is not Accounting.PURE:
-        fields["accounting"] = promise.accounting.value
-        fields["conversion_delta_atto"] = promise.conversion_delta_atto
-    return fields
+_ALWAYS = object()
 
 
-def read_record(text: str, state: EntryState = EntryState.RESERVED) -> Record:
-    """Return the record that `record_text` wrote; `state` is the state of an Entry.
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A field of a record's text: its name there, where the record has it (`promise.together`), its reader and writer.
 
-    Raises LedgerError for text that this version did not write.
+    `default`: what is not written, and stands for what is not there; a field without one is in every text.
     """
-    return read_linked(text, state)[0]
+
+    name: str
+    path: str = ""
+    read: Callable[[Any], Any] | None = None
+    write: Callable[[Any], Any] | None = None
+    default: Any = _ALWAYS
 
 
-def read_linked(text: str, state: EntryState = EntryState.RESERVED) -> tuple[Record, str | None]:
-    """Return the record, and the sha256 of the one that it says it comes after. Raises as `read_record`."""
-    try:
-        fields = json.loads(text)
-        record = _record(fields, state)
-        after = _sha256(fields["after"]) if "after" in fields else None
-    except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError, RecursionError) as error:
-        raise _unreadable() from error
-    if record_text(record, after) != text:
-        raise _unreadable()
-    return record, after
+class _Kind:
+    """The records of one kind: `made` by what their fields say, beside `seq` and `at`, which all have."""
 
+    def __init__(self, name: str, made: Callable[..., Record], *fields: _Field) -> None:
+        self.name, self._made = name, made
+        paths = [(one.path or one.name).rpartition(".") for one in fields]
+        self._written = [
+            (one.name, attrgetter(one.path or one.name), one.write, one.default) for one in fields
+        ]
+        self._read = [
+            (one.name, part, name, one.read, one.default)
+            for one, (part, _, name) in zip(fields, paths, strict=True)
+        ]
+        self._parts = {part for part, _, _ in paths if part}
 
-def _record(fields: dict[str, Any], state: EntryState) -> Record:
-    seq, at = fields["seq"], fields["at"]
-    match fields["kind"]:
-        case "header":
-            return Header(seq, at, *_read_whose(fields), format=_known_format(fields["format"]))
-        case "segment":
-            return Segment(
-                seq,
-                at,
-                *_read_whose(fields),
-                number=_natural(fields["number"]),
-                start=_natural(fields["start"]),
-                epoch=fields["epoch"],
-                spent=tuple((name, _sums(sums)) for name, *sums in fields["spent"]),
-                format=_known_format(fields["format"]),
-            )
-        case "entry":
-            return Entry(
-                seq=seq,
-                at=at,
-                epoch=fields["epoch"],
-                analyst=fields["analyst"],
-                statement=fields["statement"],
-                note=fields["note"],
-                measures=tuple(bytes.fromhex(key) for key in fields["measures"]),
-                law=law_of(fields["scale"]),
-                charge=Charge(fields["epsilon_nano"], fields["delta_atto"], fields["rho_atto"]),
-                state=state,
-                digest=_known_digest(fields.get("digest", "")),
-                grouping=_grouping(fields["grouping"]) if "grouping" in fields else None,
-                certificate=_sha256(fields["certificate"]) if "certificate" in fields else None,
-                grounds=tuple((of, said) for of, said in fields["grounds"]) if "grounds" in fields else None,
-            )
-        case "grant":
-            return Grant(seq, at, fields["analyst"], fields["epsilon_nano"], fields["by"])
-        case "epoch":
-            return EpochStart(seq, at, fields["epoch"])
-        case "move":
-            return Move(seq, at, fields["conversion_delta_atto"], fields["by"])
-        case "key":
-            names = "epoch", "table", "columns", "version", "holds", "dpsql", "by"
-            return KeyCheck(
-                seq, at, **{name: fields[name] for name in names} | {"columns": tuple(fields["columns"])}
-            )
-        case "clock":
-            return Clock(seq, at, fields["by"])
-        case _:
-            raise ValueError("unknown kind of record")
+    def written(self, record: Record) -> dict[str, Any]:
+        """Return a record's fields as JSON has them."""
+        fields = {"kind": self.name, "seq": record.seq, "at": record.at}
+        for name, value_of, write, default in self._written:
+            if (value := value_of(record)) != default:
+                fields[name] = value if write is None else write(value)
+        return fields
 
-
-def _read_whose(fields: dict[str, Any]) -> tuple[str, str, Promise, str]:
-    promise = Promise(
-        fields.get("neighbours", ""),
-        fields.get("together", 1),
-        Accounting(fields.get("accounting", Accounting.PURE.value)),
-        fields.get("conversion_delta_atto", 0),
-    )
-    return fields["dataset"], fields.get("log", ""), promise, fields.get("salt", "")
+    def read(self, fields: dict[str, Any], **more: Any) -> Record:
+        """Return the record of such fields. Raises one of many errors where they are of no record."""
+        parts: dict[str, dict[str, Any]] = {part: {} for part in self._parts}
+        parts[""] = values = {"seq": fields["seq"], "at": fields["at"]} | more
+        for name, part, attribute, read, default in self._read:
+            if default is not _ALWAYS and name not in fields:
+                parts[part][attribute] = default
+            else:
+                parts[part][attribute] = fields[name] if read is None else read(fields[name])
+        return self._made(**values, **{part: _PARTS[part](**parts[part]) for part in self._parts})
 
 
 def _natural(number: object) -> int:
     if type(number) is not int or number < 0:
         raise ValueError("no natural number")
     return number
+
+
+def _spent(written: list[list[Any]]) -> tuple[tuple[str, Sums], ...]:
+    return tuple((name, _sums(sums)) for name, *sums in written)
 
 
 def _sums(written: list[Any]) -> Sums:
@@ -517,6 +408,10 @@ def _grouping(written: list[Any]) -> Grouping:
         bytes.fromhex(family),
         tuple(GroupingKey(bytes.fromhex(digest), size, complete) for digest, size, complete in keys),
     )
+
+
+def _grouping_text(grouping: Grouping) -> list[Any]:
+    return [grouping.family.hex(), [[key.digest.hex(), key.size, key.is_complete] for key in grouping.keys]]
 
 
 def _known_digest(name: str) -> str:
@@ -535,6 +430,73 @@ def _known_format(number: object) -> int:
     if type(number) is not int or not 1 <= number <= FORMAT:
         raise ValueError("unknown format")
     return number
+
+
+_PARTS: dict[str, Callable[..., object]] = {"promise": Promise, "charge": Charge}
+_WHOSE = (
+    _Field("dataset"), _Field("format", read=_known_format), _Field("log", default=""), _Field("salt", default=""),
+    _Field("neighbours", "promise.neighbours", default=""), _Field("together", "promise.together", default=1),
+    _Field("accounting", "promise.accounting", Accounting, attrgetter("value"), default=Accounting.PURE),
+    _Field("conversion_delta_atto", "promise.conversion_delta_atto", default=0),
+)  # fmt: skip
+_KINDS: dict[type[Record], _Kind] = {
+    Header: _Kind("header", Header, *_WHOSE),
+    Segment: _Kind(
+        "segment", Segment, *_WHOSE, _Field("number", read=_natural), _Field("start", read=_natural), _Field("epoch"),
+        _Field("spent", read=_spent, write=lambda spent: [[name, *sums] for name, sums in spent]),
+    ),
+    Entry: _Kind(
+        "entry", Entry, *map(_Field, ("epoch", "analyst", "statement", "note")),
+        _Field(
+            "measures", read=lambda keys: tuple(map(bytes.fromhex, keys)), write=lambda keys: [k.hex() for k in keys]
+        ),
+        _Field("scale", "law", law_of, attrgetter("text")),
+        *(_Field(name, f"charge.{name}") for name in ("epsilon_nano", "delta_atto", "rho_atto")),
+        _Field("digest", read=_known_digest, default=""), _Field("certificate", read=_sha256, default=None),
+        _Field("grouping", read=_grouping, write=_grouping_text, default=None),
+        _Field("grounds", read=lambda grounds: tuple((of, said) for of, said in grounds), default=None),
+    ),
+    Grant: _Kind("grant", Grant, *map(_Field, ("analyst", "epsilon_nano", "by"))),
+    EpochStart: _Kind("epoch", EpochStart, _Field("epoch")),
+    Move: _Kind(
+        "move", Move, *map(_Field, ("conversion_delta_atto", "by")),
+        _Field("accounting", read={Accounting.ZCDP.value: Accounting.ZCDP.value}.__getitem__),
+    ),
+    KeyCheck: _Kind(
+        "key", KeyCheck, *map(_Field, ("epoch", "table", "version", "holds", "dpsql", "by")),
+        _Field("columns", read=tuple),
+    ),
+    Clock: _Kind("clock", Clock, _Field("by")),
+}  # fmt: skip
+_NAMED = {kind.name: kind for kind in _KINDS.values()}
+
+
+def record_text(record: Record, after: str | None = None) -> str:
+    """Return the record as one line of canonical JSON (without a newline); `after`: the sha256 of the one before."""
+    fields = _KINDS[type(record)].written(record) | ({} if after is None else {"after": after})
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"))
+
+
+def read_record(text: str, state: EntryState = EntryState.RESERVED) -> Record:
+    """Return the record that `record_text` wrote; `state` is the state of an Entry.
+
+    Raises LedgerError for text that this version did not write.
+    """
+    return read_linked(text, state)[0]
+
+
+def read_linked(text: str, state: EntryState = EntryState.RESERVED) -> tuple[Record, str | None]:
+    """Return the record, and the sha256 of the one that it says it comes after. Raises as `read_record`."""
+    try:
+        fields = json.loads(text)
+        kind = _NAMED[fields["kind"]]
+        record = kind.read(fields, state=state) if kind.name == "entry" else kind.read(fields)
+        after = _sha256(fields["after"]) if "after" in fields else None
+    except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError, RecursionError) as error:
+        raise _unreadable() from error
+    if record_text(record, after) != text:
+        raise _unreadable()
+    return record, after
 
 
 def newer() -> LedgerError:
