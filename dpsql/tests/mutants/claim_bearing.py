@@ -110,6 +110,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "mechanisms/test_discrete_gaussian_exact.py", "mechanisms/test_discrete_gaussian_statistics.py",
     ),
     "mechanisms/top_up.py": ("budget/test_top_up.py",),
+    "mechanisms/conversion.py": ("mechanisms/test_epsilon.py",),
     "budget/claim.py": ("budget/test_accounting.py",),
     "budget/filter.py": ("budget/test_accounting.py", "budget/test_store.py", "budget/test_properties.py"),
     "budget/match.py": ("budget/test_groupings.py",),
