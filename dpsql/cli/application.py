@@ -14,7 +14,6 @@ import click
 
 from ..errors import DpsqlError, EngineFailure, PolicyError
 from . import interrupts
-from .audit import audit
 from .bounds import bounds
 from .budget import budget
 from .check import check
@@ -32,7 +31,7 @@ from .serve import serve
 from .settings import CommandSettings
 from .terminal import fill_closed
 from .user import user
-from .verify import verify
+from .verify import audit, verify
 
 __all__ = ["program", "run"]
 

@@ -18,8 +18,7 @@ from .faults import tell
 if TYPE_CHECKING:
     from ..backends import Backend
     from ..budget import BudgetStore, KeyCheck, LedgerStore
-    from ..engine.asserted_keys import FoundKey, Orphans
-    from ..engine.complete_columns import Complete
+    from ..engine.asserted_keys import Complete, FoundKey, Orphans
     from ..policy.live_schema import LiveSchema
     from ..policy.model import FileSources, Policy
     from ..relation.catalog import Catalog
@@ -286,7 +285,7 @@ def found_complete(
     policy: Policy, live: LiveSchema, catalog: Catalog, *, is_recorded: bool
 ) -> tuple[Complete, ...]:
     """Count the rows with other values than a complete column has. Raises PolicyError, FilesChanged."""
-    from ..engine.complete_columns import look_at_columns
+    from ..engine.asserted_keys import look_at_columns
 
     with _readable_files(policy, is_recorded=is_recorded) as backend, backend.snapshot() as snapshot:
         return tuple(look_at_columns(catalog, live, snapshot))

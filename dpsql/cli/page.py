@@ -49,9 +49,8 @@ def page(settings: CommandSettings, port: int, file: Path | None) -> None:
       dpsql page
       dpsql page --export campus.html
     """
-    from ..engine.bench import bench_statements
     from ..engine.dataset import Dataset
-    from .owner_page.facts import facts_of
+    from .owner_page.facts import bench_statements, facts_of
     from .owner_page.write import write_page
 
     with closing(Dataset.open(settings.policy_path)) as dataset:

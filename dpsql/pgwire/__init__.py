@@ -13,13 +13,6 @@ from __future__ import annotations
 
 from .connection import ProtocolConnection
 from .datatypes.read_parameter import read_parameter
-from .errors import (
-    AuthenticationFailed,
-    LocalProtocolError,
-    ParameterError,
-    ProtocolError,
-    RemoteProtocolError,
-)
 from .events import (
     Bind,
     CancelRequest,
@@ -42,6 +35,13 @@ from .events import (
     Terminate,
     Unreadable,
     Waiting,
+)
+from .layout import (
+    AuthenticationFailed,
+    LocalProtocolError,
+    ParameterError,
+    ProtocolError,
+    RemoteProtocolError,
 )
 from .oids import ELEMENTS, TYPES, Interval, ObjectName, Oid, TypeInfo
 from .read_message import Limits

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from .errors import LocalProtocolError, RemoteProtocolError
 from .events import Event, StartupMessage, Waiting
+from .layout import LocalProtocolError, RemoteProtocolError
 from .read_message import Limits, read_message, read_startup
 from .replies import BackendKeyData, ServerMessage
 from .states import FATAL, FROM_CLIENT, FROM_SERVER, IGNORED, TAGS, Message, Reply, State

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .errors import ParameterError
+from .layout import ParameterError
 
 __all__ = [
     "Bind",

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .errors import RemoteProtocolError
 from .events import (
     Bind,
     CancelRequest,
@@ -29,7 +28,7 @@ from .events import (
     Terminate,
     Unreadable,
 )
-from .layout import Body, TextError
+from .layout import Body, RemoteProtocolError, TextError
 from .states import Message
 
 __all__ = ["Limits", "read_message", "read_startup"]

@@ -7,9 +7,8 @@ import struct
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
-from .errors import RemoteProtocolError
 from .events import Format
-from .layout import count, message, string, values
+from .layout import RemoteProtocolError, count, message, string, values
 from .states import Reply
 
 __all__ = [

@@ -23,7 +23,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from .errors import AuthenticationFailed, RemoteProtocolError
+from .layout import AuthenticationFailed, RemoteProtocolError
 
 __all__ = [
     "SCRAM",

@@ -27,9 +27,8 @@ import numpy.typing as npt
 
 from .datatypes.write_binary import BINARY_WRITERS
 from .datatypes.write_text import PLAIN_TEXT, TEXT_WRITERS
-from .errors import LocalProtocolError
 from .events import Format
-from .layout import NULL, count, length, message
+from .layout import NULL, LocalProtocolError, count, length, message
 from .oids import TYPES, Oid
 from .replies import CopyRows, DataRows, FieldDescription
 

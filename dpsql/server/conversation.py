@@ -17,8 +17,8 @@ from ..pgwire import FieldDescription, Format, ServerMessage
 from ..sql.text import ScriptStatement, split_statements
 from .columns import in_formats, must_be_typed, parameter_types, read_values, typed_nulls
 from .dispatch import Dispatcher
-from .replies import Batch, Key, Reply, statement_name
 from .report import ClientGone, Fault, report, unsupported
+from .sessions import Batch, Key, Reply, statement_name
 from .state import BlockKind, Portal, PreparedStatement, as_described, fitted
 from .statements import Catalog, Copy, Query, Result, Statement, cut
 

@@ -23,9 +23,8 @@ from ..system_catalog import CatalogRefusal, ConnectionFacts, Reads, ResultColum
 from .channel import Channel
 from .client_settings import ClientSettings, release_time
 from .columns import columns_of, oid_of, sql_type
-from .replies import Replies, Reply
 from .report import ClientGone, Outcome, Tally, log
-from .sessions import Sessions
+from .sessions import Replies, Reply, Sessions
 from .statements import Catalog, Query, Result
 
 __all__ = ["Queries", "Worker"]

@@ -45,16 +45,18 @@ from .bind_array import bind_unnest, row_call, unnested
 from .bind_clauses import (
     GroupKeys,
     bind_distinct_on,
+    bind_from,
     bind_group,
     bind_limit,
     bind_order,
+    bind_values,
     first_rows,
     output_index,
+    rename,
 )
 from .bind_estimates import Estimator
 from .bind_expression import Binder, Grammar, Pending, cast
 from .bind_forms import CONDITIONS, FORMS
-from .bind_from import bind_from, bind_values, rename
 from .named_calls import AGGREGATES, ORDERED, PUBLIC_AGGREGATES
 from .reported import check_reported
 from .scope import BindingContext, Scope, fold_name

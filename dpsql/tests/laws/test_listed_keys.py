@@ -13,7 +13,7 @@ import pytest
 from dpsql import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.engine.explain import Explanation
-from dpsql.engine.listed_keys import listed
+from dpsql.engine.spine import listed
 from dpsql.errors import Refusal
 from dpsql.plan import planner
 from dpsql.plan.backend_sql.print_release import BackendQuery

@@ -22,8 +22,8 @@ from click.testing import CliRunner
 
 from dpsql.cli.application import program
 from dpsql.pgwire import Bind, Describe, Event, Execute, Parse, Query, Sync, Target
-from dpsql.server import replies
-from dpsql.server.replies import LONGEST, Replies, Reply, is_batch, statement_name
+from dpsql.server import sessions as replies
+from dpsql.server.sessions import LONGEST, Replies, Reply, is_batch, statement_name
 
 from ..pgwire.frontend import bind, close, describe, execute, parse, query, tagged
 from .conftest import COUNT, POLICY, Served, make_dataset, run_server
@@ -35,7 +35,8 @@ WATCHED = """
 import asyncio, json, sys, zlib
 from pathlib import Path
 from dpsql.policy import load_policy
-from dpsql.server import Options, Server, conversation, replies, state, worker
+from dpsql.server import Options, Server, conversation, state, worker
+from dpsql.server import sessions as replies
 from dpsql.server.conversation import Conversation
 from dpsql.server.state import PreparedStatement
 own = Conversation.repeat
