@@ -11,7 +11,7 @@ from ...relation.functions.moments import bin_of, written_format
 from ...relation.intervals import facts_of
 from ...relation.types import TIMESTAMP, Kind
 from ..dialects.private_sql import unbounded
-from ..dialects.quote import written
+from ..dialects.written import written
 
 if TYPE_CHECKING:
     from .print_private import PrivatePrinter
