@@ -4,10 +4,11 @@
 --minutes N  end after so many minutes of processor, and say how many were not reached
 --each N     seconds of tests for one mutant (30), as they take without a fault
 --only TEXT  those alone whose name has this text
---share P    P percent of them, chosen evenly over all files by their names: what share dies is that of all, nearly
+--sample N   N of all, drawn by --seed S (1): says what share is killed, with an interval for that of all
 --again      run survivors again, but for those that are no other program
 --open       run nothing: list survivors without a reason as open, which counts against the tests
---table      run nothing: write the table of soundness.md from what was found, and from the list
+--table      run nothing: write the table of soundness.md from what was found, and from the list; with --sample the
+             line of that sample
 
 Exit code 1: a mutant survived that `survivors.toml` gives no reason for.
 """
@@ -20,9 +21,9 @@ from importlib import import_module
 
 from dpsql.tests.mutants.claim_bearing import CLAIM_BEARING
 from dpsql.tests.mutants.derive import Mutant, derive
-from dpsql.tests.mutants.run import Run, changed_since_main, is_in_share, run_file
+from dpsql.tests.mutants.run import Run, changed_since_main, drawn, run_file
 from dpsql.tests.mutants.store import Results, list_open, survivors
-from dpsql.tests.mutants.table import write_table
+from dpsql.tests.mutants.table import SAMPLE_HEAD, sample_of, write_sample, write_table
 
 _LIBRARIES = ("duckdb", "hypothesis", "numpy", "psycopg", "pytest", "scipy.stats", "sqlglot")
 """What every fork needs is imported once."""
@@ -35,29 +36,38 @@ def main() -> int:
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--each", type=float, default=30.0)
     parser.add_argument("--only", default="")
-    parser.add_argument("--share", type=float, default=100.0)
+    parser.add_argument("--sample", type=int)
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--open", action="store_true")
     parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
     results = Results()
+    if asked.sample and (asked.files or asked.changed or asked.only):
+        parser.error("a sample is drawn of all mutants")
+    sample = drawn(asked.sample, asked.seed) if asked.sample else None
     if asked.open:
         list_open(results)
-    if asked.table:
+    if asked.table and sample is None:
         write_table(results)
+    elif asked.table and sample is not None:
+        found = sample_of(sample, asked.seed, results)
+        if found is None:
+            parser.error("not all of the sample has been run")
+        write_sample(found)
     if asked.open or asked.table:
         return 0
     if unknown := [file for file in asked.files if file not in CLAIM_BEARING]:
         parser.error(f"not among the files that carry a claim: {', '.join(unknown)}")
-    todo = (
-        changed_since_main()
-        if asked.changed
-        else {file: derive(file) for file in asked.files or CLAIM_BEARING}
-    )
-    todo = {
-        path: [one for one in mutants if asked.only in one.name and is_in_share(one, asked.share)]
-        for path, mutants in todo.items()
-    }
+    if sample is not None:
+        todo = sample
+    else:
+        every = (
+            changed_since_main()
+            if asked.changed
+            else {file: derive(file) for file in asked.files or CLAIM_BEARING}
+        )
+        todo = {path: [one for one in mutants if asked.only in one.name] for path, mutants in every.items()}
     for library in _LIBRARIES if todo else ():
         import_module(library)
     run = Run(results, asked.each, again=asked.again)
@@ -73,6 +83,8 @@ def main() -> int:
     for mutant in without_reason:
         print(f"survived without a reason: {mutant.path}:{mutant.lines.start} {mutant.key}")
     print(f"mutants: {done} run, {not_reached} not reached, {len(without_reason)} survived without a reason")
+    if sample is not None and (found := sample_of(sample, asked.seed, results)) is not None:
+        print("\n".join((*SAMPLE_HEAD, str(found))))
     return int(bool(without_reason))
 
 

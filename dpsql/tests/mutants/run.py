@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -37,7 +38,7 @@ from dpsql.tests.mutants.in_pytest import (
 from dpsql.tests.mutants.plant import import_mutated
 from dpsql.tests.mutants.store import OPEN, Results, reached_by, survivors
 
-__all__ = ["Ran", "Run", "changed_since_main", "is_in_share", "run_file"]
+__all__ = ["Ran", "Run", "changed_since_main", "drawn", "run_file"]
 
 
 @dataclass
@@ -203,9 +204,25 @@ def changed_since_main() -> dict[str, list[Mutant]]:
     return found
 
 
-def is_in_share(mutant: Mutant, percent: float) -> bool:
-    """Say whether a mutant is among so many percent of all, evenly chosen by names."""
-    return int.from_bytes(_shuffled(mutant)[:8], "big") < percent / 100 * 2**64
+def drawn(count: int, seed: int) -> dict[str, list[Mutant]]:
+    """Return so many mutants of all, drawn systematically: each has the same chance, and each file its part.
+
+    The mutants stand in the order of the files, shuffled within each; from a random place of the first `step` on every
+    `step`-th is taken, where `step` is all by `count` (Cochran, Sampling Techniques, 8). Raises ValueError: not so many.
+    """
+    rng = random.Random(seed)
+    every: list[Mutant] = []
+    for path in CLAIM_BEARING:
+        mutants = derive(path)
+        every += rng.sample(mutants, len(mutants))
+    if not 0 < count <= len(every):
+        raise ValueError(f"a sample has 1 to {len(every)} mutants")
+    start = rng.randrange(len(every))
+    found: dict[str, list[Mutant]] = {}
+    for number in range(count):
+        one = every[(start + number * len(every)) // count]
+        found.setdefault(one.path, []).append(one)
+    return found
 
 
 def _shuffled(mutant: Mutant) -> bytes:

@@ -8,22 +8,25 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
+from math import comb
 from pathlib import Path
 from types import FunctionType
 
 import pytest
 
 from dpsql.mechanisms import ATTO, conversion
-from dpsql.tests.mutants import run, store
+from dpsql.tests.mutants import run, store, table
 from dpsql.tests.mutants.claim_bearing import CLAIM_BEARING, LAWS, TESTS, is_recorded, way_of
 from dpsql.tests.mutants.claim_bearing import tests_of as files_of
 from dpsql.tests.mutants.derive import ROOT, Mutant, derive, mutated
 from dpsql.tests.mutants.in_pytest import Item, Killer, Result, choose
 from dpsql.tests.mutants.plant import Functions
 from dpsql.tests.mutants.store import OPEN, Results, survivors
-from dpsql.tests.mutants.table import read_table
+from dpsql.tests.mutants.table import SAMPLE_HEAD, Sample, read_samples, read_table, sample_of, write_sample
 
 FILES = list(CLAIM_BEARING)
 
@@ -204,6 +207,94 @@ def test_the_table_is_that_of_today() -> None:
         assert still_open == sum(reason.startswith(OPEN) for reason in reasons), path
 
 
+# --- samples -----------------------------------------------------------------------------------------------------
+
+FEW = ("mechanisms/laws/rank.py", "mechanisms/conversion.py", "mechanisms/top_up.py", "budget/filter.py")
+
+
+@pytest.fixture
+def of_few(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Mutant]]:
+    """Mutants of four files, in place of all."""
+    found = {path: derive(path) for path in FEW}
+    for module in (run, table):
+        monkeypatch.setattr(module, "CLAIM_BEARING", dict.fromkeys(FEW, ""))
+        monkeypatch.setattr(module, "derive", found.__getitem__)
+    return found
+
+
+def test_each_file_has_its_part_of_a_sample(of_few: dict[str, list[Mutant]]) -> None:
+    every = sum(map(len, of_few.values()))
+    for seed in range(50):
+        found = run.drawn(40, seed)
+        for path, mutants in of_few.items():
+            assert abs(len(found[path]) - Fraction(40 * len(mutants), every)) < 1
+            assert len({one.key for one in found[path]}) == len(found[path])
+    assert run.drawn(40, 3) == run.drawn(40, 3) != run.drawn(40, 4)
+    assert run.drawn(every, 5).keys() == of_few.keys()
+    for count in (0, every + 1):
+        with pytest.raises(ValueError, match="a sample has 1 to"):
+            run.drawn(count, 1)
+
+
+def test_each_mutant_has_the_same_chance(of_few: dict[str, list[Mutant]]) -> None:
+    """2,000 seeds: within five standard deviations."""
+    every = sum(map(len, of_few.values()))
+    found = Counter(
+        one.name for seed in range(2000) for mutants in run.drawn(30, seed).values() for one in mutants
+    )
+    chance = 30 / every
+    assert len(found) == every
+    assert all(abs(times - 2000 * chance) < 5 * (2000 * chance) ** 0.5 for times in found.values())
+
+
+def test_the_interval_is_exact() -> None:
+    """At its ends 2.5 % of samples kill so many, and so few; texts that were recorded kill none."""
+    sample = Sample(1, 1000, (3, 47, 2, 5, 3))
+    assert (sample.killed, sample.faults) == (50, 55)
+    assert sample.share == "90.9 [80.0, 97.0]"
+
+    def tail(share: Fraction, counts: range) -> float:
+        return float(sum(comb(55, k) * share**k * (1 - share) ** (55 - k) for k in counts))
+
+    assert abs(tail(Fraction("0.800"), range(50, 56)) - 0.025) < 0.001
+    assert abs(tail(Fraction("0.970"), range(51)) - 0.025) < 0.001
+    assert Sample(1, 10, (0, 0, 0, 2, 0)).share == "none drawn"
+
+
+def test_a_sample_is_told_once_all_of_it_was_run(
+    of_few: dict[str, list[Mutant]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "survivors", dict)
+    results, found = Results(tmp_path / "results"), run.drawn(12, 2)
+    mutants = [one for some in found.values() for one in some]
+    for one in mutants[:-1]:
+        results.add(Result(one, Killer("dpsql/tests/laws/test_total.py::test_x", "failed"), 1.0))
+    assert sample_of(found, 2, results) is None
+    results.add(Result(mutants[-1], None, 1.0))
+    told = sample_of(found, 2, results)
+    assert told == Sample(2, sum(map(len, of_few.values())), (11, 0, 0, 0, 1))
+    manual = tmp_path / "tests.md"
+    monkeypatch.setattr(table, "MANUAL", manual)
+    manual.write_text(
+        "before\n\n" + "\n".join([*SAMPLE_HEAD, str(Sample(5, 9, (9, 0, 0, 0, 0)))]) + "\n\nafter\n"
+    )
+    for _ in range(2):
+        write_sample(told)
+        assert [one.seed for one in read_samples()] == [2, 5]
+        assert manual.read_text().startswith("before\n\n| seed")
+        assert manual.read_text().endswith("|\n\nafter\n")
+    manual.write_text(manual.read_text().replace("| 12 | 11 |", "| 12 | 10 |"))
+    with pytest.raises(ValueError, match="should be"):
+        read_samples()
+
+
+def test_the_samples_of_the_manual_are_what_their_numbers_say() -> None:
+    assert "\n".join(SAMPLE_HEAD) in table.MANUAL.read_text()
+    samples = read_samples()
+    assert len({one.seed for one in samples}) == len(samples)
+    assert all(0 < sum(one.ends) <= one.of for one in samples)
+
+
 def test_the_folder_of_results_is_not_checked_in() -> None:
     ignored = (ROOT.parent / ".gitignore").read_text().splitlines()
     assert f"/{store.FOLDER.name}/" in ignored
@@ -263,6 +354,9 @@ def test_a_gate_kills_what_a_test_sees(tmp_path: Path) -> None:
     assert "survived plan/bounded.py bounded: rows < most → rows <= most" in lines  # the same program
     assert "survived plan/bounded.py unseen: rows > 1 → rows >= 1" in lines
     assert (code, lines[-1]) == (1, "mutants: 7 run, 0 not reached, 4 survived without a reason")
+    assert gate("--sample", "3", "plan/bounded.py")[0] == 2  # a sample is of all
+    code, said = gate("--sample", "7")
+    assert (code, said.splitlines()[-1]) == (1, "| 1 | 7 | 7 | 0 | 3 | 0 | 0 | 4 | 42.9 [9.9, 81.6] |")
     gate("--open")
     assert gate() == (0, "mutants: 7 run, 0 not reached, 0 survived without a reason\n")
 
