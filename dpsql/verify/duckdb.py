@@ -11,10 +11,6 @@ __all__ = ["DuckDB"]
 
 _TYPES: dict[str, Type] = {
     "TINYINT": ("int", 8),
-    "SMALLINT": ("int", 16),
-    "INTEGER": ("int", 32),
-    "INT": ("int", 32),
-    "BIGINT": ("int", 64),
     "HUGEINT": ("int", 128),
     "INT128": ("int", 128),
     "UTINYINT": ("int", 16),
@@ -26,8 +22,6 @@ _TYPES: dict[str, Type] = {
     "DOUBLE": ("float", 64),
     "VARCHAR": ("text",),
     "TEXT": ("text",),
-    "BOOLEAN": ("bool",),
-    "DATE": ("date",),
     "TIMESTAMP": ("timestamp",),
     "TIMESTAMP WITH TIME ZONE": ("timestamptz",),
     "TIMESTAMPTZ": ("timestamptz",),

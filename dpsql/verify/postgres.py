@@ -10,15 +10,9 @@ from dpsql.verify.terms import Type, simple_type
 __all__ = ["Postgres"]
 
 _TYPES: dict[str, Type] = {
-    "SMALLINT": ("int", 16),
-    "INTEGER": ("int", 32),
-    "INT": ("int", 32),
-    "BIGINT": ("int", 64),
     "REAL": ("float", 32),
     "DOUBLE PRECISION": ("float", 64),
     "TEXT": ("text",),
-    "BOOLEAN": ("bool",),
-    "DATE": ("date",),
     "TIMESTAMP": ("timestamp",),
     "TIMESTAMP WITHOUT TIME ZONE": ("timestamp",),
     "TIMESTAMP WITH TIME ZONE": ("timestamptz",),

@@ -99,7 +99,7 @@ class Ctes:
 
 _OVER = {"ROWNUMBER", "RANK", "DENSERANK", "LAG", "LEAD", "FIRSTVALUE", "LASTVALUE"}
 _FORMAL = frozenset(
-    (
+    [
         "big_int",
         "safe",
         "typed",
@@ -108,7 +108,7 @@ _FORMAL = frozenset(
         "date_part_boundary",
         "position",
         "single_replace",
-    )
+    ]
 )
 """Arguments that the parser sets of itself, to say which dialect it read."""
 
@@ -933,74 +933,57 @@ def _aggregate(op: str) -> _Read:
 
 
 _READ: dict[type, _Read] = {
-    exp.Add: _as("add"),
-    exp.Sub: _as("sub"),
-    exp.Mul: _as("mul"),
-    exp.Mod: _as("mod"),
-    exp.IntDiv: _as("intdiv"),
-    exp.BitwiseAnd: _as("bitand"),
-    exp.BitwiseRightShift: _as("shr"),
-    exp.NEQ: _as("ne"),
-    exp.LT: _as("lt"),
-    exp.LTE: _as("le"),
-    exp.GT: _as("lt", swapped=True),
-    exp.GTE: _as("le", swapped=True),
-    exp.NullSafeEQ: _as("same"),
-    exp.DPipe: _as("concat"),
-    exp.Nullif: _as("nullif"),
-    **dict.fromkeys((exp.RowNumber, exp.Rank, exp.DenseRank), _call()),
-    **dict.fromkeys((exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue), _call("this", "offset", "default")),
-    **dict.fromkeys((exp.Abs, exp.Ceil, exp.Explode, exp.Floor, exp.FromBase64, exp.IsNan), _call("this")),
-    **dict.fromkeys((exp.Length, exp.Lower, exp.MD5, exp.Rint, exp.Round, exp.Trunc), _call("this")),
-    **dict.fromkeys((exp.TsOrDsToDate, exp.UnixDate, exp.UnixMicros, exp.Upper, exp.Year), _call("this")),
-    **dict.fromkeys(
-        (exp.Atan, exp.Cos, exp.Exp, exp.Ln, exp.Sign, exp.Sin, exp.Sqrt, exp.Tanh), _call("this")
-    ),
-    **dict.fromkeys((exp.ArrayToString, exp.Contains, exp.Left, exp.Right), _call("this", "expression")),
-    **dict.fromkeys(
-        (exp.Log, exp.RegexpSplit, exp.Split, exp.Transform, exp.Trim), _call("this", "expression")
-    ),
-    **dict.fromkeys((exp.DateDiff, exp.TimestampAdd), _call("this", "expression", "unit")),
-    **dict.fromkeys((exp.Interval, exp.TimestampTrunc), _call("this", "unit")),
-    exp.AtTimeZone: _call("this", "zone"),
-    exp.Chr: _call("expressions"),
-    exp.Extract: _call("expression", "this"),
-    exp.Format: _call("this", "expressions"),
-    exp.FromJson: _call("this", "expression", "options"),
-    exp.Pad: _call("this", "expression", "fill_pattern"),
-    exp.RegexpReplace: _call("this", "expression", "replacement"),
-    exp.StrPosition: _call("this", "substr"),
-    exp.Substring: _call("this", "start", "length"),
-    exp.Translate: _call("this", "from_", "to"),
-    exp.VarMap: _call("keys", "values"),
-    exp.Coalesce: _several("coalesce"),
-    exp.Least: _several("least"),
-    exp.Greatest: _several("greatest"),
-    exp.Sum: _aggregate("sum"),
-    exp.Max: _aggregate("max"),
-    exp.LogicalOr: _aggregate("boolor"),
-    exp.LogicalAnd: _aggregate("booland"),
-    **dict.fromkeys((exp.Placeholder, exp.Parameter), Reader._read_placeholder),
-    **dict.fromkeys((exp.Cast, exp.TryCast), Reader._read_cast),
-    **{
-        kind: getattr(Reader, f"_read_{kind.__name__.lower()}")
-        for kind in (
-            *(exp.Paren, exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.HexString),
-            *(
-                exp.EQ,
-                exp.And,
-                exp.Or,
-                exp.Not,
-                exp.Is,
-                exp.In,
-                exp.Between,
-                exp.Like,
-                exp.Escape,
-                exp.Collate,
-            ),
-            *(exp.Neg, exp.Div, exp.Case, exp.Anonymous, exp.Struct, exp.Array, exp.Lambda),
-            *(exp.Exists, exp.Subquery, exp.Count, exp.Min, exp.Filter, exp.Window),
-        )
-    },
+    getattr(exp, name): read
+    for names, read in {
+        "Add": _as("add"),
+        "Sub": _as("sub"),
+        "Mul": _as("mul"),
+        "Mod": _as("mod"),
+        "IntDiv": _as("intdiv"),
+        "BitwiseAnd": _as("bitand"),
+        "BitwiseRightShift": _as("shr"),
+        "NEQ": _as("ne"),
+        "LT": _as("lt"),
+        "LTE": _as("le"),
+        "GT": _as("lt", swapped=True),
+        "GTE": _as("le", swapped=True),
+        "NullSafeEQ": _as("same"),
+        "DPipe": _as("concat"),
+        "Nullif": _as("nullif"),
+        "RowNumber Rank DenseRank": _call(),
+        "Lag Lead FirstValue LastValue": _call("this", "offset", "default"),
+        "Abs Atan Ceil Cos Exp Floor Ln Rint Round Sign Sin Sqrt Tanh Trunc": _call("this"),
+        "Explode FromBase64 IsNan Length Lower MD5 TsOrDsToDate UnixDate UnixMicros Upper Year": _call(
+            "this"
+        ),
+        "ArrayToString Contains Left Log RegexpSplit Right Split Transform Trim": _call("this", "expression"),
+        "DateDiff TimestampAdd": _call("this", "expression", "unit"),
+        "Interval TimestampTrunc": _call("this", "unit"),
+        "AtTimeZone": _call("this", "zone"),
+        "Chr": _call("expressions"),
+        "Extract": _call("expression", "this"),
+        "Format": _call("this", "expressions"),
+        "FromJson": _call("this", "expression", "options"),
+        "Pad": _call("this", "expression", "fill_pattern"),
+        "RegexpReplace": _call("this", "expression", "replacement"),
+        "StrPosition": _call("this", "substr"),
+        "Substring": _call("this", "start", "length"),
+        "Translate": _call("this", "from_", "to"),
+        "VarMap": _call("keys", "values"),
+        "Coalesce": _several("coalesce"),
+        "Least": _several("least"),
+        "Greatest": _several("greatest"),
+        "Sum": _aggregate("sum"),
+        "Max": _aggregate("max"),
+        "LogicalOr": _aggregate("boolor"),
+        "LogicalAnd": _aggregate("booland"),
+        "Placeholder Parameter": Reader._read_placeholder,
+        "Cast TryCast": Reader._read_cast,
+    }.items()
+    for name in names.split()
+} | {
+    kind: getattr(Reader, f"_read_{name.lower()}")
+    for name, kind in vars(exp).items()
+    if isinstance(kind, type) and hasattr(Reader, f"_read_{name.lower()}")
 }
 """What an expression may be made of; a function of its arguments is one that says no more than these."""

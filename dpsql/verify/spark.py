@@ -11,15 +11,9 @@ __all__ = ["Spark"]
 
 _TYPES: dict[str, Type] = {
     "TINYINT": ("int", 8),
-    "SMALLINT": ("int", 16),
-    "INT": ("int", 32),
-    "INTEGER": ("int", 32),
-    "BIGINT": ("int", 64),
     "FLOAT": ("float", 32),
     "DOUBLE": ("float", 64),
     "STRING": ("text",),
-    "BOOLEAN": ("bool",),
-    "DATE": ("date",),
     "TIMESTAMP_NTZ": ("timestamp",),
     "TIMESTAMP": ("timestamptz",),
     "TIMESTAMP_LTZ": ("timestamptz",),

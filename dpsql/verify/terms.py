@@ -19,6 +19,15 @@ and `("other", name)` of which nothing is known."""
 
 AGGREGATES = frozenset({"count*", "count", "distinct", "sum", "min", "max", "boolor", "booland", "lowest"})
 _LABEL = re.compile(r"'(?:[^']|'')*'")
+_ALIKE: dict[str, Type] = {
+    "SMALLINT": ("int", 16),
+    "INTEGER": ("int", 32),
+    "INT": ("int", 32),
+    "BIGINT": ("int", 64),
+    "BOOLEAN": ("bool",),
+    "DATE": ("date",),
+}
+"""Types that all engines spell alike."""
 _NOTHING: frozenset[Term] = frozenset()
 
 
@@ -156,7 +165,8 @@ def simple_type(text: str, names: Mapping[str, Type]) -> Type:
             if f"({rest}" == f"({', '.join(labels)})"
             else ("other", text)
         )
-    known = names.get(head.strip().upper())
+    name = head.strip().upper()
+    known = names.get(name, _ALIKE.get(name))
     if head.strip().upper() in ("DECIMAL", "NUMERIC"):
         digits = [int(one) for one in rest.rstrip(")").split(",")] if rest else []
         return (

@@ -40,29 +40,6 @@ class Ends(NamedTuple):
 
 _UNSCALED: Type = ("decimal", None, None)
 """A number with as many places as it happens to have: equal ones may be written apart."""
-_BOOLEAN = frozenset(
-    [
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "same",
-        "and",
-        "or",
-        "not",
-        "isnull",
-        "notnull",
-        "istrue",
-        "isfalse",
-        "in",
-        "like",
-        "exists",
-        "insub",
-        "bool",
-        "boolor",
-        "booland",
-    ]
-)
 ROWS = 2**40
 """More rows than a query reads (soundness.md 1.9)."""
 _LONGEST = 2**32
@@ -107,45 +84,9 @@ class Values:
         """An expression's type, `("other", …)` where it is not known."""
         known = self._types.get(term)
         if known is None:
-            known = self._types[term] = self._type(term)
+            rule = _TYPES.get(term.op)
+            known = self._types[term] = ("other", term.op) if rule is None else rule(self, term.args)
         return known
-
-    def _type(self, term: Term) -> Type:
-        op, args = term.op, term.args
-        if op == "col":
-            return self.column_type(args[0].args[0], args[1])
-        if op == "num":
-            return self._literal_type(args[0], args[1])
-        if op == "cast":
-            return self._scaled_as(self.type(args[0])) if args[1] == _UNSCALED else tuple(args[1])
-        if op in _BOOLEAN:
-            return ("bool",)
-        if op in ("text", "concat"):
-            return ("text",)
-        if op in ("add", "sub", "mul", "mod", "intdiv"):
-            return self._arithmetic(op, self.type(args[0]), self.type(args[1]))
-        if op in ("neg", "shr", "bitand", "nullif", "min", "max"):
-            return self.type(args[0])
-        if op == "div":
-            kinds = {self.type(args[0])[0], self.type(args[1])[0]}
-            return ("float", 64) if "float" in kinds else ("other", "division")
-        if op == "case":
-            return self.joined([self.type(one) for _, one in args[0]] + [self.type(args[1])])
-        if op in ("coalesce", "least", "greatest"):
-            return self.joined([self.type(one) for one in args])
-        if op in ("count*", "count", "distinct"):
-            return ("int", 64)
-        if op == "sum":
-            return self.dialect.sum_of(self.type(args[0]))
-        if op in ("over", "scalar"):
-            return self.type(args[0] if op == "over" else args[1])
-        if op == "fn":
-            return self._function(args).type(self, args)
-        if op == "struct":
-            return ("struct", args[0], *(self.type(one) for one in args[1:]))
-        if op == "lowest":
-            return ("list", self.type(args[0]))
-        return ("null",) if op == "null" else ("other", op)
 
     def column_type(self, relation: Term, name: str) -> Type:
         """The type of a relation's column; of a union, the one that all members have or are widened to."""
@@ -173,11 +114,14 @@ class Values:
             return ("decimal", None, max(scales))
         return ("float", 64) if kinds and kinds <= {"int", "decimal", "float"} else ("other", "several")
 
-    def _scaled_as(self, inner: Type) -> Type:
-        """A number without a scale of its own, as it is cast: with as many places as what it was had."""
+    def cast_type(self, args: Args) -> Type:
+        """A number without a scale of its own, as it is cast, has as many places as what it was had."""
+        inner: Type = self.type(args[0])
+        if args[1] != _UNSCALED:
+            return tuple(args[1])
         return ("decimal", None, 0 if inner[0] == "int" else inner[2] if inner[0] == "decimal" else None)
 
-    def _literal_type(self, value: Number, kind: str) -> Type:
+    def literal_type(self, value: Number, kind: str) -> Type:
         if kind == "int":
             wide = [bits for bits in (32, 64, 128) if bits <= self.dialect.WIDEST]
             fit = [bits for bits in wide if -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)]
@@ -186,7 +130,7 @@ class Values:
             return ("decimal", None, _places(Fraction(value)))
         return ("float", 64) if kind == "float" else (kind,)
 
-    def _arithmetic(self, op: str, left: Type, right: Type) -> Type:
+    def arithmetic(self, op: str, left: Type, right: Type) -> Type:
         kinds = {left[0], right[0]}
         if kinds == {"int"}:
             return ("int", max(left[1], right[1]))
@@ -253,7 +197,7 @@ class Values:
                 return self.present(args[0]) | self.present(args[1])
         if op == "nullif" and args[1].op == "num" and _apart(self.ends(args[0]), args[1].args[0]):
             return self.present(args[0])
-        if op == "fn" and (flags := self._function(args).present(self, args)) is not None:
+        if op == "fn" and (flags := self.function(args).present(self, args)) is not None:
             return flags
         if op == "col" and self.never_null(args[0], args[1]):
             return nothing
@@ -292,7 +236,7 @@ class Values:
         ends = self.ends(term)
         return ends.low is not None and ends.high is not None
 
-    def _function(self, args: Args) -> Function:
+    def function(self, args: Args) -> Function:
         return _FUNCTIONS.get(args[0], _UNKNOWN)
 
     def field(self, column: Term, name: str) -> tuple[Term, Term] | None:
@@ -569,7 +513,7 @@ class Values:
         return Ends(int(left.low) >> by, int(left.high) >> by, 1)
 
     def _function_ends(self, args: Args, under: dict[Term, Ends]) -> Ends:
-        ends = self._function(args).ends
+        ends = self.function(args).ends
         if ends is None:
             return Ends()
         parts = [self._wider(one, self._in(one, under)) for one in args[1:] if isinstance(one, Term)]
@@ -1116,7 +1060,7 @@ def _evaluated(formula: Formula, assigned: dict[object, bool]) -> tuple[bool | N
     return (None, waiting) if waiting is not None else (not absorbing, None)
 
 
-# --- functions: a row each ------------------------------------------------------------------------------------
+# --- operators and functions: a row each ----------------------------------------------------------------------
 
 
 Args = tuple[Any, ...]
@@ -1259,6 +1203,41 @@ def _length(values: Values, args: Args, parts: list[Ends]) -> Ends:
     return Ends(0, _LONGEST if most is None else most, 1)
 
 
+def _of_both(op: str) -> Callable[[Values, Args], Type]:
+    return lambda values, args: values.arithmetic(op, values.type(args[0]), values.type(args[1]))
+
+
+def _of_a_quotient(values: Values, args: Args) -> Type:
+    return ("float", 64) if "float" in {values.type(one)[0] for one in args} else ("other", "division")
+
+
+_TYPES: dict[str, Callable[[Values, Args], Type]] = {
+    op: rule
+    for ops, rule in {
+        "eq ne lt le same in like exists insub": _of(("bool",)),
+        "and or not isnull notnull istrue isfalse bool boolor booland": _of(("bool",)),
+        "text concat": _of(("text",)),
+        "count* count distinct": _of(("int", 64)),
+        "null": _of(("null",)),
+        "num": lambda values, args: values.literal_type(*args),
+        "col": lambda values, args: values.column_type(args[0].args[0], args[1]),
+        "cast": Values.cast_type,
+        "neg shr bitand nullif min max over": lambda values, args: values.type(args[0]),
+        "scalar": lambda values, args: values.type(args[1]),
+        "sum": lambda values, args: values.dialect.sum_of(values.type(args[0])),
+        **{op: _of_both(op) for op in ("add", "sub", "mul", "mod", "intdiv")},
+        "div": _of_a_quotient,
+        "case": lambda values, args: values.joined(
+            [*(values.type(one) for _, one in args[0]), values.type(args[1])]
+        ),
+        "coalesce least greatest": lambda values, args: values.joined([values.type(one) for one in args]),
+        "fn": lambda values, args: values.function(args).type(values, args),
+        "struct": lambda values, args: ("struct", args[0], *(values.type(one) for one in args[1:])),
+        "lowest": lambda values, args: ("list", values.type(args[0])),
+    }.items()
+    for op in ops.split()
+}
+"""The type of an operator of terms, those of one row alike."""
 _DAY = 86_400 * 10**6
 _INT, _TEXT, _DOUBLE, _MOMENT = _of(("int", 64)), _of(("text",)), _of(("float", 64)), _of(("timestamp",))
 _UNKNOWN = Function(lambda values, args: ("other", args[0]))
