@@ -41,7 +41,17 @@ from .cells import Evaluation, OneOf, Part, Span, Value, compiled, point
 from .functional_dependencies import Classes, equalities
 from .spaces import Listed, Space, space_of
 
-__all__ = ["MOST_CELLS", "Looking", "is_possible", "linked", "reached"]
+__all__ = [
+    "MOST_CELLS",
+    "Looking",
+    "can_be",
+    "is_clear",
+    "is_possible",
+    "key_of",
+    "linked",
+    "literals_beside",
+    "reached",
+]
 
 MOST_CELLS = 50_000
 """Most cells that are looked at for one list of groups: a second or so."""
@@ -176,7 +186,7 @@ def _spaces(
     found: dict[Expr, Space] = {}
     for part in parts:
         if isinstance(part, Field) and part.index in columns:
-            literals, ends = _compared_with(part, parts), _compared_with(part, parts, _ORDERED)
+            literals, ends = literals_beside(part, parts)
             space = space_of(part, env, literals, ends, is_key=part in keys)
             if space is not None:
                 found[part] = space
@@ -184,6 +194,12 @@ def _spaces(
 
 
 _ORDERED = ("lt", "le", "gt", "ge")
+
+
+def literals_beside(column: Field, exprs: Iterable[Expr]) -> tuple[list[LiteralValue], list[LiteralValue]]:
+    """Return the literals that expressions compare a column with, and those of them by order."""
+    parts = list(dict.fromkeys(part for expr in exprs for part in walk(expr)))
+    return _compared_with(column, parts), _compared_with(column, parts, _ORDERED)
 
 
 def _compared_with(
@@ -276,12 +292,12 @@ class _Search:
         for evaluate, slots in self.terms:
             truth = evaluate(cell)
             if truth is not True:
-                if not _can_be(truth, True):
+                if not can_be(truth, True):
                     return []
                 unclear += slots
         shown = [evaluate(cell) for evaluate, _ in self.keys]
         for (_, slots), value in zip(self.keys, shown, strict=True):
-            if not _is_clear(value):
+            if not is_clear(value):
                 unclear += slots
         if not self._may_be_missing(shown):
             return []
@@ -294,19 +310,19 @@ class _Search:
         return []
 
     def _may_be_missing(self, shown: list[Value]) -> bool:
-        if not all(map(_is_clear, shown)) and len(self.missing) > _MOST_SCANNED:
+        if not all(map(is_clear, shown)) and len(self.missing) > _MOST_SCANNED:
             return True
         return next(self._matches(shown), None) is not None
 
     def _matches(self, shown: list[Value]) -> Iterator[Group]:
         """Yield the missing groups that a cell's keys can be."""
-        if all(map(_is_clear, shown)):
-            group = tuple(map(_key, shown))
+        if all(map(is_clear, shown)):
+            group = tuple(map(key_of, shown))
             if group in self.missing:
                 yield group
             return
         for group in self.missing:
-            if all(_can_be(value, key) for value, key in zip(shown, group, strict=True)):
+            if all(can_be(value, key) for value, key in zip(shown, group, strict=True)):
                 yield group
 
 
@@ -320,12 +336,12 @@ def _rank(value: Value) -> int:
     return 0 if value is Part.UNKNOWN else 1
 
 
-def _is_clear(value: Value) -> bool:
+def is_clear(value: Value) -> bool:
     """Say whether a key is one value, or none that a group has."""
     return value is None or isinstance(value, (bool, str)) or (isinstance(value, Span) and value.is_point)
 
 
-def _key(value: Value) -> Scalar:
+def key_of(value: Value) -> Scalar:
     """Return a clear value as a group has it."""
     if isinstance(value, Span):
         number = Fraction(value.lo)
@@ -334,11 +350,11 @@ def _key(value: Value) -> Scalar:
     return value
 
 
-def _can_be(value: Value, key: Scalar) -> bool:
+def can_be(value: Value, key: Scalar) -> bool:
     if isinstance(value, OneOf):
-        return any(_can_be(one, key) for one in value.values)
+        return any(can_be(one, key) for one in value.values)
     if isinstance(value, Span):
         return key is not None and not isinstance(key, (bool, str)) and value.lo <= key <= value.hi
     if value is Part.UNKNOWN:
         return True
-    return _is_clear(value) and value == key
+    return is_clear(value) and value == key
