@@ -113,10 +113,6 @@ class ResultMemory:
         """Bytes in files, of all."""
         return self._files.held
 
-    def held_by(self, analyst: str) -> int:
-        """Return the bytes in memory of one analyst."""
-        return self._memory.of.get(analyst, 0)
-
     def share(self, analyst: str, cancelled: Callable[[], bool] = lambda: False) -> Share:
         """Return what an analyst's statement, or answer, may take with. `cancelled` ends a wait (57014)."""
         return Share(self, analyst, cancelled)

@@ -18,7 +18,7 @@ from ..errors import Position, Refusal
 from ..relation.aggregates import ROWS as AGGREGATE_ROWS
 from ..relation.aggregates import Aggregate
 from ..relation.expressions import Call, Expr
-from ..relation.functions import FUNCTIONS, NAMES, ROWS, SYNTAX, Function
+from ..relation.functions import FUNCTIONS, NAMES, SYNTAX, Function
 from ..relation.functions.above.formats import FormatError
 from ..relation.functions.above.refused import REFUSED
 from ..relation.functions.above.signature import Signature, constants_of, fitting, signature
@@ -38,7 +38,6 @@ __all__ = [
     "PUBLIC_AGGREGATES",
     "PUBLIC_NAMED",
     "aggregate_row",
-    "answered_names",
     "bind_row",
     "checked_result",
     "inner_order",
@@ -223,12 +222,6 @@ _KNOWN = sorted(
     - OPERATOR_NAMES
 )
 """Names that may be meant by one that is not known: of functions and of aggregates."""
-
-
-def answered_names() -> set[str]:
-    """Return the names of functions that are answered, and some that only the parser has: what `pg_proc` may hold."""
-    calls = (re.findall(r"`?(\w+)\(", f"{row.form} {row.doc}") for row in ROWS)
-    return {*_KNOWN, *(name for found in calls for name in found)}
 
 
 def no_such_function(binder: Binder, node: exp.Expr, name: str) -> Refusal:

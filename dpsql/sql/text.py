@@ -44,7 +44,6 @@ __all__ = [
     "Counts",
     "PostgresAsWritten",
     "ScriptStatement",
-    "blank_comments",
     "blank_prefix",
     "check_words",
     "dialect_of",
@@ -434,11 +433,6 @@ def ends_statement(script: str) -> bool:
     """Return whether the typed text is complete: nothing but blanks and comments after the last semicolon."""
     bare, ends = _read(script)
     return bool(ends) and not bare[ends[-1] + 1 :].strip() and bool(bare.replace(";", " ").strip())
-
-
-def blank_comments(text: str) -> str:
-    """Return the text with a blank for every character of a comment; nothing else moves."""
-    return _read(text)[0]
 
 
 def read_constant(text: str, at: int) -> tuple[str, str, int] | None:

@@ -41,12 +41,12 @@ def test_limits_of_one_and_of_all() -> None:
     with pytest.raises(EngineFailure, match="kept for everybody"):
         taken(memory, "d", 11)
     first = taken(memory, "d", 10)  # whatever the others hold
-    assert (memory.held, memory.held_by("a"), memory.held_by("d")) == (110, 40, 10)
+    assert (memory.held, memory._memory.of.get("a", 0), memory._memory.of.get("d", 0)) == (110, 40, 10)
     held[0].give(15)
     held[0].take(5, seconds=0)
     held[0].close()
     held[0].close()
-    assert (memory.held, memory.held_by("a")) == (70, 0)
+    assert (memory.held, memory._memory.of.get("a", 0)) == (70, 0)
     del first, held
     assert memory.held == 0, "what nobody holds any more is given back"
 
@@ -75,7 +75,7 @@ def test_who_waits_gets_what_another_gives_back() -> None:
     first.close()
     assert done.wait(60)
     thread.join()
-    assert memory.held_by("b") == 50
+    assert memory._memory.of.get("b", 0) == 50
 
 
 def test_a_cancel_ends_a_wait() -> None:

@@ -12,15 +12,17 @@ House rules:
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
+from dpsql.relation.functions import ROWS
 from dpsql.relation.functions.above.refused import REFUSED
 from dpsql.sql.bind_array import ROW_CALLS
 from dpsql.sql.bind_json import JSON_CALLS
-from dpsql.sql.named_calls import answered_names
+from dpsql.sql.named_calls import _KNOWN
 
 from .postgres_server import PostgresServer, find_servers
 
@@ -41,7 +43,8 @@ _ANSWERED = (
 )  # fmt: skip
 
 _IN_FORMS = ("cume_dist", "mode", "nth_value", "percent_rank", "percentile_cont", "percentile_disc")
-_OF_TABLES = sorted({*answered_names(), *JSON_CALLS, *ROW_CALLS, *_IN_FORMS} - {*_ANSWERED, *REFUSED})
+_WRITTEN = {name for row in ROWS for name in re.findall(r"`?(\w+)\(", f"{row.form} {row.doc}")}
+_OF_TABLES = sorted({*_KNOWN, *_WRITTEN, *JSON_CALLS, *ROW_CALLS, *_IN_FORMS} - {*_ANSWERED, *REFUSED})
 """Names of functions that are answered, by the tables of functions and aggregates."""
 
 _NO_ROW_TYPE = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["REFUSED", "Left", "refused_lines"]
+__all__ = ["REFUSED", "Left"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,3 @@ _LEFT = (
 
 REFUSED = {name: left for left in _LEFT for name in left.names}
 """Name of a function -> why it is left out."""
-
-
-def refused_lines() -> str:
-    """Return the manual's table of what is left out."""
-    rows = [
-        f"| {', '.join(f'`{name}`' for name in left.names)} | {left.why} | `{left.instead}` |"
-        for left in _LEFT
-    ]
-    return "\n".join(["| | why not | write |", "|---|---|---|", *rows])
