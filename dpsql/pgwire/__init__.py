@@ -12,6 +12,7 @@ House rules:
 from __future__ import annotations
 
 from .connection import ProtocolConnection
+from .datatypes.oids import ELEMENTS, TYPES, Interval, ObjectName, Oid, TypeInfo
 from .datatypes.read_parameter import read_parameter
 from .events import (
     Bind,
@@ -43,7 +44,6 @@ from .layout import (
     ProtocolError,
     RemoteProtocolError,
 )
-from .oids import ELEMENTS, TYPES, Interval, ObjectName, Oid, TypeInfo
 from .read_message import Limits
 from .replies import (
     AuthenticationOk,

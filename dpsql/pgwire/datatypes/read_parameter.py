@@ -10,7 +10,7 @@ from typing import Any
 
 from ..events import Format
 from ..layout import ParameterError
-from ..oids import ELEMENTS, TYPES, Interval, Oid
+from .oids import ELEMENTS, TYPES, Interval, Oid
 from .read_text import TEXT_READERS
 from .write_binary import EPOCH, INTERVAL, read_numeric
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..layout import ParameterError
-from ..oids import ELEMENTS, TYPES, Interval, Oid
+from .oids import ELEMENTS, TYPES, Interval, Oid
 from .write_binary import MAX_SCALE, MAX_WHOLE_DIGITS
 
 __all__ = ["TEXT_READERS"]

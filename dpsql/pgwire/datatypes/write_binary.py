@@ -9,7 +9,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from ..oids import ELEMENTS, Interval, Oid
+from .oids import ELEMENTS, Interval, Oid
 
 __all__ = ["BINARY_WRITERS", "EPOCH", "INTERVAL", "MAX_SCALE", "MAX_WHOLE_DIGITS", "read_numeric"]
 

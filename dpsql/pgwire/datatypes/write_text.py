@@ -15,7 +15,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from ..oids import ELEMENTS, Interval, Oid
+from .oids import ELEMENTS, Interval, Oid
 
 __all__ = ["PLAIN_TEXT", "TEXT_WRITERS"]
 

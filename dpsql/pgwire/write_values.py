@@ -1,1 +1,0 @@
-"""Values in Postgres' binary format."""
