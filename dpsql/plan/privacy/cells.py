@@ -24,6 +24,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from ...relation.calendar import DAY, EXACT_FIELDS, date_text, extracted, seconds, truncated, written_alike
@@ -362,15 +363,14 @@ _plain_sum = _numbers(_add)
 
 def _shifted(call: Call, args: list[Value]) -> Value:
     at = next(i for i in (1, 0) if call.args[i].type.kind is Kind.INTERVAL)
-    interval, moment = call.args[at].constant_as(Months), args[1 - at]
-    if moment is None or moment in (Part.PAST, Part.FUTURE):
-        return None
-    if interval is None or not isinstance(moment, Span):
+    interval, sign = call.args[at].constant_as(Months), -1 if call.calls("sub") else 1
+    if interval is None:
         return _UNKNOWN
-    scale = DAY if call.args[1 - at].type.kind is Kind.DATE else 1
-    sign = -1 if call.function == "sub" else 1
-    lo, hi = (add_months(int(end) * scale, interval, sign) for end in (moment.lo, moment.hi))
-    return _span(lo, hi)
+    return _of_moment(
+        args[1 - at],
+        call.args[1 - at],
+        lambda lo, hi: _span(*(add_months(end, interval, sign) for end in (lo, hi))),
+    )
 
 
 def _mul(call: Call, args: list[Span]) -> Value:
@@ -456,18 +456,16 @@ def _microseconds(span: Span, type_: SqlType) -> tuple[int, int]:
     return int(span.lo) * scale, int(span.hi) * scale
 
 
+def _of_moment(value: Value, moment: Expr, rule: Callable[[int, int], Value]) -> Value:
+    """Return what a rule makes of a moment's ends in microseconds; NULL of NULL, and of what has no calendar."""
+    if value is None or value in (Part.PAST, Part.FUTURE):
+        return None
+    return rule(*_microseconds(value, moment.type)) if isinstance(value, Span) else _UNKNOWN
+
+
 def _moments(rule: Callable[[str, int, int], Value]) -> Rule:
     """Return the rule of a function of a word and a moment."""
-
-    def whole(call: Call, args: list[Value]) -> Value:
-        word, moment = args
-        if moment is None or moment in (Part.PAST, Part.FUTURE):
-            return None
-        if not isinstance(word, str) or not isinstance(moment, Span):
-            return _UNKNOWN
-        return rule(word, *_microseconds(moment, call.args[1].type))
-
-    return whole
+    return lambda call, args: _of_moment(args[1], call.args[1], partial(rule, call.literal(0, str)))
 
 
 def _span(lo: int | None, hi: int | None) -> Value:
@@ -486,37 +484,31 @@ _COARSER = {
 
 
 def _to_char(call: Call, args: list[Value]) -> Value:
-    moment = args[0]
-    if moment is None or moment in (Part.PAST, Part.FUTURE):
-        return None
-    if not isinstance(moment, Span):
-        return _UNKNOWN
-    text = written_alike(written_format(call), *_microseconds(moment, call.args[0].type))
-    return _UNKNOWN if text is None else text
+    def written(lo: int, hi: int) -> Value:
+        text = written_alike(written_format(call), lo, hi)
+        return _UNKNOWN if text is None else text
+
+    return _of_moment(args[0], call.args[0], written)
 
 
 def _date_bin(call: Call, args: list[Value]) -> Value:
-    moment = args[1]
-    if moment is None or moment in (Part.PAST, Part.FUTURE):
-        return None
-    if not isinstance(moment, Span):
-        return _UNKNOWN
-    lo, hi = (binned(call, end) for end in _microseconds(moment, call.args[1].type))
-    return Span(lo, hi)
+    return _of_moment(args[1], call.args[1], lambda lo, hi: Span(binned(call, lo), binned(call, hi)))
 
 
 def _by_zone(call: Call, args: list[Value]) -> Value:
-    moment = args[1 if call.function == "zone_cut" else 0]
-    if moment is None or moment in (Part.PAST, Part.FUTURE):
-        return None
-    if not isinstance(moment, Span):
-        return _UNKNOWN
-    lo, hi = int(moment.lo), int(moment.hi)
-    if call.function != "zone_cut":
+    def moved(lo: int, hi: int) -> Value:
         steps = steps_of(call, lo, hi)
         return _UNKNOWN if steps is None else Span(*steps.span(lo, hi))
-    ends = cut_ends(word_of(call, 0), word_of(call, 2), lo, hi)
-    return _UNKNOWN if ends is None else Span(*ends)
+
+    return _of_moment(args[0], call.args[0], moved)
+
+
+def _zone_cut(call: Call, args: list[Value]) -> Value:
+    def cut(lo: int, hi: int) -> Value:
+        ends = cut_ends(word_of(call, 0), word_of(call, 2), lo, hi)
+        return _UNKNOWN if ends is None else Span(*ends)
+
+    return _of_moment(args[1], call.args[1], cut)
 
 
 def _extract(field: str, lo: int, hi: int) -> Value:
@@ -539,12 +531,9 @@ def _cast(call: Call, args: list[Value]) -> Value:
     if arg is None:
         return None
     if source.is_temporal:
-        if arg in (Part.PAST, Part.FUTURE):
-            return None
-        if not isinstance(arg, Span) or not target.is_temporal:
-            return _UNKNOWN
-        lo, hi = _microseconds(arg, source)
-        return Span(lo, hi) if target.kind is Kind.TIMESTAMP else Span(lo // DAY, hi // DAY)
+        unit = DAY if target.kind is Kind.DATE else 1
+        moment = _of_moment(arg, call.args[0], lambda lo, hi: Span(lo // unit, hi // unit))
+        return moment if target.is_temporal or moment is None else _UNKNOWN
     if isinstance(arg, bool):
         return point(int(arg))
     if not isinstance(arg, Span):
@@ -631,7 +620,7 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(_STEPS, _numbers(_stepped)),
     "date_trunc": _moments(_date_trunc), "extract": _moments(_extract),
     "to_char": _to_char, "date_bin": _date_bin, "cast": _cast,
-    **dict.fromkeys(("zone_clock", "zone_moment", "zone_cut"), _by_zone),
+    "zone_clock": _by_zone, "zone_moment": _by_zone, "zone_cut": _zone_cut,
     "lower": _letters(str.lower), "upper": _letters(str.upper), "substr": _texts(_substr),
     "left": _texts(_left), "right": _texts(_right), "concat": _concat, "concat_op": _concat,
     "length": _texts(lambda text: point(len(text))),
