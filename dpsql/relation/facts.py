@@ -93,7 +93,7 @@ def intersect(known: Facts, other: Facts) -> Facts:
     return Facts(lo, hi, grid, known.nullable and other.nullable, values, bounded_here, known.size)
 
 
-def hull(args: Sequence[Facts], nullable: bool) -> Facts:
+def hull(args: Sequence[Facts]) -> Facts:
     """Return the facts of a value that is one of the arguments' values."""
     # Of all: what a filter says does not keep a longer one from a row.
     size = max((arg.size for arg in args), default=0)
@@ -112,7 +112,7 @@ def hull(args: Sequence[Facts], nullable: bool) -> Facts:
         min(lows) if len(lows) == len(live) else None,
         max(highs) if len(highs) == len(live) else None,
         common_grid([arg.grid for arg in live]),
-        nullable,
+        any(arg.nullable for arg in args),
         None if values is None else tuple(values),
         all(arg.declared for arg in live),
         size,

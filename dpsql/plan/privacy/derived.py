@@ -20,9 +20,9 @@ from fractions import Fraction
 
 from ...errors import Refusal
 from ...relation.aggregates import Asks, check_printers
-from ...relation.catalog import Column, Enforced, Scalar
+from ...relation.catalog import Column, Enforced
 from ...relation.expressions import Expr, Field, fields_of
-from ...relation.facts import Facts, common_grid, decimal_scale
+from ...relation.facts import Facts, decimal_scale, hull
 from ...relation.intervals import Environment, Lattice, facts_of, lattice_of, narrowed_facts
 from ...relation.relations import AggregateCall, OutputColumn, WindowCall
 from ...relation.size_rules import read_length
@@ -469,37 +469,17 @@ def _merge(options: Sequence[Column]) -> Column:
     if 0 < len(named) < len(options):  # a bare NULL adds only NULL
         return replace(nullable(_merge(named)), name=first.name)
     known = [facts_of(Field(option.type, 0), Environment([option])) for option in options]
-    held = [
-        facts_of(Field(option.type, 0), Environment([replace(option, bounds=None, values=None)]))
-        for option in options
-    ]
-    values: dict[Scalar, None] | None = {}
-    for facts in known:
-        values = None if values is None or facts.values is None else values | dict.fromkeys(facts.values)
-    grid = common_grid([facts.grid for facts in known])
+    bare = [replace(option, bounds=None, values=None) for option in options]
     any_null = any(facts.nullable for facts in known)
-    ends = _ends(held)
-    size = max(facts.size for facts in known)
-    is_text = first.type.kind is Kind.TEXT
-    proven = Facts(*ends, grid, any_null, None if values is None else tuple(values), is_text, size)
-    lo, hi = _ends(known)
-    bounds = (
-        (lo, hi) if lo is not None and hi is not None and all(facts.declared for facts in known) else None
-    )
+    said = hull(known)
+    held = hull([facts_of(Field(option.type, 0), Environment([option])) for option in bare])
+    proven = replace(said, lo=held.lo, hi=held.hi, declared=first.type.kind is Kind.TEXT)
+    bounds = (said.lo, said.hi) if said.declared and said.lo is not None and said.hi is not None else None
     type_ = _widest([option.type for option in options])
-    if type_.is_number and not type_.is_float and not _is_decimal(grid):
+    if type_.is_number and not type_.is_float and not _is_decimal(said.grid):
         type_, proven = DOUBLE, replace(proven, grid=None)
     return Column(
         first.name, type_, Enforced(not_null=not any_null), bounds=bounds, facts=proven, is_personal=personal
-    )
-
-
-def _ends(options: Sequence[Facts]) -> tuple[Fraction | None, Fraction | None]:
-    lows = [facts.lo for facts in options if facts.lo is not None]
-    highs = [facts.hi for facts in options if facts.hi is not None]
-    return (
-        min(lows) if len(lows) == len(options) else None,
-        max(highs) if len(highs) == len(options) else None,
     )
 
 

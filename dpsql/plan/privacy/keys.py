@@ -99,11 +99,7 @@ def _either(alternatives: Sequence[Expr]) -> dict[Expr, Facts]:
         found.append(said)
     # What one alternative leaves open, the OR leaves open.
     shared = [expr for expr in found[0] if all(expr in said for said in found)]
-    return {expr: _hull([said[expr] for said in found]) for expr in shared}
-
-
-def _hull(alternatives: list[Facts]) -> Facts:
-    return hull(alternatives, any(facts.nullable for facts in alternatives))
+    return {expr: hull([said[expr] for said in found]) for expr in shared}
 
 
 def _narrow(narrowed: dict[Expr, Facts], term: Expr) -> None:

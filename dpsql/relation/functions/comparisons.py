@@ -136,11 +136,11 @@ def _branches(args: list[Facts]) -> list[Facts]:
 
 
 def _case(args: list[Facts], call: Call) -> Facts:
-    return hull(_branches(args), True)
+    return hull(_branches(args))
 
 
 def _any_of(args: list[Facts], call: Call) -> Facts:
-    return hull(args, True)
+    return hull(args)
 
 
 def _extreme(args: list[Facts], call: Call) -> Facts:
@@ -149,7 +149,7 @@ def _extreme(args: list[Facts], call: Call) -> Facts:
     Not for moments: a choice between them is clamped as a whole when both of its ends are known, and
     its arguments are not.
     """
-    whole = replace(hull(args, True), values=None)
+    whole = replace(hull(args), values=None)
     if call.type.is_temporal:
         return whole
     certain = [arg for arg in args if not arg.nullable]
