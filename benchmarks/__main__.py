@@ -21,6 +21,7 @@ from benchmarks import (
     many_groups,
     mechanisms,
     noise_speed,
+    norms,
     postgres,
     public,
     row_level,
@@ -56,6 +57,7 @@ FIGURES = {
     "accuracy": accuracy.measure,
     "levers": levers.measure,
     "whole_groups": whole_groups.measure,
+    "norms": norms.measure,
     "wire": wire.measure,
     "years": years.measure,
 }

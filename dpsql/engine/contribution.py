@@ -24,7 +24,7 @@ from ..plan.privacy.rows import AddedUp, Item, OwnedRows, Release, Select, selec
 from ..plan.release_plan import ReleasePlan
 from ..policy import Accounting
 from ..relation.catalog import Table
-from ..relation.expressions import fields_of
+from ..relation.expressions import Field, fields_of
 from ..relation.intervals import facts_of
 from ..relation.relations import all_parts
 from ..relation.types import Kind
@@ -192,6 +192,18 @@ def bounds_of(release: ReleasePlan, of: str = "") -> list[str]:
     return found
 
 
+def _norms_of(release: ReleasePlan) -> str:
+    """Return by what norms a person's rows are bounded besides; a column that has no name here is not named."""
+    table = release.release.rows.table_alone
+    hidden = frozenset() if table is None else table.unnamed
+    found = []
+    for norm in release.bounding.norms:
+        name = norm.key.name if isinstance(norm.key, Field) and norm.key.name not in hidden else "a column"
+        found.append(f"{norm.most} in root-sum-of-squares by {name}")
+    is_scaled = any(measurement.query is BoundingQuery.SCALED for measurement in release.measurements)
+    return f", and {' and '.join(found)}" if found and is_scaled else ""
+
+
 def contribution_lines(release: ReleasePlan) -> Iterator[str]:
     """Yield EXPLAIN's lines on one person's part of a release."""
     if release.release.rows.row_tables:
@@ -201,7 +213,7 @@ def contribution_lines(release: ReleasePlan) -> Iterator[str]:
         yield "one row per person, held by the database"
         return
     if bounds := bounds_of(release):
-        yield f"at most {' and '.join(bounds)} of a person"
+        yield f"at most {' and '.join(bounds)} of a person{_norms_of(release)}"
     if declared := declared_in(release):
         binding = what_binds(release)
         yield f"  declared: {'; '.join(declared)}" + (
@@ -229,6 +241,8 @@ def what_binds(release: ReleasePlan) -> str | None:
     total, most, groups = rows.max_rows, rows.max_rows_per_group, rows.max_groups
     if bounding.per_row or not is_scaled or total is None or most is None or groups is None:
         return None
+    if bounding.in_norm is not None:
+        return "max_norm"
     if release.unselected is not None and bounding.in_all < release.unselected.bounding.in_all:
         return "max_rows_per_group × LIMIT"
     if bounding.in_all < min(total, (bounding.in_group if bounding.grouped else most) * groups):
@@ -280,7 +294,8 @@ def contribution_notes(release: ReleasePlan, known: Known) -> Iterator[BoundNote
     """Yield what bounds on one person leave out of an answer, in one line each, for a receipt."""
     rows = release.release.rows
     if bounds := bounds_of(release, f' of "{rows.shown_name}"'):
-        yield BoundNote(f"a person counts with at most {' and '.join(bounds)}{_said(release, known)}")
+        of = f"{' and '.join(bounds)}{_norms_of(release)}"
+        yield BoundNote(f"a person counts with at most {of}{_said(release, known)}")
     for (most, name), parts in sorted(_cut_per_person(rows).items()):
         yield BoundNote(
             f"what is counted or summed per person takes at most {counted(most, 'row')} of "
@@ -298,6 +313,8 @@ def _said(release: ReleasePlan, known: Known) -> str:
     measured, rows = measured_of(release, known.find), release.release.rows
     is_all = any(measurement.query.takes_all_rows for measurement in release.measurements)
     quoted = ""
+    if is_all and release.bounding.norms:
+        return f"; {_UNBOUNDED}: what max_norm leaves out was never measured"
     if is_all and measured is None:
         quoted = _quoted([rows], release.bounding.in_all, known)
     elif measured is not None and is_all and release.bounding.in_all == measured.max_rows:

@@ -25,7 +25,7 @@ from ..errors import Refusal
 from ..mechanisms import pure_epsilon
 from ..policy.model import Accounting
 from ..relation.catalog import Catalog, Ground, Scalar
-from ..relation.expressions import Expr, conjuncts, fields_of
+from ..relation.expressions import Expr, Field, conjuncts, fields_of
 from ..relation.intervals import Environment
 from ..relation.relations import AggregateCall, Relation, Values, all_parts, ends_in
 from ..relation.size_rules import check_joined
@@ -35,12 +35,13 @@ from .backend_sql.print_release import BackendQuery, print_keys
 from .dialects import Dialect, dialect_of
 from .grounds import grounds_below, grounds_of, units_ground
 from .measures.least_error import choose_measurements, others
-from .measures.measurements import Bounding, Loss, Measurement
+from .measures.measurements import Bounding, Loss, Measurement, Norm
 from .measures.mode import ModeMeasurement
 from .measures.planned import Planned
 from .measures.top import among, top_groups
 from .measures.value_bars import NO_BARS, Bars
 from .privacy.analyze import analyze
+from .privacy.axes import axis_of
 from .privacy.contradiction import asks_for_nobody, count_nothing, has_no_groups, has_no_rows
 from .privacy.existing import Looking
 from .privacy.functional_dependencies import has_one_row
@@ -56,7 +57,7 @@ from .privacy.keys import (
     undeclared_rows,
 )
 from .privacy.public_keys import KeyList, key_lists
-from .privacy.rows import Release
+from .privacy.rows import Release, fields_in
 from .release_plan import ReleasePlan, Work, key_rule, loss_of, release_bytes
 from .top_rows import TopRows, top_rows
 
@@ -224,7 +225,7 @@ def _plan_release(
     env = environment_of(rows.columns, rows.predicate)
     dialect = dialect_of(catalog.dialect, catalog.case_collation)
     groups, domains, listed = _known_groups(release, env, dialect, read, looking)
-    bounding = _bounding(release, env, privacy, groups)
+    bounding = _normed(_bounding(release, env, privacy, groups), release, privacy, groups, domains)
     is_zcdp = privacy.accounting is Accounting.ZCDP
     rowless, unused, (text_zeros, zeros) = _without_rows(release, kept)
     is_empty = groups == () or rowless[0] or unused[0]
@@ -266,7 +267,7 @@ def _plan_release(
     if groups is None:
         grounds |= {units_ground(privacy.minimum_units)}
     rests = tuple(sorted(grounds))
-    said: tuple[object, ...] = (rests, rows.identity(), release.keys, bounding, domains)
+    said: tuple[object, ...] = (rests, rows.identity(), release.keys, bounding, *bounding.norms, domains)
     whole = math.prod(len(domain.values) for domain in domains if domain)
     if groups is not None and (listed or len(groups) < whole):
         said = (*said, groups)  # not all that the domains make
@@ -533,6 +534,51 @@ def _bounding(
     return Bounding(
         in_all, m, c, False, ranked, privacy.replace_one, True, privacy.together, one_a_group=is_alone
     )
+
+
+def _normed(
+    bounding: Bounding, release: Release, privacy: PrivacyParameters,
+    groups: tuple[tuple[Scalar, ...], ...] | None, domains: Sequence[Domain | None],
+) -> Bounding:  # fmt: skip
+    """Return bounds with the norms of the table of which each row is made of one row: the same for all groupings.
+
+    A norm holds of groups that lie in one place of its key each: those by the very key, of which a group is listed for
+    each of its values, or that have no place for others (soundness.md 1.36).
+    """
+    rows = release.rows
+    table = rows.table_alone
+    if bounding.per_row or table is None or table.unit is None or privacy.accounting is not Accounting.ZCDP:
+        return bounding
+    assert rows.alone is not None
+    placed = fields_in(rows.items)[rows.alone]
+    env = environment_of(rows.columns, ())
+    norms, of_groups = [], []
+    for name, most in table.unit.max_norm:
+        place = next((i for i, column in enumerate(placed.item.columns) if column.name == name), None)
+        if place is None:
+            continue
+        key = Field(placed.item.columns[place].type, placed.start + place, name)
+        domain = domain_of(key, env)
+        if domain is None or most >= bounding.in_all:
+            continue
+        norm = Norm(key, tuple(value for value in domain.values if value is not None), most)
+        norms.append(norm)
+        if groups is not None and any(
+            own is not None and one == key and _holds(norm, one, own, release)
+            for one, own in zip(release.keys, domains, strict=True)
+        ):
+            of_groups.append(most)
+    return replace(bounding, norms=tuple(norms), in_norm=min(of_groups, default=None))
+
+
+def _holds(norm: Norm, key: Expr, domain: Domain, release: Release) -> bool:
+    """Say whether each group by a key, that of all others too, lies in one place of a norm of that key."""
+    if set(norm.values) <= set(domain.values):
+        return True
+    rows = release.rows
+    env = environment_of(rows.columns, rows.predicate)
+    axis = axis_of(key, domain.values, rows, env, rows.predicate)
+    return axis is not None and not axis.others
 
 
 _ONE_SPELLING = (

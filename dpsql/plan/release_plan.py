@@ -340,13 +340,8 @@ class ReleasePlan:
             return None
         label = measurement.family_key
         unit = measurement.denominator
-        bounds = (
-            bounding.in_all,
-            unit,
-            bounding.per_row,
-            bounding.replace_one,
-            counted_in(self.measurements),
-        )
+        bounds: tuple[object, ...] = (bounding.in_all, unit, bounding.per_row, bounding.replace_one)
+        bounds = (*bounds, *bounding.norms, counted_in(self.measurements))
         rests = sorted(grounds_of(replace(rows, predicate=predicate), (), self.below))
         base = (rests, rows.items, predicate, *rows.owner, bounds)
         return hashlib.sha256(repr(("family", base, label, self.said_of((label, bounds)))).encode()).digest()

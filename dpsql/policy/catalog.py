@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
@@ -25,7 +26,7 @@ from .live_schema import (
     comparable_type,
     open_numeric,
 )
-from .model import Bound, ColumnPolicy, Key, Policy, RandomizedPolicy, TablePolicy, ViewPolicy
+from .model import Accounting, Bound, ColumnPolicy, Key, Policy, RandomizedPolicy, TablePolicy, ViewPolicy
 from .section import plain, quote_key, suggest
 from .units import asserted_key, build_unit, enforced_keys, find_live_table, without_unit
 
@@ -407,6 +408,7 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_
             ordered.append(columns[live_column.name])
         elif (unit is None or is_whole) and not (live_column.is_generated or live_column.refused):
             ordered.append(describe_column(live_column))
+    _require_lists(where, policy, declared, live, columns)
     known = {column.name for column in ordered} | (set() if unit is None else set(unit.columns))
     keys = enforced_keys(table, known)
     return Table(
@@ -504,10 +506,37 @@ def _way_content(table: Table, live: LiveSchema) -> list[object]:
     ]
 
 
+def _require_lists(
+    where: str, policy: Policy, declared: TablePolicy, live: LiveSchema, columns: Mapping[str, Column]
+) -> None:
+    """Hold the columns of `max_norm` to have a list of values, where squares add up. Raises PolicyError."""
+    if not declared.max_norm:
+        return
+    if policy.privacy.accounting is not Accounting.ZCDP:
+        _fail(
+            where,
+            "max_norm",
+            'bounds squares, which add up under privacy.accounting = "zcdp" alone; take it out',
+        )
+    if live.dialect == "spark":
+        _fail(where, "max_norm", "is not enforced on Spark; take it out")
+    for name, _ in declared.max_norm:
+        column = columns.get(name)
+        if column is None:
+            _fail(
+                where, f"max_norm.{name}", "is no column that the policy declares; declare it, or take it out"
+            )
+        is_listed = column.bounds is not None and (column.type.is_integer or column.type.kind is Kind.DATE)
+        if column.values is None and not is_listed:
+            _fail(where, f"max_norm.{name}", "is a column without a list of values; declare values or bounds")
+
+
 def _own_content(table: Table) -> list[object]:
     """Return what plans that read a table's rows rest on besides: its bounds, and which column stands where."""
     unit = table.unit
-    bounds = None if unit is None else [unit.max_rows, unit.max_rows_per_group, unit.max_groups]
+    bounds = (
+        None if unit is None else [unit.max_rows, unit.max_rows_per_group, unit.max_groups, *unit.max_norm]
+    )
     return [bounds, [column.name for column in table.columns]]
 
 

@@ -74,6 +74,10 @@ def table_comment(table: Table | View) -> str:
             parts.append(f"{unit.max_rows_per_group} of them in a group")
         if unit.max_groups is not None:
             parts.append(f"{unit.max_groups} groups of a unit count")
+        parts += [
+            f"{most} in root-sum-of-squares by {column}"
+            for column, most in unit.max_norm if column not in table.unnamed
+        ]  # fmt: skip
     return "; ".join(parts)
 
 
@@ -306,6 +310,11 @@ def _table(policy: Policy, table: TablePolicy) -> Iterator[str]:
         yield f"{start} counts with at most {rows} of {short} in one result; of whoever has more, each counts for less."
     if table.max_rows_per_group is not None:
         yield f"In one group {one} counts with at most {counted(table.max_rows_per_group, 'row')}."
+    for column, most in table.max_norm:
+        yield (
+            f"The rows of {one} by {column}, squared and added up, are at most {most} squared; of whoever has more, "
+            "each counts for less."
+        )
     if table.max_groups is not None:
         yield (
             f"Where groups have to be found in the data, {one} counts in at most {counted(table.max_groups, 'group')}."

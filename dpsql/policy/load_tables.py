@@ -69,7 +69,7 @@ def _read_view(name: str, section: Section) -> ViewPolicy:
     for key in ("unit", "public"):
         if section.take(key) is not None:
             raise section.error("is read in the view's text, from its tables; declare it on those", key)
-    for key in _BOUNDS:
+    for key in (*_BOUNDS, "max_norm"):
         if section.take(key) is not None:
             raise section.error("bounds the rows of a table; declare it on those that the view reads", key)
     source = section.text("source") or name
@@ -94,6 +94,7 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
     if is_public and unit is not None:
         raise section.error("is both public and owned by a unit; keep either public or unit", "public")
     bounds = _read_contribution(section, is_public=bool(is_public), is_row=unit == ROW)
+    max_norm = _read_norms(section, bounds[0])
     columns = _read_columns(section)
     description = section.note("description")
     source = _read_source(section)
@@ -102,7 +103,7 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
     section.attempt(section.finish)
     if unit is None and not is_public:
         return None
-    return TablePolicy(name, unit, columns, *bounds, description, source, is_hidden, key)
+    return TablePolicy(name, unit, columns, *bounds, description, source, is_hidden, key, max_norm)
 
 
 def _read_source(section: Section) -> tuple[str, ...]:
@@ -159,6 +160,27 @@ def _read_contribution(
     if total is not None and total > MAX_CONTRIBUTION:
         raise section.error(f"is above {MAX_CONTRIBUTION}; no useful answer has so much noise", "max_rows")
     return total, in_group, groups
+
+
+def _read_norms(section: Section, max_rows: int | None) -> tuple[tuple[str, int], ...]:
+    """Return T of a table by column, as it is declared. Raises PolicyError."""
+    norms = section.section("max_norm")
+    if norms is None:
+        return ()
+    if max_rows is None:
+        raise section.error("tightens max_rows; declare that too", "max_norm")
+    found = []
+    for column in norms.names():
+        most = norms.count(column)
+        assert most is not None, "the key was just listed"
+        if most >= max_rows:
+            raise norms.error(
+                f"is not below max_rows = {max_rows}, so it tightens nothing; take it out", column
+            )
+        found.append((column, most))
+    if not found:
+        raise section.error("names no column; write { column = 9 }, or take it out", "max_norm")
+    return tuple(found)
 
 
 def _refuse_old_keys(section: Section) -> None:

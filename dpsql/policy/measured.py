@@ -96,7 +96,7 @@ def column_policy(policy: Policy, name: str, column: ColumnPolicy) -> Policy:
     own = tables[name]
     columns = (*(one for one in own.columns if one.name != column.name), column)
     is_of_people = path[0].name == policy.root and policy.tables[name].max_rows is None
-    tables[name] = replace(own, columns=columns, max_rows=None if is_of_people else 1)
+    tables[name] = replace(own, columns=columns, max_rows=None if is_of_people else 1, max_norm=())
     return _of(policy, tables)
 
 

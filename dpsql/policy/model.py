@@ -184,11 +184,11 @@ class UnitPolicy:
 class TablePolicy:
     """A declared table; `unit` is None exactly for public ones. `name` is `table` or `schema.table`.
 
-    `max_rows`, `max_rows_per_group`, `max_groups`: as in `relation.catalog.Unit`. `source`: the Parquet files that it
-    is, as names or patterns relative to the policy's folder, on Spark as its server sees them; () for a table of the
-    database. `is_hidden`: views
-    read it, and analysts do not. `key`: columns that the owner asserts to be a key of those files; () for none. It
-    counts in the very data in which the owner's command found it to hold (soundness.md 1.30).
+    `max_rows`, `max_rows_per_group`, `max_groups`, `max_norm`: as in `relation.catalog.Unit`. `source`: the Parquet
+    files that it is, as names or patterns relative to the policy's folder, on Spark as its server sees them; () for
+    a table of the database. `is_hidden`: views read it, and analysts do not. `key`: columns that the owner asserts
+    to be a key of those files; () for none. It counts in the very data in which the owner's command found it to
+    hold (soundness.md 1.30).
     """
 
     name: str
@@ -201,6 +201,7 @@ class TablePolicy:
     source: tuple[str, ...] = ()
     is_hidden: bool = False
     key: tuple[str, ...] = ()
+    max_norm: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

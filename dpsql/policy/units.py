@@ -121,6 +121,7 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
         max_rows=declared.max_rows,
         max_rows_per_group=declared.max_rows_per_group,
         max_groups=declared.max_groups,
+        max_norm=declared.max_norm,
     )
 
 

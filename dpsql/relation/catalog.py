@@ -108,7 +108,8 @@ class Unit:
     columns that they reference (a foreign key).
     `is_row`: each row is a unit by itself: `columns` is (), and `is_unique` and `is_not_null` hold.
     `max_rows` (R): the rows of a unit that count in one result; None: not declared. `max_rows_per_group` (M) and
-    `max_groups` (C) tighten it; None: neither does, and each of them is R.
+    `max_groups` (C) tighten it; None: neither does, and each of them is R. `max_norm` (T): by column, the most
+    root-sum-of-squares of a unit's rows by its values (soundness.md 1.36).
     """
 
     columns: tuple[str, ...]
@@ -121,6 +122,7 @@ class Unit:
     max_rows: int | None = None
     max_rows_per_group: int | None = None
     max_groups: int | None = None
+    max_norm: tuple[tuple[str, int], ...] = ()
 
     @property
     def declared(self) -> tuple[str, ...]:

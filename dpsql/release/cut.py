@@ -75,8 +75,8 @@ def cut_of(plan: ReleasePlan, index: int, find: FindLeftOut) -> Cut | None:
         return _cut_of_people(plan, measurement, find)
     measured = measured_of(plan, find)
     is_of_rows = measurement.query is BoundingQuery.SCALED and measurement.kind != Joint.kind
-    if measured is None or not measured.is_current or not is_of_rows:
-        return None
+    if measured is None or not measured.is_current or not is_of_rows or measurement.bounding.norms:
+        return None  # what norms leave out is never measured
     excess = measured.excess(measurement.bounding.in_all)
     return None if excess is None else _cut_of_rows(measurement, call.function, excess)
 

@@ -34,6 +34,7 @@ def distance(measurement: Measurement, move: Move, facts: Facts, alone: bool) ->
     replaced, together = facts.neighbours == "replace-one", facts.together
     if measurement.law.name in ("gaussian", "thresholded"):
         square = min(move.l1 * move.l1, move.l1 * move.in_group)
+        square = square if move.squared is None else min(square, move.squared)
         if replaced:
             square = square * (2 if move.one_sign else 4)
             square = min(square, (move.high - move.low) ** 2) if alone else square

@@ -24,20 +24,22 @@ __all__ = ["Lemmas", "Move", "Part"]
 @dataclass(frozen=True)
 class Part:
     """One SELECT of aggregates: its block, keys and HAVING, and the columns as expressions of aggregates. `merged`:
-    groups of it are added up, to those of a function of its keys."""
+    groups of it are added up, to those of a function of its keys, `told`."""
 
     block: Term
     keys: tuple[Term, ...]
     having: frozenset[Term]
     columns: dict[str, Term]
     merged: bool = False
+    told: tuple[Term, ...] = ()
 
 
 @dataclass(frozen=True)
 class Move:
     """One owner's part: its L1 norm, the ends of its sum where there is one coordinate, whether each coordinate has
     one sign, and the most of it in one group. `span`: the length of the interval that each coordinate itself stays
-    in, whoever is there, where there is one; an owner is then in `rows` groups at most."""
+    in, whoever is there, where there is one; an owner is then in `rows` groups at most. `squared`: the most of the sum
+    of the squares over groups, where a norm says so."""
 
     lemma: str
     rows: int
@@ -49,6 +51,7 @@ class Move:
     in_group: Number
     monotone: bool = False
     span: Number | None = None
+    squared: Number | None = None
 
 
 _OF_ROWS = ("col", "exists", "scalar", "over")
@@ -119,7 +122,9 @@ class Lemmas:
             ordered_keys = tuple(inner[name] for name in names)
             if set(ordered_keys) != set(member.args[1]):
                 raise Refused("lemmas: groups are those of the keys")
-            found.append(Part(member.args[0], ordered_keys, frozenset(member.args[2]), taken, merged))
+            by = {self.pool("col", source, name): inner[name] for name in names}
+            told = tuple(self.pool.replace(key, by) for key in group)
+            found.append(Part(member.args[0], ordered_keys, frozenset(member.args[2]), taken, merged, told))
         return found
 
     def _read_of(self, group: Sequence[Term], source: Term) -> list[str]:
@@ -759,19 +764,38 @@ class Lemmas:
         """Lemma *E2*. Premise: the first part sums U·f over B by keys; the second, over B joined with the owners who
         have t > R rows in B that satisfy F, by the same keys under the same HAVING, f times `W - U` with `W = K // t`;
         every row that adds something satisfies F. Conclusion: the larger of R·U and K, times reach(f). Why: an owner
-        with t <= R adds U·f over at most R rows; one above it W·f over t."""
+        with t <= R adds U·f over at most R rows; one above it W·f over t. With norms (V14) W is the least of several,
+        each of the owners who are beyond its bound, and U of those who are beyond none."""
         corrections = [self.form(self.plain(second.columns[name])) for name in names]
-        heavies = [one for one in second.block.args[0] if one.args[0].op == "agg"]
-        found = (self._weight(corrections, one) for one in heavies)
-        weight = next((one for one in found if one is not None), None)
-        if weight is None:
-            raise Refused("lemmas: E2, a correction by weights")
+        read = {atom for form in corrections for poly in form.values() for term in poly for atom in term}
+        weights = [one for one in read if one.op == "col" and one.args[0] in second.block.args[0]]
+        weights = [one for one in weights if one.args[0].args[0].op == "agg"]
+        if len(weights) != 1:
+            raise Refused("lemmas: E2, a correction by one weight")
+        [weight] = weights
         heavy, rest = self._without_heavy(second.block, weight)
         self._same_rows(first, rest)
         joined = self.relations.joined(rest)
-        owner = self.owner_of([one for one in second.block.args[2] if heavy in one.free], heavy)
-        bound, within = self.heavy(heavy, owner, rest)
-        unit, most = self._less(heavy, weight)
+        self.relations.rows(heavy.args[0])
+        unit, members = self._least_of(heavy, weight)
+        on = [one for one in second.block.args[2] if heavy in one.free]
+        bound, most = 0, 0
+        within: tuple[Term, ...] = ()
+        squares: list[tuple[int, Term]] = []
+        for place, (relation, weighed) in enumerate(members):
+            if relation.op == "select":
+                norm, key, inside = self._norm(relation, weighed, on, heavy, rest, unit)
+                squares.append((norm, key))
+            else:
+                owner = self._equated(on, heavy, columns_of(relation), relation.args[1])
+                bound, inside = self.heavy(relation, owner, rest)
+                most, divisor = self.share(weighed)
+                self._is_counted(divisor, relation)
+            if place and inside != within:
+                raise Refused("lemmas: E2, all bounds are of the same rows")
+            within = inside
+        if not bound:
+            raise Refused("lemmas: E2, HAVING t > R")
         if second.keys != first.keys:
             raise Refused("lemmas: E2, both parts have the same groups")
         if second.having != first.having:
@@ -782,22 +806,183 @@ class Lemmas:
         if any(add_forms(whole, one, -unit) for whole, one in zip(light, rows, strict=True)):
             raise Refused("lemmas: E2, what is taken off is what was added")
         self.relations.subqueries([*first.keys, *first.columns.values()], joined)
-        return self._larger(
+        move = self._larger(
             light, self._weighing("E2", rows, most, joined, within, bound), joined, first.keys
         )
+        held = [
+            norm for norm, key in squares if any(self._refines(one, key) for one in first.told or first.keys)
+        ]
+        if not held:
+            return move
+        reach = self.values.reach(rows, joined.block.args[2], self.measure)
+        return replace(move, squared=reach**2 * min(held))
 
-    def _less(self, heavy: Term, weight: Term) -> tuple[int, int]:
-        """(U, K) of a column `K // t - U` of heavy, t the number of its HAVING or GREATEST of that and a number."""
+    def _least_of(self, heavy: Term, weight: Term) -> tuple[int, list[tuple[Term, Term]]]:
+        """(U, relations with W) of a column `W - U` of heavy: heavy itself, or the least of a UNION ALL by owners."""
         relation: Term = heavy.args[0]
         definition = columns_of(relation)[weight.args[1]]
         unit = self._constant(definition.args[1]) if definition.op == "sub" else None
         if not isinstance(unit, int) or unit < 1:
-            raise Refused("lemmas: E2, a correction by weights")
-        most, divisor = self.share(definition.args[0])
+            raise Refused("lemmas: E2, a correction by one weight")
+        weighed = self.plain(definition.args[0])
+        if weighed.op != "min":
+            return unit, [(relation, weighed)]
+        block, keys, having, columns = relation.args
+        [union] = block.args[0] if len(block.args[0]) == 1 else [None]
+        least = weighed.args[0]
+        if (
+            union is None or union.args[0].op != "union" or block.args[1:] != ((), ()) or having
+            or any(key.op != "col" or key.args[0] is not union for key in (*keys, least))
+            or {term for _, term in columns} != {*keys, definition}
+        ):  # fmt: skip
+            raise Refused("lemmas: E2, the least of several weights of an owner")
+        return unit, [(one, columns_of(one)[least.args[1]]) for one in union.args[0].args[0]]
+
+    def _equated(
+        self, on: Sequence[Term], heavy: Term, columns: dict[str, Term], keys: Sequence[Term]
+    ) -> tuple[Term, ...]:
+        """The terms of B that are equated with a relation's owner, which stands in heavy under the same names: all of
+        its keys and no others."""
+        owner: dict[str, Term] = {}
+        for one in on:
+            sides = [side for side in one.args if isinstance(side, Term)] if one.op == "eq" else []
+            inner = [side for side in sides if side.op == "col" and side.args[0] is heavy]
+            outer = [side for side in sides if heavy not in side.free]
+            if len(inner) != 1 or len(outer) != 1 or inner[0].args[1] in owner:
+                raise Refused("lemmas: E2, heavy is joined on the owner alone")
+            owner[inner[0].args[1]] = outer[0]
+        if set(owner) - set(columns) or {columns[name] for name in owner} != set(keys):
+            raise Refused("lemmas: E2, heavy is joined on the owner alone")
+        if any(ours is not columns[name] for name, ours in owner.items()):
+            raise Refused("lemmas: E2, heavy's owner is the rows' owner")
+        return tuple(owner.values())
+
+    def _is_counted(self, divisor: Term, relation: Term) -> None:
         counted = [one for one in divisor.args if one.op != "num"] if divisor.op == "greatest" else [divisor]
         if [self.plain(one) for one in counted] != [self.plain(relation.args[2][0].args[1])]:
             raise Refused("lemmas: E2, a weight by the rows of HAVING")
-        return unit, most
+
+    def _norm(
+        self, relation: Term, weighed: Term, on: Sequence[Term], heavy: Term, rest: Term, unit: int
+    ) -> tuple[int, Term, tuple[Term, ...]]:
+        """(Q, place, F). Premise: `CASE WHEN w·w·s <= q THEN w … ELSE 0`, s at least S or a number above q, S the sum
+        of c² over cells by owner and place, c at least the least of their rows and a number whose square is above q;
+        without those of S <= h. Conclusion: `W²·Σ n² <= Q = max(q, h·U²)`, n an owner's rows of F by place."""
+        refused = Refused("lemmas: norm, whole weights by sums of squares")
+        [sums] = relation.args[0].args[0] if len(relation.args[0].args[0]) == 1 else [None]
+        if sums is None or relation.args[0].args[1:] != ((), ()) or sums.args[0].op != "agg":
+            raise refused
+        _, keys, having, _ = sums.args[0].args
+        [cells] = sums.args[0].args[0].args[0] if len(sums.args[0].args[0].args[0]) == 1 else [None]
+        if cells is None or sums.args[0].args[0].args[1:] != ((), ()) or cells.args[0].op != "agg":
+            raise refused
+        square = self.pool("mul", *([self._only(cells, "c")] * 2))
+        total = self.pool("sum", square, ())
+        limit = self._constant(having[0].args[0]) if len(having) == 1 and having[0].op == "lt" else None
+        if not isinstance(limit, int) or limit < 1 or self.plain(having[0].args[1]) is not total:
+            raise refused
+        s, q = self._decided(weighed)
+        if (
+            s.op != "col"
+            or s.args[0] is not sums
+            or min(self._at_least(columns_of(sums.args[0])[s.args[1]], total)) <= q
+        ):
+            raise refused
+        counted = self.pool("count*", ())
+        if min(self._at_least(columns_of(cells.args[0])["c"], counted)) ** 2 <= q:
+            raise refused
+        block, inner, none, _ = cells.args[0].args
+        if none or block.args[:2] != rest.args[:2] or not set(rest.args[2]) <= set(block.args[2]):
+            raise Refused("lemmas: E2, heavy counts the rows of B")
+        shown, below = columns_of(relation), columns_of(cells.args[0])
+        names = {name: term for name, term in shown.items() if term is not weighed}
+        owner = {}
+        for name, term in names.items():
+            under = (
+                columns_of(sums.args[0]).get(term.args[1])
+                if term.op == "col" and term.args[0] is sums
+                else None
+            )
+            if under in keys and under is not None and under.op == "col" and under.args[0] is cells:
+                owner[name] = below[under.args[1]]
+        terms = set(owner.values())
+        self._equated(on, heavy, owner, tuple(terms))
+        self._is_owner(terms, self.relations.joined(rest))
+        places = [key for key in inner if key not in terms]
+        if len(places) != 1 or len(keys) != len(terms) or len(inner) != len(terms) + 1:
+            raise Refused("lemmas: norm, cells by owner and place")
+        within = tuple(one for one in block.args[2] if one not in rest.args[2])
+        if limit > q or q > (limit + 1) * unit**2:
+            raise Refused("lemmas: norm, no weight is above U")
+        return max(q, limit * unit**2), places[0], within
+
+    def _only(self, source: Term, name: str) -> Term:
+        if name not in columns_of(source.args[0]):
+            raise Refused("lemmas: norm, whole weights by sums of squares")
+        return self.pool("col", source, name)
+
+    def _decided(self, weighed: Term) -> tuple[Term, int]:
+        """(s, q) of `CASE WHEN w·w·s <= q THEN w … ELSE 0 END`: each w is at least 0, and tested by itself."""
+        refused = Refused("lemmas: norm, a weight is tested")
+        found = set()
+        if weighed.op != "case" or self._constant(weighed.args[1]) != 0:
+            raise refused
+        for when, value in weighed.args[0]:
+            q = self._constant(when.args[1]) if when.op == "le" else None
+            ends, product = self.values.ends(value), when.args[0]
+            if not isinstance(q, int) or product.op != "mul" or ends.low is None or ends.low < 0:
+                raise refused
+            s = product.args[1]
+            poly = self.values.poly(self.pool("mul", value, self.pool("mul", value, s)))
+            if self.values.poly(product) != poly or not self._whole(value):
+                raise refused
+            found.add((s, q))
+        if len(found) != 1:
+            raise refused
+        [only] = found
+        return only
+
+    def _at_least(self, term: Term, total: Term) -> list[int]:
+        """Numbers of which the least, or else the total, a term is not below: of LEAST(total, a), GREATEST(that, b)."""
+        term = self.plain(term)
+        if term is total:
+            return []
+        if term.op == "greatest":
+            inner = [one for one in term.args if self._constant(one) is None]
+            return self._at_least(inner[0], total) if len(inner) == 1 else [0]
+        if term.op == "least":
+            numbers = [number for one in term.args if isinstance(number := self._constant(one), int)]
+            rest = [one for one in term.args if self._constant(one) is None]
+            if len(rest) == 1 and self.plain(rest[0]) is total and len(numbers) == len(term.args) - 1:
+                return numbers
+        return [0]
+
+    def _refines(self, told: Term, place: Term) -> bool:
+        """Whether a group's key says in which place a row is: it is the placed key itself, or tells apart each value
+        that the places do."""
+        key, listed, rest = self._told(place)
+        if told is place or (told is key and rest is not None):
+            return True
+        own, values, other = self._told(told)
+        if own is not key or not listed <= values or other is None or rest is None:
+            return False
+        ops = {one.op for one in values}
+        apart = ops == {other.op} and all(one.args[0] != other.args[0] for one in values)
+        return other.op == "null" or (other.op in ("num", "text", "bool") and apart)
+
+    def _told(self, term: Term) -> tuple[Term, frozenset[Term], Term | None]:
+        """(k, values, c) of `CASE WHEN k IN (values) THEN k ELSE c END`: each value is itself, and all others c."""
+        if term.op != "case" or len(term.args[0]) != 1:
+            return term, frozenset(), None
+        [(when, value)], other = term.args
+        tests = when.args if when.op == "or" else (when,)
+        listed: set[Term] = set()
+        for one in tests:
+            if one.op == "in" and one.args[0] is value:
+                listed |= set(one.args[1])
+            elif one.op != "isnull" or one.args[0] is not value:
+                return term, frozenset(), None
+        return value, frozenset(listed), other
 
     def _larger(self, light: Sequence[Form], above: Move, joined: Joined, keys: Sequence[Term]) -> Move:
         """Who has at most R rows adds the form of each, who has more what `above` says."""
@@ -829,24 +1014,12 @@ class Lemmas:
 
     def owner_of(self, on: Sequence[Term], heavy: Term) -> tuple[Term, ...]:
         """The terms that are equated with heavy's columns: its owner's, all of them and no others."""
-        owner: dict[str, Term] = {}
-        for one in on:
-            sides = [side for side in one.args if isinstance(side, Term)] if one.op == "eq" else []
-            inner = [side for side in sides if side.op == "col" and side.args[0] is heavy]
-            outer = [side for side in sides if heavy not in side.free]
-            if len(inner) != 1 or len(outer) != 1 or inner[0].args[1] in owner:
-                raise Refused("lemmas: E2, heavy is joined on the owner alone")
-            owner[inner[0].args[1]] = outer[0]
-        columns = columns_of(heavy.args[0])
-        if heavy.args[0].op != "agg" or {columns[name] for name in owner} != set(heavy.args[0].args[1]):
+        if heavy.args[0].op != "agg":
             raise Refused("lemmas: E2, heavy is joined on the owner alone")
-        if any(ours is not columns[name] for name, ours in owner.items()):
-            raise Refused("lemmas: E2, heavy's owner is the rows' owner")
-        return tuple(owner.values())
+        return self._equated(on, heavy, columns_of(heavy.args[0]), heavy.args[0].args[1])
 
-    def heavy(self, heavy: Term, owner: Sequence[Term], rest: Term) -> tuple[int, tuple[Term, ...]]:
+    def heavy(self, relation: Term, owner: Sequence[Term], rest: Term) -> tuple[int, tuple[Term, ...]]:
         """(R, F). Premise: heavy groups B and F by exactly the owner, `HAVING n > R` with n COUNT(*) of the rows."""
-        relation: Term = heavy.args[0]
         joined = self.relations.joined(rest)
         classes = {joined.find(self.relations.bare(one)) for one in owner}
         if not any(
@@ -982,7 +1155,7 @@ class Lemmas:
         ):
             raise Refused("lemmas: E2, heavy is joined on the owner alone")
         owner = self.owner_of(on, heavy)
-        bound, within = self.heavy(heavy, owner, rest)
+        bound, within = self.heavy(heavy.args[0], owner, rest)
         if columns_of(heavy.args[0])[t.args[1]] is not heavy.args[0].args[2][0].args[1]:
             raise Refused("lemmas: E2, HAVING t > R")
         if within:

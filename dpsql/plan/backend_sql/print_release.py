@@ -50,6 +50,7 @@ from ..measures.measurements import (
     Direct,
     Mask,
     Measurement,
+    Norm,
     counted_in,
 )
 from ..measures.mode import ModeMeasurement
@@ -291,10 +292,13 @@ class _Release:
         is_salted = counted is not None and self.bounding.ranked
         sources = SourcePrinter(self.dialect, 2 if is_salted else 1)
         filters = counted_in(self.measurements)
-        listed = self._rows(sources, (), filters, shows_unit=True)
+        norms = [norm.key for norm in self.bounding.norms]
+        listed = self._rows(sources, (), (*filters, *norms), shows_unit=True)
         if filters:
             listed.where.append(f"({' OR '.join(listed.printer.boolean(term) for term in filters)})")
-        steps = [f"heavy AS ({self._lighter(f'({listed.sql()}{self.dialect.listed_by_sort}) AS r')})"]
+        places = [listed.item(listed.printer.key(key), "g") for key in norms]
+        rows = f"({listed.sql()}{self.dialect.listed_by_sort}) AS r"
+        steps = [f"heavy AS ({self._lighter(rows, places)})"]
         plain, inner = self._inner(sources, numbers), self._inner(sources, numbers, beside="heavy")
         whole = self._whole(numbers, GroupSums(plain))
         less = self._coordinates(numbers, WeighedSums(inner))
@@ -308,13 +312,18 @@ class _Release:
         """The same of rows that are made once: joins, filters and subqueries cost more than to keep what they leave."""
         is_salted = counted is not None and self.bounding.ranked
         sources = SourcePrinter(self.dialect, 2 if is_salted else 1)
-        inner = self._inner(sources, numbers, is_kept=True)
+        norms = [norm.key for norm in self.bounding.norms]
+        inner = self._inner(sources, numbers, is_kept=True, more=norms)
+        places = [inner.item(inner.printer.key(key), "g") for key in norms]
         whole = self._whole(numbers, GroupSums(inner))
         less = self._coordinates(numbers, WeighedSums(inner))
-        listed = inner.of_units([f"({' OR '.join(flags)})" for flags in [self._counted(inner)] if flags])
+        flags = self._counted(inner)
+        listed = inner.of_units(
+            [f"({' OR '.join(flags)})"] if flags else [], more=[f"r.{name}" for name in places]
+        )
         steps = [
             self.dialect.step("r", inner.sql(), is_kept=True),
-            self.dialect.step("heavy", self._lighter(f"({listed}) AS r"), is_kept=True),
+            self.dialect.step("heavy", self._lighter(f"({listed}) AS r", places), is_kept=True),
         ]
         if counted is not None:
             steps += self._people(inner.of_units([], whole=True))
@@ -359,13 +368,52 @@ class _Release:
         by = ", ".join(self.unit)
         return f"SELECT {unit}{shown} FROM {listed} GROUP BY {by} HAVING COUNT(*) > {self.bounding.in_all}"
 
-    def _lighter(self, listed: str) -> str:
-        """Return the units with more than R rows, and what the weight of their rows is above U: less than 0."""
-        return self._heavy(listed, f"{self._weight('COUNT(*)')} - {WEIGHT} AS w")
+    def _lighter(self, listed: str, places: Sequence[str]) -> str:
+        """Return the units that are beyond a bound, and what the weight of their rows is above U: less than 0.
+
+        `listed`: each row's unit, and by what name the key of each norm, `places`, stands there.
+        """
+        less = f"- {self.bounding.weight} AS w"
+        if not self.bounding.norms:
+            return self._heavy(listed, f"{self._weight('COUNT(*)')} {less}")
+        units = ", ".join(self.heavy)
+        weighed = [self._heavy(listed, f"{self._weight('COUNT(*)')} AS w")]
+        weighed += [
+            self._within(norm, name, listed) for norm, name in zip(self.bounding.norms, places, strict=True)
+        ]
+        return f"SELECT {units}, COALESCE(MIN(w), 0) {less} FROM ({' UNION ALL '.join(weighed)}) AS h GROUP BY {units}"
+
+    def _within(self, norm: Norm, name: str, listed: str) -> str:
+        """Return the units whose rows by the places of a norm's key are beyond it, and the largest weight w with
+        w²·S <= (T·U)², S the sum of their squares (soundness.md 1.36).
+
+        The root is within one of it in every engine: whole numbers decide. What is so large that w is 0 is cut before
+        it is squared.
+        """
+        most = (norm.most * self.bounding.weight) ** 2
+        type_ = norm.key.type
+        place = f"CASE WHEN {self._member(name, type_, Domain(norm.values))} THEN {name} END"
+        place = self.dialect.bytewise(f"({place})") if type_.kind is Kind.TEXT else place
+        by = ", ".join(self.unit)
+        placed = f"SELECT {by}, {place} AS g FROM {listed}"
+        cut = norm.most * self.bounding.weight + 1
+        cells = f"SELECT {by}, LEAST(COUNT(*), {cut}) AS c FROM ({placed}) AS r GROUP BY {by}, g"
+        shown = "".join(f"{one} AS {other}, " for one, other in zip(self.unit, self.heavy, strict=True))
+        squares = "SUM(c * c)"
+        s = self.dialect.cast(f"GREATEST(LEAST({squares}, {most + 1}), 1)", "BIGINT")
+        sums = f"SELECT {shown}{s} AS s FROM ({cells}) AS q GROUP BY {by} HAVING {squares} > {norm.most**2}"
+        root = f"sqrt({self.dialect.double_literal(Fraction(most))} / {self.dialect.as_double('s')})"
+        x = f"LEAST(GREATEST({self.dialect.rounded(root, 'BIGINT', WEIGHT)}, 1), {self.bounding.weight})"
+        roots = f"SELECT {', '.join(self.heavy)}, s, {x} AS x FROM ({sums}) AS s"
+        tests = " ".join(
+            f"WHEN {self.dialect.cast(f'{x} * {x}', 'HUGEINT')} * s <= {most} THEN {x}"
+            for x in ("x", "(x - 1)")
+        )
+        return f"SELECT {', '.join(self.heavy)}, CASE {tests} ELSE 0 END AS w FROM ({roots}) AS f"
 
     def _weight(self, rows: str) -> str:
         """Return the weight of each row of a unit with so many rows: R·U div max(t, R)."""
-        most = self.bounding.in_all * WEIGHT
+        most = self.bounding.in_all * self.bounding.weight
         return self.dialect.quotient(
             str(most), f"GREATEST({rows}, {self.bounding.in_all})", wide=False, most=most
         )
@@ -383,7 +431,7 @@ class _Release:
 
     def _whole(self, numbers: tuple[int, ...], sums: GroupSums) -> list[tuple[str, str]]:
         """Return the coordinates of all rows, each weighed U."""
-        return [(name, f"{WEIGHT} * {sql}") for name, sql in self._coordinates(numbers, sums)]
+        return [(name, f"{self.bounding.weight} * {sql}") for name, sql in self._coordinates(numbers, sums)]
 
     def _corrected(
         self, whole: list[tuple[str, str]], rows: str, less: list[tuple[str, str]], of_heavy: str,

@@ -110,8 +110,10 @@ class InnerRows:
         later = [f"{sql} AS {name}" for sql, name in self.later_items.items()]
         return f"SELECT {', '.join(['r.*', *later])} FROM ({rows}) AS r"
 
-    def of_units(self, where: Iterable[str], *, beside: str = "", whole: bool = False) -> str:
-        """Return the units of the rows of step r as u; `beside`: a relation; the rows of those in it, with its w.
+    def of_units(
+        self, where: Iterable[str], *, beside: str = "", whole: bool = False, more: Iterable[str] = ()
+    ) -> str:
+        """Return the units of the rows of step r as u, with `more`; `beside`: a relation; the rows of those in it.
 
         `whole`: the units with all that r has, which is u too where no path leads to it.
         The tables of a path may have columns of any name: all are said with their source.
@@ -121,7 +123,7 @@ class InnerRows:
         shown = (
             self._of(beside)
             if beside
-            else [f"{sql} AS {name}" for sql, name in zip(unit, self.unit, strict=True)]
+            else [*(f"{sql} AS {name}" for sql, name in zip(unit, self.unit, strict=True)), *more]
         )
         if beside or whole:
             shown = ["r.*"] if whole and from_ == "r" else [*shown, "r.*"]

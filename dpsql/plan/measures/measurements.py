@@ -42,6 +42,7 @@ from ...mechanisms import (
     pure_epsilon,
     rho_of_pure,
 )
+from ...relation.catalog import Scalar
 from ...relation.expressions import Expr
 from ...relation.intervals import Lattice
 from ..dialects.dialect import Dialect
@@ -61,6 +62,7 @@ __all__ = [
     "Mask",
     "Measurement",
     "Moment",
+    "Norm",
     "Pair",
     "Parts",
     "Product",
@@ -161,14 +163,24 @@ class Mask:
 
 
 @dataclass(frozen=True, slots=True)
+class Norm:
+    """T: the most root-sum-of-squares of a unit's rows by the places of a key: `values`, and one for all others."""
+
+    key: Expr
+    values: tuple[Scalar, ...]
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class Bounding:
     """Contribution bounds of a release, as printed: what is scaled takes R rows of a unit in all (`in_all`).
 
-    What counts a thing once cannot be scaled: it takes C groups of a unit (`groups`), or some of its pairs of
-    group and value, at most R and M in a group (`in_group`). `per_row`: the engine enforces one row per unit, so
-    that all three are 1 without an operator; `one_a_group`: one row of a unit in each group. `ranked`: C is enforced
-    by a printed rank (else the domain has at most C groups). `replace_one`, `together`: neighbours differ in as many
-    units. `grouped`: there are group keys.
+    What counts a thing once cannot be scaled: it takes C groups of a unit (`groups`), or some of its pairs of group
+    and value, at most R and M in a group (`in_group`). `per_row`: the engine enforces one row per unit, so that all
+    three are 1 without an operator; `one_a_group`: one row of a unit in each group. `ranked`: C is enforced by a
+    printed rank (else the domain has at most C groups). `norms`: what bounds a unit's rows besides, whatever the
+    groups are; `in_norm`: the least T of those whose places hold whole groups (soundness.md 1.36). `replace_one`,
+    `together`: neighbours differ in as many units. `grouped`: there are group keys.
     """
 
     in_all: int
@@ -182,6 +194,19 @@ class Bounding:
         default=1, repr=False
     )  # not in a measure's key: what is measured does not depend on it
     one_a_group: bool = field(default=False, repr=False)  # nor on that
+    norms: tuple[Norm, ...] = field(
+        default=(), repr=False
+    )  # said by whoever makes a key, where there are any
+    in_norm: int | None = field(default=None, repr=False)
+
+    @property
+    def weight(self) -> int:
+        """U: the weight of a row of a unit that is within all bounds; (T·U)² is below 2^60."""
+        return min([WEIGHT, *(1 << (30 - norm.most.bit_length()) for norm in self.norms)])
+
+    def capped(self, squared: int) -> int:
+        """Return the least of a squared norm in rows and that of the groups, where a norm of theirs is enforced."""
+        return squared if self.in_norm is None else min(squared, self.in_norm**2)
 
 
 class Sums(Protocol):
@@ -280,7 +305,8 @@ class Measurement(ABC):
     @property
     def denominator(self) -> int:
         """U: coordinates count fractions of a lattice unit, 1 / U, a power of two; 1 where nothing is scaled."""
-        return WEIGHT if self.query is BoundingQuery.SCALED and not self.bounding.per_row else 1
+        is_weighed = self.query is BoundingQuery.SCALED and not self.bounding.per_row
+        return self.bounding.weight if is_weighed else 1
 
     @property
     def claim_unit(self) -> int:
@@ -314,9 +340,11 @@ class Measurement(ABC):
         """Squared L2 sensitivity when a unit is added or removed, in lattice units.
 
         What a unit adds to a group, x, is at most r·m with r the reach and m the most in a group; all of it at most
-        r·n. So Σ x² <= r·m·Σ x <= r²·m·n; within a group the coordinates' squares are at most that of their sum.
+        r·n. So Σ x² <= r·m·Σ x <= r²·m·n, and r²·T² where a norm of the groups is T (1.36); within a group the
+        coordinates' squares are at most that of their sum.
         """
-        return self.added * self.reach * self.most_in_group
+        rows = (self.added // self.reach) * self.most_in_group
+        return self.reach**2 * (self.bounding.capped(rows) if self.query is BoundingQuery.SCALED else rows)
 
     @property
     def has_one_sign(self) -> bool:
@@ -758,7 +786,7 @@ class Joint(Measurement):
     @property
     def squared(self) -> int:
         """Each coordinate by its reach: of k of them, each at most n·w in a group, k·Σ (n·w)²."""
-        return self.per_mask * self.added * self.most_in_group
+        return self.per_mask * self.bounding.capped(self.added * self.most_in_group)
 
     @property
     def squared_of_one(self) -> int:

@@ -59,6 +59,26 @@ def test_children(campus: LiveSchema) -> None:
     assert tables["payment"].unit == Unit(("loan_id",), (INTEGER,), ("loan", ("id",)), is_held=True)
 
 
+ZCDP = BASE.replace("delta = 1e-6", 'delta = 1e-6\naccounting = "zcdp"', 1)
+
+
+def test_a_norm_is_of_a_listed_column_where_rho_adds_up(campus: LiveSchema) -> None:
+    bounded = loan() + "max_rows = 20\nmax_norm = { id = 4 }\n"
+    listed = bounded + "columns.id = { bounds = [1, 9] }\n"
+    unit = build_catalog(policy_from(ZCDP + listed), campus).tables["loan"].unit
+    assert unit is not None
+    assert unit.max_norm == (("id", 4),)
+    for text, said in (
+        (BASE + listed, "bounds squares"),
+        (ZCDP + bounded, "is no column that the policy declares"),
+        (ZCDP + bounded + "columns.id = {}\n", "is a column without a list of values"),
+    ):
+        with pytest.raises(PolicyError, match=said):
+            build_catalog(policy_from(text), campus)
+    with pytest.raises(PolicyError, match="is not enforced on Spark"):
+        build_catalog(policy_from(ZCDP + listed), dataclasses.replace(campus, dialect="spark"))
+
+
 def test_one_row_per_parent_is_not_one_row_per_unit(read_live: Callable[[str], LiveSchema]) -> None:
     live = read_live(
         "CREATE TABLE student (id INT PRIMARY KEY); CREATE TABLE loan (id INT PRIMARY KEY, student_id INT);"

@@ -38,6 +38,7 @@ unit = { column = "student_id", references = "student.id" }
 max_rows = 60
 max_rows_per_group = 20
 max_groups = 3
+max_norm = { day = 9 }
 [tables."clinic.visit"]
 unit = { column = "student_id", references = "student.id" }
 [tables.country]
@@ -71,6 +72,7 @@ def test_everything_that_the_file_can_say() -> None:
     loan = policy.tables["loan"]
     assert loan.unit == UnitPolicy(("student_id",), ("student", ("id",)))
     assert (loan.max_rows, loan.max_rows_per_group, loan.max_groups) == (60, 20, 3)
+    assert loan.max_norm == (("day", 9),)
     assert policy.tables["country"].unit is None
     assert policy.analysts["alice"].epsilon == 3
 
@@ -320,6 +322,26 @@ TEXT_ERRORS = [
     (
         HEAD + STUDENT + "max_rows = 4194305",
         "tables.student.max_rows: is above 4194304; no useful answer has so much noise",
+    ),
+    (
+        HEAD + STUDENT + "max_norm = { id = 3 }",
+        "tables.student.max_norm: tightens max_rows; declare that too",
+    ),
+    (
+        HEAD + STUDENT + "max_rows = 6\nmax_norm = { id = 6 }",
+        "tables.student.max_norm.id: is not below max_rows = 6, so it tightens nothing; take it out",
+    ),
+    (
+        HEAD + STUDENT + "max_rows = 6\nmax_norm = { id = 0 }",
+        "tables.student.max_norm.id: write a whole number of at least 1",
+    ),
+    (
+        HEAD + STUDENT + "max_rows = 6\nmax_norm = {}",
+        "tables.student.max_norm: names no column; write { column = 9 }, or take it out",
+    ),
+    (
+        HEAD + STUDENT + "max_rows = 6\nmax_norm = 9",
+        "tables.student.max_norm: write a table, like { … }",
     ),
     (
         HEAD + STUDENT + "max_groups = 3",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
 from dpsql.tests.verify.clinic import FACTS, check
-from dpsql.verify.certificate import Facts, ForeignKey, Unit
+from dpsql.verify.certificate import Charge, Facts, ForeignKey, Law, Unit
 from dpsql.verify.terms import Refused
 
 CLAMP = "CASE WHEN age BETWEEN 0 AND 120 THEN age WHEN age < 0 THEN 0 WHEN age > 120 THEN 120 END"
@@ -184,6 +185,64 @@ def test_a_correction_bounds_who_has_many_rows() -> None:
 def test_a_correction_has_premises(old: str, new: str, count: int) -> None:
     assert E2.count(old) >= count
     refused(re.sub(re.escape(old), new, E2, count=count), 6144, keys=("k0",))
+
+
+PLACE = "CASE WHEN g0 IN ('a', 'b') THEN g0 END"
+NORM = (
+    "WITH heavy AS (SELECT hu, COALESCE(MIN(w), 0) - 1024 AS w FROM (SELECT u AS hu, (6144 // GREATEST(COUNT(*), 6)) AS w "
+    "FROM (SELECT patient AS u, ward AS g0 FROM main.visit) AS r GROUP BY u HAVING COUNT(*) > 6 UNION ALL "
+    "SELECT hu, CASE WHEN CAST(x * x AS HUGEINT) * s <= 4194304 THEN x "
+    "WHEN CAST((x - 1) * (x - 1) AS HUGEINT) * s <= 4194304 THEN (x - 1) ELSE 0 END AS w FROM (SELECT hu, s, "
+    "LEAST(GREATEST(CAST(sqrt(CAST('4194304.0' AS DOUBLE) / CAST(s AS DOUBLE)) AS BIGINT), 1), 1024) AS x FROM (SELECT u AS hu, "
+    "CAST(GREATEST(LEAST(SUM(c * c), 4194305), 1) AS BIGINT) AS s FROM (SELECT u, LEAST(COUNT(*), 2049) AS c FROM (SELECT u, "
+    f"{PLACE} AS g FROM (SELECT patient AS u, ward AS g0 FROM main.visit) AS r) AS r GROUP BY u, g) AS q GROUP BY u "
+    "HAVING SUM(c * c) > 4) AS s) AS f) AS h GROUP BY hu) "
+    "SELECT k0, CAST(SUM(m0_0) AS BIGINT) AS m0_0 FROM (SELECT CASE WHEN k0 IN ('a', 'b') THEN k0 END AS k0, m0_0 FROM ("
+    "SELECT k0, 1024 * COUNT(*) AS m0_0 FROM (SELECT ward AS k0 FROM main.visit) AS r GROUP BY k0 UNION ALL "
+    "SELECT k0, COALESCE(SUM(w), 0) AS m0_0 FROM (SELECT heavy.w, t0.ward AS k0 FROM main.visit AS t0 CROSS JOIN heavy "
+    "WHERE (t0.patient = heavy.hu)) AS r GROUP BY k0) AS b) AS b GROUP BY k0"
+)
+"""At most 6 rows of a person, and 2 in root-sum-of-squares by two wards and all others."""
+GAUSSIAN = {
+    "keys": ("k0",), "law": Law("gaussian", sigmas=(Fraction(2048),)), "facts": replace(FACTS, accounting="zcdp"),
+    "share": Charge(Fraction(1), rho=Fraction(1, 2)),
+}  # fmt: skip
+
+
+def test_a_norm_bounds_squares() -> None:
+    line = check(NORM, 2048**2, **GAUSSIAN)  # type: ignore[arg-type]
+    assert (line.lemma, line.rows, line.moved) == ("E2", 6, 2048**2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("MIN(w)", "MAX(w)"),
+        ("- 1024 AS w", "AS w"),
+        ("* s <= 4194304 THEN x ", "* s <= 4194304 THEN x + 1 "),
+        ("* s <= 4194304 THEN (x - 1)", "* s <= 4194304 THEN x"),
+        ("* s <= 4194304 THEN x ", "* s <= 4194305 THEN x "),
+        ("CAST(x * x AS HUGEINT) * s", "CAST(x AS HUGEINT) * s"),
+        ("ELSE 0", "ELSE 1"),
+        ("SUM(c * c), 4194305", "SUM(c), 4194305"),
+        ("LEAST(SUM(c * c), 4194305)", "LEAST(SUM(c * c), 4194304)"),
+        ("LEAST(COUNT(*), 2049)", "LEAST(COUNT(*), 2048)"),
+        ("LEAST(COUNT(*), 2049)", "LEAST(COUNT(g), 2049)"),
+        ("GROUP BY u, g)", "GROUP BY u, g HAVING g IS NOT NULL)"),
+        (" AS g FROM (SELECT patient AS u, ward AS g0 FROM main.visit)", " AS g FROM (SELECT patient AS u, ward AS g0 FROM main.visit WHERE cost > 3)"),
+        ("HAVING SUM(c * c) > 4", "HAVING SUM(c * c) > 5"),
+        ("HAVING SUM(c * c) > 4", "HAVING SUM(c * c) > 2"),
+        ("HAVING SUM(c * c) > 4", "HAVING SUM(c) > 4"),
+        (PLACE, "g0"),
+        (PLACE, "CASE WHEN g0 IN ('a', 'b', 'c') THEN g0 END"),
+        ("WHEN k0 IN ('a', 'b') THEN k0 END AS k0", "WHEN k0 IN ('a') THEN k0 END AS k0"),
+        ("WHEN k0 IN ('a', 'b') THEN k0 END AS k0", "WHEN k0 IN ('a', 'b') THEN k0 ELSE 'a' END AS k0"),
+        ("GROUP BY hu) ", "GROUP BY hu HAVING MIN(w) < 9) "),
+    ],
+)  # fmt: skip
+def test_a_norm_has_premises(old: str, new: str) -> None:
+    assert old in NORM
+    refused(NORM.replace(old, new), 2048**2, **GAUSSIAN)
 
 
 def test_ranks_keep_so_many_groups() -> None:

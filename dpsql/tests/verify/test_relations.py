@@ -131,7 +131,7 @@ def test_rows_of_one_owner_are_cut_to_their_bound(source: str) -> None:
         (
             "SELECT CASE WHEN EXISTS (SELECT 1 FROM main.patient AS p WHERE p.age > 3) THEN patient ELSE patient END AS u "
             "FROM main.visit",
-            "heavy's owner is the rows' owner",
+            "rows of two owners",
         ),
         (
             "SELECT patient AS u FROM main.visit AS v WHERE v.cost > (SELECT MIN(cost) FROM main.visit)",
