@@ -26,7 +26,7 @@ from .terminal import terminal_text
 if TYPE_CHECKING:
     from ..policy import Policy
     from ..server import Options
-    from ..server.options import Network
+    from ..server.channel import Network
 
 __all__ = ["psql_line", "run_server", "serve"]
 

@@ -12,8 +12,6 @@ House rules:
 from __future__ import annotations
 
 from .connection import ProtocolConnection
-from .datatypes.oids import ELEMENTS, TYPES, Interval, ObjectName, Oid, TypeInfo
-from .datatypes.read_parameter import read_parameter
 from .events import (
     Bind,
     CancelRequest,
@@ -44,7 +42,9 @@ from .layout import (
     ProtocolError,
     RemoteProtocolError,
 )
+from .oids import ELEMENTS, TYPES, Interval, ObjectName, Oid, TypeInfo
 from .read_message import Limits
+from .read_parameter import read_parameter
 from .replies import (
     AuthenticationOk,
     AuthenticationSASL,

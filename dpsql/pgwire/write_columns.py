@@ -25,12 +25,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from .datatypes.oids import TYPES, Oid
-from .datatypes.write_binary import BINARY_WRITERS
-from .datatypes.write_text import PLAIN_TEXT, TEXT_WRITERS
 from .events import Format
 from .layout import NULL, LocalProtocolError, count, length, message
+from .oids import TYPES, Oid
 from .replies import CopyRows, DataRows, FieldDescription
+from .write_binary import BINARY_WRITERS
+from .write_text import PLAIN_TEXT, TEXT_WRITERS
 
 __all__ = [
     "MANY",

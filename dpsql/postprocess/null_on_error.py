@@ -25,7 +25,7 @@ from fractions import Fraction
 from ..plan.dialects.dialect_duckdb import DUCKDB
 from ..plan.dialects.written import written
 from ..relation.calendar import FormatPart
-from ..relation.functions.bins import Buckets
+from ..relation.functions.numbers import Buckets
 from ..relation.types import DOUBLE, Kind, SqlType
 from .bind import bind, engine_type, finite, keep, to_double, to_float, to_int32, to_integer, to_text, to_wide
 

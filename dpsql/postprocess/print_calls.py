@@ -18,8 +18,8 @@ from ..relation.expressions import Call, Expr, Literal, Months
 from ..relation.functions import FUNCTIONS, check_printers
 from ..relation.functions.above.formats import HIDDEN_BRACE
 from ..relation.functions.above.signature import MOST_BYTES, Signature, constants_of, fitting
-from ..relation.functions.bins import buckets_of
 from ..relation.functions.moments import bin_of, written_format
+from ..relation.functions.numbers import buckets_of
 from ..relation.relations import MAX_ROW_SERIES
 from ..relation.types import TEXT, Kind, SqlType
 from . import null_on_error

@@ -50,9 +50,9 @@ from ..sql.attach import Outer
 from . import null_on_error
 from .bars import Bar, WithBars
 from .bind import cannot_overflow, engine_type, keep, to_double, with_own_error
-from .print_aggregates import print_aggregate
 from .print_calls import CALLS, print_literal
 from .print_forms import FORMS as PRINTED_FORMS
+from .print_forms import print_aggregate
 from .print_join import kept_mark, print_join, print_marked
 from .public_parts import Fetched, Needed
 from .replicas import Draws, Ends, Numbered, Replicated, ReplicatedSums

@@ -15,8 +15,7 @@ House rules:
 
 from __future__ import annotations
 
-from .channel import CannotListen
+from .channel import CannotListen, Options
 from .listener import Server
-from .options import Options
 
 __all__ = ["CannotListen", "Options", "Server"]

@@ -8,11 +8,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from .. import pgwire
-from .channel import Channel
+from .channel import Channel, is_loopback
 from .client_settings import ClientSettings
 from .conversation import Conversation
 from .dispatch import Dispatcher
-from .options import is_loopback
 from .report import ClientGone, Fault, changed, log, place_of, report
 from .state import ConnectionState
 from .worker import Queries, Worker

@@ -36,10 +36,9 @@ from ..cache import Cache
 from ..fair import Precedence
 from ..policy import Policy
 from ..sql.text_process import TextProcess
-from .channel import Channel, accepted, load_encryption, open_listeners
+from .channel import Channel, Options, accepted, address_of, is_loopback, load_encryption, open_listeners
 from .client import Client
 from .database import Database, Logins, Witness, places_by_name
-from .options import Options, address_of, is_loopback
 from .report import ClientGone, Seldom, changed, log, place_of, removed, stopping, write_out
 
 if TYPE_CHECKING:

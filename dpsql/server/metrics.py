@@ -29,8 +29,7 @@ from prometheus_client.registry import Collector
 
 from ..errors import DpsqlError
 from ..waits import interrupt_after
-from .channel import CannotListen, Encryption, refuse_open
-from .options import is_loopback
+from .channel import CannotListen, Encryption, is_loopback, refuse_open
 from .report import SECONDS, Tally
 
 if TYPE_CHECKING:

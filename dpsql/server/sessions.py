@@ -32,7 +32,7 @@ from .. import pgwire
 from ..cache import Cache
 from ..engine import Session
 from ..engine.dataset import Dataset
-from ..engine.turns import StatementTurns
+from ..engine.spine import StatementTurns
 from ..errors import EngineFailure, LedgerError, PolicyError
 from ..fair import Pace, Precedence
 from ..memory import MIB, MemoryLimits, ResultMemory, give_back

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from ..engine import Answer, AnswerColumn, BoundNote, GroupNote, RankNote, Receipt, Session
 from ..engine.dataset import SchemaChanged
 from ..engine.settings import decimal_text
-from ..engine.turns import LONG
+from ..engine.spine import LONG
 from ..errors import DpsqlError, EngineFailure, Refusal
 from ..pgwire import FieldDescription, NoticeResponse
 from ..relation.types import SqlType

@@ -21,7 +21,7 @@ from ..errors import Refusal
 from ..relation.calendar import DAY, format_parts
 from ..relation.expressions import Call, Expr, Literal, Months, walk
 from ..relation.functions import FUNCTIONS, NAMES
-from ..relation.functions.bins import MAX_BUCKETS
+from ..relation.functions.numbers import MAX_BUCKETS
 from ..relation.types import BOOLEAN, DATE, DOUBLE, INTEGER, INTERVAL, TEXT, TIMESTAMP, Kind
 from .bind_aggregate import (
     bind_aggregate,

@@ -24,7 +24,7 @@ from ..errors import Refusal
 from ..relation.calendar import DAY, TRUNC_UNITS
 from ..relation.expressions import Call, Expr, Literal, Months
 from ..relation.functions import FUNCTIONS
-from ..relation.functions.zones import constant_in_zone
+from ..relation.functions.moments import constant_in_zone
 from ..relation.types import DATE, DOUBLE, INTERVAL, TEXT, TIMESTAMP, Kind
 from ..relation.zones import zone_names
 from .bind_expression import Binder, call, cast

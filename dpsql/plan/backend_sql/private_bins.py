@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ...relation.expressions import Call
-from ...relation.functions.bins import Buckets, buckets_of
+from ...relation.functions.numbers import Buckets, buckets_of
 from ...relation.intervals import Facts, common_grid, facts_of, undeclared
 from ..dialects.private_sql import Number, integer_kind
 from .private_reals import bounded, quotient, real_product, real_sum

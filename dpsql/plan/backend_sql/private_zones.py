@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import Refusal
 from ...relation.expressions import Call, Expr, Literal
-from ...relation.functions.zones import steps_of, word_of
+from ...relation.functions.moments import steps_of, word_of
 from ...relation.intervals import facts_of
 from ...relation.types import TIMESTAMP
 from ...relation.zones import MAX_CHANGES, MAX_YEARS, Steps, back_steps, clock_steps

@@ -29,9 +29,8 @@ from typing import Any
 
 from ...relation.calendar import DAY, EXACT_FIELDS, date_text, extracted, seconds, truncated, written_alike
 from ...relation.expressions import MIRRORED, Call, Expr, Literal, Months
-from ...relation.functions.bins import buckets_of
-from ...relation.functions.moments import binned, written_format
-from ...relation.functions.zones import steps_of, word_of
+from ...relation.functions.moments import binned, steps_of, word_of, written_format
+from ...relation.functions.numbers import buckets_of
 from ...relation.types import BOOLEAN, Kind, SqlType
 from ...relation.zones import cut_ends
 from ...sql.constants import add_months

@@ -13,12 +13,10 @@ from . import (
     above,
     arithmetic,
     arrays,
-    bins,
     comparisons,
     moments,
     numbers,
     texts,
-    zones,
 )
 from .row import Function, Shorthand, common_type, promote
 
@@ -28,11 +26,11 @@ __all__ = [
 ]  # fmt: skip
 
 _SECTIONS: dict[str, tuple[Function | Shorthand, ...]] = {
-    "arithmetic": (*arithmetic.ROWS, *numbers.ROWS, *bins.ROWS),
+    "arithmetic": (*arithmetic.ROWS, *numbers.ROWS, *numbers.BINS),
     "comparison": comparisons.ROWS,
     "choice": comparisons.CHOICES,
     "text": texts.ROWS,
-    "dates": (*moments.ROWS, *zones.ROWS),
+    "dates": (*moments.ROWS, *moments.ZONES),
     "casts": comparisons.CASTS,
     **above.SECTIONS,
     "several percentiles": arrays.ROWS,

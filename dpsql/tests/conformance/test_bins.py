@@ -19,7 +19,7 @@ from dpsql.plan.privacy.keys import stepped_keys
 from dpsql.postprocess.null_on_error import width_bucket
 from dpsql.postprocess.print_public import PublicPrinter
 from dpsql.relation.expressions import Call
-from dpsql.relation.functions.bins import buckets_of
+from dpsql.relation.functions.numbers import buckets_of
 from dpsql.relation.intervals import Environment
 from dpsql.tests.support.postgres_server import PostgresServer
 

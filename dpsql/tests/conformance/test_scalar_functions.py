@@ -21,7 +21,7 @@ from dpsql.backends import DuckDBBackend
 from dpsql.engine import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.policy import parse_policy
-from dpsql.relation.functions import NAMES, above, zones
+from dpsql.relation.functions import NAMES, above, moments
 from dpsql.relation.functions.above.patterns import read_pattern
 from dpsql.relation.functions.above.signature import MOST_BYTES, Signature, signature
 from dpsql.tests.support.postgres_server import PostgresServer
@@ -38,7 +38,7 @@ unit = "id"
 [tables.sample]
 public = true
 """
-ROWS = (*above.ROWS, *zones.ROWS)
+ROWS = (*above.ROWS, *moments.ZONES)
 COLUMNS = (
     "id INTEGER, s TEXT, t TEXT, u TEXT, i INTEGER, j INTEGER, k SMALLINT, b BIGINT, n NUMERIC(12,3), x DOUBLE PRECISION,"
     " y DOUBLE PRECISION, f BOOLEAN, d DATE, e DATE, p TIMESTAMP, q TIMESTAMP"

@@ -12,7 +12,7 @@ import pytest
 
 from dpsql.engine import Session
 from dpsql.engine.dataset import Dataset, open_ledger
-from dpsql.engine.turns import LONG, StatementTurns
+from dpsql.engine.spine import LONG, StatementTurns
 from dpsql.errors import EngineFailure
 from dpsql.fair import Pace, Place, Precedence
 from dpsql.memory import MIB, MemoryLimits, ResultMemory

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from dpsql.engine.turns import StatementTurns
+from dpsql.engine.spine import StatementTurns
 from dpsql.errors import EngineFailure
 from dpsql.fair import Turns
 

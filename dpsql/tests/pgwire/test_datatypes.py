@@ -18,9 +18,9 @@ from psycopg import pq
 from psycopg.adapt import PyFormat, Transformer
 
 from dpsql.pgwire import ELEMENTS, TYPES, Format, Interval, ObjectName, Oid, read_parameter
-from dpsql.pgwire.datatypes.read_parameter import BINARY_READERS
-from dpsql.pgwire.datatypes.write_binary import BINARY_WRITERS
-from dpsql.pgwire.datatypes.write_text import TEXT_WRITERS
+from dpsql.pgwire.read_parameter import BINARY_READERS
+from dpsql.pgwire.write_binary import BINARY_WRITERS
+from dpsql.pgwire.write_text import TEXT_WRITERS
 
 from .value_samples import CORNERS, STRATEGIES
 from .with_postgres import BINARY, TEXT, through_postgres, written

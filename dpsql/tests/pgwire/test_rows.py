@@ -29,9 +29,9 @@ from dpsql.pgwire import (
     RowEncoder,
     TextOptions,
 )
-from dpsql.pgwire.datatypes.write_binary import BINARY_WRITERS
-from dpsql.pgwire.datatypes.write_text import TEXT_WRITERS
+from dpsql.pgwire.write_binary import BINARY_WRITERS
 from dpsql.pgwire.write_columns import MANY
+from dpsql.pgwire.write_text import TEXT_WRITERS
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from .value_samples import CORNERS, STRATEGIES

@@ -8,8 +8,8 @@ import psycopg
 from psycopg import pq
 
 from dpsql.pgwire import Format
-from dpsql.pgwire.datatypes.write_binary import BINARY_WRITERS
-from dpsql.pgwire.datatypes.write_text import TEXT_WRITERS
+from dpsql.pgwire.write_binary import BINARY_WRITERS
+from dpsql.pgwire.write_text import TEXT_WRITERS
 
 TEXT, BINARY = Format.TEXT, Format.BINARY
 

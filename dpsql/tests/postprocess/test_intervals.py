@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from dpsql.pgwire.datatypes.oids import Interval as Sent
+from dpsql.pgwire.oids import Interval as Sent
 from dpsql.postprocess.rows import read_interval
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from dpsql.engine import Session
 from dpsql.engine.dataset import Dataset, open_ledger
-from dpsql.engine.turns import LONG, StatementTurns
+from dpsql.engine.spine import LONG, StatementTurns
 from dpsql.errors import Refusal
 from dpsql.fair import Precedence
 from dpsql.policy import load_policy

@@ -15,8 +15,8 @@ import psycopg
 import pytest
 
 from dpsql.pgwire import Format, read_parameter
-from dpsql.pgwire.datatypes.write_binary import BINARY_WRITERS
-from dpsql.pgwire.datatypes.write_text import TEXT_WRITERS
+from dpsql.pgwire.write_binary import BINARY_WRITERS
+from dpsql.pgwire.write_text import TEXT_WRITERS
 from dpsql.system_catalog import Reads, SystemCatalog
 from dpsql.tests.system_catalog.dataset import FACTS, our_side, postgres_side
 
