@@ -73,7 +73,7 @@ class _Program(click.Group):
     cls=_Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 answered, 1 a bug in dpsql, 2 wrong usage, 3 refused, 4 budget spent, "
-    "5 policy wrong, 6 database failed or statement cancelled, 7 ledger unusable. Ctrl-C: 130.",
+    "5 policy wrong, 6 database failed or statement cancelled, 7 ledger unusable, 8 no group shown. Ctrl-C: 130.",
 )
 @click.version_option(package_name="dpsql", prog_name="dpsql")
 @click.option(

@@ -103,7 +103,7 @@ def test_the_manual_says_what_is_sent_over_the_wire() -> None:
 
 
 def test_exit_codes_are_told_everywhere() -> None:
-    told = re.compile(r"Exit codes: 0 answered, 1 a bug .*2 wrong usage(.*?)unusable\.", re.DOTALL)
+    told = re.compile(r"Exit codes: 0 answered, 1 a bug .*2 wrong usage(.*?)\. Ctrl-C", re.DOTALL)
     for where in (text("errors"), CliRunner().invoke(program, ["--help"]).output):
         found = told.search(where)
         assert found
