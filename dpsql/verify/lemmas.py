@@ -522,7 +522,8 @@ class Lemmas:
         row."""
         known = joined.block.args[2]
         reach = self.values.reach(forms, known, self.measure)
-        low, high = self.row_ends(forms, known)
+        ends = self.each_ends(forms, known)
+        low, high = _hull(ends)
         single = self._one_row_in_a_group(joined, part.keys) or self._one_row_of_p(part)
         return Move(
             lemma,
@@ -531,24 +532,28 @@ class Lemmas:
             mult * reach,
             mult * min(0, low),
             mult * max(0, high),
-            self.one_sign(forms, known),
+            _one_sign(ends),
             reach if single else mult * reach,
             low >= 0,
         )
 
     def row_ends(self, forms: Sequence[Form], known: tuple[Term, ...]) -> tuple[Number, Number]:
         """The least and the most of one row, over the coordinates."""
-        most = self.values.reach(
-            forms, known, lambda rows: max(0, *(self.values.range(one)[1] for one in rows))
-        )
-        least = self.values.reach(
-            forms, known, lambda rows: max(0, *(-self.values.range(one)[0] for one in rows))
-        )
-        return -least, most
+        return _hull(self.each_ends(forms, known))
 
-    def one_sign(self, forms: Sequence[Form], known: tuple[Term, ...]) -> bool:
-        """Whether each coordinate is nowhere below 0, or nowhere above."""
-        return all(0 in self.row_ends([one], known) for one in forms)
+    def each_ends(self, forms: Sequence[Form], known: tuple[Term, ...]) -> list[tuple[Number, Number]]:
+        """The least and the most that a row adds to each coordinate; 0 lies between them."""
+        found: list[tuple[Number, Number]] = [(0, 0)] * len(forms)
+
+        def widened(rows: Sequence[Poly]) -> Number:
+            for place, poly in enumerate(rows):
+                if poly:
+                    low, high = self.values.range(poly)
+                    found[place] = min(found[place][0], low), max(found[place][1], high)
+            return 0
+
+        self.values.reach(forms, known, widened)
+        return found
 
     def _one_row_in_a_group(self, joined: Joined, keys: Sequence[Term]) -> bool:
         """Whether enforced keys leave an owner one row in a group."""
@@ -710,9 +715,10 @@ class Lemmas:
         """Rows of an owner that weigh `most` in all: whole numbers, so that a box counts each in whole steps."""
         known = joined.block.args[2]
         reach = self.values.reach(rows, known, self.measure, within) * most
-        low, high = (most * one for one in self.row_ends(rows, known))
+        each = self.each_ends(rows, known)
+        low, high = (most * one for one in _hull(each))
         ends = (min(0, low), max(0, high))
-        return Move(lemma, bound, reach, reach, *ends, self.one_sign(rows, known), reach, low >= 0)
+        return Move(lemma, bound, reach, reach, *ends, _one_sign(each), reach, low >= 0)
 
     def all_rows(self, p: Term, t: Term, part: Part) -> tuple[tuple[Term, ...], int, Joined]:
         """(F, R, rows) of `t = GREATEST(n, R)`: n is COUNT(*) of F where p is grouped by exactly the owner, or
@@ -988,7 +994,8 @@ class Lemmas:
         """Who has at most R rows adds the form of each, who has more what `above` says."""
         known, bound = joined.block.args[2], above.rows
         reach = self.values.reach(light, known, self.measure)
-        low, high = self.row_ends(light, known)
+        ends = self.each_ends(light, known)
+        low, high = _hull(ends)
         most = max(bound * reach, above.l1)
         single = bool(keys) and self._one_row_in_a_group(joined, keys)
         return Move(
@@ -998,7 +1005,7 @@ class Lemmas:
             most,
             min(bound * min(0, low), above.low),
             max(bound * max(0, high), above.high),
-            above.one_sign and self.one_sign(light, known),
+            above.one_sign and _one_sign(ends),
             max(reach, above.l1 / Fraction(bound)) if single else most,
             low >= 0 and above.monotone,
         )
@@ -1162,3 +1169,12 @@ class Lemmas:
             raise Refused("lemmas: weights, t counts all rows")
         total = max(most, bound * unit)
         return Move("weights", bound, unit, total, 0, total, True, total, True)
+
+
+def _hull(ends: Sequence[tuple[Number, Number]]) -> tuple[Number, Number]:
+    return min((low for low, _ in ends), default=0), max((high for _, high in ends), default=0)
+
+
+def _one_sign(ends: Sequence[tuple[Number, Number]]) -> bool:
+    """Whether each coordinate is nowhere below 0, or nowhere above."""
+    return all(0 in pair for pair in ends)
