@@ -28,7 +28,7 @@ from dpsql.server.database import BudgetWatch
 from dpsql.server.report import SECONDS, Tally
 
 from .conftest import COUNT, Served, make_dataset, needs_openssl, run_server
-from .test_tls import make_pair
+from .test_channel import make_pair
 
 TOKEN = "0123456789abcdef"
 

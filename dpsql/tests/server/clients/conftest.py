@@ -18,7 +18,7 @@ from dpsql.tests.support.postgres_copy import copy_rows, copy_schema
 from dpsql.tests.support.postgres_server import Installation, PostgresServer, find_servers
 
 from ..conftest import PASSWORD, Served, run_server
-from ..test_tls import Pair, make_pair
+from ..test_channel import Pair, make_pair
 
 ROWS = 20_000
 """Of the table `number`: more than any client takes at once."""

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from ..conftest import PASSWORD, Served
-from ..test_tls import Pair
+from ..test_channel import Pair
 from .conftest import SLOW
 
 _DRIVER = Path("/usr/share/java/postgresql.jar")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ..conftest import PASSWORD, Served
-from ..test_tls import Pair
+from ..test_channel import Pair
 from .conftest import SLOW, VALUES
 
 _HERE = Path(__file__).parent
