@@ -47,6 +47,10 @@ from .test_neighbours_joined import FUZZ, HEAVY
 
 Patch = pytest.MonkeyPatch
 
+FEW = settings(FUZZ, max_examples=5)
+"""Each writes, verifies and records eight files three times."""
+LONG = settings(FUZZ, max_examples=100, derandomize=False)
+
 # --- the claim, where the keys hold ---------------------------------------------------------------------------
 
 
@@ -73,22 +77,57 @@ def verified(files: Files) -> bool:
     return all(one.holds for one in asserted_keys.look_at_keys(files.policy, files.backend))
 
 
-@settings(FUZZ, max_examples=12)
-@given(st.lists(statements(), min_size=2, max_size=4), databases())
-def test_one_unit_less(adding: Files, sqls: list[str], database: Database) -> None:
+def check_less(adding: Files, sqls: list[str], database: Database) -> None:
     units = units_of(database)[:1]
     check(adding, sqls, database, [gone(database, unit) for unit in units for gone in (without, orphaned)])
 
 
-@settings(FUZZ, max_examples=8)
-@given(st.lists(statements(), min_size=2, max_size=4), databases(), databases(most=6))
-def test_one_unit_replaced(replacing: Files, sqls: list[str], database: Database, newcomer: Database) -> None:
+def check_replaced(replacing: Files, sqls: list[str], database: Database, newcomer: Database) -> None:
     check(replacing, sqls, database, [replaced(database, unit, newcomer) for unit in units_of(database)[:1]])
 
 
-@settings(FUZZ, max_examples=8)
-@given(st.lists(growing_statements(), min_size=2, max_size=4))
+SOME = st.lists(statements(), min_size=2, max_size=4)
+SOME_THAT_GROW = st.lists(growing_statements(), min_size=2, max_size=4)
+
+
+@FEW
+@given(SOME, databases())
+def test_one_unit_less(adding: Files, sqls: list[str], database: Database) -> None:
+    check_less(adding, sqls, database)
+
+
+@FEW
+@given(SOME, databases(), databases(most=6))
+def test_one_unit_replaced(replacing: Files, sqls: list[str], database: Database, newcomer: Database) -> None:
+    check_replaced(replacing, sqls, database, newcomer)
+
+
+@FEW
+@given(SOME_THAT_GROW)
 def test_what_grows_is_bounded_as_over_enforced_keys(adding: Files, sqls: list[str]) -> None:
+    check(adding, sqls, HEAVY, [without(HEAVY, 1)])
+
+
+@pytest.mark.long
+@LONG
+@given(SOME, databases())
+def test_one_unit_less_at_length(adding: Files, sqls: list[str], database: Database) -> None:
+    check_less(adding, sqls, database)
+
+
+@pytest.mark.long
+@LONG
+@given(SOME, databases(), databases(most=6))
+def test_one_unit_replaced_at_length(
+    replacing: Files, sqls: list[str], database: Database, newcomer: Database
+) -> None:
+    check_replaced(replacing, sqls, database, newcomer)
+
+
+@pytest.mark.long
+@LONG
+@given(SOME_THAT_GROW)
+def test_what_grows_is_bounded_at_length(adding: Files, sqls: list[str]) -> None:
     check(adding, sqls, HEAVY, [without(HEAVY, 1)])
 
 
