@@ -352,7 +352,7 @@ class _Planner:
                 owed[number, index] = entry = next(numbers)
                 pending.add(entry, runner.imagined(number, index), grouping_of(rows.plan, index))
                 runner.look_up(number)
-        claim, places = runner.claim() if owed else (None, [])
+        claim, places = runner.claim(owed) if owed else (None, [])
         claims = (
             {}
             if claim is None

@@ -659,7 +659,7 @@ class Spine:
         notes: tuple[str, ...] = (prepared.chosen,) if prepared.chosen else ()
         ranks = tuple(dict.fromkeys(rank_notes(rows, level, self._counted)))
         notes += (*found_notes(rows), *hidden_notes(runner.rows, _SURE), *ranks, *prepared.bar_notes)
-        is_agreed = any(row.fitted for row in rows)
+        is_agreed = any(row.is_agreed for row in rows)
         known = self._known(prepared.compiled, find, is_agreed=is_agreed)
         notes += (*bias_notes(prepared.plan, known), *runner.origins)
         notes += (runner.topped_up,) if prepared.plan.rho_atto and runner.topped_up else ()

@@ -21,6 +21,7 @@ Array = npt.NDArray[Any]
 
 def rounded(sizes: Sequence[int], whole: Sequence[int], rest: Array, unit: int) -> list[int]:
     """Return the cells `whole + rest` in whole multiples of a unit, shape (cells,). `sizes`: places of each axis."""
+    sizes = tuple(sizes) or (1,)
     base = np.array(list(whole), dtype=object).reshape(sizes)
     for axis in range(len(sizes)):
         base = np.cumsum(base, axis=axis)

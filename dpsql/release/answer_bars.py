@@ -199,7 +199,7 @@ class Maker:
         """Return what a bound leaves out of a bar's number; None where it is not known."""
         rows = self.rows[number]
         if (
-            not bar.is_cut or rows.fitted
+            not bar.is_cut or rows.is_agreed
         ):  # what agrees with others is made of several, some with weights below 0
             return None
         index = rows.plan.release.aggregate_at(bar.expr)
@@ -276,7 +276,12 @@ class Maker:
             for number, coordinates in simulation.replicated.items()
         )
         cells += sum(_size(fetched[number]) for number in simulation.parts)
-        fitted = (one for number in simulation.replicated for one in self.rows[number].fitted.values())
+        fitted = (
+            one
+            for number in simulation.replicated
+            for told in self.rows[number].fitted.values()
+            for one in told
+        )
         draws = min(_DRAWS, _MAX_CELLS // max(1, cells * len(simulation.together)))
         draws = min((draws, *(one.most_draws for one in fitted)))
         if draws < _FEWEST_JOINT:
@@ -334,7 +339,7 @@ def _replicas(number: int, rows: ReleasedRows, coordinates: tuple[Coord, ...], d
             seed = seed_of(_identity(rows, place), rows.law_of(place), released)
             truth: Array = shown_replicas(_showing(rows), released, draws, seed).ravel()
         elif place.measure in rows.fitted:
-            noise = rows.fitted[place.measure].noise(place.place, draws)
+            noise = rows.fitted[place.measure][place.place].noise(draws)
             truth = _minus(np.repeat(released, draws), np.rint(noise).astype(np.int64).ravel())
         else:
             truth = _minus(np.repeat(released, draws), noises[place])

@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
-from ..budget import CLOSE, MOST_COMBINED, Draw, Grouping, GroupingKey, StoredDraws, StoredGrouping
-from ..mechanisms import Box, Law, WeightedSum, best_weights, mean_of, precision_of, sum_of
-from ..plan.privacy.axes import Listed, axis_of, is_complete, listed_term, listed_terms
+from ..budget import CLOSE, Draw, Grouping, GroupingKey, StoredDraws, StoredGrouping
+from ..mechanisms import Law, sum_of
+from ..plan.privacy.axes import Listed, Partition, axis_of, is_complete, listed_term, listed_terms
 from ..plan.privacy.keys import domain_of, environment_of
 from ..plan.privacy.rows import selects_in
 from ..plan.release_plan import ReleasePlan
@@ -30,11 +31,23 @@ from ..relation.catalog import Scalar
 from ..relation.expressions import Expr, Field
 from ..relation.intervals import Environment
 from ..relation.types import Kind
+from .estimate import MOST_ATOMS, MOST_GROUPINGS, MOST_WORK, Sums, design_of
+from .fitted import FEW, DrawId, Observed, Told, id_of, is_observed, measurement_of
 from .released import Array, Groups, ReleasedMeasurement, declared_groups, decode, integers, vectors_of
 
-__all__ = ["Finer", "Question", "drawn_places", "find_finer", "grouping_of", "questions_of", "whole_keys"]
+__all__ = [
+    "Finer",
+    "Question",
+    "Shape",
+    "drawn_places",
+    "find_finer",
+    "grouping_of",
+    "questions_of",
+    "shape_of",
+    "sums_of",
+    "whole_keys",
+]
 
-_HALF = Fraction(1, 2)
 _MOST_TERMS = 4
 """Most filter terms of a question that are looked for among the keys of stored groupings."""
 
@@ -44,7 +57,8 @@ class Finer:
     """A measurement's answer from a stored grouping, and what it is made of, in words.
 
     `epoch`: in which it is stored; `entries`: the ledger entries of the groupings' draws, none for the question's own.
-    `question`: what was asked of these groupings, with their draws as `sources`; None for the question's own.
+    `question`: what was asked of these groupings, with their draws as `sources`; None for the question's own. `told`:
+    what each coordinate is told by, where that is several of these.
     """
 
     measurement: ReleasedMeasurement
@@ -53,6 +67,17 @@ class Finer:
     entries: tuple[int, ...] = ()
     question: Question | None = None
     sources: tuple[tuple[Grouping, Draw], ...] = ()
+    told: tuple[Told, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The groups of a grouping. `groups`: by key, each group's place among the key's values; `filters`: by key, the
+    places of the rows that are counted at all. `size`: how many groups."""
+
+    groups: tuple[tuple[bytes, tuple[int, ...]], ...]
+    filters: tuple[tuple[bytes, frozenset[int]], ...]
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +104,7 @@ def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
     """
     rows, keys = plan.release.rows, plan.release.keys
     family = plan.family(number, rows.predicate)
-    if family is None or plan.groups is None or plan.is_empty or not keys or plan.intermediates:
+    if family is None or plan.groups is None or plan.is_empty or plan.intermediates:
         return None
     env = environment_of(rows.columns, rows.predicate)
     values = [_values(key, env) for key in keys]
@@ -96,9 +121,12 @@ def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
     return Grouping(family, tuple(GroupingKey(digest, n, whole.get(digest) == n) for digest, n in sizes_))
 
 
-def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: StoredDraws) -> Finer | None:
+def find_finer(
+    plan: ReleasePlan, number: int, groups: Groups, store: StoredDraws, *, of_same_rows: bool = False
+) -> Finer | None:
     """Return a measurement as stored groupings have it together, of no more spread than is asked for; None: none has
-    it."""
+    it. `of_same_rows`: not as an estimate by what was bounded over other rows too.
+    """
     if plan.groups is None or plan.intermediates:
         return None
     questions: dict[bytes, Question] = {}
@@ -106,44 +134,21 @@ def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: StoredDraw
         family = plan.family(number, question.predicate)
         if family is None:
             return None
-        questions[family] = question
+        if not of_same_rows or plan.bounding.per_row or question.predicate == plan.release.rows.predicate:
+            questions[family] = question
     named = _named_digests(plan)
     epoch, stored = store.groupings(list(questions))
-    served = []
+    wanted, served = plan.measures[number].law, list[_Source]()
     for family, question in questions.items():
-        parts = _parts(question, stored[family], named)
-        if parts and _serves([part.law for part in parts], plan.measures[number].law):
-            served.append(
-                (1 / precision_of([part.law for part in parts]), -parts[0].stored.entry, parts, question)
-            )
-    if not served:
-        return None
-    _, _, parts, question = min(served, key=lambda it: it[:2])
-    cells = max(part.cells for part in parts)
-    source = (
-        f"an earlier answer by {question.name}" if question.name else "an earlier answer with more groups"
-    )
-    added = f", each number from up to {cells} groups added up" if cells > 1 else ""
-    said = (
-        f"read from {source}{added}: a person's rows are bounded over all of its groups; "
-        "SET dpsql.reuse = off measures this alone"
-    )
-    drawn = [(part, store.draw_of(part.stored)) for part in parts]
-    measurement = _measurement(plan.measurements[number].size, question, drawn)
-    sources = tuple((part.stored.grouping, one) for part, one in drawn)
-    return Finer(measurement, epoch, said, tuple(part.stored.entry for part in parts), question, sources)
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A stored grouping of which so many groups make up each group of a question: an estimate of the same number."""
-
-    stored: StoredGrouping
-    cells: int
-
-    @property
-    def law(self) -> Law:
-        return sum_of(self.stored.law, self.cells)
+        mine = [one for one in stored[family] if _is_named(one.grouping, question, named)]
+        together = _estimate(plan, number, question, groups.size, mine) if len(mine) > 1 else None
+        found = [_best(question, mine), together]
+        served += [one for one in found if one is not None and one.serves(wanted)]
+    for source in sorted(served, key=lambda one: (one.spread, -one.newest)):
+        found_ = source.finer(plan.measurements[number].size, epoch, store)
+        if found_ is not None:
+            return found_
+    return None
 
 
 def _named_digests(plan: ReleasePlan) -> frozenset[bytes] | None:
@@ -167,30 +172,6 @@ def _named_digests(plan: ReleasePlan) -> frozenset[bytes] | None:
         if values is not None:
             found.add(_digest(plan, key, values))
     return frozenset(found)
-
-
-def _parts(
-    question: Question, stored: Sequence[StoredGrouping], named: frozenset[bytes] | None
-) -> list[_Part]:
-    """Return the stored groupings that are combined for a question, the best first: all are of the same rows, measures
-    and bounds, each with noise of its own (soundness.md 3.13). What depends on each other stays alone.
-    """
-    found = []
-    for one in stored:
-        cells = _cells(question, one.grouping, named)
-        if cells is not None and one.law.is_additive:
-            found.append(_Part(one, cells))
-    found.sort(key=lambda part: (part.law.spread, -part.stored.entry))
-    alone = bool(found) and (found[0].law.spread < 1 or isinstance(found[0].stored.law, Box))
-    return (
-        found[:1]
-        if alone
-        else [part for part in found if not isinstance(part.stored.law, Box)][:MOST_COMBINED]
-    )
-
-
-def _serves(laws: Sequence[Law], wanted: Law) -> bool:
-    return precision_of(laws) * wanted.spread * (CLOSE if len(laws) > 1 else 1) >= 1
 
 
 # --- the question ----------------------------------------------------------------------------------------------
@@ -304,14 +285,123 @@ def _digest(plan: ReleasePlan, key: Expr, values: Sequence[Scalar]) -> bytes:
     return hashlib.sha256(repr((key, values, plan.said_of(key))).encode()).digest()[:16]
 
 
+# --- as sums of a table's cells ---------------------------------------------------------------------------------
+
+
+def sums_of(shape: Shape, axes: Mapping[bytes, int]) -> Sums:
+    """Return a shape's groups as sums of the cells of a table with so many atoms on the axis of each key."""
+    groups, filters = dict(shape.groups), dict(shape.filters)
+    partitions, rows = [], np.zeros(shape.size, dtype=np.int64)
+    for key, atoms in axes.items():
+        if key in groups:
+            used = sorted(set(groups[key]))
+            partitions.append(Partition.of_places(used, atoms))
+            rows = rows * len(used) + np.searchsorted(np.array(used), np.array(groups[key]))
+        else:
+            partitions.append(
+                Partition.of_some(filters[key], atoms) if key in filters else Partition.whole(atoms)
+            )
+    is_all = np.array_equal(rows, np.arange(math.prod(one.size for one in partitions)))
+    return Sums(tuple(partitions), None if is_all else tuple(rows.tolist()))
+
+
+def shape_of(question: Question, size: int) -> Shape:
+    groups = sorted((key, tuple(places)) for key, places in question.groups.items())
+    filters = sorted(
+        ((key, frozenset(places)) for key, places in question.filters.items()), key=lambda it: it[0]
+    )
+    return Shape(tuple(groups), tuple(filters), size)
+
+
 # --- its answer ------------------------------------------------------------------------------------------------
 
 
-def _cells(question: Question, grouping: Grouping, named: frozenset[bytes] | None) -> int | None:
-    """Return how many groups of a grouping each group of the question is; None where they do not make it up.
+class _Source(Protocol):
+    """What stored groupings say of a question. `spread`: the largest of a number of it; `newest`: the last draw."""
 
-    `named`: as `_named_digests` has it.
-    """
+    @property
+    def spread(self) -> float: ...
+
+    @property
+    def newest(self) -> int: ...
+
+    def serves(self, wanted: Law) -> bool:
+        """Say whether no number has more spread than is wanted of its coordinate."""
+        ...
+
+    def finer(self, size: int, epoch: int, store: StoredDraws) -> Finer | None:
+        """Return the answer, of so many coordinates; None: it was not found."""
+        ...
+
+
+def _is_named(grouping: Grouping, question: Question, named: frozenset[bytes] | None) -> bool:
+    """Say whether all keys of a grouping are the question's, or have a name for the analyst (`_named_digests`)."""
+    own = question.groups.keys() | question.filters.keys()
+    return named is None or all(key.digest in own or key.digest in named for key in grouping.keys)
+
+
+@dataclass(frozen=True)
+class _Single:
+    """One stored grouping, of which each group of a question is so many cells. `sums`: these, by group."""
+
+    question: Question
+    stored: StoredGrouping
+    cells: int
+
+    @property
+    def law(self) -> Law:
+        return sum_of(self.stored.law, self.cells)
+
+    @property
+    def spread(self) -> float:
+        return float(self.law.spread)
+
+    @property
+    def newest(self) -> int:
+        return self.stored.entry
+
+    def serves(self, wanted: Law) -> bool:
+        """See `_Source`."""
+        return self.law.spread <= wanted.spread
+
+    def finer(self, size: int, epoch: int, store: StoredDraws) -> Finer:
+        """See `_Source`."""
+        draw, grouping = store.draw_of(self.stored), self.stored.grouping
+        values = decode(draw.payload, draw.law).values
+        if len(values) != size:
+            raise AssertionError("a family's vectors have as many coordinates")
+        summed = tuple(_sums(one, self.question, grouping) for one in values)
+        said = repr((self.cells, self.question.groups, self.question.filters)).encode()
+        vectors = vectors_of(self.law, draw.measures, draw.payload + said)
+        laws = tuple(self.law.at(place) for place in range(size))
+        name = f"by {self.question.name}" if self.question.name else "with more groups"
+        added = f", each number from up to {self.cells} groups added up" if self.cells > 1 else ""
+        return Finer(
+            ReleasedMeasurement(summed, None, laws, vectors),
+            epoch,
+            f"read from an earlier answer {name}{added}: {_OVER_ALL}",
+            (self.stored.entry,),
+            self.question,
+            ((grouping, draw),),
+        )
+
+
+_OVER_ALL = "a person's rows are bounded over all of its groups; SET dpsql.reuse = off measures this alone"
+
+
+def _best(question: Question, stored: Sequence[StoredGrouping]) -> _Single | None:
+    """Return the stored grouping that makes a question up with the least spread, the newest of equals; None: none
+    does."""
+    found = []
+    for one in stored:
+        cells = _cells(question, one.grouping)
+        if cells is not None and one.law.is_additive:
+            found.append(_Single(question, one, cells))
+    return min(found, key=lambda one: (one.law.spread, -one.newest), default=None)
+
+
+def _cells(question: Question, grouping: Grouping) -> int | None:
+    """Return how many groups of a grouping each group of the question is; None where they do not make it up."""
     digests = {key.digest for key in grouping.keys}
     if not {*question.groups, *question.filters} <= digests or len(digests) < len(grouping.keys):
         return None
@@ -320,37 +410,10 @@ def _cells(question: Question, grouping: Grouping, named: frozenset[bytes] | Non
         if key.digest in question.filters:
             cells *= len(question.filters[key.digest])
         elif key.digest not in question.groups:
-            if named is not None and key.digest not in named:
-                return None
             if not key.is_complete and key.digest not in question.complete:
                 return None
             cells *= question.complete.get(key.digest, key.size)
     return cells
-
-
-def _measurement(size: int, question: Question, parts: Sequence[tuple[_Part, Draw]]) -> ReleasedMeasurement:
-    """Return the question's numbers, of several groupings their mean with the least variance."""
-    made = [_sums_of(size, question, part, draw) for part, draw in parts]
-    if len(made) == 1:
-        return made[0]
-    values, laws = [], []
-    for place in range(size):
-        each = [one.laws[place] for one in made]
-        weights = best_weights(each)
-        values.append(mean_of([one.values[place] for one in made], weights))
-        laws.append(WeightedSum.of(zip(each, weights, strict=True), _HALF))
-    return ReleasedMeasurement(tuple(values), None, tuple(laws), (None,) * size)
-
-
-def _sums_of(size: int, question: Question, part: _Part, draw: Draw) -> ReleasedMeasurement:
-    law = part.law
-    values = decode(draw.payload, draw.law).values
-    if len(values) != size:
-        raise AssertionError("a family's vectors have as many coordinates")
-    summed = tuple(_sums(one, question, part.stored.grouping) for one in values)
-    said = repr((part.cells, question.groups, question.filters)).encode()
-    vectors = vectors_of(law, draw.measures, draw.payload + said)
-    return ReleasedMeasurement(summed, None, tuple(law.at(place) for place in range(size)), vectors)
 
 
 def _sums(values: Array, question: Question, grouping: Grouping) -> Array:
@@ -366,3 +429,177 @@ def _sums(values: Array, question: Question, grouping: Grouping) -> Array:
     own = [question.groups[key.digest] for key in grouping.keys if key.digest in question.groups]
     found = np.asarray(table, dtype=object)[tuple(own)]
     return integers([int(value) for value in np.atleast_1d(found)])
+
+
+# --- the estimate ------------------------------------------------------------------------------------------------
+
+_MOST_CELLS = MOST_WORK // MOST_GROUPINGS
+"""Most cells of a table that has axes which are not asked about."""
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A stored grouping as what was drawn of a table: added up over the keys that are no axis of it, of which each of
+    its numbers is then so many cells."""
+
+    stored: StoredGrouping
+    sums: Sums
+    cells: int
+
+    def law(self, place: int) -> Law:
+        return sum_of(self.stored.law.at(place), self.cells)
+
+    def values(self, values: Array, axes: Mapping[bytes, int], complete: Mapping[bytes, int]) -> Array:
+        """Return a coordinate of its draw as the numbers of `sums`."""
+        keys = self.stored.grouping.keys
+        if not keys:
+            return values
+        table = np.array(values.tolist(), dtype=object).reshape([key.size for key in keys])
+        table = table[tuple(slice(complete.get(key.digest, key.size)) for key in keys)]
+        table = table.sum(axis=tuple(i for i, key in enumerate(keys) if key.digest not in axes))
+        left = [key.digest for key in keys if key.digest in axes]
+        order = [left.index(digest) for digest in axes if digest in left]
+        return integers(
+            [int(one) for one in np.transpose(table, order).ravel().tolist()] if left else [int(table)]
+        )
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """What all stored groupings of a family say of a question together: its estimate of least variance.
+
+    `name`: of the rows, in words. `told`: by coordinate, without numbers as yet.
+    """
+
+    name: str
+    question: Question
+    axes: Mapping[bytes, int]
+    drawn: tuple[_Drawn, ...]
+    told: tuple[Told, ...]
+
+    @property
+    def spread(self) -> float:
+        return max(float((one.variances + np.array(one.rounding)).max()) for one in self.told)
+
+    @property
+    def newest(self) -> int:
+        return max(one.stored.entry for one in self.drawn)
+
+    def serves(self, wanted: Law) -> bool:
+        """See `_Source`."""
+        return all(
+            float(one.variances.max()) <= float(wanted.at(place).spread * CLOSE)
+            for place, one in enumerate(self.told)
+        )
+
+    def finer(self, size: int, epoch: int, store: StoredDraws) -> Finer | None:
+        """See `_Source`."""
+        draws = [store.draw_of(one.stored) for one in self.drawn]
+        decoded = [decode(draw.payload, draw.law).values for draw in draws]
+        values, told = list[Array](), list[Told]()
+        for place, plain in enumerate(self.told):
+            together: dict[Sums, dict[DrawId, tuple[Array, Law]]] = {}
+            for one, draw, numbers in zip(self.drawn, draws, decoded, strict=True):
+                own = one.values(numbers[place], self.axes, self.question.complete)
+                together.setdefault(one.sums, {})[id_of(draw), place] = own, one.law(place)
+            observed = tuple(map(Observed.of, together.values()))
+            table = plain.design.table([seen.numbers for seen in observed])
+            if table is None:
+                return None
+            told.append(replace(plain, observed=observed))
+            values.append(integers(told[-1].values(table)))
+        if len(told) != size:
+            raise AssertionError("a family's vectors have as many coordinates")
+        return Finer(
+            measurement_of(told, values),
+            epoch,
+            f'edition {self.newest} of "{self.name}": from {len(draws)} stored answers of the same rows together; '
+            "SET dpsql.reuse = off measures this alone",
+            tuple(one.stored.entry for one in self.drawn),
+            self.question,
+            tuple((one.stored.grouping, draw) for one, draw in zip(self.drawn, draws, strict=True)),
+            tuple(told),
+        )
+
+
+def _estimate(
+    plan: ReleasePlan, number: int, question: Question, size: int, stored: Sequence[StoredGrouping]
+) -> _Estimate | None:
+    """Return what stored groupings say together of a question of so many groups; None: they do not tell it, or it is
+    too much to be worked out. The older ones go first, so that another draw takes nothing away.
+    """
+    places = range(plan.measurements[number].size)
+    mine = sorted(
+        (one for one in stored if all(is_observed(one.law.at(place)) for place in places)),
+        key=lambda one: one.entry,
+    )
+    axes = _axes_of(question, mine)
+    if not mine or not places or axes is None:
+        return None
+    most, drawn = (
+        min(MOST_GROUPINGS, MOST_WORK // max(1, math.prod(axes.values()))),
+        dict[Sums, list[_Drawn]](),
+    )
+    for one in mine:
+        found = _drawn(one, axes, question.complete)
+        if found is not None and (found.sums in drawn or len(drawn) < most):
+            drawn.setdefault(found.sums, []).append(found)
+    parts = tuple(one for group in drawn.values() for one in group)
+    if not parts:
+        return None
+    wanted = sums_of(shape_of(question, size), axes)
+    told = []
+    for place in places:
+        nothing = np.zeros(0, dtype=np.int64)
+        observed = tuple(
+            Observed.of({(b"", one.stored.entry): (nothing, one.law(place)) for one in group})
+            for group in drawn.values()
+        )
+        design = design_of(tuple(axes.values()), tuple(drawn), tuple(float(one.spread) for one in observed))
+        unit = plan.measures[number].measurement.denominator
+        found_ = None if design is None else Told.of(observed, design, wanted, unit)
+        if found_ is None:
+            return None
+        is_fine = np.any(FEW * np.array(found_.rounding) > found_.variances)
+        told.append(found_.by_itself() if is_fine else found_)
+    return _Estimate(plan.release.rows.name, question, axes, parts, tuple(told))
+
+
+def _axes_of(question: Question, stored: Sequence[StoredGrouping]) -> dict[bytes, int] | None:
+    """Return how many atoms each axis of a table has: the question's keys, and of the others what there is room for,
+    the older groupings' first; None: the question's own are too many."""
+    atoms: dict[bytes, int] = {}
+    for key in (key for one in stored for key in one.grouping.keys):
+        atoms[key.digest] = max(atoms.get(key.digest, 0), key.size + (not key.is_complete))
+    own = {**question.groups, **question.filters}
+    for digest, places in own.items():
+        atoms[digest] = max(atoms.get(digest, 0), max(places, default=0) + 2 * (digest not in atoms))
+    atoms |= question.complete
+    axes = {digest: atoms[digest] for digest in own}
+    if math.prod(axes.values()) > MOST_ATOMS or any(
+        max(own[digest], default=0) >= axes[digest] for digest in own
+    ):
+        return None
+    for one in stored:
+        new = {key.digest: atoms[key.digest] for key in one.grouping.keys if key.digest not in axes}
+        is_near = not own or len(new) < len(one.grouping.keys)
+        if is_near and math.prod((*axes.values(), *new.values())) <= _MOST_CELLS:
+            axes |= new
+    return dict(sorted(axes.items()))
+
+
+def _drawn(one: StoredGrouping, axes: Mapping[bytes, int], complete: Mapping[bytes, int]) -> _Drawn | None:
+    """Return a stored grouping as what was drawn of a table; None: it lacks rows of a key that is no axis."""
+    keys = {key.digest: key for key in one.grouping.keys}
+    if len(keys) < len(one.grouping.keys):
+        return None
+    rest = [key for digest, key in keys.items() if digest not in axes]
+    if not all(key.is_complete or key.digest in complete for key in rest):
+        return None
+    partitions = tuple(
+        Partition.of_places(range(min(keys[digest].size, atoms)), atoms)
+        if digest in keys
+        else Partition.whole(atoms)
+        for digest, atoms in axes.items()
+    )
+    return _Drawn(one, Sums(partitions), math.prod(complete.get(key.digest, key.size) for key in rest))

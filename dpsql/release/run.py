@@ -17,12 +17,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -54,6 +54,7 @@ from ..relation.types import SqlType
 from ..waits import Stopped
 from .cost import Cost
 from .finer import Finer, find_finer, grouping_of
+from .fitted import Told
 from .privatise import AskPart, Drawn, Exact, draw, draw_picks, pick_groups, privatise, publish
 from .released import (
     Array,
@@ -81,7 +82,6 @@ __all__ = [
     "Place",
     "PlanRunner",
     "ReleasedRows",
-    "Replicas",
     "Wanted",
     "assemble",
     "carried",
@@ -96,26 +96,15 @@ MAX_INTERMEDIATE_ROWS = 100_000
 """Most rows of a released or public subquery that go down again beside private rows."""
 
 
-class Replicas(Protocol):
-    """Simulated noise of a measurement that depends on other measurements' noise."""
-
-    @property
-    def most_draws(self) -> int:
-        """How many replicas there are time for."""
-        ...
-
-    def noise(self, place: int, draws: int) -> Array:
-        """Return so many replicas of the noise on a coordinate, by group: shape (groups, draws)."""
-        ...
-
-
 @dataclass
 class ReleasedRows:
     """A release's groups and the noisy measurements over them, as far as they are known yet.
 
     `keyset`: what the measures of a release whose groups are found or chosen are keyed by: those very groups.
     `borrowed`: the ledger entries of the groupings that measurements were taken from; `taken`: how, by measurement.
-    `fitted`: what measurements were made to agree with (soundness.md 3.15).
+    `fitted`: by measurement, what each coordinate of it is told by where that is several draws; `is_agreed`: these
+    were made to agree with others that are read together; `own`: what its own draws say of a measurement, where
+    several answers say more (soundness.md 3.15).
     """
 
     plan: ReleasePlan
@@ -124,7 +113,9 @@ class ReleasedRows:
     keyset: bytes = b""
     borrowed: set[int] = field(default_factory=set)
     taken: dict[int, Finer] = field(default_factory=dict)
-    fitted: dict[int, Replicas] = field(default_factory=dict)
+    fitted: dict[int, tuple[Told, ...]] = field(default_factory=dict)
+    is_agreed: bool = False
+    own: dict[int, ReleasedMeasurement] = field(default_factory=dict)
 
     def take_keys(self, stored: Draw) -> None:
         """Take in the stored groups of a release whose groups are found or chosen."""
@@ -137,6 +128,15 @@ class ReleasedRows:
         self.measurements[index] = found.measurement
         self.borrowed.update(found.entries)
         self.taken[index] = found
+        if found.told:
+            self.fitted[index] = found.told
+
+    def by_own_draws(self) -> ReleasedRows:
+        """Return it with what its own draws say, where they do."""
+        measurements = {**self.measurements, **self.own}
+        taken = {index: one for index, one in self.taken.items() if index not in self.own}
+        fitted = {index: one for index, one in self.fitted.items() if index not in self.own}
+        return replace(self, measurements=measurements, taken=taken, fitted=fitted)
 
     def values_of(self, coordinate: Coord) -> Array:
         """Return a coordinate's released integers, shape (groups,)."""
@@ -247,21 +247,27 @@ class PlanRunner:
         for index in range(len(plan.measurements)):
             if index in rows.measurements:
                 continue
-            measures = plan.measure_keys(index, relation, rows.keyset)
-            draws = self.draws.lookup(measures, plan.measures[index].law)
-            if draws is not None:
-                rows.measurements[index] = assemble(measures, draws, plan.axes)
-            elif rows.groups is not None:
-                self._take_finer(number, index, rows.groups)
+            self._look_up_one(number, index, relation, plan)
         return rows.is_complete
 
-    def _take_finer(self, number: int, index: int, groups: Groups) -> None:
-        """Take in what a stored grouping says of a measurement, where one says it well enough."""
+    def _look_up_one(self, number: int, index: int, relation: bytes, plan: ReleasePlan) -> None:
+        """Take in what there is of a plan's measurement: what all stored draws of the same rows say, or its own alone,
+        whichever is more exact; where it has none, what others say. What an intermediate result is made of is its own
+        draws, where they serve: what is computed from it is stored under its value (soundness.md 3.8)."""
         rows = self.rows[number]
-        found = find_finer(rows.plan, index, groups, self.draws)
-        if found is not None:
+        measures = plan.measure_keys(index, relation, rows.keyset)
+        draws = self.draws.lookup(measures, plan.measures[index].law)
+        own = None if draws is None else assemble(measures, draws, plan.axes)
+        found = None
+        if rows.groups is not None and (own is None or not self.plan.intermediates):
+            found = find_finer(plan, index, rows.groups, self.draws, of_same_rows=own is not None)
+        if found is not None and (own is None or (found.told and _is_no_wider(found.measurement, own))):
             self.finer[number, index] = found
             rows.take(index, found)
+            if own is not None:
+                rows.own[index] = own
+        elif own is not None:
+            rows.measurements[index] = own
 
     def _relation_key(self, number: int) -> bytes:
         values = [
@@ -296,8 +302,9 @@ class PlanRunner:
 
     # --- the charge ------------------------------------------------------------------------------------
 
-    def claim(self) -> tuple[Claim, list[tuple[int, int]]]:
-        """Return the statement's claim, and which (release, measurement) each of its measurements is."""
+    def claim(self, drawn: Container[Place] = ()) -> tuple[Claim, list[tuple[int, int]]]:
+        """Return the statement's claim, and which (release, measurement) each of its measurements is. `drawn`: what is
+        claimed though it is answered: it was drawn for it."""
         measurements: list[MeasurementClaim] = []
         places: list[tuple[int, int]] = []
         for number, rows in enumerate(self.rows):
@@ -306,7 +313,7 @@ class PlanRunner:
                 continue
             known = all(intermediate < len(self.intermediates) for intermediate in plan.intermediates)
             for index, one in enumerate(plan.measures):
-                if (number, index) in self.finer:
+                if (number, index) in self.finer and (number, index) not in drawn:
                     continue
                 measures: tuple[bytes, ...] = ()
                 if known and index == plan.keyed_by:
@@ -331,6 +338,16 @@ class PlanRunner:
                 )
                 places.append((number, index))
         return Claim(self.analyst, self.statement, tuple(measurements), self.reuse), places
+
+    def take_estimates(self) -> None:
+        """Take in what all stored draws say of what was drawn, now that it is stored: as whoever asks again finds it
+        (soundness.md 3.15)."""
+        if not self.reuse or self.plan.intermediates or self.pending is not None:
+            return
+        for number, plan in enumerate(self.plan.releases):
+            for index in range(len(plan.measurements)):
+                if index != plan.keyed_by and not plan.is_empty and (number, index) not in self.finer:
+                    self._look_up_one(number, index, self._relation_key(number), plan)
 
     # --- verified --------------------------------------------------------------------------------------------
 
@@ -684,6 +701,8 @@ def carry_out(
             first.cost.is_stored = None  # its answer did not come
             raise
         first.cost.is_stored = True
+    for one in wanted:
+        one.runner.take_estimates()
     return charges
 
 
@@ -707,6 +726,10 @@ def _certified(wanted: Sequence[Wanted], snapshot: Snapshot) -> list[Wanted]:
         refuse_over_cap(first.store.status(first.analyst), price)
 
     return [one.named(first.verifier.keep(certificate, refuse)) for one, certificate in found]
+
+
+def _is_no_wider(found: ReleasedMeasurement, own: ReleasedMeasurement) -> bool:
+    return all(one.spread <= other.spread for one, other in zip(found.laws, own.laws, strict=True))
 
 
 def _short_salt(secret: bytes, relation: bytes) -> str:

@@ -449,8 +449,8 @@ def test_a_system_catalog_of_everything_is_noticed(sides: tuple[Side, Side]) -> 
 
 def test_reading_any_stored_grouping_is_noticed(desk: Desk, monkeypatch: Patch) -> None:
     plant(
-        monkeypatch, finer._cells,
-        ("if named is not None and key.digest not in named:", "if False:"),
+        monkeypatch, finer._is_named,
+        ("named is None or", "True or"),
     )  # fmt: skip
     with pytest.raises(AssertionError):
         test_a_stored_answer_over_a_hidden_column_is_not_read(desk)

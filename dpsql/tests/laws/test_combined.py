@@ -24,7 +24,7 @@ from dpsql.mechanisms import (
     half_width_of,
     mean_of,
 )
-from dpsql.release import run, topped_up
+from dpsql.release import fitted, run, topped_up
 from dpsql.release.released import ReleasedMeasurement, encode, integers
 from dpsql.release.run import PlanRunner, assemble
 
@@ -292,7 +292,8 @@ def test_pay_the_difference_in_a_pure_dataset(desk: OpenDesk, monkeypatch: Patch
 
 def test_weigh_all_draws_alike(desk: OpenDesk, monkeypatch: Patch) -> None:
     """As by the variance that is wanted, which is the same for all."""
-    monkeypatch.setattr(run, "best_weights", lambda laws: (Fraction(1, len(laws)),) * len(laws))
+    for module in (run, fitted):
+        monkeypatch.setattr(module, "best_weights", lambda laws: (Fraction(1, len(laws)),) * len(laws))
     with pytest.raises(AssertionError):
         check_weights_often(desk)
 

@@ -1,0 +1,177 @@
+"""One coordinate of a table that several stored draws are of: the numbers of its estimate, their laws and replicas."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from ..budget import Draw
+from ..mechanisms import Coordinate, Gaussian, Law, WeightedSum, best_weights
+from ..postprocess.rounding import rounded, rounded_noise
+from ..postprocess.simulate import Seeded
+from .estimate import PARTS, Design, Forms, Sums, forms_of
+from .released import Array, Groups, ReleasedMeasurement
+
+__all__ = ["FEW", "DrawId", "Observed", "Told", "id_of", "is_observed", "measurement_of"]
+
+DrawId = tuple[bytes, int]
+"""A draw, and a coordinate of it."""
+
+FEW = 4
+"""Numbers are rounded together where that moves none by more than so small a part of its variance."""
+_FINE = 2**10
+_MOST_REPLICAS = 2 * 10**7
+"""Most cells times shapes times replicas: some seconds."""
+
+
+def id_of(draw: Draw) -> bytes:
+    """Return a digest of what a draw measures, under which noise, and what came out."""
+    return hashlib.sha256(b"".join(draw.measures) + draw.law.text.encode() + draw.payload).digest()
+
+
+def is_observed(law: Law) -> bool:
+    """Say whether what is drawn under a law is a number plus noise of its own, of more than a step of the lattice."""
+    return law.is_additive and not law.is_joint and not isinstance(law, Coordinate) and law.spread >= 1
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What was drawn of a coordinate over one shape. `numbers`: the mean of all draws with the least variance, in
+    `PARTS` of a step."""
+
+    laws: dict[DrawId, Law]
+    weights: dict[DrawId, Fraction]
+    numbers: list[int]
+
+    @property
+    def spread(self) -> Fraction:
+        return sum((self.weights[one] ** 2 * law.spread for one, law in self.laws.items()), Fraction(0))
+
+    @classmethod
+    def of(cls, draws: Mapping[DrawId, tuple[Array, Law]]) -> Observed:
+        """Return what some draws say together; without numbers, what their laws say."""
+        ordered = sorted(draws, key=lambda one: (draws[one][1].spread, one))
+        laws = {one: draws[one][1] for one in ordered}
+        weights = dict(zip(ordered, best_weights(list(laws.values())), strict=True))
+        parts = [(int(weights[one] * PARTS), draws[one][0].tolist()) for one in ordered]
+        numbers = [sum(weight * values[i] for weight, values in parts) for i in range(len(parts[0][1]))]
+        return cls(laws, weights, numbers)
+
+
+@dataclass(frozen=True)
+class Told:
+    """Some sums of one coordinate's table as all that was drawn of it tells them. `unit`: what the table's running
+    totals are rounded to, in lattice steps; None: each number is rounded by itself."""
+
+    observed: tuple[Observed, ...]
+    design: Design
+    wanted: Sums
+    forms: Forms
+    unit: int | None
+
+    @classmethod
+    def of(
+        cls, observed: tuple[Observed, ...], design: Design, wanted: Sums, unit: int | None
+    ) -> Told | None:
+        """Return it; None: they are not told, or of too many kinds."""
+        forms = forms_of(design, wanted)
+        return None if forms is None else cls(observed, design, wanted, forms, unit)
+
+    def by_itself(self) -> Told:
+        """Return it with each number rounded by itself."""
+        return replace(self, unit=None)
+
+    @cached_property
+    def rounding(self) -> list[float]:
+        """By group the variance that rounding in a table adds to that of one rounding by itself."""
+        if self.unit is None:
+            return [0.0] * self.wanted.size
+        return [(blocks - 1) * self.unit**2 / 12 for blocks in self.wanted.blocks()]
+
+    @cached_property
+    def variances(self) -> Array:
+        """By group the variance before it is rounded."""
+        found = np.zeros(len(self.forms.weights[0]))
+        for one, weights in zip(self.observed, self.forms.weights, strict=True):
+            found += float(one.spread) * (weights**2).sum(axis=1)
+        return found[list(self.forms.kinds)]
+
+    @cached_property
+    def laws(self) -> tuple[WeightedSum, ...]:
+        """By group the law of the noise. What a table's rounding adds is taken for normal noise of its variance, as
+        sums of roundings are (a test holds the bars)."""
+        known: dict[tuple[int, float], WeightedSum] = {}
+        groups = list(zip(self.forms.kinds, self.rounding, strict=True))
+        for kind, variance in dict.fromkeys(groups):
+            noises = list(self._noises(kind))
+            if variance:
+                noises.append((Gaussian(Fraction(math.ceil(math.sqrt(variance) * _FINE), _FINE)), 1.0))
+            known[kind, variance] = WeightedSum.of(noises, Fraction(self.unit or 1, 2))
+        return tuple(known[group] for group in groups)
+
+    def _noises(self, kind: int) -> Iterator[tuple[Law, Array | float]]:
+        for one, weights in zip(self.observed, self.forms.weights, strict=True):
+            yield from ((law, weights[kind] * float(one.weights[id_])) for id_, law in one.laws.items())
+
+    def values(self, table: tuple[list[int], Array], plain: Array | None = None) -> list[int]:
+        """Return the whole numbers, of the cells that `Design.table` gives. `plain`: as they are by themselves: a tie
+        goes towards it."""
+        whole, rest = table
+        shape = (1, *self.design.sizes)
+        if self.unit is not None:
+            cells = np.array(rounded(self.design.sizes, whole, rest, self.unit), dtype=object)
+            return [int(one) for one in self.wanted.of(cells.reshape(shape))[0].tolist()]
+        units = self.wanted.of(np.array(whole, dtype=object).reshape(shape))[0].tolist()
+        parts = self.wanted.of(rest.reshape(shape))[0].tolist()
+        own = units if plain is None else plain.tolist()
+        return [
+            one + _nearest(PARTS * (unit - one) + round(PARTS * part))
+            for unit, part, one in zip(units, parts, own, strict=True)
+        ]
+
+    @property
+    def most_draws(self) -> int:
+        """How many replicas there are time for."""
+        return _MOST_REPLICAS // (math.prod(self.design.sizes) * len(self.observed))
+
+    def noise(self, draws: int) -> Array:
+        """Return replicas of the noise, shape (groups, draws); other sums of the table have those of the same draws."""
+        noises = []
+        for one in self.observed:
+            shape = (draws, len(one.numbers))
+            drawn = (
+                float(one.weights[id_]) * law.draw(math.prod(shape), Seeded(_seed(id_, law))).reshape(shape)
+                for id_, law in one.laws.items()
+            )
+            noises.append(sum(drawn, np.zeros(shape)))
+        table = self.design.noise(noises)
+        if table is None:
+            raise AssertionError("what was told by these shapes once is told again")
+        if self.unit is not None:
+            return self.wanted.of(rounded_noise(table, self.unit)).T
+        return np.asarray(np.rint(self.wanted.of(table)).T)
+
+
+def measurement_of(
+    told: Sequence[Told], values: Sequence[Array], groups: Groups | None = None
+) -> ReleasedMeasurement:
+    """Return a measurement of which each coordinate is told so."""
+    each = tuple(one.laws for one in told)
+    widest = tuple(max(laws, key=lambda law: law.spread) for laws in each)
+    return ReleasedMeasurement(tuple(values), groups, widest, (None,) * len(widest), (), each)
+
+
+def _nearest(parts: int) -> int:
+    """Return the nearest whole number of units, a half towards 0."""
+    units = -((PARTS // 2 - abs(parts)) // PARTS)
+    return units if parts > 0 else -units
+
+
+def _seed(id_: DrawId, law: Law) -> bytes:
+    return hashlib.sha256(id_[0] + id_[1].to_bytes(4, "big") + law.text.encode()).digest()
