@@ -28,9 +28,24 @@ import numpy as np
 
 from ..mechanisms import Law
 from ..plan.privacy.axes import is_reported
+from ..plan.privacy.keys import environment_of
+from ..plan.privacy.partitions import Places
 from ..plan.release_plan import ReleasePlan
+from ..relation.expressions import Expr
 from .estimate import Sums, design_of
-from .finer import Question, Shape, drawn_places, questions_of, shape_of, sums_of, whole_keys
+from .finer import (
+    Question,
+    Shape,
+    Ties,
+    axis_name,
+    drawn_places,
+    placed_keys,
+    questions_of,
+    related_keys,
+    shape_of,
+    sums_of,
+    ties_of,
+)
 from .fitted import FEW, DrawId, Observed, Told, id_of, is_observed, measurement_of
 from .released import Array, ReleasedMeasurement, decode, integers, leading, listed_part
 from .run import ReleasedRows
@@ -76,15 +91,15 @@ def consistent(releases: Sequence[ReleasedRows]) -> list[ReleasedRows]:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A measurement of a release by its own draws, as one of a family; `told`: as it is by itself. `whole`: see
-    `whole_keys`. `drawn`: the groups of its own draws with all others; None: they are taken as those of its listed
-    groups. `complete`: see `Question`."""
+    """A measurement of a release by its own draws, as one of a family, of the rows on which `predicate` holds; `told`:
+    as it is by itself. `drawn`: the groups of its own draws with all others; None: they are taken as those of its
+    listed groups. `complete`: see `Question`."""
 
     place: Place
     rows: ReleasedRows
     told: ReleasedMeasurement
     shape: Shape
-    whole: Mapping[bytes, int]
+    predicate: tuple[Expr, ...]
     drawn: Shape | None
     complete: Mapping[bytes, int]
 
@@ -129,8 +144,8 @@ def _memberships(
         is_own = question.predicate == plan.release.rows.predicate
         if family is not None and (is_own or borrowed is not None or plan.bounding.per_row):
             shape = shape_of(question, rows.groups.size)
-            whole, drawn = whole_keys(plan, question.predicate), _drawn_shape(plan, question)
-            yield family, _Member(place, rows, told, shape, whole, drawn, question.complete)
+            drawn = _drawn_shape(plan, question)
+            yield family, _Member(place, rows, told, shape, question.predicate, drawn, question.complete)
 
 
 def _drawn_shape(plan: ReleasePlan, question: Question) -> Shape | None:
@@ -157,12 +172,13 @@ def _draws_of(rows: ReleasedRows, index: int, measurement: ReleasedMeasurement) 
 def _drawn(members: Sequence[_Member], place: int) -> dict[Shape, dict[DrawId, tuple[Array, Law]]]:
     """Return all draws of a coordinate, by shape, that the members are made of."""
     found: dict[Shape, dict[DrawId, tuple[Array, Law]]] = {}
+    complete = {key: size for member in members for key, size in member.complete.items()}
     for member in members:
         finer = member.rows.taken.get(member.place[1])
         if finer is not None and finer.question is not None:
             for grouping, draw in finer.sources:
                 sizes = [key.size for key in grouping.keys]
-                kept = [member.complete.get(key.digest, key.size) for key in grouping.keys]
+                kept = [complete.get(key.digest, key.size) for key in grouping.keys]
                 size = math.prod(kept)
                 at = np.unravel_index(np.arange(size), kept) if kept else ()
                 groups = sorted(
@@ -207,15 +223,26 @@ class _Coordinate:
     table: tuple[list[int], Array]
 
 
-def _coordinate(members: Sequence[_Member], place: int, whole: Mapping[bytes, int]) -> _Coordinate | None:
+def _coordinate(
+    members: Sequence[_Member],
+    place: int,
+    whole: Mapping[bytes, int],
+    related: Mapping[bytes, tuple[Expr, Places]],
+) -> _Coordinate | None:
     """Return how one coordinate of all members agrees; None: it does not, or some number would be no more exact."""
     drawn = _drawn(members, place)
     if not all(is_observed(law) for draws in drawn.values() for _, law in draws.values()):
         return None
-    axes = _axes((*drawn, *(member.shape for member in members)), whole)
+    shapes = (*drawn, *(member.shape for member in members))
+    axes, ties = _axes(shapes, whole, members[0], related)
+    if any(sums_of(shape, axes, ties) is None for shape in shapes):
+        axes, ties = _axes(shapes, whole, members[0], {})
     together: dict[Sums, dict[DrawId, tuple[Array, Law]]] = {}
     for shape in sorted(drawn, key=_ordered):
-        together.setdefault(sums_of(shape, axes), {}).update(drawn[shape])
+        sums = sums_of(shape, axes, ties)
+        if sums is None:
+            return None
+        together.setdefault(sums, {}).update(drawn[shape])
     observed = tuple(map(Observed.of, together.values()))
     design = design_of(tuple(axes.values()), tuple(together), tuple(float(one.spread) for one in observed))
     if design is None:
@@ -223,7 +250,8 @@ def _coordinate(members: Sequence[_Member], place: int, whole: Mapping[bytes, in
     unit = max(one.rows.plan.measures[one.place[1]].measurement.denominator for one in members)
     told: dict[Place, Told] = {}
     for member in members:
-        found = Told.of(observed, design, sums_of(member.shape, axes), unit)
+        sums = sums_of(member.shape, axes, ties)
+        found = None if sums is None else Told.of(observed, design, sums, unit)
         if found is None:
             return None
         told[member.place] = found
@@ -240,15 +268,23 @@ def _ordered(shape: Shape) -> str:
     return repr((shape.size, shape.groups, [(key, sorted(places)) for key, places in shape.filters]))
 
 
-def _axes(shapes: Iterable[Shape], whole: Mapping[bytes, int]) -> dict[bytes, int]:
-    """Return how many atoms each key has that some shapes read: where it is not known which rows there are beside its
-    places, there may be others."""
+def _axes(
+    shapes: Iterable[Shape],
+    whole: Mapping[bytes, int],
+    member: _Member,
+    related: Mapping[bytes, tuple[Expr, Places]],
+) -> tuple[dict[bytes, int], Ties]:
+    """Return how many atoms each axis has that some shapes read, and how their keys tie: where it is not known which
+    rows there are beside a key's places, there may be others."""
     found: dict[bytes, int] = {}
     for shape in shapes:
         for key, places in (*shape.groups, *shape.filters):
             others = 0 if key in whole else 1
             found[key] = max(found.get(key, whole.get(key, 1)), max(places, default=0) + 1 + others)
-    return dict(sorted(found.items()))
+    env = environment_of(member.rows.plan.release.rows.columns, member.predicate)
+    ties = ties_of({key: related[key] for key in found if key in related}, env)
+    found |= {key: len(places.groups) for key, (_, places) in ties.items()}
+    return dict(sorted((axis_name(key, ties), atoms) for key, atoms in found.items())), ties
 
 
 def _is_better(found: Told, member: _Member, place: int) -> bool:
@@ -272,7 +308,9 @@ class _Fit:
 
 
 def _fit(members: Sequence[_Member]) -> _Fit | None:
-    whole = {key: size for member in members for key, size in member.whole.items()}
+    plans = [(member.rows.plan, member.predicate) for member in members]
+    related = {key: one for plan in plans for key, one in related_keys(*plan).items()}
+    whole = {key: size for plan in plans for key, (_, (_, size)) in placed_keys(*plan).items()}
     for member in members:
         finer = member.rows.taken.get(member.place[1])
         for grouping, _ in () if finer is None else finer.sources:
@@ -285,7 +323,7 @@ def _fit(members: Sequence[_Member]) -> _Fit | None:
     sizes = Counter(len(member.measurement.laws) for member in members)
     if len(sizes) > 1:
         raise AssertionError("a family's vectors have as many coordinates")
-    found = [_coordinate(members, place, whole) for place in range(next(iter(sizes)))]
+    found = [_coordinate(members, place, whole, related) for place in range(next(iter(sizes)))]
     coordinates = tuple(one for one in found if one is not None)
     if len(coordinates) < len(found):
         return None

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -25,10 +25,11 @@ from ..budget import CLOSE, Draw, Grouping, GroupingKey, StoredDraws, StoredGrou
 from ..mechanisms import Law, sum_of
 from ..plan.privacy.axes import Listed, Partition, axis_of, is_complete, listed_term, listed_terms
 from ..plan.privacy.keys import domain_of, environment_of
+from ..plan.privacy.partitions import Places, refined, usual_keys
 from ..plan.privacy.rows import selects_in
 from ..plan.release_plan import ReleasePlan
 from ..relation.catalog import Scalar
-from ..relation.expressions import Expr, Field
+from ..relation.expressions import Expr, Field, fields_of, walk
 from ..relation.intervals import Environment
 from ..relation.types import Kind
 from .estimate import MOST_ATOMS, MOST_GROUPINGS, MOST_WORK, Sums, design_of
@@ -39,13 +40,17 @@ __all__ = [
     "Finer",
     "Question",
     "Shape",
+    "Ties",
+    "axis_name",
     "drawn_places",
     "find_finer",
     "grouping_of",
+    "placed_keys",
     "questions_of",
+    "related_keys",
     "shape_of",
     "sums_of",
-    "whole_keys",
+    "ties_of",
 ]
 
 _MOST_TERMS = 4
@@ -116,7 +121,7 @@ def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
     groups = declared_groups(plan.groups, [key.type for key in keys])
     if len(listed) < len(keys) or groups.tuples() != list(itertools.product(*listed)):
         return None
-    whole = whole_keys(plan, rows.predicate)
+    whole = {digest: size for digest, (_, (_, size)) in placed_keys(plan, rows.predicate).items()}
     sizes_ = ((digest, len(one)) for digest, one in zip(digests, listed, strict=True))
     return Grouping(family, tuple(GroupingKey(digest, n, whole.get(digest) == n) for digest, n in sizes_))
 
@@ -141,8 +146,10 @@ def find_finer(
     wanted, served = plan.measures[number].law, list[_Source]()
     for family, question in questions.items():
         mine = [one for one in stored[family] if _is_named(one.grouping, question, named)]
-        together = _estimate(plan, number, question, groups.size, mine) if len(mine) > 1 else None
-        found = [_best(question, mine), together]
+        single = _best(question, mine)
+        is_alone = len(mine) == 1 and single is not None
+        together = None if is_alone else _estimate(plan, number, question, groups.size, mine)
+        found = [single, together]
         served += [one for one in found if one is not None and one.serves(wanted)]
     for source in sorted(served, key=lambda one: (one.spread, -one.newest)):
         found_ = source.finer(plan.measurements[number].size, epoch, store)
@@ -221,18 +228,20 @@ def _question(
         if not set(own[digest]) <= set(kept.pop(digest, own[digest])):
             return None
     names = dict.fromkeys(_name(key) for key in (*plan.release.keys, *(term.key for term in terms)))
-    return Question(predicate, own, kept, ", ".join(names), complete_columns(plan, env))
+    return Question(predicate, own, kept, ", ".join(names), _complete_keys(plan, predicate))
 
 
-def complete_columns(plan: ReleasePlan, env: Environment) -> dict[bytes, int]:
-    """Return by digest how many values those columns have of which the owner says that no row has another."""
-    found, rows = {}, plan.release.rows
-    for index, column in enumerate(rows.columns):
-        key = Field(column.type, index, column.name)
-        values = _values(key, env) if column.is_complete and is_complete(key, rows) else None
-        if values:
-            found[_digest(plan, key, values)] = len(values)
-    return found
+def _complete_keys(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, int]:
+    """Return by digest how many values those columns have, and the release's own keys, of which the owner says that no
+    row has another."""
+    columns = plan.release.rows.columns
+    told = (Field(column.type, i, column.name) for i, column in enumerate(columns) if column.is_complete)
+    return _complete({**_placed(plan, predicate, told), **placed_keys(plan, predicate)}, plan)
+
+
+def _complete(keys: Mapping[bytes, tuple[Expr, Places]], plan: ReleasePlan) -> dict[bytes, int]:
+    rows = plan.release.rows
+    return {digest: len(values) for digest, (key, (values, _)) in keys.items() if is_complete(key, rows)}
 
 
 def drawn_places(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, list[int]] | None:
@@ -252,18 +261,33 @@ def drawn_places(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, 
     return found or None
 
 
-def whole_keys(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, int]:
-    """Return by digest how many places of a key have rows, that of all others among them unless the owner says that no
-    row has another: of a release's own keys and those of its filters, of the rows on which `predicate` holds.
+def placed_keys(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, tuple[Expr, Places]]:
+    """Return by digest a release's own keys and those of its filters, and how many places of each have rows, that of
+    all others among them unless the owner says that no row has another: of the rows on which `predicate` holds.
     """
-    env = environment_of(plan.release.rows.columns, predicate)
     terms = (term.key for term in listed_terms(plan.release.rows.predicate))
-    found: dict[bytes, int] = {}
-    for key in dict.fromkeys((*plan.release.keys, *terms)):
+    return _placed(plan, predicate, dict.fromkeys((*plan.release.keys, *terms)))
+
+
+def related_keys(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, tuple[Expr, Places]]:
+    """Return `placed_keys` and the keys of the same columns by which rows are usually grouped: themselves, their days,
+    weeks, months, quarters and years."""
+    own = placed_keys(plan, predicate)
+    columns = dict.fromkeys(part for key, _ in own.values() for part in walk(key) if isinstance(part, Field))
+    usual = (key for column in columns for key in usual_keys(column))
+    return {**_placed(plan, predicate, usual), **own}
+
+
+def _placed(
+    plan: ReleasePlan, predicate: tuple[Expr, ...], keys: Iterable[Expr]
+) -> dict[bytes, tuple[Expr, Places]]:
+    env = environment_of(plan.release.rows.columns, predicate)
+    found: dict[bytes, tuple[Expr, Places]] = {}
+    for key in keys:
         values = _values(key, env)
         axis = axis_of(key, values, plan.release.rows, env, predicate) if values else None
         if values and axis is not None:
-            found[_digest(plan, key, values)] = axis.believed
+            found[_digest(plan, key, values)] = key, (axis.values, axis.believed)
     return found
 
 
@@ -288,19 +312,51 @@ def _digest(plan: ReleasePlan, key: Expr, values: Sequence[Scalar]) -> bytes:
 # --- as sums of a table's cells ---------------------------------------------------------------------------------
 
 
-def sums_of(shape: Shape, axes: Mapping[bytes, int]) -> Sums:
-    """Return a shape's groups as sums of the cells of a table with so many atoms on the axis of each key."""
+Ties = Mapping[bytes, tuple[bytes, Partition]]
+"""By digest of a key of which others read the same column: their axis, and the key's place on each of its atoms. The
+axis of any other key is its own, with its places for atoms."""
+
+
+def ties_of(keys: Mapping[bytes, tuple[Expr, Places]], env: Environment) -> Ties:
+    """Return how some keys tie to each other, as far as that is known (soundness.md 3.15)."""
+    columns: dict[frozenset[int], list[bytes]] = {}
+    for digest in sorted(keys):
+        columns.setdefault(fields_of(keys[digest][0]), []).append(digest)
+    found: dict[bytes, tuple[bytes, Partition]] = {}
+    for digests in (each for each in columns.values() if len(each) > 1):
+        partitions = refined([keys[one][0] for one in digests], [keys[one][1] for one in digests], env)
+        axis = hashlib.sha256(b"".join(digests)).digest()[:16]
+        found |= {one: (axis, part) for one, part in zip(digests, partitions or (), strict=False)}
+    return found
+
+
+def axis_name(key: bytes, ties: Ties) -> bytes:
+    """Return the axis that a key is on."""
+    return ties[key][0] if key in ties else key
+
+
+def sums_of(shape: Shape, axes: Mapping[bytes, int], ties: Ties) -> Sums | None:
+    """Return a shape's groups as sums of the cells of a table with so many atoms on each axis; None: some group has
+    none."""
     groups, filters = dict(shape.groups), dict(shape.filters)
     partitions, rows = [], np.zeros(shape.size, dtype=np.int64)
-    for key, atoms in axes.items():
-        if key in groups:
-            used = sorted(set(groups[key]))
-            partitions.append(Partition.of_places(used, atoms))
-            rows = rows * len(used) + np.searchsorted(np.array(used), np.array(groups[key]))
-        else:
-            partitions.append(
-                Partition.of_some(filters[key], atoms) if key in filters else Partition.whole(atoms)
-            )
+    for axis, atoms in axes.items():
+        own, kept = (
+            sorted(key for key in keys if axis_name(key, ties) == axis) for keys in (groups, filters)
+        )
+        places = {key: ties[key][1].groups if key in ties else range(atoms) for key in (*own, *kept)}
+        asked = list(zip(*(groups[key] for key in own), strict=True)) if own else [()] * shape.size
+        number = {group: i for i, group in enumerate(sorted(set(asked)))}
+        found = [
+            number.get(tuple(places[key][atom] for key in own), -1)
+            if all(places[key][atom] in filters[key] for key in kept)
+            else -1
+            for atom in range(atoms)
+        ]
+        if len(set(found) - {-1}) < len(number):
+            return None
+        partitions.append(Partition(tuple(found)))
+        rows = rows * len(number) + np.array([number[group] for group in asked], dtype=np.int64)
     is_all = np.array_equal(rows, np.arange(math.prod(one.size for one in partitions)))
     return Sums(tuple(partitions), None if is_all else tuple(rows.tolist()))
 
@@ -440,11 +496,12 @@ _MOST_CELLS = MOST_WORK // MOST_GROUPINGS
 @dataclass(frozen=True)
 class _Drawn:
     """A stored grouping as what was drawn of a table: added up over the keys that are no axis of it, of which each of
-    its numbers is then so many cells."""
+    its numbers is then so many cells. `on`: the axis of each of its keys."""
 
     stored: StoredGrouping
     sums: Sums
     cells: int
+    on: tuple[bytes, ...]
 
     def law(self, place: int) -> Law:
         return sum_of(self.stored.law.at(place), self.cells)
@@ -456,9 +513,9 @@ class _Drawn:
             return values
         table = np.array(values.tolist(), dtype=object).reshape([key.size for key in keys])
         table = table[tuple(slice(complete.get(key.digest, key.size)) for key in keys)]
-        table = table.sum(axis=tuple(i for i, key in enumerate(keys) if key.digest not in axes))
-        left = [key.digest for key in keys if key.digest in axes]
-        order = [left.index(digest) for digest in axes if digest in left]
+        table = table.sum(axis=tuple(i for i, axis in enumerate(self.on) if axis not in axes))
+        left = [axis for axis in self.on if axis in axes]
+        order = [left.index(axis) for axis in axes if axis in left]
         return integers(
             [int(one) for one in np.transpose(table, order).ravel().tolist()] if left else [int(table)]
         )
@@ -533,7 +590,9 @@ def _estimate(
         (one for one in stored if all(is_observed(one.law.at(place)) for place in places)),
         key=lambda one: one.entry,
     )
-    axes = _axes_of(question, mine)
+    ties, complete = _related(plan, question, mine)
+    question = replace(question, complete={**complete, **question.complete})
+    axes = _axes_of(question, mine, ties)
     if not mine or not places or axes is None:
         return None
     most, drawn = (
@@ -541,13 +600,15 @@ def _estimate(
         dict[Sums, list[_Drawn]](),
     )
     for one in mine:
-        found = _drawn(one, axes, question.complete)
+        found = _drawn(one, axes, question.complete, ties)
         if found is not None and (found.sums in drawn or len(drawn) < most):
             drawn.setdefault(found.sums, []).append(found)
     parts = tuple(one for group in drawn.values() for one in group)
     if not parts:
         return None
-    wanted = sums_of(shape_of(question, size), axes)
+    wanted = sums_of(shape_of(question, size), axes, ties)
+    if wanted is None:
+        return None
     told = []
     for place in places:
         nothing = np.zeros(0, dtype=np.int64)
@@ -565,9 +626,23 @@ def _estimate(
     return _Estimate(plan.release.rows.name, question, axes, parts, tuple(told))
 
 
-def _axes_of(question: Question, stored: Sequence[StoredGrouping]) -> dict[bytes, int] | None:
-    """Return how many atoms each axis of a table has: the question's keys, and of the others what there is room for,
-    the older groupings' first; None: the question's own are too many."""
+def _related(
+    plan: ReleasePlan, question: Question, stored: Sequence[StoredGrouping]
+) -> tuple[Ties, dict[bytes, int]]:
+    """Return how the keys of a question tie to other keys of stored groupings, and which of these are complete."""
+    drawn = {key.digest for one in stored for key in one.grouping.keys}
+    own = question.groups.keys() | question.filters.keys()
+    if not own or drawn <= own:
+        return {}, {}
+    keys = related_keys(plan, question.predicate)
+    known = {digest: key for digest, key in keys.items() if digest in drawn | own}
+    env = environment_of(plan.release.rows.columns, question.predicate)
+    return ties_of(known, env), _complete(known, plan)
+
+
+def _axes_of(question: Question, stored: Sequence[StoredGrouping], ties: Ties) -> dict[bytes, int] | None:
+    """Return how many atoms each axis of a table has: those of the question's keys, and of the others what there is
+    room for, the older groupings' first; None: the question's own are too many."""
     atoms: dict[bytes, int] = {}
     for key in (key for one in stored for key in one.grouping.keys):
         atoms[key.digest] = max(atoms.get(key.digest, 0), key.size + (not key.is_complete))
@@ -575,31 +650,50 @@ def _axes_of(question: Question, stored: Sequence[StoredGrouping]) -> dict[bytes
     for digest, places in own.items():
         atoms[digest] = max(atoms.get(digest, 0), max(places, default=0) + 2 * (digest not in atoms))
     atoms |= question.complete
-    axes = {digest: atoms[digest] for digest in own}
-    if math.prod(axes.values()) > MOST_ATOMS or any(
-        max(own[digest], default=0) >= axes[digest] for digest in own
-    ):
+    if any(max(own[digest], default=0) >= atoms[digest] for digest in own):
+        return None
+    atoms |= {digest: len(places.groups) for digest, (_, places) in ties.items()}
+    axes = {axis_name(digest, ties): atoms[digest] for digest in own}
+    if math.prod(axes.values()) > MOST_ATOMS:
         return None
     for one in stored:
-        new = {key.digest: atoms[key.digest] for key in one.grouping.keys if key.digest not in axes}
-        is_near = not own or len(new) < len(one.grouping.keys)
+        named = {axis_name(key.digest, ties): atoms[key.digest] for key in one.grouping.keys}
+        new = {axis: size for axis, size in named.items() if axis not in axes}
+        is_near = not own or len(new) < len(named)
         if is_near and math.prod((*axes.values(), *new.values())) <= _MOST_CELLS:
             axes |= new
     return dict(sorted(axes.items()))
 
 
-def _drawn(one: StoredGrouping, axes: Mapping[bytes, int], complete: Mapping[bytes, int]) -> _Drawn | None:
-    """Return a stored grouping as what was drawn of a table; None: it lacks rows of a key that is no axis."""
-    keys = {key.digest: key for key in one.grouping.keys}
+def _drawn(
+    one: StoredGrouping, axes: Mapping[bytes, int], complete: Mapping[bytes, int], ties: Ties
+) -> _Drawn | None:
+    """Return a stored grouping as what was drawn of a table; None: it lacks rows of a key that is no axis, or has two
+    keys on one."""
+    keys = {axis_name(key.digest, ties): key for key in one.grouping.keys}
     if len(keys) < len(one.grouping.keys):
         return None
-    rest = [key for digest, key in keys.items() if digest not in axes]
+    rest = [key for axis, key in keys.items() if axis not in axes]
     if not all(key.is_complete or key.digest in complete for key in rest):
         return None
-    partitions = tuple(
-        Partition.of_places(range(min(keys[digest].size, atoms)), atoms)
-        if digest in keys
-        else Partition.whole(atoms)
-        for digest, atoms in axes.items()
-    )
-    return _Drawn(one, Sums(partitions), math.prod(complete.get(key.digest, key.size) for key in rest))
+    partitions = [
+        _partition(keys[axis], atoms, complete, ties) if axis in keys else Partition.whole(atoms)
+        for axis, atoms in axes.items()
+    ]
+    if any(
+        axis in keys
+        and part.size < complete.get(keys[axis].digest, keys[axis].size)
+        and keys[axis].digest in ties
+        for axis, part in zip(axes, partitions, strict=True)
+    ):
+        return None
+    cells = math.prod(complete.get(key.digest, key.size) for key in rest)
+    return _Drawn(one, Sums(tuple(partitions)), cells, tuple(keys))
+
+
+def _partition(key: GroupingKey, atoms: int, complete: Mapping[bytes, int], ties: Ties) -> Partition:
+    """Return the groups that a key of a draw has on its axis, less those of values that no row has."""
+    size = complete.get(key.digest, key.size)
+    if key.digest not in ties:
+        return Partition.of_places(range(min(size, atoms)), atoms)
+    return Partition(tuple(place if place < size else -1 for place in ties[key.digest][1].groups))

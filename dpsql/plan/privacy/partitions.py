@@ -23,21 +23,32 @@ from fractions import Fraction
 from functools import lru_cache
 
 from ...relation.catalog import Scalar
-from ...relation.expressions import Expr, Field, fields_of, walk
+from ...relation.expressions import Call, Expr, Field, Literal, fields_of, walk
 from ...relation.intervals import Environment, facts_of
-from ...relation.types import Kind
+from ...relation.types import DATE, TEXT, TIMESTAMP, Kind
 from .axes import Partition
 from .cells import Span, Value, compiled, point
 from .existing import can_be, is_clear, key_of, literals_beside
 from .spaces import Space, space_of
 
-__all__ = ["Places", "refined"]
+__all__ = ["Places", "refined", "usual_keys"]
 
 Places = tuple[tuple[Scalar, ...], int]
 """A key's listed values in canonical form, and how many places it has: one more where other values have one."""
 
+_UNITS = ("hour", "day", "week", "month", "quarter", "year")
 _MOST_LOOKED_AT = 2**15
 """Most cells of a column that are looked at: a third of a second."""
+
+
+def usual_keys(column: Field) -> tuple[Expr, ...]:
+    """Return the keys by which the rows of a column are usually grouped: itself, and of moments their calendar."""
+    if not column.type.is_temporal:
+        return (column,)
+    is_date = column.type.kind is Kind.DATE
+    units = _UNITS[1:] if is_date else _UNITS
+    day = (column,) if is_date else (column, Call(DATE, "cast", (column,)))
+    return (*day, *(Call(TIMESTAMP, "date_trunc", (Literal(TEXT, unit), column)) for unit in units))
 
 
 def refined(keys: Sequence[Expr], places: Sequence[Places], env: Environment) -> tuple[Partition, ...] | None:
