@@ -75,7 +75,9 @@ def look_of(tree: exp.Expr) -> Look | None:
         return Look.SOME_ROWS if is_kept else None
     if _is_limited(select):
         return Look.ROWS
-    return Look.ALL_ROWS if _has_columns_alone(select) else None
+    inner = (one for one in select.find_all(exp.Select) if one is not select)
+    is_whole = all(isinstance(item, exp.Star) for one in inner for item in one.args["expressions"])
+    return Look.ALL_ROWS if is_whole and _has_columns_alone(select) else None
 
 
 def _has_columns_alone(select: exp.Select) -> bool:
