@@ -1,4 +1,9 @@
-"""Series, arrays in rows, lateral joins and recursion, for the sealed engine; `print_public` has the house rule."""
+"""Joins, series, arrays in rows and recursion for the sealed engine, and aggregates without SQL of their own.
+
+House rule for joins: an OR in a mark's condition becomes one EXISTS for each side, since the engine finds a semi or
+anti join for an equality alone and compares all pairs of rows otherwise (NOT IN is such an OR). `print_public` has the
+others.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,11 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from ..relation.aggregates import ROWS, check_printers
-from ..relation.expressions import Expr
+from ..relation.expressions import Call, Expr, Field, conjunction
 from ..relation.relations import (
     MAX_RECURSION,
     AggregateCall,
+    Join,
     Lateral,
     Recursive,
     RecursiveRef,
@@ -18,13 +24,13 @@ from ..relation.relations import (
     Series,
     Unnest,
 )
-from ..relation.types import DOUBLE, Kind
+from ..relation.types import BOOLEAN, DOUBLE, Kind
 from . import null_on_error
 from .bind import engine_type, to_double, to_float
 from .null_on_error import scalar_subquery
 from .print_json import joined_items, joined_members
 
-__all__ = ["ENDLESS", "FORMS", "ROUNDS", "print_aggregate"]
+__all__ = ["ENDLESS", "FORMS", "ROUNDS", "kept_mark", "print_aggregate", "print_join", "print_marked"]
 
 
 ENDLESS = "dpsql:54001"
@@ -205,3 +211,80 @@ _FORMS: dict[str, Form] = {
 """Aggregate -> how a call of it is printed."""
 
 check_printers(_FORMS, lambda row: not row.above)
+
+
+# --- joins of released rows, the mark join among them: EXISTS and IN as a column or as a condition ----------
+
+
+Print = Callable[[Expr, Sequence[str]], str]
+_MAX_ALTERNATIVES = 16
+
+
+def print_join(node: Join, left: str, right: str, print_expr: Print) -> str:
+    """Return the SELECT of a join of two printed sides, with columns c0, c1, …"""
+    if node.kind == "mark":
+        head, marks = _marks(node, right, print_expr)
+        return f"{head}SELECT {_columns(node, '(' + ' OR '.join(marks) + ')')} FROM ({left}) AS a"
+    own, other = _rows(node)
+    shown = ", ".join(f"{sql} AS c{i}" for i, sql in enumerate([*own, *other])) or "1 AS one"
+    condition = "" if node.kind == "cross" else f" ON {print_expr(node.condition, [*own, *other])}"
+    return f"SELECT {shown} FROM ({left}) AS a {node.kind.upper()} JOIN ({right}) AS b{condition}"
+
+
+def print_marked(node: Join, is_true: bool, left: str, right: str, print_expr: Print) -> str:
+    """Return the SELECT of the rows of a mark join whose mark is true, or is false."""
+    head, marks = _marks(node, right, print_expr)
+    condition = " OR ".join(marks) if is_true else " AND ".join(f"NOT {mark}" for mark in marks)
+    return f"{head}SELECT {_columns(node, str(is_true).upper())} FROM ({left}) AS a WHERE {condition}"
+
+
+def kept_mark(predicate: Expr, node: Join) -> bool | None:
+    """Return which value of its mark a filter right above a mark join keeps; None for any other filter."""
+    mark = Field(BOOLEAN, len(node.left.columns))
+    if node.kind == "mark" and predicate == mark:
+        return True
+    return False if node.kind == "mark" and predicate == Call(BOOLEAN, "not", (mark,)) else None
+
+
+def _rows(node: Join) -> tuple[list[str], list[str]]:
+    left = [f"a.c{i}" for i in range(len(node.left.columns))]
+    return left, [f"b.c{i}" for i in range(len(node.right.columns))]
+
+
+def _columns(node: Join, mark: str) -> str:
+    return ", ".join(f"{sql} AS c{i}" for i, sql in enumerate([*_rows(node)[0], mark]))
+
+
+def _marks(node: Join, right: str, print_expr: Print) -> tuple[str, list[str]]:
+    """Return what stands before the SELECT, and the EXISTS of which one is true where the mark is."""
+    own, other = _rows(node)
+    ways = [print_expr(condition, [*own, *other]) for condition in _alternatives(node.condition)]
+    if len(ways) == 1:
+        return "", [f"EXISTS (SELECT 1 FROM ({right}) AS b WHERE {ways[0]})"]
+    return f"WITH w AS MATERIALIZED ({right}) ", [
+        f"EXISTS (SELECT 1 FROM w AS b WHERE {way})" for way in ways
+    ]
+
+
+def _alternatives(condition: Expr) -> list[Expr]:
+    """Return conditions of which one is true where the condition is: its OR taken apart."""
+    found, rest = [condition], True
+    while rest:
+        rest = False
+        for index, one in enumerate(found):
+            split = _split(one)
+            if split and len(found) + len(split) <= _MAX_ALTERNATIVES:
+                found[index : index + 1] = split
+                rest = True
+                break
+    return found
+
+
+def _split(condition: Expr) -> list[Expr]:
+    if condition.calls("or"):
+        return list(condition.args)
+    for index, term in enumerate(condition.args if condition.calls("and") else ()):
+        if term.calls("or"):
+            others = (*condition.args[:index], *condition.args[index + 1 :])
+            return [conjunction((*others, way)) for way in term.args]
+    return []

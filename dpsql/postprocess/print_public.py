@@ -52,8 +52,7 @@ from .bars import Bar, WithBars
 from .bind import cannot_overflow, engine_type, keep, to_double, with_own_error
 from .print_calls import CALLS, print_literal
 from .print_forms import FORMS as PRINTED_FORMS
-from .print_forms import print_aggregate
-from .print_join import kept_mark, print_join, print_marked
+from .print_forms import kept_mark, print_aggregate, print_join, print_marked
 from .public_parts import Fetched, Needed
 from .replicas import Draws, Ends, Numbered, Replicated, ReplicatedSums
 from .tables import stored_columns, unread
