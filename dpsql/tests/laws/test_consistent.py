@@ -533,7 +533,7 @@ def test_random_batches(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> N
         (module._drawn, "[id_of(draw), place]", "[b'again' + id_of(draw), place]", check_borrowed),
         (fitted.Told._noises, "float(one.weights[id_])", "0.7", check_borrowed),
         (estimate.Design.forms, "own.append(precision * ", "own.append(0.5 * precision * ", check_borrowed),
-        (finer.sums_of, "if key in filters", "if False", check_exact),
+        (finer.sums_of, "in filters[key] for key in kept", "in range(atoms) for key in kept", check_exact),
     ],
     ids=["epochs", "WHERE", "bounds", "t", "randomised", "twice", "bars", "weights", "filters"],
 )  # fmt: skip
