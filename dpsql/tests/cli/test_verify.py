@@ -43,7 +43,7 @@ def test_each_charge_is_proved_a_line_a_measurement(asked: Run) -> None:
         f"  {COUNT}\n  m0_0: plain; R 1, reach 1, S 1; laplace, loss 0.1\n  together: epsilon 0.1\n"
         in shown.output
     )
-    assert f"  {LOANS}\n  m0_0: E2; R 60, reach 1024, S 61440; laplace, loss 0.1\n" in shown.output
+    assert f"  {LOANS}\n  m0_0: E2; R 60, reach 1048576, S 62914560; laplace, loss 0.1\n" in shown.output
     assert "SELECT CAST" not in shown.output
     assert ": all" not in shown.output
     with_sql = asked("verify", "--explain")
@@ -88,7 +88,7 @@ def test_one_that_does_not_hold_is_told(asked: Run, campus: Path, tmp_path: Path
     """A claim of half the sensitivity, in a file: its digest does not protect it there."""
     certificate = next(one for one in stored(campus).values() if "main.loan" in one.facts.tables)
     file = tmp_path / "half.json"
-    file.write_text(dumps(certificate).replace('"scale":"614400"', '"scale":"307200"'))
+    file.write_text(dumps(certificate).replace('"scale":"629145600"', '"scale":"314572800"'))
     assert file.read_text() != dumps(certificate)
     shown = asked("verify", str(file))
     assert shown.exit_code == 3
@@ -117,6 +117,6 @@ def test_what_is_missing_damaged_or_of_another_charge_is_reported(asked: Run, ca
 def test_explain_verify_says_the_same_before_and_is_free(run: Run) -> None:
     before = run("budget", "show").output
     shown = run("query", f"EXPLAIN (VERIFY) {LOANS}")
-    assert "m0_0: E2; R 60, reach 1024, S 61440; laplace, loss 0.1" in shown.output
+    assert "m0_0: E2; R 60, reach 1048576, S 62914560; laplace, loss 0.1" in shown.output
     assert "together: epsilon 0.1" in shown.output
     assert run("budget", "show").output == before
