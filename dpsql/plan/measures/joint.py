@@ -132,8 +132,8 @@ def _split(cluster: _Cluster) -> Iterator[tuple[list[Mask], list[_Wanted]]]:
 
 def _joint(
     cluster: _Cluster, lattices: dict[Expr, Lattice], masks: tuple[Mask, ...], bounding: Bounding
-) -> Joint:
-    """Return the measurement; of what may have one value alone nothing is summed."""
+) -> Measurement:
+    """Return the measurement, a count where no more is asked for; of what has one value alone nothing is summed."""
 
     def part(kind: type[Measurement], value: Expr | None = None) -> Measurement:
         lattice = None if value is None else lattices[value]
@@ -148,4 +148,4 @@ def _joint(
         if all(value in lattices for value in pair):
             sides = (part(Centred, pair[0]), part(Centred, pair[1]))
             parts.append(Product(None, None, masks, False, 0, bounding, sides))
-    return Joint(None, None, masks, False, 0, bounding, tuple(parts))
+    return Joint(None, None, masks, False, 0, bounding, tuple(parts)) if parts[1:] else parts[0]

@@ -29,6 +29,8 @@ from dpsql.relation.types import BOOLEAN
 STEPS = Lattice(-10, 50, Fraction(1, 10), Fraction(-1), Fraction(5), exact=True)
 """W = 60, B = 50."""
 ALL = (Mask(()),)
+U = 2**20
+"""What a row of a unit with at most R of them weighs."""
 URGENT, PAID = Field(BOOLEAN, 0, "urgent"), Field(BOOLEAN, 1, "paid")
 
 
@@ -47,13 +49,13 @@ def measurement(
 @pytest.mark.parametrize(
     ("kind", "added"),
     [
-        # M = 3 rows in each of C = 2 groups: R = 6. What is scaled is counted in 1/U of a lattice unit, and U is
-        # the least power of two with U·reach >= 1024; a replaced unit counts twice, as there are groups.
-        (Count, 6 * 1024),
-        (Pair, 6 * 60 * 32),
-        (Sum, 6 * 50 * 32),
-        (Centred, 6 * 60 * 32),
-        (Moment, 6 * 60**2),
+        # M = 3 rows in each of C = 2 groups: R = 6. What is scaled is counted in 1/U of a lattice unit, U = 2^20;
+        # a replaced unit counts twice, as there are groups.
+        (Count, 6 * U),
+        (Pair, 6 * 60 * U),
+        (Sum, 6 * 50 * U),
+        (Centred, 6 * 60 * U),
+        (Moment, 6 * 60**2 * U),
         (DistinctValues, 4),
         (Units, 2),
         (Direct, 2 * 60),
@@ -68,11 +70,11 @@ def test_many_rows_in_groups(kind: type[Measurement], added: int) -> None:
     ("kind", "added", "replaced"),
     [
         # one number over 3 rows a unit: a replaced one moves it by the range, not twice
-        (Count, 3 * 1024, 3 * 1024),
-        (Sum, 3 * 50 * 32, 3 * (50 + 10) * 32),
-        (Pair, 3 * 60 * 32, 2 * 3 * 60 * 32),
-        (Centred, 3 * 60 * 32, 2 * 3 * 60 * 32),
-        (Moment, 3 * 60**2, 2 * 3 * 60**2),
+        (Count, 3 * U, 3 * U),
+        (Sum, 3 * 50 * U, 3 * (50 + 10) * U),
+        (Pair, 3 * 60 * U, 2 * 3 * 60 * U),
+        (Centred, 3 * 60 * U, 2 * 3 * 60 * U),
+        (Moment, 3 * 60**2 * U, 2 * 3 * 60**2 * U),
         (DistinctValues, 4, 4),
         (Units, 1, 1),
         (Direct, 60, 60),
@@ -113,7 +115,7 @@ def test_coordinates() -> None:
     assert measurement(Pair, bounds, masks).size == 4
     assert measurement(Pair, bounds, masks, null_rows=True).size == 6
     assert measurement(Direct, bounds).empty_value == 20  # the middle of -10 and 50
-    assert measurement(Sum, bounds).scale(Fraction(1, 2)) == 2 * 6 * 50 * 32
+    assert measurement(Sum, bounds).scale(Fraction(1, 2)) == 2 * 6 * 50 * U
 
 
 def test_a_units_rows_are_those_that_any_scaled_measurement_could_count() -> None:
