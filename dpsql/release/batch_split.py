@@ -83,7 +83,7 @@ def split(
     losses = {entry: loss for one in statements for entry, loss in one.losses().items()}
     weights = dict.fromkeys(losses, 0.0)
     for one in statements:
-        for entry, error in relative_errors(one).items():
+        for entry, error in _weighed(one).items():
             if entry in weights:
                 weights[entry] += error * float(losses[entry]) ** power
     roots = {entry: weights[entry] ** (1 / (power + 1)) for entry in losses if entry not in kept}
@@ -102,6 +102,23 @@ def split(
     return losses
 
 
+def _weighed(one: Drawn) -> dict[int, float]:
+    """Return what a split makes small of a statement, by draw: its error; of what only finds groups, which has none, so
+    much that its part beside what is told of them stays the plan's (soundness.md 1.8), for which those pay.
+    """
+    found, losses = relative_errors(one), one.losses()
+    for number in range(len(one.runner.rows)):
+        owed = {entry for (at, _), entry in one.owed.items() if at == number}
+        told = owed & found.keys()
+        spent, finding = (sum(losses[entry] for entry in some) for some in (told, owed - told))
+        beside = sum(found[entry] for entry in told)
+        for entry in told if finding else ():
+            found[entry] *= float(spent / (spent + finding))
+        for entry in owed - told:
+            found[entry] = beside * float(losses[entry] / (spent + finding)) if spent else 1.0
+    return found
+
+
 def relative_errors(one: Drawn) -> dict[int, float]:
     """Return a statement's error in parts: how much of it comes of which draw."""
     found: dict[int, float] = {}
@@ -117,16 +134,11 @@ def _release_errors(one: Drawn, number: int) -> list[dict[int, float]]:
     plan, alone, found = one.actual(number), one.alone.releases[number], []
     if plan.is_empty:
         return []
-    used: set[int] = set()
     for index in range(len(plan.formulas)):
         parts = _variances(plan, index)
-        used |= parts.keys()
         reference = sum(_variances(alone, index).values())
         if reference:
             found.append(_by_draw(one, number, {at: part / reference for at, part in parts.items()}))
-    for index in range(len(plan.measurements)):  # what only says which groups there are
-        if index not in used and (number, index) in one.owed:
-            found.append(_by_draw(one, number, {index: 1.0}))
     return found
 
 

@@ -500,7 +500,7 @@ FAULTS: list[tuple[Callable[..., Any], str, str, tuple[str, str]]] = [
     (grounds._read_in, "(*written_in(select), *select.owner)", "select.owner", AMOUNT),
     (grounds.grounds_of, "selects_in(rows)", "[rows]", ROWS),
     (grounds.grounds_of, "column_grounds(rows, asked)", "()", NICK),
-    (grounds.column_grounds, "if item.kind !=", "if start == 0 and item.kind !=", ("age = { bounds = [0, 90] }", "age = { bounds = [0, 80] }")),
+    (grounds.column_grounds, "() if item.kind ==", "() if start or item.kind ==", ("age = { bounds = [0, 90] }", "age = { bounds = [0, 80] }")),
     (planner._plan_release, "{units_ground(privacy.minimum_units)}", "set()", ("minimum_units = 2", "minimum_units = 3")),
     (ReleasePlan.measure_keys, "self.said_of(label)", "()", AMOUNT),
     (ReleasePlan.family, "self.said_of((label, bounds))", "()", AMOUNT),
