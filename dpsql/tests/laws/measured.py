@@ -48,9 +48,12 @@ from dpsql.tests.support.random_databases import SCHEMA, policy_of
 from dpsql.tests.support.random_files import RecordedFiles
 
 __all__ = [
-    "SALT", "Groups", "Measured", "World", "compared", "distance", "engine_of", "fixed_intermediates", "loss",
+    "REACHED", "SALT", "Groups", "Measured", "World", "compared", "distance", "engine_of", "fixed_intermediates", "loss",
     "measure_release", "parameters_of", "rho_of", "squared_distance", "world",
 ]  # fmt: skip
+
+REACHED = 1 - Fraction(1, 2**17)
+"""What a heavy person reaches of a bound, at least: each of t rows weighs R·U div t, U = 2^20 (soundness.md 1.9)."""
 
 Measured = list[dict[int, Groups]]
 """The exact integers of all releases of a plan, by measurement."""

@@ -28,7 +28,7 @@ from dpsql.tests.support.random_composites import (
 from dpsql.tests.support.random_joins import Database, row
 
 from . import test_growth_rows, test_neighbours_joined
-from .measured import World, world
+from .measured import REACHED, World, world
 from .planting import plant
 from .test_growth_rows import extreme
 from .test_neighbours_joined import FUZZ, HEAVY, less
@@ -103,7 +103,7 @@ PEOPLE = "SELECT city, n, COUNT(DISTINCT (person_no, site)) FROM note GROUP BY c
 )
 def test_the_bound_is_reached(adding: World, sql: str) -> None:
     """Cut to less, an answer would be further off than the claim makes it."""
-    assert check(adding, sql, HEAVY, less(HEAVY)) == 1
+    assert check(adding, sql, HEAVY, less(HEAVY)) >= REACHED
 
 
 OUTER_PART = "SELECT COUNT(*) FROM person p LEFT JOIN note n ON n.site = p.site WHERE p.no = n.person_no"

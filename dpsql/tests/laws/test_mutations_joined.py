@@ -12,7 +12,7 @@ from dpsql.plan.backend_sql.print_source import SourcePrinter
 from dpsql.plan.privacy import functional_dependencies, ownership, release_boundary
 from dpsql.tests.support.random_joins import SCHEMA, Database, orphaned, policy_of, row, without
 
-from .measured import World, measure_release, world
+from .measured import REACHED, World, measure_release, world
 from .planting import plant
 from .sql_faults import OF_JOINS, SqlFault
 from .test_enforced_keys import (
@@ -204,7 +204,7 @@ def test_take_rows_of_a_null_key_for_one(nullable: World, monkeypatch: Patch) ->
     plant(
         monkeypatch,
         functional_dependencies.has_one_row,
-        ("{key.index} if certain and is_whole else set()", "{key.index}"),
+        ("{index} if certain and is_whole else set()", "{index}"),
     )
     with pytest.raises(AssertionError):
         check_rows_of_a_null_key(nullable, monkeypatch)
@@ -232,7 +232,7 @@ def test_leave_out_the_path_to_the_owner(tmp_path: Path, monkeypatch: Patch) -> 
     neighbours = [without(HEAVY, 1), orphaned(HEAVY, 1)]
     schema = SCHEMA.replace("person_id INTEGER, kind", "person_id INTEGER NOT NULL, kind")
     with world(tmp_path, policy=policy_of(tmp_path), schema=schema) as made:
-        assert check(made, sql, HEAVY, neighbours) == 1
+        assert check(made, sql, HEAVY, neighbours) >= REACHED
         monkeypatch.setattr(ownership, "_is_held", lambda *_: True)
         with pytest.raises(AssertionError):
             check(made, sql, HEAVY, neighbours)

@@ -28,7 +28,7 @@ from dpsql.tests.support.random_joins import (
 )
 
 from .examples import REPEATED
-from .measured import Measured, World, compared, fixed_intermediates, measure_release, world
+from .measured import REACHED, Measured, World, compared, fixed_intermediates, measure_release, world
 from .test_neighbours import planned
 
 FUZZ = settings(REPEATED, max_examples=25)
@@ -114,7 +114,7 @@ def test_the_bound_is_reached(adding: World, sql: str) -> None:
     """The scale is not larger than it has to be: a heavy unit moves some answer by all of it."""
     worst = check(adding, sql, HEAVY, [without(HEAVY, 1)])
     assert worst is not None
-    assert worst == 1
+    assert worst >= REACHED
 
 
 def test_the_bound_is_reached_by_the_rows_that_a_cut_leaves(adding: World) -> None:

@@ -172,8 +172,8 @@ FAULTS: dict[str, tuple[Callable[..., Any], str, str]] = {
         """f"SELECT {', '.join(columns)} FROM {source}\"""",
     ),
     "who is above R counts in groups that somebody keeps": (
-        print_release._Release._of_table, "self._lighter(f'({listed.sql()}{self.dialect.listed_by_sort}) AS r')",
-        "self._lighter(f'({listed.sql()} LIMIT 1) AS r')",
+        print_release._Release._of_table, "({listed.sql()}{self.dialect.listed_by_sort}) AS r",
+        "({listed.sql()} LIMIT 1) AS r",
     ),
 }  # fmt: skip
 

@@ -53,7 +53,7 @@ from dpsql.tests.support.random_joins import Database as Joined
 from dpsql.tests.support.worlds import AXES, NEIGHBOURS, PROMISES, WORLDS, Setting, neighbour_of, policy_at
 
 from .examples import visit
-from .measured import Measured, World, compared, fixed_intermediates, measure_release, world
+from .measured import REACHED, Measured, World, compared, fixed_intermediates, measure_release, world
 from .planting import plant
 
 SEED = 29
@@ -396,7 +396,7 @@ def held(of_files: Searched, sql: str, database: Joined) -> Fraction:
 
 def test_files_that_say_nothing_wrong_keep_the_claim(of_files: Searched) -> None:
     assert held(of_files, ABOVE, NOT_A_NUMBER) == held(of_files, OF_TEXTS, MIXED) == 0
-    assert held(of_files, ABOVE, HEAVY) == 1
+    assert held(of_files, ABOVE, HEAVY) >= REACHED
 
 
 def test_numbers_read_with_what_is_said_of_them(of_files: Searched, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, databases, load, policy_of, replaced
 
 from .examples import HEAVY, NOBODY, WIDE, visit
-from .measured import World, measure_release, world
+from .measured import REACHED, World, measure_release, world
 from .test_mutations import holds, rewrite
 from .test_neighbours import FUZZ, LONG, check, check_all, neighbours_of
 
@@ -116,13 +116,13 @@ EVERYWHERE = in_cities({"a": 9, "b": 9, "c": 9, None: 9})
 @pytest.mark.parametrize("sql", [ONE, THREE])
 def test_the_bound_is_reached(adding: World, sql: str) -> None:
     """A person in every group moves all scores by M, and the counts of any chosen ones by all that they may."""
-    assert check(adding, sql, EVERYWHERE, neighbours_of(adding, EVERYWHERE, NOBODY)) == 1
+    assert check(adding, sql, EVERYWHERE, neighbours_of(adding, EVERYWHERE, NOBODY)) >= REACHED
 
 
 def test_the_bound_is_reached_by_replacing(replacing: World) -> None:
     """Of two scores one rises by M and one falls by M; the first city is the one that is counted here."""
     here, there = in_cities({"a": 9}), in_cities({"b": 9})
-    assert check(replacing, ONE, here, [replaced(here, 1, there)]) == Fraction(3, 4)
+    assert REACHED <= check(replacing, ONE, here, [replaced(here, 1, there)]) / Fraction(3, 4) <= 1
 
 
 def test_scores_only_rise_with_one_more_person(adding: World) -> None:
@@ -166,7 +166,7 @@ def test_what_is_chosen_is_measured_alone(adding: World) -> None:
         (query,) = release.queries((0,), groups)
         with adding.backend.snapshot() as snapshot:
             rows = [row for chunk in snapshot.run(query.sql, []) for row in chunk]
-        assert {(key,): count // 1024 for key, count in rows} == dict(
+        assert {(key,): count // 2**20 for key, count in rows} == dict(
             zip(groups, map(int, counts), strict=True)
         )
 

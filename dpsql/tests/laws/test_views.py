@@ -35,7 +35,7 @@ from dpsql.tests.support.random_views import (
     with_names_of_tables,
 )
 
-from .measured import World, world
+from .measured import REACHED, World, world
 from .planting import plant
 from .test_neighbours_joined import check
 
@@ -86,7 +86,7 @@ TIGHT = (
 @pytest.mark.parametrize("sql", TIGHT)
 def test_the_bound_is_reached(adding: World, sql: str) -> None:
     """A heavy person moves some answer by all that is claimed: the scale is neither too small nor too large."""
-    assert check(adding, sql, MANY, [without(MANY, 1)]) == 1
+    assert check(adding, sql, MANY, [without(MANY, 1)]) >= REACHED
 
 
 def test_an_answer_over_a_view_is_that_over_its_text(adding: World) -> None:
@@ -165,10 +165,10 @@ def test_believe_what_is_declared_of_computed_columns(
 ) -> None:
     plant(
         monkeypatch, print_value,
-        ("held = not is_computed and printer.is_held", "held = is_computed or printer.is_held"),
+        ("held = column.facts is None and printer.is_held", "held = column.facts is not None or printer.is_held"),
     )  # fmt: skip
     with opened(view_policy(tmp_path), engine) as made, pytest.raises(AssertionError):
-        assert check(made, "SELECT SUM(n) FROM note", MANY, [without(MANY, 1)]) == 1
+        assert check(made, "SELECT SUM(n) FROM note", MANY, [without(MANY, 1)]) >= REACHED
 
 
 def test_forget_whose_the_rows_of_a_view_are(
@@ -176,4 +176,4 @@ def test_forget_whose_the_rows_of_a_view_are(
 ) -> None:
     plant(monkeypatch, views._Reader._catalog_of, ("is_hidden=False)", "is_hidden=False, unit=None)"))
     with opened(view_policy(tmp_path, said=""), engine) as made, pytest.raises(AssertionError):
-        assert check(made, TIGHT[1], MANY, [without(MANY, 1)]) == 1
+        assert check(made, TIGHT[1], MANY, [without(MANY, 1)]) >= REACHED
