@@ -131,7 +131,7 @@ def _is_limited(select: exp.Select) -> bool:
 
 
 def _is_plain(node: exp.Expr, ctes: Mapping[str, exp.Expr], depth: int) -> bool:
-    """Say whether a query is of one table's rows as they are, whichever of their columns."""
+    """Say whether a query is of one named table's rows as they are, whichever of their columns."""
     select = _bare(node)
     if not isinstance(select, exp.Select) or _given(select) - _CLAUSES or not depth:
         return False
@@ -145,7 +145,7 @@ def _is_plain(node: exp.Expr, ctes: Mapping[str, exp.Expr], depth: int) -> bool:
     if where is not None and not _is_always_true(where.args["this"]):
         return False
     source = select.args["from_"].args["this"] if select.args.get("from_") is not None else None
-    if isinstance(source, exp.Table):
+    if isinstance(source, exp.Table) and isinstance(source.args["this"], exp.Identifier):
         known = None if source.args.get("db") else ctes.get(fold_name(source.args["this"])[0])
         return not source.args.get("joins") and (known is None or _is_plain(known, {}, depth - 1))
     if isinstance(source, exp.Subquery):

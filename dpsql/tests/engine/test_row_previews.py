@@ -73,6 +73,19 @@ EMPTY = [
     "SELECT 1 FROM person OFFSET 1 FETCH FIRST 1 ROW ONLY",
 ]
 """Without a row too, and the last one with the word for it."""
+OF_NO_TABLE = {
+    "SELECT * FROM generate_series(1, 0)": [],
+    "SELECT * FROM pg_catalog.generate_series(1, 2)": [(1,), (2,)],
+    "SELECT g FROM generate_series(5, 1, -2) g": [(5,), (3,), (1,)],
+    "SELECT 1 FROM generate_series(3, 4) LIMIT 1": [(1,)],
+    "SELECT n FROM generate_series(1, 3) AS g(n) WHERE n > 2": [(3,)],
+    "SELECT w FROM regexp_split_to_table('a1b22c', '[0-9]+') AS w": [("a",), ("b",), ("c",)],
+    "SELECT EXISTS (SELECT 1 FROM generate_series(1, 0))": [(False,)],
+    "SELECT 1 WHERE EXISTS (SELECT 1 FROM unnest(ARRAY[7, 8]))": [(1,)],
+    "WITH g AS (SELECT * FROM generate_series(1, 2)) SELECT * FROM g": [(1,), (2,)],
+    "SELECT * FROM (VALUES (1, 'a')) AS v LIMIT 1": [(1, "a")],
+}
+"""What functions and values give: nobody's rows, and no look at a table."""
 NEITHER = [
     "SELECT age FROM person",
     "SELECT age, id FROM person ORDER BY id",
@@ -84,6 +97,8 @@ NEITHER = [
     "SELECT EXISTS (SELECT 1 FROM (SELECT * FROM person WHERE age > 50) AS q)",
     "WITH p AS (SELECT * FROM person WHERE age > 50) SELECT 1 FROM p LIMIT 1",
     "SELECT * FROM person, town LIMIT 5",
+    "SELECT g FROM person, generate_series(1, age) AS g LIMIT 5",
+    "SELECT * FROM generate_series(1, (SELECT age FROM person LIMIT 1))",
     "SELECT * FROM person WHERE age = age LIMIT 5",
     "SELECT NOT EXISTS (SELECT 1 FROM person)",
     "SELECT COUNT(*) WHERE EXISTS (SELECT 1 FROM person)",
@@ -181,6 +196,16 @@ def test_a_table_that_is_declared_is_there(unseen: Session, sql: str) -> None:
 @pytest.mark.parametrize("sql", EMPTY)
 def test_no_row_stands_where_the_text_leaves_none(unseen: Session, sql: str) -> None:
     assert list(unseen.execute(sql).rows) == []
+
+
+@pytest.mark.parametrize("grids", ["off", "empty"])
+@pytest.mark.parametrize("sql", OF_NO_TABLE)
+def test_rows_of_a_function_are_shown(session: Session, sql: str, grids: str) -> None:
+    session.execute(f"SET dpsql.grids = {grids}")
+    try:
+        assert list(session.execute(sql).rows) == OF_NO_TABLE[sql]
+    finally:
+        session.execute("RESET dpsql.grids")
 
 
 @pytest.mark.parametrize("sql", NEITHER)
