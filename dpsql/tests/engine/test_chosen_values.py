@@ -247,9 +247,8 @@ def test_a_mutant_that_stores_it_as_a_grouping(
     check_stored(session)
     monkeypatch.setattr(Rank, "is_additive", True)
     session.execute("SET dpsql.epsilon = 1.0")
-    assert charged(session, "SELECT city, MIN(age) FROM person GROUP BY city")
-    with pytest.raises(error, match=said):
-        charged(session, "SELECT MIN(age) FROM person WHERE city = 'a'")
+    with pytest.raises(error, match=said):  # a grouping that is drawn is read together with those before it
+        charged(session, "SELECT city, MIN(age) FROM person GROUP BY city")
 
 
 # --- accuracies ---------------------------------------------------------------------------------------------

@@ -15,10 +15,11 @@ import pytest
 from dpsql.errors import EngineFailure
 from dpsql.fair import Pace, Precedence
 from dpsql.memory import MIB, MemoryLimits, ResultMemory
-from dpsql.pgwire import Bind, FieldDescription, Format, Oid
+from dpsql.pgwire import Bind, CsvOptions, FieldDescription, Format, Oid
 from dpsql.postprocess import spool
 from dpsql.postprocess.spool import CELLS, Spool, SpooledRows, chunk_rows
 from dpsql.server.conversation import Outbox
+from dpsql.server.copy_options import CopyOptions
 from dpsql.server.state import Portal, PreparedStatement
 from dpsql.server.statements import Copy, Direction, Fetch, Query, Result
 
@@ -159,7 +160,7 @@ async def by_rows(outbox: Outbox, rows: SpooledRows) -> None:
 
 
 async def by_copy(outbox: Outbox, rows: SpooledRows) -> None:
-    how = Copy(Query("SELECT n"), "csv", False)
+    how = Copy(Query("SELECT n"), CopyOptions(CsvOptions()))
     await outbox.copy(Result("COPY", (FieldDescription("n", Oid.INT8),), rows, copy=how), how)
 
 

@@ -24,6 +24,9 @@ def engine() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
+U = 2**20
+"""What a whole row counts for: a row of one of t rows counts for R·U div max(t, R)."""
+
 FLOOD = """
 INSERT INTO visit SELECT 1, i, CASE i % 6 WHEN 0 THEN 'a' WHEN 1 THEN 'b' WHEN 2 THEN 'c' WHEN 3 THEN 'd' WHEN 4 THEN 'zz' END,
   CASE i % 3 WHEN 0 THEN 9999.99 WHEN 1 THEN -9999.99 END, i, i % 2 = 0, 'n' || i FROM range(120) AS t(i)
@@ -84,27 +87,31 @@ def test_one_person_moves_each_measurement_by_its_sensitivity_at_most(
 
 
 def test_many_rows_of_a_person_count_for_r_in_all(engine: duckdb.DuckDBPyConnection) -> None:
-    """R = 3 · 2 = 6, in fractions of 1/1024: of 120 rows each counts for 6/120, those of undeclared groups too."""
+    """R = 3 · 2 = 6, in fractions of 1/U: of 120 rows each counts for 6/120, cut, those of undeclared groups too."""
     refill(engine, FLOOD)
-    assert numbers(engine, "SELECT COUNT(*) FROM visit") == [{(): [6 * 1024]}]
+    weight = 6 * U // 120
+    assert numbers(engine, "SELECT COUNT(*) FROM visit") == [{(): [120 * weight]}]
     (wards,) = numbers(engine, "SELECT ward, COUNT(*) FROM visit GROUP BY ward")
     # 20 rows in each of the wards, and as many each in one that is not declared and in none: these are the other place
-    assert wards == {("a",): [1024], ("b",): [1024], ("c",): [1024], ("d",): [1024], (None,): [2048]}
+    assert wards == {**{(name,): [20 * weight] for name in "abcd"}, (None,): [40 * weight]}
 
 
 def test_up_to_r_rows_count_in_full(engine: duckdb.DuckDBPyConnection) -> None:
     """Wherever they lie: also with more than M in a group."""
     six = "INSERT INTO visit SELECT 1, i, 'a', -9999.99, i, TRUE, 'n' FROM range(6) AS t(i)"
     refill(engine, six)
-    assert numbers(engine, "SELECT ward, COUNT(*) FROM visit GROUP BY ward") == [{("a",): [6 * 1024]}]
-    assert numbers(engine, "SELECT SUM(fee) FROM visit") == [{(): [6 * -1000]}]  # each -10.00, in hundredths
+    assert numbers(engine, "SELECT ward, COUNT(*) FROM visit GROUP BY ward") == [{("a",): [6 * U]}]
+    # each -10.00, in hundredths
+    assert numbers(engine, "SELECT SUM(fee) FROM visit") == [{(): [6 * -1000 * U]}]
 
 
-def test_a_sum_is_cut_towards_zero(engine: duckdb.DuckDBPyConnection) -> None:
-    """A floor would make -1 of each small negative sum, in as many groups as there are."""
+def test_a_weight_is_cut_and_no_sum_is(engine: duckdb.DuckDBPyConnection) -> None:
+    """A floor of sums would move each small negative one away from zero, in as many groups as there are."""
     seven = "INSERT INTO visit SELECT 1, i, 'a', CASE i WHEN 0 THEN -0.01 ELSE 0 END, i, TRUE, 'n' FROM range(7) AS t(i)"
     refill(engine, seven)
-    assert numbers(engine, "SELECT ward, SUM(fee) FROM visit GROUP BY ward") == [{("a",): [0]}]
+    weight = 6 * U // 7
+    assert 7 * weight < 6 * U
+    assert numbers(engine, "SELECT ward, SUM(fee) FROM visit GROUP BY ward") == [{("a",): [-weight]}]
 
 
 def test_a_person_is_counted_once_in_c_declared_groups(engine: duckdb.DuckDBPyConnection) -> None:
