@@ -20,6 +20,8 @@ class Cache(Generic[T]):
         self._kept: OrderedDict[object, tuple[T, int]] = OrderedDict()
         self._weight = 0
         self._lock = threading.Lock()
+        self.cleared = 0
+        """How often everything was forgotten."""
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -33,10 +35,13 @@ class Cache(Generic[T]):
             self._kept.move_to_end(key)
             return found[0]
 
-    def put(self, key: object, value: T) -> None:
-        """Remember a value; those that were not used for longest make room."""
+    def put(self, key: object, value: T, since: int | None = None) -> None:
+        """Remember a value; those that were not used for longest make room. `since`: it was made when everything had
+        been forgotten so often; where that has grown the value is of before, and is not remembered."""
         weight = self._weigh(key, value)
         with self._lock:
+            if since is not None and since != self.cleared:
+                return
             self._drop(key)
             self._kept[key] = value, weight
             self._weight += weight
@@ -53,6 +58,7 @@ class Cache(Generic[T]):
         with self._lock:
             self._kept.clear()
             self._weight = 0
+            self.cleared += 1
 
     def _drop(self, key: object) -> None:
         _, weight = self._kept.pop(key, (None, 0))

@@ -515,8 +515,10 @@ def run_batch(
             wanted = _wanted(session, steps, publics, cost, hold)
         charges: dict[int, Charge] = {}
         if wanted:
-            session.dataset.answers.clear()  # what is drawn now answers from now on
-            charged = carry_out(list(wanted.values()), snapshot.open(), session.dataset.salt)
+            try:
+                charged = carry_out(list(wanted.values()), snapshot.open(), session.dataset.salt)
+            finally:
+                session.dataset.answers.clear()  # what is drawn answers from now on
             charges = dict(zip(wanted, charged, strict=True))
         if any(release.is_proved for step in steps for release in step.prepared.plan.releases):
             snapshot.open()  # its constraints are those that prove it

@@ -727,12 +727,18 @@ def batch_dict(price: PricedBatch) -> dict[str, object]:
 
 
 def _cost_text(one: PricedStatement, *, in_rho: bool) -> str:
-    uses = f"what statement {', '.join(map(str, one.uses))} draws" if one.uses else ""
+    uses = f"what {_statements(one.uses)}" if one.uses else ""
     if one.charge != ZERO:
         return f"{_charge_text(one.charge, in_rho=in_rho)}{', beside ' + uses if uses else ''}"
     if uses:
         return f"free, from {uses}"
     return "free, it is stored" if one.is_stored else "free, nothing private is asked"
+
+
+def _statements(numbers: Sequence[int]) -> str:
+    """Return which statements draw, in words."""
+    *before, last = map(str, numbers)
+    return f"statements {', '.join(before)} and {last} draw" if before else f"statement {last} draws"
 
 
 def _charge_text(charge: Charge, *, in_rho: bool) -> str:

@@ -300,25 +300,31 @@ class Session(Spine):
             self._place.leave()  # what reads public rows is long work itself
         with telling(cost, reuse=reuse), self._memory() as share:
             public = self._public(snapshot, share)
+            since = self.dataset.answers.cleared
             runner = self.runner(prepared, query, public, cost, lambda: self.hold(snapshot.close))
             is_whole = runner.from_store()
             if not is_whole and (other := self.beside(prepared, runner)) is not None:
                 prepared, runner = other
                 is_whole = runner.from_store()
             is_proved = any(release.is_proved for release in prepared.plan.releases)
-            kept = None if is_proved or self.settings.on_empty else (key, epoch)
+            own = None if is_proved or self.settings.on_empty else (key, epoch)
             if is_whole:
                 if is_proved:
                     snapshot.open()  # its constraints are those that prove it
                 return self._shown_groups(
-                    self.answer(prepared, runner, ZERO, public, kept, self._agreeing(runner, epoch))
+                    self.answer(
+                        prepared, runner, ZERO, public, own and (own, since), self._agreeing(runner, epoch)
+                    )
                 )
             self.try_out(prepared, public)
             self.doing = "the database is computing"
             opened = snapshot.open()
-            with self._apart():
-                charge = runner.from_engine(opened, self.dataset.salt)
-            self.dataset.answers.clear()  # what was drawn joins what is stored of the same numbers
+            try:
+                with self._apart():
+                    charge = runner.from_engine(opened, self.dataset.salt)
+            finally:
+                self.dataset.answers.clear()  # what was drawn joins what is stored of the same numbers
+            kept = own and (own, since + 1)  # forgotten by its own draw alone
             return self._shown_groups(
                 self.answer(prepared, runner, charge, public, kept, self._agreeing(runner, epoch))
             )

@@ -638,11 +638,12 @@ class Spine:
         return consistent(runner.rows) if self.dataset.store.epoch == epoch else runner.rows
 
     def answer(
-        self, prepared: PreparedPlan, runner: PlanRunner, charge: Charge, public: PublicRows, key: object,
-        rows: Sequence[ReleasedRows] | None = None,
+        self, prepared: PreparedPlan, runner: PlanRunner, charge: Charge, public: PublicRows,
+        kept: tuple[object, int] | None, rows: Sequence[ReleasedRows] | None = None,
     ) -> Answer:  # fmt: skip
         """Return the answer. `rows`: as the statement's releases agree with what is read together with them; None: as
-        they are.
+        they are. `kept`: under which key it is remembered, and how often answers had been forgotten before the store
+        was read for it: what another draw joined meanwhile is of an edition that is over (soundness.md 3.8).
         """
         self.doing = "computing from the noisy numbers"
         rows = runner.rows if rows is None else rows
@@ -670,8 +671,9 @@ class Spine:
         is_whole = not patience.without_bars and not any(isinstance(note, OpenRankNote) for note in ranks)
         is_small = isinstance(found, list) or self.dataset.memory is None
         is_small = is_small and len(found) <= 10_000
-        if is_whole and is_small and prepared.is_lasting and not prepared.compiled.tables:
-            self.dataset.answers.put(key, answer)
+        is_lasting = is_whole and is_small and prepared.is_lasting and not prepared.compiled.tables
+        if kept is not None and is_lasting:
+            self.dataset.answers.put(kept[0], answer, since=kept[1])
         return answer
 
     def _told(self, failure: EngineFailure, limit: float, *, has_releases: bool) -> EngineFailure:

@@ -141,6 +141,9 @@ def test_a_cache_is_bounded_and_safe_for_threads() -> None:
     assert (cache.get("last"), len(cache)) == (1, 10)
     cache.clear()
     assert (cache.get("last"), len(cache)) == (None, 0)
+    cache.put("old", 1, since=0)
+    cache.put("new", 1, since=1)
+    assert (cache.get("old"), cache.get("new"), cache.cleared) == (None, 1, 1)
 
 
 def test_what_is_remembered_is_recalled_without_a_wait(dataset: Dataset) -> None:

@@ -316,6 +316,21 @@ def test_a_stored_answer_over_a_hidden_column_is_not_read(desk: Desk) -> None:
     assert desk.charge("alice", COARSE) > 0
 
 
+def test_an_edition_has_no_draw_by_a_hidden_column(desk: Desk) -> None:
+    """Both read one release; what another drew by a column that alice does not see is in bob's number, not in hers."""
+    editions = {}
+    for asked in (COARSE, SUMMED):
+        assert desk.charge("bob", asked) > 0
+    for analyst in ("bob", "alice", "bob", "alice"):
+        desk.dataset.answers.clear()
+        receipt = desk.of(analyst).execute(COARSE).receipt
+        assert receipt is not None
+        assert receipt.epsilon == 0
+        told = [note for note in receipt.notes if str(note).startswith("edition ")]
+        assert editions.setdefault(analyst, told) == told
+    assert (len(editions["bob"]), editions["alice"]) == (1, [])
+
+
 SUMMED = "SELECT city, flag, COUNT(*) FROM note GROUP BY city, flag"
 COARSE = "SELECT city, COUNT(*) FROM note GROUP BY city"
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from dpsql.engine.answer import Answer
+from dpsql.engine.session import Session
 from dpsql.policy import parse_policy
 from dpsql.release import finer
 from dpsql.release.run import PlanRunner
@@ -92,6 +93,32 @@ def check_one_table(desk: OpenDesk, folder: Path, accounting: str = "zcdp") -> N
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
 def test_all_answers_are_sums_of_one_table(desk: OpenDesk, tmp_path: Path, accounting: str) -> None:
     check_one_table(desk, tmp_path, accounting)
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_an_answer_that_a_draw_overtook_is_not_remembered(
+    desk: OpenDesk, tmp_path: Path, monkeypatch: Patch, is_stored: bool
+) -> None:
+    """Another draws of the same rows after the store was read for an answer: the next who asks reads both draws."""
+    made = open_at(desk, tmp_path)
+    other, own = Session(made.session.dataset, "somebody else", is_shared=True), Session._agreeing
+    if is_stored:
+        made.session.execute(TOTAL)
+        made.session.dataset.answers.clear()
+
+    def overtaken(self: Session, *arguments: Any) -> Any:
+        found = own(self, *arguments)
+        if self is made.session:
+            assert charged(other.execute(ONE["city",])) > 0
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "_agreeing", overtaken)
+        assert (charged(made.session.execute(TOTAL)) == 0) is is_stored
+    after = made.session.execute(TOTAL)
+    assert after.receipt is not None
+    assert charged(after) == 0
+    assert any("from 2 stored answers" in str(note) for note in after.receipt.notes)
 
 
 def check_exact(desk: OpenDesk, folder: Path) -> None:

@@ -378,12 +378,18 @@ def test_who_sees_less_is_not_answered_what_others_see(tmp_path: Path) -> None:
     path.write_text(POLICY.replace("[analysts.poor]", '[analysts.poor]\nhide = ["person.city"]'))
     with run_server(path, code=WATCHED) as served:
         alice, poor = Wire(served), Wire(served, user="poor")
+        counted = alice.rows(query(COUNT))
         assert alice.again(query(GROUPS))
         assert alice.again(query(COUNT))
         again, replied = poor.send(query(GROUPS))
         assert not again
         assert b"42703" in replied[0][1]
-        assert poor.rows(query(COUNT)) == alice.rows(query(COUNT))
+        assert Wire(served).rows(query(COUNT)) == alice.rows(query(COUNT))
+        again, replied = poor.send(query(COUNT))
+        assert not again
+        assert [body for kind, body in replied if kind == "D"] == counted, (
+            "by her columns it is that draw alone"
+        )
         path.write_text(POLICY.replace("[analysts.alice]", '[analysts.alice]\nhide = ["person.city"]'))
         served.process.send_signal(signal.SIGHUP)
         served.wait_for("reloaded")

@@ -13,6 +13,8 @@ import pytest
 from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 
+from dpsql.engine.row_previews import _WITHOUT_ROWS
+
 from ..conftest import Served, cancelling
 from .conftest import ROWS, SLOW, THING, VALUES, needs_openssl
 
@@ -181,9 +183,29 @@ def test_copy(served: Served) -> None:
             assert len(list(copy.rows())) == 2
         with cursor.copy("COPY thing (name, id) TO STDOUT (FORMAT 'csv', HEADER 'true')") as copy:
             assert b"".join(map(bytes, copy)).startswith(b"name,id\n")
-        with pytest.raises(psycopg.Error) as caught, cursor.copy("COPY person TO STDOUT") as copy:
-            list(copy.rows())
-        assert (caught.value.sqlstate, caught.value.diag.statement_position) == ("42501", None)
+        for refused in (
+            "COPY person (city) TO STDOUT",
+            "COPY (SELECT * FROM person WHERE age > 5) TO STDOUT",
+        ):
+            with pytest.raises(psycopg.Error) as caught, cursor.copy(refused.encode()) as copy:
+                list(copy.rows())
+            assert caught.value.sqlstate == "42501"
+
+
+def test_a_copy_of_people_is_its_header_and_why(served: Served) -> None:
+    """As `SELECT * FROM person`, which `COPY person` is short for."""
+    said: list[str] = []
+    with served.connect() as connection, connection.cursor() as cursor:
+        connection.add_notice_handler(lambda note: said.append(note.message_primary or ""))
+        columns = [column.name for column in cursor.execute("SELECT * FROM person").description or ()]
+        for sql in ("COPY person TO STDOUT", "COPY (TABLE person) TO STDOUT (FORMAT csv)"):
+            with cursor.copy(sql.encode()) as copy:
+                assert b"".join(map(bytes, copy)) == b""
+        with cursor.copy("COPY person TO STDOUT (FORMAT csv, HEADER true)") as copy:
+            assert b"".join(map(bytes, copy)).decode() == ",".join(columns) + "\n"
+        with cursor.copy("COPY person TO STDOUT (FORMAT binary)") as copy:
+            assert list(copy.rows()) == []
+    assert said == [_WITHOUT_ROWS] * 5
 
 
 @needs_openssl

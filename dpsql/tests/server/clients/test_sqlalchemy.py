@@ -90,7 +90,7 @@ def test_expressions(engine: sa.Engine, spent: Callable[[], Decimal]) -> None:
         assert len(connection.execute(joined).all()) == 2
         assert connection.execute(sa.select(thing.c.id).where(thing.c.day == None)).all() == [(2,)]  # noqa: E711
         with pytest.raises(sa.exc.DBAPIError), connection.begin_nested():
-            connection.execute(sa.select(person))
+            connection.execute(sa.select(person).where(person.c.age > 5))
         assert connection.scalar(sa.select(sa.literal(1))) == 1
 
 
