@@ -31,7 +31,6 @@ from ..plan.release_plan import ReleasePlan
 from ..relation.catalog import Scalar
 from ..relation.expressions import Expr, Field, fields_of, walk
 from ..relation.intervals import Environment
-from ..relation.types import Kind
 from .estimate import MOST_ATOMS, MOST_GROUPINGS, MOST_WORK, Sums, design_of
 from .fitted import FEW, DrawId, Observed, Told, id_of, is_observed, measurement_of
 from .released import Array, Groups, ReleasedMeasurement, declared_groups, decode, integers, vectors_of
@@ -141,8 +140,8 @@ def find_finer(
             return None
         if not of_same_rows or plan.bounding.per_row or question.predicate == plan.release.rows.predicate:
             questions[family] = question
-    named = _named_digests(plan)
     epoch, stored = store.groupings(list(questions))
+    named = _named_digests(plan) if any(stored.values()) else None
     wanted, served = plan.measures[number].law, list[_Source]()
     for family, question in questions.items():
         mine = [one for one in stored[family] if _is_named(one.grouping, question, named)]
@@ -159,10 +158,10 @@ def find_finer(
 
 
 def _named_digests(plan: ReleasePlan) -> frozenset[bytes] | None:
-    """Return the columns that groupings may be by besides the question's own keys; None: all are the analyst's.
+    """Return the keys that groupings may be by besides the question's own; None: all are the analyst's.
 
-    Where some have no name for the analyst, those that have one: a grouping by another is not theirs (soundness.md
-    3.16).
+    Where some columns have no name for the analyst, those by which rows of the others are usually grouped: a grouping
+    by another key is not theirs (soundness.md 3.16).
     """
     rows = plan.release.rows
     if not any(
@@ -172,13 +171,9 @@ def _named_digests(plan: ReleasePlan) -> frozenset[bytes] | None:
     ):
         return None
     env = environment_of(rows.columns, rows.predicate)
-    found = set()
-    for index, column in enumerate(rows.columns):
-        key = Field(column.type, index, column.name)
-        values = _values(key, env) if column.name and column.type.kind is Kind.BOOLEAN else None
-        if values is not None:
-            found.add(_digest(plan, key, values))
-    return frozenset(found)
+    columns = (Field(one.type, index, one.name) for index, one in enumerate(rows.columns) if one.name)
+    keys = (key for column in columns for key in usual_keys(column))
+    return frozenset(_digest(plan, key, values) for key in keys if (values := _values(key, env)))
 
 
 # --- the question ----------------------------------------------------------------------------------------------

@@ -331,6 +331,19 @@ def test_an_edition_has_no_draw_by_a_hidden_column(desk: Desk) -> None:
     assert (len(editions["bob"]), editions["alice"]) == (1, [])
 
 
+def test_an_edition_has_the_draws_by_columns_that_are_seen(desk: Desk) -> None:
+    """As without the hidden column: the total of who does not see a flag is told by the cities' counts too."""
+    for asked in ("SELECT COUNT(*) FROM note", COARSE):
+        assert desk.charge("bob", asked) > 0
+    said = []
+    for analyst in ("bob", "alice"):
+        desk.dataset.answers.clear()
+        receipt = desk.of(analyst).execute("SELECT COUNT(*) FROM note").receipt
+        assert receipt is not None
+        said.append([str(note) for note in receipt.notes if str(note).startswith("edition 2 ")])
+    assert said[0] == said[1] != []
+
+
 SUMMED = "SELECT city, flag, COUNT(*) FROM note GROUP BY city, flag"
 COARSE = "SELECT city, COUNT(*) FROM note GROUP BY city"
 
