@@ -10,12 +10,8 @@ House rules:
    whatever the table holds.
 2. With a WHERE nothing is answered here, "no row" would be taken for what the rows say; but where the analyst has
    asked for it (`dpsql.grids`), as browsing tools need it.
-
-EXISTS over a table.
-
-EXISTS is asked for as a value, or as the condition of one row: `SELECT 1 FROM (SELECT 1) AS one WHERE EXISTS (…)`.
-
-Only the form is read here; whose rows they are is not known. A form that is not surely one of these is none.
+3. The form is read first (`look_of`), which changes nothing of the tree; a form that is not surely one of these is
+   none. Whose rows they are is asked then.
 """
 
 from __future__ import annotations
@@ -70,8 +66,7 @@ def look_of(tree: exp.Expr) -> Look | None:
     if select.args.get("from_") is None:
         return Look.EXISTENCE if _asks_existence(select) else None
     if not _is_plain(select, {}, _NESTED):
-        filtered = {**select.args, "where": None}
-        is_kept = _is_plain(exp.Select(**filtered), {}, _NESTED) and _has_columns_alone(select)
+        is_kept = _is_plain(select, {}, _NESTED, any_where=True) and _has_columns_alone(select)
         return Look.SOME_ROWS if is_kept else None
     if _is_limited(select):
         return Look.ROWS
@@ -130,8 +125,9 @@ def _is_limited(select: exp.Select) -> bool:
     return written is not None and not isinstance(written, (exp.Var, exp.Null))
 
 
-def _is_plain(node: exp.Expr, ctes: Mapping[str, exp.Expr], depth: int) -> bool:
-    """Say whether a query is of one named table's rows as they are, whichever of their columns."""
+def _is_plain(node: exp.Expr, ctes: Mapping[str, exp.Expr], depth: int, *, any_where: bool = False) -> bool:
+    """Say whether a query is of one named table's rows as they are, whichever of their columns; `any_where`: or of
+    those that its own condition keeps."""
     select = _bare(node)
     if not isinstance(select, exp.Select) or _given(select) - _CLAUSES or not depth:
         return False
@@ -142,7 +138,7 @@ def _is_plain(node: exp.Expr, ctes: Mapping[str, exp.Expr], depth: int) -> bool:
     written = [*select.args["expressions"], *([] if order is None else [order])]
     if any(part.find(*_NOT_PLAIN) for part in written):
         return False
-    if where is not None and not _is_always_true(where.args["this"]):
+    if where is not None and not any_where and not _is_always_true(where.args["this"]):
         return False
     source = select.args["from_"].args["this"] if select.args.get("from_") is not None else None
     if isinstance(source, exp.Table) and isinstance(source.args["this"], exp.Identifier):

@@ -10,9 +10,10 @@ import pytest
 
 from dpsql.engine import Session
 from dpsql.engine.dataset import LazySnapshot, open_ledger
-from dpsql.engine.row_previews import _IS_THERE, _WHATEVER_IS_KEPT, _WITHOUT_ROWS
+from dpsql.engine.row_previews import _IS_THERE, _WHATEVER_IS_KEPT, _WITHOUT_ROWS, look_of
 from dpsql.errors import Refusal
 from dpsql.policy import load_policy
+from dpsql.sql.statement import AdmittedQuery, parse_statement
 
 POLICY = """
 database = "duckdb:people.duckdb"
@@ -252,3 +253,13 @@ def test_the_owner_may_have_none_of_it(tmp_path: Path) -> None:
         for sql in (*PREVIEWS, *PROBES):
             with pytest.raises(Refusal):
                 session.execute(sql)
+
+
+@pytest.mark.parametrize("sql", [*PREVIEWS, *PROBES, *NEITHER, *GRIDS])
+def test_looking_at_a_tree_changes_nothing_of_it(sql: str) -> None:
+    """The binder reads the same tree afterwards."""
+    query = parse_statement(sql)
+    assert isinstance(query, AdmittedQuery)
+    before = [(id(node), id(node.parent), node.arg_key) for node in query.tree.walk()]
+    look_of(query.tree)
+    assert [(id(node), id(node.parent), node.arg_key) for node in query.tree.walk()] == before
