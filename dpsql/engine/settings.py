@@ -6,9 +6,11 @@ dpsql.budget can only be shown.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 from ..errors import Refusal
 from ..mechanisms import parse_epsilon
@@ -16,31 +18,12 @@ from ..policy import Policy
 
 __all__ = ["NAMES", "OWN", "Accuracy", "Settings", "decimal_text", "number_text"]
 
-NAMES = (
-    "dpsql.epsilon",
-    "dpsql.accuracy",
-    "dpsql.intervals",
-    "dpsql.interval_names",
-    "dpsql.max_rows",
-    "dpsql.reuse",
-    "dpsql.selection",
-    "dpsql.found_share",
-    "dpsql.unlisted",
-    "dpsql.grids",
-    "dpsql.on_empty",
-    "dpsql.budget",
-)
-"""What SET and SHOW know."""
-
-OWN = tuple(name for name in NAMES if name != "dpsql.budget")
-"""What can be set."""
-
 _LEVEL = re.compile(r"0\.[0-9]{1,4}", re.ASCII)
 _ACCURACY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?(%?)", re.ASCII)
 _PATTERN = re.compile(r"[^%\x00-\x20]{0,40}%[^%\x00-\x20]{0,40}")
 _SHARE = re.compile(r"0\.[0-9]{1,4}", re.ASCII)
 _COUNT = re.compile(r"[0-9]{1,9}", re.ASCII)
-_SWITCH = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
+_ON, _OFF = ("on", "true", "1"), ("off", "false", "0")
 
 
 @lru_cache(1000)
@@ -122,63 +105,18 @@ class Settings:
         """
         if value.lower() == "default":
             return self.reset(name, policy)
-        if name == "dpsql.epsilon":
-            epsilon = parse_epsilon(value)
-            if epsilon > policy.defaults.max_epsilon:
-                limit = decimal_text(policy.defaults.max_epsilon)
-                raise Refusal(
-                    f"epsilon {value} is above the owner's limit of {limit} a statement",
-                    sqlstate="PV301",
-                    hint=f"SET dpsql.epsilon = {limit} is the most",
-                )
-            return replace(self, epsilon=epsilon)
-        if name == "dpsql.accuracy":
-            return replace(self, accuracy=_read_accuracy(value))
-        if name == "dpsql.intervals":
-            if value.lower() == "off":
-                return replace(self, intervals=None)
-            if not _LEVEL.fullmatch(value) or not Fraction(1, 100) <= Fraction(value) <= Fraction(
-                9999, 10000
-            ):
-                raise Refusal(
-                    "dpsql.intervals is a level between 0.01 and 0.9999, or off",
-                    sqlstate="22023",
-                    hint="SET dpsql.intervals = 0.95",
-                )
-            return replace(self, intervals=Fraction(value), draws_ends=True)
-        if name == "dpsql.interval_names":
-            return replace(self, interval_names=_read_names(value))
-        if name == "dpsql.reuse":
-            return replace(self, reuse=_read_switch(name, value))
-        if name == "dpsql.selection":
-            return replace(self, selection=_read_switch(name, value))
-        if name == "dpsql.grids":
-            if value.lower() not in ("empty", "off"):
-                raise Refusal("dpsql.grids is empty or off", sqlstate="22023", hint="SET dpsql.grids = empty")
-            return replace(self, grids=value.lower() == "empty")
-        if name == "dpsql.on_empty":
-            if value.lower() not in ("error", "rows"):
-                raise Refusal(
-                    "dpsql.on_empty is error or rows", sqlstate="22023", hint="SET dpsql.on_empty = error"
-                )
-            return replace(self, on_empty=value.lower() == "error")
-        if name == "dpsql.found_share":
-            return replace(self, found_share=_read_share(value))
-        if name == "dpsql.unlisted":
-            return replace(self, unlisted=_read_switch(name, value))
-        if name == "dpsql.max_rows":
-            return replace(self, max_rows=_read_max_rows(value, policy))
         if name == "dpsql.budget":
             raise Refusal("dpsql.budget can only be shown", sqlstate="22023", hint="SHOW dpsql.budget")
-        raise unknown(name)
+        if name not in _SETTINGS:
+            raise unknown(name)
+        changed = replace(self, **{_field(name): _SETTINGS[name].read(value, policy)})
+        return replace(changed, draws_ends=True) if name == "dpsql.intervals" else changed
 
     def reset(self, name: str, policy: Policy) -> Settings:
         """Return the settings after RESET name."""
-        fresh = Settings.of(policy)
-        if name in OWN:
-            field = name.removeprefix("dpsql.")
-            return replace(self, **{field: getattr(fresh, field)})
-        raise unknown(name)
+        if name not in _SETTINGS:
+            raise unknown(name)
+        return replace(self, **{_field(name): getattr(Settings.of(policy), _field(name))})
 
     def with_usual_bars(self, level: Fraction) -> Settings:
         """Return the settings with bars that nobody asked for: they change nothing that is drawn."""
@@ -186,32 +124,69 @@ class Settings:
 
     def show(self, name: str) -> str:
         """Return a setting's value as text."""
-        if name == "dpsql.epsilon":
-            return decimal_text(self.epsilon)
-        if name == "dpsql.accuracy":
-            return "off" if self.accuracy is None else self.accuracy.text
-        if name == "dpsql.intervals":
-            return "off" if self.intervals is None else decimal_text(self.intervals)
-        if name == "dpsql.interval_names":
-            return " ".join(self.interval_names)
-        if name == "dpsql.max_rows":
-            return "default" if self.max_rows is None else str(self.max_rows)
-        if name == "dpsql.reuse":
-            return "on" if self.reuse else "off"
-        if name == "dpsql.selection":
-            return "on" if self.selection else "off"
-        if name == "dpsql.grids":
-            return "empty" if self.grids else "off"
-        if name == "dpsql.on_empty":
-            return "error" if self.on_empty else "rows"
-        if name == "dpsql.found_share":
-            return "default" if self.found_share is None else decimal_text(self.found_share)
-        if name == "dpsql.unlisted":
-            return "on" if self.unlisted else "off"
-        raise unknown(name)
+        if name not in _SETTINGS:
+            raise unknown(name)
+        return _SETTINGS[name].show(getattr(self, _field(name)))
 
 
-def _read_accuracy(value: str) -> Accuracy | None:
+# --- each setting -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """How a setting's text is read, under a policy, and how its value is shown. `read` raises Refusal."""
+
+    read: Callable[[str, Policy], Any]
+    show: Callable[[Any], str]
+
+
+def _field(name: str) -> str:
+    return name.removeprefix("dpsql.")
+
+
+def _either(name: str, yes: Sequence[str], no: Sequence[str]) -> _Setting:
+    """Return a setting of two values, by their words; the first of each is shown."""
+
+    def read(value: str, policy: Policy) -> bool:
+        if value.lower() not in (*yes, *no):
+            raise Refusal(f"{name} is {yes[0]} or {no[0]}", sqlstate="22023", hint=f"SET {name} = {no[0]}")
+        return value.lower() in yes
+
+    return _Setting(read, lambda truth: yes[0] if truth else no[0])
+
+
+def _or(word: str, read: Callable[[str, Policy], Any], show: Callable[[Any], str]) -> _Setting:
+    """Return a setting that may be none, which is shown as a word."""
+    return _Setting(read, lambda value: word if value is None else show(value))
+
+
+def _read_epsilon(value: str, policy: Policy) -> Fraction:
+    """Return an epsilon. Raises Refusal PV301: it is none, or above the owner's limit."""
+    epsilon = parse_epsilon(value)
+    if epsilon > policy.defaults.max_epsilon:
+        limit = decimal_text(policy.defaults.max_epsilon)
+        raise Refusal(
+            f"epsilon {value} is above the owner's limit of {limit} a statement",
+            sqlstate="PV301",
+            hint=f"SET dpsql.epsilon = {limit} is the most",
+        )
+    return epsilon
+
+
+def _read_level(value: str, policy: Policy) -> Fraction | None:
+    """Return the level of error bars, None for off. Raises Refusal 22023."""
+    if value.lower() == "off":
+        return None
+    if not _LEVEL.fullmatch(value) or not Fraction(1, 100) <= Fraction(value) <= Fraction(9999, 10000):
+        raise Refusal(
+            "dpsql.intervals is a level between 0.01 and 0.9999, or off",
+            sqlstate="22023",
+            hint="SET dpsql.intervals = 0.95",
+        )
+    return Fraction(value)
+
+
+def _read_accuracy(value: str, policy: Policy) -> Accuracy | None:
     """Return an accuracy, None for off. Raises Refusal PV301: signs, exponents, NaN, 0, digits of other scripts."""
     if value.lower() == "off":
         return None
@@ -225,25 +200,18 @@ def _read_accuracy(value: str) -> Accuracy | None:
     return Accuracy(Fraction(found[1]), bool(found[2]))
 
 
-def _read_names(value: str) -> tuple[str, str]:
+def _read_names(value: str, policy: Policy) -> tuple[str, str]:
     """Return what the columns of low and high ends are called. Raises Refusal 22023."""
     names = tuple(value.split())
     if len(names) != 2 or not all(_PATTERN.fullmatch(name) for name in names) or len({*names, "%"}) < 3:
         raise Refusal(
             "dpsql.interval_names is two names, each with % for the number's own", sqlstate="22023",
-            hint="SET dpsql.interval_names = '%__yhat_lower %__yhat_upper' draws a band in Superset",
+            hint="SET dpsql.interval_names = '%__yhat_lower %__yhat_upper' is what a band in Superset reads",
         )  # fmt: skip
     return names[0], names[1]
 
 
-def _read_switch(name: str, value: str) -> bool:
-    """Return on or off as a truth. Raises Refusal 22023."""
-    if value.lower() not in _SWITCH:
-        raise Refusal(f"{name} is on or off", sqlstate="22023", hint=f"SET {name} = off")
-    return _SWITCH[value.lower()]
-
-
-def _read_share(value: str) -> Fraction:
+def _read_share(value: str, policy: Policy) -> Fraction:
     """Return a part between 0 and 1. Raises Refusal 22023."""
     if not _SHARE.fullmatch(value) or not Fraction(value):
         raise Refusal(
@@ -271,6 +239,28 @@ def _read_max_rows(value: str, policy: Policy) -> int:
             else "RESET dpsql.max_rows",
         )
     return int(value)
+
+
+_SETTINGS: dict[str, _Setting] = {
+    "dpsql.epsilon": _Setting(_read_epsilon, decimal_text),
+    "dpsql.accuracy": _or("off", _read_accuracy, lambda wish: wish.text),
+    "dpsql.intervals": _or("off", _read_level, decimal_text),
+    "dpsql.interval_names": _Setting(_read_names, " ".join),
+    "dpsql.max_rows": _or("default", _read_max_rows, str),
+    "dpsql.reuse": _either("dpsql.reuse", _ON, _OFF),
+    "dpsql.selection": _either("dpsql.selection", _ON, _OFF),
+    "dpsql.found_share": _or("default", _read_share, decimal_text),
+    "dpsql.unlisted": _either("dpsql.unlisted", _ON, _OFF),
+    "dpsql.grids": _either("dpsql.grids", ("empty",), ("off",)),
+    "dpsql.on_empty": _either("dpsql.on_empty", ("error",), ("rows",)),
+}
+"""Each setting, of the field of its name in `Settings`."""
+
+OWN = tuple(_SETTINGS)
+"""What can be set."""
+
+NAMES = (*OWN, "dpsql.budget")
+"""What SET and SHOW know."""
 
 
 def unknown(name: str) -> Refusal:
