@@ -215,13 +215,23 @@ def _age(binder: Binder, node: exp.Expr) -> Expr:
 
 
 def _error_bar(binder: Binder, node: exp.Expr) -> Expr:
-    """Return dp_low(x) or dp_high(x). Raises Refusal: x is an end of a bar itself, or several."""
+    """Return dp_low(x) or dp_high(x), dp_bar(x), half of a bar's width, or dp_text(x), `4000 ± 3`.
+
+    Raises Refusal: x is an end of a bar itself, or several.
+    """
     name, args = str(node.args["this"]).lower(), binder.arguments(node)
     if len(args) != 1:
         raise no_such_function(binder, node, name)
     if any(part.calls(*_BARS) for part in walk(args[0])):
         raise Refusal("an error bar has no error bar", position=binder.position(node))
-    return binder.call(name, args, node)
+    if name in _BARS:
+        return binder.call(name, args, node)
+    if name == "dp_bar":
+        return binder.meant(_HALF, node, {"a": args[0]})
+    value, half = "a::text", f"ceil({_HALF})::bigint::text"
+    if not args[0].type.is_integer:
+        value, half = _DIGITS.format("a"), _DIGITS.format(_HALF)
+    return binder.meant(f"{value} || coalesce(' ± ' || {half}, '')", node, {"a": args[0]})
 
 
 _BARS = ("dp_low", "dp_high")
@@ -232,21 +242,6 @@ _DIGITS = (
     f"CASE {''.join(_SHORTER.format(at=at, digits=digits) for at, digits in _STEPS)}ELSE {{0}}::text END"
 )
 """A number to the two digits that its bar leaves, as text."""
-
-
-def _half_bar(binder: Binder, node: exp.Expr) -> Expr:
-    """Return dp_bar(x), half of a bar's width, or dp_text(x), `4000 ± 3`. Raises Refusal, as `_error_bar`."""
-    name, args = str(node.args["this"]).lower(), binder.arguments(node)
-    if len(args) != 1:
-        raise no_such_function(binder, node, name)
-    if any(part.calls(*_BARS) for part in walk(args[0])):
-        raise Refusal("an error bar has no error bar", position=binder.position(node))
-    if name == "dp_bar":
-        return binder.meant(_HALF, node, {"a": args[0]})
-    value, half = ("a::text", f"ceil({_HALF})::bigint::text")
-    if not args[0].type.is_integer:
-        value, half = _DIGITS.format("a"), _DIGITS.format(_HALF)
-    return binder.meant(f"{value} || coalesce(' ± ' || {half}, '')", node, {"a": args[0]})
 
 
 def _encode(binder: Binder, node: exp.Expr) -> Expr:
@@ -271,7 +266,7 @@ def _says(node: exp.Expr, word: str) -> bool:
 _FORMS: dict[str, Form] = {
     "make_date": _make_date, "make_interval": _make_interval, "cardinality": bind_cardinality,
     "age": _age,
-    **dict.fromkeys(_BARS, _error_bar), **dict.fromkeys(("dp_bar", "dp_text"), _half_bar), "encode": _encode,
+    **dict.fromkeys((*_BARS, "dp_bar", "dp_text"), _error_bar), "encode": _encode,
 }  # fmt: skip
 """Name -> the function that binds a call of it."""
 
