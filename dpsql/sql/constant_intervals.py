@@ -7,7 +7,6 @@ of a day to microseconds, as in Postgres (documentation 8.5.4).
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -18,30 +17,6 @@ from ..relation.types import INTERVAL
 
 __all__ = ["folded", "interval_literal"]
 
-_SECOND = 1_000_000
-_SIZES = {
-    "millennium": (12_000, 0, 0), "millennia": (12_000, 0, 0), "century": (1_200, 0, 0), "centuries": (1_200, 0, 0),
-    "decade": (120, 0, 0), "year": (12, 0, 0), "yr": (12, 0, 0), "y": (12, 0, 0), "quarter": (3, 0, 0),
-    "month": (1, 0, 0), "mon": (1, 0, 0), "week": (0, 7, 0), "w": (0, 7, 0), "day": (0, 1, 0), "d": (0, 1, 0),
-    "hour": (0, 0, 3_600 * _SECOND), "hr": (0, 0, 3_600 * _SECOND), "h": (0, 0, 3_600 * _SECOND),
-    "minute": (0, 0, 60 * _SECOND), "min": (0, 0, 60 * _SECOND), "m": (0, 0, 60 * _SECOND),
-    "second": (0, 0, _SECOND), "sec": (0, 0, _SECOND), "s": (0, 0, _SECOND), "": (0, 0, _SECOND),
-    "millisecond": (0, 0, 1_000), "msec": (0, 0, 1_000), "ms": (0, 0, 1_000),
-    "microsecond": (0, 0, 1), "usec": (0, 0, 1), "us": (0, 0, 1),
-}  # fmt: skip
-"""A unit's name, without a plural s -> its months, days and microseconds."""
-_NUMBER = r"[+-]?(?:[0-9]{1,12}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})"
-_PART = re.compile(
-    rf"\s*(?:(?P<sign>[+-]?)(?P<hours>[0-9]{{1,8}}):(?P<minutes>[0-5]?[0-9])(?::(?P<seconds>[0-5]?[0-9](?:\.[0-9]{{0,9}})?))?"
-    rf"(?![0-9:.])|(?P<number>{_NUMBER})\s*(?P<unit>[a-z]*)),?",
-    re.IGNORECASE,
-)
-_ISO = re.compile(
-    rf"P(?=[0-9T+-])(?:({_NUMBER})Y)?(?:({_NUMBER})M)?(?:({_NUMBER})W)?(?:({_NUMBER})D)?"
-    rf"(?:T(?=[0-9+-])(?:({_NUMBER})H)?(?:({_NUMBER})M)?(?:({_NUMBER})S)?)?"
-)
-_ISO_UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
-_LONGEST = 300
 _MOST = 2**31
 """More months or days, or so many days of microseconds, no moment of the calendar is moved by."""
 
@@ -49,52 +24,26 @@ _MOST = 2**31
 def interval_literal(text: str, unit: str | None, position: Position | None) -> Literal:
     """Return an interval, from INTERVAL '1' year, '1 year 2 days 03:04:05.6', 'P1Y2D' or '30 days ago'.
 
+    Read as a parameter of the wire is, which is as Postgres reads it.
+
     Raises:
         Refusal: 22023 when it is written in another way, or is longer than any calendar.
     """
+    from ..pgwire import Format, Oid, ParameterError, read_parameter  # of intervals alone
+
     text = text.strip()
     if unit and unit.lower() != "second":
         text = text.partition(".")[0]  # a unit outside of the quotes says how fine it is
-    word = f"{text} {unit}" if unit else text
     try:
-        return Literal(INTERVAL, _read(word), position=position)
-    except ValueError:
+        read = read_parameter(Oid.INTERVAL, Format.TEXT, (f"{text} {unit}" if unit else text).encode())
+        return Literal(INTERVAL, _held(read.months, read.days, read.microseconds), position=position)
+    except (ParameterError, ValueError):
         raise Refusal(
             "this interval is not written right",
             sqlstate="22023",
             position=position,
             hint="numbers of year, month, week, day, hour, minute or second: INTERVAL '90 day'",
         ) from None
-
-
-def _read(word: str) -> Months:
-    if not word or len(word) > _LONGEST:
-        raise ValueError
-    if iso := _ISO.fullmatch(word):
-        numbers = ((number or "0", unit) for number, unit in zip(iso.groups(), _ISO_UNITS, strict=True))
-        return _sum([_times(Fraction(number), Months(*_SIZES[unit])) for number, unit in numbers])
-    is_ago = word.lower().endswith(" ago")
-    word = (word[:-4] if is_ago else word).removeprefix("@").strip()
-    parts, at = [], 0
-    while at < len(word) or not word:
-        match = _PART.match(word, at)
-        if match is None:
-            raise ValueError
-        parts += _parts_of(match)
-        at = match.end()
-    return _times(Fraction(-1 if is_ago else 1), _sum(parts))
-
-
-def _parts_of(match: re.Match[str]) -> list[Months]:
-    if match["hours"] is not None:
-        sign = -1 if match["sign"] == "-" else 1
-        clock = (("hours", "hour"), ("minutes", "minute"), ("seconds", "second"))
-        return [_times(sign * Fraction(match[part] or "0"), Months(*_SIZES[unit])) for part, unit in clock]
-    unit = match["unit"].lower()
-    size = _SIZES.get(unit) or _SIZES.get(unit.removesuffix("s"))
-    if size is None:
-        raise ValueError
-    return [_times(Fraction(match["number"]), Months(*size))]
 
 
 def _sum(parts: Sequence[Months]) -> Months:
@@ -120,8 +69,11 @@ def _held(months: int, days: int, microseconds: int) -> Months:
 
 # --- arithmetic ------------------------------------------------------------------------------------------
 
-_UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
-"""Of what make_interval takes numbers, in its order."""
+_UNITS = (
+    Months(12, 0, 0), Months(1, 0, 0), Months(0, 7, 0), Months(0, 1, 0),
+    Months(0, 0, 3_600_000_000), Months(0, 0, 60_000_000), Months(0, 0, 1_000_000),
+)  # fmt: skip
+"""Of what make_interval takes numbers, in its order: years, months, weeks, days, hours, minutes, seconds."""
 
 
 def folded(call: Call) -> Expr:
@@ -145,7 +97,7 @@ def _value(function: str, values: Sequence[object]) -> Months | None:
         ]
         if len(numbers) < len(values):
             return None
-        return _sum([_times(n, Months(*_SIZES[unit])) for n, unit in zip(numbers, _UNITS, strict=True)])
+        return _sum([_times(n, unit) for n, unit in zip(numbers, _UNITS, strict=True)])
     left, right = values if len(values) == 2 else (None, None)
     if not isinstance(left, Months):
         return None
