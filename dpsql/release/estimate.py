@@ -126,35 +126,6 @@ class Sums:
             cells = np.take(cells, groups, axis=axis)
         return cells
 
-    def made_of(self, fine: Sums) -> list[list[int]] | None:
-        """Return for each number those of other sums that add up to it; None: they do not."""
-        at: list[list[list[int]]] = []
-        for coarse, finer in zip(self.partitions, fine.partitions, strict=True):
-            found: list[set[int]] = [set() for _ in range(coarse.size)]
-            atoms = [0] * coarse.size
-            for group, part in zip(coarse.groups, finer.groups, strict=True):
-                if group >= 0:
-                    found[group].add(part)
-                    atoms[group] += 1
-            sizes = finer.sizes
-            if any(
-                -1 in parts or sum(sizes[p] for p in parts) != n
-                for parts, n in zip(found, atoms, strict=True)
-            ):
-                return None
-            at.append([sorted(parts) for parts in found])
-        place = None if fine.rows is None else {row: number for number, row in enumerate(fine.rows)}
-        numbers = []
-        for row in range(math.prod(self.shape)) if self.rows is None else self.rows:
-            parts = [one[int(i)] for one, i in zip(at, np.unravel_index(row, self.shape), strict=True)]
-            cells = np.array([0])
-            for size, some in zip(fine.shape, parts, strict=True):
-                cells = (cells[:, None] * size + np.array(some)).ravel()
-            if place is not None and not all(int(one) in place for one in cells):
-                return None
-            numbers.append([int(one) if place is None else place[int(one)] for one in cells])
-        return numbers
-
     def blocks(self) -> list[int]:
         """Return for each number how many running totals over all axes it is a signed sum of."""
         ends = [_ends(one) for one in self.partitions]

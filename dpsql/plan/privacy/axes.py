@@ -89,12 +89,6 @@ class Partition:
             groups[place] = number
         return cls(tuple(groups))
 
-    @classmethod
-    def of_some(cls, places: Iterable[int], atoms: int) -> Partition:
-        """Return the one in which some places are a group together."""
-        kept = set(places)
-        return cls(tuple(0 if place in kept else -1 for place in range(atoms)))
-
     @cached_property
     def size(self) -> int:
         """How many groups there are."""
