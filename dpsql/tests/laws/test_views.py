@@ -174,6 +174,7 @@ def test_believe_what_is_declared_of_computed_columns(
 def test_forget_whose_the_rows_of_a_view_are(
     tmp_path: Path, engine: PostgresServer | None, monkeypatch: Patch
 ) -> None:
+    """The view would be a public table, whose rows are told as they are: no release claims anything of them."""
     plant(monkeypatch, views._Reader._catalog_of, ("is_hidden=False)", "is_hidden=False, unit=None)"))
     with opened(view_policy(tmp_path, said=""), engine) as made, pytest.raises(AssertionError):
-        assert check(made, TIGHT[1], MANY, [without(MANY, 1)]) >= REACHED
+        assert (check(made, TIGHT[1], MANY, [without(MANY, 1)]) or 0) >= REACHED
