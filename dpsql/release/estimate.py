@@ -11,7 +11,8 @@ House rules (soundness.md 3.15):
 2. What is exact leaves in whole numbers, so that doubles see differences of noise: `x0` is the estimate itself,
    rounded, and taken off again.
 3. No BLAS, whose sums differ by machine: `np.take` and `np.add.reduceat` alone.
-4. Bounded: `MOST_ATOMS` cells, `MOST_GROUPINGS` shapes, `MOST_WORK` both multiplied.
+4. Bounded: `MOST_ATOMS` cells, `MOST_GROUPINGS` shapes, `MOST_WORK` both multiplied, `MOST_FORMS` that times
+   kinds.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from ..plan.privacy.axes import Partition
 
 __all__ = [
     "MOST_ATOMS",
+    "MOST_FORMS",
     "MOST_GROUPINGS",
     "MOST_WORK",
     "PARTS",
@@ -43,8 +45,9 @@ MOST_ATOMS: Final = 100_000
 MOST_GROUPINGS: Final = 64
 MOST_WORK: Final = 10**6
 """Most cells times shapes: a fit takes less than a second."""
-MOST_CLASSES: Final = 500
-"""Most kinds of numbers whose error is worked out, each by itself."""
+MOST_FORMS: Final = 2 * 10**6
+"""Most kinds of numbers, whose error is worked out each by itself, times cells times shapes: a second or two, and 16
+MiB of weights. Where partitions cut across each other every number is a kind, and there may be thousands."""
 PARTS: Final = 2**20
 """Numbers are in parts of a coordinate unit, one of so many."""
 _TOGETHER = 64
@@ -243,7 +246,7 @@ class Design:
         """Return the weights of what was drawn in each of some sums, by kind; None: some are not told, or the kinds are
         too many."""
         kinds, first = self._kinds(wanted)
-        if len(first) > MOST_CLASSES:
+        if len(first) * math.prod(self.sizes) * len(self.drawn) > MOST_FORMS:
             return None
         weights: list[list[Array]] = [[] for _ in self.drawn]
         for start in range(0, len(first), _TOGETHER):
@@ -296,7 +299,7 @@ def design_of(sizes: tuple[int, ...], drawn: tuple[Sums, ...], spreads: tuple[fl
     return Design(sizes, drawn, spreads)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def forms_of(design: Design, wanted: Sums) -> Forms | None:
     """Return what is known of the error of some sums (`Design.forms`)."""
     return design.forms(wanted)

@@ -15,7 +15,7 @@ import pytest
 from dpsql.plan.privacy.axes import Partition
 from dpsql.postprocess.rounding import rounded
 from dpsql.release import estimate
-from dpsql.release.estimate import MOST_ATOMS, MOST_GROUPINGS, PARTS, Design, Sums, design_of
+from dpsql.release.estimate import MOST_ATOMS, MOST_FORMS, MOST_GROUPINGS, PARTS, Design, Sums, design_of
 from dpsql.tests.laws.planting import plant
 
 Patch = pytest.MonkeyPatch
@@ -288,3 +288,24 @@ def test_wrong_estimates(
     plant(monkeypatch, function, (old, new))
     with pytest.raises((AssertionError, TypeError, OverflowError)):
         check()
+
+
+def test_numbers_of_too_many_kinds_are_not_told() -> None:
+    """Groups that cut across each other are a kind each: their errors would take minutes, and the memory of a table
+    for each."""
+    rng, atoms = random.Random(1), 100
+    fine = Sums((Partition(tuple(range(atoms))),) * 2)
+
+    def across() -> Partition:
+        groups = [*range(20), *(rng.randrange(20) for _ in range(atoms - 20))]
+        return Partition(tuple(rng.sample(groups, atoms)))
+
+    design = design_of((atoms, atoms), (fine, Sums((across(), across()))), (1.0, 2.0))
+    assert design is not None
+    wanted = Sums((across(), across()))
+    assert len(set(design._kinds(wanted)[0])) * atoms**2 * 2 > MOST_FORMS
+    assert design.forms(wanted) is None
+    tens = Sums((Partition(tuple(i // 10 for i in range(atoms))),) * 2)
+    regular = design_of((atoms, atoms), (fine, tens), (1.0, 2.0))
+    assert regular is not None
+    assert regular.forms(tens) is not None
