@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import re
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ DATA_SETS = tuple(ROWS)
 """Their names."""
 
 _HERE = Path(__file__).parent
+_NULL = "\\N"
 _QUESTION = re.compile(
     r"-- (?P<name>\w+ \d\d), (?P<level>simple|medium|hard): (?P<asked>[^\n]+)\n"
     r"-- keys: (?P<keys>none|\d+(?:, \d+)*)\n(?P<sql>.+?);\n(?:\n|\Z)",
@@ -65,9 +68,14 @@ def read_policy(data_set: str) -> Policy:
 def fill_duckdb(connection: duckdb.DuckDBPyConnection, data_set: str, rows: Rows) -> None:
     """Make the tables of a data set, with their rows."""
     connection.execute(_schema(data_set).replace(" jsonb", " json"))
-    for table, lines in rows.items():
-        slots = ", ".join("?" * len(lines[0]))
-        connection.executemany(f"INSERT INTO {table} VALUES ({slots})", lines)
+    with tempfile.TemporaryDirectory() as folder:
+        for table, lines in rows.items():
+            path = Path(folder) / f"{table}.csv"
+            with path.open("w", encoding="utf-8", newline="") as file:
+                csv.writer(file).writerows(
+                    [_NULL if value is None else value for value in line] for line in lines
+                )
+            connection.execute(f"COPY {table} FROM '{path}' (HEADER false, NULLSTR '{_NULL}')")
 
 
 def fill_postgres(connection: psycopg.Connection[Any], data_set: str, rows: Rows) -> None:
