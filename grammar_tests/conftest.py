@@ -53,6 +53,30 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("postgres_case", _cases("postgres"), ids=str)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put what is held of a case together, policy by policy: what it came to on DuckDB is known then to who holds
+    another engine to it, and a worker makes the databases of some policies, not of all."""
+    places = [at for at, item in enumerate(items) if _case_of(item) is not None]
+    ordered = sorted((items[at] for at in places), key=_by_case)
+    for at, item in zip(places, ordered, strict=True):
+        items[at] = item
+
+
+def _case_of(item: pytest.Item) -> Case | None:
+    of = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    found = [
+        of[name] for name in ("case", "accepted_case", "postgres_case") if isinstance(of.get(name), Case)
+    ]
+    return found[0] if found else None
+
+
+def _by_case(item: pytest.Item) -> tuple[str, str, str, str]:
+    case = _case_of(item)
+    assert case is not None
+    return case.policy, str(case.path), case.name, case.engine
+
+
 def _cases(engine: str) -> list[Case]:
     return [case for case in _every_case() if case.engine == engine]
 

@@ -19,11 +19,12 @@ __all__ = ["CasesOnDuckDB", "OnDuckDB", "Ran"]
 
 @dataclass(frozen=True)
 class OnDuckDB:
-    """What another engine is held to: the answer, the parameters of each query, and exact measures.
+    """What another engine, and the verifier, is held to: what EXPLAIN knows, the answer, the parameters of each query, and exact measures.
 
     `before`: on the wild data; `after`: on each neighbour's.
     """
 
+    explained: Explanation
     answer: Answer
     parameters: Sequence[tuple[object, ...]]
     before: list[Cells]
@@ -34,7 +35,6 @@ class OnDuckDB:
 class Ran(OnDuckDB):
     """The same with what this engine is held to: `lists` were read by EXPLAIN, `spent` by the statement."""
 
-    explained: Explanation
     lists: list[str]
     spent: Charge
     queries: list[Asked]
@@ -57,12 +57,12 @@ class CasesOnDuckDB:
         queries = asked(policy.policy, explained, backend.runs, "duckdb")
         neighbours = policy.neighbours if queries else []
         kept = OnDuckDB(
-            answer, [one.parameters for one in queries], cells_of(queries, run_on(policy.wild)),
+            explained, answer, [one.parameters for one in queries], cells_of(queries, run_on(policy.wild)),
             [cells_of(queries, run_on(neighbour)) for neighbour in neighbours],
         )  # fmt: skip
         self.known[str(case), case.sql] = kept
         spent = session.dataset.store.spent()
-        return Ran(kept.answer, kept.parameters, kept.before, kept.after, explained, lists, spent, queries)
+        return Ran(explained, answer, kept.parameters, kept.before, kept.after, lists, spent, queries)
 
     def of(self, case: Case) -> OnDuckDB:
         """Return what a case came to, run now where it was not."""

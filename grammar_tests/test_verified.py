@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 from datasets import DataSets
+from on_duckdb import CasesOnDuckDB
 from outcomes import explain
 from postgres_sets import PostgresSets
 from spark_text import SparkTexts, facts_on_spark
@@ -27,9 +28,9 @@ LOOSER: dict[str, str] = {}
 """Cases in which less is derived than is claimed, with the reason: noise that could be given away."""
 
 
-def test_on_duckdb(accepted_case: Case, data: DataSets) -> None:
+def test_on_duckdb(accepted_case: Case, data: DataSets, on_duckdb: CasesOnDuckDB) -> None:
     session, _ = data.refusing(accepted_case.policy, accepted_case.analyst)
-    _check("duckdb", accepted_case, explain(session, accepted_case), facts_of(session))
+    _check("duckdb", accepted_case, on_duckdb.of(accepted_case).explained, facts_of(session))
 
 
 def test_on_postgres(accepted_case: Case, on_postgres: PostgresSets) -> None:
