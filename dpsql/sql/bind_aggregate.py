@@ -319,7 +319,7 @@ _NUMBERS = {
     Kind.BOOLEAN: "COUNT(*) FILTER (WHERE x) counts the rows where it holds",
     Kind.DATE: "MIN, MAX, MEDIAN and COUNT take dates",
     Kind.TIMESTAMP: "MIN, MAX, MEDIAN and COUNT take timestamps",
-    Kind.INTERVAL: "EXTRACT(YEAR FROM x) is a number",
+    Kind.INTERVAL: "extract(epoch FROM x) is its seconds, extract(year FROM x) its years",
 }
 """Type of what an aggregate of numbers does not take -> what to write."""
 

@@ -21,6 +21,7 @@ from ..relation.relations import Relation
 from ..relation.types import BOOLEAN, TEXT, Kind
 from .attach import Attached, Attachment, Outer
 from .bind_expression import Binder, call, cast
+from .bind_moments import compared_intervals
 from .comparison import compare_in
 from .constants import coerce_literal
 from .literals import Awaited, bare, called, cast_target, listed, parameter_literal
@@ -48,7 +49,8 @@ def bind_comparison(binder: Binder, node: exp.Expr) -> Expr:
     if listed is not None:
         return _with_list(binder, node, name, *listed)
     args = [binder.bind(node.args["this"]), binder.bind(node.args["expression"])]
-    return binder.call(name, args, node, said=FUNCTIONS[name].symbol)
+    between = compared_intervals(binder, node, name, args)
+    return binder.call(name, args, node, said=FUNCTIONS[name].symbol) if between is None else between
 
 
 # --- lists -----------------------------------------------------------------------------------------------

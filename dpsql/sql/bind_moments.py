@@ -1,4 +1,4 @@
-"""Moments: operators of days and intervals, constants in words, fields, bins of charts, and zones.
+"""Moments: operators of days and intervals, constants in words, fields, ages, bins of charts, and zones.
 
 What stands on people's rows too is left to the rows there: a constant interval beside a moment, the fields of
 `calendar.EXTRACT_FIELDS`, the zone UTC. All moments are in UTC (soundness.md 2.2), so a zone that is UTC changes
@@ -10,10 +10,13 @@ nothing; other zones by name, fields of chapter 9.9 and intervals that are compu
     >>> means("extract(year FROM age(born, DATE '2000-02-03'))",
     ...       "((((extract(year FROM born)::bigint * 100::bigint + extract(month FROM born)::bigint) * 100::bigint"
     ...       " + extract(day FROM born)::bigint) - 20000203::bigint) / 10000::bigint)::numeric")
+    >>> means("seen - born::timestamp <= INTERVAL '1 month'",
+    ...       "extract(epoch FROM seen) - extract(epoch FROM born::timestamp) <= 2592000::numeric")
 """
 
 from __future__ import annotations
 
+import calendar
 import datetime
 import re
 from fractions import Fraction
@@ -21,11 +24,11 @@ from fractions import Fraction
 from sqlglot import exp
 
 from ..errors import Refusal
-from ..relation.calendar import DAY, TRUNC_UNITS
-from ..relation.expressions import Call, Expr, Literal, Months
+from ..relation.calendar import DAY, TRUNC_UNITS, calendar_ends
+from ..relation.expressions import MIRRORED, Call, Expr, Literal, Months, walk
 from ..relation.functions import FUNCTIONS
 from ..relation.functions.moments import constant_in_zone
-from ..relation.types import DATE, DOUBLE, INTERVAL, TEXT, TIMESTAMP, Kind
+from ..relation.types import BOOLEAN, DATE, DOUBLE, INTERVAL, NUMERIC, TEXT, TIMESTAMP, Kind
 from ..relation.zones import zone_names
 from .bind_expression import Binder, call, cast
 from .constant_intervals import folded
@@ -33,7 +36,10 @@ from .constants import coerce_literal
 from .literals import bare, called, listed, sample
 from .named_calls import bind_row
 
-__all__ = ["at_time_zone", "bind_cut", "bind_extract", "bind_operator", "bind_overlaps", "constant_moment"]
+__all__ = [
+    "age_of", "at_time_zone", "bind_cut", "bind_extract", "bind_operator", "bind_overlaps", "compared_intervals",
+    "constant_moment",
+]  # fmt: skip
 
 _SIGNS: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Add: ("add", "+"),
@@ -194,7 +200,140 @@ def bind_extract(binder: Binder, node: exp.Expr) -> Expr:
     if called(age) == "age" and word in _OF_AGE:
         given = [binder.repeated(part, _OFTEN) for part in listed(age)]
         return _part_of_age(binder, node, given, word)
+    if isinstance(age, exp.Sub) and word in _OF_SECONDS:
+        between = binder.bind(age)
+        if between.calls("moments_between"):
+            return _of_seconds(binder, node, between, _OF_SECONDS[word])
     return binder.part_of_date(node)
+
+
+_OF_SECONDS = {
+    "epoch": "seconds", "day": "trunc(seconds / 86400)", "hour": "trunc((seconds % 86400) / 3600)",
+    "minute": "trunc((seconds % 3600) / 60)", "second": "seconds % 60",
+}  # fmt: skip
+"""Field of the time between two moments, which has no months -> what it is of the seconds, which have its sign."""
+_BETWEEN = "extract(epoch FROM later) - extract(epoch FROM earlier)"
+
+
+def _of_seconds(binder: Binder, node: exp.Expr, between: Expr, meant: str) -> Expr:
+    """Return what is meant of the seconds between two moments; both are numbers before they are taken apart.
+
+    So nothing is said of an interval, which engines refuse where a moment is infinite or years apart.
+    """
+    assert isinstance(between, Call)
+    seconds = binder.meant(_BETWEEN, node, dict(zip(("later", "earlier"), between.args, strict=True)))
+    return binder.meant(meant, node, {"seconds": seconds})
+
+
+# --- intervals that are compared ---------------------------------------------------------------------------
+
+
+_MOST_PARTS = 12
+"""Most parts of a moment whose age is compared: they are written out some thirty times."""
+_MONTH_BEYOND = (
+    "CASE WHEN extract(month FROM {0}) IN (1, 3, 5, 7, 8, 10, 12) THEN 1 WHEN extract(month FROM {0}) <> 2 THEN 0 "
+    "WHEN extract(year FROM {0}) % 400 = 0 OR extract(year FROM {0}) % 4 = 0 AND extract(year FROM {0}) % 100 <> 0 "
+    "THEN -1 ELSE -2 END"
+)
+"""The days of a moment's month, above 30."""
+_WITHIN_MONTH = (
+    "(extract(day FROM {0}) * 86400 + (extract(hour FROM {0}) * 60 + extract(minute FROM {0})) * 60 "
+    "+ extract(second FROM {0}))"
+)
+_BY_MONTHS = "((extract(year FROM {0}) * 12 + extract(month FROM {0})) * 2592000 + " + _WITHIN_MONTH + ")"
+_AGE = (
+    "{later} - {earlier} + CASE WHEN x >= y THEN CASE WHEN {x} < {y} THEN 86400 * ({of_y}) ELSE 0 END "
+    "WHEN {y} < {x} THEN -86400 * ({of_x}) ELSE 0 END"
+).format(
+    later=_BY_MONTHS.format("x"), earlier=_BY_MONTHS.format("y"), x=_WITHIN_MONTH.format("x"),
+    y=_WITHIN_MONTH.format("y"), of_x=_MONTH_BEYOND.format("x"), of_y=_MONTH_BEYOND.format("y"),
+)  # fmt: skip
+"""age(x, y) in seconds as Postgres compares it, a month as 30 days.
+
+Where the later day of the month, with its clock, is before the earlier's, a month is taken back as the days that the
+earlier moment's month has; of a negative age all is the other way round.
+"""
+
+
+def compared_intervals(binder: Binder, node: exp.Expr, name: str, args: list[Expr]) -> Expr | None:
+    """Return a comparison of intervals, by their seconds, a month of 30 days, as Postgres compares them.
+
+    None: one of them is neither the time between two moments nor a constant, or all are.
+    """
+    if all(arg.is_constant for arg in args):
+        return None
+    ended = _compared_with_age(name, args) or _compared_with_age(MIRRORED.get(name, name), args[::-1])
+    if ended is not None:
+        return Call(BOOLEAN, ended[0], ended[1:], position=binder.position(node))
+    seconds = [_seconds_of(binder, node, arg) for arg in args]
+    sides = [one for one in seconds if one is not None]
+    return binder.call(name, sides, node) if len(sides) == len(args) else None
+
+
+def _compared_with_age(name: str, args: list[Expr]) -> tuple[str, Expr, Literal] | None:
+    """Return what `age(x, y) < interval` says of the one of x and y that is no constant: that it is beyond a moment.
+
+    There is one for whole months: an age falls by days alone while x rises, where months of several lengths meet, and
+    never to a full month or below it (`tests/sql/test_ages.py`).
+    """
+    age, by = args
+    if name not in ("lt", "le", "gt", "ge") or not (isinstance(age, Call) and age.function == "age"):
+        return None
+    (later, earlier), most = age.args, by.constant
+    moment = earlier if later.is_constant else later
+    known = (later if later.is_constant else earlier).constant_as(int)
+    if not isinstance(most, Months) or known is None or moment.is_constant or not moment.type.is_temporal:
+        return None
+    if most.months <= 0 or most.days or most.microseconds:
+        return None
+    unit = DAY if moment.type.kind is Kind.DATE else 1
+    known *= DAY if (later if later.is_constant else earlier).type.kind is Kind.DATE else 1
+    limit = most.months * 30 * DAY
+
+    def is_beyond(place: int) -> bool:
+        value = age_of(known, place * unit) if later.is_constant else age_of(place * unit, known)
+        below = value < limit if name in ("lt", "ge") else value <= limit
+        return below is later.is_constant
+
+    first, last = calendar_ends(moment.type)
+    if is_beyond(first) or not is_beyond(last):
+        return None
+    while last - first > 1:
+        middle = (first + last) // 2
+        first, last = (first, middle) if is_beyond(middle) else (middle, last)
+    after = later.is_constant is (name in ("lt", "le"))
+    return "ge" if after else "lt", moment, Literal(moment.type, last)
+
+
+def age_of(later: int, earlier: int) -> int:
+    """Return the age between two moments in microseconds, a month of 30 days."""
+    if later < earlier:
+        return -age_of(earlier, later)
+    (months, within), (before, since) = _by_month(later), _by_month(earlier)
+    days = calendar.monthrange(before // 12, before % 12 + 1)[1]
+    taken = (days - 30) * DAY if within < since else 0
+    return (months - before) * 30 * DAY + within - since + taken
+
+
+def _by_month(moment: int) -> tuple[int, int]:
+    """Return the month of a moment, counted from year 0, and the microseconds within it."""
+    day, clock = divmod(moment, DAY)
+    date = datetime.date(1970, 1, 1) + datetime.timedelta(days=day)
+    return date.year * 12 + date.month - 1, (date.day - 1) * DAY + clock
+
+
+def _seconds_of(binder: Binder, node: exp.Expr, value: Expr) -> Expr | None:
+    if isinstance(value.constant, Months):
+        by = value.constant
+        seconds = Fraction((by.months * 30 + by.days) * DAY + by.microseconds, 10**6)
+        return Literal(NUMERIC, seconds, position=value.position)
+    if value.calls("moments_between"):
+        return _of_seconds(binder, node, value, "seconds")
+    if not (isinstance(value, Call) and value.function == "age"):
+        return None
+    if any(sum(1 for _ in walk(arg)) > _MOST_PARTS for arg in value.args):
+        return None
+    return binder.meant(_AGE, node, dict(zip("xy", value.args, strict=True)))
 
 
 _DAYS = (

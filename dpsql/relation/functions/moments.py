@@ -185,6 +185,14 @@ ROWS: tuple[Function | Shorthand, ...] = (
         (),
     ),
     Shorthand(
+        "extract(day FROM x::timestamp - y)", "days between two moments, cut towards zero; also hour, minute, second above "
+        "them, and epoch, all in seconds", (),
+    ),
+    Shorthand(
+        "x::timestamp - y < INTERVAL '7 days'", "time between two moments compared, a month as 30 days; `age(x, y)` too",
+        (),
+    ),
+    Shorthand(
         "to_date('31.01.2024', 'DD.MM.YYYY')", "a date from a constant text, by YYYY, MM, DD",
         (Syntax(exp.StrToDate, read=("this", "format")),),
     ),

@@ -46,6 +46,7 @@ STATEMENTS = (
     "SELECT day, COUNT(*) FROM visit GROUP BY day",
     "SELECT to_char(day, 'YYYY-MM'), to_char(seen, 'FMDay HH24'), COUNT(*) FROM visit GROUP BY 1, 2",
     "SELECT to_char(any_seen, 'IYYY-IW'), SUM(extract(year FROM age(DATE '2024-02-29', day))), SUM(extract(epoch FROM seen)) FROM visit GROUP BY 1",
+    "SELECT SUM(extract(day FROM seen - day)), COUNT(*) FILTER (WHERE age(seen, day) < INTERVAL '1 year 3 days'), COUNT(*) FILTER (WHERE seen - any_seen > INTERVAL '1 month') FROM visit",
     "SELECT date_bin('7 days', seen, DATE '2020-01-01'), AVG(extract(second FROM seen)) FROM visit GROUP BY 1",
     "SELECT date_trunc('month', seen, 'Europe/Zurich'), COUNT(*) FROM visit GROUP BY 1",
     "SELECT date_trunc('quarter', seen::timestamptz AT TIME ZONE 'America/Havana'), COUNT(*) FROM visit GROUP BY 1",

@@ -224,6 +224,9 @@ def numbers(depth: int) -> st.SearchStrategy[str]:
     age = st.tuples(st.sampled_from(("year", "month")), moments(0), moments(0)).map(
         lambda p: f"extract({p[0]} FROM age({p[1]}, {p[2]}))"
     )
+    between = st.tuples(st.sampled_from(("epoch", "day", "hour", "second")), moments(depth - 1), moments(0)).map(
+        lambda p: f"extract({p[0]} FROM CAST({p[1]} AS timestamp) - {p[2]})"
+    )
     position = st.tuples(texts(depth - 1), texts(depth - 1)).map(lambda p: f"position({p[0]} IN {p[1]})")
     ends = st.sampled_from(("0, 10", "-2.5, 2.5", "100, -7", "0.1, 1e6", "-1e30, 1e30"))
     bucket = st.tuples(one, ends, st.sampled_from(("1", "7", "1000"))).map(
@@ -232,7 +235,7 @@ def numbers(depth: int) -> st.SearchStrategy[str]:
     return st.one_of(
         leaf, _infix(one, ("+", "-", "*", "/", "%"), one), _infix(one, ("+", "-", "*", "/", "%"), one), bucket,
         one.map(lambda x: f"(- {x})"), _call("round", one, digits), _call("trunc", one, digits),
-        _call("power", one, small), *plain, *_choices(one, depth - 1), cast, field, age, position,
+        _call("power", one, small), *plain, *_choices(one, depth - 1), cast, field, age, between, position,
         _call("length", texts(depth - 1)), _infix(st.just("d"), ("-",), st.just("d")),
         booleans(depth - 1).map(lambda x: f"CAST({x} AS integer)"),
     )  # fmt: skip
@@ -289,5 +292,8 @@ def booleans(depth: int) -> st.SearchStrategy[str]:
         st.tuples(numbers(depth - 1), listed).map(lambda p: f"({p[0]} IN ({p[1]}))"),
         st.tuples(texts(depth - 1), st.sampled_from(_PATTERNS)).map(lambda p: f"({p[0]} LIKE {p[1]})"),
         st.tuples(one, st.sampled_from(("TRUE", "FALSE", "NOT TRUE"))).map(lambda p: f"({p[0]} IS {p[1]})"),
+        st.tuples(moments(0), moments(0), st.sampled_from(_INTERVALS)).map(
+            lambda p: f"(age({p[0]}, {p[1]}) < {p[2]} OR CAST({p[0]} AS timestamp) - {p[1]} >= {p[2]})"
+        ),
         st.tuples(numbers(0), numbers(0), numbers(0)).map(lambda p: f"({p[0]} BETWEEN SYMMETRIC {p[1]} AND {p[2]})"),
     )  # fmt: skip
