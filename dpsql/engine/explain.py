@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
@@ -64,7 +63,8 @@ class Explanation:
 
     `origins`: what of it the store has an answer for in a grouping of other groups, in words.
     `chosen`: the epsilon that an accuracy takes, in words; None where an epsilon was set. `notes`: see
-    `bias_notes`. `more`: what would be drawn now.
+    `bias_notes`. `more`: what would be drawn now; `places`: for which release, by number. `groups`: how many each
+    release has beforehand, 0 where they are found and none is stored.
     """
 
     plan: Plan
@@ -76,6 +76,34 @@ class Explanation:
     chosen: str | None = None
     notes: tuple[str, ...] = ()
     more: tuple[Fresh | None, ...] = ()
+    places: tuple[int, ...] = ()
+    groups: tuple[int, ...] = ()
+
+    @property
+    def costs(self) -> list[Fraction]:
+        """The epsilon that each release would be charged now."""
+        drawn = [(number, one) for number, one in zip(self.places, self.more, strict=True) if one is not None]
+        return [
+            self._epsilon(one for of, one in drawn if of == number) for number in range(len(self.plan.releases))
+        ]
+
+    @property
+    def cost(self) -> Fraction:
+        """The epsilon that the statement would be charged now."""
+        return self._epsilon(one for one in self.more if one is not None)
+
+    def _epsilon(self, drawn: Iterable[Fresh]) -> Fraction:
+        charges = [one.charge for one in drawn]
+        if self.status.in_rho:
+            return Fraction(shown_epsilon(sum(one.rho_atto for one in charges)))
+        return Fraction(sum(one.epsilon_nano for one in charges), NANO)
+
+    @property
+    def rows(self) -> int:
+        """How many groups the answer has beforehand: of several releases, those of the one with the most."""
+        asked = set(releases_of(self.plan.root))
+        releases = zip(self.plan.releases, self.groups, strict=True)
+        return max((groups for release, groups in releases if release.release in asked), default=0)
 
     def as_dict(self) -> dict[str, object]:
         """Return all that is said, for programs; numbers are exact decimals or fractions as text."""
@@ -125,10 +153,6 @@ class Explanation:
             return "nothing, it is stored"
         delta = f", delta {said_delta(plan.delta)}" if plan.delta else ""
         return f"{price}{delta} (nothing, if it is answered already)" if plan.releases else "nothing"
-
-    def json_text(self) -> str:
-        """Return `as_dict` as JSON text."""
-        return json.dumps(self.as_dict(), indent=2)
 
     def __repr__(self) -> str:
         return "\n".join(self._lines(with_sql=False))

@@ -14,7 +14,7 @@ from ..budget import ZERO, Charge, Fresh, Status
 from ..errors import LedgerAway, NothingShown, PolicyError, Refusal
 from ..plan.planner import Plan
 from ..policy import Policy
-from ..relation.types import TEXT, SqlType
+from ..relation.types import JSON, TEXT, SqlType
 from ..release.cost import Cost, telling
 from ..release.run import PlanRunner, ReleasedRows
 from ..release.verifying import certificate_of
@@ -35,6 +35,7 @@ from .answer import Answer, AnswerColumn, EmptyNote, OnceNote, Receipt, budget_t
 from .dataset import ASK_SECONDS, Dataset, LazySnapshot, PreparedPlan
 from .explain import Explanation
 from .notes import bias_notes
+from .plan_shape import plan_lines
 from .proofs import proof_lines, prove
 from .spine import Spine
 
@@ -45,7 +46,6 @@ __all__ = ["Session"]
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
-_PLAN = AnswerColumn("QUERY PLAN", TEXT)
 _MOST_TOLD = 1_000
 """Notes that a session remembers to have told."""
 
@@ -132,10 +132,9 @@ class Session(Spine):
         if isinstance(statement, Explain):
             if statement.verify:
                 lines = self._verified(statement.query, tuple(parameters))
-                return Answer((_PLAN,), [(line,) for line in lines], "EXPLAIN", None)
-            shown = self._explain(statement.query, tuple(parameters))
-            lines = [shown.json_text()] if statement.json else shown.text().split("\n")
-            return Answer((_PLAN,), [(line,) for line in lines], "EXPLAIN", None)
+            else:
+                lines = plan_lines(self._explain(statement.query, tuple(parameters)), statement.form)
+            return Answer((_plan_column(statement),), [(line,) for line in lines], "EXPLAIN", None)
         return self._setting(statement)
 
     def price(self, statements: str | Sequence[str], *, epsilon: Fraction | None = None) -> PricedBatch:
@@ -237,7 +236,7 @@ class Session(Spine):
         if isinstance(statement, AdmittedQuery):
             return self._prepare(statement, parameters, key).columns
         if isinstance(statement, Explain):
-            return (_PLAN,)
+            return (_plan_column(statement),)
         return (AnswerColumn(statement.name, TEXT),) if isinstance(statement, ShowSetting) else ()
 
     def is_planned(self, sql: str, parameters: Sequence[object] = ()) -> bool:
@@ -266,7 +265,9 @@ class Session(Spine):
                 raise
             bound = bind(query, self._context(query, awaited)).columns
             columns = tuple(AnswerColumn(column.name, column.type) for column in bound)
-        return (_PLAN,) if query is not statement else columns, tuple(one.type for one in awaited)
+        if isinstance(statement, Explain):
+            columns = (_plan_column(statement),)
+        return columns, tuple(one.type for one in awaited)
 
     def _setting(self, statement: SetSetting | ShowSetting | ResetSetting) -> Answer:
         if isinstance(statement, SetSetting):
@@ -368,23 +369,23 @@ class Session(Spine):
 
     def _explain(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> Explanation:
         status = self.budget()
-        origins: tuple[str, ...] = ()
-        more: tuple[Fresh | None, ...] = ()
         with self.snapshot() as snapshot:
             key = self._key("EXPLAIN " + query.text, parameters)
             prepared = self._prepare(query, parameters, key, snapshot)
+            public = self._public(snapshot, None)
+            runner = self.runner(prepared, query, public, Cost(), snapshot.close)
             if not prepared.plan.intermediates:
-                public = self._public(snapshot, None)
-                runner = self.runner(prepared, query, public, Cost(), snapshot.close)
                 if not runner.from_store() and (other := self.beside(prepared, runner)) is not None:
                     prepared, runner = other
                     runner.from_store()
-                origins = runner.origins
-                more = self.dataset.store.quote(runner.claim()[0]) if self.settings.reuse else ()
+            claim, places = runner.claim()
+            more = self.dataset.store.quote(claim)
         known = self._known(prepared.compiled, cache(self.dataset.left_out))
         return Explanation(
-            prepared.plan, prepared.compiled, prepared.intermediates, status, self.policy.defaults.epsilon, origins,
-            prepared.chosen, (*prepared.bar_notes, *bias_notes(prepared.plan, known)), more,
+            prepared.plan, prepared.compiled, prepared.intermediates, status, self.policy.defaults.epsilon,
+            runner.origins, prepared.chosen, (*prepared.bar_notes, *bias_notes(prepared.plan, known)), more,
+            tuple(number for number, _ in places),
+            tuple(_groups_beforehand(rows) for rows in runner.rows),
         )  # fmt: skip
 
     def _verified(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> list[str]:
@@ -424,6 +425,18 @@ class Session(Spine):
         """Return what a plan depends on besides the dataset."""
         values = tuple((type(value).__name__, repr(value)) for value in parameters)
         return sql, values, self.settings, self.access
+
+
+def _groups_beforehand(rows: ReleasedRows) -> int:
+    """Return how many groups a release has, as far as that is declared, chosen or stored; 0 where they are found."""
+    if rows.groups is not None:
+        return rows.groups.size
+    return 0 if rows.plan.top is None else rows.plan.top.count
+
+
+def _plan_column(statement: Explain) -> AnswerColumn:
+    """Return the column of EXPLAIN: a text, or JSON, as Postgres'."""
+    return AnswerColumn("QUERY PLAN", JSON if statement.form == "json" and not statement.verify else TEXT)
 
 
 def _no_intermediate(number: int, rows: Sequence[ReleasedRows]) -> object:

@@ -61,10 +61,10 @@ class AdmittedQuery:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """EXPLAIN of a query, for people or (FORMAT JSON) for programs. `verify`: its plan as it is verified."""
+    """EXPLAIN of a query; `form`: text, json, xml or yaml. `verify`: its plan as it is verified."""
 
     query: AdmittedQuery
-    json: bool
+    form: str
     verify: bool = False
 
 
@@ -114,7 +114,8 @@ _OPTIONS = frozenset(
     }
     | {"memory"}
 )
-"""Postgres' own, which have no meaning here: nothing is run, and there are no costs."""
+"""Postgres' own, which have no meaning here: nothing is run, and the only cost is what is charged."""
+_FORMATS = ("text", "json", "xml", "yaml")
 _SWITCHED = ("", "on", "off", "true", "false", "0", "1")
 _SET = re.compile(
     r"\s*set\s+(?:session\s+)?([a-z_][a-z_0-9.]*)\s*(?:=|\bto\b)\s*('([^']*)'|[^\s';]+)\s*;?\s*",
@@ -153,8 +154,8 @@ def parse_statement(text: str) -> Statement:
     if first == "explain" and _EXPLAIN.match(text, tokens[0].start):
         match = _EXPLAIN.match(text, tokens[0].start)
         assert match is not None
-        is_json, is_verified = _read_options(text, match)
-        return Explain(_parse_query(blank_prefix(text, match.end())), is_json, is_verified)
+        form, is_verified = _read_options(text, match)
+        return Explain(_parse_query(blank_prefix(text, match.end())), form, is_verified)
     return _parse_tokens(text, tokenized)
 
 
@@ -163,18 +164,18 @@ def check_statement(text: str) -> None:
     parse_statement(text)
 
 
-def _read_options(text: str, match: re.Match[str]) -> tuple[bool, bool]:
-    """Say whether EXPLAIN's options ask for JSON, and to verify; what has no meaning here is read and left.
+def _read_options(text: str, match: re.Match[str]) -> tuple[str, bool]:
+    """Return the FORMAT of EXPLAIN's options, and whether to verify; what has no meaning here is read and left.
 
     Raises:
-        Refusal: 42601 for an option that is none, or another FORMAT.
+        Refusal: 42601 for an option that is none, or a FORMAT that is none.
     """
-    is_json = is_verified = False
+    form, is_verified = "text", False
     for option in () if match[1] is None else match[1].split(","):
         read = _OPTION.fullmatch(option)
         name, value = (read[1].lower(), (read[2] or "").lower()) if read is not None else ("", "")
-        if name == "format" and value in ("json", "text"):
-            is_json = value == "json"
+        if name == "format" and value in _FORMATS:
+            form = value
         elif name == "verify" and value in _SWITCHED:
             is_verified = value in ("", "on", "true", "1")
         elif name not in _OPTIONS or value not in _SWITCHED:
@@ -182,7 +183,7 @@ def _read_options(text: str, match: re.Match[str]) -> tuple[bool, bool]:
                 "EXPLAIN has no such option", sqlstate="42601", position=place(text, match.start(1)),
                 hint="EXPLAIN (FORMAT JSON), EXPLAIN (VERIFY), or EXPLAIN alone",
             )  # fmt: skip
-    return is_json, is_verified
+    return form, is_verified
 
 
 _OF_JOIN = ("side", "kind", "method", "on", "using")

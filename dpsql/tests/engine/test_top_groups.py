@@ -244,8 +244,7 @@ def test_explain_says_what_is_chosen(session: Session) -> None:
         "charge: epsilon 0.1",
     ):
         assert words in said
-    body = json.loads(session.explain(TOP).json_text())
-    (release,) = body["releases"]
+    (release,) = session.explain(TOP).as_dict()["releases"]  # type: ignore[misc]  # a list, as JSON has it
     assert release["measures"][1] == {
         "measure": "choice of groups", "chosen": 3, "candidates": 40, "sensitivity": "1", "within_95": "467",
         "epsilon": "0.05", "stored": False, "by": "count of rows", "most_in_a_group": "1", "costs": "epsilon 0.05",
@@ -271,7 +270,7 @@ def test_explain_adds_up_rho_and_not_what_it_stands_for(
         assert "(as epsilon 0.0707107, rho 0.0025); the whole histogram" in said
         more = told(opened, TOP.replace("AS n", "AS n, COUNT(DISTINCT street)"))
         assert "then measures them (as epsilon 0.0816497, rho 0.003333)" in more
-        (release,) = json.loads(opened.explain(TOP).json_text())["releases"]
+        (release,) = opened.explain(TOP).as_dict()["releases"]  # type: ignore[misc]  # likewise
         assert release["measures"][1]["rho"] == "0.0025"
         opened.execute(TOP)
         notes = [entry.note for entry in opened.dataset.store.log(5)]

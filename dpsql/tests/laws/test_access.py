@@ -7,6 +7,7 @@ database. `account`, over which bookings find their owner, is there for views al
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -396,7 +397,7 @@ def test_no_explanation_names_what_is_hidden(desk: Desk, sql: str) -> None:
     shown = session.explain(sql)
     receipt = session.execute(sql).receipt
     assert receipt is not None
-    said = f"{shown.text()} {shown.json_text()} {receipt.notes}"
+    said = f"{shown.text()} {json.dumps(shown.as_dict())} {receipt.notes}"
     assert not NAMES.search(said), said
 
 

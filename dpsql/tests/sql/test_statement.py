@@ -169,22 +169,24 @@ def test_a_position_below_explain_points_into_the_whole_text(prefix: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("text", "json"),
+    ("text", "form"),
     [
-        ("EXPLAIN SELECT 1", False),
-        ("explain (FORMAT JSON) select 1", True),
-        ("EXPLAIN (FORMAT TEXT) SELECT 1", False),
-        ("EXPLAIN ANALYZE SELECT 1", False),
-        ("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT 1", True),
-        ("EXPLAIN (VERBOSE, COSTS off) SELECT 1", False),
-        ("EXPLAIN ANALYSE VERBOSE SELECT 1", False),
-        ("EXPLAIN (FORMAT JSON, ANALYSE, GENERIC_PLAN false) SELECT 1", True),
+        ("EXPLAIN SELECT 1", "text"),
+        ("explain (FORMAT JSON) select 1", "json"),
+        ("EXPLAIN (FORMAT TEXT) SELECT 1", "text"),
+        ("EXPLAIN ANALYZE SELECT 1", "text"),
+        ("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT 1", "json"),
+        ("EXPLAIN (VERBOSE, COSTS off) SELECT 1", "text"),
+        ("EXPLAIN ANALYSE VERBOSE SELECT 1", "text"),
+        ("EXPLAIN (FORMAT JSON, ANALYSE, GENERIC_PLAN false) SELECT 1", "json"),
+        ("EXPLAIN (FORMAT XML, ANALYSE) SELECT 1", "xml"),
+        ("EXPLAIN (format yaml) SELECT 1", "yaml"),
     ],
 )
-def test_explain(text: str, json: bool) -> None:
+def test_explain(text: str, form: str) -> None:
     found = parse_statement(text)
     assert isinstance(found, Explain)
-    assert found.json is json
+    assert found.form == form
 
 
 @pytest.mark.parametrize(
@@ -195,7 +197,7 @@ def test_explain(text: str, json: bool) -> None:
         "EXPLAIN () SELECT 1",
         "EXPLAIN DROP TABLE t",
         "EXPLAIN",
-        "EXPLAIN (FORMAT XML) SELECT 1",
+        "EXPLAIN (FORMAT CSV) SELECT 1",
         "EXPLAIN EXPLAIN SELECT 1",
     ],
 )
