@@ -40,7 +40,7 @@ _ODD = (
     "FROM patient WHERE string_to_array(name, ' ') IS NULL", "FROM patient WHERE json_extract(name, '$.a') = 1", "FROM patient WHERE list_contains([1], age)",
     "FROM patient WHERE name SIMILAR TO 'a'", "FROM patient WHERE list_filter([1], x -> x > 1) IS NULL", "FROM patient WHERE f(a => 1) = 1",
     "FROM patient, LATERAL (SELECT age) AS l", "FROM patient ASOF JOIN visit ON id = patient_id", "FROM patient POSITIONAL JOIN visit",
-    "FROM patient FOR UPDATE", "FROM patient USING SAMPLE 5", "FROM patient TABLESAMPLE SYSTEM (5)", "FROM ONLY patient", "FROM patient WINDOW w AS ()",
+    "FROM patient FOR UPDATE", "FROM patient USING SAMPLE 5", "FROM patient TABLESAMPLE SYSTEM (5)", "FROM patient WINDOW w AS ()",
     "FROM patient GROUP BY ALL", "FROM patient GROUP BY DISTINCT sex", "FROM patient ORDER BY 1 USING <", "FROM patient FETCH FIRST 1 ROW WITH TIES",
     "FROM patient LIMIT 10 PERCENT", "FROM patient QUALIFY 1 = 1", "FROM patient MATCH_RECOGNIZE (PATTERN (a))", "FROM patient AS p (a, b) WHERE a::regclass = 1",
     "FROM patient WHERE EXTRACT(ISOYEAR FROM born) = 1", "FROM patient WHERE date_bin('1 day', seen, seen) = seen", "FROM patient WHERE make_date(1, 2, 3) = born",

@@ -84,7 +84,8 @@ class Explanation:
         """The epsilon that each release would be charged now."""
         drawn = [(number, one) for number, one in zip(self.places, self.more, strict=True) if one is not None]
         return [
-            self._epsilon(one for of, one in drawn if of == number) for number in range(len(self.plan.releases))
+            self._epsilon(one for of, one in drawn if of == number)
+            for number in range(len(self.plan.releases))
         ]
 
     @property

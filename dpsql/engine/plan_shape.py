@@ -1,8 +1,8 @@
 """EXPLAIN in the shape of Postgres' plans, which is the one that tools read: `(cost=0.00..0.10 rows=5 width=0)`.
 
-A plan's cost is the epsilon that the statement would be charged now, and its rows are the groups that it has beforehand:
-those declared, or stored already. Neither is an estimate of the engine's, whose statistics are of people's rows. What
-dpsql has to say besides stands under keys of its own in the same nodes.
+A plan's cost is the epsilon that the statement would be charged now, and its rows are the groups that it has
+beforehand: those declared, or stored already. Neither is an estimate of the engine's, whose statistics are of people's
+rows. What dpsql has to say besides stands under keys of its own in the same nodes.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ def plan_lines(explained: Explanation, form: str) -> list[str]:
         return [f"{root}</explain>"]
     if form == "yaml":
         return ["\n".join(_yaml([{"Plan": plan}], ""))]
-    return [f"Answer  (cost=0.00..{_cost_text(plan['Total Cost'])} rows={plan['Plan Rows']} width=0)"] + (
-        explained.text().split("\n")
-    )
+    figures = f"cost=0.00..{_cost_text(plan['Total Cost'])} rows={plan['Plan Rows']} width=0"
+    return [f"Answer  ({figures})", *explained.text().split("\n")]
 
 
 def _answer_node(explained: Explanation) -> Node:
@@ -54,7 +53,13 @@ def _answer_node(explained: Explanation) -> Node:
 
 
 def _node(kind: str, cost: Fraction, rows: int) -> Node:
-    return {"Node Type": kind, "Startup Cost": Fraction(0), "Total Cost": cost, "Plan Rows": rows, "Plan Width": 0}
+    return {
+        "Node Type": kind,
+        "Startup Cost": Fraction(0),
+        "Total Cost": cost,
+        "Plan Rows": rows,
+        "Plan Width": 0,
+    }
 
 
 def _cost_text(cost: Fraction) -> str:
@@ -107,7 +112,9 @@ def _yaml(value: object, indent: str) -> Iterator[str]:
                 yield f"{indent}{key}: {_yaml_text(one)}"
     elif isinstance(value, (list, tuple)):
         for one in value:
-            first, *more = _yaml(one, indent + "  ") if isinstance(one, _NESTED) and one else [_yaml_text(one)]
+            first, *more = (
+                _yaml(one, indent + "  ") if isinstance(one, _NESTED) and one else [_yaml_text(one)]
+            )
             yield f"{indent}- {first.lstrip()}"
             yield from more
 

@@ -10,7 +10,7 @@ from functools import cache, wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from ..backends import Backend
-from ..budget import ZERO, Charge, Fresh, Status
+from ..budget import ZERO, Charge, Status
 from ..errors import LedgerAway, NothingShown, PolicyError, Refusal
 from ..plan.planner import Plan
 from ..policy import Policy
@@ -374,10 +374,14 @@ class Session(Spine):
             prepared = self._prepare(query, parameters, key, snapshot)
             public = self._public(snapshot, None)
             runner = self.runner(prepared, query, public, Cost(), snapshot.close)
-            if not prepared.plan.intermediates:
-                if not runner.from_store() and (other := self.beside(prepared, runner)) is not None:
-                    prepared, runner = other
-                    runner.from_store()
+            is_looked_up = not prepared.plan.intermediates
+            if (
+                is_looked_up
+                and not runner.from_store()
+                and (other := self.beside(prepared, runner)) is not None
+            ):
+                prepared, runner = other
+                runner.from_store()
             claim, places = runner.claim()
             more = self.dataset.store.quote(claim)
         known = self._known(prepared.compiled, cache(self.dataset.left_out))

@@ -414,7 +414,7 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_
     return Table(
         declared.name, table.path, tuple(ordered), unit, declared.description, keys, table.is_partitioned,
         declared.is_hidden, asserted, table.read_as, proved=_proved(table, keys),
-        referred=_referred(policy, declared, keys),
+        referred=_referred(policy, declared, keys), order=tuple(column.name for column in table.columns),
     )  # fmt: skip
 
 

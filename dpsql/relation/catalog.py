@@ -181,6 +181,7 @@ class Table:
     among them. `is_way_named`: a statement can name both ends of the way to its owner. `proved`: what its engine
     proves of its rows; None: nothing, its NOT NULL neither.
     `referred`: keys of it that units of other tables refer to, and that are not among `keys`: each holds one.
+    `order`: the names of the live table's columns in their order, in which `*` lists them.
     `grounds`: what a plan that reads it rests on: the dataset, itself, the tables on the way to its owner, and the
     views through which it is read; `column_grounds`: what one rests on, besides, that reads a column, in their order
     (soundness.md 3.7).
@@ -200,6 +201,7 @@ class Table:
     is_way_named: bool = True
     proved: Proved | None = None
     referred: tuple[tuple[str, ...], ...] = ()
+    order: tuple[str, ...] = field(default=(), compare=False, repr=False)
     grounds: tuple[Ground, ...] = field(default=(), compare=False, repr=False)
     column_grounds: tuple[Ground, ...] = field(default=(), compare=False, repr=False)
 
@@ -215,9 +217,11 @@ class Table:
 
     @property
     def named(self) -> tuple[Column, ...]:
-        """The columns that a statement can name: those of the unit that are not declared, and the declared ones."""
+        """The columns that a statement can name, the unit's and the declared ones, in the live table's order."""
         owner = (column for column in self.owner_columns if self.column(column.name) is None)
-        return tuple(column for column in (*owner, *self.columns) if column.name not in self.unnamed)
+        seen = [column for column in (*owner, *self.columns) if column.name not in self.unnamed]
+        places = {name: place for place, name in enumerate(self.order)}
+        return tuple(sorted(seen, key=lambda column: places.get(column.name, len(places))))
 
     @property
     def reference(self) -> References | None:

@@ -220,6 +220,12 @@ class Scan(Relation):
         owner = table.owner_columns
         return (*own, *(OutputColumn(one.type, one.name if one.name in named else "") for one in owner))
 
+    @property
+    def listed(self) -> tuple[int, ...]:
+        """The columns that a statement can name, in the order in which `*` lists them."""
+        names = [column.name for column in self.columns]
+        return tuple(names.index(column.name) for column in self.table.named)
+
 
 @dataclass(frozen=True)
 class Values(Relation):

@@ -37,7 +37,7 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.CTE: frozenset({"this", "alias"}),
     exp.TableAlias: frozenset({"this", "columns"}),
     exp.From: _UNARY,
-    exp.Table: frozenset({"this", "db", "catalog", "alias", "joins", "ordinality"}),
+    exp.Table: frozenset({"this", "db", "catalog", "alias", "joins", "ordinality", "only"}),
     exp.Lateral: frozenset({"this", "alias", "view", "outer", "ordinality"}),
     exp.Unnest: frozenset({"expressions", "alias", "offset"}),
     exp.ExplodingGenerateSeries: frozenset({"start", "end", "step"}),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from ..errors import Position, Refusal
-from ..relation.catalog import View
+from ..relation.catalog import Table, View
 from ..relation.expressions import TRUE, Call, Expr, Field, Literal, conjunction, conjuncts
 from ..relation.functions import common_type
 from ..relation.map_tables import placed
@@ -490,6 +490,8 @@ class _Items:
                 relation, name = context.ctes[written], name or written
             else:
                 table = find_table(context, node, position)
+                if node.args.get("only"):
+                    _check_only(table, position)
                 schemas = schemas_of(context, table) if name is None else frozenset()
                 name = name or table.name.rpartition(".")[2]
                 relation = (
@@ -509,9 +511,11 @@ class _Items:
             relation = bind_values(node, context, self.grammar)
         else:
             raise Refusal("this cannot stand in FROM", position=position)
-        is_table = isinstance(relation, Scan)
-        relation = rename(relation, columns, position)
-        source = ScopeSource(name or "", relation.columns, 0, schemas, is_table=is_table)
+        listed = relation.listed if isinstance(relation, Scan) else None
+        relation = rename(relation, columns, position, listed)
+        source = ScopeSource(
+            name or "", relation.columns, 0, schemas, is_table=listed is not None, listed=listed
+        )
         return relation, Scope([source], outer=context.outer)
 
     def _join(
@@ -549,6 +553,17 @@ class _Items:
         attacher = Attacher(joined, binder.attachments)
         attacher.filter(conjunction(tuple(term for term in terms if attached_in(term))), position)
         return attacher.relation, both.padded(left[1], other, side)
+
+
+def _check_only(table: Table | View, position: Position | None) -> None:
+    """Refuse ONLY of a partitioned table, which has no rows of its own: of any other its own rows alone are read."""
+    if isinstance(table, Table) and table.is_partitioned:
+        raise Refusal(
+            "ONLY of a partitioned table has no rows",
+            sqlstate="0A000",
+            position=position,
+            hint="leave ONLY out",
+        )
 
 
 def _is_lateral(node: exp.Expr) -> bool:
@@ -609,8 +624,15 @@ def _check_names(scope: Scope, other: Scope, position: Position | None) -> None:
             )
 
 
-def rename(relation: Relation, columns: list[exp.Expr], position: Position | None) -> Relation:
+def rename(
+    relation: Relation,
+    columns: list[exp.Expr],
+    position: Position | None,
+    listed: tuple[int, ...] | None = None,
+) -> Relation:
     """Return the relation with its first columns renamed, as `AS t(a, b)` does: those without a name are not seen.
+
+    `listed`: the order in which they are counted, where it is not their own.
 
     Raises:
         Refusal: 42P10 for more names than columns.
@@ -618,7 +640,7 @@ def rename(relation: Relation, columns: list[exp.Expr], position: Position | Non
     if not columns:
         return relation
     names = [column.name for column in relation.columns]
-    seen = [index for index, name in enumerate(names) if name]
+    seen = [index for index, name in enumerate(names) if name] if listed is None else listed
     if len(columns) > len(seen):
         raise Refusal("there are more column aliases than columns", sqlstate="42P10", position=position)
     for index, column in zip(seen, columns, strict=False):

@@ -51,7 +51,8 @@ class ScopeSource:
 
     `schemas`: of a table that stands under its own name, which may be written before it. `is_padded`: an outer join
     may have put NULL in the place of its row. `is_table`: its columns are a table's own, of the types that it has.
-    `is_value`: its first column is what its name means, where no column is called so.
+    `is_value`: its first column is what its name means, where no column is called so. `listed`: in which order `*`
+    lists its columns; None: in theirs.
     """
 
     name: str
@@ -61,6 +62,7 @@ class ScopeSource:
     is_padded: bool = False
     is_table: bool = False
     is_value: bool = False
+    listed: tuple[int, ...] | None = None
 
 
 def fold_name(identifier: exp.Expr) -> tuple[str, bool]:
@@ -222,7 +224,9 @@ class Scope:
             )
         found: list[tuple[str, Expr]] = list(self.merged) if table is None else []
         for source in sources:
-            for index, column in enumerate(source.columns, source.start):
+            places = range(len(source.columns)) if source.listed is None else source.listed
+            for place in places:
+                column, index = source.columns[place], source.start + place
                 if column.name and (table is not None or index not in self.hidden):
                     found.append((column.name, Field(column.type, index, column.name)))
         return found

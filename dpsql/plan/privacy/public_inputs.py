@@ -89,10 +89,13 @@ def drawn_first(relation: Relation, number: int) -> PrivateBlock:
 
 
 def _unique_keys(relation: Relation) -> tuple[frozenset[int], ...]:
-    """Return the outputs that no two rows of a public relation share: the keys of its one GROUP BY.
+    """Return the outputs that no two rows of a public relation share: the keys of its one GROUP BY; none of the
+    columns, where there is one row.
 
     Only keys that travel exactly: two numerics may be one double.
     """
+    if is_single(relation):
+        return (frozenset(),)
     whole = relation.columns
     places: list[int | None] = list(range(len(whole)))
     while ends_in(relation, "where", "having", "outputs", "orders", "limit"):

@@ -33,7 +33,7 @@ age = {{ bounds = [18, 120] }}
 [tables.town]
 public = true
 """
-COLUMNS = ["age", "Full Name", "id"]
+COLUMNS = ["id", "age", "Full Name"]
 PREVIEWS = {
     "SELECT * FROM person LIMIT 5": COLUMNS,
     "SELECT * FROM people.main.person LIMIT 5": COLUMNS,

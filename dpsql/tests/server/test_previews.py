@@ -14,7 +14,7 @@ from .conftest import Served
 
 PREVIEW = "SELECT * FROM person LIMIT 5"
 PROBE = "SELECT 1 AS found FROM person LIMIT 1"
-COLUMNS = ["age", "city", "id"]
+COLUMNS = ["id", "age", "city"]
 
 
 def test_over_the_wire_it_has_a_notice(server: Served) -> None:
