@@ -25,6 +25,7 @@ from benchmarks import (
     postgres,
     public,
     row_level,
+    running_totals,
     stored_answers,
     text_cut,
     text_to_plan,
@@ -58,6 +59,7 @@ FIGURES = {
     "levers": levers.measure,
     "whole_groups": whole_groups.measure,
     "norms": norms.measure,
+    "running-totals": running_totals.measure,
     "wire": wire.measure,
     "years": years.measure,
 }

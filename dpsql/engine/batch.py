@@ -29,6 +29,7 @@ from ..release.batch_split import Drawn, relative_errors, split, wishing
 from ..release.consistent import consistent
 from ..release.cost import Cost, telling
 from ..release.finer import grouping_of
+from ..release.levels import with_levels
 from ..release.post_processing import PublicRows
 from ..release.run import Place, PlanRunner, ReleasedRows, Wanted, carry_out
 from ..sql.statement import AdmittedQuery, ResetSetting, SetSetting, parse_statement
@@ -195,7 +196,7 @@ class _Planner:
 
     def steps(self) -> list[_Step]:
         """Return what each statement draws, in the order in which they are to be asked."""
-        asked = [self._asked(one) for one in self.statements]
+        asked = self._together([self._asked(one) for one in self.statements])
         base = self.session.dataset.store if self.total is None else None
         found: list[tuple[float | Fraction, list[_Step], dict[int, Fraction]]] = []
         for order in self._orders(asked):
@@ -247,6 +248,21 @@ class _Planner:
         with self._under(replace(one, settings=settings)):
             prepared = self.session.planned(one.query, (), self.snapshot)
         return _Asked(replace(one, settings=settings), prepared, prepared.plan)
+
+    def _together(self, asked: Sequence[_Asked]) -> list[_Asked]:
+        """Return statements with no other levels than those that help beside what the others draw anyway."""
+        plain = [one.alone.plain or one.alone for one in asked]
+        found = list(asked)
+        for number, one in enumerate(asked):
+            if one.alone.plain is not None:
+                beside = [
+                    release for i, other in enumerate(plain) if i != number for release in other.releases
+                ]
+                with self._under(one.statement):
+                    levelled = with_levels(one.alone.plain, self.session.catalog, beside)
+                    prepared = replace(one.prepared, plan=levelled, compiled=self.session.compiled(levelled))
+                found[number] = replace(one, prepared=prepared, alone=levelled)
+        return found
 
     def _part(self, count: int) -> Fraction:
         """Return the epsilon of one of so many statements that share the total."""

@@ -60,6 +60,7 @@ StoredCountAt = Callable[[ReleasePlan, AggregateCall, Fraction], int | None]
 """The lower end of the bar, at a level, of a stored count of what an aggregate takes in; None: there is none."""
 
 _LEAST = Fraction(1, 10_000)
+_AT_95 = 1.96
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +373,7 @@ def bias_notes(plan: Plan, known: Known = _NOTHING) -> tuple[str, ...]:
             notes.append(
                 "the keys of a subquery are found by threshold: rows of other keys find nothing there"
             )
+    notes += strategy_notes(plan)
     notes += null_notes(plan)
     notes += length_notes(plan)
     notes += width_notes(plan)
@@ -382,6 +384,23 @@ def bias_notes(plan: Plan, known: Known = _NOTHING) -> tuple[str, ...]:
             "groups are found by threshold: what is in those that are not shown is missing in estimates of the others"
         )
     return tuple(dict.fromkeys(notes))
+
+
+def strategy_notes(plan: Plan) -> Iterator[str]:
+    """Yield which groupings running totals are made of, and how far off they are expected to be."""
+    for one in plan.strategies:
+        release = plan.releases[one.release].release
+        named = f' along "{one.key}"' if one.key else ""
+        listed = " and ".join((*((", ".join(one.names[:-1]),) if one.names[1:] else ()), one.names[-1]))
+        off, alone = (_said_of(_AT_95 * size) for size in (one.off, one.alone))
+        yield (
+            f'running totals of "{release.rows.shown_name}"{named} are made of its groups and of groups {listed}, '
+            f"which share the charge alike: a total is expected within ± {off} at 95 %, ± {alone} from its groups alone"
+        )
+
+
+def _said_of(size: float) -> str:
+    return number_text(Fraction(f"{size:.3g}"))
 
 
 def _proved_note(plan: ReleasePlan) -> str:

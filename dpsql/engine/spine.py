@@ -56,6 +56,7 @@ from ..release.beside import find_beside
 from ..release.consistent import consistent
 from ..release.cost import Cost, telling
 from ..release.cut import Cut, FindLeftOut, cut_of
+from ..release.levels import are_told, with_levels
 from ..release.post_processing import Compiled, Patience, PublicRows, check_public, compile_public, run_public
 from ..release.released import canonical, publishable
 from ..release.run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
@@ -450,7 +451,7 @@ class Spine:
         if not self.settings.unlisted:
             check_listed(planned, query.text)
         barred = self._barred(planned)
-        planned = barred.plan
+        planned = with_levels(barred.plan, self.catalog) if chosen is None else barred.plan
         compiled = self.compiled(planned)
         intermediates = tuple(
             compile_public(one, planned.releases, self.dataset.dialect) for one in planned.intermediates
@@ -551,11 +552,12 @@ class Spine:
     def _unselected(
         self, prepared: PreparedPlan, runner: PlanRunner
     ) -> tuple[PreparedPlan, PlanRunner] | None:
-        """Return the plan of all groups where the store has all of it: its largest are then free (1.23)."""
-        plan = prepared.plan
+        """Return the plan of all groups, or that without levels, where the store has all of it: its largest are then
+        free (1.23), and so are running totals (1.37)."""
+        plan = prepared.plan.plain or prepared.plan
         if not self.settings.reuse or plan.intermediates:
             return None
-        if all(release.unselected is None for release in plan.releases):
+        if plan is prepared.plan and all(release.unselected is None for release in plan.releases):
             return None
         whole = replace(plan, releases=tuple(release.unselected or release for release in plan.releases))
         other = replace(runner, plan=whole, finer={}, rows=[], intermediates=[])
@@ -633,7 +635,7 @@ class Spine:
 
     def _agreeing(self, runner: PlanRunner, epoch: int) -> Sequence[ReleasedRows]:
         """Return a statement's releases with the numbers that agree (soundness.md 3.15), where all are of one epoch."""
-        if len(runner.rows) < 2 or runner.plan.intermediates:
+        if len(runner.rows) < 2 or runner.plan.intermediates or are_told(runner.plan, runner.rows):
             return runner.rows
         return consistent(runner.rows) if self.dataset.store.epoch == epoch else runner.rows
 

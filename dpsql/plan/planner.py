@@ -59,10 +59,11 @@ from .privacy.keys import (
 from .privacy.public_keys import KeyList, key_lists
 from .privacy.rows import Release, fields_in
 from .release_plan import ReleasePlan, Work, key_rule, loss_of, release_bytes
+from .strategies import Strategy
 from .top_rows import TopRows, top_rows
 
 __all__ = [
-    "Plan", "PrivacyParameters", "ReadKeys", "check_grown", "count_of", "counting", "is_empty_by_text",
+    "Plan", "PrivacyParameters", "ReadKeys", "by_keys", "check_grown", "count_of", "counting", "is_empty_by_text",
     "other_measures", "plan", "releases_of", "with_bars",
 ]  # fmt: skip
 
@@ -99,7 +100,8 @@ class Plan:
     """A statement's plan: intermediate results are drawn in order, each from releases that come before it.
 
     `releases` in order of drawing; `intermediates` are relations over them, of one cell or, those in `tables`, of
-    rows; `root` the statement.
+    rows; `root` the statement. `strategies`: releases that are drawn with others, which `root` reads; `plain`: the plan
+    without them.
     """
 
     root: Relation
@@ -107,6 +109,13 @@ class Plan:
     tables: frozenset[int]
     releases: tuple[ReleasePlan, ...]
     privacy: PrivacyParameters
+    strategies: tuple[Strategy, ...] = ()
+    plain: Plan | None = None
+
+    @property
+    def levels(self) -> frozenset[int]:
+        """The releases that `root` does not read: what is drawn of them makes others more exact."""
+        return frozenset(number for one in self.strategies for number in one.levels)
 
     @property
     def epsilon(self) -> Fraction:
@@ -480,6 +489,22 @@ def counting(
     count = count_of(call)
     alone = replace(release.release, aggregates=(count,), share=(1, 1), names=_names(release.release, count))
     return _plan_release(alone, catalog, privacy, Fraction(1), None, Looking(), release.below)
+
+
+def by_keys(
+    release: ReleasePlan, keys: tuple[Expr, ...], catalog: Catalog, privacy: PrivacyParameters
+) -> ReleasePlan | None:
+    """Return the plan of the same measures by other keys, at the same losses; None: they are others there.
+
+    Raises Refusal as `plan` does.
+    """
+    other = replace(release.release, keys=keys)
+    found = _plan_release(other, catalog, privacy, Fraction(1), None, Looking(), release.below)
+    if len(found.measurements) != len(release.measurements) or found.is_empty:
+        return None
+    found = found.spending(release.losses)
+    found.queries(tuple(range(len(found.measurements))))
+    return found
 
 
 def other_measures(release: ReleasePlan) -> Iterator[ReleasePlan]:

@@ -242,6 +242,14 @@ class Design:
             parts.append(found)
         return np.concatenate(parts)
 
+    def variances(self, weights: Array) -> Array | None:
+        """Return how far weighted sums of the estimate's cells are off, in variance; `weights`: of shape (sums,
+        *sizes). None: some are not told."""
+        found, is_found = self._solved(weights, _NEARER)
+        if not is_found.all():
+            return None
+        return np.asarray((found * weights).reshape(len(weights), -1).sum(axis=1) * min(self.spreads))
+
     def forms(self, wanted: Sums) -> Forms | None:
         """Return the weights of what was drawn in each of some sums, by kind; None: some are not told, or the kinds are
         too many."""

@@ -253,13 +253,14 @@ class PlanRunner:
     def _look_up_one(self, number: int, index: int, relation: bytes, plan: ReleasePlan) -> None:
         """Take in what there is of a plan's measurement: what all stored draws of the same rows say, or its own alone,
         whichever is more exact; where it has none, what others say. What an intermediate result is made of is its own
-        draws, where they serve: what is computed from it is stored under its value (soundness.md 3.8)."""
+        draws, where they serve: what is computed from it is stored under its value (soundness.md 3.8); so is a level,
+        which nobody reads."""
         rows = self.rows[number]
         measures = plan.measure_keys(index, relation, rows.keyset)
         draws = self.draws.lookup(measures, plan.measures[index].law)
         own = None if draws is None else assemble(measures, draws, plan.axes)
-        found = None
-        if rows.groups is not None and (own is None or not self.plan.intermediates):
+        found, is_enough = None, own is not None and (self.plan.intermediates or number in self.plan.levels)
+        if rows.groups is not None and not is_enough:
             found = find_finer(plan, index, rows.groups, self.draws, of_same_rows=own is not None)
         if found is not None and (own is None or (found.told and _is_no_wider(found.measurement, own))):
             self.finer[number, index] = found

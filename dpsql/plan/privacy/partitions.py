@@ -25,7 +25,7 @@ from functools import lru_cache
 from ...relation.catalog import Scalar
 from ...relation.expressions import Call, Expr, Field, Literal, fields_of, walk
 from ...relation.intervals import Environment, facts_of
-from ...relation.types import DATE, TEXT, TIMESTAMP, Kind
+from ...relation.types import DATE, INTEGER, TEXT, TIMESTAMP, Kind
 from .axes import Partition
 from .cells import Span, Value, compiled, point
 from .existing import can_be, is_clear, key_of, literals_beside
@@ -37,12 +37,19 @@ Places = tuple[tuple[Scalar, ...], int]
 """A key's listed values in canonical form, and how many places it has: one more where other values have one."""
 
 _UNITS = ("hour", "day", "week", "month", "quarter", "year")
+_BLOCKS = (4, 16, 64, 256)
+"""Widths of the blocks of whole numbers: four of one are the next."""
 _MOST_LOOKED_AT = 2**15
 """Most cells of a column that are looked at: a third of a second."""
 
 
 def usual_keys(column: Field) -> tuple[Expr, ...]:
-    """Return the keys by which the rows of a column are usually grouped: itself, and of moments their calendar."""
+    """Return the keys by which the rows of a column are usually grouped: itself, of moments their calendar, and of
+    whole numbers blocks of them."""
+    if column.type.is_integer:
+        type_ = INTEGER if column.type.kind is Kind.SMALLINT else column.type
+        blocks = (Call(type_, "div", (column, Literal(INTEGER, size))) for size in _BLOCKS)
+        return (column, *blocks)
     if not column.type.is_temporal:
         return (column,)
     is_date = column.type.kind is Kind.DATE
