@@ -29,6 +29,7 @@ from .query import explain, query
 from .release import release
 from .serve import serve
 from .settings import CommandSettings
+from .synthesize import synthesize
 from .terminal import fill_closed
 from .user import user
 from .verify import audit, verify
@@ -106,8 +107,8 @@ def program(ctx: click.Context, policy_path: str, analyst: str) -> None:
 
 
 for _command in (
-    query, explain, release, check, doctor, verify, audit, bounds, init, convert, budget, refresh, serve, page, user,
-    local, demo, docs, help_about,
+    query, explain, release, check, doctor, verify, audit, bounds, init, convert, budget, refresh, synthesize, serve,
+    page, user, local, demo, docs, help_about,
 ):  # fmt: skip
     program.add_command(_command)
 

@@ -11,9 +11,10 @@ fixed before the charge. Whether there are bars is never decided by the data.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Final
 
 from ..mechanisms import Law, Truncated
 from ..plan.measures.formulas import Chosen, Within
@@ -24,7 +25,7 @@ from ..plan.planner import Plan, PrivacyParameters, count_of, releases_of, with_
 from ..plan.privacy.keys import environment_of
 from ..plan.release_plan import ReleasePlan
 from ..relation.aggregates import Asks
-from ..relation.catalog import Catalog
+from ..relation.catalog import Catalog, Table
 from ..relation.expressions import Scalar, fields_of, walk
 from ..relation.intervals import Environment, facts_of, lattice_of
 from ..relation.relations import AggregateCall, Relation, expressions
@@ -41,6 +42,7 @@ from .selection import selection_notes
 from .settings import decimal_text, number_text
 
 __all__ = [
+    "MODEL",
     "Barred",
     "StoredCount",
     "bias_notes",
@@ -48,6 +50,7 @@ __all__ = [
     "estimate_notes",
     "found_notes",
     "hidden_notes",
+    "model_notes",
     "null_notes",
     "rank_notes",
 ]
@@ -61,6 +64,8 @@ StoredCountAt = Callable[[ReleasePlan, AggregateCall, Fraction], int | None]
 
 _LEAST = Fraction(1, 10_000)
 _AT_95 = 1.96
+MODEL: Final = "model"
+"""The schema of tables that are models: what they answer is told apart (soundness.md 3.20)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,6 +389,14 @@ def bias_notes(plan: Plan, known: Known = _NOTHING) -> tuple[str, ...]:
             "groups are found by threshold: what is in those that are not shown is missing in estimates of the others"
         )
     return tuple(dict.fromkeys(notes))
+
+
+def model_notes(read: Iterable[Table]) -> tuple[str, ...]:
+    """Return what is said of the models among the public tables that an answer is made of."""
+    models = (table for table in read if table.name.startswith(f"{MODEL}."))
+    return tuple(
+        dict.fromkeys(f"model, no bar: {one.description or 'made of released tables'}" for one in models)
+    )
 
 
 def strategy_notes(plan: Plan) -> Iterator[str]:

@@ -74,7 +74,7 @@ from .accuracy import choose
 from .answer import Answer, OpenRankNote, Receipt, left_text
 from .contribution import Known
 from .dataset import Dataset, LazySnapshot, PreparedPlan
-from .notes import Barred, bias_notes, draw_bars, found_notes, hidden_notes, rank_notes
+from .notes import Barred, bias_notes, draw_bars, found_notes, hidden_notes, model_notes, rank_notes
 from .row_previews import row_preview
 from .settings import Settings
 
@@ -668,6 +668,7 @@ class Spine:
         notes += (runner.topped_up,) if prepared.plan.rho_atto and runner.topped_up else ()
         notes += (_AGREE,) if is_agreed else ()
         notes += (_WITHOUT_BARS,) if patience.without_bars else ()
+        notes += model_notes(prepared.compiled.tables.values())
         receipt = self._receipt(charge, self.budget(), reused=reused, notes=notes)
         answer = Answer(prepared.columns, found, "SELECT", receipt)
         is_whole = not patience.without_bars and not any(isinstance(note, OpenRankNote) for note in ranks)

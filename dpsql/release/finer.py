@@ -50,6 +50,7 @@ __all__ = [
     "shape_of",
     "sums_of",
     "ties_of",
+    "usual_places",
 ]
 
 _MOST_TERMS = 4
@@ -254,6 +255,13 @@ def drawn_places(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, 
         others = [len(values)] if is_told else []
         found[_digest(plan, key, values)] = [*map(place.__getitem__, axis.values), *others]
     return found or None
+
+
+def usual_places(plan: ReleasePlan) -> dict[bytes, tuple[Expr, Places]]:
+    """Return by digest the keys by which the rows of a release are usually grouped, of all columns that have a name."""
+    columns = enumerate(plan.release.rows.columns)
+    named = (Field(column.type, index, column.name) for index, column in columns if column.name)
+    return _placed(plan, plan.release.rows.predicate, (key for one in named for key in usual_keys(one)))
 
 
 def placed_keys(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, tuple[Expr, Places]]:
