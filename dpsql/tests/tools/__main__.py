@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +74,7 @@ def tools(environment: Path, folder: Path) -> list[Tool]:
     return [
         Tool("ask_python.py", [python], python),
         Tool("ask_frames.py", [frames], frames),
+        Tool("ask_findings.py", [frames], frames),
         Tool("ask_odbc.py", [frames], odbc, [odbc]),
         Tool("ask_superset.py", [superset], superset, [folder]),
         Tool("ask_node.mjs", ["node"], node / "node_modules"),
@@ -116,25 +118,29 @@ def by_dbt(program: Path, port: int, folder: Path) -> list[Found]:
 
 def main(environment: Path, *scripts: str) -> int:
     """Run all that is installed, or what is named, over each engine; return the exit code."""
-    wrong, count = 0, 0
+    expected, asked_of = Counter[str](), Counter[str]()
     with tempfile.TemporaryDirectory() as name:
         for engine, serve in ENGINES.items():
             folder = Path(name) / engine
             folder.mkdir()
             with serve(folder) as server:
-                found = []
+                found: list[tuple[str, Found]] = []
                 for tool in tools(environment, Path(name)):
                     if not scripts or tool.script in scripts:
-                        found += asked(tool, environment, folder, server.port)
+                        found += ((tool.script, one) for one in asked(tool, environment, folder, server.port))
                 if not scripts or "dbt" in scripts:
-                    found += by_dbt(environment / "dbt/bin/dbt", server.port, folder)
-            for state, check, what in found:
+                    dbt = by_dbt(environment / "dbt/bin/dbt", server.port, folder)
+                    found += (("dbt", one) for one in dbt)
+            for of, (state, check, what) in found:
                 is_wrong = state != "skipped" and (state == "failed") != (check in REFUSED)
-                wrong, count = wrong + is_wrong, count + (state != "skipped")
+                asked_of[of] += state != "skipped"
+                expected[of] += state != "skipped" and not is_wrong
                 shown = f": {what}" if is_wrong or state == "skipped" else ""
                 print(f"{'WRONG' if is_wrong else state:8}{engine:9}{check}{shown}", flush=True)
-    print(f"{count - wrong} of {count} as expected")
-    return int(bool(wrong) or not count)
+    for of, count in asked_of.items():
+        print(f"{of}: {expected[of]} of {count} as expected" if count else f"{of}: not seen here")
+    print(f"{expected.total()} of {asked_of.total()} as expected")
+    return int(expected != asked_of or not asked_of.total())
 
 
 if __name__ == "__main__":
