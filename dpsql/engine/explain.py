@@ -231,6 +231,7 @@ def _release(plan: Plan, number: int, release: ReleasePlan, names: Names) -> dic
     return {
         "name": f"r{number}",
         "table": release.release.rows.shown_name,
+        **({"level": level} if (level := _level_of(plan, number)) else {}),
         "neighbours": "replace-one" if bounding.replace_one else "add-remove",
         "together": bounding.together,
         "max_rows": bounding.in_all,
@@ -270,6 +271,14 @@ def _release(plan: Plan, number: int, release: ReleasePlan, names: Names) -> dic
             for node in sums_of(plan, release.release)
         ],
     }
+
+
+def _level_of(plan: Plan, number: int) -> dict[str, str] | None:
+    """Return which release a level is drawn for, and what it is by; None: it is none."""
+    for one in plan.strategies:
+        if number in one.levels:
+            return {"of": f"r{one.release}", "by": one.names[one.levels.index(number)]}
+    return None
 
 
 def _emptied_by(release: ReleasePlan) -> str | None:
@@ -463,7 +472,13 @@ def _measure_lines(shown: dict[str, Any], together: int) -> Iterator[str]:
 
 def _release_lines(shown: dict[str, Any]) -> Iterator[str]:
     """Yield what is said of a release, from its dictionary."""
-    yield f'release {shown["name"]} from "{shown["table"]}"'
+    level = shown.get("level")
+    beside = (
+        ""
+        if level is None
+        else f", {level['by']}, beside {level['of']}: what {level['of']} is told by as well"
+    )
+    yield f'release {shown["name"]} from "{shown["table"]}"{beside}'
     yield from (f"  {line}" for line in shown["a_person"])
     if keys := shown.get("asserted_keys"):
         said = "a key that the owner asserts" if len(keys) == 1 else "keys that the owner asserts"
