@@ -26,6 +26,7 @@ from .claim import (
     rho_text,
     shown_epsilon,
 )
+from .editions import Edition
 from .entry import UNSAID, Entry, EntryState, KeyCheck, Promise, Scope, Status
 from .ledger import Step
 from .ledger_store import LedgerStore, no_step
@@ -46,6 +47,7 @@ __all__ = [
     "Claim",
     "DatedDraw",
     "Draw",
+    "Edition",
     "Entry",
     "EntryState",
     "Fresh",

@@ -26,7 +26,7 @@ from ..errors import EngineFailure, LedgerError
 from ..mechanisms import NANO, Law, UnknownLaw, law_of, precision_of, pure_epsilon
 from ..policy import Accounting
 from ..waits import Stopped
-from . import certificates
+from . import certificates, editions
 from .chain import Note, Testimony, note_of
 from .claim import (
     MOST_DELTA_ATTO,
@@ -48,6 +48,7 @@ from .claim import (
     require_text,
     rho_text,
 )
+from .editions import Edition
 from .entry import (
     MALFORMED,
     Clock,
@@ -170,7 +171,9 @@ class LedgerStore:
         """Let the ledger go. What this store has reserved and not committed counts as failed."""
         self._ledger.close()
 
-    def lookup(self, measures: Sequence[bytes], law: Law) -> tuple[Together, ...] | None:
+    def lookup(
+        self, measures: Sequence[bytes], law: Law, until: int | None = None
+    ) -> tuple[Together, ...] | None:
         """See `BudgetStore.lookup`."""
         if not measures:
             return None
@@ -178,7 +181,7 @@ class LedgerStore:
             with self._sound():
                 drawn = _drawn(db, measures)
             known = [drawn[key] for key in measures]
-            found = choose_draws([each.stored for each in known], law)
+            found = choose_draws([_until(each.stored, until) for each in known], law)
             if found is None:
                 return None
             with self._sound():
@@ -208,6 +211,21 @@ class LedgerStore:
             if draw.law != stored.law:
                 raise ValueError("the index of groupings is not that of the draws")
             return draw
+
+    def kept(self, edition: Edition, fit: Callable[[], bytes | None]) -> bytes | None:
+        """See `StoredDraws.kept`."""
+        if not self._ledger.is_current():
+            return fit()
+        with self._ledger.read() as db:
+            found = editions.stored(db, edition.key)
+        made = fit() if found is None else None
+        if made is None:
+            return found
+        try:
+            with self._ledger.write(is_logged=True) as db:
+                return editions.put(db, edition, int(db.execute(*_EPOCH).fetchone()[0]), made)
+        except LedgerError:  # it is fitted again whenever it is asked for
+            return made
 
     def newest(self, measures: Sequence[bytes]) -> DatedDraw | None:
         """See `BudgetStore.newest`."""
@@ -719,6 +737,11 @@ def _of_epoch(checked: Sequence[KeyCheck], epoch: int, at: str) -> list[KeyCheck
         for text in (one.table, *one.columns, one.version, one.dpsql, one.by):
             require_text("name", text)
     return [replace(one, seq=_UNNUMBERED, at=at, epoch=epoch) for one in checked]
+
+
+def _until(stored: Laws, last: int | None) -> Laws:
+    """Return the draws up to an entry; None: all."""
+    return stored if last is None else {entry: law for entry, law in stored.items() if entry <= last}
 
 
 def _marks(values: Sequence[object]) -> str:

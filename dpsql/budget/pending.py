@@ -6,11 +6,12 @@ class stands in where a batch is planned: draws that would be made serve as they
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from ..mechanisms import Laplace, Law
 from .claim import Draw, Grouping, StoredGrouping, Together
+from .editions import Edition
 from .match import Found, choose_draws
 from .store import StoredDraws
 
@@ -41,9 +42,11 @@ class Pending:
         """Return which draws of the batch answer each of the measures; None: they do not."""
         return choose_draws([self._laws.get(key, {}) for key in measures], law) if measures else None
 
-    def lookup(self, measures: Sequence[bytes], law: Law) -> tuple[Together, ...] | None:
+    def lookup(
+        self, measures: Sequence[bytes], law: Law, until: int | None = None
+    ) -> tuple[Together, ...] | None:
         """See `StoredDraws.lookup`; what is stored goes first, and joins what the batch draws as it will then."""
-        found = None if self._base is None else self._base.lookup(measures, law)
+        found = None if self._base is None else self._base.lookup(measures, law, until)
         if found is not None:
             return found
         drawn = self.entries(measures, law)
@@ -74,6 +77,10 @@ class Pending:
         if self._base is not None:
             epoch, found = self._base.groupings(families)
         return epoch, {family: found[family] + self._families.get(family, []) for family in families}
+
+    def kept(self, edition: Edition, fit: Callable[[], bytes | None]) -> bytes | None:
+        """See `StoredDraws.kept`: of what is not stored nothing is kept."""
+        return fit()
 
     def draw_of(self, stored: StoredGrouping) -> Draw:
         """See `StoredDraws.draw_of`."""

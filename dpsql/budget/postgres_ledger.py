@@ -44,7 +44,7 @@ from psycopg.pq import TransactionStatus
 from ..errors import LedgerAway, LedgerError, LedgerMissing
 from ..postgres_waits import BoundedConnection, break_off, is_lost
 from ..waits import Stopped, acquire
-from . import certificates
+from . import certificates, editions
 from .entry import FORMAT, UNSAID, Header, Promise, Record, newer, record_text
 from .journal import Journal, busy, create_journal, file_fault, open_alone, sealed_path
 from .ledger import (
@@ -342,6 +342,7 @@ _SCHEMA = (
 )
 _LATER = (
     f"CREATE TABLE IF NOT EXISTS dpsql.{certificates.TABLE.format(bytes='bytea')}",
+    f"CREATE TABLE IF NOT EXISTS dpsql.{editions.TABLE.format(bytes='bytea')}",
     # Up to which record ledger and log were compared (`Verified.text`).
     "CREATE TABLE IF NOT EXISTS dpsql.checkpoint (log text PRIMARY KEY, body text NOT NULL)",
     # What was charged by day, up to which record, and the highest moment up to there.

@@ -24,7 +24,7 @@ from typing import Any
 
 from ..errors import LedgerError, LedgerMissing
 from ..waits import acquire, check
-from . import certificates
+from . import certificates, editions
 from .entry import FORMAT, UNSAID, Header, Promise, Record, newer, record_text
 from .journal import (
     Holder,
@@ -60,6 +60,7 @@ _SCHEMA = (
 )
 _LATER = (
     f"CREATE TABLE IF NOT EXISTS {certificates.TABLE.format(bytes='BLOB')}",
+    f"CREATE TABLE IF NOT EXISTS {editions.TABLE.format(bytes='BLOB')}",
     # Up to which record ledger and log were compared (`Verified.text`).
     "CREATE TABLE IF NOT EXISTS checkpoint (log TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID",
     # What was charged by day, up to which record, and the highest moment up to there.

@@ -8,6 +8,7 @@ from typing import Protocol
 from ..mechanisms import Law
 from .chain import Note
 from .claim import Charge, Claim, DatedDraw, Draw, Fresh, Reservation, Resting, StoredGrouping, Together
+from .editions import Edition
 from .entry import Entry, KeyCheck, Status
 
 __all__ = ["BudgetStore", "StoredDraws", "never_cancelled", "untold"]
@@ -25,8 +26,13 @@ def untold(charge: Charge, is_logged: bool | None) -> None:
 class StoredDraws(Protocol):
     """What was drawn, as far as it may answer again; reading it charges nothing."""
 
-    def lookup(self, measures: Sequence[bytes], law: Law) -> tuple[Together, ...] | None:
-        """Return the stored draws of each measure, together of no more spread than `law`, or None."""
+    def lookup(
+        self, measures: Sequence[bytes], law: Law, until: int | None = None
+    ) -> tuple[Together, ...] | None:
+        """Return the stored draws of each measure, together of no more spread than `law`, or None.
+
+        `until`: of the ledger entries up to this one; None: of all.
+        """
         ...
 
     def groupings(self, families: Sequence[bytes]) -> tuple[int, dict[bytes, list[StoredGrouping]]]:
@@ -35,6 +41,13 @@ class StoredDraws(Protocol):
 
     def draw_of(self, stored: StoredGrouping) -> Draw:
         """Return a stored draw of a family."""
+        ...
+
+    def kept(self, edition: Edition, fit: Callable[[], bytes | None]) -> bytes | None:
+        """Return what is kept of an edition; where nothing is, what `fit` makes is kept, unless another came first.
+
+        What cannot be kept is returned all the same. None: it was not found.
+        """
         ...
 
     @property

@@ -422,6 +422,7 @@ SETTINGS = {
     "dpsql.reuse": "off: draw anew and pay, in place of the stored answer",
     "dpsql.selection": "off: measure all groups, where the largest would be chosen first",
     "dpsql.found_share": "what part of epsilon finds groups that nobody has declared",
+    "dpsql.edition": "the edition that answers, as receipts name them: nothing is drawn, or newest",
     "dpsql.unlisted": "on: compare with values that the policy does not list",
     "dpsql.grids": "empty: rows that WHERE keeps are answered with their columns, and no row",
     "dpsql.on_empty": "error: an answer of which no group is shown says why as an error",

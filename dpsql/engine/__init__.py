@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..release.editions import EditionNote
 from .answer import Answer, AnswerColumn, BoundNote, GroupNote, RankNote, Receipt
 from .explain import Explanation
 from .session import Session
@@ -10,6 +11,7 @@ __all__ = [
     "Answer",
     "AnswerColumn",
     "BoundNote",
+    "EditionNote",
     "Explanation",
     "GroupNote",
     "RankNote",

@@ -138,6 +138,11 @@ def read_batch(session: Session, script: str) -> list[BatchStatement]:
         with _naming(len(found) + 1, place):
             said = parse_statement(piece.text)
             if isinstance(said, AdmittedQuery):
+                if settings.edition is not None:
+                    raise Refusal(
+                        "a release measures what is missing, so no edition answers it",
+                        sqlstate="22023", hint="RESET dpsql.edition",
+                    )  # fmt: skip
                 has_own = owns["dpsql.epsilon"] or settings.accuracy is not None
                 found.append(BatchStatement(len(found) + 1, said, place, settings, has_own))
             elif isinstance(said, SetSetting):

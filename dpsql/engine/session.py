@@ -317,6 +317,7 @@ class Session(Spine):
                         prepared, runner, ZERO, public, own and (own, since), self._agreeing(runner, epoch)
                     )
                 )
+            self.check_edition()
             self.try_out(prepared, public)
             self.doing = "the database is computing"
             opened = snapshot.open()
@@ -374,14 +375,13 @@ class Session(Spine):
             prepared = self._prepare(query, parameters, key, snapshot)
             public = self._public(snapshot, None)
             runner = self.runner(prepared, query, public, Cost(), snapshot.close)
-            is_looked_up = not prepared.plan.intermediates
-            if (
-                is_looked_up
-                and not runner.from_store()
-                and (other := self.beside(prepared, runner)) is not None
-            ):
-                prepared, runner = other
-                runner.from_store()
+            if not prepared.plan.intermediates:
+                is_whole = runner.from_store()
+                if not is_whole and (other := self.beside(prepared, runner)) is not None:
+                    prepared, runner = other
+                    is_whole = runner.from_store()
+                if not is_whole:
+                    self.check_edition()
             claim, places = runner.claim()
             more = self.dataset.store.quote(claim)
         known = self._known(prepared.compiled, cache(self.dataset.left_out))

@@ -64,7 +64,8 @@ class Settings:
     group is shown is an error. `grids`: whether rows of people that
     a condition keeps are answered with their columns, and no row. `unlisted`: whether a column is
     compared with values that the policy does not list for it. `found_share`: the part of epsilon (or rho) of the count
-    of people by which groups are found; None: a rule of the text says it.
+    of people by which groups are found; None: a rule of the text says it. `edition`: the ledger entry up to which
+    stored draws answer, and nothing is drawn; None: all do.
     """
 
     epsilon: Fraction
@@ -79,6 +80,7 @@ class Settings:
     grids: bool = False
     on_empty: bool = False
     found_share: Fraction | None = None
+    edition: int | None = None
     _hash: int = field(init=False, repr=False, compare=False, default=0)
     """Made once: a fraction's takes longer than all else that is looked at before a remembered answer."""
 
@@ -86,6 +88,7 @@ class Settings:
         own = (
             self.epsilon, self.intervals, self.reuse, self.max_rows, self.accuracy, self.selection,
             self.draws_ends, self.unlisted, self.interval_names, self.grids, self.on_empty, self.found_share,
+            self.edition,
         )  # fmt: skip
         object.__setattr__(self, "_hash", hash(own))
 
@@ -241,6 +244,18 @@ def _read_max_rows(value: str, policy: Policy) -> int:
     return int(value)
 
 
+def _read_edition(value: str, policy: Policy) -> int | None:
+    """Return a ledger entry, None for the newest. Raises Refusal 22023."""
+    if value.lower() == "newest":
+        return None
+    if not _COUNT.fullmatch(value):
+        raise Refusal(
+            "dpsql.edition is the number of an edition, or newest",
+            sqlstate="22023", hint='SET dpsql.edition = 18, where a receipt says: edition 18 of "student"',
+        )  # fmt: skip
+    return int(value)
+
+
 _SETTINGS: dict[str, _Setting] = {
     "dpsql.epsilon": _Setting(_read_epsilon, decimal_text),
     "dpsql.accuracy": _or("off", _read_accuracy, lambda wish: wish.text),
@@ -250,6 +265,7 @@ _SETTINGS: dict[str, _Setting] = {
     "dpsql.reuse": _either("dpsql.reuse", _ON, _OFF),
     "dpsql.selection": _either("dpsql.selection", _ON, _OFF),
     "dpsql.found_share": _or("default", _read_share, decimal_text),
+    "dpsql.edition": _or("newest", _read_edition, str),
     "dpsql.unlisted": _either("dpsql.unlisted", _ON, _OFF),
     "dpsql.grids": _either("dpsql.grids", ("empty",), ("off",)),
     "dpsql.on_empty": _either("dpsql.on_empty", ("error",), ("rows",)),

@@ -534,8 +534,16 @@ class Spine:
         return PlanRunner(
             prepared.plan, self.dataset.store, self._noise, self.analyst, " ".join(query.text.split()),
             self.settings.reuse, lambda number, rows: self._intermediate(prepared, number, rows, public),
-            self._cancelled.is_set, hold, cost, verifier=self.dataset.verifier,
+            self._cancelled.is_set, hold, cost, verifier=self.dataset.verifier, edition=self.settings.edition,
         )  # fmt: skip
+
+    def check_edition(self) -> None:
+        """Refuse what is not all stored, where an edition is to answer. Raises Refusal (22023)."""
+        if self.settings.edition is not None:
+            raise Refusal(
+                f"edition {self.settings.edition} does not answer this", sqlstate="22023",
+                hint="RESET dpsql.edition asks the newest, and measures what is missing",
+            )  # fmt: skip
 
     def beside(self, prepared: PreparedPlan, runner: PlanRunner) -> tuple[PreparedPlan, PlanRunner] | None:
         """Return the plan that takes from the store what is there under other measures, where that is better."""

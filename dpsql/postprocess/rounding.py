@@ -19,16 +19,16 @@ __all__ = ["rounded", "rounded_noise"]
 Array = npt.NDArray[Any]
 
 
-def rounded(sizes: Sequence[int], whole: Sequence[int], rest: Array, unit: int) -> list[int]:
-    """Return the cells `whole + rest` in whole multiples of a unit, shape (cells,). `sizes`: places of each axis."""
-    sizes = tuple(sizes) or (1,)
-    base = np.array(list(whole), dtype=object).reshape(sizes)
-    for axis in range(len(sizes)):
-        base = np.cumsum(base, axis=axis)
-    over = np.asarray(base % unit, dtype=np.float64) + _running(rest.reshape((1, *sizes)))[0]
-    steps = np.array([int(one) for one in np.rint(over / unit).ravel().tolist()], dtype=object)
-    table = (base - base % unit) + unit * steps.reshape(sizes)
-    for axis in range(len(sizes)):
+def rounded(sizes: Sequence[int], cells: Sequence[int], unit: int, parts: int) -> list[int]:
+    """Return cells in whole multiples of a unit, shape (cells,): in whole numbers alone, so on every machine the same.
+
+    `sizes`: places of each axis; `cells`: in parts of one, so many each. A half goes up.
+    """
+    table = np.array(list(cells), dtype=object).reshape(tuple(sizes) or (1,))
+    for axis in range(table.ndim):
+        table = np.cumsum(table, axis=axis)
+    table = (2 * table + unit * parts) // (2 * unit * parts) * unit
+    for axis in range(table.ndim):
         table = np.diff(table, axis=axis, prepend=np.zeros_like(table.take([0], axis=axis)))
     return [int(one) for one in table.ravel().tolist()]
 

@@ -220,7 +220,7 @@ class _Coordinate:
     """One coordinate of all members, and the cells of its table."""
 
     told: dict[Place, Told]
-    table: tuple[list[int], Array]
+    table: list[int]
 
 
 def _coordinate(

@@ -17,6 +17,7 @@ House rules (soundness.md 3.15):
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ import numpy.typing as npt
 from ..plan.privacy.axes import Partition
 
 __all__ = [
+    "CELL_PARTS",
     "MOST_ATOMS",
     "MOST_FORMS",
     "MOST_GROUPINGS",
@@ -50,8 +52,12 @@ MOST_FORMS: Final = 2 * 10**6
 MiB of weights. Where partitions cut across each other every number is a kind, and there may be thousands."""
 PARTS: Final = 2**20
 """Numbers are in parts of a coordinate unit, one of so many."""
+CELL_PARTS: Final = 2**32
+"""Cells of the estimate are in parts of a coordinate unit, one of so many: sums of 100,000 are off by 2^-16."""
 _TOGETHER = 64
 _MOST_STEPS = 400
+_MOST_AXES = 10
+"""Most axes of which the normal equations are taken apart: into twice as many pieces for each."""
 _ERROR = 1e-12
 """Of conjugate gradients: what is left of the whole."""
 _NEARER = 1e-10
@@ -182,9 +188,58 @@ class Design:
             found += sums.spread(precision * sums.of(cells))
         return found
 
+    @cached_property
+    def _pieces(self) -> dict[tuple[bool, ...], float] | None:
+        """The eigenvalues of the normal equations where along each axis all draws are of every atom or of all together;
+        None where they are not.
+
+        Then the means over an axis and what is left of them are what `N` takes apart: of the tables that are constant
+        along some axes, and without mean along the others (True), it makes a multiple.
+        """
+        if len(self.sizes) > _MOST_AXES or any(sums.rows is not None for sums in self.drawn):
+            return None
+        found = dict.fromkeys(itertools.product((False, True), repeat=len(self.sizes)), 0.0)
+        for sums, precision in zip(self.drawn, self._precisions, strict=True):
+            if not all(
+                one.is_whole or one.groups == tuple(range(len(one.groups))) for one in sums.partitions
+            ):
+                return None
+            times = math.prod(len(one.groups) for one in sums.partitions if one.is_whole)
+            for piece in found:
+                if not any(
+                    is_left and one.is_whole for is_left, one in zip(piece, sums.partitions, strict=True)
+                ):
+                    found[piece] += precision * times
+        return found
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the normal equations are taken apart."""
+        return self._pieces is not None
+
+    def _taken_apart(
+        self, pieces: dict[tuple[bool, ...], float], cells: Array, lost: Array, *before: bool
+    ) -> Array:
+        """Return N^+ times tables, of the pieces that begin so. The squares of those of which nothing was drawn are
+        added to what is lost of each table."""
+        axis = len(before) + 1
+        if axis == cells.ndim:
+            if pieces[before]:
+                return cells / pieces[before]
+            lost += _squares(cells) * (math.prod(self.sizes) // max(1, cells[0].size))
+            return np.zeros_like(cells)
+        mean = cells.mean(axis=axis, keepdims=True)
+        constant = self._taken_apart(pieces, mean, lost, *before, False)
+        return constant + self._taken_apart(pieces, cells - mean, lost, *before, True)
+
     def _solved(self, wanted: Array, error: float, floor: Array | float = 0.0) -> tuple[Array, Array]:
-        """Return N^+ times tables, shape (tables, *sizes), by conjugate gradients, and which of them came to an end: at
-        a part of what there was, or where the squares of what is left are no more than `floor`."""
+        """Return N^+ times tables, shape (tables, *sizes), and which were found: by pieces; or by conjugate
+        gradients, which end at a part of what there was, or where the squares of what is left are no more than `floor`.
+        """
+        if self._pieces is not None:
+            lost = np.zeros(len(wanted))
+            solved = self._taken_apart(self._pieces, wanted, lost)
+            return solved, lost <= np.maximum(_squares(wanted) * _NEARER**2, floor)
         found, rest = np.zeros_like(wanted), wanted.copy()
         ahead, left = rest.copy(), _squares(rest)
         stop, is_told = np.maximum(left * error**2, floor), np.ones(len(wanted), dtype=bool)
@@ -206,9 +261,9 @@ class Design:
             ahead = rest + np.where(is_open, left / np.where(before > 0, before, 1), 0).reshape(each) * ahead
         return found, is_told & (left <= stop)
 
-    def table(self, numbers: Sequence[Sequence[int]]) -> tuple[list[int], Array] | None:
-        """Return the cells of the estimate from what was drawn, in `PARTS` of a unit: whole units, and in doubles how
-        many units beside these; None: it was not found."""
+    def table(self, numbers: Sequence[Sequence[int]]) -> list[int] | None:
+        """Return the cells of the estimate, in `CELL_PARTS` of a unit, from what was drawn, in `PARTS`; None: it was
+        not found."""
         whole = np.zeros(self.sizes, dtype=np.int64)
         for _ in range(_PASSES):
             right, absolute = np.zeros((1, *self.sizes)), np.zeros((1, *self.sizes))
@@ -224,7 +279,10 @@ class Design:
                 return None
             rest = found[0]
             if (rest**2).sum() <= rest.size:  # what rounding left out: half a unit each
-                return whole.ravel().tolist(), rest.ravel()
+                parts = np.rint(rest.ravel() * CELL_PARTS).astype(np.int64).tolist()
+                return [
+                    CELL_PARTS * one + part for one, part in zip(whole.ravel().tolist(), parts, strict=True)
+                ]
             whole = _plus(whole, np.rint(rest))
         return None
 

@@ -21,7 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..budget import CLOSE, Draw, Grouping, GroupingKey, StoredDraws, StoredGrouping
+from ..budget import CLOSE, Draw, Edition, Grouping, GroupingKey, StoredDraws, StoredGrouping
 from ..mechanisms import Law, sum_of
 from ..plan.privacy.axes import Listed, Partition, axis_of, is_complete, listed_term, listed_terms
 from ..plan.privacy.keys import domain_of, environment_of
@@ -31,6 +31,7 @@ from ..plan.release_plan import ReleasePlan
 from ..relation.catalog import Scalar
 from ..relation.expressions import Expr, Field, fields_of, walk
 from ..relation.intervals import Environment
+from .editions import EditionNote, digest_of, disagrees, fitted, kept
 from .estimate import MOST_ATOMS, MOST_GROUPINGS, MOST_WORK, Sums, design_of
 from .fitted import FEW, DrawId, Observed, Told, id_of, is_observed, measurement_of
 from .released import Array, Groups, ReleasedMeasurement, declared_groups, decode, integers, vectors_of
@@ -153,9 +154,33 @@ def find_finer(
         served += [one for one in found if one is not None and one.serves(wanted)]
     for source in sorted(served, key=lambda one: (one.spread, -one.newest)):
         found_ = source.finer(plan.measurements[number].size, epoch, store)
+        if found_ is not None and isinstance(source, _Estimate):
+            return _beside_before(plan, number, groups.size, source, found_, store)
         if found_ is not None:
             return found_
     return None
+
+
+def _beside_before(
+    plan: ReleasePlan, number: int, size: int, now: _Estimate, found: Finer, store: StoredDraws
+) -> Finer:
+    """Return an answer with what the edition before says of it, where its table is kept and answers as well."""
+    older = [one.stored for one in now.drawn if one.stored.entry < now.newest]
+    before = _estimate(plan, number, now.question, size, older) if len(older) > 1 else None
+    measurement = plan.measurements[number]
+    if before is None or before.spread <= now.spread or not before.serves(plan.measures[number].law):
+        return found
+    values = before.kept(store)
+    if values is None:
+        return found
+    said = f"; better than edition {before.newest} (SET dpsql.edition = {before.newest})"
+    if len(values) == 1:
+        off = max(
+            abs(new - old) for new, old in zip(found.measurement.values[0].tolist(), values[0], strict=True)
+        )
+        moved = float(off * measurement.step / measurement.denominator)
+        said += f", from whose numbers these have moved by up to {moved:.6g}"
+    return replace(found, said=EditionNote(found.said.replace(_ALONE, said + _ALONE)))
 
 
 def _named_digests(plan: ReleasePlan) -> frozenset[bytes] | None:
@@ -492,6 +517,11 @@ def _sums(values: Array, question: Question, grouping: Grouping) -> Array:
 
 # --- the estimate ------------------------------------------------------------------------------------------------
 
+_ALONE = "; SET dpsql.reuse = off measures this alone"
+_DISAGREE = (
+    ", which do not agree: rows have changed since some of them; after dpsql refresh, which is the owner's, all are"
+    " measured anew"
+)
 _MOST_CELLS = MOST_WORK // MOST_GROUPINGS
 """Most cells of a table that has axes which are not asked about."""
 
@@ -556,29 +586,57 @@ class _Estimate:
         """See `_Source`."""
         draws = [store.draw_of(one.stored) for one in self.drawn]
         decoded = [decode(draw.payload, draw.law).values for draw in draws]
-        values, told = list[Array](), list[Told]()
+        values, told, is_disagreeing = list[Array](), list[Told](), False
         for place, plain in enumerate(self.told):
             together: dict[Sums, dict[DrawId, tuple[Array, Law]]] = {}
             for one, draw, numbers in zip(self.drawn, draws, decoded, strict=True):
                 own = one.values(numbers[place], self.axes, self.question.complete)
                 together.setdefault(one.sums, {})[id_of(draw), place] = own, one.law(place)
             observed = tuple(map(Observed.of, together.values()))
-            table = plain.design.table([seen.numbers for seen in observed])
+            drawn = [
+                (seen.numbers, list(own.values()))
+                for seen, own in zip(observed, together.values(), strict=True)
+            ]
+            table = fitted(store, self._edition(place), plain.design, drawn)
             if table is None:
                 return None
+            laws = [[law for _, law in own] for _, own in drawn]
+            is_disagreeing = is_disagreeing or disagrees(plain.design, table.distance, laws)
             told.append(replace(plain, observed=observed))
-            values.append(integers(told[-1].values(table)))
+            values.append(integers(told[-1].values(table.cells)))
         if len(told) != size:
             raise AssertionError("a family's vectors have as many coordinates")
         return Finer(
             measurement_of(told, values),
             epoch,
-            f'edition {self.newest} of "{self.name}": from {len(draws)} stored answers of the same rows together; '
-            "SET dpsql.reuse = off measures this alone",
+            EditionNote(
+                f'edition {self.newest} of "{self.name}": from {len(draws)} stored answers of the same rows together'
+                f"{_DISAGREE if is_disagreeing else ''}{_ALONE}"
+            ),
             tuple(one.stored.entry for one in self.drawn),
             self.question,
             tuple((one.stored.grouping, draw) for one, draw in zip(self.drawn, draws, strict=True)),
             tuple(told),
+        )
+
+    def kept(self, store: StoredDraws) -> list[list[int]] | None:
+        """Return the numbers by coordinate where their tables are kept; None: they are not."""
+        found = []
+        for place, told in enumerate(self.told):
+            table = kept(store, self._edition(place))
+            if table is None:
+                return None
+            found.append(told.values(table.cells))
+        return found
+
+    def _edition(self, place: int) -> Edition:
+        """Return which table a coordinate is read from: a function of the draws in it and their places there."""
+        entries = tuple(
+            (one.stored.entry, one.sums.partitions, one.cells, one.law(place).text) for one in self.drawn
+        )
+        family = self.drawn[0].stored.grouping.family
+        return Edition(
+            digest_of("table", family, place, tuple(self.axes.items()), entries), family, self.newest
         )
 
 

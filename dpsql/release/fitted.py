@@ -15,7 +15,7 @@ from ..budget import Draw
 from ..mechanisms import Coordinate, Gaussian, Law, WeightedSum, best_weights
 from ..postprocess.rounding import rounded, rounded_noise
 from ..postprocess.simulate import Seeded
-from .estimate import PARTS, Design, Forms, Sums, forms_of
+from .estimate import CELL_PARTS, PARTS, Design, Forms, Sums, forms_of
 from .released import Array, Groups, ReleasedMeasurement
 
 __all__ = ["FEW", "DrawId", "Observed", "Told", "id_of", "is_observed", "measurement_of"]
@@ -26,8 +26,8 @@ DrawId = tuple[bytes, int]
 FEW = 4
 """Numbers are rounded together where that moves none by more than so small a part of its variance."""
 _FINE = 2**10
-_MOST_REPLICAS = 2 * 10**7
-"""Most cells times shapes times replicas: some seconds."""
+_MOST_REPLICAS = {True: 2 * 10**7, False: 2 * 10**6}
+"""Most cells times shapes times replicas: a second, of what is taken apart, and of what conjugate gradients find."""
 
 
 def id_of(draw: Draw) -> bytes:
@@ -119,26 +119,23 @@ class Told:
         for one, weights in zip(self.observed, self.forms.weights, strict=True):
             yield from ((law, weights[kind] * float(one.weights[id_])) for id_, law in one.laws.items())
 
-    def values(self, table: tuple[list[int], Array], plain: Array | None = None) -> list[int]:
+    def values(self, table: Sequence[int], plain: Array | None = None) -> list[int]:
         """Return the whole numbers, of the cells that `Design.table` gives. `plain`: as they are by themselves: a tie
         goes towards it."""
-        whole, rest = table
-        shape = (1, *self.design.sizes)
         if self.unit is not None:
-            cells = np.array(rounded(self.design.sizes, whole, rest, self.unit), dtype=object)
-            return [int(one) for one in self.wanted.of(cells.reshape(shape))[0].tolist()]
-        units = self.wanted.of(np.array(whole, dtype=object).reshape(shape))[0].tolist()
-        parts = self.wanted.of(rest.reshape(shape))[0].tolist()
-        own = units if plain is None else plain.tolist()
-        return [
-            one + _nearest(PARTS * (unit - one) + round(PARTS * part))
-            for unit, part, one in zip(units, parts, own, strict=True)
-        ]
+            return self._summed(rounded(self.design.sizes, table, self.unit, CELL_PARTS))
+        parts = self._summed(table)
+        own = [part // CELL_PARTS for part in parts] if plain is None else plain.tolist()
+        return [one + _nearest(part - CELL_PARTS * one) for part, one in zip(parts, own, strict=True)]
+
+    def _summed(self, cells: Sequence[int]) -> list[int]:
+        table = np.array(cells, dtype=object).reshape((1, *self.design.sizes))
+        return [int(one) for one in self.wanted.of(table)[0].tolist()]
 
     @property
     def most_draws(self) -> int:
         """How many replicas there are time for."""
-        return _MOST_REPLICAS // (math.prod(self.design.sizes) * len(self.observed))
+        return _MOST_REPLICAS[self.design.is_plain] // (math.prod(self.design.sizes) * len(self.observed))
 
     def noise(self, draws: int) -> Array:
         """Return replicas of the noise, shape (groups, draws); other sums of the table have those of the same draws."""
@@ -169,7 +166,7 @@ def measurement_of(
 
 def _nearest(parts: int) -> int:
     """Return the nearest whole number of units, a half towards 0."""
-    units = -((PARTS // 2 - abs(parts)) // PARTS)
+    units = -((CELL_PARTS // 2 - abs(parts)) // CELL_PARTS)
     return units if parts > 0 else -units
 
 

@@ -53,6 +53,7 @@ from ..relation.expressions import IntermediateValue
 from ..relation.types import SqlType
 from ..waits import Stopped
 from .cost import Cost
+from .editions import AsOf
 from .finer import Finer, find_finer, grouping_of
 from .fitted import Told
 from .privatise import AskPart, Drawn, Exact, draw, draw_picks, pick_groups, privatise, publish
@@ -168,7 +169,8 @@ class PlanRunner:
     that moment nobody finds it in the store. `cost` is kept up to date. `finer`: what stored draws of other questions
     say, by release and measurement; what is there from the start is what the plan takes of the store.
     `pending`: in a batch, the store with what is drawn and not stored yet. `verifier`: of what is about to be asked;
-    None of a runner that asks nothing. `verified`: the texts that were; `facts`: by these.
+    None of a runner that asks nothing. `verified`: the texts that were; `facts`: by these. `edition`: the ledger entry
+    up to which stored draws answer; None: all do.
     """
 
     plan: Plan
@@ -189,6 +191,7 @@ class PlanRunner:
     verifier: Verifier | None = field(default=None, kw_only=True)
     verified: set[str] = field(default_factory=set, kw_only=True)
     facts: Facts | None = field(default=None, kw_only=True)
+    edition: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self.rows = [_known_rows(plan) for plan in self.plan.releases]
@@ -198,6 +201,8 @@ class PlanRunner:
     @property
     def draws(self) -> StoredDraws:
         """Where draws are looked up."""
+        if self.edition is not None:
+            return AsOf(self.store, self.edition)
         return self.store if self.pending is None else self.pending
 
     @property

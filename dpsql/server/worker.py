@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from ..engine import Answer, AnswerColumn, BoundNote, GroupNote, RankNote, Receipt, Session
+from ..engine import Answer, AnswerColumn, BoundNote, EditionNote, GroupNote, RankNote, Receipt, Session
 from ..engine.dataset import SchemaChanged
 from ..engine.settings import decimal_text
 from ..engine.spine import LONG
@@ -317,7 +317,8 @@ class Queries:
             return ()
         line = _receipt_line(answer.receipt)
         lines = [line] if line else []
-        lines += [note for note in answer.receipt.notes if isinstance(note, (BoundNote, GroupNote, RankNote))]
+        told = (BoundNote, EditionNote, GroupNote, RankNote)
+        lines += [note for note in answer.receipt.notes if isinstance(note, told)]
         return tuple(NoticeResponse("00000", text) for text in lines)
 
     async def _described(

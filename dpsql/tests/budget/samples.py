@@ -36,7 +36,18 @@ IN_RHO = Promise(accounting=Accounting.ZCDP, conversion_delta_atto=5 * 10**11)
 """Half of the delta of `CAPS` is for the conversion."""
 
 CAPS = Caps(10 * EPSILON, 10**12, {"alice": 3 * EPSILON, "bob": None})
-_TABLES = ("ledger", "log", "record", "spent", "measure", "draw", "checkpoint", "day", "certificate")
+_TABLES = (
+    "ledger",
+    "log",
+    "record",
+    "spent",
+    "measure",
+    "draw",
+    "checkpoint",
+    "day",
+    "certificate",
+    "edition",
+)
 
 
 @dataclass(frozen=True)

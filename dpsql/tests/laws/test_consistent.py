@@ -381,6 +381,9 @@ class Redrawn:
     def draw_of(self, stored: StoredGrouping) -> Draw:
         return self._draws[stored.entry]
 
+    def kept(self, edition: Any, fit: Callable[[], bytes | None]) -> bytes | None:
+        return fit()
+
 
 class Bits:
     """A source of random bytes from a generator."""

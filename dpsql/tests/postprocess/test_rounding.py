@@ -9,7 +9,7 @@ import pytest
 
 from dpsql.postprocess.rounding import rounded, rounded_noise
 
-SIZES = (4, 3, 2)
+SIZES, PARTS = (4, 3, 2), 2**32
 
 
 @pytest.mark.parametrize("unit", [1, 1024])
@@ -17,22 +17,21 @@ SIZES = (4, 3, 2)
 def test_every_run_is_near_and_of_whole_units(unit: int, large: int) -> None:
     rng = np.random.default_rng(7)
     for _ in range(20):
-        whole = [int(one) + large for one in rng.integers(-5000, 5000, 24)]
-        rest = rng.normal(0, 30, 24)
-        found = rounded(SIZES, whole, rest, unit)
+        cells = [int(one) + large * PARTS for one in rng.integers(-5000 * PARTS, 5000 * PARTS, 24)]
+        found = rounded(SIZES, cells, unit, PARTS)
         assert all(one % unit == 0 for one in found)
-        tables = (np.array(each, dtype=object).reshape(SIZES) for each in (found, whole, rest.tolist()))
-        after, before, beside = tables
+        after, before = (np.array(each, dtype=object).reshape(SIZES) for each in (found, cells))
         runs = [[(a, b) for a in range(n) for b in range(a + 1, n + 1)] for n in SIZES]
         for run in itertools.product(*runs):
             part = tuple(slice(a, b) for a, b in run)
             corners = 2 ** sum(a > 0 for a, _ in run)
-            off = after[part].sum() - before[part].sum() - float(beside[part].sum())
-            assert abs(off) <= corners * unit / 2 + 1e-6
+            off = after[part].sum() * PARTS - before[part].sum()
+            assert abs(off) <= corners * unit * PARTS // 2
 
 
 def test_replicas_are_rounded_as_numbers_are() -> None:
     rng = np.random.default_rng(3)
     noise = rng.normal(0, 5, (50, 4, 3))
     for before, after in zip(noise, rounded_noise(noise, 1), strict=True):
-        assert after.ravel().tolist() == rounded((4, 3), [0] * 12, before.ravel(), 1)
+        cells = [round(one * PARTS) for one in before.ravel().tolist()]
+        assert after.ravel().tolist() == rounded((4, 3), cells, 1, PARTS)

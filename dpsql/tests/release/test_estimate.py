@@ -15,7 +15,16 @@ import pytest
 from dpsql.plan.privacy.axes import Partition
 from dpsql.postprocess.rounding import rounded
 from dpsql.release import estimate
-from dpsql.release.estimate import MOST_ATOMS, MOST_FORMS, MOST_GROUPINGS, PARTS, Design, Sums, design_of
+from dpsql.release.estimate import (
+    CELL_PARTS,
+    MOST_ATOMS,
+    MOST_FORMS,
+    MOST_GROUPINGS,
+    PARTS,
+    Design,
+    Sums,
+    design_of,
+)
 from dpsql.tests.laws.planting import plant
 
 Patch = pytest.MonkeyPatch
@@ -111,11 +120,19 @@ def sums(rng: random.Random, sizes: Sequence[int]) -> Sums:
     return found
 
 
+def plain_sums(rng: random.Random, sizes: Sequence[int]) -> Sums:
+    """Return sums of which along each axis either all atoms are one group, or each is one."""
+    each = (Partition(tuple(range(atoms))) for atoms in sizes)
+    return Sums(tuple(rng.choice([one, Partition.whole(len(one.groups))]) for one in each))
+
+
 def designs(count: int, seed: int, most: int = 3) -> Iterator[tuple[random.Random, Design]]:
+    """Yield random ones, every third of which is solved by taking it apart."""
     rng = random.Random(seed)
     for _ in range(count):
         sizes = tuple(rng.randint(1, 4) for _ in range(rng.randint(1, most)))
-        drawn = tuple(dict.fromkeys(sums(rng, sizes) for _ in range(rng.randint(1, 4))))
+        made_of = rng.choice([sums, sums, plain_sums])
+        drawn = tuple(dict.fromkeys(made_of(rng, sizes) for _ in range(rng.randint(1, 4))))
         made = design_of(sizes, drawn, tuple(float(rng.choice([2, 50, 200, 20_000])) for _ in drawn))
         assert made is not None
         yield rng, made
@@ -160,13 +177,10 @@ def check_values(large: int, count: int = 25) -> None:
             numbers.append([PARTS * sum(truth[i] for i in cells) + round(rng.gauss(0, variance**0.5) * PARTS) for cells in cells_of(one)])  # fmt: skip
         found = design.table(numbers)
         assert found is not None
-        whole, rest = found
         exact = normal.estimate([number for one in numbers for number in one])
         for one, variance in zip(design.drawn, design.spreads, strict=True):
             for cells in cells_of(one):
-                off = sum((whole[i] - exact[i] for i in cells), Fraction(0)) + Fraction(
-                    sum(float(rest[i]) for i in cells)
-                )
+                off = sum((Fraction(found[i], CELL_PARTS) - exact[i] for i in cells), Fraction(0))
                 assert abs(off) <= 1e-5 * (1 + variance**0.5), design
 
 
@@ -187,6 +201,23 @@ def test_more_draws_are_never_less_exact() -> None:
             if fewer < more and before is not None:
                 assert after is not None
                 assert all(a <= b * (1 + 1e-9) for a, b in zip(after, before, strict=True))
+
+
+def check_taken_apart() -> None:
+    """What is taken apart is told where some estimate of it is, and has its variance."""
+    for rng, design in designs(60, 77):
+        normal = Normal(design)
+        for _ in range(3 * design.is_plain):
+            cells = cells_of(plain_sums(rng, design.sizes))[0]
+            table = np.zeros((1, *design.sizes))
+            table.reshape(-1)[cells] = 1
+            found, exact = design.variances(table), normal.variance(cells)
+            assert (found is None) == (exact is None), design
+            assert found is None or abs(found[0] / float(exact or 0) - 1) < 1e-6, design
+
+
+def test_what_is_taken_apart_is_told_where_it_was_drawn() -> None:
+    check_taken_apart()
 
 
 def test_sixty_atoms() -> None:
@@ -237,7 +268,7 @@ def check_equalities(count: int = 30) -> None:
         numbers = [[PARTS * rng.randrange(-(10**9), 10**9) + rng.randrange(PARTS) for _ in range(one.size)] for one in design.drawn]  # fmt: skip
         found = design.table(numbers)
         assert found is not None
-        cells = rounded(design.sizes, *found, 1)
+        cells = rounded(design.sizes, found, 1, CELL_PARTS)
         table = np.array(cells, dtype=object).reshape((1, *design.sizes))
         for _ in range(4):
             coarse = sums(rng, design.sizes)
@@ -245,8 +276,8 @@ def check_equalities(count: int = 30) -> None:
             said = coarse.of(table)[0].tolist()
             assert said == [sum(cells[i] for i in part) for part in parts]
             for number, part, most in zip(said, parts, coarse.blocks(), strict=True):
-                off = number - sum(found[0][i] for i in part) - sum(float(found[1][i]) for i in part)
-                assert abs(off) <= most / 2 + 1e-6
+                off = number * CELL_PARTS - sum(found[i] for i in part)
+                assert abs(off) <= most * CELL_PARTS // 2
 
 
 def test_every_equality_holds_to_the_last_digit() -> None:
@@ -277,10 +308,13 @@ def test_what_is_too_much_is_not_worked_out() -> None:
 (Sums.of, "np.take(cells, order, axis=axis)", "cells", lambda: check_values(1)),
         (Design.table, "PARTS * so_far", "PARTS * float(so_far)", lambda: check_values(10**15)),
         (Sums.spread, "if groups.min() < 0", "if False", check_variances),
+        (Design._taken_apart, "cells - mean", "cells", check_variances),
+        (Design._taken_apart, "lost += ", "0 * ", check_taken_apart),
+        (Design._pieces.func, "precision * times", "times", check_variances),  # type: ignore[attr-defined]
         (estimate._colours, "range(len(partitions) + 1)", "range(0)", check_kinds),
-        (rounded, "np.cumsum(base, axis=axis)", "np.cumsum(base, axis=0)", check_equalities),
+        (rounded, "np.cumsum(table, axis=axis)", "np.cumsum(table, axis=0)", check_equalities),
     ],
-    ids=["variance of another draw", "weights", "atoms in their own order", "large sums in doubles", "dropped", "kinds by length", "one axis"],
+    ids=["variance of another draw", "weights", "atoms in their own order", "large sums in doubles", "dropped", "a mean twice", "nothing is lost", "every draw alike", "kinds by length", "one axis"],
 )  # fmt: skip
 def test_wrong_estimates(
     monkeypatch: Patch, function: Callable[..., Any], old: str, new: str, check: Callable[[], None]
