@@ -54,6 +54,16 @@ CODES = MappingProxyType(
         "54000": "rows without end: a series, a query of the system catalog; more public rows than the owner gives",
         "54001": "statement too complex: too large, too many rows, too much memory, a recursion without end",
         "0A000": "statement or clause not supported",
+        # An analyst's own tables.
+        "42P07": "there is a table or view of this name",
+        "42P06": "there is a schema of this name",
+        "3F000": "no such schema of one's own",
+        "42701": "a column is named twice",
+        "42809": "a table where a view is meant, or a view where a table is",
+        "2BP01": "a schema that is dropped still has tables",
+        "23502": "NULL for a column that is NOT NULL",
+        "40001": "another session has changed the same tables",
+        "53100": "the workspace is full",
         # Class PV: privacy refusals.
         "PV001": "this form is not in the grammar that dpsql can prove private",
         "PV002": "a private column stands outside an aggregate",

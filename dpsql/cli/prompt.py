@@ -117,7 +117,7 @@ def list_tables(session: Session) -> Iterator[str]:
     """Yield the tables that this analyst may ask, and whose rows they are."""
     from ..policy.describe import table_comment
 
-    shown = session.catalog.shown
+    shown = session.seen.everything
     yield from _listed(
         [(name, "", table_comment(table)) for name, table in shown.items()], ("table", "", "rows")
     )
@@ -128,7 +128,7 @@ def describe_table(session: Session, name: str) -> Iterator[str]:
     """Yield a table's columns, their types and what may be asked of each; what may be meant where it is none."""
     from ..policy.describe import column_comment, table_comment
 
-    shown = session.catalog.shown
+    shown = session.seen.everything
     wanted = _unquoted(name)
     table = shown.get(wanted) or next(
         (one for key, one in shown.items() if key.lower() == wanted.lower()), None
@@ -459,7 +459,7 @@ class Offers:
         from ..relation.functions import ROWS
 
         policy = session.policy
-        shown = session.catalog.shown
+        shown = session.seen.everything
         self.tables = {name: table_comment(table) for name, table in shown.items()}
         self.columns = {
             name: {one.name: column_comment(table, one.name, policy.has_delta) for one in table.named}

@@ -34,7 +34,7 @@ from ..errors import Refusal
 from ..mechanisms import parse_epsilon
 from ..policy import Policy, load_policy
 from ..policy.describe import column_comment, table_comment
-from ..relation.catalog import Catalog, Table, View
+from ..relation.catalog import Catalog, OwnView, Table, View
 from ..relation.types import (
     BIGINT,
     BOOLEAN,
@@ -48,6 +48,7 @@ from ..relation.types import (
     TIMESTAMP,
     SqlType,
 )
+from ..sql.scope import find_own
 from ..words import plain_text, terminal_text
 from . import errors
 from .cursor import Accuracy, Cursor, Epsilon, Level, Outcome, setting_text
@@ -84,7 +85,7 @@ _TYPES: dict[int, SqlType] = {
 
 def listed_tables(catalog: Catalog) -> Iterator[tuple[str, str]]:
     """Yield the name of each table that may be asked, and whose rows it has."""
-    for name, table in catalog.shown.items():
+    for name, table in catalog.everything.items():
         yield name, table_comment(table)
 
 
@@ -94,13 +95,15 @@ class Schema:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._made: SystemCatalog | None = None
+        self._of: Catalog | None = None
+        """The catalog that it was made of."""
 
     def answer(self, text: str, values: Sequence[object]) -> Answer | None:
         """Return the answer to a question about the schema, None for any other statement. Raises Refusal."""
         if len(text) > _LONGEST:
             return None
         if _TABLES.fullmatch(text):
-            return _answer(("table_name", "rows"), list(listed_tables(self._session.catalog)))
+            return _answer(("table_name", "rows"), list(listed_tables(self._session.seen)))
         if asked := _DESCRIBE.fullmatch(text):
             return self._described(
                 [quoted.replace('""', '"') or bare.lower() for quoted, bare in _PART.findall(asked[1])]
@@ -120,7 +123,7 @@ class Schema:
             self._made.close()
 
     def _described(self, path: Sequence[str]) -> Answer:
-        table = _found(self._session.catalog, path)
+        table = _found(self._session.seen, path)
         policy = self._session.policy
         rows = [
             (one.name, str(one.type), column_comment(table, one.name, policy.has_delta))
@@ -140,12 +143,15 @@ class Schema:
         return Answer(tuple(map(_column, columns)), [tuple(map(_plain, row)) for row in rows], "SELECT", None)
 
     def _system_catalog(self) -> SystemCatalog:
-        if self._made is None:
+        seen = self._session.seen
+        if self._made is None or self._of != seen:
             from ..system_catalog import SystemCatalog
 
             policy = self._session.policy
+            self.close()
+            self._of = seen
             self._made = SystemCatalog(
-                self._session.catalog, has_delta=policy.has_delta, version=_VERSION,
+                seen, has_delta=policy.has_delta, version=_VERSION,
                 version_text=f"PostgreSQL {_VERSION} (dpsql)",
             )  # fmt: skip
         return self._made
@@ -155,8 +161,8 @@ def _answer(names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> Answer:
     return Answer(tuple(AnswerColumn(name, TEXT) for name in names), rows, "SHOW", None)
 
 
-def _found(catalog: Catalog, path: Sequence[str]) -> Table | View:
-    """Return a declared table. Raises Refusal 42P01, the same whether it is missing or not declared."""
+def _found(catalog: Catalog, path: Sequence[str]) -> Table | View | OwnView:
+    """Return a table. Raises Refusal 42P01, the same whether it is missing or not declared."""
     there = {table.path[0] for table in catalog.shown.values()}
     schema = path[-2] if len(path) > 1 else None
     if schema is None or (schema == "public" and schema not in there):  # what catalogs call the default one
@@ -164,6 +170,9 @@ def _found(catalog: Catalog, path: Sequence[str]) -> Table | View:
     for table in catalog.shown.values():
         if table.path == (schema, path[-1]) or (len(path) == 1 and table.name == path[0]):
             return table
+    own = find_own(catalog, path[-2] if len(path) > 1 else "", path[-1])
+    if own is not None:
+        return own
     raise Refusal(
         f'table "{".".join(path)[:100]}" does not exist',
         sqlstate="42P01",
@@ -356,8 +365,8 @@ class Connection:
 
     @property
     def catalog(self) -> Catalog:
-        """The declared tables and columns: all that an analyst may know of the schema."""
-        return self._session.catalog
+        """The declared tables and columns, and the analyst's own: all that an analyst may know of the schema."""
+        return self._session.seen
 
     @property
     def time_limit(self) -> float | None:

@@ -36,8 +36,9 @@ from sqlalchemy.sql.elements import BindParameter
 
 from ..engine import Receipt
 from ..policy.describe import column_comment, table_comment
-from ..relation.catalog import Catalog, Table, View
+from ..relation.catalog import TEMPORARY, Catalog, OwnView, Table, View
 from ..relation.types import Kind, SqlType
+from ..sql.scope import find_own
 from .connection import Connection
 from .errors import InterfaceError, NotSupportedError
 
@@ -282,15 +283,14 @@ class DpsqlDialect(DefaultDialect):
     def get_schema_names(self, connection: EngineConnection, **kw: Any) -> list[str]:
         """Return the schemas that hold a declared table, and the default one."""
         catalog = _catalog(connection)
-        return sorted({catalog.default_schema, *(table.path[0] for table in catalog.shown.values())})
+        own = catalog.own_schemas - catalog.schemas
+        return sorted({catalog.default_schema, *own, *(table.path[0] for table in catalog.shown.values())})
 
     def get_table_names(
         self, connection: EngineConnection, schema: str | None = None, **kw: Any
     ) -> list[str]:
-        """Return the declared tables of a schema."""
-        catalog = _catalog(connection)
-        sought = schema or catalog.default_schema
-        return sorted(table.path[1] for table in catalog.shown.values() if table.path[0] == sought)
+        """Return the tables of a schema."""
+        return _names(connection, schema, are_views=False)
 
     def has_table(
         self, connection: EngineConnection, table_name: str, schema: str | None = None, **kw: Any
@@ -336,8 +336,8 @@ class DpsqlDialect(DefaultDialect):
     ) -> list[ReflectedForeignKeyConstraint]:
         """Return the foreign key that leads to the owner of a table's rows, the one that is declared."""
         table, catalog = _table(connection, table_name, schema), _catalog(connection)
-        unit = None if isinstance(table, View) else table.unit
-        if unit is None or table.reference is None:
+        unit = table.unit if isinstance(table, Table) else None
+        if unit is None or not isinstance(table, Table) or table.reference is None:
             return []
         name, columns = table.reference
         referred = catalog.tables[name].path
@@ -367,19 +367,37 @@ class DpsqlDialect(DefaultDialect):
     get_check_constraints = get_indexes
 
     def get_view_names(self, connection: EngineConnection, schema: str | None = None, **kw: Any) -> list[str]:
-        """Return none: only tables are declared."""
+        """Return the analyst's own views of a schema: what is declared is shown as a table."""
+        return _names(connection, schema, are_views=True)
+
+    def get_temp_table_names(
+        self, connection: EngineConnection, schema: str | None = None, **kw: Any
+    ) -> list[str]:
+        """Return the session's own."""
+        return _names(connection, TEMPORARY, are_views=False)
+
+    def get_temp_view_names(
+        self, connection: EngineConnection, schema: str | None = None, **kw: Any
+    ) -> list[str]:
+        """Return the session's own."""
+        return _names(connection, TEMPORARY, are_views=True)
+
+    def get_sequence_names(
+        self, connection: EngineConnection, schema: str | None = None, **kw: Any
+    ) -> list[str]:
+        """Return none."""
         return []
 
-    get_materialized_view_names = get_view_names
-    get_temp_table_names = get_view_names
-    get_temp_view_names = get_view_names
-    get_sequence_names = get_view_names
+    get_materialized_view_names = get_sequence_names
 
     def get_view_definition(
         self, connection: EngineConnection, view_name: str, schema: str | None = None, **kw: Any
     ) -> str:
-        """Raise NoSuchTableError: there are no views."""
-        raise exc.NoSuchTableError(view_name)
+        """Return the text of an own view. Raises NoSuchTableError: it is none."""
+        view = _find(connection, view_name, schema)
+        if not isinstance(view, OwnView):
+            raise exc.NoSuchTableError(view_name)
+        return view.text
 
     def has_sequence(
         self, connection: EngineConnection, sequence_name: str, schema: str | None = None, **kw: Any
@@ -403,13 +421,21 @@ def _catalog(connection: EngineConnection) -> Catalog:
     return _driver(connection).catalog
 
 
-def _find(connection: EngineConnection, name: str, schema: str | None) -> Table | View | None:
+def _names(connection: EngineConnection, schema: str | None, *, are_views: bool) -> list[str]:
+    catalog = _catalog(connection)
+    sought = schema or catalog.default_schema
+    found = (one for one in catalog.everything.values() if one.path[0] == sought)
+    return sorted(one.path[1] for one in found if isinstance(one, OwnView) == are_views)
+
+
+def _find(connection: EngineConnection, name: str, schema: str | None) -> Table | View | OwnView | None:
     catalog = _catalog(connection)
     path = (schema or catalog.default_schema, name)
-    return next((table for table in catalog.shown.values() if table.path == path), None)
+    declared = next((table for table in catalog.shown.values() if table.path == path), None)
+    return find_own(catalog, schema or "", name) if declared is None else declared
 
 
-def _table(connection: EngineConnection, name: str, schema: str | None) -> Table | View:
+def _table(connection: EngineConnection, name: str, schema: str | None) -> Table | View | OwnView:
     """Return a declared table. Raises NoSuchTableError, the same whether it is missing or not declared."""
     table = _find(connection, name, schema)
     if table is None:
@@ -417,7 +443,7 @@ def _table(connection: EngineConnection, name: str, schema: str | None) -> Table
     return table
 
 
-def _primary_key(table: Table | View) -> tuple[str, ...]:
+def _primary_key(table: Table | View | OwnView) -> tuple[str, ...]:
     never_null = {column.name for column in table.named if column.enforced.not_null}
     return next((key for key in table.named_keys if never_null.issuperset(key)), ())
 

@@ -35,7 +35,7 @@ from ..policy import Access, Policy, check_access, load_policy, narrowed
 from ..policy.measured import people_policy
 from ..postprocess import SealedEngine
 from ..postprocess.bars import has_companions
-from ..relation.catalog import Catalog
+from ..relation.catalog import Catalog, OwnView, Table, View
 from ..release.left_out import LeftOut, find_left_out
 from ..release.post_processing import Compiled
 from ..release.verifying import Verifier
@@ -144,6 +144,7 @@ class PreparedPlan:
 
     `is_checked`: the sealed engine has bound the post-processing over empty tables. `chosen`: the epsilon that was
     found for an accuracy, in words. `bar_notes`: on chosen values without bars, and on rows that are not shown.
+    `found`: the tables and views that the text names, and those that an analyst's own views in it name.
     """
 
     plan: Plan
@@ -153,6 +154,7 @@ class PreparedPlan:
     is_checked: bool = False
     chosen: str | None = None
     bar_notes: tuple[str, ...] = ()
+    found: tuple[Table | View | OwnView, ...] = ()
 
     @property
     def columns(self) -> tuple[AnswerColumn, ...]:

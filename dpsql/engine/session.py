@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, wraps
@@ -28,8 +29,11 @@ from ..sql.statement import (
     ShowSetting,
     Statement,
     check_statement,
+    parse_own_view,
     parse_statement,
+    written_query,
 )
+from ..sql.workspace import CreateTable, WorkspaceStatement
 from ..waits import Stop, Stopped, until
 from .answer import Answer, AnswerColumn, EmptyNote, OnceNote, Receipt, budget_text
 from .dataset import ASK_SECONDS, Dataset, LazySnapshot, PreparedPlan
@@ -38,6 +42,7 @@ from .notes import bias_notes
 from .plan_shape import plan_lines
 from .proofs import proof_lines, prove
 from .spine import Spine
+from .workspace import Kept
 
 if TYPE_CHECKING:
     from .batch import PricedBatch
@@ -104,7 +109,8 @@ class Session(Spine):
         self.close()
 
     def close(self) -> None:
-        """Let the database, the ledger and the sealed engine go, unless others use them."""
+        """Let own tables go, and the database, the ledger and the sealed engine, unless others use them."""
+        self.workspace.close()
         if not self.is_shared:
             self.dataset.close()
 
@@ -135,7 +141,39 @@ class Session(Spine):
             else:
                 lines = plan_lines(self._explain(statement.query, tuple(parameters)), statement.form)
             return Answer((_plan_column(statement),), [(line,) for line in lines], "EXPLAIN", None)
+        if isinstance(statement, WorkspaceStatement):
+            return self._write(statement, tuple(parameters), status.epoch)
         return self._setting(statement)
+
+    def _write(self, statement: WorkspaceStatement, parameters: tuple[object, ...], epoch: int) -> Answer:
+        """Carry out a statement that writes the analyst's own tables. Raises as `execute`."""
+        self.doing = "writing to your own tables"
+        with self._as_kept(statement):
+            found = self.workspace.run(
+                statement, self.catalog, parameters, lambda query: self.bound(parse_own_view(query.text)),
+                lambda kept: self.planned(written_query(kept.query), parameters, kept=kept).columns,
+                lambda kept: self._ask_kept(kept, parameters, epoch),
+            )  # fmt: skip
+        return found if found.receipt is None else self.once(found)
+
+    @contextmanager
+    def _as_kept(self, statement: WorkspaceStatement) -> Iterator[None]:
+        """Have error bars be columns of what is made, and of nothing that is there already."""
+        before = self.settings
+        if not isinstance(statement, CreateTable):
+            self.settings = replace(before, intervals=None)
+        try:
+            yield
+        finally:
+            self.settings = before
+
+    def _ask_kept(
+        self, kept: Kept, parameters: tuple[object, ...], epoch: int
+    ) -> tuple[Answer, PreparedPlan]:
+        query = written_query(kept.query)
+        with self.snapshot() as snapshot, telling(Cost(), reuse=self.settings.reuse):
+            prepared = self.planned(query, parameters, snapshot, kept)
+            return self._answer_prepared(prepared, query, (query.text, "kept"), epoch, snapshot), prepared
 
     def price(self, statements: str | Sequence[str], *, epsilon: Fraction | None = None) -> PricedBatch:
         """Return what each query of a batch would get, and what all cost together; costs nothing. See `release`."""
@@ -237,7 +275,18 @@ class Session(Spine):
             return self._prepare(statement, parameters, key).columns
         if isinstance(statement, Explain):
             return (_plan_column(statement),)
+        if isinstance(statement, WorkspaceStatement):
+            self._described_write(statement, parameters)
+            return ()
         return (AnswerColumn(statement.name, TEXT),) if isinstance(statement, ShowSetting) else ()
+
+    def _described_write(self, statement: WorkspaceStatement, parameters: tuple[object, ...]) -> None:
+        """Plan the query of a statement that writes, if it has one. Raises as `describe`."""
+        with self._as_kept(statement):
+            kept = self.workspace.query_of(statement, self.catalog)
+            self.workspace.parameters_of(statement, self.catalog, parameters)
+            if kept is not None:
+                self.planned(written_query(kept.query), parameters, kept=kept)
 
     def is_planned(self, sql: str, parameters: Sequence[object] = ()) -> bool:
         """Return whether a statement was planned already, so that `describe` takes no time."""
@@ -254,6 +303,10 @@ class Session(Spine):
         `execute`. Nothing is charged, and no row is read. Raises as `describe`.
         """
         statement = self._parsed(sql)
+        if isinstance(statement, WorkspaceStatement):
+            awaited = tuple(Awaited(type_) for type_ in declared)
+            self._described_write(statement, awaited)
+            return (), tuple(one.type for one in awaited)
         if not isinstance(statement, (AdmittedQuery, Explain)):
             return self.describe(sql), ()
         query = statement.query if isinstance(statement, Explain) else statement
@@ -294,9 +347,14 @@ class Session(Spine):
         epoch: int,
         snapshot: LazySnapshot,
     ) -> Answer:
-        cost, reuse = Cost(), self.settings.reuse
-        with telling(cost, reuse=reuse):
+        with telling(Cost(), reuse=self.settings.reuse):
             prepared = self._prepare(query, parameters, key, snapshot)
+        return self._answer_prepared(prepared, query, key, epoch, snapshot)
+
+    def _answer_prepared(
+        self, prepared: PreparedPlan, query: AdmittedQuery, key: object, epoch: int, snapshot: LazySnapshot
+    ) -> Answer:
+        cost, reuse = Cost(), self.settings.reuse
         if self._place is not None and any(one.parts for one in (*prepared.intermediates, prepared.compiled)):
             self._place.leave()  # what reads public rows is long work itself
         with telling(cost, reuse=reuse), self._memory() as share:

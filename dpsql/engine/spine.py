@@ -48,7 +48,7 @@ from ..plan.privacy.rows import Item, Source, selects_in, written_in
 from ..plan.release_plan import ReleasePlan
 from ..policy import Neighbours, Policy, access_of
 from ..postprocess.bars import add_companions
-from ..relation.catalog import Column, Scalar
+from ..relation.catalog import Catalog, Column, OwnView, Scalar, Table, View
 from ..relation.expressions import Expr, Literal, walk
 from ..relation.relations import AggregateCall, Relation, ends_in
 from ..relation.types import SqlType
@@ -77,6 +77,7 @@ from .dataset import Dataset, LazySnapshot, PreparedPlan
 from .notes import Barred, bias_notes, draw_bars, found_notes, hidden_notes, model_notes, rank_notes
 from .row_previews import row_preview
 from .settings import Settings
+from .workspace import Kept, Workspace, is_own
 
 __all__ = ["DEFAULT_LEVEL", "LONG", "ListedKeys", "Spine", "StatementTurns", "check_listed", "listed"]
 
@@ -310,6 +311,7 @@ class Spine:
         self._sealed = self.dataset.sealed.sharing(self._cancelled.is_set, self.analyst)
         self._place = None if self.turns is None else self.turns.place(self.analyst)
         self._began = 0.0
+        self.workspace = Workspace(self.policy, self.analyst)
         self.doing = "planning"
 
     @property
@@ -317,11 +319,17 @@ class Spine:
         """What the owner declared."""
         return self.dataset.policy
 
+    @property
+    def seen(self) -> Catalog:
+        """The catalog with what the analyst has made. Raises EngineFailure."""
+        return self.workspace.seen(self.catalog)
+
     def cancel(self) -> None:
         """Stop the running statement, from any thread; what it has charged stays spent."""
         self._cancelled.set()
         self.dataset.backend.cancel(self)
         self._sealed.cancel()
+        self.workspace.cancel()
 
     def expire(self) -> None:
         """Stop the running statement as `cancel` does, since its time is up: if it is post-processed, it is told so."""
@@ -427,18 +435,22 @@ class Spine:
     # --- planned ---------------------------------------------------------------------------------------------
 
     def planned(
-        self, query: AdmittedQuery, parameters: tuple[object, ...], snapshot: LazySnapshot | None = None
-    ) -> PreparedPlan:
+        self, query: AdmittedQuery, parameters: tuple[object, ...], snapshot: LazySnapshot | None = None,
+        kept: Kept | None = None,
+    ) -> PreparedPlan:  # fmt: skip
         with self._to_plan(query.text) as turn:
-            return self._planned_at_once(
-                query, parameters, ListedKeys(snapshot, nullcontext if turn is None else turn.paused)
-            )
+            keys = ListedKeys(snapshot, nullcontext if turn is None else turn.paused)
+            return self._planned_at_once(query, parameters, keys, kept)
 
     def _planned_at_once(
-        self, query: AdmittedQuery, parameters: tuple[object, ...], keys: ListedKeys
+        self, query: AdmittedQuery, parameters: tuple[object, ...], keys: ListedKeys, kept: Kept | None
     ) -> PreparedPlan:
         context = self._context(query, parameters)
-        relation, notes = self._shown(query, bind(query, context))
+        relation, notes = bind(query, context), tuple[str, ...]()
+        if kept is not None:
+            relation = kept.shape(relation)  # what is kept is no look at rows
+        else:
+            relation, notes = self._shown(query, relation)
         self._check_cancelled()
         if self.settings.accuracy is None:
             planned, chosen = self._plan(relation, self.settings.epsilon, keys), None
@@ -458,11 +470,18 @@ class Spine:
         )
         lasting = not context.moments  # another answer next time
         lasting = lasting and not keys.are_read  # another list next time, where the table has changed
+        lasting = lasting and kept is None and not any(map(is_own, context.found))
         lasting = lasting and _is_small(query.text, parameters) and not (chosen and chosen.uses_store)
         return PreparedPlan(
             planned, compiled, intermediates, lasting and not barred.uses_store,
-            chosen=chosen.said if chosen else None, bar_notes=(*barred.notes, *notes),
+            chosen=chosen.said if chosen else None, bar_notes=(*barred.notes, *notes), found=tuple(context.found),
         )  # fmt: skip
+
+    def bound(self, query: AdmittedQuery) -> tuple[Relation, list[Table | View | OwnView]]:
+        """Return what a query means, planned or not, and what it names. Raises Refusal."""
+        with self._to_plan(query.text):
+            context = self._context(query, ())
+            return bind(query, context), context.found
 
     def _shown(self, query: AdmittedQuery, relation: Relation) -> tuple[Relation, tuple[str, ...]]:
         """Return what a statement is answered with, and why that is another relation than it asks for, if it is."""
@@ -493,7 +512,7 @@ class Spine:
 
     def _context(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> BindingContext:
         check_parameters(query, len(parameters))
-        return BindingContext(self.catalog, query.text, parameters, time.time_ns() // 1000, {})
+        return BindingContext(self.seen, query.text, parameters, time.time_ns() // 1000, {})
 
     def _plan(self, relation: Relation, epsilon: Fraction, keys: ListedKeys) -> Plan:
         """Plan a bound statement at an epsilon, under this session's other settings."""
@@ -593,13 +612,14 @@ class Spine:
 
     def _public(self, snapshot: LazySnapshot, share: Share | None) -> PublicRows:
         """Return what a statement reads of public tables, within the owner's limits where a server answers it."""
+        own = self.workspace.columns
         if self.turns is None:
-            return PublicRows(snapshot.open, self.time_limit, share)
+            return PublicRows(snapshot.open, self.time_limit, share, own=own)
         most, limits = self.policy.server.public_seconds, self.policy.server
         seconds = most if self.time_limit is None else min(self.time_limit, most)
         rest = self.turns.pace(self.analyst).rest
         return PublicRows(
-            snapshot.open, seconds, share, most_rows=limits.public_rows, most_seconds=most, rest=rest
+            snapshot.open, seconds, share, most_rows=limits.public_rows, most_seconds=most, rest=rest, own=own
         )
 
     def _intermediate(

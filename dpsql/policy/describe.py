@@ -13,7 +13,17 @@ from datetime import date, datetime, timedelta
 from fractions import Fraction
 
 from ..mechanisms import Channel
-from ..relation.catalog import MAX_DERIVED, Column, Scalar, Table, Unit, View, quoted_names, reference_text
+from ..relation.catalog import (
+    MAX_DERIVED,
+    Column,
+    OwnView,
+    Scalar,
+    Table,
+    Unit,
+    View,
+    quoted_names,
+    reference_text,
+)
 from ..relation.facts import grid_of
 from ..relation.types import Kind, SqlType
 from ..words import counted, listed, small_text
@@ -44,8 +54,12 @@ VIEWS = {
 """What a view's rows are, by its role."""
 
 
-def table_comment(table: Table | View) -> str:
+def table_comment(table: Table | View | OwnView) -> str:
     """Return what a catalog says of a table: the owner's note, whose rows they are, and what counts of them."""
+    if isinstance(table, OwnView):
+        return "your own view: it stands for its text, and is charged when it is asked"
+    if isinstance(table, Table) and table.own is not None:
+        return "your own table"
     parts = [] if table.description is None else [table.description]
     if isinstance(table, View):
         return "; ".join([*parts, f"a view: {VIEWS[table.role]}"])
@@ -81,12 +95,14 @@ def table_comment(table: Table | View) -> str:
     return "; ".join(parts)
 
 
-def column_comment(table: Table | View, name: str, has_delta: bool) -> str:
+def column_comment(table: Table | View | OwnView, name: str, has_delta: bool) -> str:
     """Return what a catalog says of a column: the owner's note, what is declared, and what that allows.
 
     `name`: a declared column of the table, or its unit column. `has_delta`: whether undeclared group keys can
     be found by threshold.
     """
+    if isinstance(table, OwnView) or (isinstance(table, Table) and table.own is not None):
+        return ""
     column = table.column(name)
     if isinstance(table, View):
         return _view_column_comment(table, column, has_delta)

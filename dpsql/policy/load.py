@@ -428,8 +428,12 @@ def _read_server(top: Section) -> ServerPolicy:
     for name, value in public.items():
         if name != "public_at_once" and value > getattr(usual, name):
             raise section.error(f"is above {getattr(usual, name)}, the most that is answered", name)
+    own = section.count("workspace_mib", least=0)
     section.finish()
-    return ServerPolicy(has_grid is not False, seconds or _LONGEST_STATEMENT, memory, files, **public)
+    return ServerPolicy(
+        has_grid is not False, seconds or _LONGEST_STATEMENT, memory, files, **public,
+        workspace_mib=usual.workspace_mib if own is None else own,
+    )  # fmt: skip
 
 
 def _read_verifier(section: Section, name: str) -> str | None:

@@ -284,7 +284,8 @@ class ServerPolicy:
     `statement_seconds`: the longest that any statement may take, whatever its client allows. `memory_mib`,
     `files_mib`: what the answers that are kept for clients may take together, in memory and in files, of which an
     analyst has a quarter; None: what the machine allows. Of public tables: `public_seconds` and `public_rows` that one
-    statement may take and give, `public_at_once` of one analyst.
+    statement may take and give, `public_at_once` of one analyst. `workspace_mib`: what an analyst's own tables may
+    take; 0: there are none.
     """
 
     has_grid: bool = True
@@ -294,6 +295,7 @@ class ServerPolicy:
     public_seconds: int = 60
     public_rows: int = 1_000_000
     public_at_once: int = 1
+    workspace_mib: int = 256
 
 
 @dataclass(frozen=True, slots=True)

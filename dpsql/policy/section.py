@@ -153,13 +153,13 @@ class Section:
             raise self.error("write true or false", key)
         return value
 
-    def count(self, key: str) -> int | None:
-        """Return a whole number of at least 1."""
+    def count(self, key: str, least: int = 1) -> int | None:
+        """Return a whole number of at least `least`."""
         value = self.take(key)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise self.error("write a whole number of at least 1", key)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise self.error(f"write a whole number of at least {least}", key)
         if value > _MOST_COUNT:
             raise self.error(f"is above {_MOST_COUNT}, the most that can be counted; write less", key)
         return value

@@ -39,7 +39,9 @@ from ..relation.relations import (
     Join,
     OutputColumn,
     Relation,
+    Scan,
     SetOperation,
+    all_parts,
     ends_in,
     grouped,
     projected,
@@ -50,7 +52,16 @@ from .bind import holds_estimate
 from .public_parts import is_public
 from .replicas import NotSimulated, numbered, simulation_of
 
-__all__ = ["BAR_ENDS", "Bar", "WithBars", "add_companions", "has_companions", "noisy_columns", "resolve_bars"]
+__all__ = [
+    "BAR_ENDS",
+    "Bar",
+    "WithBars",
+    "add_companions",
+    "has_companions",
+    "kept_noise",
+    "noisy_columns",
+    "resolve_bars",
+]
 
 
 # --- which columns of an analyzed relation noise can move ---------------------------------------------------
@@ -62,15 +73,20 @@ class _Noise:
 
     columns: tuple[bool, ...]
     rows: bool = False
+    is_kept: bool = False
+    """Whether it is about the noise that is in an analyst's own tables already, and not about that of releases."""
 
     def moves(self, exprs: Iterable[Expr]) -> bool:
         """Say whether noise can move any of the expressions."""
         return any(
             any(self.columns[index] for index in fields_of(expr))
-            or holds_estimate(expr)
-            or any(isinstance(part, Scalar) and not is_public(part.relation) for part in walk(expr))
+            or (holds_estimate(expr) and not self.is_kept)
+            or any(isinstance(part, Scalar) and self._moves_within(part.relation) for part in walk(expr))
             for expr in exprs
         )
+
+    def _moves_within(self, node: Relation) -> bool:
+        return _holds_kept_noise(node) if self.is_kept else not is_public(node)
 
 
 def noisy_columns(node: Relation, plans: Mapping[Release, ReleasePlan]) -> tuple[bool, ...]:
@@ -79,6 +95,31 @@ def noisy_columns(node: Relation, plans: Mapping[Release, ReleasePlan]) -> tuple
     A rank by noisy numbers, or a number of rows that noise chose, is moved by noise too.
     """
     return _noise(node, plans).columns
+
+
+def kept_noise(node: Relation) -> tuple[bool, ...]:
+    """Return for each column whether noise can move it that was in an analyst's own tables before.
+
+    Which draws that noise is of, and how they depend on each other and on the statement's own, is not known: there are
+    no bars.
+    """
+    return _kept_noise(node).columns
+
+
+def _holds_kept_noise(node: Relation) -> bool:
+    return any(
+        isinstance(one, Scan) and one.table.own is not None and any(one.table.own.noisy)
+        for one in all_parts(node)
+    )
+
+
+def _kept_noise(node: Relation) -> _Noise:
+    if not _holds_kept_noise(node):
+        return _Noise((False,) * len(node.columns), is_kept=True)
+    if isinstance(node, Scan):
+        assert node.table.own is not None
+        return _Noise(node.table.own.noisy, is_kept=True)
+    return _above(node, [_kept_noise(child) for child in node.reads], is_kept=True)
 
 
 def _noise(node: Relation, plans: Mapping[Release, ReleasePlan]) -> _Noise:
@@ -91,19 +132,24 @@ def _noise(node: Relation, plans: Mapping[Release, ReleasePlan]) -> _Noise:
     if isinstance(node, AddedUp):
         keys = len(node.chosen)
         return _Noise((False,) * keys + (True,) * (len(node.columns) - keys))
-    below = [_noise(child, plans) for child in node.reads]
+    return _above(node, [_noise(child, plans) for child in node.reads])
+
+
+def _above(node: Relation, below: Sequence[_Noise], *, is_kept: bool = False) -> _Noise:
+    """Return what noise can move above a relation's last step."""
     if isinstance(node, Block):
         return _of_part(node, below[0])
     if isinstance(node, SetOperation):
         either = tuple(a or b for a, b in zip(below[0].columns, below[1].columns, strict=True))
-        return _Noise(either, below[0].rows or below[1].rows or (not node.all and any(either)))
+        rows = below[0].rows or below[1].rows or (not node.all and any(either))
+        return _Noise(either, rows, is_kept)
     if isinstance(node, Join):
-        both = _Noise(below[0].columns + below[1].columns)
+        both = _Noise(below[0].columns + below[1].columns, is_kept=is_kept)
         moved = both.moves([node.condition])
         if node.kind == "mark":
-            return _Noise((*below[0].columns, moved or below[1].rows), below[0].rows)
-        return _Noise(both.columns, below[0].rows or below[1].rows or moved)
-    return _Noise((True,) * len(node.columns), rows=True)
+            return _Noise((*below[0].columns, moved or below[1].rows), below[0].rows, is_kept)
+        return _Noise(both.columns, below[0].rows or below[1].rows or moved, is_kept)
+    return _Noise((True,) * len(node.columns), True, is_kept)
 
 
 def _of_part(node: Block, below: _Noise) -> _Noise:
@@ -118,18 +164,18 @@ def _of_part(node: Block, below: _Noise) -> _Noise:
             chosen or below.moves([*call.args, *(() if call.filter is None else (call.filter,))])
             for call in node.group.aggregates
         ]
-        return _Noise((*keys, *calls, *(False for _ in node.group.groupings)), chosen)
+        return replace(below, columns=(*keys, *calls, *(False for _ in node.group.groupings)), rows=chosen)
     if node.last == "windows":
         moved = [
             below.rows or below.moves([*call.args, *call.partition, *(order.expr for order in call.orders)])
             for call in node.windows
         ]
-        return _Noise((*below.columns, *moved), below.rows)
+        return replace(below, columns=(*below.columns, *moved))
     if node.last == "outputs":
-        return _Noise(tuple(below.moves([expr]) for expr in node.exprs), below.rows)
+        return replace(below, columns=tuple(below.moves([expr]) for expr in node.exprs))
     if node.last in ("where", "having"):
-        return _Noise(below.columns, below.rows or below.moves([node.predicate]))
-    return _Noise(below.columns, below.rows or (node.last != "orders" and any(below.columns)))
+        return replace(below, rows=below.rows or below.moves([node.predicate]))
+    return replace(below, rows=below.rows or (node.last != "orders" and any(below.columns)))
 
 
 # --- error bars: which output columns have them, and how each is computed (soundness.md 1.2) ----------------
@@ -179,10 +225,14 @@ class WithBars(Relation):
 
 
 def has_companions(root: Relation, plans: Mapping[Release, ReleasePlan]) -> tuple[bool, ...]:
-    """Return for each column whether it is told with error bars: it is a number that noise can move."""
-    noisy = noisy_columns(root, plans)
+    """Return for each column whether it is told with error bars: it is a number that noise can move.
+
+    Not where noise can move it that was kept before.
+    """
+    noisy, kept = noisy_columns(root, plans), kept_noise(root)
     return tuple(
-        column.type.is_number and is_noisy for column, is_noisy in zip(root.columns, noisy, strict=True)
+        column.type.is_number and is_noisy and not is_kept
+        for column, is_noisy, is_kept in zip(root.columns, noisy, kept, strict=True)
     )
 
 
@@ -215,8 +265,10 @@ def resolve_bars(node: Relation, plans: Mapping[Release, ReleasePlan]) -> Relati
     )  # fmt: skip
     if not asked:
         return node
-    source, found = _Descent(plans).carry(node.below, [_WantedBars(expr) for expr in asked])
-    places = dict(zip(asked, found, strict=True))
+    kept = _kept_noise(node.below)
+    known = [expr for expr in asked if not kept.moves([expr])]
+    source, found = _Descent(plans).carry(node.below, [_WantedBars(expr) for expr in known])
+    places: dict[Expr, int | None] = {**dict.fromkeys(asked), **dict(zip(known, found, strict=True))}
     exprs = tuple(_resolved(expr, places) for expr in node.outputs)
     return projected(source, exprs, node.names, node.position)
 

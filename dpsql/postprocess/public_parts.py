@@ -7,6 +7,7 @@ House rules:
 2. What a part is, and which of its columns are fetched, is decided from the statement alone.
 3. A filter stands as far down as its meaning allows before the parts are cut, so that little is fetched.
    A product of tables that no equality links is never a part: its tables are.
+4. An analyst's own table is a part by itself: the owner's engine has it not.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ __all__ = [
     "Needed",
     "Split",
     "check_usable",
+    "is_own",
     "is_plain",
     "is_public",
     "needed_below",
@@ -121,7 +123,15 @@ def reads_tables(node: Relation) -> bool:
 
 def _is_sealed(node: Relation) -> bool:
     """Say whether some of a relation runs in the sealed engine alone, or reads what is around it."""
-    return any(isinstance(one, _SEALED) or any(map(outer_in, expressions(one))) for one in all_parts(node))
+    return any(
+        isinstance(one, _SEALED) or is_own(one) or any(map(outer_in, expressions(one)))
+        for one in all_parts(node)
+    )
+
+
+def is_own(node: Relation) -> bool:
+    """Say whether a relation is an analyst's own table."""
+    return isinstance(node, Scan) and node.table.own is not None
 
 
 def _has_arrays(node: Relation) -> bool:
@@ -190,7 +200,12 @@ class _Splitter:
             if isinstance(node, Scan) or (is_whole and not _has_arrays(node)):
                 return self._part(node, needed)
         node = _pushed(node)
-        if self.tables_only and ends_in(node, "where") and isinstance(node.below, Scan):
+        if (
+            self.tables_only
+            and ends_in(node, "where")
+            and isinstance(node.below, Scan)
+            and not is_own(node.below)
+        ):
             narrowing = tuple(term for term in conjuncts(node.predicate) if is_plain(term))
             if narrowing:
                 (below,) = needed_below(node, needed)

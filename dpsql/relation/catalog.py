@@ -21,12 +21,18 @@ if TYPE_CHECKING:
     from .relations import Relation
 
 __all__ = [
-    "HIDDEN", "MAX_DERIVED", "Allowed", "Catalog", "Column", "Enforced", "Ground", "References", "Scalar", "Table",
-    "Unit", "View", "quoted_names", "reference_text",
+    "HIDDEN", "MAX_DERIVED", "OWN_SCHEMA", "TEMPORARY", "Allowed", "Catalog", "Column", "Enforced", "Ground", "OwnRows",
+    "OwnView", "References", "Scalar", "Table", "Unit", "View", "quoted_names", "reference_text",
 ]  # fmt: skip
 
 MAX_DERIVED = 1_000
 """Most public group keys that come from a column's bounds; wider ranges are undeclared keys."""
+
+OWN_SCHEMA = "workspace"
+"""The schema of an analyst's own tables, where a statement names no other."""
+
+TEMPORARY = "pg_temp"
+"""The schema of those that end with their session."""
 
 HIDDEN = "a table of a view"
 """What messages call a table that has no name for the analyst."""
@@ -131,6 +137,21 @@ class Unit:
         return tuple(f"{key} {getattr(self, key)}" for key in keys if getattr(self, key) is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class OwnRows:
+    """Where the rows of an analyst's own table are: released and public ones, and what the analyst has sent.
+
+    `is_temporary`: in the session's memory, else in the analyst's file. `number`: of the table there. `reads`: the
+    columns of public tables, and of views, that its rows rest on, as `table.column`. `noisy`: of each column, whether
+    it holds numbers that noise has moved.
+    """
+
+    is_temporary: bool
+    number: int
+    reads: frozenset[str] = field(default=frozenset(), repr=False)
+    noisy: tuple[bool, ...] = field(default=(), repr=False)
+
+
 ForeignKey = tuple[tuple[str, ...], tuple[str, str], tuple[str, ...]]
 """Columns of a table, the path of the one that they point at, and its columns, in their order."""
 
@@ -185,6 +206,7 @@ class Table:
     `grounds`: what a plan that reads it rests on: the dataset, itself, the tables on the way to its owner, and the
     views through which it is read; `column_grounds`: what one rests on, besides, that reads a column, in their order
     (soundness.md 3.7).
+    `own`: of an analyst's own table, where its rows are; it is public.
     """
 
     name: str
@@ -204,6 +226,7 @@ class Table:
     order: tuple[str, ...] = field(default=(), compare=False, repr=False)
     grounds: tuple[Ground, ...] = field(default=(), compare=False, repr=False)
     column_grounds: tuple[Ground, ...] = field(default=(), compare=False, repr=False)
+    own: OwnRows | None = None
 
     @property
     def label(self) -> str:
@@ -287,11 +310,33 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnView:
+    """An analyst's own view: a text that stands for itself wherever its name does. `columns`: as they were at first."""
+
+    name: str
+    path: tuple[str, ...]
+    columns: tuple[Column, ...]
+    text: str
+    names: tuple[str, ...] = ()
+
+    @property
+    def named(self) -> tuple[Column, ...]:
+        """The columns that a statement can name: all of them."""
+        return self.columns
+
+    @property
+    def named_keys(self) -> tuple[tuple[str, ...], ...]:
+        """None: nothing holds its rows apart."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
 class Catalog:
     """All declared tables by name, and the schema that unqualified names live in. `dialect`: how the engine is
     spoken to; `case_collation`: its collation for lower() and upper(), where it needs one. `databases`: what the
     database is called by those who connect to it. `views`: the declared views by name, without the hidden ones.
-    `left_out`: declared views that are none now, each with the reason, for the owner.
+    `left_out`: declared views that are none now, each with the reason, for the owner. `own`: what the analyst has made,
+    by schema and name: no name of it means anything that a name of the policy means too. `own_schemas`: theirs.
     """
 
     tables: Mapping[str, Table]
@@ -301,11 +346,25 @@ class Catalog:
     databases: tuple[str, ...] = ()
     views: Mapping[str, View] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
+    own: Mapping[tuple[str, str], Table | OwnView] = field(default_factory=dict)
+    own_schemas: frozenset[str] = frozenset()
+
+    @property
+    def schemas(self) -> frozenset[str]:
+        """The schemas of the policy that a statement can name, and the default one under Postgres' name too."""
+        declared = {one.path[0] for one in self.shown.values() if len(one.path) > 1}
+        return frozenset({self.default_schema, "public", *declared})
 
     @property
     def shown(self) -> dict[str, Table | View]:
         """What a statement can name: the tables that are not hidden, and the views."""
         return {**{name: table for name, table in self.tables.items() if not table.is_hidden}, **self.views}
+
+    @property
+    def everything(self) -> dict[str, Table | View | OwnView]:
+        """What a statement can name, with what the analyst has made, each under a name that means it."""
+        own = {f"{space}.{name}": one for (space, name), one in self.own.items() if space not in self.schemas}
+        return {**own, **self.shown}
 
     @property
     def root(self) -> tuple[str, tuple[str, ...]]:

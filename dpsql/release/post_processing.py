@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,8 +34,8 @@ from ..postprocess.replicas import Ends
 from ..postprocess.rows import ResultRows, check_carried, check_size, finish_columns, show_intervals
 from ..postprocess.spool import Spool, chunk_rows
 from ..postprocess.tables import FetchedTable, carried_type, encode_fetched, fetch_statement
-from ..relation.catalog import Scalar, Table
-from ..relation.relations import Relation, called_in
+from ..relation.catalog import OwnRows, Scalar, Table
+from ..relation.relations import Relation, Scan, called_in
 from ..relation.types import BIGINT, TEXT, Kind, SqlType
 from ..waits import interrupt_after
 from .answer_bars import Cuts, Maker, Simulation, empty_bars, empty_replicas, empty_simulation, no_cuts
@@ -54,6 +55,8 @@ _FEW_ROWS = 10_000
 """Public rows up to which a part is fetched beside others; one of more takes what an analyst may have in memory."""
 _TEXT_BYTES = 56
 _ONE = ("one", BIGINT)
+Columns = list[tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]]
+"""Columns as arrays, each with where it is NULL (None: nowhere)."""
 POSTPROCESS_SECONDS = 60.0
 """Most time for post-processing, where the session names no other."""
 
@@ -62,13 +65,15 @@ POSTPROCESS_SECONDS = 60.0
 class DatabasePart:
     """A public relation for the owner's engine: its SQL, and the same over tables "t_<name>" for a check.
 
-    `columns`: names and types of what it returns, in order; none where rows alone matter.
+    `columns`: names and types of what it returns, in order; none where rows alone matter. `own`: where the rows of an
+    analyst's own table are, which is asked in the engine's place.
     """
 
     sql: str
     check_sql: str
     columns: tuple[tuple[str, SqlType], ...]
     tables: tuple[str, ...]
+    own: OwnRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +140,7 @@ def _simulation(ends: Ends, printer: PublicPrinter) -> Simulation:
 class PublicRows:
     """What a statement reads of public tables, each part asked for once; `snapshot` opens when first needed.
 
+    `own`: gives columns of an analyst's own table, by one SELECT.
     `seconds`: the longest that one part may take, None for the usual limit. `share`: what is held is counted there, and
     large answers are kept in files; None: in memory, and nobody counts. `most_rows`: of one answer; `most_seconds`: the
     owner's limit, where that is one. `rest`: what is done between two pieces of a large answer.
@@ -148,6 +154,7 @@ class PublicRows:
     most_rows: int = MAX_PUBLIC_ROWS
     most_seconds: float | None = None
     rest: Callable[[], None] = lambda: None
+    own: Callable[[OwnRows, str], Columns] | None = None
 
     def fetch(self, compiled: Compiled) -> None:
         """Ask for all that a compiled query reads: before the charge, so that what fails here costs nothing.
@@ -178,7 +185,12 @@ class PublicRows:
         """Return a part as a table of the sealed engine. Raises as `fetch`."""
         with self._telling():
             if part not in self._tables:
-                self._tables[part] = _fetched(name, part, self.snapshot(), self.seconds, self.share)
+                if part.own is not None:
+                    assert self.own is not None, "who reads own tables has some"
+                    self._tables[part] = _fetched(name, part, partial(self.own, part.own), self.share)
+                else:
+                    with _in_time(snapshot := self.snapshot(), self.seconds):
+                        self._tables[part] = _fetched(name, part, snapshot.columns, self.share)
         return replace(self._tables[part], name=name)
 
     @contextmanager
@@ -260,6 +272,8 @@ def check_public(compiled: Compiled, plans: Sequence[ReleasePlan], engine: Seale
         Refusal: 54001, as `run_public`; EngineFailure: the printed query is not one that the engine takes.
     """
     for part in compiled.parts:
+        if part.own is not None:
+            continue
         engine.check(part.check_sql, [_empty_table(name, compiled.tables[name]) for name in part.tables])
     if compiled.in_database:
         return
@@ -351,7 +365,11 @@ def _whole(relation: Relation, tables: dict[str, Table]) -> DatabasePart:
 
 def _part(relation: Relation, needed: Needed, tables: dict[str, Table], dialect: Dialect) -> DatabasePart:
     """Return a part with the columns that are read of it, in the types that arrays carry."""
-    sql, check_sql, read = _printed(relation, tables)
+    if isinstance(relation, Scan) and (own := relation.table.own) is not None:
+        columns = tuple((f"c{i}", relation.columns[i].type) for i in sorted(needed)) or (_ONE,)
+        shown = ", ".join("1 AS one" if name == "one" else name for name, _ in columns)
+        return DatabasePart(f"SELECT {shown} FROM t{own.number}", "", columns, (relation.table.name,), own)
+    sql, check_sql, names = _printed(relation, tables)
     columns = tuple((f"c{i}", relation.columns[i].type) for i in sorted(needed)) or (_ONE,)
     shown = ", ".join(
         f"TRY_CAST({'1' if name == 'one' else f't.{name}'} AS {carried_type(type_)}) AS {name}"
@@ -360,7 +378,7 @@ def _part(relation: Relation, needed: Needed, tables: dict[str, Table], dialect:
     sql, check_sql = (f"SELECT {shown} FROM ({text}) AS t" for text in (sql, check_sql))
     if not dialect.runs_public_parts:
         sql = fetch_statement(relation, sorted(needed), dialect)
-    return DatabasePart(sql, check_sql, columns, read)
+    return DatabasePart(sql, check_sql, columns, names)
 
 
 def _printed(relation: Relation, tables: dict[str, Table]) -> tuple[str, str, tuple[str, ...]]:
@@ -396,24 +414,23 @@ def _spooled(
 
 
 def _fetched(
-    name: str, part: DatabasePart, snapshot: Snapshot, seconds: float | None, share: Share | None
+    name: str, part: DatabasePart, read: Callable[[str], Columns], share: Share | None
 ) -> FetchedTable:
     """Return the rows of a part as a table for the sealed engine.
 
     Where memory is counted, few rows are fetched at once; if there are more, what an analyst may have is taken first.
     """
-    with _in_time(snapshot, seconds):
-        arrays = None if share is None else snapshot.columns(f"{part.sql} LIMIT {_FEW_ROWS + 1}")
-        if arrays is None or len(arrays[0][0]) > _FEW_ROWS:
-            arrays = None
-            before = 0 if share is None else share.take_large()
-            arrays = snapshot.columns(f"{part.sql} LIMIT {MAX_PUBLIC_ROWS + 1}")
-            if share is not None:
-                share.settle(before, sum(_size(values) for values, _ in arrays))
+    arrays = None if share is None else read(f"{part.sql} LIMIT {_FEW_ROWS + 1}")
+    if arrays is None or len(arrays[0][0]) > _FEW_ROWS:
+        arrays = None
+        before = 0 if share is None else share.take_large()
+        arrays = read(f"{part.sql} LIMIT {MAX_PUBLIC_ROWS + 1}")
+        if share is not None:
+            share.settle(before, sum(_size(values) for values, _ in arrays))
     if len(arrays[0][0]) > MAX_PUBLIC_ROWS:
-        read = " and ".join(f'"{table.removeprefix("t_")}"' for table in part.tables)
+        named = " and ".join(f'"{table.removeprefix("t_")}"' for table in part.tables)
         raise Refusal(
-            f"more than {MAX_PUBLIC_ROWS} rows of {read} meet the released rows",
+            f"more than {MAX_PUBLIC_ROWS} rows of {named} meet the released rows",
             sqlstate="54001", hint="filter or aggregate the public rows first, in a subquery",
         )  # fmt: skip
     columns = {

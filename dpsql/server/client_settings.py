@@ -26,6 +26,7 @@ from types import MappingProxyType
 
 from ..engine.settings import OWN, Settings
 from ..policy import Policy
+from ..relation.catalog import OWN_SCHEMA
 from .report import Fault
 from .statements import Modes
 
@@ -511,7 +512,7 @@ class ClientSettings:
 def _search_path(schema: str, written: str) -> _KnownSetting:
     """Any list is taken that leaves dpsql's own schema, or what clients take for it, in sight."""
     default = '"$user", public' if schema == "public" else _name_list((schema,))
-    in_sight = {schema, written, "public", "$user"}
+    in_sight = {schema, written, "public", "$user", OWN_SCHEMA}
     return _KnownSetting(
         "search_path", default, lambda values: _name_list(values) if in_sight & set(values) else None
     )

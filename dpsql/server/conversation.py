@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from .. import pgwire
+from ..errors import DpsqlError
 from ..fair import Pace
 from ..pgwire import FieldDescription, Format, ServerMessage
 from ..sql.text import ScriptStatement, split_statements
@@ -175,7 +176,7 @@ class Conversation:
         except Exception as error:  # noqa: BLE001  # `report` tells a bug from an error, and the text of neither
             told = report(error, self._start, database=self._queries.database)
             self._queries.refused(told.sqlstate)
-            self._state.abort()
+            await self._abort()
             self.outbox.send(told, *self._state.changes())
         if self._connection.state in (pgwire.State.QUERY_FAILED, pgwire.State.QUERY_NEXT):
             await self._ready()
@@ -203,7 +204,19 @@ class Conversation:
             case _:
                 raise unsupported("the function call of the old protocol", "send a SELECT")
 
+    async def _abort(self) -> None:
+        """Undo what no BEGIN has made."""
+        if self._state.kind is not BlockKind.BEGUN:
+            await self._dispatcher.settle(is_commit=False)
+        self._state.abort()
+
     async def _ready(self) -> None:
+        if self._state.kind is not BlockKind.BEGUN:
+            try:
+                await self._dispatcher.settle(is_commit=True)
+            except DpsqlError as error:
+                self.outbox.send(report(error, self._start, database=self._queries.database))
+                self._state.abort()
         self._state.settle()
         self.outbox.send(*self._state.changes(), pgwire.ReadyForQuery(self._state.status))
         await self.outbox.flush()
@@ -253,6 +266,8 @@ class Conversation:
             self._state.open(BlockKind.SINGLE if len(pieces) == 1 else BlockKind.SERIES)
             self._note(statement)
             result = await self._dispatcher.run(statement, (), piece.start)
+            if piece is pieces[-1][0] and self._state.kind is not BlockKind.BEGUN:
+                await self._dispatcher.settle(is_commit=True)
             formats = [Format(result.is_binary)] * len(result.columns)
             if result.columns and result.copy is None:
                 self.outbox.send(pgwire.RowDescription(in_formats(result.columns, formats)))

@@ -72,7 +72,7 @@ class Dispatcher:
             case ask.Begin() | ask.Characteristics():
                 return self.state.set_modes(statement)
             case ask.End():
-                return self.state.end(statement)
+                return await self._end(statement)
             case ask.Mark():
                 return self.state.mark(statement)
             case ask.Declare():
@@ -90,10 +90,24 @@ class Dispatcher:
             case ask.Deallocate():
                 return _forget(self.prepared, statement.name, "DEALLOCATE")
             case ask.Discard():
-                return self._discard(statement)
+                return await self._discard(statement)
             case ask.Done():
                 warning = None if self.state.is_lasting else statement.warning
                 return Result(statement.tag, notices=self.state.warn("25P01", warning))
+
+    async def _end(self, statement: ask.End) -> Result:
+        """End a block, with what it has written to own tables. Raises as `settle`; then it is rolled back."""
+        is_commit = statement.is_commit and not self.state.is_failed
+        try:
+            await self.settle(is_commit=is_commit)
+        except Exception:
+            self.state.end(replace(statement, is_commit=False, is_chain=False))
+            raise
+        return self.state.end(statement)
+
+    async def settle(self, *, is_commit: bool) -> None:
+        """Have what was written to own tables be there, or not. Raises Refusal (40001), EngineFailure: it is not."""
+        await self.queries.worker.settle(is_commit=is_commit)
 
     async def columns(self, statement: Statement, values: tuple[object, ...]) -> tuple[FieldDescription, ...]:
         """Return a statement's columns; runs nothing. Raises as `run`."""
@@ -110,12 +124,15 @@ class Dispatcher:
                 return await self.queries.describe(query, given, self.state.client)
         return ()
 
-    def _discard(self, statement: ask.Discard) -> Result:
+    async def _discard(self, statement: ask.Discard) -> Result:
         tag = f"DISCARD {statement.what.upper()}"
+        if statement.what == "temp":
+            await self.queries.worker.clear_temporary()
         if statement.what != "all":
             return Result(tag)
         if not self.state.is_alone:
             raise Fault("25001", "DISCARD ALL cannot run inside a block", hint="COMMIT or ROLLBACK first")
+        await self.queries.worker.clear_temporary()
         self.prepared.clear()
         self.portals.clear()
         self.state.reset_all()

@@ -37,6 +37,7 @@ from ..errors import EngineFailure, LedgerError, PolicyError
 from ..fair import Pace, Precedence
 from ..memory import MIB, MemoryLimits, ResultMemory, give_back
 from ..policy import Access, Policy, ServerPolicy, access_of
+from ..relation.catalog import Catalog
 from ..sql.text_process import TextProcess
 from ..system_catalog import SystemCatalog
 from ..waits import Stop, Stopped, until
@@ -55,6 +56,7 @@ __all__ = [
     "Sessions",
     "is_batch",
     "statement_name",
+    "system_catalog",
 ]
 
 
@@ -345,7 +347,9 @@ class Sessions:
         dataset.verifier.tell = lambda reason: told.log(reason=reason, database=policy.path.stem)
         try:
             kinds = dict.fromkeys(access_of(policy, name) for name in policy.analysts)
-            return _Opened(dataset, {access: _catalog_of(dataset, access) for access in kinds})
+            return _Opened(
+                dataset, {access: system_catalog(dataset.seen_by(access), policy) for access in kinds}
+            )
         except BaseException:
             dataset.close()
             raise
@@ -364,7 +368,6 @@ def _limits(server: ServerPolicy) -> MemoryLimits:
     return MemoryLimits.of(memory, None if server.files_mib is None else server.files_mib * MIB)
 
 
-def _catalog_of(dataset: Dataset, access: Access) -> SystemCatalog:
-    policy = dataset.policy
-    seen = dataset.seen_by(access)
+def system_catalog(seen: Catalog, policy: Policy) -> SystemCatalog:
+    """Return the system catalog of what an analyst sees. Raises EngineFailure."""
     return SystemCatalog(seen, has_delta=policy.has_delta, version=VERSION, version_text=VERSION_TEXT)

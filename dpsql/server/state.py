@@ -388,8 +388,8 @@ class ConnectionState:
         session.settings = client.own
         self._shown: tuple[object, Hashable] = None, None
         """The client's settings when they were last compared, and what with."""
-        self._before = list[tuple[str, ClientSettings]]()
-        """What held at the block's beginning, under "", and at each savepoint."""
+        self._before = list[tuple[str, ClientSettings, int]]()
+        """What held at the block's beginning, under "", and at each savepoint, and how often it had written by then."""
 
     # --- the block -----------------------------------------------------------------------------------
 
@@ -440,7 +440,7 @@ class ConnectionState:
     def open(self, kind: BlockKind) -> None:
         """Have the next statement stand in a block, if no BEGIN has made one; a single one becomes a series."""
         if self.kind is BlockKind.NONE:
-            self._before = [("", self.client)]
+            self._before = [("", self.client, 0)]
             self.kind, self.is_failed, self.has_queried = kind, False, False
             self.client = self.client.in_block()
         elif self.kind is BlockKind.SINGLE:
@@ -499,9 +499,9 @@ class ConnectionState:
         if what is Marking.SAVE:
             if len(self._before) > _MAX_SAVEPOINTS:
                 raise Fault("54000", "too many savepoints", hint="release some")
-            self._before.append((statement.name, self.client))
+            self._before.append((statement.name, self.client, self._session.workspace.changes))
             return Result(what.value)
-        names = [name for name, _ in self._before]
+        names = [name for name, *_ in self._before]
         if statement.name not in names[1:]:
             raise Fault(
                 "3B001", f'savepoint "{statement.name}" does not exist', hint="it was released, or never made"
@@ -511,6 +511,12 @@ class ConnectionState:
             del self._before[place:]
             self.portals.release(self.depth)
             return Result(what.value)
+        if self._session.workspace.changes != self._before[place][2]:
+            raise Fault(
+                "0A000",
+                "what a block has written to own tables is not undone to a savepoint",
+                hint="ROLLBACK the block",
+            )
         del self._before[place + 1 :]
         self.portals.roll_back(self.depth)
         self.is_failed = False

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from sqlglot.tokenizer_core import TokenType
 
 from ..pgwire import FieldDescription, NoticeResponse
+from ..sql.sent_rows import count_sent, read_sent_rows
 from ..sql.text import MAX_TEXT, ScriptStatement, blank_prefix, read_constant, split_statements, tokenize
+from ..sql.workspace import WRITES
 from ..system_catalog import Reads
 from .columns import Constant, compile_form, read_arguments, type_number
 from .copy_options import CopyOptions, older_options, read_options
@@ -58,7 +60,8 @@ Modes = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """For the session: a query, EXPLAIN, or SHOW of a setting of dpsql's; blank where other words stood."""
+    """For the session: a query, EXPLAIN, SHOW of a setting of dpsql's, or what writes own tables; blank where other
+    words stood."""
 
     text: str
 
@@ -270,6 +273,8 @@ def read_statement(piece: ScriptStatement, reads: Callable[[str], Reads]) -> Sta
     first = _word(bare)
     if first in _WITH_QUERY:
         return _WITH_QUERY[first](text[: len(bare)], bare, lambda query: _query(query, reads))
+    if first in WRITES:
+        return Query(text)
     if first in _OWN and len(bare) > _LONGEST:
         raise Fault("54001", f"the statement has more than {_LONGEST} characters", hint="write it shorter")
     if first in _REFUSED:
@@ -314,6 +319,8 @@ def count_parameters(statement: Statement) -> int:
     if not isinstance(statement, (Query, Catalog)):
         return 0
     text = statement.text
+    if (sent := read_sent_rows(text)) is not None:
+        return count_sent(sent)
     tokens = tokenize(text)
     if tokens and tokens[0].text.lower() == "explain":  # the tokenizer takes what follows for one string
         tokens = tokenize(blank_prefix(text, tokens[0].end + 1))
@@ -460,12 +467,13 @@ def _prepare(text: str, bare: str, query: _Ask) -> Statement:
     if match is None:
         raise _syntax_error("PREPARE")
     what = _word(bare[match.end() :])
-    if what in ("insert", "update", "delete", "merge"):
-        raise unsupported(what.upper(), "dpsql only reads: prepare a SELECT")
-    if what not in _QUERIES or match.end() == len(bare):
+    if what in ("update", "merge"):
+        raise unsupported(what.upper(), "prepare a SELECT, INSERT or DELETE")
+    if what not in (*_QUERIES, "insert", "delete") or match.end() == len(bare):
         raise _syntax_error("PREPARE")
     types = tuple(map(type_number, re.split(r",(?![^(]*\))", match[2]))) if match[2] is not None else ()
-    return Prepare(_unquoted(match[1]), types, query(blank_prefix(text, match.end())))
+    written = blank_prefix(text, match.end())
+    return Prepare(_unquoted(match[1]), types, Query(written) if what in WRITES else query(written))
 
 
 def _execute(match: re.Match[str]) -> Statement:
@@ -577,8 +585,8 @@ _REFUSED = {
     **dict.fromkeys(("listen", "notify"), ("0A000", "nothing is ever notified here")),
     **dict.fromkeys(("lock", "do", "call", "load"), ("0A000", _READS)),
     **dict.fromkeys(
-        ("checkpoint", "vacuum", "analyze", "analyse", "cluster", "reindex", "refresh", "grant", "revoke", "create",
-         "alter", "drop", "truncate", "comment", "security", "reassign", "import"), ("42501", _READS),
+        ("checkpoint", "vacuum", "cluster", "reindex", "refresh", "grant", "revoke", "security", "reassign", "import"),
+        ("42501", _READS),
     ),
 }  # fmt: skip
 """First words of what is never done here: SQLSTATE and hint."""

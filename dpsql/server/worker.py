@@ -24,7 +24,7 @@ from .channel import Channel
 from .client_settings import ClientSettings, release_time
 from .columns import columns_of, oid_of, sql_type
 from .report import ClientGone, Outcome, Tally, log
-from .sessions import Replies, Reply, Sessions
+from .sessions import Replies, Reply, Sessions, system_catalog
 from .statements import Catalog, Query, Result
 
 __all__ = ["Queries", "Worker"]
@@ -45,6 +45,7 @@ class Worker:
         `check` raises Fault where no statement may be begun any more.
         """
         self.session = session
+        session.workspace.in_block = True  # what ends a block ends what it writes, too
         self._check = check
         self._sessions, self._pool, self._stops, self._channel = sessions, pool, stops, channel
         self.pace = sessions.pace(session.analyst)
@@ -165,6 +166,16 @@ class Worker:
         self._is_expired = True
         self.cancel()
 
+    async def settle(self, *, is_commit: bool) -> None:
+        """End what a block has written to own tables. Raises Refusal (40001), EngineFailure: it is not there."""
+        workspace = self.session.workspace
+        if workspace.has_block:
+            await self._call(workspace.commit if is_commit else workspace.roll_back, _nothing)
+
+    async def clear_temporary(self) -> None:
+        """Have the session's temporary tables be gone."""
+        await self._call(self.session.workspace.clear_temporary, _nothing)
+
     async def close(self) -> None:
         """Let the session go."""
         await asyncio.wrap_future(self._pool.submit(self._sessions.close, self.session))
@@ -209,6 +220,10 @@ class Worker:
         await asyncio.sleep(due - loop.time())
 
 
+def _nothing() -> None:
+    """What ends soon is not stopped."""
+
+
 # --- queries of one connection ------------------------------------------------------------------------------
 
 
@@ -223,7 +238,9 @@ class Queries:
         self.replies = replies
         self._answered: tuple[str, tuple[object, ...], Answer] | None = None
         self.worker, self._tally, self._others = worker, tally, others
-        self._catalog, self._database, self._process_id = catalog, database, process_id
+        self._shared, self._database, self._process_id = catalog, database, process_id
+        self._own: tuple[object, SystemCatalog] | None = None
+        """The system catalog with own tables, of what was there when it was made."""
 
     def reads(self, text: str) -> Reads:
         """Return what a query reads; one that is too large for either is the session's, which refuses it."""
@@ -231,7 +248,7 @@ class Queries:
             self.worker.session.read_text(check_words, text)
         except Refusal:
             return Reads.OTHER
-        return self._catalog.reads(text)
+        return self._shared.reads(text)
 
     async def describe(
         self, query: Query | Catalog, values: Sequence[object], client: ClientSettings
@@ -261,9 +278,10 @@ class Queries:
         if isinstance(query, Catalog):
             facts = self._facts(client)
             found = self.worker.look_up(
-                lambda: self._catalog.run(query.text, facts, values, query.types),
-                lambda: self._catalog.interrupt(self._process_id), client.timeout,
-            )  # fmt: skip
+                lambda: self._catalog().run(query.text, facts, values, query.types),
+                self._interrupt,
+                client.timeout,
+            )
             try:
                 columns, rows = await found
             except CatalogRefusal as refusal:
@@ -326,13 +344,36 @@ class Queries:
     ) -> tuple[tuple[FieldDescription, ...], tuple[int, ...]]:
         facts = self._facts(client)
         found = self.worker.look_up(
-            lambda: self._catalog.describe(query.text, facts, query.types), lambda: None, None
+            lambda: self._catalog().describe(query.text, facts, query.types), lambda: None, None
         )
         try:
             columns, types = await found
         except CatalogRefusal as refusal:
             raise self._told(refusal) from None
         return _columns(columns), types
+
+    def _catalog(self) -> SystemCatalog:
+        """Return the system catalog with the analyst's own tables, made anew where those have changed."""
+        session = self.worker.session
+        seen = session.seen
+        if seen is session.catalog:
+            return self._shared
+        key = seen.own, seen.own_schemas
+        if self._own is None or self._own[0] != key:
+            made = system_catalog(seen, session.policy)
+            self.close()
+            self._own = key, made
+        return self._own[1]
+
+    def _interrupt(self) -> None:
+        for catalog in (self._shared, *(() if self._own is None else (self._own[1],))):
+            catalog.interrupt(self._process_id)
+
+    def close(self) -> None:
+        """Let the system catalog of own tables go."""
+        own, self._own = self._own, None
+        if own is not None:
+            own[1].close()
 
     @property
     def database(self) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from ..errors import Position, Refusal
-from ..relation.catalog import Table, View
+from ..relation.catalog import OwnView, Table, View
 from ..relation.expressions import TRUE, Call, Expr, Field, Literal, conjunction, conjuncts
 from ..relation.functions import common_type
 from ..relation.map_tables import placed
@@ -40,7 +40,12 @@ from .bind_array import bind_rows, is_rows
 from .bind_expression import Binder, Grammar, Pending, call, cast
 from .constants import coerce_literal
 from .scope import BindingContext, Scope, ScopeSource, find_table, fold_name, schemas_of
+from .statement import parse_own_view
 from .text import position_of, said_of
+
+_IN_VIEW = "in the view "
+_MAX_OWN_VIEWS = 32
+"""Most of an analyst's own views that a statement stands for, those in others too."""
 
 __all__ = [
     "MAX_SETS",
@@ -493,10 +498,13 @@ class _Items:
                 if node.args.get("only"):
                     _check_only(table, position)
                 schemas = schemas_of(context, table) if name is None else frozenset()
-                name = name or table.name.rpartition(".")[2]
+                is_own = isinstance(table, OwnView) or (isinstance(table, Table) and table.own is not None)
+                name = name or (table.name if is_own else table.name.rpartition(".")[2])
                 relation = (
                     placed(table.relation, position)
                     if isinstance(table, View)
+                    else self._own_view(table, position)
+                    if isinstance(table, OwnView)
                     else Scan(table, position=position)
                 )
         elif isinstance(node, exp.Subquery) and _holds_join(node, position):
@@ -517,6 +525,34 @@ class _Items:
             name or "", relation.columns, 0, schemas, is_table=listed is not None, listed=listed
         )
         return relation, Scope([source], outer=context.outer)
+
+    def _own_view(self, view: OwnView, position: Position | None) -> Relation:
+        """Return what an analyst's own view stands for. Raises Refusal: as its text alone; 54001 for too many."""
+        context = self.context
+        if sum(isinstance(one, OwnView) for one in context.found) > _MAX_OWN_VIEWS:
+            raise Refusal(
+                f"the statement stands for more than {_MAX_OWN_VIEWS} views", sqlstate="54001", position=position,
+                hint="make a table of some: CREATE TABLE … AS SELECT",
+            )  # fmt: skip
+        try:
+            query = parse_own_view(view.text)
+            whole = replace(context, text=query.text, parameters=(), ctes={}, outer=None)
+            relation = self.grammar.query(query.tree, whole)
+        except Refusal as refusal:
+            inner = refusal
+        else:
+            names = [column.name for column in relation.columns]
+            names[: len(view.names)] = view.names
+            return placed(renamed(relation, names) if view.names else relation, position)
+        message = inner.message.removeprefix(_IN_VIEW)
+        if message == inner.message:
+            message = f'"{view.name}": {message}'
+        raise Refusal(
+            _IN_VIEW + message,
+            sqlstate=inner.sqlstate,
+            position=position,
+            hint=inner.hint,
+        )
 
     def _join(
         self, node: exp.Expr, side: str, left: tuple[Relation, Scope], right: tuple[Relation, Scope]
@@ -555,7 +591,7 @@ class _Items:
         return attacher.relation, both.padded(left[1], other, side)
 
 
-def _check_only(table: Table | View, position: Position | None) -> None:
+def _check_only(table: Table | View | OwnView, position: Position | None) -> None:
     """Refuse ONLY of a partitioned table, which has no rows of its own: of any other its own rows alone are read."""
     if isinstance(table, Table) and table.is_partitioned:
         raise Refusal(

@@ -1,4 +1,8 @@
-"""Names: which column of which FROM item a written name means."""
+"""Names: which column of which FROM item a written name means.
+
+House rule: a name that means a table or view of the policy means nothing else, whatever an analyst has made, and
+whatever a search path says. What an analyst has made is looked for after that.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from ..errors import Position, Refusal
-from ..relation.catalog import Catalog, Table, View
+from ..relation.catalog import OWN_SCHEMA, TEMPORARY, Catalog, OwnView, Table, View
 from ..relation.expressions import Expr, Field, moved
 from ..relation.relations import OutputColumn, Relation
 from .attach import Outer
 from .text import said_of
 
-__all__ = ["BindingContext", "Scope", "ScopeSource", "find_table", "fold_name"]
+__all__ = ["BindingContext", "Scope", "ScopeSource", "find_own", "find_table", "fold_name"]
 
 
 def _single_quotes(name: str, known: str) -> str:
@@ -28,7 +32,8 @@ class BindingContext:
     """What binding reads besides the text: the catalog, parameters, the moment, and the CTEs in view.
 
     `outer`: the names of the query directly around, for a subquery in an expression. `moments`: those that were asked
-    for, of the whole statement: none where it is the same at any other time.
+    for, of the whole statement: none where it is the same at any other time. `found`: what FROM has named, in order; an
+    analyst's own views among it stand for their texts.
     """
 
     catalog: Catalog
@@ -38,6 +43,7 @@ class BindingContext:
     ctes: Mapping[str, Relation]
     outer: Scope | None = None
     moments: list[int] = field(default_factory=list)
+    found: list[Table | View | OwnView] = field(default_factory=list)
 
     def moment(self) -> int:
         """Return the statement's moment, and take note that it was asked for."""
@@ -81,12 +87,38 @@ def _matches(written: str, quoted: bool, names: Sequence[str]) -> list[int]:
     return [index for index, name in enumerate(names) if name and name.lower() == written]
 
 
-def find_table(context: BindingContext, node: exp.Table, position: Position | None) -> Table | View:
-    """Return the declared table or view that a FROM item names.
+def find_table(context: BindingContext, node: exp.Table, position: Position | None) -> Table | View | OwnView:
+    """Return the table or view that a FROM item names: the policy's, else the analyst's own.
 
     Raises:
-        Refusal: 42P01, the same whether the table is missing or not declared.
+        Refusal: 42P01, the same whether the table is missing or not declared; 42501 for an own one that holds what is
+            no longer shown to the analyst.
     """
+    known = _named_table(context, node, position)
+    if isinstance(known, Table) and known.own is not None:
+        _check_shown(context.catalog, known, known.own.reads, position)
+    context.found.append(known)
+    return known
+
+
+def _check_shown(catalog: Catalog, table: Table, reads: frozenset[str], position: Position | None) -> None:
+    """Raise Refusal (42501) where an own table holds what the policy no longer shows to its analyst."""
+    for read in sorted(reads):
+        name, _, column = read.rpartition(".")
+        known = catalog.shown.get(name)
+        is_public = known is not None and (
+            known.unit is None if isinstance(known, Table) else known.role != "private"
+        )
+        if known is None or not is_public or all(one.name != column for one in known.named):
+            raise Refusal(
+                f'"{table.name}" holds what was read of "{read}", which is not shown to you any more', sqlstate="42501",
+                position=position, hint=f"DROP TABLE {table.name}, and make it anew without that",
+            )  # fmt: skip
+
+
+def _named_table(
+    context: BindingContext, node: exp.Table, position: Position | None
+) -> Table | View | OwnView:
     identifier, schema = node.args["this"], node.args.get("db")
     database = node.args.get("catalog")
     if database is not None and fold_name(database)[0] not in context.catalog.databases:
@@ -109,6 +141,9 @@ def find_table(context: BindingContext, node: exp.Table, position: Position | No
         table = shown[names[found[0]]] if len(found) == 1 else None
         if table is not None and (schema is None or fold_name(schema)[0] in schemas_of(context, table)):
             return table
+    own = find_own(context.catalog, "" if schema is None else fold_name(schema)[0], name)
+    if own is not None:
+        return own
     hint, left_out = f"tables: {known}", written in context.catalog.left_out
     raise Refusal(
         f'table "{written}" does not exist', sqlstate="42P01", position=position, hint=hint,
@@ -117,13 +152,23 @@ def find_table(context: BindingContext, node: exp.Table, position: Position | No
     )  # fmt: skip
 
 
-def schemas_of(context: BindingContext, table: Table | View) -> frozenset[str]:
+def find_own(catalog: Catalog, schema: str, name: str) -> Table | OwnView | None:
+    """Return the analyst's own table or view of a name; schema "": none is written. None: there is none."""
+    for space in (schema,) if schema else (TEMPORARY, OWN_SCHEMA):
+        if (space, name) in catalog.own and space not in catalog.schemas:
+            return catalog.own[space, name]
+    return None
+
+
+def schemas_of(context: BindingContext, table: Table | View | OwnView) -> frozenset[str]:
     """Return the names of the schema that a table is in.
 
     The default one may be written as Postgres names it, which is what tools do unasked, where no other is called so.
     """
     default = context.catalog.default_schema
     own = table.path[0] if len(table.path) > 1 else default
+    if isinstance(table, OwnView) or (isinstance(table, Table) and table.own is not None):
+        return frozenset({own})
     others = {other.path[0] for other in context.catalog.shown.values() if len(other.path) > 1}
     return frozenset({own, "public"} if own == default and "public" not in others else {own})
 

@@ -1,4 +1,5 @@
-"""Text to one statement: a query, EXPLAIN of a query, or SET / SHOW / RESET of a dpsql setting.
+"""Text to one statement: a query, EXPLAIN of a query, SET / SHOW / RESET of a dpsql setting, or one that writes
+an analyst's own tables (`workspace`).
 
 A view's text, as the engine keeps it, to a query of ours: parsed, admitted and bound as a statement is.
 
@@ -30,6 +31,14 @@ from ..relation.functions.above.refused import REFUSED
 from .admit import admit
 from .named_calls import OPERATOR_NAMES, PUBLIC_NAMED
 from .text import PostgresAsWritten, blank_prefix, dialect_of, place, position_of, tokenize
+from .workspace import (
+    WRITES,
+    WorkspaceStatement,
+    WrittenQuery,
+    into_query,
+    read_sent,
+    read_workspace_statement,
+)
 
 if TYPE_CHECKING:
     from sqlglot.dialects.postgres import Postgres
@@ -44,10 +53,12 @@ __all__ = [
     "check_parameters",
     "check_statement",
     "expression_of",
+    "parse_own_view",
     "parse_statement",
     "parse_view",
     "tables_in",
     "view_query",
+    "written_query",
 ]
 
 
@@ -90,7 +101,7 @@ class ResetSetting:
     name: str
 
 
-Statement = AdmittedQuery | Explain | SetSetting | ShowSetting | ResetSetting
+Statement = AdmittedQuery | Explain | SetSetting | ShowSetting | ResetSetting | WorkspaceStatement
 
 # The parser logs what it cannot read; the analyst's text belongs in no log.
 logging.getLogger("sqlglot").disabled = True
@@ -137,6 +148,8 @@ def parse_statement(text: str) -> Statement:
         Refusal: 42601 for a syntax error or more than one statement, 0A000 for statements that are
             not answered, and what `admit` raises.
     """
+    if (sent := read_sent(text)) is not None:
+        return sent
     tokenized = tokenize(text)
     tokens = [token for token in tokenized if token.token_type is not TokenType.SEMICOLON]
     if not tokens:
@@ -156,7 +169,21 @@ def parse_statement(text: str) -> Statement:
         assert match is not None
         form, is_verified = _read_options(text, match)
         return Explain(_parse_query(blank_prefix(text, match.end())), form, is_verified)
+    if first in WRITES:
+        return read_workspace_statement(text)
+    if first in ("select", "with") and (made := into_query(text, tokens)) is not None:
+        return made
     return _parse_tokens(text, tokenized)
+
+
+def written_query(query: WrittenQuery) -> AdmittedQuery:
+    """Return the query in a statement that writes an analyst's own tables. Raises as `parse_statement`."""
+    return _parse_query(query.text)
+
+
+def parse_own_view(text: str) -> AdmittedQuery:
+    """Return the query that an analyst's own view stands for. Raises as `parse_view`."""
+    return parse_view(text, dialect_of(text))
 
 
 def check_statement(text: str) -> None:

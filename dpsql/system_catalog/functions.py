@@ -214,7 +214,7 @@ pg_blocking_pids(int4) -> int4[] = CAST([] AS INTEGER[])
 acldefault(char, oid) -> aclitem[] = CAST(NULL AS VARCHAR[])
 host(text) -> text = split_part({{0}}, '/', 1)
 bpchar(text) -> bpchar = {{0}}
-pg_my_temp_schema() -> oid = CAST(0 AS BIGINT)
+pg_my_temp_schema() -> oid = coalesce((SELECT max(n.oid) FROM c.pg_namespace AS n WHERE n.nspname = 'pg_temp'), 0)
 pg_is_other_temp_schema(oid) -> bool = false
 pg_advisory_unlock_all() -> void = ''
 pg_encoding_to_char(int4) -> name = CASE {{0}} WHEN 6 THEN 'UTF8' ELSE '' END
@@ -227,7 +227,7 @@ CASE WHEN {{0}} = 403 THEN CASE WHEN lower({{1}}) IN ({_BTREE}) THEN true END EN
 inet_server_addr|inet_client_addr() -> text = CAST(NULL AS VARCHAR)
 inet_server_port|inet_client_port() -> int4 = CAST(NULL AS INTEGER)
 pg_get_userbyid(oid) -> name = {_USER}
-pg_table_is_visible(oid) -> bool = {_IN_PATH % ("pg_class", "relnamespace")}
+pg_table_is_visible(oid) -> bool = ({_IN_PATH % ("pg_class", "relnamespace")} OR {{0}} IN (SELECT v.o FROM h.own AS v))
 pg_type_is_visible(oid) -> bool = {_IN_PATH % ("pg_type", "typnamespace")}
 pg_function_is_visible(oid) -> bool = {_IN_PATH % ("pg_proc", "pronamespace")}
 pg_operator_is_visible|pg_opclass_is_visible|pg_opfamily_is_visible|pg_collation_is_visible(oid) -> bool = true

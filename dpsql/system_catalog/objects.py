@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 
 from ..policy.describe import column_comment, table_comment
-from ..relation.catalog import Catalog, Table, View
+from ..relation.catalog import OWN_SCHEMA, TEMPORARY, Catalog, OwnView, Table, View
 from ..relation.types import Kind, SqlType
 from .errors import CatalogRefusal, unsupported
 from .pg_types import BY_NAME, SPELLED, PgType
@@ -83,7 +83,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTable:
-    """A declared table as objects."""
+    """A declared table, or an analyst's own, as objects; `kind`: r, or v for an own view."""
 
     oid: int
     schema: str
@@ -93,6 +93,7 @@ class DeclaredTable:
     comment: str
     attributes: tuple[Attribute, ...]
     constraints: tuple[Constraint, ...] = ()
+    kind: str = "r"
 
 
 def object_oid(kind: str, name: str) -> int:
@@ -116,8 +117,9 @@ class Objects:
     _taken: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        declared = sorted(self.catalog.shown.values(), key=lambda table: table.path)
-        for schema in sorted({self.catalog.default_schema, *(table.path[0] for table in declared)}):
+        declared = sorted(self.catalog.everything.values(), key=lambda table: table.path)
+        spaces = self.catalog.own_schemas - self.catalog.schemas
+        for schema in sorted({self.catalog.default_schema, *spaces, *(table.path[0] for table in declared)}):
             self.schemas[schema] = _PUBLIC if schema == "public" else self._oid("schema", schema)
         bare = {table.path: self._table(table) for table in declared}
         oids = {path: self._keys(table, bare[path]) for table in declared for path in [table.path]}
@@ -125,6 +127,12 @@ class Objects:
             keys = oids[table.path]
             constraints = (*keys, *self._references(table, bare, oids))
             self.tables.append(replace(bare[table.path], constraints=constraints))
+
+    @property
+    def in_sight(self) -> list[int]:
+        """The OIDs of the schemas, beside the default one, whose tables may be named without them."""
+        known = {name for name in (OWN_SCHEMA, TEMPORARY) if name not in self.catalog.schemas}
+        return [oid for name, oid in self.schemas.items() if name in known]
 
     @property
     def default_schema(self) -> str:
@@ -143,7 +151,7 @@ class Objects:
         self._taken.add(oid)
         return oid
 
-    def _table(self, table: Table | View) -> DeclaredTable:
+    def _table(self, table: Table | View | OwnView) -> DeclaredTable:
         schema, name = table.path[0], table.path[-1]
         path = f"{schema}\0{name}"
         attributes = tuple(
@@ -158,9 +166,12 @@ class Objects:
             for number, column in enumerate(table.named, 1)
         )
         oids = (self._oid("table", path), self._oid("row type", path), self._oid("row array", path))
-        return DeclaredTable(oids[0], schema, name, oids[1], oids[2], table_comment(table), attributes)
+        kind = "v" if isinstance(table, OwnView) else "r"
+        return DeclaredTable(
+            oids[0], schema, name, oids[1], oids[2], table_comment(table), attributes, kind=kind
+        )
 
-    def _keys(self, table: Table | View, bare: DeclaredTable) -> tuple[Constraint, ...]:
+    def _keys(self, table: Table | View | OwnView, bare: DeclaredTable) -> tuple[Constraint, ...]:
         never_null = {attribute.name for attribute in bare.attributes if attribute.is_not_null}
         primary = next((key for key in table.named_keys if never_null.issuperset(key)), None)
         found: list[Constraint] = []
@@ -187,12 +198,12 @@ class Objects:
 
     def _references(
         self,
-        table: Table | View,
+        table: Table | View | OwnView,
         bare: dict[tuple[str, ...], DeclaredTable],
         keys: dict[tuple[str, ...], tuple[Constraint, ...]],
     ) -> Iterator[Constraint]:
-        unit = None if isinstance(table, View) else table.unit
-        if unit is None or table.reference is None:
+        unit = table.unit if isinstance(table, Table) else None
+        if unit is None or not isinstance(table, Table) or table.reference is None:
             return
         name, columns = table.reference
         path = self.catalog.tables[name].path

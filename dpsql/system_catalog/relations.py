@@ -38,6 +38,7 @@ _GIVEN = {
     "key": "oid BIGINT, owner BIGINT, name VARCHAR, kind VARCHAR, places SMALLINT[], index BIGINT, referred BIGINT,"
     " referred_places SMALLINT[], definition VARCHAR, index_definition VARCHAR, bare_definition VARCHAR",
     "own_function": "oid BIGINT, name VARCHAR",
+    "in_sight": "oid BIGINT",
     "shown_type": "o BIGINT, name VARCHAR",
     "shown_proc": "o BIGINT, name VARCHAR",
     "keywords": "word VARCHAR, catcode VARCHAR, barelabel BOOLEAN, catdesc VARCHAR, baredesc VARCHAR",
@@ -59,7 +60,7 @@ def _given(objects: Objects, builtin: Builtin) -> dict[str, Sequence[tuple[Any, 
         "relation": [
             *((one.oid, one.schema, one.name, one.kind, one.is_readable, 0, 0, None) for one in system),
             *(
-                (one.oid, one.schema, one.name, "r", True, one.row_type, one.row_array, one.comment)
+                (one.oid, one.schema, one.name, one.kind, True, one.row_type, one.row_array, one.comment)
                 for one in tables
             ),
         ],
@@ -84,6 +85,7 @@ def _given(objects: Objects, builtin: Builtin) -> dict[str, Sequence[tuple[Any, 
             for key in one.constraints
         ],
         "own_function": [(objects.function_oid(name), name) for name in _FUNCTIONS],
+        "in_sight": [(oid,) for oid in objects.in_sight],
         "shown_type": list(builtin.spelled.items()),
         "shown_proc": list(builtin.hidden_functions.items()),
         "keywords": [tuple(row) for row in builtin.keywords],
@@ -186,6 +188,10 @@ CREATE VIEW h.class AS SELECT x.oid AS o, x.relname AS name, n.nspname AS schema
 FROM c.pg_class AS x JOIN c.pg_namespace AS n ON n.oid = x.relnamespace
 LEFT JOIN h.declared_schema AS s ON s.oid = n.oid;
 
+CREATE TABLE h.own AS SELECT x.oid AS o, x.relname AS name FROM c.pg_class AS x
+WHERE x.relnamespace IN (SELECT oid FROM h.in_sight) AND x.relname NOT IN (SELECT name FROM h.class WHERE is_default
+    OR schema = 'pg_catalog');
+
 CREATE TABLE h.shown_class AS SELECT o, CASE WHEN schema = 'pg_catalog' THEN name
     WHEN is_default AND is_hidden THEN schema || '.' || name
     WHEN is_default THEN h.quoted(name) ELSE h.quoted(schema) || '.' || h.quoted(name) END AS name
@@ -194,6 +200,7 @@ FROM h.class;
 CREATE TABLE h.named_class AS SELECT schema || '.' || name AS name, o FROM h.class
 UNION SELECT written || '.' || name, o FROM h.class WHERE is_default
 UNION SELECT name, o FROM h.class WHERE schema = 'pg_catalog' OR (is_default AND NOT is_hidden)
+UNION SELECT name, o FROM h.own
 ORDER BY ALL;
 
 INSERT INTO h.shown_type SELECT r.row_type, s.name FROM h.found AS r JOIN h.shown_class AS s ON s.o = r.oid

@@ -7,6 +7,7 @@ House rules:
 2. A reviewer adding a rule adds its line of proof there, of N(D) = ⊎_u N_u(D_u, Pub), and a neighbour-fuzz case.
 3. A subquery on the private side that is public by itself is drawn first (soundness.md 1.14): a scalar one
    enters as an `IntermediateValue` of its static range, rows as a `Released` source.
+4. An analyst's own table is public, and is above the release alone: what is asked of people's rows holds nothing of it.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from ...relation.relations import (
     Scan,
     SetOperation,
     Unnest,
+    all_parts,
     ends_in,
     projected,
     unordered,
@@ -202,7 +204,19 @@ class _Analysis:
             return replace(drawn, outputs=(), names=())
 
     def _intermediate(self, relation: Relation, *, as_rows: bool) -> int:
-        """Return the number of an intermediate result; one that is used as rows and as a value is two."""
+        """Return the number of an intermediate result; one that is used as rows and as a value is two.
+
+        Raises:
+            Refusal: 0A000 for one that reads an analyst's own table.
+        """
+        for part in all_parts(relation):
+            if isinstance(part, Scan) and part.table.own is not None:
+                raise Refusal(
+                    f'"{part.table.name}" is your own table, and is not joined to people\'s rows', sqlstate="0A000",
+                    position=part.position,
+                    hint="the owner's database has it not: aggregate the people's rows first and join the groups, or "
+                    "write its values into the statement",
+                )  # fmt: skip
         for number, known in enumerate(self.intermediates):
             if known == relation and (number in self.tables) == as_rows:
                 return number

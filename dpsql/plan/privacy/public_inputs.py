@@ -47,6 +47,8 @@ class NotInPlace(Exception):
 def read_in_place(node: Relation, catalog: Catalog) -> PrivateBlock:
     """Return a relation over public tables as a block of a private one. Raises NotInPlace, Refusal."""
     if isinstance(node, Scan):
+        if node.table.own is not None:
+            raise NotInPlace
         return scanned(node, catalog)
     if ends_in(node, "where", "outputs"):
         source = read_in_place(node.below, catalog)

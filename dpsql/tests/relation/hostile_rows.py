@@ -224,9 +224,9 @@ def numbers(depth: int) -> st.SearchStrategy[str]:
     age = st.tuples(st.sampled_from(("year", "month")), moments(0), moments(0)).map(
         lambda p: f"extract({p[0]} FROM age({p[1]}, {p[2]}))"
     )
-    between = st.tuples(st.sampled_from(("epoch", "day", "hour", "second")), moments(depth - 1), moments(0)).map(
-        lambda p: f"extract({p[0]} FROM CAST({p[1]} AS timestamp) - {p[2]})"
-    )
+    between = st.tuples(
+        st.sampled_from(("epoch", "day", "hour", "second")), moments(depth - 1), moments(0)
+    ).map(lambda p: f"extract({p[0]} FROM CAST({p[1]} AS timestamp) - {p[2]})")
     position = st.tuples(texts(depth - 1), texts(depth - 1)).map(lambda p: f"position({p[0]} IN {p[1]})")
     ends = st.sampled_from(("0, 10", "-2.5, 2.5", "100, -7", "0.1, 1e6", "-1e30, 1e30"))
     bucket = st.tuples(one, ends, st.sampled_from(("1", "7", "1000"))).map(

@@ -120,7 +120,7 @@ def test_values_are_shown_as_in_postgres(
         ("SHOW a.b", "42704"), ("SET ROLE postgres", "42501"),
         ("SET SESSION AUTHORIZATION 'bob'", "42501"), ("LISTEN a", "0A000"), ("NOTIFY a, 'b'", "0A000"),
         ("LOCK TABLE person", "0A000"), ("DO 'x'", "0A000"), ("CALL p()", "0A000"), ("VACUUM", "42501"),
-        ("ANALYZE person", "42501"), ("CHECKPOINT", "42501"), ("CREATE TEMP TABLE t (i int)", "42501"),
+        ("ANALYZE person", "42501"), ("CHECKPOINT", "42501"), ("CREATE TABLE person (i int)", "42P07"),
         ("SET TRANSACTION SNAPSHOT 'x'", "0A000"), ("COMMIT PREPARED 'x'", "0A000"), ("COMMIT AND CHAIN", "25P01"),
     ],
 )  # fmt: skip

@@ -77,7 +77,7 @@ def test_arguments(connection: psycopg.Connection[Any], type_: str, argument: st
         ("EXECUTE n(now())", "0A000"), ("EXECUTE n($1)", "0A000"), ("EXECUTE n('x')", "22P02"), ("EXECUTE n(1,)", "0A000"),
         ("EXECUTE n(99999999999)", "22003"), ("EXECUTE n(true)", "42804"), ("EXECUTE n('1'::text)", "42804"),
         ("EXECUTE n('1'::nosuch)", "42704"), ("PREPARE n AS SELECT 1", "42P05"), ("PREPARE AS SELECT 1", "42601"),
-        ("PREPARE m AS INSERT INTO person VALUES (1)", "0A000"), ("PREPARE m AS SELECT age FROM person", "42501"),
+        ("PREPARE m AS INSERT INTO person VALUES (1)", "42501"), ("PREPARE m AS SELECT age FROM person", "42501"),
         ("PREPARE m(nosuch) AS SELECT 1", "42704"), ("PREPARE m AS EXECUTE n(1)", "42601"),
         ("PREPARE TRANSACTION 'x'", "0A000"), ("COPY (EXECUTE n(1)) TO STDOUT", "42601"),
         pytest.param(f"EXECUTE n({'9' * 5000})", "22003", id="long"), ("EXECUTE n(1e100000)", "22003"),

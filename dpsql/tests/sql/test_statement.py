@@ -47,13 +47,10 @@ def test_two_statements_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "DROP TABLE student",
-        "INSERT INTO student VALUES (1)",
         "UPDATE student SET gpa = 4",
         "COPY student TO 'x'",
         "ATTACH 'x'",
         "PRAGMA database_list",
-        "CREATE TABLE x AS SELECT 1",
         "FROM student",
         "CALL f()",
         "LOAD 'x'",

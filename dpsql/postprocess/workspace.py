@@ -1,0 +1,633 @@
+"""An analyst's own tables: a sealed DuckDB beside the ledger, a file for each analyst, and one in memory for a session.
+
+What is in them is released or public already, or was sent by the analyst: to write it and to read it is
+post-processing (soundness.md 3.21). No statement of anybody reaches this database: what runs here is printed here.
+
+House rules:
+
+1. A file is one analyst's. Its name is made of theirs, it says whose it is, and is opened for nobody else.
+2. It is sealed before the first statement: no other file, no network, no extension, no setting (`seal`).
+3. What one statement writes is written whole or not at all, and so is what a block of statements writes.
+4. What may be kept is counted before it is written: rows and bytes of a table, tables and bytes of an analyst.
+5. The engine's error text may quote what is stored, so it goes nowhere: a failure's detail is the error's class.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import EngineFailure, Refusal
+from ..memory import MIB
+from ..relation.types import Kind, SqlType
+from ..seal import NO_WAY_OUT, seal
+from ..waits import check
+from .tables import ReleasedColumn, encode_column, quote
+from .tables import carried_type as stored_type
+
+__all__ = ["MOST_ROWS", "Change", "Contents", "Store", "StoredColumn", "StoredObject", "file_of"]
+
+MOST_ROWS = 1_000_000
+"""Most rows of a table."""
+_MOST_OBJECTS = 1_000
+_MOST_SCHEMAS = 100
+_SPARE = 4
+"""How many times what may be kept a file may take on the disk: what was dropped leaves room in it."""
+_MEMORY_MIB = 256
+_CHUNK = 20_000
+_BUSY_SECONDS, _BUSY_PAUSE = 2.0, 0.05
+_FORMAT = "1"
+_LOADING = "loading$"
+_WIDTHS = {Kind.BOOLEAN: 1, Kind.DATE: 4}
+_NEVER = (Kind.INTERVAL, Kind.OPAQUE, Kind.ARRAY)
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS about (name VARCHAR, value VARCHAR);
+CREATE TABLE IF NOT EXISTS space (name VARCHAR);
+CREATE SEQUENCE IF NOT EXISTS number;
+CREATE TABLE IF NOT EXISTS object (number BIGINT, space VARCHAR, name VARCHAR, made VARCHAR, rows BIGINT,
+    bytes BIGINT);
+"""
+
+
+def file_of(folder: Path, analyst: str) -> Path:
+    """Return the file of an analyst's own tables: letters of the name, and a digest of all of it."""
+    letters = re.sub(r"[^a-z0-9]", "", analyst.lower())[:16]
+    digest = hashlib.sha256(analyst.encode("utf-8", errors="surrogatepass")).hexdigest()[:24]
+    return folder / f"{letters}-{digest}.duckdb"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A column of an own table or view; `is_noisy`: it holds numbers that noise has moved."""
+
+    name: str
+    type: SqlType
+    not_null: bool = False
+    is_noisy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """A table, or (`text`) a view. `reads`: public columns that its rows rest on. `names`: what a view calls columns.
+
+    `drops`: it goes at the end of the block that made it.
+    """
+
+    space: str
+    name: str
+    columns: tuple[StoredColumn, ...]
+    reads: frozenset[str] = frozenset()
+    text: str | None = None
+    names: tuple[str, ...] = ()
+    drops: bool = False
+    number: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+    @property
+    def is_view(self) -> bool:
+        """Whether it is a view."""
+        return self.text is not None
+
+    def made(self) -> str:
+        """Return what is stored of it beside its name and size."""
+        columns = [
+            [one.name, one.type.kind.value, one.type.precision, one.type.scale, one.not_null, one.is_noisy]
+            for one in self.columns
+        ]
+        return json.dumps([columns, sorted(self.reads), self.text, self.names, self.drops])
+
+    @classmethod
+    def read(cls, row: Sequence[Any]) -> StoredObject:
+        """Return an object as `made` has written it; `row`: number, space, name, made, rows, bytes."""
+        number, space, name, made, rows, size = row
+        columns, reads, text, names, drops = json.loads(made)
+        known = tuple(
+            StoredColumn(one, SqlType(Kind(kind), precision, scale), not_null, is_noisy)
+            for one, kind, precision, scale, not_null, is_noisy in columns
+        )
+        return cls(space, name, known, frozenset(reads), text, tuple(names), drops, number, rows, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a store has: schemas that were made, and objects by schema and name."""
+
+    spaces: frozenset[str] = frozenset()
+    objects: dict[tuple[str, str], StoredObject] = field(default_factory=dict)
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes all tables take, as they are counted."""
+        return sum(one.bytes for one in self.objects.values())
+
+
+_T = TypeVar("_T")
+_EMPTY = Contents()
+_Stamp = tuple[tuple[int, int, int] | None, ...]
+
+
+# --- a database, as this process has it open ----------------------------------------------------------------
+
+
+class _Database:
+    """One sealed DuckDB that sessions of this process share; it is open while somebody uses it."""
+
+    def __init__(self, path: Path | None, whose: str) -> None:
+        """`path`: None for one in memory. `whose`: the analyst and the dataset, as the file says them."""
+        self._path, self._whose = path, whose
+        self._lock = threading.RLock()
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._users = 0
+        self._known: tuple[_Stamp, Contents] | None = None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether anything was ever kept."""
+        return self._connection is not None or (self._path is not None and self._path.exists())
+
+    @contextmanager
+    def opened(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Yield the database. Raises EngineFailure: 55006, another process has it open; or it cannot be opened."""
+        with self._lock:
+            if self._connection is None:
+                self._connection = self._open()
+            self._users += 1
+            database = self._connection
+        try:
+            yield database
+        finally:
+            with self._lock:
+                self._users -= 1
+                if not self._users and self._path is not None:
+                    self._close()
+
+    def contents(self) -> Contents:
+        """Return what is committed. Raises as `opened`."""
+        if not self.is_there:
+            return _EMPTY
+        with self._lock:
+            if self._known is not None and self._known[0] == self._stamp():
+                return self._known[1]
+            with self.opened() as database:
+                stamp = self._stamp()
+                cursor = database.cursor()
+                try:
+                    found = guarded("contents", lambda: contents_of(cursor))
+                finally:
+                    cursor.close()
+                self._known = stamp, found
+            self._restamp()
+            return found
+
+    def forget(self) -> None:
+        """Have the contents be read anew: something was committed."""
+        with self._lock:
+            self._known = None
+
+    def size(self) -> int:
+        """Return how many bytes the file takes on the disk, with its log."""
+        return sum(0 if one is None else one[1] for one in self._stamp())
+
+    def _stamp(self) -> _Stamp:
+        if self._path is None:
+            return ()
+        return tuple(map(_stat, (self._path, self._log)))
+
+    def protect(self) -> None:
+        """Have the log be readable by its owner alone, as the file is."""
+        if self._path is not None:
+            with suppress(OSError):  # it is gone, or not there yet
+                os.chmod(self._log, 0o600)
+
+    @property
+    def _log(self) -> Path:
+        assert self._path is not None
+        return self._path.with_name(self._path.name + ".wal")
+
+    def _restamp(self) -> None:
+        """Take note of how the file is now that it is closed, which is still what is known of it."""
+        if self._known is not None and self._connection is None:
+            self._known = self._stamp(), self._known[1]
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        was_known = self._known is not None and self._known[0] == self._stamp()
+        if connection is not None:
+            guarded("close", connection.close)
+        if was_known:
+            self._restamp()
+
+    def close(self) -> None:
+        """Let a database in memory go."""
+        with self._lock:
+            if self._connection is not None and not self._users:
+                self._close()
+
+    def _open(self) -> duckdb.DuckDBPyConnection:
+        if self._path is None:
+            database = guarded("open", lambda: duckdb.connect(":memory:"))
+            guarded("seal", lambda: seal(database, _MEMORY_MIB, {}))
+        else:
+            database = self._open_file(self._path)
+        try:
+            self._begin(database)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _open_file(self, path: Path) -> duckdb.DuckDBPyConnection:
+        config: dict[str, Any] = {
+            **NO_WAY_OUT, "allow_unsigned_extensions": "false", "memory_limit": f"{_MEMORY_MIB}MiB",
+            "temp_directory": "", "threads": "1", "lock_configuration": "true",
+        }  # fmt: skip
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise EngineFailure(f"workspace: {type(error).__name__}") from None
+        until = time.monotonic() + _BUSY_SECONDS
+        while True:
+            failure = None
+            try:
+                database = duckdb.connect(str(path), config=config)
+                os.chmod(path, 0o600)
+                return database
+            except duckdb.IOException as error:
+                if "lock" not in str(error).lower():
+                    failure = EngineFailure(f"workspace: {type(error).__name__}")
+            except (duckdb.Error, OSError) as error:
+                failure = EngineFailure(f"workspace: {type(error).__name__}")
+            if failure is not None:
+                raise failure
+            if time.monotonic() > until:
+                raise EngineFailure(
+                    "workspace: busy", sqlstate="55006", limit="your own tables are open in another process"
+                )
+            check("the workspace")
+            time.sleep(_BUSY_PAUSE)
+
+    def _begin(self, database: duckdb.DuckDBPyConnection) -> None:
+        """Make the tables of an empty database. Raises EngineFailure: it is somebody else's, or of another kind."""
+        cursor = database.cursor()
+        about = {"format": _FORMAT, "whose": self._whose}
+        try:
+            there = guarded(
+                "look", lambda: cursor.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+            )
+            if ("about",) not in there:
+                rows = ", ".join(f"('{name}', ?)" for name in about)
+                sql = f"BEGIN; {_TABLES} COMMIT"
+                guarded("make", lambda: cursor.execute(sql))
+                guarded(
+                    "make", lambda: cursor.execute(f"INSERT INTO about VALUES {rows}", list(about.values()))
+                )
+            found = guarded("look", lambda: cursor.execute("SELECT name, value FROM about").fetchall())
+        finally:
+            cursor.close()
+        if dict(found) != about:
+            raise EngineFailure("workspace: somebody else's, or of another version")
+
+
+def _stat(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+_FILES: dict[Path, _Database] = {}
+_FILES_LOCK = threading.Lock()
+
+
+def _shared(path: Path, whose: str) -> _Database:
+    with _FILES_LOCK:
+        return _FILES.setdefault(path, _Database(path, whose))
+
+
+def guarded(stage: str, action: Callable[[], _T]) -> _T:
+    """Return what an action returns. Raises EngineFailure, Refusal: the engine's own error, without its words."""
+    failure: EngineFailure | Refusal
+    try:
+        return action()
+    except duckdb.InterruptException:
+        failure = EngineFailure("workspace: cancelled", sqlstate="57014")
+    except duckdb.OutOfMemoryException:
+        failure = full(f"a statement's rows take more than {_MEMORY_MIB} MiB")
+    except duckdb.TransactionException:
+        failure = Refusal(
+            "another session has changed the same tables of yours", sqlstate="40001", hint="begin again"
+        )
+    except (duckdb.Error, ValueError, TypeError) as error:  # the last two: of what no version of ours has written
+        failure = EngineFailure(f"workspace {stage}: {type(error).__name__}")
+    raise failure
+
+
+def full(said: str) -> Refusal:
+    """Return the refusal of what is too much to be kept."""
+    return Refusal(f"the workspace is full: {said}", sqlstate="53100", hint="DROP what you need no more")
+
+
+def contents_of(cursor: duckdb.DuckDBPyConnection) -> Contents:
+    """Return what a cursor's transaction sees. Raises duckdb.Error."""
+    spaces = cursor.execute("SELECT name FROM space").fetchall()
+    rows = cursor.execute("SELECT number, space, name, made, rows, bytes FROM object").fetchall()
+    objects = map(StoredObject.read, rows)
+    return Contents(frozenset(name for (name,) in spaces), {(one.space, one.name): one for one in objects})
+
+
+# --- the store of one session -------------------------------------------------------------------------------
+
+
+class Store:
+    """A session's way to one database of own tables: an analyst's file, or the session's own in memory.
+
+    One thread uses it, but for `cancel`.
+    """
+
+    def __init__(self, path: Path | None, whose: str, most_mib: int) -> None:
+        """`most_mib`: what may be kept. Once it was open it stays so until `close`, since to open it takes 60 ms."""
+        self._database = _Database(None, whose) if path is None else _shared(path, whose)
+        self._most = most_mib * MIB
+        self._is_kept = False
+        self._kept = ExitStack()
+        self._block = ExitStack()
+        self._cursor: duckdb.DuckDBPyConnection | None = None
+        self._running: duckdb.DuckDBPyConnection | None = None
+        self.changes = 0
+        """How many statements of the block at hand have changed something."""
+
+    @property
+    def has_block(self) -> bool:
+        """Whether something was begun to be written, and is not committed."""
+        return self._cursor is not None
+
+    def contents(self) -> Contents:
+        """Return what this session sees. Raises EngineFailure."""
+        if self._cursor is None:
+            return self._database.contents()
+        cursor = self._cursor
+        return guarded("contents", lambda: contents_of(cursor))
+
+    @contextmanager
+    def change(self, *, in_block: bool) -> Iterator[Change]:
+        """Have what is written in the block be there as a whole after it, or with the block at hand.
+
+        Raises EngineFailure, Refusal; after that of a block at hand nothing more may be written in it.
+        """
+        if self._cursor is None:
+            self._begin()
+        assert self._cursor is not None
+        self.changes += 1
+        try:
+            if self._database.size() > _SPARE * self._most + 16 * MIB:
+                raise full("its file takes too much of the disk")
+            yield Change(self._cursor, self._most)
+        except BaseException:
+            if not in_block:
+                self.roll_back()
+            raise
+        if not in_block:
+            self.commit()
+
+    def commit(self) -> None:
+        """Have what the block at hand has written be there. Raises Refusal (40001), EngineFailure: it is not."""
+        cursor = self._cursor
+        if cursor is None:
+            return
+        try:
+            guarded("commit", lambda: _drop_ended(cursor))
+            guarded("commit", lambda: cursor.execute("COMMIT"))
+            self._database.protect()
+        finally:
+            self._end()
+
+    def roll_back(self) -> None:
+        """Have nothing be there of what the block at hand has written."""
+        if self._cursor is not None:
+            self._end()
+
+    def read(self, sql: str) -> list[tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]]:
+        """Return the columns of one SELECT of ours as arrays, each with where it is NULL (None: nowhere)."""
+        with self._database.opened() as database:
+            own = self._cursor is None
+            cursor = database.cursor() if self._cursor is None else self._cursor
+            self._running = cursor
+            try:
+                guarded("read", lambda: cursor.execute(sql))
+                found = guarded("read", cursor.fetchnumpy)
+            finally:
+                self._running = None
+                if own:
+                    cursor.close()
+            self._keep()
+        return [
+            (one.data, np.ma.getmaskarray(one)) if isinstance(one, np.ma.MaskedArray) else (one, None)
+            for one in found.values()
+        ]
+
+    def cancel(self) -> None:
+        """Stop what is read, from any thread."""
+        running = self._running
+        if running is not None:
+            with suppress(duckdb.Error):
+                running.interrupt()
+
+    def clear(self) -> None:
+        """Have all tables in memory be gone."""
+        self.close()
+
+    def close(self) -> None:
+        """Let the database go; what a block has not committed is not there."""
+        self.roll_back()
+        self._kept.close()
+        self._is_kept = False
+        self._database.close()
+
+    def _begin(self) -> None:
+        database = self._block.enter_context(self._database.opened())
+        self._keep()
+        try:
+            self._cursor = guarded("cursor", database.cursor)
+            self._cursor.execute("BEGIN")
+        except BaseException:
+            self._end()
+            raise
+
+    def _keep(self) -> None:
+        if not self._is_kept:
+            self._is_kept = True
+            self._kept.enter_context(self._database.opened())
+
+    def _end(self) -> None:
+        cursor, self._cursor, self.changes = self._cursor, None, 0
+        if cursor is not None:
+            with suppress(duckdb.Error):  # closed without COMMIT, it has written nothing
+                cursor.close()
+        self._database.forget()
+        self._block.close()
+
+
+def _drop_ended(cursor: duckdb.DuckDBPyConnection) -> None:
+    for one in contents_of(cursor).objects.values():
+        if one.drops:
+            cursor.execute(f"DROP TABLE t{one.number}")
+            cursor.execute("DELETE FROM object WHERE number = ?", [one.number])
+
+
+class Change:
+    """What one statement writes. Every method raises EngineFailure, Refusal."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, most: int) -> None:
+        self._cursor, self._most = cursor, most
+
+    def check_room(self) -> None:
+        """Raise Refusal (53100) where nothing more can be kept."""
+        contents = self.contents()
+        if len(contents.objects) >= _MOST_OBJECTS:
+            raise full(f"{_MOST_OBJECTS} tables and views at most")
+        if contents.bytes >= self._most:
+            raise self._full()
+
+    def add_space(self, name: str) -> None:
+        """Make a schema."""
+        if len(self.contents().spaces) >= _MOST_SCHEMAS:
+            raise full(f"{_MOST_SCHEMAS} schemas at most")
+        self._run("INSERT INTO space VALUES (?)", name)
+
+    def drop_space(self, name: str) -> None:
+        """Have a schema be gone, which is empty."""
+        self._run("DELETE FROM space WHERE name = ?", name)
+
+    def add(self, made: StoredObject) -> StoredObject:
+        """Make a table without rows, or a view; return it with its number."""
+        if len(self.contents().objects) >= _MOST_OBJECTS:
+            raise full(f"{_MOST_OBJECTS} tables and views at most")
+        ((number,),) = self._run("SELECT nextval('number')")
+        size = len(made.made())
+        self._run(
+            "INSERT INTO object VALUES (?, ?, ?, ?, 0, ?)", number, made.space, made.name, made.made(), size
+        )
+        if not made.is_view:
+            columns = ", ".join(f"c{i} {_type_of(one)}" for i, one in enumerate(made.columns))
+            self._run(f"CREATE TABLE t{number} ({columns or 'one BIGINT'})")
+        self._check_bytes()
+        return self._found(number)
+
+    def drop(self, one: StoredObject) -> None:
+        """Have a table or view be gone."""
+        if not one.is_view:
+            self._run(f"DROP TABLE t{one.number}")
+        self._run("DELETE FROM object WHERE number = ?", one.number)
+
+    def rename(self, one: StoredObject, name: str) -> None:
+        """Have a table or view be called otherwise."""
+        self._run("UPDATE object SET name = ? WHERE number = ?", name, one.number)
+
+    def redefine(self, one: StoredObject, added: StoredColumn | None = None) -> None:
+        """Store columns and reads anew; `added`: its last column, which has NULL in every row."""
+        if added is not None:
+            self._run(f"ALTER TABLE t{one.number} ADD COLUMN c{len(one.columns) - 1} {_type_of(added)}")
+        self._run("UPDATE object SET made = ? WHERE number = ?", one.made(), one.number)
+
+    def empty(self, one: StoredObject) -> None:
+        """Have all rows of a table be gone."""
+        self._run(f"DELETE FROM t{one.number}")
+        self._run("UPDATE object SET rows = 0, bytes = 0 WHERE number = ?", one.number)
+
+    def insert(self, one: StoredObject, rows: Iterable[Sequence[Any]]) -> int:
+        """Write rows into a table, values of its columns in order; return how many."""
+        total = size = 0
+        given = iter(rows)
+        while chunk := list(islice(given, _CHUNK)):
+            total += len(chunk)
+            if one.rows + total > MOST_ROWS:
+                raise full(f'"{one.name}" would have more than {MOST_ROWS} rows')
+            columns = list(zip(*chunk, strict=True)) if one.columns else []
+            size += sum(
+                _bytes_of(values, column.type) for values, column in zip(columns, one.columns, strict=True)
+            )
+            if size > self._most:
+                raise self._full()
+            self._load(one, columns, len(chunk))
+        self._run(
+            "UPDATE object SET rows = rows + ?, bytes = bytes + ? WHERE number = ?", total, size, one.number
+        )
+        self._check_bytes()
+        return total
+
+    def _load(self, one: StoredObject, columns: Sequence[Sequence[Any]], count: int) -> None:
+        if not one.columns:
+            self._run(f"INSERT INTO t{one.number} SELECT 1 FROM range({count})")
+            return
+        arrays: dict[str, Any] = {}
+        shown: list[str] = []
+        for index, (column, values) in enumerate(zip(one.columns, columns, strict=True)):
+            if column.not_null and None in values:
+                raise Refusal(
+                    f'NULL for "{column.name}" of "{one.name}", which is NOT NULL', sqlstate="23502",
+                    hint="give it a value: coalesce(x, 0)",
+                )  # fmt: skip
+            encoded = encode_column(ReleasedColumn(column.name, column.type, list(values)))
+            arrays |= {f"{index}{suffix}": array for suffix, array in encoded.arrays.items()}
+            shown.append(f"TRY_CAST({encoded.expression.replace('{}', str(index))} AS {_type_of(column)})")
+
+        def load() -> None:
+            self._cursor.register(_LOADING, arrays)
+            self._cursor.execute(
+                f"INSERT INTO t{one.number} SELECT {', '.join(shown)} FROM {quote(_LOADING)}"
+            )
+            self._cursor.unregister(_LOADING)
+
+        guarded("insert", load)
+
+    def contents(self) -> Contents:
+        """Return what is there now."""
+        return guarded("contents", lambda: contents_of(self._cursor))
+
+    def _found(self, number: int) -> StoredObject:
+        return next(one for one in self.contents().objects.values() if one.number == number)
+
+    def _check_bytes(self) -> None:
+        if self.contents().bytes > self._most:
+            raise self._full()
+
+    def _full(self) -> Refusal:
+        return full(f"{self._most // MIB} MiB at most")
+
+    def _run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return guarded("write", lambda: self._cursor.execute(sql, list(values)).fetchall())
+
+
+def _type_of(column: StoredColumn) -> str:
+    if column.type.kind in _NEVER:
+        raise Refusal(
+            f'"{column.name}" is {column.type}, which is not kept in a table', sqlstate="0A000",
+            hint="cast it to text, or take numbers out of it",
+        )  # fmt: skip
+    return "VARCHAR" if column.type.kind is Kind.NULL else stored_type(column.type)
+
+
+def _bytes_of(values: Sequence[Any], type_: SqlType) -> int:
+    """Return about how many bytes the values of a column take."""
+    if type_.kind is Kind.TEXT or type_.is_json or type_.kind is Kind.NULL:
+        return sum(
+            8 + (0 if value is None else len(str(value).encode("utf-8", "replace"))) for value in values
+        )
+    return len(values) * _WIDTHS.get(type_.kind, 8)
