@@ -185,11 +185,13 @@ ROWS: tuple[Function | Shorthand, ...] = (
         (),
     ),
     Shorthand(
-        "extract(day FROM x::timestamp - y)", "days between two moments, cut towards zero; also hour, minute, second above "
-        "them, and epoch, all in seconds", (),
+        "extract(day FROM x::timestamp - y)",
+        "days between two moments, cut towards zero; also hour, minute, second above them, and epoch, all in seconds",
+        (),
     ),
     Shorthand(
-        "x::timestamp - y < INTERVAL '7 days'", "time between two moments compared, a month as 30 days; `age(x, y)` too",
+        "x::timestamp - y < INTERVAL '7 days'",
+        "time between two moments compared, a month as 30 days; `age(x, y)` too",
         (),
     ),
     Shorthand(
