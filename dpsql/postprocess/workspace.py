@@ -334,7 +334,7 @@ def guarded(stage: str, action: Callable[[], _T]) -> _T:
         failure = Refusal(
             "another session has changed the same tables of yours", sqlstate="40001", hint="begin again"
         )
-    except (duckdb.Error, ValueError, TypeError) as error:  # the last two: of what no version of ours has written
+    except (duckdb.Error, ValueError, TypeError) as error:  # the last two: nothing of ours has written it
         failure = EngineFailure(f"workspace {stage}: {type(error).__name__}")
     raise failure
 

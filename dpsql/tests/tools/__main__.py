@@ -23,10 +23,10 @@ HERE = Path(__file__).parent
 REFUSED = {"django exists where"}
 """What has to be refused: "no" would be told of people's rows."""
 PROJECT = {
-    "dbt_project.yml": 'name: p\nversion: "1.0.0"\nprofile: p\nmodel-paths: ["models"]\n',
+    "dbt_project.yml": 'name: p\nversion: "1.0.0"\nprofile: p\nmodel-paths: ["models"]\nseed-paths: ["seeds"]\n',
     "profiles.yml": """
 p: {{target: d, outputs: {{d: {{type: postgres, host: 127.0.0.1, port: {port}, user: alice, password: "{password}",
-  dbname: people, schema: public, threads: 1}}}}}}
+  dbname: people, schema: workspace, threads: 1}}}}}}
 """,
     "models/people.yml": """
 version: 2
@@ -39,9 +39,17 @@ sources:
         columns: [{{name: id, tests: [not_null, unique]}}]
       - name: person
 """,
-    "models/by_city.sql": 'select city, count(*) as n from {{{{ source("people", "person") }}}} group by city\n',
+    "seeds/labels.csv": "city,label\nnorth,up\nsouth,it's down\n",
+    "models/stg_person.sql": 'select city, age from {{{{ source("people", "person") }}}}\n',
+    "models/by_city.sql": '{{{{ config(materialized="table") }}}}\n'
+    'select city, count(*) as n from {{{{ ref("stg_person") }}}} group by city\n',
+    "models/labelled.sql": 'select label, n from {{{{ ref("by_city") }}}} join {{{{ ref("labels") }}}} using (city)\n',
+    "models/grown.sql": '{{{{ config(materialized="incremental", unique_key="city") }}}}\nselect * from {{{{ ref("by_city") }}}}\n',
 }
-STEPS = (("debug",), ("show", "--select", "by_city"), ("test",), ("docs", "generate", "--no-compile"))
+STEPS = (
+    ("debug",), ("seed",), ("run",), ("run",), ("seed", "--full-refresh"), ("show", "--select", "labelled"), ("test",),
+    ("docs", "generate"),
+)  # fmt: skip
 
 
 GO = Path("/usr/share/gocode")
@@ -101,7 +109,7 @@ def asked(tool: Tool, environment: Path, folder: Path, port: int) -> list[Found]
 
 
 def by_dbt(program: Path, port: int, folder: Path) -> list[Found]:
-    """Return what dbt says of a project of one model and its sources."""
+    """Return what dbt says of a project: a seed, a view, a table, one over both, one that grows; twice."""
     for name, text in PROJECT.items():
         path = folder / "dbt" / name
         path.parent.mkdir(parents=True, exist_ok=True)
