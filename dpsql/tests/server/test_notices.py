@@ -63,5 +63,9 @@ def test_who_wants_no_notices_has_none(found: Served) -> None:
 def test_an_edition_is_named(tmp_path: Path) -> None:
     """A total that is drawn beside its groups is told by both draws, of the edition of the last one."""
     with run_server(make_dataset(tmp_path)) as served:
-        told = notices(served, "SELECT city, COUNT(*) FROM person GROUP BY city", "SELECT COUNT(*) FROM person")
-    assert told[1][0].startswith('edition 2 of "person": from 2 stored answers of the same rows together; SET')
+        told = notices(
+            served, "SELECT city, COUNT(*) FROM person GROUP BY city", "SELECT COUNT(*) FROM person"
+        )
+    assert told[1][0].startswith(
+        'edition 2 of "person": from 2 stored answers of the same rows together; SET'
+    )
