@@ -53,6 +53,7 @@ __all__ = [
     "model_notes",
     "null_notes",
     "rank_notes",
+    "wide_notes",
 ]
 
 
@@ -243,6 +244,14 @@ def null_notes(plan: Plan) -> Iterator[OnceNote]:
                 )
 
 
+def wide_notes(plan: Plan) -> Iterator[OnceNote]:
+    """Yield that groups are listed of which it was not found out whether a row can be in them."""
+    if any(release.is_wide for release in plan.releases):
+        yield OnceNote(
+            "groups are listed that may not exist: too many values to look through; narrow the keys in WHERE"
+        )
+
+
 def length_notes(plan: Plan) -> Iterator[OnceNote]:
     """Yield to how many characters a text key is read where it is found: those that begin alike are one group."""
     for release in plan.releases:
@@ -381,6 +390,7 @@ def bias_notes(plan: Plan, known: Known = _NOTHING) -> tuple[str, ...]:
     notes += strategy_notes(plan)
     notes += null_notes(plan)
     notes += length_notes(plan)
+    notes += wide_notes(plan)
     notes += width_notes(plan)
     coins = [said for relation in (*plan.intermediates, plan.root) for said in estimate_notes(relation)]
     notes += coins

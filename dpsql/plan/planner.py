@@ -43,7 +43,6 @@ from .measures.value_bars import NO_BARS, Bars
 from .privacy.analyze import analyze
 from .privacy.axes import axis_of
 from .privacy.contradiction import asks_for_nobody, count_nothing, has_no_groups, has_no_rows
-from .privacy.existing import Looking
 from .privacy.functional_dependencies import has_one_row
 from .privacy.growth import MAX_GROWN, joined_rows
 from .privacy.kept_groups import kept_groups
@@ -58,6 +57,7 @@ from .privacy.keys import (
 )
 from .privacy.public_keys import KeyList, key_lists
 from .privacy.rows import Release, fields_in
+from .privacy.value_set import Looking
 from .release_plan import ReleasePlan, Work, key_rule, loss_of, release_bytes
 from .strategies import Strategy
 from .top_rows import TopRows, top_rows
@@ -233,6 +233,7 @@ def _plan_release(
     rows = release.rows
     env = environment_of(rows.columns, rows.predicate)
     dialect = dialect_of(catalog.dialect, catalog.case_collation)
+    looking.gave_up = False
     groups, domains, listed = _known_groups(release, env, dialect, read, looking)
     bounding = _normed(_bounding(release, env, privacy, groups), release, privacy, groups, domains)
     is_zcdp = privacy.accounting is Accounting.ZCDP
@@ -298,6 +299,7 @@ def _plan_release(
         tuple(dict.fromkeys(name for one in listed for name in one.tables)),
         bars=bars,
         is_proved=is_proved or not zeros <= text_zeros,
+        is_wide=looking.gave_up,
         zeros=zeros,
         below=below,
     )

@@ -68,8 +68,8 @@ class ReleasePlan:
     answered exactly and free, without the engine (soundness.md 1.16). `zeros`: aggregates of which that holds, by
     number, of a release that is not empty: nothing is measured of them. `is_proved`: one of these rests on the text and
     on constraints that the engine enforces, in the schema of the snapshot that answers. `listed_from`: the public
-    tables that keys were read from. `unselected`: where groups are chosen, the plan of all of them (1.23). `bars`: of
-    which chosen values (1.21).
+    tables that keys were read from. `is_wide`: there were too many values to tell which groups can have rows.
+    `unselected`: where groups are chosen, the plan of all of them (1.23). `bars`: of which chosen values (1.21).
     """
 
     release: Release
@@ -88,6 +88,7 @@ class ReleasePlan:
     listed_from: tuple[str, ...] = ()
     bars: Bars = field(default_factory=dict, repr=False, compare=False)
     is_proved: bool = False
+    is_wide: bool = False
     zeros: frozenset[int] = frozenset()
     below: tuple[frozenset[Ground], ...] = field(default=(), repr=False, compare=False)
     unselected: ReleasePlan | None = field(default=None, repr=False)

@@ -28,11 +28,11 @@ __all__ = [
     "FORMAT_PATTERNS",
     "TRUNC_UNITS",
     "FormatPart",
-    "boundary",
     "calendar_ends",
     "date_text",
     "extract_bounds",
     "extracted",
+    "finest_unit",
     "format_parts",
     "formatted",
     "formatted_values",
@@ -47,7 +47,6 @@ __all__ = [
     "timestamp_text",
     "truncate_bounds",
     "truncated",
-    "written_alike",
 ]
 
 DAY = 86_400_000_000
@@ -201,23 +200,6 @@ def truncated(unit: str, microseconds: int) -> int | None:
         return _microseconds(_floor(unit, _EPOCH_MOMENT + datetime.timedelta(microseconds=microseconds)))
     except OverflowError:
         return None
-
-
-def boundary(lo: int, hi: int) -> int | None:
-    """Return where a year begins after `lo` and up to `hi`, or a month, a day, an hour or a minute: near the middle.
-
-    None where none of them does.
-    """
-    for unit in ("year", "month", "day", "hour", "minute"):
-        start = truncated(unit, (lo + hi) // 2)
-        if start is None:
-            return None
-        if lo < start:
-            return start
-        after = _next(unit, _EPOCH_MOMENT + datetime.timedelta(microseconds=start))
-        if after is not None and _microseconds(after) <= hi:
-            return _microseconds(after)
-    return None
 
 
 def seconds(name: str, microseconds: int) -> Fraction:
@@ -401,7 +383,7 @@ def _part(word: str) -> FormatPart | None:
     return FormatPart(field=field, names=shown, is_trimmed=trims)
 
 
-def _finest_unit(parts: tuple[FormatPart, ...]) -> str:
+def finest_unit(parts: tuple[FormatPart, ...]) -> str:
     """Return the unit of date_trunc within which all moments are written alike."""
     units = [_UNITS.get(part.field, "day") for part in parts if part.field]
     if "week" in units and {"year", "quarter", "month"} & set(units):
@@ -441,7 +423,7 @@ def most_characters(parts: tuple[FormatPart, ...]) -> int:
 @lru_cache(maxsize=64)
 def formatted_values(parts: tuple[FormatPart, ...], lo: Fraction, hi: Fraction) -> tuple[str, ...] | None:
     """Return all texts of moments in [lo, hi] microseconds, in order of time; None where they are too many to list."""
-    first, last, unit = int(lo), int(hi), _finest_unit(parts)
+    first, last, unit = int(lo), int(hi), finest_unit(parts)
     fields = {part.field for part in parts}
     if not fields & {"year", "isoyear"} and not (fields & _OF_WEEKS and fields & _OF_YEARS):
         last = min(last, first + _EIGHT_YEARS)  # they have every month and day there is, and every week
@@ -455,9 +437,3 @@ def formatted_values(parts: tuple[FormatPart, ...], lo: Fraction, hi: Fraction) 
     texts = dict.fromkeys(formatted(parts, max(moment, first)) for moment in moments)
     found = tuple(text for text in texts if text is not None)
     return found if len(found) == len(texts) <= _MOST_VALUES else None
-
-
-def written_alike(parts: tuple[FormatPart, ...], lo: int, hi: int) -> str | None:
-    """Return what is written of all moments from one to another, where that is one text; else None."""
-    unit = _finest_unit(parts)
-    return formatted(parts, lo) if truncated(unit, lo) == truncated(unit, hi) is not None else None

@@ -29,7 +29,7 @@ from ...relation.size_rules import read_length
 from ...relation.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Kind, SqlType
 from .functional_dependencies import distinguishing
 from .growth import sum_of_reaches
-from .keys import environment_of
+from .keys import domain_of, environment_of
 from .ownership import sum_of_bounds
 from .personal import tells_apart
 from .rows import Identity, Item, OwnedRows, PrivateBlock, Reach, Select, Source, columns_of, identities_in
@@ -370,7 +370,13 @@ def _count_column(call: AggregateCall, env: Environment, most: int | None) -> Co
         raise _not_per_person(call)
     reach = Fraction(MAX_ROWS if most is None else most)
     facts = Facts(Fraction(0), reach, Fraction(1), False, None, most is not None)
-    return Column("", BIGINT, Enforced(not_null=True), facts=facts)
+    domain = domain_of(call.args[0], env) if call.distinct and call.args else None
+    values = 0 if domain is None else sum(value is not None for value in domain.values)
+    bounds = None
+    if values:  # as declared, so that who has more counts as having all of them
+        least = 0 if call.filter is not None or narrowed_facts(call.args[0], env).nullable else 1
+        bounds = Fraction(least), min(Fraction(values), reach)
+    return Column("", BIGINT, Enforced(not_null=True), bounds=bounds, facts=facts)
 
 
 def _sum_column(call: AggregateCall, env: Environment, most: int | None) -> Column:

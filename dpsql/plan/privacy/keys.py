@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ...errors import Position, Refusal
-from ...relation.calendar import DAY, step_units
+from ...relation.calendar import step_units
 from ...relation.catalog import MAX_DERIVED, Column, Scalar
 from ...relation.expressions import (
     Call,
@@ -42,11 +42,10 @@ from ...relation.expressions import (
     walk,
 )
 from ...relation.facts import Facts, common_grid, hull, intersect
-from ...relation.intervals import TYPE_RANGE, Environment, narrowed_facts, undeclared
-from ...relation.types import BIGINT, Kind, SqlType
-from .cells import Span, Value, compiled, point
-from .existing import Looking, is_possible, linked, reached
+from ...relation.intervals import Environment, facts_of, narrowed_facts, undeclared
+from ...relation.types import BIGINT, Kind
 from .rows import OwnedRows
+from .value_set import Looking, atoms, canonical, existing, tells_apart
 
 __all__ = [
     "MAX_DOMAIN",
@@ -171,19 +170,25 @@ def domain_of(key: Expr, env: Environment) -> Domain | None:
     if facts.values is not None and facts.values and len(facts.values) <= MAX_DOMAIN:
         inside = [v for v in facts.values if _inside(v, facts)]
         return Domain((*inside, *null))
-    values = _days(key, facts, env) or _derived(key, facts)
+    values = _computed(key, facts, env) if key.calls("cast") else None  # of quarters as days, the first ones
+    values = values or _derived(key, facts) or _computed(key, facts, env)
     return None if values is None else Domain((*values, *null))
 
 
-def _days(key: Expr, facts: Facts, env: Environment) -> list[Scalar] | None:
-    """Return the days of a moment's public values, for a cast of it to a date; None: no such, or none known."""
-    if not key.calls("cast") or key.type.kind is not Kind.DATE:
+def _computed(key: Expr, facts: Facts, env: Environment) -> list[Scalar] | None:
+    """Return what a key is over all that its one column can be, by declaration; None: not known, or too much."""
+    read = fields_of(key)
+    if len(read) != 1 or key.column is not None or key.type.is_number:
+        return None  # numbers are grouped by what they are computed of (`stepped_keys`)
+    (column,) = {part for part in walk(key) if isinstance(part, Field)}
+    own = facts_of(column, env)
+    if not own.declared or (own.values is None and not own.bounded):
         return None
-    moments = domain_of(key.args[0], env) if key.args[0].type.kind is Kind.TIMESTAMP else None
-    if moments is None:
+    found = atoms([key], env, is_key=True)
+    if found is None or len(found) > MAX_DERIVED:
         return None
-    days = dict.fromkeys(Fraction(value // DAY) for value in moments.values if isinstance(value, Fraction))
-    return [day for day in days if _inside(day, facts)]
+    values = [Fraction(value) if type(value) is int else value for (value,) in found if value is not None]
+    return [value for value in values if _inside(value, facts)]
 
 
 def _inside(value: Scalar, facts: Facts) -> bool:
@@ -224,36 +229,40 @@ def existing_groups(
     Raises:
         Refusal: PV203 when there are more than MAX_DOMAIN.
     """
-    if keys and not is_possible(env, terms, looking):
-        return ()
-    lists = [
-        [value for (value,) in reached([key], [(value,) for value in domain.values], env, terms, looking)]
+    if not keys:
+        return ((),)
+    parts = existing(keys, [domain.values for domain in domains], env, terms, looking)
+    places = [
+        {value: i for i, value in enumerate(canonical(domain.values, key.type))}
         for key, domain in zip(keys, domains, strict=True)
     ]
-    _check_count(lists, keys)
-    whole = itertools.product(*lists)
-    together = []
-    for part in linked(keys, terms) if len(keys) > 1 else ():
-        if len(part) > 1:
-            tied = list(itertools.product(*(lists[i] for i in part)))
-            left = reached([keys[i] for i in part], tied, env, terms, looking)
-            if len(left) < len(tied):
-                together.append((part, frozenset(left)))
+    lists: list[list[tuple[int, ...]]] = []
+    numbers: list[int] = []
+    for part in parts:
+        own = [places[number] for number in part.numbers]
+        found = (
+            tuple(place.get(value, -1) for place, value in zip(own, group, strict=True))
+            for group in part.groups
+        )
+        lists.append([group for group in found if -1 not in group])
+        numbers += part.numbers
+    if math.prod(map(len, lists)) > MAX_DOMAIN:
+        raise _too_many(math.prod(map(len, lists)), keys)
+    order = [numbers.index(number) for number in range(len(keys))]
+    whole = ([place for group in chosen for place in group] for chosen in itertools.product(*lists))
+    groups = sorted(tuple(flat[place] for place in order) for flat in whole)
     return tuple(
-        group for group in whole if all(tuple(group[i] for i in part) in left for part, left in together)
+        tuple(domain.values[place] for domain, place in zip(domains, group, strict=True)) for group in groups
     )
 
 
-def _check_count(lists: Sequence[Sequence[Scalar]], keys: tuple[Expr, ...]) -> None:
-    """Raises Refusal: PV203."""
-    size = math.prod(map(len, lists))
-    if size > MAX_DOMAIN:
-        raise Refusal(
-            f"these keys have {size} possible groups; at most {MAX_DOMAIN} are answered",
-            sqlstate="PV203",
-            position=keys[0].position,
-            hint="group by fewer keys, or narrow them in WHERE (key IN (…), key BETWEEN … AND …)",
-        )
+def _too_many(size: int, keys: tuple[Expr, ...]) -> Refusal:
+    return Refusal(
+        f"these keys have {size} possible groups; at most {MAX_DOMAIN} are answered",
+        sqlstate="PV203",
+        position=keys[0].position,
+        hint="group by fewer keys, or narrow them in WHERE (key IN (…), key BETWEEN … AND …)",
+    )
 
 
 def max_groups_in(rows: OwnedRows, keys: tuple[Expr, ...], env: Environment) -> int:
@@ -277,7 +286,7 @@ def max_groups_in(rows: OwnedRows, keys: tuple[Expr, ...], env: Environment) -> 
 
 _STEPS = frozenset({"floor", "ceil", "round", "trunc"})
 _CARRIED = frozenset({"add", "sub", "mul", "div", "neg", "cast"})
-"""What is computed of a step above the release: NULL of NULL, and alike on all engines (`cells`)."""
+"""What is computed of a step above the release: NULL of NULL, and alike on all engines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +317,7 @@ def _stepped_key(key: Expr, env: Environment) -> SteppedKey | None:
         domain = domain_of(way.grouped, env)
         if domain is None or (fewest is not None and len(domain.values) >= fewest):
             continue
-        if _tells_apart(way.shown, [value for value in domain.values if value is not None]):
+        if tells_apart(way.shown, [value for value in domain.values if value is not None]):
             best, fewest = way, len(domain.values)
     if best is None and key.type.is_float:
         raise _refusal(key, ways, env)
@@ -334,29 +343,6 @@ def _taken_apart(key: Expr) -> Iterator[SteppedKey]:
 
 def _is_exact(expr: Expr) -> bool:
     return expr.type.is_number and not expr.type.is_float
-
-
-def _tells_apart(shown: Expr, values: Sequence[Scalar]) -> bool:
-    """Say whether each of some values is shown as another number."""
-    slots: dict[Expr, int] = {part: 0 for part in walk(shown) if part.column is not None}
-    parts = [(part.type, compiled(part, slots)) for part in walk(shown) if not part.is_constant]
-    found = set()
-    for value in values:
-        assert not isinstance(value, (str, bool))
-        assert value is not None
-        results = [(type_, evaluate([point(value)])) for type_, evaluate in parts]
-        if not all(_is_of(type_, result) for type_, result in results):
-            return False
-        found.add(results[0][1])
-    return len(found) == len(values)
-
-
-def _is_of(type_: SqlType, value: Value) -> bool:
-    """Say whether a value is one number that its type holds: what Postgres raises on, no key is."""
-    if not isinstance(value, Span) or not value.is_point:
-        return False
-    first, last = TYPE_RANGE.get(type_.kind, (value.lo, value.hi))
-    return first <= value.lo <= last
 
 
 def _refusal(key: Expr, ways: Sequence[SteppedKey], env: Environment) -> Refusal:

@@ -3,33 +3,27 @@
     >>> refined([loaned_on, date_trunc('month', loaned_on)], …)
     of each day of the year its own place, and the place of its month
 
-The atoms are the cells of the column on which each key has one value: its lattice points, its listed values, and what
-is left of it, in its order. So what is drawn by one key ties to what is drawn by another, whatever both are computed
-by, and nobody declares a hierarchy.
+The atoms are what the keys are together on the pieces of the column, in its order (`value_set`). So what is drawn by
+one key ties to what is drawn by another, whatever both are computed by, and nobody declares a hierarchy.
 
 House rules (soundness.md 3.15):
 
-1. From text and policy alone: what a column can be is its declaration, as the printed SQL clamps it there (`spaces`),
-   and what a key is there, `cells` say. No row is read.
+1. From text and policy alone: what a column can be is its declaration, as the printed SQL clamps it there (`pieces`).
+   No row is read.
 2. Every value that a row may have is in an atom. What is not clear has no partition.
 3. A wrong one makes released numbers agree that need not: it costs correctness, never privacy.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
-from fractions import Fraction
-from functools import lru_cache
 
 from ...relation.catalog import Scalar
 from ...relation.expressions import Call, Expr, Field, Literal, fields_of, walk
 from ...relation.intervals import Environment, facts_of
 from ...relation.types import DATE, INTEGER, TEXT, TIMESTAMP, Kind
 from .axes import Partition
-from .cells import Span, Value, compiled, point
-from .existing import can_be, is_clear, key_of, literals_beside
-from .spaces import Space, space_of
+from .value_set import atoms
 
 __all__ = ["Places", "refined", "usual_keys"]
 
@@ -39,8 +33,6 @@ Places = tuple[tuple[Scalar, ...], int]
 _UNITS = ("hour", "day", "week", "month", "quarter", "year")
 _BLOCKS = (4, 16, 64, 256)
 """Widths of the blocks of whole numbers: four of one are the next."""
-_MOST_LOOKED_AT = 2**15
-"""Most cells of a column that are looked at: a third of a second."""
 
 
 def usual_keys(column: Field) -> tuple[Expr, ...]:
@@ -68,69 +60,32 @@ def refined(keys: Sequence[Expr], places: Sequence[Places], env: Environment) ->
     if len(read) != 1 or any(fields_of(key) != read for key in keys):
         return None
     (column,) = {part for key in keys for part in walk(key) if isinstance(part, Field)}
-    if column.type.kind not in (Kind.TEXT, Kind.BOOLEAN) and facts_of(column, env).values is not None:
+    facts = facts_of(column, env)
+    if column.type.kind not in (Kind.TEXT, Kind.BOOLEAN) and facts.values is not None:
         return None
-    space = space_of(column, env, *literals_beside(column, keys), is_key=False)
-    known, declared = facts_of(column, env), env.columns[column.index].bounds or ()
-    ends = [end for end, own in zip((known.lo, known.hi), declared, strict=False) if end == own]
-    beyond = tuple(point(end) for end in ends if end is not None and column in keys)
-    return None if space is None else _refined(column, space, beyond, tuple(keys), tuple(places))
-
-
-@lru_cache(maxsize=256)
-def _refined(
-    column: Field,
-    space: Space,
-    beyond: tuple[Span, ...],
-    keys: tuple[Expr, ...],
-    places: tuple[Places, ...],
-) -> tuple[Partition, ...] | None:
-    """See `refined`. `beyond`: the ends that rows beyond the bounds are taken at, where a key is computed; where it is
-    the column itself, they are among all others."""
-    evaluations = [compiled(key, {column: 0}) for key in keys]
-    known = [_Known(values) for values, _ in places]
-    atoms: dict[tuple[int, ...], None] = {}
-    stack: list[tuple[Value, bool]] = [
-        *((end, True) for end in beyond),
-        *((part, False) for part in space.parts[::-1]),
-    ]
-    looked = 0
-    while stack:
-        (cell, is_beyond), looked = stack.pop(), looked + 1
-        found = [
-            len(values) if is_beyond and key == column else one.place(evaluate([cell]))
-            for key, evaluate, one, (values, _) in zip(keys, evaluations, known, places, strict=True)
-        ]
-        told = tuple(place for place in found if place is not None)
-        if len(told) == len(keys):
-            if all(place < size for place, (_, size) in zip(told, places, strict=True)):
-                atoms[told] = None  # else no row is there: by its type, by WHERE, or as the owner says
-            continue
-        parts = space.split(cell)
-        if not parts or looked > _MOST_LOOKED_AT:
-            return None
-        stack += [(part, False) for part in reversed(parts)]
+    found = atoms(keys, env)
+    if found is None:
+        return None
+    known = [{value: place for place, value in enumerate(values)} for values, _ in places]
+    taken = dict.fromkeys(
+        tuple(own.get(value, len(own)) for own, value in zip(known, values, strict=True)) for values in found
+    )
+    if (
+        column in keys
+    ):  # rows beyond the bounds are taken at these, where a key is computed; by itself they are others
+        itself, declared = keys.index(column), env.columns[column.index].bounds or ()
+        ends = {end for end, own in zip((facts.lo, facts.hi), declared, strict=False) if end == own}
+        for place in [place for place in taken if _listed_at(places[itself][0], place[itself]) in ends]:
+            taken[*place[:itself], len(known[itself]), *place[itself + 1 :]] = None
+    # else no row is there: by its type, by WHERE, or as the owner says
+    told = [one for one in taken if all(n < size for n, (_, size) in zip(one, places, strict=True))]
     for number, (_, size) in enumerate(places):
-        empty = set(range(size)) - {atom[number] for atom in atoms}
-        for place in sorted(empty):  # no value is in it: it has nothing, wherever that is counted
-            atoms[tuple(place if i == number else size - 1 for i, (_, size) in enumerate(places))] = None
-    return tuple(Partition(groups) for groups in zip(*atoms, strict=True))
+        for empty in sorted(set(range(size)) - {one[number] for one in told}):
+            # no value is in it: it has nothing, wherever that is counted
+            told.append(tuple(empty if i == number else most - 1 for i, (_, most) in enumerate(places)))
+    return tuple(Partition(groups) for groups in zip(*told, strict=True))
 
 
-class _Known:
-    """A key's listed values, each with its place."""
-
-    def __init__(self, values: Sequence[Scalar]) -> None:
-        self._places = {value: place for place, value in enumerate(values)}
-        self._numbers = sorted(value for value in values if isinstance(value, (int, Fraction)))
-
-    def place(self, value: Value) -> int | None:
-        """Return the place of what the key is on a cell, that of all others the last; None: it may be several."""
-        if is_clear(value):
-            return self._places.get(key_of(value), len(self._places))
-        if isinstance(value, Span):
-            next_ = bisect_left(self._numbers, value.lo)
-            may_be = next_ < len(self._numbers) and self._numbers[next_] <= value.hi
-        else:
-            may_be = any(can_be(value, key) for key in self._places)
-        return None if may_be else len(self._places)
+def _listed_at(values: Sequence[Scalar], place: int) -> Scalar:
+    """Return a listed value; None of the place of all others."""
+    return values[place] if place < len(values) else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -18,7 +18,7 @@ import pytest
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql.print_release import print_release
 from dpsql.plan.planner import PrivacyParameters, plan
-from dpsql.plan.privacy import cells, existing
+from dpsql.plan.privacy import grains, pieces, value_set
 from dpsql.plan.privacy.keys import domain_of, environment_of
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.relation.calendar import parse_date, parse_timestamp
@@ -28,6 +28,7 @@ from dpsql.release.released import canonical, declared_groups
 from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext
 from dpsql.sql.statement import AdmittedQuery, parse_statement
+from dpsql.tests.laws.planting import plant
 
 NOW = parse_timestamp("2024-02-28 10:20:30") or 0
 _DAYS = [
@@ -46,6 +47,7 @@ _COLUMNS = {
     "d": ("DATE", [*(f"2024-{m:02d}-{day:02d}" for m, last in ((1, 31), (2, 29), (3, 5)) for day in range(1, last + 1)), None]),
     "ts": ("TIMESTAMP", [*_MOMENTS, None]),
     "u": ("TIMESTAMP", [*_MOMENTS, "infinity", None]),
+    "v": ("TIMESTAMP", [*_MOMENTS]),
 }  # fmt: skip
 
 
@@ -61,9 +63,10 @@ _TABLE = Table(
      Column("h", DOUBLE, bounds=_ends(0, 2)), Column("f", BOOLEAN), Column("w", TEXT),
      Column("d", DATE, bounds=_ends(parse_date("2024-01-01") or 0, parse_date("2024-03-05") or 0)),
      Column("ts", TIMESTAMP, bounds=_ends(parse_timestamp(_MOMENTS[0]) or 0, parse_timestamp(_MOMENTS[-1]) or 0)),
-     Column("u", TIMESTAMP)),
+     Column("u", TIMESTAMP),
+     Column("v", TIMESTAMP, Enforced(not_null=True), bounds=_ends(parse_timestamp(_MOMENTS[0]) or 0, parse_timestamp(_MOMENTS[-1]) or 0))),
     Unit(("id",), (INTEGER,), is_unique=True, is_not_null=True), keys=(("id",),),
-    grounds=(("t", "0"),), column_grounds=(("t.column", "0"),) * 11,
+    grounds=(("t", "0"),), column_grounds=(("t.column", "0"),) * 12,
 )  # fmt: skip
 _CATALOG = Catalog(MappingProxyType({"t": _TABLE}), "main")
 
@@ -122,17 +125,17 @@ def rows() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def searched(sql: str) -> tuple[ReleasePlan, bool]:
-    """Return what is planned of a statement, and whether some search for its groups gave up. Raises Refusal."""
+    """Return what is planned of a statement, and whether some of its groups were not looked for. Raises Refusal."""
     gave_up: list[bool] = []
-    search = existing._Search.run
+    parts = value_set._Image.parts
 
-    def run(self: existing._Search, looking: existing.Looking) -> list[existing.Group] | None:
-        found = search(self, looking)
+    def noted(self: value_set._Image, looking: value_set.Looking) -> list[value_set.Part] | None:
+        found = parts(self, looking)
         gave_up.append(found is None)
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(existing._Search, "run", run)
+        patch.setattr(value_set._Image, "parts", noted)
         return planned(sql), any(gave_up)
 
 
@@ -256,11 +259,18 @@ _KEYS = {
           "CAST ( date_trunc ( 'month' , d ) AS date )"),
     "ts": ("date_trunc ( 'day' , ts )", "extract ( isodow from ts )", "date_trunc ( 'month' , ts )", "CAST ( ts AS date )",
            "extract ( doy from ts )", "CASE WHEN extract ( hour from ts ) < 12 THEN 'am' ELSE 'pm' END"),
+    "v": ("date_trunc ( 'day' , v )", "to_char ( v , 'Mon' )", "CAST ( v AS date )"),
 }  # fmt: skip
+_OF_BOTH = (
+    "CAST ( ts AS date ) - CAST ( v AS date )", "extract ( day from ts ) - extract ( day from v )",
+    "floor ( ( extract ( epoch from ts ) - extract ( epoch from v ) ) / 86400 )",
+    "floor ( ( extract ( epoch from ts ) - extract ( epoch from v ) ) / 43200 )", "ts < v",
+    "CASE WHEN ts < v + interval '1 day' THEN 'soon' ELSE 'late' END",
+)  # fmt: skip
 _VALUES = {
     "a": ("0", "1", "2", "3", "5", "6", "2.5", "8"), "b": ("-3", "-1", "0", "2", "3"), "c": ("'x'", "'y'", "'zz'", "'m'", "''"),
     "m": ("0", "1", "1.5", "2.5", "2.25", "4"), "h": ("0.5", "1", "1.5", "2", "1.2"), "d": tuple(f"'{day}'" for day in _DAYS),
-    "ts": tuple(f"'{moment}'" for moment in _MOMENTS[::2]),
+    "ts": tuple(f"'{moment}'" for moment in _MOMENTS[::2]), "v": tuple(f"'{moment}'" for moment in _MOMENTS[::3]),
 }  # fmt: skip
 _FORMS = {
     "a": ("a / 2 = {}", "a + 1 < {}", "a % 3 = 1", "abs ( a - 3 ) > 1", "CASE WHEN a < 2 THEN 'low' ELSE 'high' END = 'low'"),
@@ -270,6 +280,7 @@ _FORMS = {
           "d + 7 > {}", "d - interval '1 month' < {}", "d > current_date", "d >= date_trunc('month', now()) - interval '1 month'"),
     "ts": ("date_trunc ( 'day' , ts ) > {}", "CAST ( ts AS date ) <= '2024-02-28'", "ts < now()", "ts + interval '12 hours' >= {}",
            "extract ( isodow from ts ) < 5"),
+    "v": ("date_trunc ( 'day' , v ) > {}", "v + interval '12 hours' < {}"),
 }  # fmt: skip
 _PAIRS = (
     "a < b",
@@ -280,7 +291,9 @@ _PAIRS = (
     "CAST ( ts AS date ) = d",
     "m > a",
     "(a > 3) = f",
-)
+    "ts < v", "ts >= v", "ts < v + interval '1 day'", "ts - interval '12 hours' <= v", "date_trunc ( 'day' , ts ) = date_trunc ( 'day' , v )",
+    "ts = v", "extract ( day from ts ) > extract ( day from v )",
+)  # fmt: skip
 
 
 _CHOICES = (
@@ -324,14 +337,18 @@ def _term(pick: random.Random, columns: list[str], depth: int = 0) -> str:
 
 def _statement(pick: random.Random) -> str:
     columns = pick.sample(sorted(_KEYS), pick.choice((1, 1, 2, 2, 3)))
-    large = [name for name in columns if name in ("d", "ts")]
-    for name in large[1:]:
+    if pick.random() < 0.2:
+        columns = ["ts", "v"]
+    large = [name for name in columns if name in ("d", "ts", "v")]
+    for name in large[1:] if "d" in large or len(columns) > 2 else ():
         columns.remove(name)
     keyed = columns if pick.random() < 0.7 else columns[:1]
     keys = [pick.choice(_KEYS[name]) for name in keyed]
-    if pick.random() < 0.15:
+    if pick.random() < 0.25:
         keys.append(pick.choice(_KEYS[keyed[0]]))
-    where = " AND ".join(_term(pick, columns) for _ in range(pick.randint(1, 2)))
+    if columns == ["ts", "v"] and pick.random() < 0.5:
+        keys = [pick.choice(_OF_BOTH), *keys[1:]]
+    where = " AND ".join(_term(pick, columns) for _ in range(pick.randint(0, 2))) or "TRUE"
     places = ", ".join(str(place + 1) for place in range(len(keys)))
     return f"SELECT {', '.join(keys)}, COUNT(*) FROM t WHERE {where} GROUP BY {places}"
 
@@ -356,13 +373,10 @@ def _search(rows: duckdb.DuckDBPyConnection, seed: int, count: int) -> tuple[int
     return answered, narrowed
 
 
-def test_no_group_contradicts_a_random_filter_and_none_is_missing(
-    rows: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(existing, "MOST_CELLS", 2_000)
-    answered, narrowed = _search(rows, 1, 150)
-    assert answered > 100
-    assert narrowed > 60
+def test_no_group_contradicts_a_random_filter_and_none_is_missing(rows: duckdb.DuckDBPyConnection) -> None:
+    answered, narrowed = _search(rows, 1, 100)
+    assert answered > 70
+    assert narrowed > 40
 
 
 @pytest.mark.long
@@ -378,62 +392,53 @@ def test_two_texts_that_are_no_listed_ones_are_compared() -> None:
     assert {(True,), (None,)} <= set(found)
 
 
-def test_a_statement_of_many_parts_looks_at_no_more_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[object] = []
-    look_at = existing._Search._look_at
+def test_where_it_takes_too_long_groups_are_left_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them, and the plan says so; keys of one column are told together all the same."""
+    sql = "SELECT a, b, COUNT(*) FROM t WHERE a < b GROUP BY 1, 2"
+    assert (len(planned(sql).groups or ()), planned(sql).is_wide) == (6, False)
+    monkeypatch.setattr(value_set, "MOST_PAIRS", 10)
+    wide = planned(sql)
+    assert (len(wide.groups or ()), wide.is_wide) == (56, True)
 
-    def counted(search: existing._Search, cell: tuple[cells.Value, ...]) -> list[tuple[cells.Value, ...]]:
-        seen.append(cell)
-        return look_at(search, cell)
 
-    monkeypatch.setattr(existing._Search, "_look_at", counted)
-    monkeypatch.setattr(existing.Looking.__init__, "__defaults__", (40,))
-    part = "SELECT a, COUNT(*) FROM t WHERE ts <> '2024-01-01' AND extract ( hour from ts ) + a * b = 99 AND a <> {} GROUP BY a"
+def test_a_statement_of_many_parts_looks_at_no_more_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(value_set.Looking.__init__, "__defaults__", (120, False))
+    part = "SELECT a, b, COUNT(*) FROM t WHERE a < b AND a <> {} GROUP BY a, b"
     relation = " UNION ALL ".join(part.format(i) for i in range(5))
     query = parse_statement(relation)
     assert isinstance(query, AdmittedQuery)
-    plan(
-        bind(query, BindingContext(_CATALOG, query.text, (), NOW, {})),
-        _CATALOG,
-        PrivacyParameters(Fraction(1), Fraction(1, 10**6), 1, False),
-    )
-    assert len(seen) == 40
-
-
-def test_a_search_that_takes_too_long_leaves_groups_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    sql = "SELECT a, b, COUNT(*) FROM t WHERE a < b GROUP BY 1, 2"
-    assert len(planned(sql).groups or ()) == 6
-    monkeypatch.setattr(existing, "MOST_CELLS", 10)
-    assert len(planned(sql).groups or ()) > 6
+    bound = bind(query, BindingContext(_CATALOG, query.text, (), NOW, {}))
+    privacy = PrivacyParameters(Fraction(1), Fraction(1, 10**6), 1, False)
+    assert [one.is_wide for one in plan(bound, _CATALOG, privacy).releases] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(
-    ("function", "rule", "keys", "where"),
+    ("function", "fault", "keys", "where"),
     [
-        ("lt", lambda call, args: cells._compared("le", *args), "a", "a < 3"),  # a group too many
-        ("le", lambda call, args: cells._compared("lt", *args), "a", "a <= 3"),  # one is missing
-        (
-            "ne",
-            lambda call, args: True if None in args else cells._compared("ne", *args),
-            "a",
-            "a <> 3",
-        ),  # NULL passes
-        ("not", lambda call, args: True if args[0] is None else cells._not(call, args), "a", "NOT a = 3"),
-        ("date_trunc", lambda call, args: args[1], "date_trunc ( 'month' , d )", "d < '2024-02-03'"),
-        ("case", lambda call, args: args[1], "CASE WHEN a < 2 THEN 'low' ELSE 'high' END", "a > 2"),
-        ("case", lambda call, args: False, "a", "CASE WHEN w = 'p' THEN a > 5 ELSE a > 3 END"),
+        (grains._Reader.moment, ('self.moment(args[1], expr.literal(0, str))', 'self.moment(args[1], "year")'),
+         "date_trunc ( 'day' , ts ) & a", "f"),  # pieces that are too coarse
+        (value_set._Image._possible, ("{x}l < {y}h", "{x}h < {y}l"), "date_trunc ( 'day' , ts )", "ts < v"),
+        (value_set._Image._possible, ("{x}h > {y}l", "{x}h > {y}h"), "date_trunc ( 'day' , v )", "ts > v"),
+        (pieces._of, ("if facts.nullable:", "if False:"), "a", "a IS NULL OR a > 5"),  # NULL is forgotten
+        (pieces._moments, ("for more in (-1, 0, 1)", "for more in (0,)"), "date_trunc ( 'day' , ts )",
+         "( ts > '2024-02-28' AND ts < '2024-02-28 00:00:00.000002' ) OR ( a > 5 AND a < 5 )"),
+        (value_set._reads_more, ('if expr.calls("is_null"):', "if True:"), "a", "upper ( c ) = 'M'"),
     ],
-)
-def test_wrong_rules_are_found(
-    rows: duckdb.DuckDBPyConnection,
-    monkeypatch: pytest.MonkeyPatch,
-    function: str,
-    rule: cells.Rule,
-    keys: str,
-    where: str,
-) -> None:
-    sql = f"SELECT {keys}, COUNT(*) FROM t WHERE {where} GROUP BY 1"
+)  # fmt: skip
+def test_faults_are_seen(
+    rows: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, function: Callable[..., object],
+    fault: tuple[str, str], keys: str, where: str,
+) -> None:  # fmt: skip
+    places = ", ".join(map(str, range(1, keys.count(" & ") + 2)))
+    sql = f"SELECT {keys.replace(' & ', ', ')}, COUNT(*) FROM t WHERE {where} GROUP BY {places}"
     held(rows, sql)
-    monkeypatch.setitem(cells._RULES, function, rule)
+    plant(monkeypatch, function, fault)
+    value_set._kept.clear()
     with pytest.raises(AssertionError):
         held(rows, sql)
