@@ -214,18 +214,19 @@ class LedgerStore:
 
     def kept(self, edition: Edition, fit: Callable[[], bytes | None]) -> bytes | None:
         """See `StoredDraws.kept`."""
-        if not self._ledger.is_current():
-            return fit()
-        with self._ledger.read() as db:
-            found = editions.stored(db, edition.key)
-        made = fit() if found is None else None
-        if made is None:
-            return found
+        made: bytes | None = None
         try:
+            with self._ledger.read() as db:
+                found = editions.stored(db, edition.key)
+            made = fit() if found is None else None
+            if made is None:
+                return found
             with self._ledger.write(is_logged=True) as db:
                 return editions.put(db, edition, int(db.execute(*_EPOCH).fetchone()[0]), made)
-        except LedgerError:  # it is fitted again whenever it is asked for
-            return made
+        except (
+            LedgerError
+        ):  # no table, no right to it, or no room: it is fitted again whenever it is asked for
+            return fit() if made is None else made
 
     def newest(self, measures: Sequence[bytes]) -> DatedDraw | None:
         """See `BudgetStore.newest`."""

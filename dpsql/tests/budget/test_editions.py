@@ -105,3 +105,11 @@ def test_what_cannot_be_kept_is_told_all_the_same(
     monkeypatch.setattr(editions, "put", full)
     assert store.kept(edition(1), lambda: b"told") == b"told"
     assert store.spent().epsilon_nano == 0
+
+
+def test_a_ledger_without_the_table_answers_all_the_same(place: Place) -> None:
+    with closing(place.open()) as store:
+        place.edit("DROP TABLE edition")
+        assert store.kept(edition(1), lambda: b"told") == b"told"
+        assert store.kept(edition(1), nothing) is None
+        assert store.spent().epsilon_nano == 0
