@@ -186,7 +186,7 @@ ROWS: tuple[Function | Shorthand, ...] = (
     ),
     Shorthand(
         "extract(day FROM x::timestamp - y)",
-        "days between two moments, cut towards zero; also hour, minute, second above them, and epoch, all in seconds",
+        "days between two moments, cut towards zero; above them hour to second, and epoch",
         (),
     ),
     Shorthand(
