@@ -32,6 +32,7 @@ from ..release.finer import grouping_of
 from ..release.levels import with_levels
 from ..release.post_processing import PublicRows
 from ..release.run import Place, PlanRunner, ReleasedRows, Wanted, carry_out
+from ..release.together import find_together
 from ..sql.statement import AdmittedQuery, ResetSetting, SetSetting, parse_statement
 from ..sql.text import split_statements
 from .answer import Answer
@@ -203,13 +204,13 @@ class _Planner:
         """Return what each statement draws, in the order in which they are to be asked."""
         asked = self._together([self._asked(one) for one in self.statements])
         base = self.session.dataset.store if self.total is None else None
-        found: list[tuple[float | Fraction, list[_Step], dict[int, Fraction]]] = []
-        for order in self._orders(asked):
-            walk, _ = self._walk(order, base, is_final=False)
+        found: list[tuple[tuple[float | Fraction, ...], list[_Step], dict[int, Fraction]]] = []
+        joins = any(find_together(one.prepared.plan) is not None for one in asked)
+        for order, is_joined in itertools.product(self._orders(asked), (False, True)[: 1 + joins]):
+            walk, _ = self._walk(order, base, is_final=False, joins=is_joined)
             losses = _losses(walk) if self.total is None else self._split(walk)
-            found.append(
-                (self._price(walk) if self.total is None else _total_error(walk, losses), walk, losses)
-            )
+            error = _total_error(walk, losses)
+            found.append(((error,) if self.total is not None else (self._price(walk), error), walk, losses))
         for _, walk, losses in sorted(found, key=lambda one: one[0]):
             final = self._settled(walk, losses)
             steps, pending = self._walk(final, self.session.dataset.store, is_final=True)
@@ -336,19 +337,23 @@ class _Planner:
     # --- asking, as if -----------------------------------------------------------------------------------
 
     def _walk(
-        self, order: Sequence[_Asked], base: StoredDraws | None, *, is_final: bool
+        self, order: Sequence[_Asked], base: StoredDraws | None, *, is_final: bool, joins: bool = False
     ) -> tuple[list[_Step], Pending]:  # fmt: skip
-        """Ask one after the other, over what is stored and what the ones before would have drawn; return that too."""
+        """Ask one after the other, over what is stored and what the ones before would have drawn; return that too.
+
+        `joins`: several columns of a statement may be one vector, which serves others less well (soundness.md 1.22).
+        """
         pending = Pending(base, self.session.dataset.store.epoch)
         numbers = itertools.count(_IMAGINED)
         found = []
         for asked in order:
             with self._under(asked.statement):
-                found.append(self._step(asked, pending, numbers, base, is_final=is_final))
+                found.append(self._step(asked, pending, numbers, base, is_final=is_final, joins=joins))
         return found, pending
 
     def _step(
-        self, asked: _Asked, pending: Pending, numbers: Iterator[int], base: StoredDraws | None, *, is_final: bool
+        self, asked: _Asked, pending: Pending, numbers: Iterator[int], base: StoredDraws | None, *,
+        is_final: bool, joins: bool,
     ) -> _Step:  # fmt: skip
         prepared = asked.prepared
         if base is not None and prepared.plan.intermediates:
@@ -359,7 +364,7 @@ class _Planner:
                 return _Step(asked, prepared, Drawn(runner, {}, {}, asked.alone), {})
         runner = self._imagining(asked.statement, prepared, pending)
         if not runner.from_store() and not is_final:
-            other = self.session.beside(prepared, runner)
+            other = self.session.beside(prepared, runner, joins=joins)
             if other is not None:
                 prepared, runner = other
                 runner.from_store()

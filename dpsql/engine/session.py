@@ -361,6 +361,7 @@ class Session(Spine):
             public = self._public(snapshot, share)
             since = self.dataset.answers.cleared
             runner = self.runner(prepared, query, public, cost, lambda: self.hold(snapshot.close))
+            asked = prepared, runner
             is_whole = runner.from_store()
             if not is_whole and (other := self.beside(prepared, runner)) is not None:
                 prepared, runner = other
@@ -385,9 +386,20 @@ class Session(Spine):
             finally:
                 self.dataset.answers.clear()  # what was drawn joins what is stored of the same numbers
             kept = own and (own, since + 1)  # forgotten by its own draw alone
+            if prepared is not asked[0]:
+                prepared, runner = self._again(*asked) or (prepared, runner)
             return self._shown_groups(
                 self.answer(prepared, runner, charge, public, kept, self._agreeing(runner, epoch))
             )
+
+    def _again(self, prepared: PreparedPlan, runner: PlanRunner) -> tuple[PreparedPlan, PlanRunner] | None:
+        """Return a statement as whoever asks it again finds it: of several sets of measures that are stored now the
+        one that is taken then (soundness.md 3.8)."""
+        asked = replace(runner, finer={}, rows=[], intermediates=[])
+        if asked.from_store():
+            return prepared, asked
+        other = self.beside(prepared, asked)
+        return other if other is not None and other[1].from_store() else None
 
     def _shown_groups(self, answer: Answer) -> Answer:
         """Return an answer. Raises NothingShown: it has no row, no group could be shown, and that is to be an error."""

@@ -61,6 +61,7 @@ from ..release.post_processing import Compiled, Patience, PublicRows, check_publ
 from ..release.released import canonical, publishable
 from ..release.run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
 from ..release.stored_count import stored_count
+from ..release.together import find_together
 from ..sql.bind_select import bind
 from ..sql.scope import BindingContext
 from ..sql.statement import (
@@ -564,17 +565,36 @@ class Spine:
                 hint="RESET dpsql.edition asks the newest, and measures what is missing",
             )  # fmt: skip
 
-    def beside(self, prepared: PreparedPlan, runner: PlanRunner) -> tuple[PreparedPlan, PlanRunner] | None:
-        """Return the plan that takes from the store what is there under other measures, where that is better."""
+    def beside(
+        self, prepared: PreparedPlan, runner: PlanRunner, *, joins: bool = True
+    ) -> tuple[PreparedPlan, PlanRunner] | None:
+        """Return the plan that takes from the store what is there under other measures, where that is better.
+
+        `joins`: or the one that draws several columns as one vector, where the store has all of that, or nothing that
+        makes the statement's own measures cheaper.
+        """
         if (unselected := self._unselected(prepared, runner)) is not None:
             return unselected
-        level = self._level() if prepared.chosen else DEFAULT_LEVEL
-        found = find_beside(prepared.plan, runner.rows, runner.draws, level) if self.settings.reuse else None
-        if found is None:
+        if not self.settings.reuse:
             return None
+        level = self._level() if prepared.chosen else DEFAULT_LEVEL
+        joined = self._joined(prepared, runner) if joins else None
+        if joined is not None and joined[1].from_store():
+            return joined
+        found = find_beside(prepared.plan, runner.rows, runner.draws, level)
+        if found is None:
+            return None if joined is None or joined[1].price() > runner.price() else joined
         compiled = self.compiled(found.plan)
         other = replace(prepared, plan=found.plan, compiled=compiled, is_checked=False)
         return other, replace(runner, plan=found.plan, finer=found.taken, rows=[], intermediates=[])
+
+    def _joined(self, prepared: PreparedPlan, runner: PlanRunner) -> tuple[PreparedPlan, PlanRunner] | None:
+        """Return the plan that draws several columns as one vector, where that is more exact (soundness.md 1.22)."""
+        whole = find_together(prepared.plan)
+        if whole is None:
+            return None
+        other = replace(runner, plan=whole, finer={}, rows=[], intermediates=[])
+        return replace(prepared, plan=whole, compiled=self.compiled(whole), is_checked=False), other
 
     def _unselected(
         self, prepared: PreparedPlan, runner: PlanRunner

@@ -34,7 +34,7 @@ from ..relation.types import Kind as SqlKind
 from .backend_sql.print_release import BackendQuery, print_keys
 from .dialects import Dialect, dialect_of
 from .grounds import grounds_below, grounds_of, units_ground
-from .measures.least_error import choose_measurements, others
+from .measures.least_error import choose_measurements, others, together
 from .measures.measurements import Bounding, Loss, Measurement, Norm
 from .measures.mode import ModeMeasurement
 from .measures.planned import Planned
@@ -63,8 +63,8 @@ from .strategies import Strategy
 from .top_rows import TopRows, top_rows
 
 __all__ = [
-    "Plan", "PrivacyParameters", "ReadKeys", "by_keys", "check_grown", "count_of", "counting", "is_empty_by_text",
-    "other_measures", "plan", "releases_of", "with_bars",
+    "Plan", "PrivacyParameters", "ReadKeys", "by_keys", "check_grown", "count_of", "counting", "drawn_together",
+    "is_empty_by_text", "other_measures", "plan", "releases_of", "with_bars",
 ]  # fmt: skip
 
 
@@ -526,6 +526,40 @@ def other_measures(release: ReleasePlan) -> Iterator[ReleasePlan]:
             seen.add(measurements)
             measures = tuple(Planned(measurement, each) for measurement in measured.measurements)
             yield replace(release, measures=measures, formulas=measured.formulas)
+
+
+def drawn_together(release: ReleasePlan) -> Iterator[ReleasePlan]:
+    """Yield the plans of a release in which sums of several values are one vector, at no more than it costs.
+
+    None in a zCDP dataset, where rho is shared as well (soundness.md 1.25), nor where groups are chosen.
+    """
+    if release.is_zcdp or release.is_empty or release.selection is not None:
+        return
+    rows, counted = release.release.rows, release.counted
+    env = environment_of(rows.columns, rows.predicate)
+    finding = None if counted is None else release.measures[counted]
+    paid = sum((one.loss.added for one in release.measures if one is not finding), Fraction(0))
+    part = 1 - (Fraction(0) if finding is None else finding.share)
+    for measured in together(
+        release.release.aggregates, env, release.bounding, rows.units, threshold=counted is not None,
+        bars=release.bars, zeros=release.zeros,
+    ):  # fmt: skip
+        measurements, number = measured.measurements, measured.counted
+        if len(measurements) >= len(release.measurements):
+            continue
+        if finding is not None and (number is None or measurements[number] != finding.measurement):
+            continue
+        count = len(measurements) - (finding is not None)
+        each = Loss(paid).divided(count)
+        yield replace(
+            release,
+            measures=tuple(
+                finding if finding is not None and i == number else Planned(one, each, share=part / count)
+                for i, one in enumerate(measurements)
+            ),
+            formulas=measured.formulas,
+            counted=number,
+        )
 
 
 def _names(release: Release, count: AggregateCall) -> tuple[str, ...]:

@@ -97,12 +97,16 @@ def _best(rows: ReleasedRows, found: _Found, level: Fraction) -> tuple[ReleasePl
     charge = sum((loss for i, loss in enumerate(own.losses) if i not in rows.measurements), Fraction(0))
     best, least = None, (charge, Fraction(len(own.formulas)))
     for other, measurements in _stored(own, rows.groups, found):
-        candidate = _taking(other, measurements)
-        ratios = None if candidate is None else _ratios(candidate, own, level)
-        if candidate is not None and ratios is not None:
-            price = (sum(candidate.losses, Fraction(0)), sum(ratios, Fraction(0)))
-            if price < least:
-                best, least = (candidate, measurements), price
+        missing = len(other.measures) - len(measurements)
+        for parts in dict.fromkeys(
+            (missing, len(own.measures))
+        ):  # all of epsilon, or their parts as asked alone
+            candidate = _taking(other, measurements, parts)
+            ratios = None if candidate is None else _ratios(candidate, own, level)
+            if candidate is not None and ratios is not None:
+                price = (sum(candidate.losses, Fraction(0)), sum(ratios, Fraction(0)))
+                if price < least:
+                    best, least = (candidate, measurements), price
     return best
 
 
@@ -128,10 +132,10 @@ def _stored(
                 yield other, measurements
 
 
-def _taking(other: ReleasePlan, measurements: dict[int, Finer]) -> ReleasePlan | None:
-    """Return a plan that takes some measurements and shares epsilon over the rest; None: it cannot be carried out."""
-    missing = len(other.measures) - len(measurements)
-    shared = other.divided(missing) if missing else other
+def _taking(other: ReleasePlan, measurements: dict[int, Finer], parts: int) -> ReleasePlan | None:
+    """Return a plan that takes some measurements, and the rest at one of so many parts of epsilon each; None: it cannot
+    be carried out."""
+    shared = other.divided(parts) if len(measurements) < len(other.measures) else other
     if shared is None:
         return None
     plan = shared.taking({i: found.measurement.law for i, found in measurements.items()})

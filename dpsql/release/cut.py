@@ -12,13 +12,14 @@ from fractions import Fraction
 
 from ..mechanisms import Law, half_width_of
 from ..plan.measures.formulas import Linear
-from ..plan.measures.measurements import BoundingQuery, Centred, Joint, Measurement, Pair, Sum
+from ..plan.measures.measurements import BoundingQuery, Measurement
+from ..plan.privacy.keys import environment_of
 from ..plan.release_plan import ReleasePlan
+from ..relation.intervals import lattice_of
+from ..relation.relations import AggregateCall
 from .left_out import Excess, LeftOut
 
 __all__ = ["Cut", "FindLeftOut", "cut_of", "groups_of", "measured_of"]
-
-_SUMMED = (Pair.kind, Sum.kind, Centred.kind)
 
 FindLeftOut = Callable[[str, int, str | None], LeftOut | None]
 """Returns what was measured of a table for its `max_rows`, or of a column's groups for a bound; None: nothing was."""
@@ -74,11 +75,11 @@ def cut_of(plan: ReleasePlan, index: int, find: FindLeftOut) -> Cut | None:
     if measurement.is_of_people:
         return _cut_of_people(plan, measurement, find)
     measured = measured_of(plan, find)
-    is_of_rows = measurement.query is BoundingQuery.SCALED and measurement.kind != Joint.kind
+    is_of_rows = measurement.query is BoundingQuery.SCALED
     if measured is None or not measured.is_current or not is_of_rows or measurement.bounding.norms:
         return None  # what norms leave out is never measured
     excess = measured.excess(measurement.bounding.in_all)
-    return None if excess is None else _cut_of_rows(measurement, call.function, excess)
+    return None if excess is None else _cut_of_rows(plan, measurement, call, excess)
 
 
 def _cut_of_people(plan: ReleasePlan, measurement: Measurement, find: FindLeftOut) -> Cut | None:
@@ -110,13 +111,18 @@ def groups_of(plan: ReleasePlan, find: FindLeftOut) -> LeftOut | None:
     return find(table.name, table.unit.max_groups, names[place]) if 0 <= place < len(names) else None
 
 
-def _cut_of_rows(measurement: Measurement, function: str, excess: Excess) -> Cut | None:
+def _cut_of_rows(
+    plan: ReleasePlan, measurement: Measurement, call: AggregateCall, excess: Excess
+) -> Cut | None:
     # of t > R rows a whole weight takes t - R and less than t/U, which is at most (t - R)·(R + 1)/U
     rows = 1 + Fraction(measurement.bounding.in_all + 1, measurement.denominator)
-    if function == "count":
+    if call.function == "count":
         return Cut(excess, rows, Fraction(0))
-    lattice = measurement.lattice
-    if function != "sum" or measurement.kind not in _SUMMED or lattice is None:
+    if call.function != "sum":
+        return None
+    own = plan.release.rows
+    lattice = lattice_of(call.args[0], environment_of(own.columns, own.predicate), squared=False)
+    if lattice is None:
         return None
     low, high = (end * lattice.step for end in (lattice.low, lattice.high))
     return Cut(excess, max(high, Fraction(0)) * rows, max(-low, Fraction(0)) * rows)

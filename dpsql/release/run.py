@@ -345,6 +345,23 @@ class PlanRunner:
                 places.append((number, index))
         return Claim(self.analyst, self.statement, tuple(measurements), self.reuse), places
 
+    def price(self) -> Fraction:
+        """Return what is to be charged for what was not found, in what adds up: of a batch all that it would cost."""
+        if self.pending is None:
+            fresh = self.store.quote(self.claim()[0])
+            whole = sum((one.charge for one in fresh if one is not None), ZERO)
+            is_zcdp = any(rows.plan.is_zcdp for rows in self.rows)
+            return Fraction(whole.rho_atto, ATTO) if is_zcdp else Fraction(whole.epsilon_nano, NANO)
+        return sum(
+            (
+                loss
+                for rows in self.rows
+                for i, loss in enumerate(rows.plan.losses)
+                if i not in rows.measurements
+            ),
+            Fraction(0),
+        )
+
     def take_estimates(self) -> None:
         """Take in what all stored draws say of what was drawn, now that it is stored: as whoever asks again finds it
         (soundness.md 3.15)."""

@@ -5,6 +5,8 @@ House rules:
 1. A joint measurement holds aggregates of one set of rows: those on which the same values are there. So one count is
    theirs all, and rows that lack one of two values are in none of their sums.
 2. Filters are masks of it, as everywhere (1.5); a filter says which rows have values, so that `t` counts these.
+3. Of sums of one value each, several values go together though each is NULL in other rows: each that may be NULL has a
+   count of its own, and what it lacks adds nothing (`add_together`).
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from functools import reduce
 
 from ...relation.expressions import Expr
 from ...relation.intervals import Environment, Lattice, lattice_of
-from .measurements import Bounding, Centred, Count, Joint, Mask, Measurement, Moment, Product
+from .measurements import Bounding, Centred, Count, Joint, Mask, Measurement, Moment, Present, Product
 from .normal_form import (
     NormalizedAggregate,
     both,
@@ -24,7 +26,7 @@ from .normal_form import (
     present,
 )
 
-__all__ = ["Joined", "add_joints"]
+__all__ = ["Joined", "add_joints", "add_together"]
 
 _MAX_MASKS = 16
 
@@ -84,6 +86,50 @@ def add_joints(
             number = add(_joint(cluster, known, tuple(masks), bounding))
             found |= {index: Joined(number, rows) for index, rows in members}
     return found
+
+
+def add_together(
+    add: Callable[[Measurement], int],
+    wanted: Sequence[NormalizedAggregate],
+    env: Environment,
+    bounding: Bounding,
+    *,
+    with_nulls: bool,
+) -> dict[int, Joined]:
+    """Add one measurement for all sums of one value each, and for the rows counted beside them; return where each
+    stands.
+
+    `with_nulls`: those of values that may be NULL too. Of a value that is constant nothing is summed, and there are at
+    most as many masks as a measurement takes: else it is left to others.
+    """
+    squared: dict[Expr, bool] = {}
+    for want in wanted:
+        if want.is_of_value and want.value is not None:
+            squared[want.value] = squared.get(want.value, False) or want.is_spread
+    lattices = {value: lattice_of(value, env, squared=squares) for value, squares in squared.items()}
+    known = {
+        value: one
+        for value, one in lattices.items()
+        if one is not None and one.width and (with_nulls or present(value, env) is None)
+    }
+    joined = {
+        index: want.filter for index, want in enumerate(wanted) if want.value in known and want.is_of_value
+    }
+    joined |= {index: want.filter for index, want in enumerate(wanted) if want.counts_rows}
+    filters = list(dict.fromkeys(rows for rows in joined.values() if rows is not None))
+    rest = None in joined.values()
+    if not known or mask_count(filters, rest) > _MAX_MASKS:
+        return {}
+    masks = tuple(masks_of(filters, rest))
+    nullable = {value for value in known if present(value, env) is not None}
+    parts: list[Measurement] = []
+    if len(nullable) < len(known) or any(wanted[index].counts_rows for index in joined):
+        parts.append(Count(None, None, masks, False, 0, bounding))
+    for value, lattice in known.items():
+        kinds = [Present] * (value in nullable) + [Centred] + [Moment] * squared[value]
+        parts += [kind(value, lattice, masks, False, 0, bounding) for kind in kinds]
+    number = add(Joint(None, None, masks, False, 0, bounding, tuple(parts)))
+    return {index: Joined(number, rows) for index, rows in joined.items()}
 
 
 def _clusters(wanted: Sequence[NormalizedAggregate], env: Environment, *, every: bool) -> list[_Cluster]:

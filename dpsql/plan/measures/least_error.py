@@ -38,7 +38,7 @@ from ..privacy.keys import domain_of
 from ..privacy.rows import Units
 from .bivariate import Bivariate, Variable
 from .formulas import Average, Chosen, ChosenOf, Formula, Linear, Variance, Within
-from .joint import Joined, add_joints
+from .joint import Joined, add_joints, add_together
 from .measurements import (
     Bounding,
     Centred,
@@ -51,6 +51,7 @@ from .measurements import (
     Measurement,
     Moment,
     Pair,
+    Present,
     Product,
     Sum,
 )
@@ -68,7 +69,7 @@ from .normal_form import (
 from .ranks import LEAST_SPLIT, MAX_FRACTIONS, RankMeasurement, SplitMeasurement
 from .value_bars import NO_BARS, Bars, Ends, ValueBar, around
 
-__all__ = ["ChosenMeasurements", "choose_measurements", "others"]
+__all__ = ["ChosenMeasurements", "choose_measurements", "others", "together"]
 
 _MAX_VALUE_MASKS = 16
 _MAX_COUNT_MASKS = 64
@@ -162,11 +163,32 @@ def others(
     wanted = _wanted(aggregates, env, units, zeros)
     is_of_pairs = any(want.is_of_pair for want in wanted)
     for form in (_Form.JOINT, _Form.PARTS) if is_of_pairs else _Form:
-        if form in (_Form.PARTS, _Form.PARTS_OF_SQUARES):
+        if form in (_Form.PARTS, _Form.PARTS_OF_SQUARES, *_TOGETHER):
             yield _beside_zeros(_build(wanted, env, bounding, False, None, form, bars=bars)[1], zeros)
             continue
         for carrier in _carriers(wanted, env)[: 1 if form in (_Form.CENTRED, _Form.JOINT) else _MOST_RIDES]:
             yield _beside_zeros(_build(wanted, env, bounding, False, carrier, form, bars=bars)[1], zeros)
+
+
+def together(
+    aggregates: Sequence[AggregateCall],
+    env: Environment,
+    bounding: Bounding,
+    units: Units,
+    *,
+    threshold: bool,
+    bars: Bars = NO_BARS,
+    zeros: Collection[int] = (),
+) -> Iterator[ChosenMeasurements]:
+    """Yield the sets of measurements in which sums of several values are one vector, with the rows counted beside them.
+
+    Of all values, and of those alone that are never NULL. Raises as `choose_measurements` does.
+    """
+    wanted = _wanted(aggregates, env, units, zeros)
+    if any(want.is_of_pair for want in wanted):
+        return
+    for form in _TOGETHER:
+        yield _beside_zeros(_build(wanted, env, bounding, threshold, None, form, bars=bars)[1], zeros)
 
 
 # --- measurements -----------------------------------------------------------------------------------------
@@ -185,9 +207,12 @@ class _Form(enum.Enum):
     JOINT = "squares jointly with the counts and sums of the same rows"
     PARTS = "all that a joint draw could hold"
     PARTS_OF_SQUARES = "the same, over lattices as for squares"
+    TOGETHER = "one joint draw of all values"
+    TOGETHER_BUT_NULLS = "the same of those that are never NULL"
 
 
-_LEAST = (_Form.LEAST, _Form.JOINT, _Form.PARTS, _Form.PARTS_OF_SQUARES)
+_TOGETHER = (_Form.TOGETHER, _Form.TOGETHER_BUT_NULLS)
+_LEAST = (_Form.LEAST, _Form.JOINT, _Form.PARTS, _Form.PARTS_OF_SQUARES, *_TOGETHER)
 """Forms in which what is only summed is summed as it is."""
 
 
@@ -253,6 +278,8 @@ def _build(
             builder.number_of, wanted, env, bounding,
             every=form is not _Form.JOINT, squared=form is _Form.PARTS_OF_SQUARES,
         )  # fmt: skip
+    elif form in _TOGETHER:
+        joined = add_together(builder.number_of, wanted, env, bounding, with_nulls=form is _Form.TOGETHER)
     apart = [want for index, want in enumerate(wanted) if index not in joined]
     counts = [want for want in apart if want.counts_rows]
     plans: dict[tuple[str, Expr | None, Expr | None], tuple[int, Lattice | None]] = {}
@@ -481,10 +508,13 @@ def _of_joint(builder: _Builder, want: NormalizedAggregate, place: Joined) -> Fo
         value = None if kind is Count else want.value
         if lattice is not None and lattice.width == 0:
             return _NO_SUM  # of what is constant nothing is summed
-        part = parts.index((kind.kind, 0, value, lattice))
+        return sum_of(parts.index((kind.kind, 0, value, lattice)))
+
+    def sum_of(part: int) -> Linear:
         return builder.sum_over(place.number, place.rows, part, Fraction(1))
 
-    count = total(Count)
+    own = (Present.kind, 0, want.value, None)
+    count = sum_of(parts.index(own)) if own in parts else total(Count)
     if want.is_of_pair:
         return _of_pair(builder, want, place, count)
     if want.value is None:

@@ -65,6 +65,7 @@ __all__ = [
     "Norm",
     "Pair",
     "Parts",
+    "Present",
     "Product",
     "Steps",
     "Sum",
@@ -465,6 +466,31 @@ class Count(Measurement):
 
     def whole(self, sums: Sums) -> list[str]:
         return [sums.rows(self, mask) for mask in self.masks]
+
+
+@dataclass(frozen=True, slots=True)
+class Present(Measurement):
+    """Rows that have a value, beside sums of several values of which each may be NULL: R."""
+
+    kind = "present"
+    label = "count of values"
+    in_joint = ("count", "counts")
+    is_count = True
+
+    @property
+    def step(self) -> Fraction:
+        return Fraction(1)
+
+    @property
+    def largest(self) -> int:
+        return 1
+
+    @property
+    def said(self) -> tuple[object, ...]:
+        return (self.kind, 0, self.value, None)
+
+    def whole(self, sums: Sums) -> list[str]:
+        return [sums.present(self, mask) for mask in self.masks]
 
 
 @dataclass(frozen=True, slots=True)

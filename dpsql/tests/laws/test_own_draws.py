@@ -136,6 +136,7 @@ def test_what_is_shown_has_the_draws_that_are_stored(desk: OpenDesk) -> None:
     one, other = desk(InUnits(noise)), desk(InUnits(OneNumber()))
     for opened in (one, other):
         opened.settle(ROWS)
+        opened.session.execute("SET dpsql.reuse = off")  # each column is drawn for itself
         release = opened.session.explain(EQUAL_SCALES).plan.releases[0]
         assert [measurement.denominator for measurement in release.measurements] == [WEIGHT] * 2
         (city,) = release.axes or ()
@@ -149,8 +150,9 @@ def test_what_is_shown_has_the_draws_that_are_stored(desk: OpenDesk) -> None:
         assert len(noise.given) == 2 * city.size
         is_shown = [place % city.size < len(city.values) for place in range(2 * city.size)]
         assert sorted(numbers) == list(compress(noise.given, is_shown))
-        one.session.dataset.answers.clear()
-        other.session.dataset.answers.clear()
+        for opened in (one, other):
+            opened.session.execute("SET dpsql.reuse = on")
+            opened.session.dataset.answers.clear()
 
 
 def test_error_bars_draw_for_themselves(desk: OpenDesk, monkeypatch: Patch) -> None:
