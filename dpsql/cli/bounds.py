@@ -209,7 +209,7 @@ def _lines(found: Measured, left: Fraction, *, is_short: bool = False) -> Iterat
 
 
 def _share_lines(one: LeftOut, found: Measured) -> Iterator[str]:
-    from ..release.left_out import FEW, TAIL, about, percent
+    from ..release.left_out import FEW, TAIL, about, left_text, percent
 
     which = [
         name
@@ -218,27 +218,24 @@ def _share_lines(one: LeftOut, found: Measured) -> Iterator[str]:
     ]
     share = about(one.share)
     most = percent(one.share_ends[1], up=True)
-    kept = about(one.kept)
-    least = percent(one.kept_at_least, down=True)
     yield f"  max_rows = {one.max_rows} ({' and '.join(which)}): {share} of the people have more, at most {most};"
-    if not one.kept_at_least:
-        yield f"    {kept} of the rows count; how many at least cannot be said: {percent(float(FEW))} of the people"
-        yield "    or more have far more, or they are too few for this price"
+    if one.left is None:
+        yield f"    {left_text(None)} for this price, or {percent(float(FEW))} of them or more"
+        yield "    have far more rows: what you know of them goes first"
         return
     rung = one.rungs[-1]
-    yield f"    {kept} of the rows count, at least {least}, if who has more than {rung:,} rows"
+    yield f"    {left_text(one.left)}, if who has more than {rung:,} rows"
     yield f"    has no more than {(1 + TAIL) * rung:,} on average"
 
 
 def _group_lines(found: Measured) -> Iterator[str]:
     """Yield in how many groups people are, and which bound on them leaves out few."""
-    from ..release.left_out import about, percent
+    from ..release.left_out import left_text
 
     for one in found.groups:
         for cut in one.left_out:
-            kept = about(cut.kept)
-            least = f", at least {percent(cut.kept_at_least, down=True)}" if cut.kept_at_least else ""
-            yield f"  max_groups = {cut.max_rows}: {kept} of the groups by {one.column} that people are in count{least}"
+            said = left_text(cut.left, f"groups by {one.column} that people are in")
+            yield f"  max_groups = {cut.max_rows}: {said}"
         yield f"max_groups = {one.suggested} suits GROUP BY {one.column}."
     if found.groups:
         yield ""
@@ -316,6 +313,8 @@ def _json(found: Measured) -> dict[str, object]:
                 "share_above_95": one.share_ends,
                 "share_of_rows_kept": one.kept,
                 "share_of_rows_kept_at_least_95": one.kept_at_least,
+                "share_of_rows_left_out": None if one.left is None else one.left[0],
+                "share_of_rows_left_out_plus_minus_95": None if one.left is None else one.left[1],
             }
             for one in found.left_out
         ],

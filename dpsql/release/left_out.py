@@ -36,6 +36,7 @@ __all__ = [
     "LeftOut",
     "about",
     "find_left_out",
+    "left_text",
     "people_keys",
     "percent",
     "rungs_for",
@@ -49,6 +50,8 @@ TAIL = 2
 FEW = Fraction(1, 20)
 """The share of people that are few: where more are beyond, nothing is taken of what they have."""
 _BETA = Fraction(1, 20)
+_WIDEST = Fraction(1, 5)
+"""Of all rows: where a bar of the share that is left out is wider to either side, nothing is said of it."""
 
 _Place = tuple[int, bool]
 """A released number: of the people between which bounds, and whether what stands at the upper one of them."""
@@ -130,6 +133,35 @@ class LeftOut:
         most = max(Fraction(0), excess.rows + half_width_of(excess.noises, _BETA))
         low, _ = self._bar(self._kept, _BETA)  # of each the other end is not looked at
         return float(low / (low + most)) if low else 0.0
+
+    @property
+    def left(self) -> tuple[float, float] | None:
+        """The share of all rows that are left out, and how far it may be off at 95 %; None: too few people to say.
+
+        The number is as `kept` has it; its bar goes as far as what `TAIL` takes of those beyond the last rung.
+        """
+        most, kept = self.excess(self.max_rows), self._sum(self._kept)
+        if most is None or kept <= 0:
+            return None
+        ends = (0, *self.rungs, self.rungs[-1])
+        cut = {place: Fraction(max(0, ends[place[0] + place[1]] - self.max_rows)) for place in self._all}
+        beyond = {**cut, (len(self.rungs), True): cut[len(self.rungs), True] + TAIL * self.rungs[-1]}
+        share, _ = self._share_left(cut)
+        half = max(end + half - share for end, half in map(self._share_left, (cut, beyond)))
+        return (float(share), float(half)) if half <= _WIDEST else None
+
+    def _share_left(self, cut: dict[_Place, Fraction]) -> tuple[Fraction, Fraction]:
+        """Return the share of rows that are cut, by weights of the people at each place, and the half-width of its bar:
+        with the share as it is found, cut rows are off from it by a weighted sum of the noises."""
+        kept, lost = self._sum(self._kept), max(Fraction(0), self._sum(cut))
+        share = lost / (kept + lost)
+        off = {
+            place: (1 - share) * weight - share * self._kept.get(place, Fraction(0))
+            for place, weight in cut.items()
+        }
+        off |= {place: -share * weight for place, weight in self._kept.items() if place not in cut}
+        half = self._half(off, _BETA) if any(off.values()) else Fraction(0)
+        return share, half / (kept + lost)
 
     @property
     def when(self) -> str:
@@ -235,6 +267,18 @@ def find_left_out(
 def about(share: float | None) -> str:
     """Return a share as it is said: None is too few people to say."""
     return "too few to say" if share is None else f"about {percent(share)}"
+
+
+def left_text(left: tuple[float, float] | None, what: str = "rows") -> str:
+    """Return the share of rows that a bound leaves out as it is said: with its bar, or with its upper end where the bar
+    begins below 0."""
+    if left is None:
+        return f"how much of all {what} it leaves out: too few people to say"
+    share, half = left
+    if half >= share:
+        return f"it leaves out at most {percent(share + half, up=True)} of all {what}"
+    digits = min(2, max(0, 1 - math.floor(math.log10(100 * half))))
+    return f"it leaves out {100 * share:.{digits}f} ± {100 * half:.{digits}f} % of all {what}"
 
 
 def percent(share: float, *, up: bool = False, down: bool = False) -> str:

@@ -29,9 +29,7 @@ def test_what_is_printed_can_be_pasted_and_is_quoted_then(run: Run, campus: Path
     assert result.stdout.startswith("charged epsilon 0.1; 9.9 left\n\n")
     assert " people have rows in loan (" in result.stdout
     assert "  max_rows = 60 (declared" in result.stdout
-    assert re.search(
-        r"    about \d+ % of the rows count, at least \d+ %, if who has more than", result.stdout
-    )
+    assert re.search(r"    it leaves out at most [\d.]+ % of all rows, if who has more than", result.stdout)
     line = LINE.search(result.stdout)
     assert line
     assert 10 <= int(line[1]) <= 200

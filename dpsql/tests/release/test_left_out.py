@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
 
 from dpsql.engine import Session
@@ -20,7 +21,7 @@ from dpsql.errors import PolicyError
 from dpsql.mechanisms import Gaussian, Laplace, half_width_of
 from dpsql.policy import load_policy
 from dpsql.policy.measured import read_range
-from dpsql.release.left_out import LeftOut, people_keys, percent, rungs_for
+from dpsql.release.left_out import LeftOut, left_text, people_keys, percent, rungs_for, steps_between
 
 POLICY = """
 database = "duckdb:people.duckdb"
@@ -378,6 +379,50 @@ def test_rows_left_out_are_those_beyond_the_bound_and_the_tail() -> None:
     assert beyond is not None
     assert beyond.rows == 2 * 50
     assert one.excess(4) is None
+
+
+def test_the_share_of_rows_that_is_left_out_has_a_bar() -> None:
+    """Of bounds 5 and 25: 600 of 5,412 rows, and 2 people who are taken to have 75 rows each."""
+    one = LeftOut(
+        (5, 25), (0, 20 * 30, 0), (900 * 20, 20 * 30, 40), Laplace(Fraction(20)), "2026-11-22", True
+    )
+    assert one.left is not None
+    share, half = one.left
+    assert one.kept is not None
+    assert share == pytest.approx(1 - one.kept)
+    beyond = 60 * 10 + 2 * (20 + 50)
+    assert share + half > beyond / (962 * 5 + beyond) > share
+    assert left_text(one.left) == "it leaves out 11.7 ± 4.9 % of all rows"
+    assert counted(2, 9000, 1).left is not None
+    assert re.fullmatch(r"it leaves out at most 0\.\d+ % of all rows", left_text(counted(2, 9000, 1).left))
+
+
+@pytest.mark.parametrize(
+    "few", [counted(2, 30, 10), counted(60, 940, 1), counted(3, 90, 2), counted(-30, 20)]
+)
+def test_too_few_people_to_say_how_many_rows_are_left_out(few: LeftOut) -> None:
+    """Too much noise for them, or too many beyond the last rung."""
+    assert few.left is None
+    assert "too few people to say" in left_text(few.left)
+
+
+def test_the_bar_of_the_share_holds_the_truth() -> None:
+    """People with 1 to 60 rows, of whom some are beyond a bound of 5 and nobody beyond 25 but as is taken."""
+    rng, held = np.random.default_rng(7), []
+    rows = np.minimum(np.ceil(rng.lognormal(1, 0.8, 3000)), 25).astype(int)
+    truth = np.maximum(rows - 5, 0).sum() / rows.sum()
+    steps = steps_between((5, 25))
+    part = np.where(rows <= 5, 0, 1)
+    at = np.where(part == 0, rows * (steps // 5), (rows - 5) * (steps // 20))
+    exact = [[int((steps - at)[part == p].sum()) for p in (0, 1)], [int(at[part == p].sum()) for p in (0, 1)]]
+    law = Laplace(Fraction(4 * steps))
+    for _ in range(40):
+        low, high = ([*map(int, one + np.rint(rng.laplace(0, 4 * steps, 2)))] for one in np.array(exact))
+        last = int(np.rint(rng.laplace(0, 4 * steps)))
+        found = LeftOut((5, 25), (*low, 0), (*high, last), law, "2026-11-22", True).left
+        assert found is not None
+        held.append(abs(found[0] - truth) <= found[1])
+    assert sum(held) >= 36
 
 
 def test_nothing_is_taken_of_many_people_beyond() -> None:
