@@ -161,6 +161,8 @@ class _Reader:
             column, slope, start = (expr.column, Fraction(1), Fraction(0)) if line is None else line
             assert column is not None
             self.found[column].cuts.update((value - start) / slope for value in values)
+        elif (moved := _moved(expr)) is not None:
+            self.found[moved[0]].cuts.update(value - moved[1] for value in values)
         elif expr.type.is_temporal:
             self.moment(
                 expr, _finest(_aligned(v * (DAY if expr.type.kind is Kind.DATE else 1)) for v in values)
@@ -211,6 +213,8 @@ class _Reader:
 
     def _apart(self, parts: dict[Expr, Fraction], start: Fraction, width: Fraction) -> None:
         """Note that a weighted sum of seconds is told apart on steps: whole numbers of these tell its parts apart."""
+        if not parts:
+            return
         if len({abs(weight) for weight in parts.values()}) != 1 or len(parts) > 2:
             raise NotTold
         weight = abs(next(iter(parts.values())))
@@ -298,6 +302,18 @@ class _Reader:
         self.moment(expr.args[0], _finest((unit, *(_aligned(Fraction(offset)) for offset in offsets))))
 
 
+def _moved(expr: Expr) -> tuple[int, Fraction] | None:
+    """Return a moment as a column, and by what it is later; None: it is no such."""
+    if not expr.calls("add", "sub") or expr.type.kind is not Kind.TIMESTAMP:
+        return None
+    moment, length = expr.args if expr.args[0].column is not None else expr.args[::-1]
+    span = length.constant_as(Months)
+    if moment.column is None or moment.type.kind is not Kind.TIMESTAMP or span is None or span.months:
+        return None
+    later = Fraction(span.days * DAY + span.microseconds)
+    return moment.column, -later if expr.calls("sub") else later
+
+
 def _coarser(unit: str, other: str) -> str:
     return min((unit, other), key=_FINER.index)
 
@@ -365,9 +381,8 @@ def _epochs(expr: Expr, many: frozenset[int]) -> tuple[dict[Expr, Fraction], Fra
     c, d = more[0]
     if expr.calls("add", "sub"):
         sign = -1 if expr.calls("sub") else 1
-        if set(a) & set(c):
-            return None
-        return {**a, **{e: sign * w for e, w in c.items()}}, b + sign * d
+        summed = {e: a.get(e, Fraction(0)) + sign * c.get(e, Fraction(0)) for e in (*a, *c)}
+        return {e: w for e, w in summed.items() if w}, b + sign * d
     if expr.calls("mul") and (not a or not c):
         factor, (parts, start) = (b, (c, d)) if not a else (d, (a, b))
     elif expr.calls("div") and not c and d:

@@ -302,7 +302,8 @@ class _Image:
             self._over_parts(self.sources[index].column)
             told, tie = self.row[index], self.ties[index]
             yes, no = (self._possible(tie, is_true=is_true) for is_true in (True, False))
-            wheres.append(f"(({told} AND {yes}) OR (NOT {told} AND {no}) OR {told} IS NULL)")
+            ends = " OR ".join(f"{self._ends(side)}l IS NULL" for side in self._sides(tie) or ())
+            wheres.append(f"(({told} AND {yes}) OR (NOT {told} AND {no}) OR ({told} IS NULL AND ({ends})))")
         keys = [self._over_parts(self.keys[number]) for number in numbers]
         for source in own:
             source.is_listed = any(self._is_doubtful(self.keys[number], source) for number in numbers)
@@ -361,10 +362,14 @@ class _Image:
         shown = ", ".join(f"{sql} AS {name}" for name, sql in parts)
         if not source.ends:
             return f"SELECT DISTINCT {shown or '1 AS one'} FROM ({source.pieces.sql}) AS s WHERE {where}"
-        names = ", ".join(["w", *(name for name, _ in parts)])
+        names = ", ".join(["w", "z", *(name for name, _ in parts)])
         sides = [(name, _side(_printed(printer, side)[0], side.type)) for side, name in source.ends.items()]
         computed = ", ".join(
-            [f"({where}) IS TRUE AS w", *(f"{sql} AS {name}" for name, sql in (*parts, *sides))]
+            [
+                f"({where}) IS TRUE AS w",
+                "v IS NULL AS z",
+                *(f"{sql} AS {name}" for name, sql in (*parts, *sides)),
+            ]
         )
         changed = f"({names}) IS DISTINCT FROM lag(({names})) OVER (ORDER BY v) AS changed"
         run = "count(*) FILTER (WHERE changed) OVER (ORDER BY v ROWS UNBOUNDED PRECEDING) AS run"

@@ -225,6 +225,9 @@ _STATEMENTS = (
     ("a", "nullif ( w = 'p' , a > 3 )", 5),
     ("a", "CASE WHEN w = 'p' THEN 1 WHEN a > 3 THEN 2 END = 2", 3),
     ("a", "CASE WHEN w = 'p' THEN a WHEN a > 3 THEN 0 END = 0", 4),
+    ("extract ( doy from ts )", "v + interval '12 hours' < '2024-02-27 11:59:59.999999'", 0),  # v begins later
+    ("CASE WHEN ts < v + interval '1 day' THEN 'soon' ELSE 'late' END", "v >= '2024-03-02' AND ts IS NOT NULL", 1),
+    ("floor ( ( extract ( epoch from ts ) - extract ( epoch from v ) ) / 86400 )", "ts = v", 1),
 )  # fmt: skip
 
 
