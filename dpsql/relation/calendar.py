@@ -11,6 +11,7 @@ plain letters; names are English, as in its "C" locale.
 
 from __future__ import annotations
 
+import calendar
 import datetime
 import re
 from collections.abc import Callable
@@ -28,6 +29,7 @@ __all__ = [
     "FORMAT_PATTERNS",
     "TRUNC_UNITS",
     "FormatPart",
+    "age_of",
     "calendar_ends",
     "date_text",
     "extract_bounds",
@@ -83,6 +85,23 @@ def calendar_ends(type_: SqlType) -> tuple[int, int]:
     """Return the first and last value of the years 1 to 9999: days of a DATE, microseconds of a TIMESTAMP."""
     first, last = -719_162, 2_932_896
     return (first, last) if type_.kind is Kind.DATE else (first * DAY, (last + 1) * DAY - 1)
+
+
+def age_of(later: int, earlier: int) -> int:
+    """Return the age between two moments in microseconds, a month of 30 days."""
+    if later < earlier:
+        return -age_of(earlier, later)
+    (months, within), (before, since) = _by_month(later), _by_month(earlier)
+    days = calendar.monthrange(before // 12, before % 12 + 1)[1]
+    taken = (days - 30) * DAY if within < since else 0
+    return (months - before) * 30 * DAY + within - since + taken
+
+
+def _by_month(moment: int) -> tuple[int, int]:
+    """Return the month of a moment, counted from year 0, and the microseconds within it."""
+    day, clock = divmod(moment, DAY)
+    date = datetime.date(1970, 1, 1) + datetime.timedelta(days=day)
+    return date.year * 12 + date.month - 1, (date.day - 1) * DAY + clock
 
 
 def parse_date(text: str) -> int | None:

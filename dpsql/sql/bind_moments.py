@@ -16,7 +16,6 @@ nothing; other zones by name, fields of chapter 9.9 and intervals that are compu
 
 from __future__ import annotations
 
-import calendar
 import datetime
 import re
 from fractions import Fraction
@@ -24,8 +23,8 @@ from fractions import Fraction
 from sqlglot import exp
 
 from ..errors import Refusal
-from ..relation.calendar import DAY, TRUNC_UNITS, calendar_ends
-from ..relation.expressions import MIRRORED, Call, Expr, Literal, Months, walk
+from ..relation.calendar import DAY, TRUNC_UNITS, age_of, calendar_ends
+from ..relation.expressions import MIRRORED, Call, Expr, Literal, Months
 from ..relation.functions import FUNCTIONS
 from ..relation.functions.moments import constant_in_zone
 from ..relation.types import BOOLEAN, DATE, DOUBLE, INTERVAL, NUMERIC, TEXT, TIMESTAMP, Kind
@@ -37,7 +36,7 @@ from .literals import bare, called, listed, sample
 from .named_calls import bind_row
 
 __all__ = [
-    "age_of", "at_time_zone", "bind_cut", "bind_extract", "bind_operator", "bind_overlaps", "compared_intervals",
+    "at_time_zone", "bind_cut", "bind_extract", "bind_operator", "bind_overlaps", "compared_intervals",
     "constant_moment",
 ]  # fmt: skip
 
@@ -228,33 +227,6 @@ def _of_seconds(binder: Binder, node: exp.Expr, between: Expr, meant: str) -> Ex
 # --- intervals that are compared ---------------------------------------------------------------------------
 
 
-_MOST_PARTS = 12
-"""Most parts of a moment whose age is compared: they are written out some thirty times."""
-_MONTH_BEYOND = (
-    "CASE WHEN extract(month FROM {0}) IN (1, 3, 5, 7, 8, 10, 12) THEN 1 WHEN extract(month FROM {0}) <> 2 THEN 0 "
-    "WHEN extract(year FROM {0}) % 400 = 0 OR extract(year FROM {0}) % 4 = 0 AND extract(year FROM {0}) % 100 <> 0 "
-    "THEN -1 ELSE -2 END"
-)
-"""The days of a moment's month, above 30."""
-_WITHIN_MONTH = (
-    "(extract(day FROM {0}) * 86400 + (extract(hour FROM {0}) * 60 + extract(minute FROM {0})) * 60 "
-    "+ extract(second FROM {0}))"
-)
-_BY_MONTHS = "((extract(year FROM {0}) * 12 + extract(month FROM {0})) * 2592000 + " + _WITHIN_MONTH + ")"
-_AGE = (
-    "{later} - {earlier} + CASE WHEN x >= y THEN CASE WHEN {x} < {y} THEN 86400 * ({of_y}) ELSE 0 END "
-    "WHEN {y} < {x} THEN -86400 * ({of_x}) ELSE 0 END"
-).format(
-    later=_BY_MONTHS.format("x"), earlier=_BY_MONTHS.format("y"), x=_WITHIN_MONTH.format("x"),
-    y=_WITHIN_MONTH.format("y"), of_x=_MONTH_BEYOND.format("x"), of_y=_MONTH_BEYOND.format("y"),
-)  # fmt: skip
-"""age(x, y) in seconds as Postgres compares it, a month as 30 days.
-
-Where the later day of the month, with its clock, is before the earlier's, a month is taken back as the days that the
-earlier moment's month has; of a negative age all is the other way round.
-"""
-
-
 def compared_intervals(binder: Binder, node: exp.Expr, name: str, args: list[Expr]) -> Expr | None:
     """Return a comparison of intervals, by their seconds, a month of 30 days, as Postgres compares them.
 
@@ -305,23 +277,6 @@ def _compared_with_age(name: str, args: list[Expr]) -> tuple[str, Expr, Literal]
     return "ge" if after else "lt", moment, Literal(moment.type, last)
 
 
-def age_of(later: int, earlier: int) -> int:
-    """Return the age between two moments in microseconds, a month of 30 days."""
-    if later < earlier:
-        return -age_of(earlier, later)
-    (months, within), (before, since) = _by_month(later), _by_month(earlier)
-    days = calendar.monthrange(before // 12, before % 12 + 1)[1]
-    taken = (days - 30) * DAY if within < since else 0
-    return (months - before) * 30 * DAY + within - since + taken
-
-
-def _by_month(moment: int) -> tuple[int, int]:
-    """Return the month of a moment, counted from year 0, and the microseconds within it."""
-    day, clock = divmod(moment, DAY)
-    date = datetime.date(1970, 1, 1) + datetime.timedelta(days=day)
-    return date.year * 12 + date.month - 1, (date.day - 1) * DAY + clock
-
-
 def _seconds_of(binder: Binder, node: exp.Expr, value: Expr) -> Expr | None:
     if isinstance(value.constant, Months):
         by = value.constant
@@ -331,9 +286,7 @@ def _seconds_of(binder: Binder, node: exp.Expr, value: Expr) -> Expr | None:
         return _of_seconds(binder, node, value, "seconds")
     if not (isinstance(value, Call) and value.function == "age"):
         return None
-    if any(sum(1 for _ in walk(arg)) > _MOST_PARTS for arg in value.args):
-        return None
-    return binder.meant(_AGE, node, dict(zip("xy", value.args, strict=True)))
+    return Call(NUMERIC, "age_seconds", value.args, position=value.position)
 
 
 _DAYS = (

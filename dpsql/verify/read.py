@@ -108,6 +108,7 @@ _FORMAL = frozenset(
         "date_part_boundary",
         "position",
         "single_replace",
+        "null_if_pos_overflow",
     ]
 )
 """Arguments that the parser sets of itself, to say which dialect it read."""
@@ -745,6 +746,15 @@ class Reader:
             raise Refused("read: an expression of a listed kind", "ESCAPE")
         return self._read_like(node.this, scope, node.expression.name)
 
+    def _read_substring(self, node: exp.Substring, scope: Scope) -> Term:
+        """A part of a text by places, or by a pattern: that one is NULL where nothing is found."""
+        _only(node, "this", "start", "length")
+        parts = [
+            self.term(one, scope) for name in ("this", "start", "length") if (one := node.args.get(name))
+        ]
+        is_pattern = len(parts) > 1 and self.type_of(parts[1])[0] == "text"
+        return self.pool("fn", "REGEXPEXTRACT" if is_pattern else "SUBSTRING", *parts)
+
     def _read_struct(self, node: exp.Struct, scope: Scope) -> Term:
         names = tuple(one.this.name for one in node.expressions)
         return self.pool("struct", names, *(self.term(one.expression, scope) for one in node.expressions))
@@ -965,9 +975,12 @@ _READ: dict[type, _Read] = {
         "Format": _call("this", "expressions"),
         "FromJson": _call("this", "expression", "options"),
         "Pad": _call("this", "expression", "fill_pattern"),
-        "RegexpReplace": _call("this", "expression", "replacement"),
+        "RegexpLike": _call("this", "expression"),
+        "RegexpExtract": _call("this", "expression", "group"),
+        "RegexpReplace": _call("this", "expression", "replacement", "modifiers"),
+        "Replace": _call("this", "expression", "replacement"),
+        "SplitPart": _call("this", "delimiter", "part_index"),
         "StrPosition": _call("this", "substr"),
-        "Substring": _call("this", "start", "length"),
         "Translate": _call("this", "from_", "to"),
         "VarMap": _call("keys", "values"),
         "Coalesce": _several("coalesce"),

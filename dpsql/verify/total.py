@@ -16,6 +16,7 @@ from dpsql.verify.values import ROWS, Ends, Number, Values
 __all__ = ["Total"]
 
 _READ_OF_TEXT = frozenset({"int", "decimal", "float", "bool", "date", "timestamp", "timestamptz", "uuid"})
+_BY_CONSTANTS = frozenset({"SPLITPART", "REPLACE", "REGEXPLIKE", "REGEXPEXTRACT", "REGEXPREPLACE"})
 _PASSES_ON = ("LAG", "LEAD", "FIRSTVALUE", "LASTVALUE", "FIELD", "EXPLODE")
 
 Growth = tuple[Number, Number]
@@ -201,8 +202,13 @@ class Total:
             raise Refused("total: a text that is read as a number is passed", repr(term)[:300])
 
     def _function(self, term: Term) -> None:
-        """Premise of functions of doubles: the argument is where they have a value that is not too large."""
-        name = term.args[0]
+        """Premise of functions of doubles: the argument is where they have a value that is not too large. Of parts of
+        texts: separators, places and patterns are constant, so that the engine has read them before any row."""
+        name, *given = term.args
+        if name in _BY_CONSTANTS and any(one.reads or one.op not in ("text", "num") for one in given[1:]):
+            raise Refused("total: what a text is taken apart by is constant", repr(term)[:300])
+        if name == "SPLITPART" and not (given[1].args[0] and given[2].op == "num" and given[2].args[0] > 0):
+            raise Refused("total: a part has a place from 1", repr(term)[:300])
         if name in ("LN", "LOG", "SQRT", "EXP"):
             ends = self.values.ends(term.args[-1])
             least = {"SQRT": 0, "EXP": -(2**1000)}.get(name, Fraction(1, 2**1000))

@@ -1248,8 +1248,13 @@ _FUNCTIONS = {
         "LN LOG": Function(_DOUBLE, _of_positive, _of_a_double),
         "FLOOR CEIL TRUNC ROUND RINT": Function(_as_argument, _where_arguments_are, _whole_between),
         "ABS": Function(_as_argument, _where_arguments_are, _size),
-        "LEFT RIGHT LOWER UPPER SUBSTRING TRIM MD5 CHR": Function(_TEXT, _where_arguments_are),
-        "PAD TEXT ARRAYTOSTRING FORMAT TRANSLATE": Function(_TEXT),
+        "LEFT RIGHT LOWER UPPER SUBSTRING TRIM MD5 CHR SPLITPART REPLACE REGEXPREPLACE": Function(
+            _TEXT, _where_arguments_are
+        ),
+        "PAD TEXT ARRAYTOSTRING FORMAT TRANSLATE REGEXPEXTRACT": Function(_TEXT),
+        "REGEXPLIKE": Function(
+            _of(("bool",)), _where_arguments_are, lambda values, args, parts: Ends(0, 1, 1)
+        ),
         "LENGTH STRPOSITION BYTES": Function(_INT, _where_arguments_are, _length),
         "ISNAN CONTAINS": Function(_of(("bool",)), ends=lambda values, args, parts: Ends(0, 1, 1)),
         "ROWNUMBER RANK DENSERANK": Function(

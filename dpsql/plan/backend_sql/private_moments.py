@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ...errors import Refusal
-from ...relation.calendar import calendar_ends
-from ...relation.expressions import Call
+from ...relation.calendar import DAY, calendar_ends
+from ...relation.expressions import Call, Expr
 from ...relation.functions.moments import bin_of, written_format
-from ...relation.intervals import facts_of
+from ...relation.intervals import Facts, facts_of
 from ...relation.types import TIMESTAMP, Kind
-from ..dialects.private_sql import unbounded
+from ..dialects.private_sql import Number, reach_of, unbounded
 from ..dialects.written import written
 
 if TYPE_CHECKING:
     from .print_private import PrivatePrinter
 
-__all__ = ["date_bin", "to_char"]
+__all__ = ["age_seconds", "date_bin", "to_char"]
 
 
 def to_char(printer: PrivatePrinter, expr: Call) -> str:
@@ -42,3 +43,46 @@ def date_bin(printer: PrivatePrinter, expr: Call) -> str:
     since = f"({printer.dialect.since_1970(moment, TIMESTAMP)} - {origin % width})"
     gone = f"((({since} % {width}) + {width}) % {width})"
     return printer.dialect.less_microseconds(moment, gone)
+
+
+def age_seconds(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+    """Return an age in microseconds, a month as 30 days.
+
+    Where the later day of the month, with its clock, is before the earlier's, a month is taken back as the days that
+    the earlier moment's month has; of a negative age all is the other way round.
+    """
+    (x, since_x), (y, since_y) = (_by_month(printer, arg) for arg in expr.args)
+    within_x, within_y = (_within(printer, one) for one in (x, y))
+    taken = (
+        f"CASE WHEN {x} >= {y} THEN CASE WHEN {within_x} < {within_y} THEN {_beyond(printer, y)} ELSE 0 END "
+        f"WHEN {within_y} < {within_x} THEN -({_beyond(printer, x)}) ELSE 0 END"
+    )
+    sql = f"(({since_x} - {since_y}) + ({taken}) * {DAY})"
+    return Number(sql, Fraction(1, 10**6), reach_of(facts, Fraction(1, 10**6), expr))
+
+
+def _by_month(printer: PrivatePrinter, arg: Expr) -> tuple[str, str]:
+    """Return a timestamp, and the microseconds of its months of 30 days with what is within its month."""
+    moment = printer.moment(arg)
+    moment = printer.dialect.cast(moment, "TIMESTAMP") if arg.type.kind is Kind.DATE else moment
+    months = f"({_field(printer, 'year', moment)} * 12 + {_field(printer, 'month', moment)})"
+    return moment, f"({months} * {30 * DAY} + {_within(printer, moment)})"
+
+
+def _within(printer: PrivatePrinter, moment: str) -> str:
+    clock = f"((({printer.dialect.since_1970(moment, TIMESTAMP)} % {DAY}) + {DAY}) % {DAY})"
+    return f"({_field(printer, 'day', moment)} * {DAY} + {clock})"
+
+
+def _field(printer: PrivatePrinter, field: str, moment: str) -> str:
+    return printer.dialect.cast(
+        printer.dialect.extract(field, printer.dialect.calendar_operand(moment)), "BIGINT"
+    )
+
+
+def _beyond(printer: PrivatePrinter, moment: str) -> str:
+    """Return the days of a moment's month, above 30."""
+    month, year = (_field(printer, field, moment) for field in ("month", "year"))
+    leaps = f"({year} % 400 = 0 OR ({year} % 4 = 0 AND {year} % 100 <> 0))"
+    long = f"{month} IN (1, 3, 5, 7, 8, 10, 12)"
+    return f"CASE WHEN {long} THEN 1 WHEN {month} <> 2 THEN 0 WHEN {leaps} THEN -1 ELSE -2 END"

@@ -15,6 +15,7 @@ from ...relation.intervals import Facts, facts_of
 from ...relation.types import Kind
 from ..dialects.private_sql import LARGEST, Number, integer_kind, reach_of, unbounded
 from .private_bins import width_bucket
+from .private_moments import age_seconds
 from .private_reals import bounded, quotient, real_power, real_product, real_sum
 
 if TYPE_CHECKING:
@@ -282,4 +283,5 @@ NUMBERS: dict[str, Callable[[PrivatePrinter, Call, Facts], Number]] = {
     "exp": _real_function("exp"), "power": _power, "sign": _sign, "sin": _circular("sin"),
     "cos": _circular("cos"), "atan": _circular("atan"), "tanh": _circular("tanh"), "cast": _cast_number,
     "extract": _extract, "length": _length, "position": _position, "width_bucket": width_bucket,
+    "age_seconds": age_seconds,
 }  # fmt: skip

@@ -17,10 +17,12 @@ from fractions import Fraction
 from inspect import getattr_static
 from typing import Any, ClassVar
 
+from ...errors import Position
 from ...relation.catalog import Table
 from ...relation.expressions import Expr, Literal, Months
 from ...relation.facts import TEXT_CUT
 from ...relation.types import INTERVAL, Kind, SqlType
+from .patterns import Patterns
 from .private_sql import LARGEST, Number, integer_kind
 from .quote import literal
 
@@ -327,6 +329,10 @@ class Dialect(ABC):
     @abstractmethod
     def position(self, inside: str, part: str) -> str:
         """Return where a text begins inside another, from 1; 0 for nowhere."""
+
+    @abstractmethod
+    def patterns(self, position: Position | None) -> Patterns:
+        """Return how regular expressions are printed. Raises Refusal (PV202): the engine has none that end in time."""
 
     @abstractmethod
     def days_between(self, later: str, earlier: str) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import MappingProxyType
 
+from ...errors import Position
 from ...relation.catalog import Table
 from ...relation.types import Kind, SqlType
 from .dialect import Dialect, ListColumn
+from .patterns import Patterns, Re2Patterns
 from .quote import identifier, text
 
 __all__ = ["DUCKDB", "DuckDBDialect"]
@@ -119,6 +121,9 @@ class DuckDBDialect(Dialect):
 
     def position(self, inside: str, part: str) -> str:
         return f"instr({inside}, {part})"
+
+    def patterns(self, position: Position | None) -> Patterns:
+        return Re2Patterns()
 
     def days_between(self, later: str, earlier: str) -> str:
         return f"date_diff('day', {earlier}, {later})"

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import MappingProxyType
 
-from ...errors import Refusal
+from ...errors import Position, Refusal
 from ...relation.catalog import Table
 from ...relation.expressions import Literal
 from ...relation.types import Kind, SqlType
 from .dialect import Dialect, ListColumn
+from .patterns import Patterns, PostgresPatterns
 from .quote import identifier, text
 
 __all__ = ["PostgresDialect"]
@@ -159,6 +160,9 @@ class PostgresDialect(Dialect):
 
     def position(self, inside: str, part: str) -> str:
         return f"strpos({inside}, {part})"
+
+    def patterns(self, position: Position | None) -> Patterns:
+        return PostgresPatterns()
 
     def days_between(self, later: str, earlier: str) -> str:
         return f"CAST({later} - {earlier} AS bigint)"

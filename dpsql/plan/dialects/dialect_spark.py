@@ -20,10 +20,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import MappingProxyType
 
+from ...errors import Position, Refusal
 from ...relation.catalog import Table
 from ...relation.expressions import Literal, Months
 from ...relation.types import Kind, SqlType
 from .dialect import Dialect, ListColumn
+from .patterns import Patterns
 
 __all__ = ["SPARK", "SparkDialect"]
 
@@ -247,6 +249,13 @@ class SparkDialect(Dialect):
 
     def position(self, inside: str, part: str) -> str:
         return f"instr({inside}, {part})"
+
+    def patterns(self, position: Position | None) -> Patterns:
+        # Java's take a stack as deep as the text, and exponential time.
+        raise Refusal(
+            "regular expressions are not read on people's rows of Spark", sqlstate="PV202", position=position,
+            hint="people's rows read plain characters, . .* ^ $ and one choice (a|b); or join several x LIKE '…' by OR",
+        )  # fmt: skip
 
     def days_between(self, later: str, earlier: str) -> str:
         return f"CAST(datediff({later}, {earlier}) AS BIGINT)"

@@ -15,6 +15,7 @@ from . import (
     arrays,
     comparisons,
     moments,
+    named_texts,
     numbers,
     texts,
 )
@@ -25,14 +26,18 @@ __all__ = [
     "promote",
 ]  # fmt: skip
 
+_BOTH = frozenset(row.name for row in named_texts.ROWS)
 _SECTIONS: dict[str, tuple[Function | Shorthand, ...]] = {
     "arithmetic": (*arithmetic.ROWS, *numbers.ROWS, *numbers.BINS),
     "comparison": comparisons.ROWS,
     "choice": comparisons.CHOICES,
-    "text": texts.ROWS,
+    "text": (*texts.ROWS, *named_texts.ROWS),
     "dates": (*moments.ROWS, *moments.ZONES),
     "casts": comparisons.CASTS,
-    **above.SECTIONS,
+    **{
+        heading: tuple(row for row in rows if row.name not in _BOTH)
+        for heading, rows in above.SECTIONS.items()
+    },
     "several percentiles": arrays.ROWS,
     "JSON": arrays.JSON_ROWS,
     "error bars": numbers.ERROR_BARS,
@@ -40,7 +45,9 @@ _SECTIONS: dict[str, tuple[Function | Shorthand, ...]] = {
 ROWS = tuple(row for rows in _SECTIONS.values() for row in rows)
 """All that is answered, in the manual's order."""
 
-FUNCTIONS = {row.name: row for row in (*ROWS, *numbers.ESTIMATES) if isinstance(row, Function)}
+FUNCTIONS = {
+    row.name: row for row in (*ROWS, *moments.COMPUTED, *numbers.ESTIMATES) if isinstance(row, Function)
+}
 """Name -> row of the table, with those that only dpsql writes."""
 
 SYNTAX = {syntax.node: syntax for row in ROWS for syntax in row.syntax}

@@ -32,7 +32,17 @@ from ..zones import Steps, clock_steps, cut_ends, cut_values, moment_steps
 from .above.signature import above
 from .row import Args, Function, Shorthand, Syntax, any_null
 
-__all__ = ["ROWS", "ZONES", "bin_of", "binned", "constant_in_zone", "steps_of", "word_of", "written_format"]
+__all__ = [
+    "COMPUTED",
+    "ROWS",
+    "ZONES",
+    "bin_of",
+    "binned",
+    "constant_in_zone",
+    "steps_of",
+    "word_of",
+    "written_format",
+]
 
 
 def _extract_type(args: Args) -> SqlType | None:
@@ -209,6 +219,29 @@ ROWS: tuple[Function | Shorthand, ...] = (
         (Syntax(exp.AtTimeZone, read=("this", "zone")),),
     ),
 )  # fmt: skip
+
+
+def _two_moments(args: Args) -> SqlType | None:
+    return NUMERIC if all(arg.type.is_temporal for arg in args) else None
+
+
+def _age(args: list[Facts], call: Call) -> Facts:
+    return Facts(-_MOST_SECONDS, _MOST_SECONDS, Fraction(1, 10**6), declared=True)
+
+
+_MOST_SECONDS = Fraction(10_000 * 12 * 30 * 86_400)
+_MONTHS = (
+    "(extract(year FROM {age}) * 12 + extract(month FROM {age})) * 2592000 + extract(day FROM {age}) * 86400"
+)
+_CLOCK = "(extract(hour FROM {age}) * 60 + extract(minute FROM {age})) * 60 + extract(microseconds FROM {age}) / 1e6"
+
+COMPUTED = (
+    Function(
+        "age_seconds", "age(x, y) < z", "an age in seconds as it is compared: a month is 30 days", _two_moments, _age,
+        null=lambda args, call: True, above=f"CAST({_MONTHS} + {_CLOCK} AS DOUBLE)".replace("{age}", "age({a}, {b})"),
+    ),
+)  # fmt: skip
+"""No forms of the language: what comparisons of intervals are made of."""
 
 
 # --- functions of moments and the clocks of a zone that is named --------------------------------------------

@@ -33,6 +33,7 @@ __all__ = [
     "Args",
     "Function",
     "IntervalRule",
+    "NullRule",
     "Shorthand",
     "Syntax",
     "TypeRule",

@@ -148,6 +148,8 @@ _TARGETS = (
     "numeric",
 )
 _PATTERNS = ("'a%'", "'%b'", "'_'", "'a\\_%'", "'%a%b%'", "''")
+_REGULAR = ("'^[a-z]+$'", "'a.*b|B'", "'[[:alpha:]]\\d?'", "'\\w+\\s'", "'[^a]$'", "'(a|b)*c'", "'\\\\'")
+_ROWS = ("'[a-z]+'", "'a(.)'", "'[^a-z]+'", "'\\W'")
 _FORMATS = ("YYYY-MM", "FMMonth DD", "Dy HH24:MI", 'IYYY-"W"IW', "Q", "DDD D ID YY")
 _INTERVALS = (
     "INTERVAL '1 day'",
@@ -252,6 +254,11 @@ def texts(depth: int) -> st.SearchStrategy[str]:
         *_choices(one, depth - 1), _call("left", one, count), _call("right", one, count),
         _call("substr", one, st.sampled_from(("-1", "1", "2", "5"))),
         _call("substr", one, st.sampled_from(("-1", "1", "2", "5")), count), _infix(one, ("||",), one),
+        _call("split_part", one, st.sampled_from(("'a'", "'b'", "''", "' '")), st.sampled_from(("1", "2", "7"))),
+        _call("replace", one, st.sampled_from(("'a'", "''", "'A'")), st.sampled_from(("''", "'xy'"))), _call("md5", one),
+        _call("regexp_replace", one, st.sampled_from(_ROWS), st.sampled_from(("''", "'<\\&>'")), st.sampled_from(("''", "'g'", "'gi'"))),
+        st.tuples(one, st.sampled_from(_ROWS)).map(lambda p: f"substring({p[0]} FROM {p[1]})"),
+        _call("regexp_substr", one, st.sampled_from(_ROWS)),
         _call("concat", one, one), st.sampled_from(("i32", "n", "b", "d")).map(lambda x: f"CAST({x} AS text)"),
         st.tuples(moments(depth - 1), st.sampled_from(_FORMATS)).map(lambda p: f"to_char({p[0]}, '{p[1]}')"),
     )  # fmt: skip
@@ -291,6 +298,8 @@ def booleans(depth: int) -> st.SearchStrategy[str]:
         one.map(lambda x: f"(NOT {x})"), *(kind.map(lambda x: f"({x} IS NULL)") for kind in kinds),
         st.tuples(numbers(depth - 1), listed).map(lambda p: f"({p[0]} IN ({p[1]}))"),
         st.tuples(texts(depth - 1), st.sampled_from(_PATTERNS)).map(lambda p: f"({p[0]} LIKE {p[1]})"),
+        _infix(texts(depth - 1), ("~", "~*", "!~", "SIMILAR TO"), st.sampled_from(_REGULAR)),
+        _call("regexp_like", texts(depth - 1), st.sampled_from(_REGULAR), st.sampled_from(("''", "'i'"))),
         st.tuples(one, st.sampled_from(("TRUE", "FALSE", "NOT TRUE"))).map(lambda p: f"({p[0]} IS {p[1]})"),
         st.tuples(moments(0), moments(0), st.sampled_from(_INTERVALS)).map(
             lambda p: f"(age({p[0]}, {p[1]}) < {p[2]} OR CAST({p[0]} AS timestamp) - {p[1]} >= {p[2]})"

@@ -7,8 +7,7 @@ import random
 import psycopg
 import pytest
 
-from dpsql.relation.calendar import DAY
-from dpsql.sql.bind_moments import age_of
+from dpsql.relation.calendar import DAY, age_of
 
 from ..support.postgres_server import PostgresServer
 from .campus import expression

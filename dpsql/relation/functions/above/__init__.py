@@ -5,7 +5,8 @@ House rules:
 1. A row is Postgres' name, what it takes and gives (`signature`), and the SQL of its value (`Function.sql`), which is
    read over the arguments {a}, {b}, …, each there and of its type. Where Postgres raises it is NULL, whatever it raises
    itself; where DuckDB means something else by a name, Postgres' meaning is written out.
-2. Nothing here runs on people's rows: no row says how long its text can be, or what it could make fail.
+2. Nothing here runs on people's rows, but what `named_texts` says more of: no row here says how long its text can be,
+   or what it could make fail.
 3. No text is made longer than `MOST_BYTES` or the one that it is made of, and none much longer stands on the way.
 4. Each row is held against a real Postgres over generated values (`dpsql/tests/conformance/test_scalar_functions.py`).
 """

@@ -14,6 +14,7 @@ for that, it could skip less of and join the other, and greed prefers to.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -23,7 +24,9 @@ from ..row import Args, Function, Syntax, binary
 from .formats import FormatError, constant
 from .signature import MOST_BYTES, above
 
-__all__ = ["ROWS", "read_pattern"]
+__all__ = [
+    "OF_POSTGRES", "OF_RE2", "ROWS", "Pattern", "Spelling", "like_similar", "read_pattern", "replacement",
+]  # fmt: skip
 
 
 # --- Postgres' advanced regular expressions as those of RE2, which match in time linear in the text ---------
@@ -34,6 +37,29 @@ _POSIX = {
     "alpha": r"\p{L}", "digit": "0-9", "alnum": r"\p{L}\p{N}", "upper": r"\p{Lu}", "lower": r"\p{Ll}",
     "space": _CLASSES["s"], "xdigit": "0-9A-Fa-f", "blank": r" \t",
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How an engine writes what a pattern is made of: any character, both ends of the text, and classes."""
+
+    any: str
+    begin: str
+    end: str
+    classes: Mapping[str, str]
+    named: Mapping[str, str]
+
+
+_ABOVE = Spelling("(?s:.)", "\\A", "\\z", _CLASSES, _POSIX)
+_ASCII = {"d": "0-9", "w": "A-Za-z0-9_", "s": r" \t\n\v\f\r"}
+_ASCII_NAMED = {
+    "alpha": "A-Za-z", "digit": "0-9", "alnum": "A-Za-z0-9", "upper": "A-Z", "lower": "a-z", "space": _ASCII["s"],
+    "xdigit": "0-9A-Fa-f", "blank": r" \t",
+}  # fmt: skip
+OF_RE2 = Spelling("(?s:.)", "\\A", "\\z", _ASCII, _ASCII_NAMED)
+OF_POSTGRES = Spelling(".", "\\A", "\\Z", _ASCII, _ASCII_NAMED)
+"""On people's rows classes are of ASCII: what else is a letter or a digit each engine says otherwise."""
+
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v"}
 _QUANTIFIER = re.compile(r"([*+?]|\{(\d+)(?:(,)(\d*))?\})(\?)?")
 _MOST_REPEATED = 255
@@ -41,7 +67,7 @@ _MOST_SIZE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Pattern:
+class Pattern:
     """A pattern for RE2. `groups`: how many; `is_row`: see `spans` above; `may_be_empty`: it matches an empty text."""
 
     text: str
@@ -63,6 +89,7 @@ def _plain(character: str, ignore_case: bool) -> str:
 class _Reader:
     text: str
     ignore_case: bool
+    spelling: Spelling = _ABOVE
     at: int = 0
     groups: int = 0
     is_row: bool = True
@@ -124,9 +151,9 @@ class _Reader:
         character = self.text[self.at]
         self.at += 1
         if character == ".":
-            return "(?s:.)", False, True
+            return self.spelling.any, False, True
         if character in "^$":
-            return ("\\A" if character == "^" else "\\z"), True, False
+            return (self.spelling.begin if character == "^" else self.spelling.end), True, False
         if character == "(":
             return (*self.group(), True)
         if character == "[":
@@ -161,11 +188,11 @@ class _Reader:
         if character in _CONTROLS:
             return re.escape(_CONTROLS[character]), False, True
         if character and character in "dws":
-            return f"[{_CLASSES[character]}]", False, True
+            return f"[{self.spelling.classes[character]}]", False, True
         if character and character in "DWS":
-            return f"[^{_CLASSES[character.lower()]}]", False, True
+            return f"[^{self.spelling.classes[character.lower()]}]", False, True
         if character in ("A", "Z"):
-            return ("\\A" if character == "A" else "\\z"), True, False
+            return (self.spelling.begin if character == "A" else self.spelling.end), True, False
         if character.isdigit():
             raise FormatError(f"a back reference, \\{character}, is not read: it takes more than linear time")
         if not character or character.isalnum():
@@ -191,7 +218,7 @@ class _Reader:
             if named[1] not in _POSIX or (self.ignore_case and named[1] in ("upper", "lower")):
                 raise FormatError(f"the class [:{named[1]}:] is not read in a regular expression")
             self.at = named.end()
-            return _POSIX[named[1]]
+            return self.spelling.named[named[1]]
         if self.text.startswith(("[.", "[=", "[:"), self.at):
             raise FormatError("collating elements, [. .] and [= =], are not read in a regular expression")
         first = self.one()
@@ -211,7 +238,7 @@ class _Reader:
         escaped = self.text[self.at : self.at + 1]
         self.at += 1
         if escaped and escaped in "dws":
-            return "class " + _CLASSES[escaped]
+            return "class " + self.spelling.classes[escaped]
         if escaped in _CONTROLS:
             return _CONTROLS[escaped]
         if not escaped or escaped.isalnum():
@@ -238,8 +265,8 @@ def _in_set(character: str) -> str:
     return "\\" + character if character in "\\]^-[&~" else character
 
 
-def read_pattern(text: str, ignore_case: bool = False) -> _Pattern:
-    """Return Postgres' pattern as RE2's. Raises FormatError."""
+def read_pattern(text: str, ignore_case: bool = False, spelling: Spelling = _ABOVE) -> Pattern:
+    """Return Postgres' pattern as an engine spells it, RE2's without another. Raises FormatError."""
     if text.startswith("***"):
         raise FormatError("a director, ***, is not read in a regular expression")
     options = re.match(r"\(\?([a-z]+)\)", text)
@@ -250,15 +277,15 @@ def read_pattern(text: str, ignore_case: bool = False) -> _Pattern:
     if len(text) > 1000:
         raise FormatError("a regular expression has at most 1000 characters")
     if not text:
-        return _Pattern("", 0, True, True)
-    reader = _Reader(text, ignore_case)
+        return Pattern("", 0, True, True)
+    reader = _Reader(text, ignore_case, spelling)
     written, empty = reader.branches()
     if reader.at < len(text):
         raise FormatError("a parenthesis of the regular expression is closed that was not opened")
-    return _Pattern(written, reader.groups, reader.is_row, empty)
+    return Pattern(written, reader.groups, reader.is_row, empty)
 
 
-def _like_similar(text: str, escape: str = "\\") -> str:
+def like_similar(text: str, escape: str = "\\") -> str:
     """Return the pattern of SIMILAR TO as a regular expression of Postgres, for the whole text. Raises FormatError."""
     parts: list[str] = []
     at, in_set = 0, False
@@ -289,7 +316,7 @@ def _like_similar(text: str, escape: str = "\\") -> str:
     return f"^(?:{''.join(parts)})$"
 
 
-def _replacement(text: str, groups: int) -> str:
+def replacement(text: str, groups: int) -> str:
     """Return Postgres' replacement as RE2's. Raises FormatError: it names a group that there is not."""
 
     def changed(match: re.Match[str]) -> str:
@@ -324,7 +351,7 @@ def _no_case(pattern: str) -> str:
     return _matches(pattern, "i")
 
 
-def _span(pattern: str, flags: str = "", known: str = "i") -> _Pattern:
+def _span(pattern: str, flags: str = "", known: str = "i") -> Pattern:
     """Return a pattern whose matches have one place. Raises FormatError."""
     read = read_pattern(pattern, "i" in _flags(flags, known))
     if not read.is_row:
@@ -337,7 +364,7 @@ def _span(pattern: str, flags: str = "", known: str = "i") -> _Pattern:
     return read
 
 
-def _found(read: _Pattern) -> str:
+def _found(read: Pattern) -> str:
     place = 1 if read.groups else 0
     return f"regexp_extract({{a}}, {constant(read.text)}, {place})"
 
@@ -379,7 +406,7 @@ def _place(pattern: str, flags: str = "") -> str:
 
 def _replaced(pattern: str, new: str, flags: str = "") -> str:
     read = _span(pattern, flags, "gi")
-    written = _replacement(new, read.groups)
+    written = replacement(new, read.groups)
     option = ", 'g'" if "g" in flags else ""
     matches = f"len(regexp_extract_all({{a}}, {constant(read.text)}))"
     references = new.count("\\")
@@ -391,7 +418,7 @@ def _replaced(pattern: str, new: str, flags: str = "") -> str:
 
 
 def _similar(pattern: str, escape: str = "\\") -> str:
-    return _matches(_like_similar(pattern, escape))
+    return _matches(like_similar(pattern, escape))
 
 
 def _two_texts(args: Args) -> SqlType | None:
@@ -400,10 +427,6 @@ def _two_texts(args: Args) -> SqlType | None:
 
 
 _ONE = "text, pattern -> {0}; text, pattern, flags -> {0}"
-
-_BELOW = (
-    "people's rows read plain characters, . .* ^ $ and one choice (a|b); or join several x LIKE '…' by OR"
-)
 
 ROWS = (
     Function(
@@ -418,12 +441,10 @@ ROWS = (
     ),
     above("regexp_matches", "x ~ '^a.*z'", "whether a regular expression is found in a text; `!~`: it is not",
           "text, pattern -> boolean", _matches, names=(),
-          syntax=(Syntax(exp.RegexpLike, read=("this", "expression")),), symbol="~", output="?column?",
-          below=_BELOW),
+          syntax=(Syntax(exp.RegexpLike, read=("this", "expression")),), symbol="~", output="?column?"),
     above("regexp_matches_no_case", "x ~* '^a.*z'", "the same, capital and small letters alike",
           "text, pattern -> boolean", _no_case, names=(),
-          syntax=(Syntax(exp.RegexpILike, read=("this", "expression")),), symbol="~*", output="?column?",
-          below=_BELOW),
+          syntax=(Syntax(exp.RegexpILike, read=("this", "expression")),), symbol="~*", output="?column?"),
     above("similar_to", "x SIMILAR TO 'a(b|c)%' ESCAPE '!'",
           "whether a text is of a form, by `%`, `_` and the signs of regular expressions",
           "text, pattern -> boolean; text, pattern, flags -> boolean", _similar, names=(),
