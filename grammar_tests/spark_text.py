@@ -17,7 +17,10 @@ from dpsql.relation import types
 from dpsql.relation.types import SqlType, numeric
 from dpsql.verify.certificate import Facts
 
-__all__ = ["SparkTexts", "facts_on_spark"]
+__all__ = ["REFUSED_ON_SPARK", "SparkTexts", "facts_on_spark"]
+
+REFUSED_ON_SPARK = frozenset({"patterns"})
+"""Files of cases that Spark refuses: it reads the regular expressions that LIKE can say alone."""
 
 _VIEW = re.compile(r"CREATE VIEW (\w+) AS ([^;]*);")
 _NAMES = {

@@ -6,7 +6,6 @@ database beside it, the tame or a neighbour, another one for the next case; unde
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from datasets import DataSets, run_on
 from outcomes import explain, outcome_of, refusal_of
 from replay import Cells, asked, cells_of, check_claim
 from spark_sets import SparkData, SparkSets
+from spark_text import REFUSED_ON_SPARK
 
 from dpsql.testing.case_file import Accepted, Case, Refused
 from dpsql.tests.support.spark_twin import CopiesBackend, spelled_as_in_duckdb
@@ -25,9 +25,11 @@ pytestmark = pytest.mark.spark
 
 
 def test_case(case: Case, data: DataSets, on_spark: SparkSets) -> None:
+    if case.path.stem in REFUSED_ON_SPARK:
+        pytest.skip("Spark refuses it")
     if isinstance(case.expected, Refused):
         _check_refused(case, case.expected, on_spark)
-    elif not _has_no_patterns(case, on_spark):
+    else:
         spark = on_spark.of(case.policy)
         beside = [one for one in spark.databases if one not in ("wild", "owned")]
         chosen = beside[zlib.crc32(case.name.encode()) % len(beside)]
@@ -36,21 +38,10 @@ def test_case(case: Case, data: DataSets, on_spark: SparkSets) -> None:
 
 @pytest.mark.long
 def test_case_on_all_data(case: Case, data: DataSets, on_spark: SparkSets) -> None:
-    if isinstance(case.expected, Refused):
+    if isinstance(case.expected, Refused) or case.path.stem in REFUSED_ON_SPARK:
         pytest.skip("it is asked of no data")
-    if _has_no_patterns(case, on_spark):
-        pytest.skip("Spark's regular expressions are not read")
     spark = on_spark.of(case.policy)
     _check_accepted(case, case.expected, data, spark, list(spark.databases))
-
-
-def _has_no_patterns(case: Case, on_spark: SparkSets) -> bool:
-    """Say whether a case is refused on Spark alone, for a regular expression that LIKE cannot say."""
-    if not re.search(r"~|SIMILAR TO|regexp_|FROM '", case.sql):
-        return False
-    session, _ = on_spark.refusing(case.policy, case.analyst)
-    outcome = refusal_of(session, case)
-    return outcome is not None and outcome.message == "regular expressions are not read on people's rows of Spark"
 
 
 def _check_refused(case: Case, expected: Refused, on_spark: SparkSets) -> None:

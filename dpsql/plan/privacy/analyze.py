@@ -272,6 +272,9 @@ class _Analysis:
         names = [column.name for column in node.columns]
         return whole(window_by_owner(rows, source.outputs, calls, names), names)
 
+    def _unordered(self, node: Block, source: PrivateBlock) -> PrivateBlock:
+        return source
+
     def _distinct(self, node: Relation, source: PrivateBlock) -> PrivateBlock | Relation:
         rows = resolve_owner(source, self.catalog, node.position)
         if owner_of(source.outputs, rows):
@@ -427,10 +430,7 @@ _RULES: Mapping[tuple[str, str], _Rule] = {
     ("windows", "all"): _Rule(
         _Analysis._windowed, "partitioned by a key that has one owner: a function of that owner's rows (1.10)"
     ),
-    ("orders", "all"): _Rule(
-        ("ORDER BY below an aggregate has no meaning", "put ORDER BY at the end of the statement"),
-        "what is released has no order of its rows",
-    ),
+    ("orders", "all"): _Rule(_Analysis._unordered, "the same rows: a bag, whose order nothing reads"),
     ("limit", "all"): _Rule(
         ("LIMIT over private rows lets one person's row push out another's",
          "limit the released rows, or number each person's rows: ROW_NUMBER() OVER (PARTITION BY …)"),

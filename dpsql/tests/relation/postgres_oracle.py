@@ -6,6 +6,7 @@ Values: int and Fraction for numbers, str, bool, days for DATE, microseconds for
 from __future__ import annotations
 
 import datetime
+import hashlib
 import math
 import re
 import zoneinfo
@@ -21,6 +22,11 @@ __all__ = ["evaluate", "is_exact"]
 
 Value = bool | int | Fraction | str | None
 _EPOCH = datetime.datetime(1970, 1, 1)
+_HELD = frozenset(
+    {"to_char", "age_seconds", "regexp_matches", "regexp_matches_no_case", "regexp_like", "similar_to", "regexp_replace",
+     "regexp_substr", "substring_matching"}
+)  # fmt: skip
+"""What is held against a real Postgres: conformance/test_moments and test_patterns_of_rows, sql/test_ages."""
 _REALS = frozenset({"sqrt", "ln", "log", "exp", "sin", "cos", "atan", "tanh", "power"})
 
 
@@ -31,8 +37,8 @@ def is_exact(expr: Expr) -> bool:
             return False
         if isinstance(part, Call) and part.function == "div" and not part.type.is_integer:
             return False
-        if isinstance(part, Call) and part.function == "to_char":
-            return False  # what it writes is held against a real Postgres: conformance/test_moments
+        if isinstance(part, Call) and part.function in _HELD:
+            return False
     return True
 
 
@@ -209,6 +215,9 @@ _STRICT = {
     "ltrim": lambda a: a[0].lstrip(" "), "rtrim": lambda a: a[0].rstrip(" "), "length": lambda a: len(a[0]),
     "position": lambda a: a[0].find(a[1]) + 1, "left": lambda a: a[0][: a[1]],
     "right": lambda a: a[0][max(len(a[0]) - a[1], 0) :], "like": _like,
+    "split_part": lambda a: ((a[0].split(a[1]) if a[1] else [a[0]]) + [""] * a[2])[a[2] - 1],
+    "replace": lambda a: a[0].replace(a[1], a[2]) if a[1] else a[0],
+    "md5": lambda a: hashlib.md5(a[0].encode(), usedforsecurity=False).hexdigest(),
     "substr": lambda a: a[0][a[1] - 1 :] if len(a) == 2 else a[0][a[1] - 1 : a[1] - 1 + a[2]],
 }  # fmt: skip
 

@@ -25,6 +25,9 @@ BMI = "CASE WHEN bmi BETWEEN 0 AND 90 THEN bmi WHEN bmi < 0 THEN 0 WHEN bmi > 90
         "CAST(length(CASE WHEN strlen(city) <= 9 THEN city ELSE left(city, 9) END) AS BIGINT) * 1000 > 3",
         f"(CAST(({CLAMP}) AS BIGINT) // NULLIF(CAST(id AS BIGINT), 0)) * 7 > 3",
         f"(CAST(id AS BIGINT) % NULLIF(CAST(({CLAMP}) AS BIGINT), 0)) * 7 > 3",
+        "split_part(city, ',', 2) = 'a'",
+        "regexp_matches(city, '^[a-z]+$') OR regexp_replace(city, 'a', 'b', 'g') = 'b'",
+        "CASE WHEN regexp_matches(city, 'a(.)') THEN regexp_extract(city, 'a(.)', 1) END = 'b'",
     ],
 )
 def test_what_fits_is_total(condition: str) -> None:
@@ -52,6 +55,11 @@ def test_what_fits_is_total(condition: str) -> None:
             "CAST(length(CASE WHEN strlen('a') <= 9 THEN city ELSE left(city, 9) END) AS BIGINT) * 90000000000 > 3",
             FITS,
         ),
+        ("split_part(city, ',', 0) = 'a'", "total: a part has a place from 1"),
+        ("split_part(city, '', 1) = 'a'", "total: a part has a place from 1"),
+        ("split_part(city, ',', age) = 'a'", "total: what a text is taken apart by is constant"),
+        ("regexp_matches('a', city)", "total: what a text is taken apart by is constant"),
+        ("regexp_replace(city, city, 'b') = 'b'", "total: what a text is taken apart by is constant"),
     ],
 )
 def test_what_does_not_fit_is_refused(condition: str, rule: str) -> None:
