@@ -53,13 +53,7 @@ class Ask {
         check("grid of people", "", c -> {
             Statement s = c.createStatement(ResultSet.TYPE_FORWARD_ONLY, ResultSet.CONCUR_READ_ONLY);
             s.setMaxRows(200); // is in no text, so all rows are asked for
-            try {
-                s.executeQuery("SELECT x.* FROM public.person x");
-            } catch (SQLException error) {
-                expect(error.getSQLState().equals("42501") && error.getMessage().contains("Hint: aggregate it"), error);
-                return error.getSQLState();
-            }
-            throw new AssertionError("rows of people");
+            return count(s.executeQuery("SELECT x.* FROM public.person x"), 0);
         });
         check("grid of people with its limit", "", c -> count(c.createStatement().executeQuery("SELECT * FROM person LIMIT 200"), 0));
         check("grid of a public table", "", c -> {
@@ -108,7 +102,9 @@ class Ask {
         });
         check("strings" + options, options, c -> {
             PreparedStatement p = c.prepareStatement("SELECT COUNT(*) FROM person WHERE city ILIKE ? OR city IN (?, ?)");
-            for (int at = 1; at <= 3; at++) p.setString(at, "n%");
+            p.setString(1, "n%");
+            p.setString(2, "north");
+            p.setString(3, "south");
             return count(p.executeQuery(), 1);
         });
     }
