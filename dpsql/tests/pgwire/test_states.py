@@ -228,7 +228,10 @@ def test_unknown_tags_are_refused_in_every_awaiting_state() -> None:
 
 
 def test_only_what_writes_many_rows_imports_more_than_the_standard_library() -> None:
+    """Nor does any wait for a socket, but the server that stands as an example."""
     for path in Path(dpsql.pgwire.__file__).parent.rglob("*.py"):
+        if path.name == "example.py":
+            continue
         for node in ast.walk(ast.parse(path.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and not node.level:
