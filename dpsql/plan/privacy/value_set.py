@@ -160,7 +160,9 @@ class _Image:
         opaque = {
             i
             for i, key in enumerate(keys)
-            if i in unknown or not self._is_told(key, self._told_in_key(key), known.keys())
+            if i in unknown
+            or not self._is_told(key, self._told_in_key(key), known.keys())
+            or any(self._is_of_unlisted(key, column) for column in columns.values())
         }
         # a key that is not understood is a column of its own, which has the values that are listed
         first = len(env.columns)
@@ -196,6 +198,14 @@ class _Image:
             grains(parts, self.env, self.many)
             return True
         return False
+
+    def _is_of_unlisted(self, key: Expr, column: Field) -> bool:
+        """Say whether a key reads more of a text that has no list than whether it is one that a literal names.
+
+        Its texts may be any: what a pattern, or a length, says of those that literals name is not all that it can.
+        """
+        has_none = column.type.kind is Kind.TEXT and facts_of(column, self.env).values is None
+        return has_none and key != column and _reads_more(key, column)
 
     def _told_apart(self, term: Expr) -> Iterator[Expr]:
         """Yield the parts of a term that have one value on each piece: all but what is asked of the ends of pieces."""

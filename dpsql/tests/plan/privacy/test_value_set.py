@@ -395,6 +395,20 @@ def test_two_texts_that_are_no_listed_ones_are_compared() -> None:
     assert {(True,), (None,)} <= set(found)
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        "CASE WHEN w LIKE '%?' THEN 'asks' WHEN w LIKE 'A_' THEN 'two' ELSE 'other' END",
+        "CASE WHEN w ~ '^[A-Z]+:' THEN 'asks' WHEN length(w) > 5 THEN 'two' ELSE 'other' END",
+    ],
+)
+def test_texts_without_a_list_may_be_any(key: str) -> None:
+    """What those are that literals name does not say what a pattern finds in others."""
+    found = planned(f"SELECT {key}, COUNT(*) FROM t WHERE a > 3 GROUP BY 1").groups
+    assert found is not None
+    assert {("asks",), ("two",), ("other",)} <= set(found)
+
+
 def test_where_it_takes_too_long_groups_are_left_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them, and the plan says so; keys of one column are told together all the same."""
     sql = "SELECT a, b, COUNT(*) FROM t WHERE a < b GROUP BY 1, 2"
