@@ -150,7 +150,7 @@ def test_the_budget_ends_at_the_cap_and_refusals_cost_nothing(connect: Connect) 
         ("SELECT city FROM person", dpsql.ProgrammingError),
         ("SELECT id FROM person", dpsql.ProgrammingError),
         ("SELECT nothing", dpsql.ProgrammingError),
-        ("DELETE FROM person", dpsql.NotSupportedError),
+        ("DELETE FROM person", dpsql.ProgrammingError),
         ("SET dpsql.epsilon = 9", dpsql.ProgrammingError),
         ("SET dpsql.intervals = 9", dpsql.DataError),
         ("SET work_mem = 4", dpsql.ProgrammingError),

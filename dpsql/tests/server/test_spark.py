@@ -104,7 +104,7 @@ REFUSED = (
     "SET dpsql.epsilon = '${{env:HOME}}'",
     "SET timezone = '\\'' OR 1=1 --'",
     "ADD JAR '{folder}/x.jar'",
-    "CREATE TABLE out AS SELECT 1",
+    "CREATE TABLE out USING parquet LOCATION '{folder}/out' AS SELECT 1",
     "CACHE TABLE visit",
 )
 

@@ -40,7 +40,7 @@ _SAME = {
     "savepoint": _ONCE,
     "question": "free: answered before",
     "read only": "1 ;true",
-    "write": "error 0A000 at 1",
+    "write": "error 42501 at 13",
 }
 _EXTENDED = {"dates": _OFTEN * 2, "described": "int4 city:text n:int8 a:numeric", "fetched": "20000"}
 _FIRST = {

@@ -33,11 +33,6 @@ ANSWERED = {
     "having": "SELECT city FROM person GROUP BY 1 HAVING COUNT(1) > 0",
 }
 REFUSED = {
-    "temporary table": (
-        'CREATE LOCAL TEMPORARY TABLE "#Tableau_1_1_Connect" ("COL" INTEGER) ON COMMIT PRESERVE ROWS',
-        "42501",
-    ),
-    "drop": ('DROP TABLE "#Tableau_1_1_Connect"', "42501"),
     "rows": ("SELECT * FROM person WHERE age > 90 LIMIT 200", "42501"),
     "row": ('SELECT 1 AS one FROM "person" WHERE "person"."id" = 1 LIMIT 1', "42501"),
     "top": ("SELECT TOP 10 * FROM thing", "42601"),
