@@ -142,7 +142,8 @@ def searched(sql: str) -> tuple[ReleasePlan, bool]:
 def compared(rows: duckdb.DuckDBPyConnection, sql: str, release: ReleasePlan, gave_up: bool) -> None:
     """Hold both directions for a statement.
 
-    One direction alone, that no group with rows is left out, in two cases: the search gave up, which leaves groups in;
+    One direction alone, that no group with rows is left out, in some cases: the pieces were too many; the filter has a
+    choice that compares two moments, which is a term that is left out;
     or the filter computes something of a text, which one that no literal names may fit, and the rows have a few; or
     it reads the column w, of which nothing is declared, so that what is said of it may be true or not.
     """
@@ -150,7 +151,8 @@ def compared(rows: duckdb.DuckDBPyConnection, sql: str, release: ReleasePlan, ga
     found, real = shown(release), possible(rows, release)
     assert found >= real, sql
     where = f" {sql.split(' WHERE ')[-1]}"
-    assert found == real or gave_up or any(word in where for word in _OF_TEXTS), sql
+    is_doubtful = gave_up or any(word in where for word in _OF_TEXTS) or _is_left_out(where)
+    assert found == real or is_doubtful, sql
 
 
 def held(rows: duckdb.DuckDBPyConnection, sql: str) -> int:
@@ -158,6 +160,14 @@ def held(rows: duckdb.DuckDBPyConnection, sql: str) -> int:
     release, gave_up = searched(sql)
     compared(rows, sql, release, gave_up)
     return len(release.groups or ())
+
+
+def _is_left_out(where: str) -> bool:
+    """Say whether two moments may be compared within a choice, which is not understood."""
+    choices = ("CASE", "coalesce", "nullif", " IS ")
+    return any(pair in where for pair in _PAIRS if "ts" in pair and "v" in pair.split()) and any(
+        word in where for word in choices
+    )
 
 
 _OF_TEXTS = ("c LIKE", "upper ( c )", "length ( c )", " w ")
