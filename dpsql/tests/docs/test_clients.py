@@ -31,4 +31,4 @@ def test_a_client_is_in_its_test(named: str) -> None:
 def test_every_script_of_tools_is_told() -> None:
     scripts = {path.name for path in (TESTS / "tools").iterdir() if path.stem.lower().startswith("ask")}
     assert scripts == {Path(test).name for test in CLIENTS.values()} & scripts
-    assert len(scripts) == 9
+    assert len(scripts) == 10

@@ -141,8 +141,8 @@ REFUSED = {
     ],
     "without bounds": ["SELECT SUM(id) FROM student", "SELECT AVG(id) FROM student"],
     "anything else": [
-        "SELECT COUNT(*) FROM student WHERE name ~ '^A+'",
-        "SELECT COUNT(*) FROM student WHERE md5(name) = 'a'",
+        "SELECT COUNT(*) FROM student WHERE name ~ '(?=A)'",
+        "SELECT COUNT(*) FROM student WHERE sha256(name::bytea) = 'a'",
         "SELECT COUNT(*) FROM student WHERE trim('x' FROM name) = 'a'",
         "SELECT random()",
         "DELETE FROM student",

@@ -450,7 +450,7 @@ def test_a_hidden_column_that_is_not_there_is_an_error(desk: Desk) -> None:
 
 def test_suggesting_all_names_is_noticed(sides: tuple[Side, Side], monkeypatch: Patch) -> None:
     plant(
-        monkeypatch, scope.find_table,
+        monkeypatch, scope._named_table,
         ('known = ", ".join(sorted(shown)) or "none"', 'known = ", ".join(sorted(context.catalog.tables)) or "none"'),
     )  # fmt: skip
     settle(sides, Database({}))
