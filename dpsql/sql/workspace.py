@@ -234,7 +234,7 @@ def into_query(text: str, tokens: Sequence[Token]) -> CreateTable | None:
             depth += 1
         elif token.token_type is TokenType.R_PAREN:
             depth -= 1
-        elif token.token_type is TokenType.INTO and not depth and tokens[index - 1].text.lower() != "insert":
+        elif token.token_type is TokenType.INTO and not depth:
             words = _Words(text, "select", token.end + 1, tokens[index + 1 :])
             is_temporary = words.takes("temporary") or words.takes("temp")
             words.takes("unlogged")
