@@ -47,7 +47,7 @@ CATALOG = {
     ),
     "django": (
         "SELECT c.relname, key, option, arridx FROM pg_index i, unnest(i.indkey, i.indoption) WITH ORDINALITY koi(key, option, arridx) LEFT JOIN pg_class c ON true WHERE c.oid = i.indrelid AND c.relname = 'loan'",
-        [("loan", 2, 0, 1)],
+        [("loan", 1, 0, 1)],
     ),
     "a name with its schema": (
         "SELECT 'public.person'::regclass::text, current_schema(), (SELECT count(*) FROM information_schema.tables"
