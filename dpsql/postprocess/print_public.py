@@ -131,6 +131,8 @@ class PublicPrinter:
         if isinstance(expr, Scalar):
             return null_on_error.scalar_subquery(self.relation(expr.relation))
         assert isinstance(expr, Call)
+        if expr.function in ("sub", "mod", "trunc") and (exact := self._microseconds(expr, row)):
+            return f"({exact} / 1e6)"
         args = [self.expr(arg, row) for arg in expr.args]
         if self.in_database and expr.function in ("div", "mod") and expr.type.is_integer:
             args[1] = _divisor(expr.args[1], args[1])
@@ -140,6 +142,27 @@ class PublicPrinter:
         if form is None:
             raise Refusal(f"{expr.function}() cannot be used here", sqlstate="PV202", position=expr.position)
         return form(expr, args)
+
+    def _microseconds(self, expr: Expr, row: Sequence[str]) -> str | None:
+        """Return seconds that are made of moments' seconds since 1970 as whole microseconds; None for other numbers.
+
+        A double has not the digits for a microsecond of some hundred years, nor to tell a day from just before its end.
+        """
+        if not isinstance(expr, Call):
+            return None
+        if expr.calls("extract") and expr.literal(0, str) == "epoch":
+            return f"epoch_us(CAST({self.expr(expr.args[1], row)} AS TIMESTAMP))"
+        if expr.calls("sub"):
+            sides = [self._microseconds(arg, row) for arg in expr.args]
+            return None if None in sides else f"({sides[0]} - {sides[1]})"
+        is_cut = expr.calls("trunc") and len(expr.args) == 1
+        parted = expr.args[0] if is_cut else expr
+        if not (isinstance(parted, Call) and parted.calls("div" if is_cut else "mod")):
+            return None
+        whole, inside = parted.args[1].constant_as(int), self._microseconds(parted.args[0], row)
+        if not whole or inside is None:
+            return None
+        return f"({inside} // {whole * 10**6} * 1000000)" if is_cut else f"({inside} % {whole * 10**6})"
 
 
 def _divisor(expr: Expr, printed: str) -> str:

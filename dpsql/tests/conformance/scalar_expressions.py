@@ -89,6 +89,8 @@ EXPRESSIONS: dict[str, list[str]] = {
     **{f"date_trunc_{unit}": [f"date_trunc('{unit}', {value})" for value in "pqd"]
        for unit in ("microseconds", "milliseconds", "second", "decade", "century", "millennium")},
     "age": ["age(p)", "age(timestamp '2024-02-29', p)", "age(d)"],
+    "trunc": ["trunc(extract(epoch FROM p) % 60)", "trunc((extract(epoch FROM p) - extract(epoch FROM q)) / 7)",
+              "trunc((extract(epoch FROM p) - extract(epoch FROM q)) / 86400, 1)"],
     "moments_between": ["p - q", "d - p", "timestamp '2024-02-29' - p"],
     "interval_added": ["d + age(p, q)", "p + (p - q)", f"p + ({SPAN} + age(q, p))"],
     "interval_taken": ["d - age(p, q)", "p - (p - q)"],
