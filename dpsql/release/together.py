@@ -48,12 +48,14 @@ def _best(own: ReleasePlan) -> ReleasePlan:
 def _ratios(other: ReleasePlan, own: ReleasePlan) -> Iterator[float]:
     """Yield each aggregate's deviation over the one that it has by the release's own measures.
 
-    A chosen value is left out: there are fewer measurements, so that it has no smaller a part of epsilon.
+    A chosen value is left out: there are fewer measurements, so that it has no smaller a part of epsilon. So is what is
+    exact by both.
     """
     for index, formula in enumerate(own.formulas):
         if not isinstance(formula, Chosen):
             here, there = (_variance(plan, index) for plan in (other, own))
-            yield math.sqrt(here / there) if there else 1
+            if here or there:
+                yield math.sqrt(here / there) if there else math.inf
 
 
 def _variance(plan: ReleasePlan, index: int) -> Fraction:
