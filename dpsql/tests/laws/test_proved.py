@@ -262,10 +262,11 @@ def _term(draw: random.Random) -> str:
     return f"NOT ({text})" if draw.random() < 0.2 else text
 
 
-def test_no_row_that_is_let_in_passes_what_is_said_to_be_empty(world: World) -> None:
+@pytest.mark.parametrize("conditions", [120, pytest.param(400, marks=pytest.mark.long)])
+def test_no_row_that_is_let_in_passes_what_is_said_to_be_empty(world: World, conditions: int) -> None:
     """Filters as they come, below a release and on its keys above it."""
     draw, free = random.Random(29), 0
-    for _ in range(400):
+    for _ in range(conditions):
         terms = [_term(draw) for _ in range(draw.randint(1, 3))]
         where = draw.choice((" AND ", " OR ")).join(terms)
         names = [name for name in VALUES if name in where.replace("(", " ").split()]
@@ -276,7 +277,7 @@ def test_no_row_that_is_let_in_passes_what_is_said_to_be_empty(world: World) -> 
             if world.is_free(sql):
                 free += 1
                 assert world.truth(sql) == 0, sql
-    assert free > 60
+    assert free > 0.15 * conditions
 
 
 # --- aggregates beside others: the same statement without those that are 0 ------------------------------------

@@ -36,7 +36,7 @@ from dpsql.errors import DpsqlError, EngineFailure, PolicyError, Refusal
 from dpsql.mechanisms import RankChoice, RankSplit, Thresholded, Truncated
 from dpsql.plan import release_plan
 from dpsql.plan.measures import ranks
-from dpsql.plan.measures.measurements import Centred, Measurement, Product
+from dpsql.plan.measures.measurements import Centred, Measurement, Present, Product
 from dpsql.plan.measures.top import TopGroups
 from dpsql.plan.planner import Plan
 from dpsql.plan.views import build_catalog
@@ -323,10 +323,13 @@ def _kinds(of: type[Measurement]) -> set[str]:
 
 
 def test_all_kinds_of_measurements_are_searched(cases: list[Case]) -> None:
-    """But centred sums, which stand beside counts that are stored alone: `test_beside`; products: `test_joint`."""
+    """But centred sums, which stand beside counts that are stored alone: `test_beside`; products: `test_joint`; and what
+    has a value, in a vector of several columns: `test_together`.
+    """
     kinds = {one.kind for case in cases for release in case.plan.releases for one in release.measurements}
     assert _kinds(Measurement) - kinds <= {
         Centred.kind,
+        Present.kind,
         Product.kind,
         TopGroups.kind,
     }
