@@ -15,13 +15,16 @@ from .claim import (
     Fresh,
     Grouping,
     GroupingKey,
+    Known,
     MeasurementClaim,
+    Overtaken,
     Reservation,
     Resting,
     StoredGrouping,
     Together,
     delta_text,
     epsilon_text,
+    fresh_of,
     require_text,
     rho_text,
     shown_epsilon,
@@ -30,7 +33,7 @@ from .editions import Edition
 from .entry import UNSAID, Entry, EntryState, KeyCheck, Promise, Scope, Status
 from .ledger import Step
 from .ledger_store import LedgerStore, no_step
-from .match import CLOSE, MOST_COMBINED
+from .match import CLOSE, MOST_COMBINED, Laws
 from .pending import Pending
 from .period import Ration
 from .sqlite_ledger import SqliteLedger
@@ -54,9 +57,12 @@ __all__ = [
     "Grouping",
     "GroupingKey",
     "KeyCheck",
+    "Known",
+    "Laws",
     "LedgerStore",
     "MeasurementClaim",
     "Note",
+    "Overtaken",
     "Pending",
     "Promise",
     "Ration",
@@ -69,6 +75,7 @@ __all__ = [
     "Together",
     "delta_text",
     "epsilon_text",
+    "fresh_of",
     "open_store",
     "read_notes",
     "rho_text",

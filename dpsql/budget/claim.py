@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..mechanisms import Law, TopUp, rho_of_pure
+from ..mechanisms import NANO, Law, Wish, precision_of, pure_epsilon, rho_of_pure
 from ..relation.catalog import Ground
+from .match import MOST_COMBINED, Laws, combined_draws
 
 if TYPE_CHECKING:
     from .period import Ration
@@ -31,7 +32,9 @@ __all__ = [
     "Fresh",
     "Grouping",
     "GroupingKey",
+    "Known",
     "MeasurementClaim",
+    "Overtaken",
     "Reservation",
     "Resting",
     "StoredGrouping",
@@ -39,6 +42,7 @@ __all__ = [
     "delta_text",
     "epsilon_nano_of",
     "epsilon_text",
+    "fresh_of",
     "is_digest",
     "rho_text",
     "shown_epsilon",
@@ -146,6 +150,17 @@ class Charge:
         """Return the charge of ONE (epsilon, delta)-DP draw."""
         return cls(epsilon_nano, delta_atto, rho_of_pure(epsilon_nano))
 
+    @classmethod
+    def of(cls, wish: Wish, loss: int) -> Charge:
+        """Return the charge of a draw of some loss, in the unit that a wish counts in."""
+        if not wish.is_zcdp:
+            return cls.pure(loss)
+        return cls(max(1, math.ceil(pure_epsilon(loss) * NANO)), 0, loss)
+
+    def loss(self, wish: Wish) -> int:
+        """Return it in the unit that a wish counts in."""
+        return self.rho_atto if wish.is_zcdp else self.epsilon_nano
+
     def __add__(self, other: Charge) -> Charge:
         return Charge(
             self.epsilon_nano + other.epsilon_nano,
@@ -192,6 +207,23 @@ class StoredGrouping:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What stored draws of other groupings of the same rows leave to be drawn of a measurement (soundness.md 3.13).
+
+    `loss`: of a draw of what is missing, as `Wish` counts it; `entries`: the ledger entries of these draws. `seen`: by
+    key, all that was stored when this was worked out: where that is no longer so, it is worked out again.
+    """
+
+    loss: int
+    entries: tuple[int, ...]
+    seen: tuple[tuple[bytes, frozenset[int]], ...] = ()
+
+
+class Overtaken(Exception):
+    """What a claim counts on as known has changed: it is to be made anew. Nothing was charged."""
+
+
+@dataclass(frozen=True, slots=True)
 class MeasurementClaim:
     """One measurement: measures drawn together, stored together, under one joint charge.
 
@@ -201,10 +233,11 @@ class MeasurementClaim:
 
     Empty `measures` means that the key is not known yet, since it holds an earlier intermediate result's bytes
     (soundness.md 1.14(6)): such a measurement is always charged and never looked up; its keys come with `commit`.
-    `grouping`: what it may answer besides, where it may. `top_up`: where what is stored of it lowers what is to be
-    drawn and charged, in a ledger that is kept in rho (soundness.md 3.13). `statement`: what it is drawn for, where
-    that is not all that the claim is for. `certificate`: the digest of the one that proves its charge, which is stored
-    (`BudgetStore.put_certificate`). `grounds`: what it rests on of policy and schema (3.7).
+    `grouping`: what it may answer besides, where it may. `wish`: where what is stored lowers what is to be drawn and
+    charged (soundness.md 3.13): its own draws are those that the reservation finds, what is `known` of others is said.
+    `statement`: what it is drawn for, where that is not all that the claim is for. `certificate`: the digest of the one
+    that proves its charge, which is stored (`BudgetStore.put_certificate`). `grounds`: what it rests on of policy and
+    schema (3.7).
     """
 
     measures: tuple[bytes, ...]
@@ -212,7 +245,8 @@ class MeasurementClaim:
     charge: Charge
     note: str
     grouping: Grouping | None = None
-    top_up: TopUp | None = None
+    wish: Wish | None = None
+    known: Known | None = None
     statement: str | None = None
     certificate: str | None = None
     grounds: tuple[Ground, ...] = ()
@@ -272,15 +306,39 @@ Together = tuple[Draw, ...]
 class Fresh:
     """What is to be drawn for a measurement, and what it is combined with.
 
-    `beside`: for each measure the draws that answer it once this one is stored, None in the place of this one; empty
-    where it stands alone. `law`: of the noise to be drawn. `stored_atto`: how much of the wanted rho is stored, in
-    1e-18; `charge`: what this draw costs.
+    `law`: of the noise to be drawn; `charge`: what this draw costs. `entries`: the ledger entries whose draws stand for
+    the rest, and `stored`: what a draw as exact as these would cost, in 1e-9 of epsilon or 1e-18 of rho. `beside`: for
+    each measure its own draws that answer it once this one is stored, None in the place of this one; empty where it
+    stands alone.
     """
 
     law: Law
     charge: Charge
+    entries: tuple[int, ...] = ()
+    stored: int = 0
     beside: tuple[tuple[Draw | None, ...], ...] = ()
-    stored_atto: int = 0
+
+
+def fresh_of(wanted: MeasurementClaim, stored: Sequence[Laws]) -> Fresh:
+    """Return what is to be drawn of a measurement of whose measures some draws are stored that do not serve it.
+
+    Its own draws count where all of its measures have some; what is known besides where that leaves less.
+    """
+    wish = wanted.wish
+    if wish is None:
+        return Fresh(wanted.law, wanted.charge)
+    loss, entries = wish.loss, tuple[int, ...]()
+    together = combined_draws(stored, wanted.law) if stored else None
+    if together is not None:
+        own = [found[: MOST_COMBINED - 1] for found in together]
+        each = ([laws[one] for one in found] for laws, found in zip(stored, own, strict=True))
+        loss = wish.missing(min(map(precision_of, each)))
+        entries = tuple(sorted({one for found in own for one in found}))
+    if wanted.known is not None and wanted.known.loss < loss:
+        loss, entries = wanted.known.loss, wanted.known.entries
+    if loss >= wish.loss:
+        return Fresh(wish.law(wish.loss), wanted.charge)
+    return Fresh(wish.law(loss), Charge.of(wish, loss), entries, wish.stored(loss))
 
 
 Grounds = tuple[Ground, ...] | None

@@ -12,7 +12,6 @@ House rules:
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import EngineFailure, LedgerError
-from ..mechanisms import NANO, Law, UnknownLaw, law_of, precision_of, pure_epsilon
+from ..mechanisms import Law, UnknownLaw, law_of
 from ..policy import Accounting
 from ..waits import Stopped
 from . import certificates, editions
@@ -40,10 +39,13 @@ from .claim import (
     Fresh,
     Grounds,
     MeasurementClaim,
+    Overtaken,
     Reservation,
     Resting,
     StoredGrouping,
     Together,
+    epsilon_text,
+    fresh_of,
     require_integer,
     require_text,
     rho_text,
@@ -66,7 +68,7 @@ from .entry import (
 )
 from .filter import cap_of, in_accounting, refuse_over_cap, refuse_past
 from .ledger import GRANTED, Database, Ledger, Statement, utc_now
-from .match import MOST_COMBINED, Found, Laws, choose_draws, combined_draws, running_draws
+from .match import Found, Laws, choose_draws, combined_draws, running_draws
 from .period import KEPT_HOURS, Rations
 from .store import never_cancelled, untold
 
@@ -129,17 +131,15 @@ class _Drawn:
 class _Wanted:
     """A measurement of a claim, and what is known of each of its measures.
 
-    `found`: the entries that answer it. `law`, `charge`: of what is drawn where none do; `beside`: the entries that
-    answer it then, `_NEW` among them; `stored_atto` as in `Fresh`.
+    `found`: the entries that answer it. `fresh`: what is drawn where none do; `beside`: the entries that answer it
+    then, `_NEW` among them.
     """
 
     claim: MeasurementClaim
     known: tuple[_Drawn, ...]
     found: Found | None
-    law: Law
-    charge: Charge
+    fresh: Fresh
     beside: Found = ()
-    stored_atto: int = 0
 
     @property
     def entries(self) -> set[int]:
@@ -193,9 +193,13 @@ class LedgerStore:
         with self._ledger.read() as db, self._sound():
             drawn = _drawn(db, _keys(claim))
         wanted = [self._find(measurement, drawn, claim.reuse) for measurement in claim.measurements]
-        return tuple(
-            Fresh(one.law, one.charge, (), one.stored_atto) if one.found is None else None for one in wanted
-        )
+        return tuple(one.fresh if one.found is None else None for one in wanted)
+
+    def laws(self, measures: Sequence[bytes]) -> tuple[Laws, ...]:
+        """See `BudgetStore.laws`."""
+        with self._ledger.read() as db, self._sound():
+            drawn = _drawn(db, measures)
+        return tuple(drawn[key].stored for key in measures)
 
     def groupings(self, families: Sequence[bytes]) -> tuple[int, dict[bytes, list[StoredGrouping]]]:
         """See `BudgetStore.groupings`."""
@@ -296,6 +300,8 @@ class LedgerStore:
             wanted = [self._find(measurement, drawn, claim.reuse) for measurement in claim.measurements]
             if claim.reuse and any(self._must_wait(db, one) for one in wanted):
                 return None
+            if claim.reuse and any(one.found is None and _is_overtaken(one.claim, drawn) for one in wanted):
+                raise Overtaken
             status = self._status(*[rows.fetchall() for rows in asked], analyst=claim.analyst, clock=clock)
             with self._sound():  # before any charge: what is stored is there, and as it was stored
                 draws = _load(db, {entry for one in wanted for entry in one.entries})
@@ -305,7 +311,7 @@ class LedgerStore:
                 )
                 fresh = tuple(_fresh(one, draws) if one.found is None else None for one in wanted)
             missed = [one for one in wanted if one.found is None]
-            charge = sum((one.charge for one in missed), ZERO)
+            charge = sum((one.fresh.charge for one in missed), ZERO)
             entries: tuple[int | None, ...] = (None,) * len(wanted)
             if missed:
                 refuse_over_cap(status, charge)
@@ -328,17 +334,15 @@ class LedgerStore:
 
     def _find(self, measurement: MeasurementClaim, drawn: dict[bytes, _Drawn], reuse: bool) -> _Wanted:
         """Return what answers a measurement; else what is drawn for it, and what answers it then."""
-        own = _in_full(measurement), measurement.charge
         if not measurement.measures or not reuse:
-            return _Wanted(measurement, (), None, *own)
+            return _Wanted(measurement, (), None, fresh_of(replace(measurement, known=None), ()))
         known = tuple(drawn[key] for key in measurement.measures)
         stored = [each.stored for each in known]
-        found = choose_draws(stored, measurement.law)
+        found, fresh = choose_draws(stored, measurement.law), fresh_of(measurement, stored)
         if found is not None:
-            return _Wanted(measurement, known, found, *own)
-        law, charge, worth = _topped_up(measurement, stored) or (*own, 0)
-        after = [{**laws, _NEW: law.at(coordinate)} for coordinate, laws in enumerate(stored)]
-        return _Wanted(measurement, known, None, law, charge, combined_draws(after, law) or (), worth)
+            return _Wanted(measurement, known, found, fresh)
+        after = [{**laws, _NEW: fresh.law.at(coordinate)} for coordinate, laws in enumerate(stored)]
+        return _Wanted(measurement, known, None, fresh, combined_draws(after, fresh.law) or ())
 
     def _must_wait(self, db: Database, wanted: _Wanted) -> bool:
         """Return whether it is worth waiting for what another statement draws now."""
@@ -346,7 +350,7 @@ class LedgerStore:
             return False
         holders = {entry: holder for each in wanted.known for entry, (_, holder) in each.reserved.items()}
         dead = {entry for entry, holder in holders.items() if not self._ledger.is_running(db, entry, holder)}
-        if wanted.claim.top_up is not None:  # what it draws counts: it is paid for once
+        if wanted.claim.wish is not None:  # what it draws counts: it is paid for once
             return len(dead) < len(holders)
         stored = [each.stored for each in wanted.known]
         running = [
@@ -374,8 +378,8 @@ class LedgerStore:
                 statement=claim.statement if one.claim.statement is None else one.claim.statement,
                 note=_note(one),
                 measures=one.claim.measures,
-                law=one.law,
-                charge=one.charge,
+                law=one.fresh.law,
+                charge=one.fresh.charge,
                 grouping=one.claim.grouping,
                 certificate=one.claim.certificate,
                 grounds=one.claim.grounds,
@@ -815,40 +819,29 @@ def _load(db: Database, chosen: Set[int]) -> dict[int, Draw]:
 
 def _keys(claim: Claim) -> list[bytes]:
     """Return the measures that are looked for."""
-    return [key for one in claim.measurements for key in one.measures] if claim.reuse else []
-
-
-def _in_full(measurement: MeasurementClaim) -> Law:
-    """Return the noise of a measurement beside nothing that is stored: as finely as what may be added to it later."""
-    top_up = measurement.top_up
-    return measurement.law if top_up is None or measurement.law.spread < 1 else top_up.law(top_up.rho_atto)
-
-
-def _topped_up(measurement: MeasurementClaim, stored: Sequence[Laws]) -> tuple[Law, Charge, int] | None:
-    """Return the noise and the charge of what is missing beside stored draws, and the rho that these are worth.
-
-    None where a measurement is drawn in full: nothing is stored of some measure, or its noise is below a step of the
-    lattice, where draws are not combined. What is reserved but not stored yet does not count.
-    """
-    top_up = measurement.top_up
-    if top_up is None or measurement.law.spread < 1:
-        return None
-    found = combined_draws(stored, measurement.law)
-    if found is None:
-        return None
-    most = [entries[: MOST_COMBINED - 1] for entries in found]
-    precisions = [
-        precision_of([laws[entry] for entry in entries]) for laws, entries in zip(stored, most, strict=True)
+    if not claim.reuse:
+        return []
+    known = (one.known for one in claim.measurements if one.known is not None)
+    return [
+        *(key for one in claim.measurements for key in one.measures),
+        *(k for o in known for k, _ in o.seen),
     ]
-    rho = top_up.missing(precisions)
-    epsilon_nano = max(1, math.ceil(pure_epsilon(rho) * NANO))
-    return top_up.law(rho), Charge(epsilon_nano, 0, rho), math.floor(top_up.worth(precisions))
+
+
+def _is_overtaken(measurement: MeasurementClaim, drawn: Mapping[bytes, _Drawn]) -> bool:
+    """Say whether a measurement counts on what is no longer all that is stored."""
+    seen = () if measurement.known is None else measurement.known.seen
+    return any(drawn[key].stored.keys() != entries for key, entries in seen)
 
 
 def _note(wanted: _Wanted) -> str:
-    if not wanted.stored_atto:
+    fresh = wanted.fresh
+    if not fresh.stored:
         return wanted.claim.note
-    return f"{wanted.claim.note}; rho {rho_text(wanted.stored_atto)} of it is stored"
+    is_zcdp = wanted.claim.wish is not None and wanted.claim.wish.is_zcdp
+    worth = f"rho {rho_text(fresh.stored)}" if is_zcdp else f"epsilon {epsilon_text(fresh.stored)}"
+    listed = f", in {', '.join(map(str, fresh.entries))}" if fresh.entries else ""
+    return f"{wanted.claim.note}; {worth} of it is stored{listed}"
 
 
 def _together(
@@ -871,7 +864,7 @@ def _fresh(wanted: _Wanted, draws: Mapping[int, Draw]) -> Fresh:
     beside = tuple(
         tuple(None if entry == _NEW else draws[entry] for entry in entries) for entries in wanted.beside
     )
-    return Fresh(wanted.law, wanted.charge, beside, wanted.stored_atto)
+    return replace(wanted.fresh, beside=beside)
 
 
 def _store(db: Database, number: int, entry: Entry, body: str, draw: Draw) -> None:

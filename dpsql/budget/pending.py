@@ -12,7 +12,7 @@ from fractions import Fraction
 from ..mechanisms import Laplace, Law
 from .claim import Draw, Grouping, StoredGrouping, Together
 from .editions import Edition
-from .match import Found, choose_draws
+from .match import Found, Laws, choose_draws
 from .store import StoredDraws
 
 __all__ = ["Pending"]
@@ -70,6 +70,11 @@ class Pending:
         """Return the stored draws of a measure, under numbers before those of the batch: the best the last."""
         found = None if self._base is None else self._base.lookup([key], _ANY)
         return {} if found is None else {-place: draw for place, draw in enumerate(found[0], 1)}
+
+    def laws(self, measures: Sequence[bytes]) -> tuple[Laws, ...]:
+        """See `StoredDraws.laws`."""
+        before = [{} for _ in measures] if self._base is None else self._base.laws(measures)
+        return tuple({**old, **self._laws.get(key, {})} for key, old in zip(measures, before, strict=True))
 
     def groupings(self, families: Sequence[bytes]) -> tuple[int, dict[bytes, list[StoredGrouping]]]:
         """See `StoredDraws.groupings`."""

@@ -10,6 +10,7 @@ from .chain import Note
 from .claim import Charge, Claim, DatedDraw, Draw, Fresh, Reservation, Resting, StoredGrouping, Together
 from .editions import Edition
 from .entry import Entry, KeyCheck, Status
+from .match import Laws
 
 __all__ = ["BudgetStore", "StoredDraws", "never_cancelled", "untold"]
 
@@ -33,6 +34,10 @@ class StoredDraws(Protocol):
 
         `until`: of the ledger entries up to this one; None: of all.
         """
+        ...
+
+    def laws(self, measures: Sequence[bytes]) -> tuple[Laws, ...]:
+        """Return what is stored of each measure: the laws of its draws, by ledger entry."""
         ...
 
     def groupings(self, families: Sequence[bytes]) -> tuple[int, dict[bytes, list[StoredGrouping]]]:
@@ -96,9 +101,10 @@ class BudgetStore(StoredDraws, Protocol):
         once it does, or False where it does not. What it keeps is spent, whatever is raised here; after None alone
         nobody knows.
 
-        Raises BudgetExhausted when a cap does not allow it, EngineFailure (57014) when `cancelled()`
-        turns true while waiting, EngineFailure when `wait_seconds` have passed; nothing is charged
-        in these cases. Raises Stopped (57014) where the statement has to end while the ledger does not answer.
+        Raises Overtaken where what a measurement counts on as known is no longer all that is stored (`Known.seen`),
+        BudgetExhausted when a cap does not allow it, EngineFailure (57014) when `cancelled()` turns true while waiting,
+        EngineFailure when `wait_seconds` have passed; nothing is charged in these cases. Raises Stopped (57014) where
+        the statement has to end while the ledger does not answer.
         """
         ...
 

@@ -21,14 +21,24 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ..budget import ZERO, Charge, MeasurementClaim, Pending, Status, StoredDraws
+from ..budget import (
+    ZERO,
+    Charge,
+    Fresh,
+    Known,
+    MeasurementClaim,
+    Overtaken,
+    Pending,
+    Status,
+    StoredDraws,
+    fresh_of,
+)
 from ..errors import DpsqlError, EngineFailure, Position, Refusal
-from ..mechanisms import ATTO
+from ..mechanisms import ATTO, NANO
 from ..plan.planner import Plan
 from ..release.batch_split import Drawn, relative_errors, split, wishing
 from ..release.consistent import consistent
 from ..release.cost import Cost, telling
-from ..release.finer import grouping_of
 from ..release.levels import with_levels
 from ..release.post_processing import PublicRows
 from ..release.run import Place, PlanRunner, ReleasedRows, Wanted, carry_out
@@ -104,18 +114,29 @@ class _Asked:
     alone: Plan
 
 
+_Paid = tuple[MeasurementClaim, Fresh]
+
+
 @dataclass(frozen=True)
 class _Step:
-    """A statement as it was asked: its plan then, and what it draws. `claims`: what that costs, by place."""
+    """A statement as it was asked: its plan then, and what it draws. `paid`: what is claimed of that, and how it is
+    drawn, by place.
+    """
 
     asked: _Asked
     prepared: PreparedPlan
     drawn: Drawn
-    claims: Mapping[Place, MeasurementClaim]
+    paid: Mapping[Place, _Paid]
 
     @property
     def charge(self) -> Charge:
-        return sum((claim.charge for claim in self.claims.values()), ZERO)
+        return sum((fresh.charge for _, fresh in self.paid.values()), ZERO)
+
+    @property
+    def draws(self) -> frozenset[int]:
+        """All draws of the batch that its answer is made of, and those that leave less to be drawn for it."""
+        known = (entry for _, fresh in self.paid.values() for entry in fresh.entries if entry >= _IMAGINED)
+        return self.drawn.draws.union(known)
 
 
 # --- the file --------------------------------------------------------------------------------------------------
@@ -303,7 +324,10 @@ class _Planner:
         return found
 
     def _price(self, walk: Sequence[_Step]) -> Fraction:
-        return sum((loss for step in walk for loss in step.drawn.losses().values()), Fraction(0))
+        charge = sum((step.charge for step in walk), ZERO)
+        if self.session.policy.privacy.accounting.value == "zcdp":
+            return Fraction(charge.rho_atto, ATTO)
+        return Fraction(charge.epsilon_nano, NANO)
 
     def _split(self, walk: Sequence[_Step]) -> dict[int, Fraction]:
         """Return what each draw is to cost: what the file's own settings need first, the rest for the others."""
@@ -369,23 +393,35 @@ class _Planner:
                 prepared, runner = other
                 runner.from_store()
         owed: dict[Place, int] = {}
+        paid: dict[Place, _Paid] = {}
         for number, rows in enumerate(runner.rows):
             runner.look_up(number)
             order = sorted(range(len(rows.plan.measurements)), key=lambda i: i != rows.plan.keyed_by)
             for index in order:
                 if rows.plan.is_empty or index in rows.measurements:
                     continue
-                owed[number, index] = entry = next(numbers)
-                pending.add(entry, runner.imagined(number, index), grouping_of(rows.plan, index))
+                place = number, index
+                owed[place] = entry = next(numbers)
+                paid[place] = claim, fresh = self._paid(runner, place, pending)
+                pending.add(entry, runner.imagined(number, index, fresh.law), claim.grouping)
                 runner.look_up(number)
-        claim, places = runner.claim(owed) if owed else (None, [])
-        claims = (
-            {}
-            if claim is None
-            else {place: one for place, one in zip(places, claim.measurements, strict=True) if place in owed}
-        )
         sources = _sources(runner, owed, pending, base)
-        return _Step(asked, prepared, Drawn(runner, owed, sources, asked.alone), claims)
+        return _Step(asked, prepared, Drawn(runner, owed, sources, asked.alone), paid)
+
+    def _paid(self, runner: PlanRunner, place: Place, pending: Pending) -> _Paid:
+        """Return what is claimed of a measurement, and how it is drawn: what shares a total, and what is known of by
+        its name alone until it is drawn, in full.
+        """
+        plan = runner.rows[place[0]].plan
+        is_named = bool(plan.intermediates)
+        if plan.keyed_by is not None:
+            keys, law = runner.measures_of(place[0], plan.keyed_by), plan.measures[plan.keyed_by].law
+            is_named = is_named or pending.entries(keys, law) is not None
+        if self.total is None and not is_named:
+            return runner.priced(*place)
+        claim = runner.claimed(*place)
+        claim = replace(claim, wish=claim.wish if self.total is None else None)
+        return claim, fresh_of(claim, ())
 
     def _imagining(self, statement: BatchStatement, prepared: PreparedPlan, pending: Pending) -> PlanRunner:
         """Return a runner that asks nothing: an intermediate result is told from others, and has no value."""
@@ -500,7 +536,7 @@ def price_batch(
                 step.prepared.plan, releases=tuple(map(step.drawn.actual, range(len(step.drawn.runner.rows))))
             ),
             step.charge,
-            tuple(sorted({numbers[e] for e in step.drawn.draws} - {step.asked.statement.number})),
+            tuple(sorted({numbers[e] for e in step.draws} - {step.asked.statement.number})),
             not step.drawn.draws and bool(step.drawn.runner.rows),
         )
         for step in steps
@@ -529,27 +565,40 @@ def run_batch(
     """
     cost = Cost()
     with _begun(session) as snapshot, telling(cost, reuse=True):
-        steps = _Planner(session, statements, total, snapshot).steps()
-        _check_agreed(steps, agreed)
-        hold = lambda: session.hold(snapshot.close)  # noqa: E731
-        publics = [PublicRows(snapshot.open) for _ in steps]
-        wanted: dict[int, Wanted] = {}
-        if any(step.drawn.owed for step in steps):
-            for step, public in zip(steps, publics, strict=True):
-                with _under(session, step.asked.statement), _naming_refusals(step.asked.statement):
-                    session.try_out(step.prepared, public)
-            wanted = _wanted(session, steps, publics, cost, hold)
-        charges: dict[int, Charge] = {}
-        if wanted:
+        for attempt in itertools.count(1):
+            steps = _Planner(session, statements, total, snapshot).steps()
+            _check_agreed(steps, agreed)
+            publics = [PublicRows(snapshot.open) for _ in steps]
             try:
-                charged = carry_out(list(wanted.values()), snapshot.open(), session.dataset.salt)
-            finally:
-                session.dataset.answers.clear()  # what is drawn answers from now on
-            charges = dict(zip(wanted, charged, strict=True))
+                charges = _drawn(session, steps, publics, cost, snapshot, attempt)
+            except Overtaken:  # others drew of the same rows: less may be missing now
+                continue
+            break
         if any(release.is_proved for step in steps for release in step.prepared.plan.releases):
             snapshot.open()  # its constraints are those that prove it
         answers = _answers(session, steps, publics, charges)
     return [session.once(answers[statement.number]) for statement in statements]
+
+
+def _drawn(
+    session: Session, steps: Sequence[_Step], publics: Sequence[PublicRows], cost: Cost, snapshot: LazySnapshot,
+    attempt: int,
+) -> dict[int, Charge]:  # fmt: skip
+    """Draw what the statements are to draw, all at once, and return what each is charged. Raises Overtaken."""
+    if not any(step.drawn.owed for step in steps):
+        return {}
+    for step, public in zip(steps, publics, strict=True):
+        with _under(session, step.asked.statement), _naming_refusals(step.asked.statement):
+            session.try_out(step.prepared, public)
+    wanted = _wanted(session, steps, publics, cost, lambda: session.hold(snapshot.close))
+    if not wanted:
+        return {}
+    try:
+        asked = [one.tried(attempt) for one in wanted.values()]
+        charged = carry_out(asked, snapshot.open(), session.dataset.salt)
+    finally:
+        session.dataset.answers.clear()  # what is drawn answers from now on
+    return dict(zip(wanted, charged, strict=True))
 
 
 def _answers(
@@ -596,17 +645,26 @@ def _wanted(
             continue
         runner = _runner(session, step.asked.statement, step.prepared, public, cost, hold, pending)
         runner.from_store()
-        claim, places = runner.claim()
-        owed = [
-            # At the price that was shown: what is stored already combines with it, and lowers nothing.
-            (replace(one, statement=labels[step.drawn.owed[place]], top_up=None), place)
-            for place, one in zip(places, claim.measurements, strict=True)
-            if place in step.drawn.owed
-        ]
-        if owed:
-            claims, at = zip(*owed, strict=True)
-            found[step.asked.statement.number] = Wanted(runner, claims, list(at))
+        label = {place: labels[entry] for place, entry in step.drawn.owed.items()}
+        places = [place for place in label if place not in runner.finer]
+        if places:
+            planned = {place: claim for place, (claim, _) in step.paid.items()}
+            claims = (
+                replace(_at_price(runner.claimed(*place), planned[place]), statement=label[place])
+                for place in places
+            )
+            found[step.asked.statement.number] = Wanted(runner, tuple(claims), places)
     return found
+
+
+def _at_price(own: MeasurementClaim, planned: MeasurementClaim) -> MeasurementClaim:
+    """Return a claim at the price that was shown: what other statements of the batch draw lowers it too."""
+    known = planned.known
+    if known is not None:
+        seen = ((key, frozenset(one for one in entries if one < _IMAGINED)) for key, entries in known.seen)
+        entries = tuple(one for one in known.entries if one < _IMAGINED)
+        known = Known(known.loss, entries, tuple(seen))
+    return replace(own, wish=planned.wish, known=known)
 
 
 def _labels(steps: Sequence[_Step]) -> dict[int, str]:
@@ -615,9 +673,7 @@ def _labels(steps: Sequence[_Step]) -> dict[int, str]:
     batch = hashlib.sha256("\n".join(one.text for one in statements).encode()).hexdigest()[:8]
     found: dict[int, str] = {}
     for entry in _numbers(steps):
-        served = sorted(
-            (s.asked.statement for s in steps if entry in s.drawn.draws), key=lambda one: one.number
-        )
+        served = sorted((s.asked.statement for s in steps if entry in s.draws), key=lambda one: one.number)
         texts = "; ".join(f"{one.number}: {one.text}" for one in served)
         found[entry] = f"release {batch} of {len(statements)} statements, {texts}"
     return found

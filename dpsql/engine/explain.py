@@ -27,7 +27,7 @@ from ..relation.map_tables import tables_in
 from ..relation.relations import AggregateCall, Block, Relation
 from ..release.expected_error import MISSING, expected_error
 from ..release.post_processing import Compiled, DatabasePart
-from ..release.topped_up import said_of_top_up
+from ..release.price import said_of_entries, said_of_missing
 from ..words import counted
 from .answer import charged_text, left_text, said_delta
 from .batch import PricedBatch, PricedStatement
@@ -116,10 +116,10 @@ class Explanation:
             "epsilon_left": decimal_text(Fraction(self.status.left_nano, NANO)),
             "left": left_text(self.status, self.usual),
             "groups_of_persons": list(group_lines(self.plan, self.status.accounting)),
-            "now": said_of_top_up(self.more),
+            "now": said_of_missing(self.more),
             "chosen": self.chosen,
             "notes": list(self.notes),
-            "from_the_store": list(self.origins),
+            "from_the_store": [*self.origins, *said_of_entries(self.more)],
             "intermediates": [_sql_of(intermediate) for intermediate in self.intermediates],
             "public_parts": [
                 part.sql
@@ -148,8 +148,8 @@ class Explanation:
             charged = charged_text(rho_of(plan))
             price = f"{price}, {charged}" if price else charged
         price = price or f"epsilon {decimal_text(plan.epsilon)}"
-        if (topped_up := said_of_top_up(self.more)) is not None:
-            return f"{topped_up} ({price} in all)"
+        if (missing := said_of_missing(self.more)) is not None:
+            return f"{missing} ({price} in all)"
         if not plan.epsilon and any(one.is_stored for release in plan.releases for one in release.measures):
             return "nothing, it is stored"
         delta = f", delta {said_delta(plan.delta)}" if plan.delta else ""

@@ -713,7 +713,7 @@ class Spine:
         is_agreed = any(row.is_agreed for row in rows)
         known = self._known(prepared.compiled, find, is_agreed=is_agreed)
         notes += (*bias_notes(prepared.plan, known), *runner.origins)
-        notes += (runner.topped_up,) if prepared.plan.rho_atto and runner.topped_up else ()
+        notes += (runner.said_of_price,) if runner.said_of_price else ()
         notes += (_AGREE,) if is_agreed else ()
         notes += (_WITHOUT_BARS,) if patience.without_bars else ()
         notes += model_notes(prepared.compiled.tables.values())

@@ -48,8 +48,8 @@ from .randomized_response import (
     unary_bit,
 )
 from .rank_choice import HASH_BITS, Ask, Near, RankChoice, RankSplit, Window, clamp_of, log_above
-from .top_up import TopUp
 from .uniform import OS_RANDOM, RandomSource
+from .wish import Wish
 
 __all__ = [
     "ATTO",
@@ -77,12 +77,12 @@ __all__ = [
     "RankSplit",
     "SampledNoise",
     "Thresholded",
-    "TopUp",
     "Truncated",
     "UnknownLaw",
     "Vector",
     "WeightedSum",
     "Window",
+    "Wish",
     "best_weights",
     "bounds_of_exp",
     "clamp_of",

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..budget import Draw, Edition, StoredDraws, StoredGrouping, Together
+from ..budget import Draw, Edition, Laws, StoredDraws, StoredGrouping, Together
 from ..mechanisms import Gaussian, Law
 from .estimate import CELL_PARTS, Design
 from .released import Array
@@ -50,6 +50,11 @@ class AsOf:
     ) -> tuple[Together, ...] | None:
         """See `StoredDraws.lookup`."""
         return self.store.lookup(measures, law, self.last if until is None else min(until, self.last))
+
+    def laws(self, measures: Sequence[bytes]) -> tuple[Laws, ...]:
+        """See `StoredDraws.laws`."""
+        found = self.store.laws(measures)
+        return tuple({entry: law for entry, law in one.items() if entry <= self.last} for one in found)
 
     def groupings(self, families: Sequence[bytes]) -> tuple[int, dict[bytes, list[StoredGrouping]]]:
         """See `StoredDraws.groupings`."""

@@ -40,6 +40,7 @@ __all__ = [
     "Finer",
     "Question",
     "Shape",
+    "Source",
     "Ties",
     "axis_name",
     "drawn_places",
@@ -49,6 +50,7 @@ __all__ = [
     "questions_of",
     "related_keys",
     "shape_of",
+    "sources_of",
     "sums_of",
     "ties_of",
     "usual_places",
@@ -133,25 +135,9 @@ def find_finer(
     """Return a measurement as stored groupings have it together, of no more spread than is asked for; None: none has
     it. `of_same_rows`: not as an estimate by what was bounded over other rows too.
     """
-    if plan.groups is None or plan.intermediates:
-        return None
-    questions: dict[bytes, Question] = {}
-    for question in questions_of(plan, groups):
-        family = plan.family(number, question.predicate)
-        if family is None:
-            return None
-        if not of_same_rows or plan.bounding.per_row or question.predicate == plan.release.rows.predicate:
-            questions[family] = question
-    epoch, stored = store.groupings(list(questions))
-    named = _named_digests(plan) if any(stored.values()) else None
-    wanted, served = plan.measures[number].law, list[_Source]()
-    for family, question in questions.items():
-        mine = [one for one in stored[family] if _is_named(one.grouping, question, named)]
-        single = _best(question, mine)
-        is_alone = len(mine) == 1 and single is not None
-        together = None if is_alone else _estimate(plan, number, question, groups.size, mine)
-        found = [single, together]
-        served += [one for one in found if one is not None and one.serves(wanted)]
+    wanted, epoch = plan.measures[number].law, store.epoch
+    found = sources_of(plan, number, groups, store, of_same_rows=of_same_rows)
+    served = [one for one in found if one.serves(wanted)]
     for source in sorted(served, key=lambda one: (one.spread, -one.newest)):
         found_ = source.finer(plan.measurements[number].size, epoch, store)
         if found_ is not None and isinstance(source, _Estimate):
@@ -181,6 +167,40 @@ def _beside_before(
         moved = float(off * measurement.step / measurement.denominator)
         said += f", from whose numbers these have moved by up to {moved:.6g}"
     return replace(found, said=EditionNote(found.said.replace(_ALONE, said + _ALONE)))
+
+
+def sources_of(
+    plan: ReleasePlan,
+    number: int,
+    groups: Groups,
+    store: StoredDraws,
+    *,
+    of_same_rows: bool = False,
+    beside: StoredGrouping | None = None,
+) -> list[Source]:
+    """Return what stored groupings say of a measurement, whatever its error. See `find_finer`. `beside`: one that is
+    not stored, as if it were.
+    """
+    if plan.groups is None or plan.intermediates:
+        return []
+    questions: dict[bytes, Question] = {}
+    for question in questions_of(plan, groups):
+        family = plan.family(number, question.predicate)
+        if family is None:
+            return []
+        if not of_same_rows or plan.bounding.per_row or question.predicate == plan.release.rows.predicate:
+            questions[family] = question
+    _, stored = store.groupings(list(questions))
+    if beside is not None:
+        stored[beside.grouping.family].append(beside)
+    named, sources = _named_digests(plan) if any(stored.values()) else None, list[Source]()
+    for family, question in questions.items():
+        mine = [one for one in stored[family] if _is_named(one.grouping, question, named)]
+        single = _best(question, mine)
+        is_alone = len(mine) == 1 and single is not None
+        together = None if is_alone else _estimate(plan, number, question, groups.size, mine)
+        sources += [one for one in (single, together) if one is not None]
+    return sources
 
 
 def _named_digests(plan: ReleasePlan) -> frozenset[bytes] | None:
@@ -400,14 +420,27 @@ def shape_of(question: Question, size: int) -> Shape:
 # --- its answer ------------------------------------------------------------------------------------------------
 
 
-class _Source(Protocol):
+class Source(Protocol):
     """What stored groupings say of a question. `spread`: the largest of a number of it; `newest`: the last draw."""
+
+    @property
+    def question(self) -> Question: ...
 
     @property
     def spread(self) -> float: ...
 
     @property
     def newest(self) -> int: ...
+
+    @property
+    def entries(self) -> tuple[int, ...]:
+        """The ledger entries of the draws that it is made of."""
+        ...
+
+    @property
+    def errors(self) -> set[tuple[float, float]]:
+        """Of all numbers their variances, and what rounding adds to each."""
+        ...
 
     def serves(self, wanted: Law) -> bool:
         """Say whether no number has more spread than is wanted of its coordinate."""
@@ -444,12 +477,22 @@ class _Single:
     def newest(self) -> int:
         return self.stored.entry
 
+    @property
+    def entries(self) -> tuple[int, ...]:
+        """See `Source`."""
+        return (self.stored.entry,)
+
+    @property
+    def errors(self) -> set[tuple[float, float]]:
+        """See `Source`."""
+        return {(self.spread, 0.0)}
+
     def serves(self, wanted: Law) -> bool:
-        """See `_Source`."""
+        """See `Source`."""
         return self.law.spread <= wanted.spread
 
     def finer(self, size: int, epoch: int, store: StoredDraws) -> Finer:
-        """See `_Source`."""
+        """See `Source`."""
         draw, grouping = store.draw_of(self.stored), self.stored.grouping
         values = decode(draw.payload, draw.law).values
         if len(values) != size:
@@ -573,17 +616,27 @@ class _Estimate:
 
     @property
     def newest(self) -> int:
-        return max(one.stored.entry for one in self.drawn)
+        return max(self.entries)
+
+    @property
+    def entries(self) -> tuple[int, ...]:
+        """See `Source`."""
+        return tuple(one.stored.entry for one in self.drawn)
+
+    @property
+    def errors(self) -> set[tuple[float, float]]:
+        """See `Source`."""
+        return {pair for one in self.told for pair in zip(one.variances.tolist(), one.rounding, strict=True)}
 
     def serves(self, wanted: Law) -> bool:
-        """See `_Source`."""
+        """See `Source`."""
         return all(
             float(one.variances.max()) <= float(wanted.at(place).spread * CLOSE)
             for place, one in enumerate(self.told)
         )
 
     def finer(self, size: int, epoch: int, store: StoredDraws) -> Finer | None:
-        """See `_Source`."""
+        """See `Source`."""
         draws = [store.draw_of(one.stored) for one in self.drawn]
         decoded = [decode(draw.payload, draw.law).values for draw in draws]
         values, told, is_disagreeing = list[Array](), list[Told](), False
@@ -613,7 +666,7 @@ class _Estimate:
                 f'edition {self.newest} of "{self.name}": from {len(draws)} stored answers of the same rows together'
                 f"{_DISAGREE if is_disagreeing else ''}{_ALONE}"
             ),
-            tuple(one.stored.entry for one in self.drawn),
+            self.entries,
             self.question,
             tuple((one.stored.grouping, draw) for one, draw in zip(self.drawn, draws, strict=True)),
             tuple(told),

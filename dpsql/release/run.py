@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import itertools
 import math
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -33,11 +34,14 @@ from ..budget import (
     Claim,
     Draw,
     Fresh,
+    Known,
     MeasurementClaim,
+    Overtaken,
     Pending,
     Reservation,
     StoredDraws,
     Together,
+    fresh_of,
 )
 from ..budget.filter import refuse_over_cap
 from ..errors import EngineFailure, LedgerAway, Refusal
@@ -56,6 +60,7 @@ from .cost import Cost
 from .editions import AsOf
 from .finer import Finer, find_finer, grouping_of
 from .fitted import Told
+from .price import known_of, reads_each_alone, said_of_missing, wish_of
 from .privatise import AskPart, Drawn, Exact, draw, draw_picks, pick_groups, privatise, publish
 from .released import (
     Array,
@@ -71,7 +76,6 @@ from .released import (
     listed_part,
     vectors_of,
 )
-from .topped_up import said_of_top_up, top_up_of
 from .verifying import Asked, Certified, Verifier, certify, released_keys
 
 if TYPE_CHECKING:
@@ -92,6 +96,9 @@ __all__ = [
 
 Place = tuple[int, int]
 """A release of a plan, and a measurement of it."""
+
+_MOST_OVERTAKEN = 4
+"""Times that a statement is priced while others draw of the same rows."""
 
 MAX_INTERMEDIATE_ROWS = 100_000
 """Most rows of a released or public subquery that go down again beside private rows."""
@@ -192,8 +199,10 @@ class PlanRunner:
     verified: set[str] = field(default_factory=set, kw_only=True)
     facts: Facts | None = field(default=None, kw_only=True)
     edition: int | None = field(default=None, kw_only=True)
+    _given: dict[tuple[int, int], Finer] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
+        self._given = dict(self.finer)
         self.rows = [_known_rows(plan) for plan in self.plan.releases]
         for (number, index), found in self.finer.items():
             self.rows[number].take(index, found)
@@ -281,8 +290,8 @@ class PlanRunner:
         ]
         return self.rows[number].plan.salted("\x1f".join(values).encode())
 
-    def imagined(self, number: int, index: int) -> Draw:
-        """Return a draw of a measurement without any content: for finding out, beforehand, what it would serve."""
+    def imagined(self, number: int, index: int, law: Law) -> Draw:
+        """Return a draw of a measurement under a law, without content: to find out beforehand what it would serve."""
         rows, plan, measures = self.rows[number], self.rows[number].plan, self.measures_of(number, index)
         size, groups = 0 if rows.groups is None else _drawn(rows, index).size, None
         if index == plan.keyed_by:
@@ -290,7 +299,6 @@ class PlanRunner:
         values = tuple(np.zeros(size, dtype=np.int64) for _ in range(len(measures)))
         if index == plan.selection:
             values = ()
-        law = plan.measures[index].law
         empty = ReleasedMeasurement(values, groups, tuple(law.at(place) for place in range(len(values))))
         return Draw(measures, law, encode(empty))
 
@@ -308,42 +316,55 @@ class PlanRunner:
 
     # --- the charge ------------------------------------------------------------------------------------
 
-    def claim(self, drawn: Container[Place] = ()) -> tuple[Claim, list[tuple[int, int]]]:
-        """Return the statement's claim, and which (release, measurement) each of its measurements is. `drawn`: what is
-        claimed though it is answered: it was drawn for it."""
-        measurements: list[MeasurementClaim] = []
-        places: list[tuple[int, int]] = []
-        for number, rows in enumerate(self.rows):
-            plan = rows.plan
-            if plan.is_empty:
-                continue
-            known = all(intermediate < len(self.intermediates) for intermediate in plan.intermediates)
-            for index, one in enumerate(plan.measures):
-                if (number, index) in self.finer and (number, index) not in drawn:
-                    continue
-                measures: tuple[bytes, ...] = ()
-                if known and index == plan.keyed_by:
-                    measures = _keyset_keys(plan, self._relation_key(number))
-                elif known and plan.keyed_by is None:
-                    measures = plan.measure_keys(index, self._relation_key(number), b"")
-                elif known and plan.keyed_by in rows.measurements:
-                    measures = plan.measure_keys(index, self._relation_key(number), rows.keyset)
-                delta = plan.delta if index == plan.counted else Fraction(0)
-                charge = Charge(_ceil(one.epsilon * NANO), _ceil(delta * ATTO), one.rho_atto)
-                grouping = grouping_of(plan, index)
-                measurements.append(
-                    MeasurementClaim(
-                        measures,
-                        one.law,
-                        charge,
-                        _note(plan, index),
-                        grouping,
-                        top_up_of(plan, index) if plan.is_zcdp else None,
-                        grounds=plan.grounds_at(index),
-                    )
-                )
-                places.append((number, index))
-        return Claim(self.analyst, self.statement, tuple(measurements), self.reuse), places
+    def claim(self) -> tuple[Claim, list[Place]]:
+        """Return the statement's claim, and which (release, measurement) each of its measurements is."""
+        places = [
+            (number, index)
+            for number, rows in enumerate(self.rows)
+            for index in range(len(rows.plan.measures))
+            if not rows.plan.is_empty and (number, index) not in self.finer
+        ]
+        claims = tuple(replace(self.claimed(*place), known=self._known(*place)) for place in places)
+        return Claim(self.analyst, self.statement, claims, self.reuse), places
+
+    def priced(self, number: int, index: int) -> tuple[MeasurementClaim, Fresh]:
+        """Return what is claimed of a measurement that is to be drawn, and how it would be drawn now."""
+        claim = replace(self.claimed(number, index), known=self._known(number, index))
+        laws = self.draws.laws(claim.measures)
+        fresh = fresh_of(claim, laws)
+        if claim.wish is None or not fresh.stored:
+            return replace(claim, known=None), fresh
+        seen = dict(() if claim.known is None else claim.known.seen)
+        seen |= {key: frozenset(one) for key, one in zip(claim.measures, laws, strict=True)}
+        known = Known(fresh.charge.loss(claim.wish), fresh.entries, tuple(seen.items()))
+        return replace(claim, known=known), fresh
+
+    def claimed(self, number: int, index: int) -> MeasurementClaim:
+        """Return what is claimed of a measurement, as if nothing of it were known."""
+        rows, plan = self.rows[number], self.rows[number].plan
+        one, measures = plan.measures[index], tuple[bytes, ...]()
+        is_known = all(intermediate < len(self.intermediates) for intermediate in plan.intermediates)
+        if is_known and (plan.keyed_by in (None, index) or plan.keyed_by in rows.measurements):
+            measures = self.measures_of(number, index)
+        delta = plan.delta if index == plan.counted else Fraction(0)
+        return MeasurementClaim(
+            measures,
+            one.law,
+            Charge(_ceil(one.epsilon * NANO), _ceil(delta * ATTO), one.rho_atto),
+            _note(plan, index),
+            grouping_of(plan, index),
+            wish_of(plan, index),
+            grounds=plan.grounds_at(index),
+        )
+
+    def _known(self, number: int, index: int) -> Known | None:
+        """Return what stored groupings leave to be drawn of a measurement, where some tell a part of it."""
+        rows, wish = self.rows[number], wish_of(self.rows[number].plan, index)
+        if wish is None or not self.reuse or rows.groups is None or index in rows.measurements:
+            return None
+        if rows.plan.keyed_by is not None or self.edition is not None or not reads_each_alone(self.plan):
+            return None
+        return known_of(rows.plan, index, wish, rows.groups, self.draws)
 
     def price(self) -> Fraction:
         """Return what is to be charged for what was not found, in what adds up: of a batch all that it would cost."""
@@ -407,8 +428,17 @@ class PlanRunner:
 
     def from_engine(self, snapshot: Snapshot, epoch_secret: Callable[[int], bytes]) -> Charge:
         """Reserve, run, noise and store what the store did not have; return what was charged."""
-        claim, places = self.claim()
-        return carry_out([Wanted(self, claim.measurements, places)], snapshot, epoch_secret)[0]
+        for attempt in itertools.count(1):
+            claim, places = self.claim()
+            wanted = Wanted(self, claim.measurements, places).tried(attempt)
+            try:
+                return carry_out([wanted], snapshot, epoch_secret)[0]
+            except Overtaken:  # others drew of the same rows: less may be missing now
+                self.rows, self.intermediates, self.finer = [], [], dict(self._given)
+                self.__post_init__()
+                if self.from_store():
+                    return ZERO
+        raise AssertionError("what counts on nothing is not overtaken")
 
     def draw_owed(
         self, reservation: Reservation, wanted: Wanted, snapshot: Snapshot, salt: bytes
@@ -480,9 +510,9 @@ class PlanRunner:
                 rows.plan = rows.plan.given(index, one.law)
 
     @property
-    def topped_up(self) -> str | None:
+    def said_of_price(self) -> str | None:
         """What was charged beside what was stored, in words; None where nothing was."""
-        return said_of_top_up(list(self.fresh.values()))
+        return said_of_missing(list(self.fresh.values()))
 
     def _run_release(
         self, number: int, wanted: list[int], snapshot: Snapshot, salt: bytes
@@ -675,6 +705,14 @@ class Wanted:
             for (number, index), claim in zip(self.places, self.claims, strict=True)
             if index not in rows[number].measurements
         }
+
+    def tried(self, attempt: int) -> Wanted:
+        """Return it as it is claimed that time: whoever was overtaken often pays the price that was found."""
+        if attempt < _MOST_OVERTAKEN:
+            return self
+        known = (None if one.known is None else replace(one.known, seen=()) for one in self.claims)
+        claims = (replace(one, known=part) for one, part in zip(self.claims, known, strict=True))
+        return replace(self, claims=tuple(claims))
 
     def named(self, certificate: str | None) -> Wanted:
         """Return it with the certificate of what is to be drawn."""

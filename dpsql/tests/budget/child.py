@@ -25,16 +25,16 @@ def die_at(place: Place, fatal: str) -> None:
     store.commit(reservation, [draw("a"), draw("b")])
 
 
-def top_up(place: Place, fatal: str) -> None:
+def wish(place: Place, fatal: str) -> None:
     """Ask for more of what is stored, and be killed on arriving at the step `fatal`."""
-    from .test_top_up import pay, wanted
+    from .test_wish import pay, wanted
 
     pay(place.open(create=False, step=lambda name: _die_if(name == fatal)), wanted(125))
 
 
-def share_top_up(place: Place, rounds: int) -> None:
+def share_wish(place: Place, rounds: int) -> None:
     """In each round, ask for more of what the other process asks for more of, and report the charge and what is told."""
-    from .test_top_up import claim, finish, wanted
+    from .test_wish import claim, finish, wanted
 
     store = place.open(create=False)
     for number in range(rounds):
@@ -145,10 +145,10 @@ def main() -> None:
     match job:
         case "die_at":
             die_at(place, rest[0])
-        case "top_up":
-            top_up(place, rest[0])
-        case "share_top_up":
-            share_top_up(place, int(rest[0]))
+        case "wish":
+            wish(place, rest[0])
+        case "share_wish":
+            share_wish(place, int(rest[0]))
         case "grant":
             grant(place, rest[0])
         case "move":

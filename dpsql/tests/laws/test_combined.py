@@ -1,10 +1,11 @@
 """Stored draws of one number answer together: their weighted mean, free, with bars of its own (soundness.md 3.13).
 
-Each is exact plus noise of its own, of one epoch; in a pure dataset whoever wants more than the mean gives pays in full.
+Each is exact plus noise of its own, of one epoch; whoever wants more than the mean gives pays for what is missing.
 """
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from dpsql.budget import Draw, ledger_store
 from dpsql.engine.answer import Answer
+from dpsql.errors import Unverified
 from dpsql.mechanisms import (
     Box,
     Gaussian,
@@ -20,13 +22,14 @@ from dpsql.mechanisms import (
     Law,
     SampledNoise,
     WeightedSum,
+    Wish,
     best_weights,
     half_width_of,
     mean_of,
 )
-from dpsql.release import fitted, run, topped_up
+from dpsql.release import fitted, run
 from dpsql.release.released import ReleasedMeasurement, encode, integers
-from dpsql.release.run import PlanRunner, assemble
+from dpsql.release.run import assemble
 
 from .conftest import Desk, OpenDesk
 from .examples import HEAVY, ORDINARY
@@ -61,9 +64,9 @@ def check_weights(desk: OpenDesk) -> None:
     opened.settle(ORDINARY)
     first = at(opened, "0.005")
     both = at(opened, "0.01")
-    assert (cost(first), cost(both)) == (Fraction(1, 200), Fraction(1, 100))
+    assert (cost(first), cost(both)) == (Fraction(1, 200), Fraction(866026, 10**8))
     fine, coarse = stored(opened)
-    mean = Fraction(4 * value(fine) + value(coarse), 5)
+    mean = Fraction(3 * value(fine) + value(coarse), 4)
     assert abs(both.rows[0][0] - mean) <= Fraction(1, 2) + Fraction(abs(value(fine) - value(coarse)), 2**19)
     assert value(coarse) == first.rows[0][0]
 
@@ -85,7 +88,7 @@ def test_the_answer_is_that_of_the_set_of_draws(desk: OpenDesk) -> None:
     at(opened, "0.1", CITIES)
     told = at(opened, "0.2", CITIES).rows
     before = spent(opened)
-    for epsilon in ("0.2", "0.1", "0.01", "0.22"):
+    for epsilon in ("0.2", "0.1", "0.01"):
         assert at(opened, epsilon, CITIES).rows == told
     assert another_session(opened).execute("SET dpsql.epsilon = 0.2") is not None
     other = another_session(opened)
@@ -98,21 +101,25 @@ def test_the_answer_is_that_of_the_set_of_draws(desk: OpenDesk) -> None:
     opened.session.execute("SET dpsql.reuse = on")
     joined = at(opened, "0.2", CITIES).rows
     assert joined != told
-    assert at(opened, "0.3", CITIES).rows == joined  # 0.01 + 0.04 + 0.04 are as good as 0.3
+    assert at(opened, "0.28", CITIES).rows == joined  # 0.01 + 0.03 + 0.04 are as good as that
     assert spent(opened) == before + 2 * 10**8
 
 
 def check_pure_charge(desk: OpenDesk) -> None:
-    """What is stored lowers no charge: rows may have changed since, and epsilons do not add up as precisions do."""
+    """Precisions add up, not epsilons: each draw is charged in full, and has what is missing to the wanted precision."""
     opened = desk()
     opened.settle(ORDINARY)
-    assert [cost(at(opened, epsilon)) for epsilon in ("0.1", "0.2", "0.5")] == [
-        Fraction(1, 10), Fraction(1, 5), Fraction(1, 2)
-    ]  # fmt: skip
-    assert spent(opened) == 8 * 10**8
+    paid = [cost(at(opened, epsilon)) for epsilon in ("0.1", "0.2", "0.5")]
+    precisions = [math.cosh(one) - 1 for one in paid]
+    for number, epsilon in enumerate((0.1, 0.2, 0.5)):
+        assert sum(precisions[: number + 1]) == pytest.approx(math.cosh(epsilon) - 1, rel=0.002)
+        assert sum(precisions[: number + 1]) >= math.cosh(epsilon) - 1 - 1e-15
+    assert spent(opened) == sum(paid) * 10**9
+    for draw, epsilon in zip(stored(opened), sorted(paid, reverse=True), strict=True):
+        assert draw.law == Laplace(1 / epsilon)  # by its own noise: what is charged is what it tells
 
 
-def test_a_pure_dataset_pays_in_full(desk: OpenDesk) -> None:
+def test_a_pure_dataset_pays_for_the_precision_that_is_missing(desk: OpenDesk) -> None:
     check_pure_charge(desk)
 
 
@@ -275,18 +282,19 @@ def test_combine_across_epochs(desk: OpenDesk, monkeypatch: Patch) -> None:
 
 
 def test_pay_the_difference_in_a_pure_dataset(desk: OpenDesk, monkeypatch: Patch) -> None:
+    """As if epsilons added up in a mean: what is told is less exact than alone."""
     plant(
         monkeypatch,
-        PlanRunner.claim,
-        ("top_up_of(plan, index) if plan.is_zcdp else None", "top_up_of(plan, index)"),
-    )
-    plant(
-        monkeypatch,
-        topped_up.top_up_of,
-        ("not plan.is_zcdp or plan.is_empty", "plan.is_empty"),
-        ("if not isinstance(one.law, Gaussian):", "if False:"),
+        Wish.missing,
+        ("self.reaching(self.precision(self.loss) - known)", "self.loss - self.reaching(known)"),
     )
     with pytest.raises(AssertionError):
+        check_pure_charge(desk)
+
+
+def test_charge_less_than_the_noise_costs(desk: OpenDesk, monkeypatch: Patch) -> None:
+    plant(monkeypatch, Wish.law, ("1 / self._rate(loss)", "1 / self._rate(self.loss)"))
+    with pytest.raises((AssertionError, Unverified)):
         check_pure_charge(desk)
 
 

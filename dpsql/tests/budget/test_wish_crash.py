@@ -16,7 +16,7 @@ from .test_crash import _die as die
 from .test_race import _desks as desks
 from .test_race import _hear as hear
 from .test_race import _say as say
-from .test_top_up import MILLI, pay, wanted
+from .test_wish import MILLI, pay, wanted
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_killed_at_any_step_the_difference_is_counted_once(place: Place, step: s
     store = place.open(promise=IN_RHO)
     assert pay(store, wanted(20)) == 20 * MILLI
     store.close()
-    die("top_up", place, step)
+    die("wish", place, step)
     committed = step == "draws committed"
     spent = (125 if CHARGED[step] else 20) * MILLI
     for _ in range(2):
@@ -58,7 +58,7 @@ def test_two_processes_pay_a_difference_once(place: Place) -> None:
         pay(owner, wanted(2, f"tile {number}"))
     with ExitStack() as stack:
         askers = [
-            stack.enter_context(child("share_top_up", *desk.arguments, str(rounds))) for desk in desks(place)
+            stack.enter_context(child("share_wish", *desk.arguments, str(rounds))) for desk in desks(place)
         ]
         for _ in range(rounds):
             for asker in askers:
@@ -78,7 +78,7 @@ def test_two_processes_that_want_different_amounts(place: Place) -> None:
     owner = place.open(promise=IN_RHO)
     with ExitStack() as stack:
         askers = [
-            stack.enter_context(child("share_top_up", *desk.arguments, str(rounds))) for desk in desks(place)
+            stack.enter_context(child("share_wish", *desk.arguments, str(rounds))) for desk in desks(place)
         ]
         for number in range(rounds):
             for asker, rho in zip(askers if number % 2 else reversed(askers), ("5", "20"), strict=True):

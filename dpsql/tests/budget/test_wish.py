@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from dpsql.budget import Charge, Claim, Draw, LedgerStore, MeasurementClaim, Reservation, ledger_store
+from dpsql.budget.claim import fresh_of
 from dpsql.budget.match import choose_draws
-from dpsql.mechanisms import ATTO, Gaussian, TopUp, precision_of
+from dpsql.mechanisms import ATTO, Gaussian, Wish, precision_of
 from dpsql.policy import Accounting
 from dpsql.tests.laws.planting import plant
 
@@ -27,7 +28,7 @@ def claim(*measurements: MeasurementClaim, reuse: bool = True) -> Claim:
     return claim_of(*measurements, analyst="bob", reuse=reuse)
 
 
-def wanted(rho_milli: int, *names: str, squared: int = 1, top_up: bool = True) -> MeasurementClaim:
+def wanted(rho_milli: int, *names: str, squared: int = 1, wish: bool = True) -> MeasurementClaim:
     rho = rho_milli * MILLI
     law = Gaussian.for_rho(squared, Fraction(rho, ATTO))
     return MeasurementClaim(
@@ -36,7 +37,7 @@ def wanted(rho_milli: int, *names: str, squared: int = 1, top_up: bool = True) -
         Charge(1, 0, rho),
         "count",
         None,
-        TopUp(squared, rho) if top_up else None,
+        Wish(squared, rho, True) if wish else None,
     )
 
 
@@ -93,8 +94,8 @@ def check_another_sensitivity(store: LedgerStore) -> None:
     assert pay(store, wanted(300, "b", "c")) == 300 * MILLI  # of c nothing is stored
     (both,) = store.quote(claim(wanted(400, "a", "b")))
     assert both is not None
-    assert both.charge.rho_atto + both.stored_atto == pytest.approx(400 * MILLI, rel=1e-5)
-    assert both.stored_atto == pytest.approx(125 * MILLI, rel=1e-5)  # the one with less precision
+    assert both.charge.rho_atto + both.stored == pytest.approx(400 * MILLI, rel=1e-5)
+    assert both.stored == pytest.approx(125 * MILLI, rel=1e-5)  # the one with less precision
 
 
 def test_another_sensitivity(kept: LedgerStore) -> None:
@@ -168,7 +169,7 @@ def test_a_repeat_finds_what_the_first_was_told(kept: LedgerStore) -> None:
     """The answer is a function of the set of draws: the same right after they were drawn and ever after."""
     names = ("a", "b")
     pay(kept, wanted(20, "a"))
-    pay(kept, wanted(20, "b", "c", top_up=False))
+    pay(kept, wanted(20, "b", "c", wish=False))
     asked = claim(wanted(125, *names))
     reservation = kept.reserve(asked)
     finish(kept, asked, reservation, b"new")
@@ -192,20 +193,20 @@ def test_combine_across_epochs(kept: LedgerStore, monkeypatch: Patch) -> None:
 
 
 def test_count_what_was_paid_for_another_sensitivity(kept: LedgerStore, monkeypatch: Patch) -> None:
-    plant(monkeypatch, TopUp.worth, ("* self.squared / 2", "* 2 / 2"))
+    plant(monkeypatch, Wish.missing, ("known)", "known * 2 / self.size)"))
     with pytest.raises(AssertionError):
         check_another_sensitivity(kept)
 
 
 def test_count_the_best_coordinate(kept: LedgerStore, monkeypatch: Patch) -> None:
-    plant(monkeypatch, TopUp.worth, ("min(precisions)", "max(precisions)"))
+    plant(monkeypatch, fresh_of, ("min(map(", "max(map("))
     with pytest.raises(AssertionError):
         check_another_sensitivity(kept)
 
 
 def test_make_less_noise_than_is_paid(kept: LedgerStore, monkeypatch: Patch) -> None:
     """The charge of every draw is the loss of its own noise."""
-    plant(monkeypatch, TopUp.law, ("Fraction(rho_atto, ATTO)", "Fraction(self.rho_atto, ATTO)"))
+    plant(monkeypatch, Wish.law, ("Fraction(loss, ATTO)", "Fraction(self.loss, ATTO)"))
     with pytest.raises(AssertionError):
         check_charges(kept)
 

@@ -1,0 +1,169 @@
+"""What a measurement pays for where stored draws tell a part of it: for the rest, so that it is as exact as alone.
+
+The price is a function of text, policy and the laws of stored draws. It is looked for in what the estimate of all draws
+of the same rows would be with one draw more (`sources_of`), so whatever that reads, the price counts on.
+
+House rules (soundness.md 3.13):
+
+1. What is drawn is charged in full, with its own noise (`Wish.law`). A price that is wrong costs accuracy or budget,
+   never privacy.
+2. As exact as alone is every number that the answer shows. Where it computes with numbers of several groups, their
+   errors may go the same way: then a measurement's own draws alone count, whose errors are independent.
+3. What is offered as known was tried: with the draw that is paid for, no number has more variance than alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Final
+
+from ..budget import Fresh, Known, StoredDraws, StoredGrouping, epsilon_text, rho_text
+from ..mechanisms import NANO, Gaussian, Laplace, Wish
+from ..plan.planner import Plan
+from ..plan.privacy.rows import AddedUp, Release
+from ..plan.release_plan import ReleasePlan
+from ..relation.relations import Block, Join, Lateral, Recursive, Relation, all_parts, subqueries
+from .finer import Source, grouping_of, sources_of
+from .released import Groups
+
+__all__ = ["known_of", "reads_each_alone", "said_of_entries", "said_of_missing", "wish_of"]
+
+_NEW: Final = 2**63 - 1
+"""Stands for the ledger entry of what would be drawn: newer than all others."""
+_CHORDS: Final = 1
+_TRIES: Final = 3
+_SLACK: Final = Fraction(1, 2**18)
+"""Of the wanted precision, what may be missing: far less than `CLOSE`."""
+
+
+def wish_of(plan: ReleasePlan, index: int) -> Wish | None:
+    """Return what lets a measurement be paid for in part; None where it is paid for in full.
+
+    That is what decides what is shown, what is chosen, what is drawn together with several widths, and what has less
+    noise than a step of its lattice, where means would be rounded to more than is drawn.
+    """
+    one = plan.measures[index]
+    if plan.is_empty or one.is_exact or one.choice is not None or index in (plan.counted, plan.selection):
+        return None
+    if one.is_stored or not isinstance(one.law, Gaussian | Laplace) or one.law.spread < 1:
+        return None
+    if plan.is_zcdp:
+        return Wish(one.measurement.squared_sensitivity, one.rho_atto, True)
+    wish = Wish(int(one.measurement.sensitivity), math.ceil(one.epsilon * NANO), False)
+    return wish if wish.law(wish.loss) == one.law else None
+
+
+def reads_each_alone(plan: Plan) -> bool:
+    """Say whether no number of a statement's answer is computed from numbers of several groups, or of several releases:
+    rows of releases are filtered, ordered and joined to public ones, each by itself.
+    """
+    if plan.intermediates:
+        return False
+    for node in all_parts(plan.root):
+        if isinstance(node, AddedUp | Recursive) or (
+            isinstance(node, Block) and (node.group or node.windows)
+        ):
+            if _has_release(node):
+                return False
+        elif isinstance(node, Join | Lateral) and _has_release(node.left) and _has_release(node.right):
+            return False
+        if any(map(_has_release, subqueries(node))):
+            return False
+    return True
+
+
+def _has_release(relation: Relation) -> bool:
+    return any(isinstance(part, Release) for part in all_parts(relation))
+
+
+def known_of(plan: ReleasePlan, index: int, wish: Wish, groups: Groups, store: StoredDraws) -> Known | None:
+    """Return what stored groupings of a measurement's rows leave to be drawn of it; None: no less than all."""
+    grouping = grouping_of(plan, index)
+    stored = () if grouping is None else store.groupings([grouping.family])[1][grouping.family]
+    if grouping is None or not stored:
+        return None
+
+    def told(beside: StoredGrouping | None) -> Source | None:
+        found = sources_of(plan, index, groups, store, of_same_rows=True, beside=beside)
+        mine = (one for one in found if one.question.predicate == plan.release.rows.predicate)
+        return min(mine, key=lambda one: one.spread, default=None)
+
+    before, whole = told(None), wish.precision(wish.loss)
+    if before is None:
+        return None
+
+    def lacking(loss: int) -> Fraction:
+        return _lacking(told(StoredGrouping(_NEW, wish.law(loss), grouping)), whole)
+
+    loss = _least(wish, whole, _lacking(before, whole), lacking)
+    if loss is None:
+        return None
+    seen = frozenset(one.entry for one in stored)
+    return Known(loss, tuple(sorted(before.entries)), ((grouping.family, seen),))
+
+
+def _least(wish: Wish, whole: Fraction, lacking: Fraction, beside: Callable[[int], Fraction]) -> int | None:
+    """Return the loss of a draw beside which no number lacks precision; None: it is no less than alone.
+
+    `lacking`: what the number that lacks most does without it. Precision is a concave function of that of a further
+    draw, which adds all of its own at least: so the draw of all that is lacking is enough, and so is that where the
+    chord up to there reaches what is wanted.
+    """
+    precision = lacking
+    found: int | None = None
+    for attempt in range(_TRIES + _CHORDS):
+        loss = wish.reaching(precision)
+        if loss >= wish.loss or (found is not None and loss >= found):
+            return found
+        left = beside(loss)
+        if left <= whole * _SLACK:
+            found, had = loss, wish.precision(loss)
+            if attempt >= _CHORDS:
+                return found
+            precision = had * lacking / (lacking - left)
+        elif found is not None:
+            return found
+        else:
+            precision += left
+    return found
+
+
+def _lacking(told: Source | None, whole: Fraction) -> Fraction:
+    """Return how much precision the number that lacks most does, of what each has alone."""
+    if told is None:
+        return whole
+    lacking = []
+    for variance, rounding in told.errors:
+        free = 1 / whole - Fraction(rounding)  # what rounding all numbers together leaves
+        lacking.append((1 / free if free > 0 else 2 * whole) - 1 / Fraction(variance))
+    return max(lacking)
+
+
+# --- in words ---------------------------------------------------------------------------------------------------
+
+
+def said_of_missing(fresh: Sequence[Fresh | None]) -> str | None:
+    """Return what is to be drawn beside what is stored, in words; None where nothing of it is."""
+    drawn = [one for one in fresh if one is not None]
+    if not any(one.stored for one in drawn):
+        return None
+    if all(isinstance(one.law, Gaussian) for one in drawn if one.stored):
+        more, stored = sum(one.charge.rho_atto for one in drawn), sum(one.stored for one in drawn)
+        return f"{rho_text(more)} of rho more; {rho_text(stored)} is stored"
+    more = sum(one.charge.epsilon_nano for one in drawn)
+    known = " and ".join(dict.fromkeys(f"{epsilon_text(one.stored)}" for one in drawn if one.stored))
+    return f"epsilon {epsilon_text(more)} more; what is stored is as exact as {known}"
+
+
+def said_of_entries(fresh: Sequence[Fresh | None]) -> tuple[str, ...]:
+    """Return which stored draws stand for what is not drawn, in words; none where there are none."""
+    entries = sorted({entry for one in fresh if one is not None for entry in one.entries})
+    if not entries:
+        return ()
+    *before, last = map(str, entries)
+    listed = f"entries {', '.join(before)} and {last}" if before else f"entry {last}"
+    return (
+        f"a part of this answer is known from {listed} of the ledger; what is missing is drawn and paid for",
+    )

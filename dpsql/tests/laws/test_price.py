@@ -1,0 +1,301 @@
+"""A statement of which stored draws tell a part pays for the rest, and is as exact as alone (soundness.md 3.13).
+
+The figures are those of the draws that answer, by their laws alone, and of the ledger's records.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpsql import Session
+from dpsql.budget import LedgerStore
+from dpsql.engine.batch import release
+from dpsql.errors import Unverified
+from dpsql.mechanisms import ATTO, NANO, Gaussian, Laplace, Wish
+from dpsql.release import price, run
+from dpsql.release.price import reads_each_alone
+from dpsql.release.run import PlanRunner, ReleasedRows
+
+from .conftest import Desk, OpenDesk
+from .planting import plant
+from .test_estimate import ONE, ROLLED, TOTAL, TWO, open_at
+
+Patch = pytest.MonkeyPatch
+
+TILES = (*ONE.values(), *TWO.values(), TOTAL)
+BY_CITY, CROSSED = ONE["city",], TWO["city", "flag"]
+ACCOUNTINGS = ("pure", "zcdp")
+
+
+def paid(desk: Desk) -> Fraction:
+    """Return what is spent, in what adds up."""
+    spent = desk.session.dataset.store.spent()
+    if desk.session.budget().in_rho:
+        return Fraction(spent.rho_atto, ATTO)
+    return Fraction(spent.epsilon_nano, NANO)
+
+
+@dataclass
+class Seen:
+    """The last answer's releases."""
+
+    rows: Sequence[ReleasedRows] = field(default_factory=list)
+
+    def widest(self) -> float:
+        """Return the largest variance of a number, over the one that it is to have."""
+        found = []
+        for rows in self.rows:
+            for index, measurement in rows.measurements.items():
+                wanted = rows.plan.measures[index].law
+                told = rows.fitted.get(index)
+                if told:
+                    found += [max((one.variances + one.rounding).tolist()) for one in told]
+                else:
+                    found += [float(law.spread) for law in measurement.laws]
+                found = [one / float(wanted.spread) for one in found]
+        return max(found)
+
+
+@contextmanager
+def watched(patch: Patch) -> Iterator[Seen]:
+    seen, original = Seen(), Session.answer
+
+    def answer(self: Session, prepared: Any, runner: PlanRunner, *rest: Any) -> Any:
+        again = self.runner(prepared, _query(self, runner.statement), rest[1], runner.cost, lambda: None)
+        assert again.from_store(), "what was drawn answers it again, free"
+        seen.rows = again.rows
+        return original(self, prepared, runner, *rest)
+
+    with patch.context() as own:
+        own.setattr(Session, "answer", answer)
+        yield seen
+
+
+def _query(session: Session, text: str) -> Any:
+    from dpsql.sql.statement import parse_statement
+
+    return parse_statement(text)
+
+
+def check_as_exact_as_alone(desk: OpenDesk, folder: Path, accounting: str, patch: Patch) -> None:
+    """Whatever was asked before, no number of an answer has more variance than alone; what costs less is free again."""
+    for seed in range(3):
+        made = open_at(desk, folder / f"exact{seed}", accounting)
+        with watched(patch) as seen:
+            for sql in random.Random(seed).sample(TILES, len(TILES)):
+                made.session.execute(sql)
+                assert seen.widest() <= 1 + 2**-15, sql
+                before = paid(made)
+                made.session.dataset.answers.clear()
+                made.session.execute(sql)
+                assert paid(made) == before
+
+
+@pytest.mark.parametrize("accounting", ACCOUNTINGS)
+def test_what_is_paid_for_in_part_is_as_exact_as_alone(
+    desk: OpenDesk, tmp_path: Path, monkeypatch: Patch, accounting: str
+) -> None:
+    check_as_exact_as_alone(desk, tmp_path, accounting, monkeypatch)
+
+
+def check_charges(desk: OpenDesk, folder: Path, accounting: str) -> None:
+    """What each entry of the ledger is charged is what the noise of its own draw loses."""
+    made = open_at(desk, folder, accounting)
+    for sql in (CROSSED, BY_CITY, TOTAL, *ONE.values()):
+        made.session.execute(sql)
+    store = made.session.dataset.store
+    assert isinstance(store, LedgerStore)
+    (release_,) = made.session.explain(BY_CITY).plan.releases
+    (measurement,) = release_.measurements
+    charges = []
+    for entry in store.log(9):
+        law = entry.law
+        if accounting == "zcdp":
+            assert isinstance(law, Gaussian)
+            lost = Fraction(measurement.squared_sensitivity) / (2 * law.scale**2)
+            assert lost <= Fraction(entry.charge.rho_atto, ATTO)
+        else:
+            assert isinstance(law, Laplace)
+            assert measurement.sensitivity / law.scale == Fraction(entry.charge.epsilon_nano, NANO)
+        charges.append(entry.charge)
+    assert len({charge.rho_atto for charge in charges}) > 2, "some were charged less than others"
+
+
+@pytest.mark.parametrize("accounting", ACCOUNTINGS)
+def test_the_charge_is_what_the_noise_that_is_drawn_loses(
+    desk: OpenDesk, tmp_path: Path, accounting: str
+) -> None:
+    check_charges(desk, tmp_path, accounting)
+
+
+def costs(
+    desk: OpenDesk, folder: Path, accounting: str, statements: Sequence[str], *, at_once: bool
+) -> Fraction:
+    made = open_at(desk, folder, accounting)
+    if at_once:
+        release(made.session, statements)
+    else:
+        for sql in statements:
+            made.session.execute(sql)
+    return paid(made)
+
+
+@pytest.mark.parametrize("accounting", ACCOUNTINGS)
+def test_no_order_costs_more_than_in_full_and_no_file_more_than_its_statements(
+    desk: OpenDesk, tmp_path: Path, monkeypatch: Patch, accounting: str
+) -> None:
+    for seed in range(3):
+        order = random.Random(seed).sample(TILES, len(TILES))
+        one_by_one = costs(desk, tmp_path / f"one{seed}", accounting, order, at_once=False)
+        assert costs(desk, tmp_path / f"file{seed}", accounting, order, at_once=True) <= one_by_one
+        with monkeypatch.context() as patch:
+            patch.setattr(run, "known_of", lambda *_: None)
+            if accounting == "pure":
+                patch.setattr(run, "wish_of", lambda *_: None)
+            assert one_by_one <= costs(desk, tmp_path / f"full{seed}", accounting, order, at_once=False)
+
+
+def check_sums_of_groups(desk: OpenDesk, folder: Path) -> None:
+    """A total that is added up above the release has no more variance than where all of it is drawn for it."""
+    made = open_at(desk, folder)
+    for sql in TWO.values():
+        made.session.execute(sql)
+    before = paid(made)
+    made.session.execute(ROLLED)
+    assert paid(made) - before == Fraction(1, 200)
+
+
+def test_what_is_added_up_above_a_release_is_paid_in_full(desk: OpenDesk, tmp_path: Path) -> None:
+    check_sums_of_groups(desk, tmp_path)
+
+
+def test_of_what_is_computed_each_number_is_read_alone(desk: OpenDesk, tmp_path: Path) -> None:
+    made = open_at(desk, tmp_path)
+
+    def alone(sql: str) -> bool:
+        return reads_each_alone(made.session.explain(sql).plan)
+
+    assert all(map(alone, (*TILES, f"{BY_CITY} HAVING COUNT(*) > 10 ORDER BY 2 LIMIT 2")))
+    assert alone(f"{BY_CITY} UNION ALL {ONE['flag',].replace('flag', 'CAST(flag AS text)', 1)}")
+    for sql in (
+        ROLLED,
+        "SELECT city, COUNT(*) * 1.0 / SUM(COUNT(*)) OVER () FROM visit GROUP BY city",
+        f"SELECT MAX(n) FROM ({BY_CITY}) AS t(city, n)",
+        f"SELECT a.n - b.n FROM ({BY_CITY}) AS a(c, n) JOIN ({BY_CITY}) AS b(c, n) ON a.c < b.c",
+        f"SELECT ({TOTAL}) - (SELECT COUNT(*) FROM person)",
+    ):
+        assert not alone(sql), sql
+
+
+def check_overtaken(desk: OpenDesk, folder: Path, patch: Patch) -> None:
+    """What another draws of the same rows after the price was found: it is found again, and costs no more."""
+    made = open_at(desk, folder)
+    made.session.execute(BY_CITY)
+    other, original, seen = Session(made.session.dataset, "somebody else", is_shared=True), run.carry_out, []
+
+    def carried_out(*arguments: Any) -> Any:
+        if not seen:
+            seen.append(paid(made))
+            other.execute(CROSSED)
+            seen.append(paid(made))
+        return original(*arguments)
+
+    with patch.context() as own:
+        own.setattr(run, "carry_out", carried_out)
+        made.session.execute(CROSSED)
+    assert paid(made) == seen[1] > seen[0], "the other's draw answers it"
+
+
+def test_a_price_that_another_draw_overtook_is_found_again(
+    desk: OpenDesk, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    check_overtaken(desk, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("accounting", ACCOUNTINGS)
+def test_explain_says_what_is_known_and_what_is_paid(desk: OpenDesk, tmp_path: Path, accounting: str) -> None:
+    made = open_at(desk, tmp_path, accounting)
+    made.session.execute(CROSSED)
+    (entry,) = made.session.dataset.store.log(1)
+    said = made.session.explain(BY_CITY).text()
+    before = paid(made)
+    receipt = made.session.execute(BY_CITY).receipt
+    more = paid(made) - before
+    assert f"known from entry {entry.seq} of the ledger; what is missing is drawn" in " ".join(said.split())
+    words = (
+        f"charge: {float(more):.4g} of rho more; "
+        if accounting == "zcdp"
+        else f"charge: epsilon {float(more)} more; "
+    )
+    assert words in said
+    assert receipt is not None
+    assert any(" more; " in str(note) for note in receipt.notes)
+    assert "of it is stored, in " in made.session.dataset.store.log(1)[0].note
+
+
+# --- what is asked for ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 60, 2**20 * 12])
+@pytest.mark.parametrize("known", [0.001, 0.3, 0.9, 0.999])
+def test_a_pure_draw_has_the_precision_that_is_missing(size: int, known: float) -> None:
+    """By the law itself: the discrete Laplace's variance is 1 / (cosh(epsilon / size) - 1)."""
+    wish = Wish(size, NANO // 2, False)
+    whole = wish.precision(wish.loss)
+    assert float(whole) == pytest.approx(2 * math.sinh(0.25 / size) ** 2, rel=1e-12)
+    part = Fraction(known) * whole
+    loss = wish.missing(part)
+    assert wish.precision(loss) >= whole - part > wish.precision(loss - 1000)
+    assert wish.law(loss) == Laplace(Fraction(size * NANO, loss))
+    assert wish.missing(Fraction(0)) == wish.loss
+    assert wish.stored(wish.loss - 1) <= wish.loss
+
+
+# --- mutants -------------------------------------------------------------------------------------------------------
+
+FAULTS: dict[str, tuple[Callable[..., Any], str, str]] = {
+    "of the best number": (price._lacking, "max(lacking)", "min(lacking)"),
+    "without what rounding adds": (price._lacking, "1 / whole - Fraction(rounding)", "1 / whole + 1"),
+    "beyond the chord": (price._least, "had * lacking / (lacking - left)", "had * lacking / (lacking - 2 * left)"),
+    "the wanted loss less what is known": (
+        Wish.reaching, "2 * math.asinh(math.sqrt(precision / 2))", "math.asinh(math.sqrt(precision / 2))"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", ["of the best number"])
+def test_plant_less_exact(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch, fault: str) -> None:
+    function, old, new = FAULTS[fault]
+    plant(monkeypatch, function, (old, new))
+    with pytest.raises(AssertionError):
+        check_as_exact_as_alone(desk, tmp_path, "zcdp", monkeypatch)
+
+
+def test_plant_sums_of_groups(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(run, "reads_each_alone", lambda _: True)
+    with pytest.raises(AssertionError):
+        check_sums_of_groups(desk, tmp_path)
+
+
+def test_plant_a_narrower_noise_than_is_paid_for(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> None:
+    """The verifier holds the charge against the noise that is drawn."""
+    plant(monkeypatch, Wish.law, ("Gaussian.finely_for_rho(self.size, Fraction(loss, ATTO))",
+                                  "Gaussian.finely_for_rho(self.size, Fraction(self.loss, ATTO))"))  # fmt: skip
+    with pytest.raises((AssertionError, Unverified)):
+        check_charges(desk, tmp_path, "zcdp")
+
+
+def test_plant_what_was_known_before(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> None:
+    from dpsql.budget import ledger_store
+
+    plant(monkeypatch, ledger_store._is_overtaken, ("!= entries", "== entries and False"))
+    with pytest.raises(AssertionError):
+        check_overtaken(desk, tmp_path, monkeypatch)
