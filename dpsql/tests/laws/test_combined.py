@@ -64,7 +64,7 @@ def check_weights(desk: OpenDesk) -> None:
     opened.settle(ORDINARY)
     first = at(opened, "0.005")
     both = at(opened, "0.01")
-    assert (cost(first), cost(both)) == (Fraction(1, 200), Fraction(866026, 10**8))
+    assert (cost(first), cost(both)) == (Fraction(1, 200), Fraction(86603, 10**7))
     fine, coarse = stored(opened)
     mean = Fraction(3 * value(fine) + value(coarse), 4)
     assert abs(both.rows[0][0] - mean) <= Fraction(1, 2) + Fraction(abs(value(fine) - value(coarse)), 2**19)
