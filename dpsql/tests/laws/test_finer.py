@@ -76,8 +76,8 @@ def test_in_any_order_a_dashboard_costs_no_more_than_its_tiles(desk: OpenDesk, s
     tiles = [TOTAL, CITIES, FLAGS, *DRILLED]
     random.Random(seed).shuffle(tiles)
     paid = {sql: cost(opened.session.execute(sql)) for sql in tiles}
-    assert set(paid.values()) <= {0, 1}
-    assert 3 * 10**9 <= spent(opened) <= len(tiles) * 10**9
+    assert all(0 <= one <= 1 for one in paid.values())  # what is known of a part lowers it (3.13)
+    assert 2 * 10**9 < spent(opened) <= len(tiles) * 10**9
     before = spent(opened)
     first = {sql: list(opened.session.execute(sql).rows) for sql in tiles}
     assert {sql: list(opened.session.execute(sql).rows) for sql in reversed(tiles)} == first
