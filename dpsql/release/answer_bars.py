@@ -394,7 +394,7 @@ def _noises_on_each(
         return [_noises_on(rows, terms)]
     each = [(rows.measurements[place.measure].each, place) for place, _ in terms]
     return [
-        _assembled(rows, terms, [laws[at.place][row] if laws else rows.law_of(at) for laws, at in each])
+        _assembled(rows, terms, [laws[at.place](row) if laws else rows.law_of(at) for laws, at in each])
         for row in range(size)
     ]
 

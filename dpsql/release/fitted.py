@@ -26,8 +26,9 @@ DrawId = tuple[bytes, int]
 FEW = 4
 """Numbers are rounded together where that moves none by more than so small a part of its variance."""
 _FINE = 2**10
-_MOST_REPLICAS = {True: 2 * 10**7, False: 2 * 10**6}
-"""Most cells times shapes times replicas: a second, of what is taken apart, and of what conjugate gradients find."""
+_MOST_REPLICAS = {True: 2 * 10**7, False: 10**6}
+"""Most cells times shapes times replicas, of what is taken apart, and of what conjugate gradients find: a second, and
+what is drawn for it in the second case."""
 
 
 def id_of(draw: Draw) -> bytes:
@@ -102,18 +103,27 @@ class Told:
             found += float(one.spread) * (weights**2).sum(axis=1)
         return found[list(self.forms.kinds)]
 
-    @cached_property
-    def laws(self) -> tuple[WeightedSum, ...]:
-        """By group the law of the noise. What a table's rounding adds is taken for normal noise of its variance, as
-        sums of roundings are (a test holds the bars)."""
-        known: dict[tuple[int, float], WeightedSum] = {}
-        groups = list(zip(self.forms.kinds, self.rounding, strict=True))
-        for kind, variance in dict.fromkeys(groups):
+    @property
+    def widest(self) -> int:
+        """The group with the most variance, by number."""
+        return int(np.argmax(self.variances + np.array(self.rounding)))
+
+    def law(self, group: int) -> WeightedSum:
+        """Return the law of the noise on a group. What a table's rounding adds is taken for normal noise of its
+        variance, as sums of roundings are (a test holds the bars).
+        """
+        kind, variance = self.forms.kinds[group], self.rounding[group]
+        if (kind, variance) not in self._laws:
             noises = list(self._noises(kind))
             if variance:
                 noises.append((Gaussian(Fraction(math.ceil(math.sqrt(variance) * _FINE), _FINE)), 1.0))
-            known[kind, variance] = WeightedSum.of(noises, Fraction(self.unit or 1, 2))
-        return tuple(known[group] for group in groups)
+            self._laws[kind, variance] = WeightedSum.of(noises, Fraction(self.unit or 1, 2))
+        return self._laws[kind, variance]
+
+    @cached_property
+    def _laws(self) -> dict[tuple[int, float], WeightedSum]:
+        """Those that were asked for."""
+        return {}
 
     def _noises(self, kind: int) -> Iterator[tuple[Law, Array | float]]:
         for one, weights in zip(self.observed, self.forms.weights, strict=True):
@@ -159,8 +169,8 @@ def measurement_of(
     told: Sequence[Told], values: Sequence[Array], groups: Groups | None = None
 ) -> ReleasedMeasurement:
     """Return a measurement of which each coordinate is told so."""
-    each = tuple(one.laws for one in told)
-    widest = tuple(max(laws, key=lambda law: law.spread) for laws in each)
+    each = tuple(one.law for one in told)
+    widest = tuple(one.law(one.widest) for one in told)
     return ReleasedMeasurement(tuple(values), groups, widest, (None,) * len(widest), (), each)
 
 

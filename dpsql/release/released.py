@@ -74,7 +74,7 @@ class ReleasedMeasurement:
     The bytes do not hold them: they are the stored draw's own. `vectors`: where noises depend on each other, of each
     coordinate in which vector it was drawn, and at which place; () where they are all independent. `draws`: of each
     coordinate the stored draws that it is the mean of; () where they are another question's. `each`: of each coordinate
-    the law in each group, where they differ; `laws` has the widest then.
+    what returns the law in a group, where they differ; `laws` has the widest then.
     """
 
     values: tuple[Array, ...]
@@ -82,7 +82,7 @@ class ReleasedMeasurement:
     laws: tuple[Law, ...]
     vectors: tuple[Vector | None, ...] = ()
     draws: tuple[Together, ...] = ()
-    each: tuple[tuple[Law, ...], ...] = ()
+    each: tuple[Callable[[int], Law], ...] = ()
 
     @property
     def law(self) -> Assembled:

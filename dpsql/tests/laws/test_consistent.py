@@ -409,7 +409,8 @@ def check_bars(rows: Sequence[ReleasedRows], draws: int = 600) -> None:
     ]
     plain, together = seen
     for place, (one, before) in enumerate(zip(agreed, rows, strict=True)):
-        for group, law in enumerate(one.measurements[0].each[0]):
+        for group in range(len(one.measurements[0].values[0])):
+            law = one.measurements[0].each[0](group)
             was, now = (
                 np.array([run[place][group] for run in runs], dtype=float) for runs in (plain, together)
             )
