@@ -24,6 +24,7 @@ from ..plan.planner import Plan, other_measures
 from ..plan.release_plan import ReleasePlan
 from .expected_error import expected_error
 from .finer import Finer, find_finer
+from .price import reads_each_alone
 from .released import Groups
 from .run import ReleasedRows, assemble
 
@@ -47,7 +48,7 @@ def find_beside(
     """
     if plan.intermediates:
         return None
-    found = _Found(store, store.epoch)
+    found = _Found(store, store.epoch, not reads_each_alone(plan))
     releases = list(plan.releases)
     taken: dict[tuple[int, int], Finer] = {}
     for number, rows in enumerate(known):
@@ -66,10 +67,12 @@ _SAID = "parts of this answer are from earlier ones; SET dpsql.reuse = off measu
 
 
 class _Found:
-    """What the store has of measurements, each looked up once; all of it is of one epoch."""
+    """What the store has of measurements, each looked up once; all of it is of one epoch. `is_summed`: see
+    `find_finer`.
+    """
 
-    def __init__(self, store: StoredDraws, epoch: int) -> None:
-        self._store, self._epoch = store, epoch
+    def __init__(self, store: StoredDraws, epoch: int, is_summed: bool) -> None:
+        self._store, self._epoch, self._is_summed = store, epoch, is_summed
         self._known: dict[tuple[tuple[bytes, ...], Law], Finer | None] = {}
 
     def of(self, plan: ReleasePlan, index: int, groups: Groups) -> Finer | None:
@@ -86,7 +89,7 @@ class _Found:
         draws = self._store.lookup(measures, plan.measures[index].law)
         if draws is not None:
             return Finer(assemble(measures, draws, plan.axes), self._epoch, _SAID)
-        found = find_finer(plan, index, groups, self._store)
+        found = find_finer(plan, index, groups, self._store, is_summed=self._is_summed)
         return found if found is not None and found.epoch == self._epoch else None
 
 

@@ -68,6 +68,12 @@ _PASSES = 8
 _TOLD = 1e-7
 """A sum is told by what was drawn where its weights give it to one part in so many."""
 _FLAT = 1e-15
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_FEWEST_POWERS, _MOST_POWERS = 8, 100
+_SMALL = 40_000
+"""Cells times shapes of which there is time for all powers."""
+_STEADY = 1e-7
+"""A power that adds no more is the last."""
 _SAFE = 2**62
 
 Array = npt.NDArray[Any]
@@ -307,6 +313,24 @@ class Design:
         if not is_found.all():
             return None
         return np.asarray((found * weights).reshape(len(weights), -1).sum(axis=1) * min(self.spreads))
+
+    def largest(self, wanted: Sums) -> float | None:
+        """Return the most variance of a weighted sum of some numbers whose weights' squares add up to 1, nearly: the
+        largest eigenvalue of their covariances, by powers. None: it was not found.
+        """
+        weights, found = np.modf(np.arange(1, wanted.size + 1) * _GOLDEN)[0] + 0.5, 0.0
+        powers = min(_MOST_POWERS, _MOST_POWERS * _SMALL // (math.prod(self.sizes) * len(self.drawn)))
+        for _ in range(max(_FEWEST_POWERS, powers)):
+            weights = weights / math.sqrt(float((weights**2).sum()))
+            cells = np.broadcast_to(wanted.spread(weights[None]), (1, *self.sizes)).copy()
+            solved, is_found = self._solved(cells, _NEARER)
+            if not is_found[0]:
+                return None
+            weights, before = wanted.of(solved)[0], found
+            found = math.sqrt(float((weights**2).sum()))
+            if found <= before * (1 + _STEADY):
+                break
+        return found * min(self.spreads)
 
     def forms(self, wanted: Sums) -> Forms | None:
         """Return the weights of what was drawn in each of some sums, by kind; None: some are not told, or the kinds are

@@ -130,14 +130,21 @@ def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
 
 
 def find_finer(
-    plan: ReleasePlan, number: int, groups: Groups, store: StoredDraws, *, of_same_rows: bool = False
+    plan: ReleasePlan,
+    number: int,
+    groups: Groups,
+    store: StoredDraws,
+    *,
+    of_same_rows: bool = False,
+    is_summed: bool = False,
 ) -> Finer | None:
     """Return a measurement as stored groupings have it together, of no more spread than is asked for; None: none has
-    it. `of_same_rows`: not as an estimate by what was bounded over other rows too.
+    it. `of_same_rows`: not as an estimate by what was bounded over other rows too. `is_summed`: numbers of several
+    groups are computed with, so that no sum of them may have more spread than drawn alone.
     """
     wanted, epoch = plan.measures[number].law, store.epoch
     found = sources_of(plan, number, groups, store, of_same_rows=of_same_rows)
-    served = [one for one in found if one.serves(wanted)]
+    served = [one for one in found if one.serves(wanted) and not (is_summed and one.sways(wanted))]
     for source in sorted(served, key=lambda one: (one.spread, -one.newest)):
         found_ = source.finer(plan.measurements[number].size, epoch, store)
         if found_ is not None and isinstance(source, _Estimate):
@@ -446,6 +453,10 @@ class Source(Protocol):
         """Say whether no number has more spread than is wanted of its coordinate."""
         ...
 
+    def sways(self, wanted: Law) -> bool:
+        """Say whether some weighted sum of a coordinate's numbers has more spread than of numbers that are wanted."""
+        ...
+
     def finer(self, size: int, epoch: int, store: StoredDraws) -> Finer | None:
         """Return the answer, of so many coordinates; None: it was not found."""
         ...
@@ -490,6 +501,10 @@ class _Single:
     def serves(self, wanted: Law) -> bool:
         """See `Source`."""
         return self.law.spread <= wanted.spread
+
+    def sways(self, wanted: Law) -> bool:
+        """See `Source`: its numbers are sums of different ones."""
+        return False
 
     def finer(self, size: int, epoch: int, store: StoredDraws) -> Finer:
         """See `Source`."""
@@ -565,6 +580,7 @@ _DISAGREE = (
     ", which do not agree: rows have changed since some of them; after dpsql refresh, which is the owner's, all are"
     " measured anew"
 )
+_SWAY = 1.0001
 _MOST_CELLS = MOST_WORK // MOST_GROUPINGS
 """Most cells of a table that has axes which are not asked about."""
 
@@ -633,6 +649,13 @@ class _Estimate:
         return all(
             float(one.variances.max()) <= float(wanted.at(place).spread * CLOSE)
             for place, one in enumerate(self.told)
+        )
+
+    def sways(self, wanted: Law) -> bool:
+        """See `Source`."""
+        found = (one.design.largest(one.wanted) for one in self.told)
+        return any(
+            one is None or one > float(wanted.at(place).spread) * _SWAY for place, one in enumerate(found)
         )
 
     def finer(self, size: int, epoch: int, store: StoredDraws) -> Finer | None:

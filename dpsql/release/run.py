@@ -275,7 +275,12 @@ class PlanRunner:
         own = None if draws is None else assemble(measures, draws, plan.axes)
         found, is_enough = None, own is not None and (self.plan.intermediates or number in self.plan.levels)
         if rows.groups is not None and not is_enough:
-            found = find_finer(plan, index, rows.groups, self.draws, of_same_rows=own is not None)
+            is_summed = own is None and not reads_each_alone(
+                self.plan
+            )  # own ones make no sum better than all do
+            found = find_finer(
+                plan, index, rows.groups, self.draws, of_same_rows=own is not None, is_summed=is_summed
+            )
         if found is not None and (own is None or (found.told and _is_no_wider(found.measurement, own))):
             self.finer[number, index] = found
             rows.take(index, found)

@@ -260,7 +260,7 @@ def test_older_draws_choose_first(desk: OpenDesk, tmp_path: Path, monkeypatch: P
         (finer._Drawn.values, "np.transpose(table, order)", "np.transpose(table)", check_exact),
         (finer._Estimate.serves, "float(one.variances.max()) <=", "0 <=", check_never_worse),
         (PlanRunner.take_estimates, "if not self.reuse or", "if self.reuse or", check_again),
-        (PlanRunner._look_up_one, "own is None or not self.plan.intermediates", "own is None", check_one_table),
+        (PlanRunner._look_up_one, "not is_enough", "own is None", check_one_table),
     ],
     ids=["others in the total", "keys in another order", "whatever is stored serves", "told by its own draw alone", "own draws first"],
 )  # fmt: skip

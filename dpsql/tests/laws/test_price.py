@@ -21,7 +21,7 @@ from dpsql.budget import LedgerStore
 from dpsql.engine.batch import release
 from dpsql.errors import Unverified
 from dpsql.mechanisms import ATTO, NANO, Gaussian, Laplace, Wish
-from dpsql.release import price, run
+from dpsql.release import finer, price, run
 from dpsql.release.price import reads_each_alone
 from dpsql.release.run import PlanRunner, ReleasedRows
 
@@ -178,6 +178,24 @@ def test_what_is_added_up_above_a_release_is_paid_in_full(desk: OpenDesk, tmp_pa
     check_sums_of_groups(desk, tmp_path)
 
 
+def check_sums_of_what_is_told(desk: OpenDesk, folder: Path) -> None:
+    """Groups that are told as well as alone, with errors that go the same way: their total is paid for."""
+    made = open_at(desk, folder)
+    for sql in TWO.values():
+        made.session.execute(sql)
+    before = paid(made)
+    made.session.execute(BY_CITY)
+    part = paid(made) - before
+    made.session.execute(ROLLED)
+    assert 0 < part < paid(made) - before == Fraction(1, 200)
+
+
+def test_a_total_of_groups_that_were_paid_for_in_part_is_as_exact_as_alone(
+    desk: OpenDesk, tmp_path: Path
+) -> None:
+    check_sums_of_what_is_told(desk, tmp_path)
+
+
 def test_of_what_is_computed_each_number_is_read_alone(desk: OpenDesk, tmp_path: Path) -> None:
     made = open_at(desk, tmp_path)
 
@@ -302,6 +320,12 @@ def test_plant_sums_of_groups(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch
     monkeypatch.setattr(run, "reads_each_alone", lambda _: True)
     with pytest.raises(AssertionError):
         check_sums_of_groups(desk, tmp_path)
+
+
+def test_plant_sums_of_what_is_told(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(finer._Estimate, "sways", lambda self, wanted: False)
+    with pytest.raises(AssertionError):
+        check_sums_of_what_is_told(desk, tmp_path)
 
 
 def test_plant_a_narrower_noise_than_is_paid_for(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> None:

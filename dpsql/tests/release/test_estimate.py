@@ -163,6 +163,24 @@ def test_variances_are_the_least() -> None:
     check_variances()
 
 
+def test_no_sum_of_told_numbers_has_more_variance() -> None:
+    """The largest eigenvalue of their covariances, which NumPy has of the fractions."""
+    count = 0
+    for rng, design in designs(40, 13):
+        normal, wanted = Normal(design), sums(rng, design.sizes)
+        each = cells_of(wanted)
+        solved = [normal.solve([Fraction(i in cells) for i in range(normal.count)]) for cells in each]
+        told = [one for one in solved if one is not None]
+        if len(told) < len(solved):
+            continue
+        covariances = [[float(sum((one[i] for i in cells), Fraction(0))) for cells in each] for one in told]
+        found = design.largest(wanted)
+        assert found is not None
+        assert found == pytest.approx(np.linalg.eigvalsh(np.array(covariances)).max(), rel=1e-2), design
+        count += 1
+    assert count > 15
+
+
 @pytest.mark.parametrize("large", [1, 10**15])
 def test_values_are_those_of_the_normal_equations(large: int) -> None:
     check_values(large)
