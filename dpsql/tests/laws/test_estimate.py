@@ -222,7 +222,9 @@ def check_never_worse(desk: OpenDesk, folder: Path, accounting: str, orders: int
                 if accounting == "zcdp" and "AVG" not in sql:
                     both: tuple[list[Any], list[Any]] = list(one.rows), list(other.rows)
                     widths = [max(row[high] - row[low] for row in rows) for rows in both]
-                    simulated = 1.06 if "ROLLUP" in sql else 1  # quantiles of 2,000 replicas, three deviations
+                    simulated = (
+                        1.06 if "ROLLUP" in sql else 1
+                    )  # quantiles of 2,000 replicas, three deviations
                     assert widths[1] <= widths[0] * simulated + 2, (sql, order)
 
 
