@@ -275,9 +275,8 @@ class PlanRunner:
         own = None if draws is None else assemble(measures, draws, plan.axes)
         found, is_enough = None, own is not None and (self.plan.intermediates or number in self.plan.levels)
         if rows.groups is not None and not is_enough:
-            is_summed = own is None and not reads_each_alone(
-                self.plan
-            )  # own ones make no sum better than all do
+            # what own draws say is one of the estimates that all of them are the best of: of every sum
+            is_summed = own is None and not reads_each_alone(self.plan)
             found = find_finer(
                 plan, index, rows.groups, self.draws, of_same_rows=own is not None, is_summed=is_summed
             )
