@@ -155,4 +155,4 @@ def test_a_list_has_a_most_items() -> None:
 
 def test_a_misspelt_first_word_is_a_syntax_error() -> None:
     assert refused("SELEC 1")[0] == "42601"
-    assert refused("DROP TABLE student")[0] == "0A000"
+    assert refused("GRANT SELECT ON student TO bob")[0] == "0A000"
