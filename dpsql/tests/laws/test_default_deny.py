@@ -93,6 +93,7 @@ PRESENT = (
     "SELECT MEDIAN(a), PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY a DESC), PERCENTILE_DISC(1) WITHIN GROUP (ORDER BY a)",
     "SELECT FIRST_VALUE(a) OVER (PARTITION BY b ORDER BY c ROWS BETWEEN 1 PRECEDING AND 2 FOLLOWING)",
     "SELECT LAST_VALUE(a) OVER w, NTILE(2) OVER (ORDER BY a), ROW_NUMBER() OVER (), RANK() OVER (), a FROM t WINDOW w AS ()",
+    "SELECT n FROM ONLY t",
     "SELECT n FROM d.s.t WHERE a = ANY (ARRAY[1, 2]) AND a <> ALL ('{1}') AND b NOT ILIKE 'x' FETCH FIRST 2 ROWS ONLY",
     "SELECT to_date('2024', 'YYYY'), to_timestamp('2024', 'YYYY'), a AT TIME ZONE 'UTC', q[1]",
     "SELECT PERCENTILE_CONT(ARRAY[0.1, 0.9]) WITHIN GROUP (ORDER BY a), MODE() WITHIN GROUP (ORDER BY a), unnest(q)",
@@ -140,13 +141,14 @@ def test_every_listed_argument_stands_in_a_statement() -> None:
 
 NOT_ANSWERED = (
     "SELECT COUNT(*) FROM visit TABLESAMPLE BERNOULLI (10)",
-    "SELECT COUNT(*) FROM ONLY visit",
+    "DELETE FROM visit",
+    "DROP TABLE visit",
     "SELECT COUNT(*) FROM visit FOR UPDATE",
-    "SELECT COUNT(*) INTO x FROM visit",
+    "SELECT n INTO x FROM visit",
     "SELECT DISTINCT ON (city) city FROM visit",
     "SELECT COUNT(*) FROM visit NATURAL JOIN person",
     "SELECT city, COUNT(*) FROM visit GROUP BY DISTINCT city",
-    "SELECT COUNT(*) FROM visit WHERE tag ~ 'x+'",
+    "SELECT COUNT(*) FROM visit WHERE tag ~ tag",
     "SELECT random() FROM visit",
     "SELECT pg_sleep(1)",
     "SELECT version()",
@@ -202,4 +204,4 @@ def test_a_function_without_a_printer_is_refused(
 
 def test_parsing_alone_refuses_what_is_no_query() -> None:
     with pytest.raises(Refusal):
-        parse_statement("DELETE FROM visit")
+        parse_statement("VACUUM")
