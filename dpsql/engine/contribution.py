@@ -20,7 +20,7 @@ from fractions import Fraction
 from ..plan.measures.measurements import BoundingQuery
 from ..plan.planner import Plan
 from ..plan.privacy.keys import environment_of
-from ..plan.privacy.rows import AddedUp, Item, OwnedRows, Release, Select, selects_in
+from ..plan.privacy.rows import AddedUp, Item, Lookup, OwnedRows, Release, Select, selects_in
 from ..plan.release_plan import ReleasePlan
 from ..policy import Accounting
 from ..relation.catalog import Table
@@ -209,6 +209,9 @@ def contribution_lines(release: ReleasePlan) -> Iterator[str]:
     if release.release.rows.row_tables:
         yield "each row is a unit by itself"
         return
+    if release.release.rows.lookup is not None:
+        yield from _lines_of_two(release.release.rows, release.release.rows.lookup)
+        return
     if release.bounding.per_row:
         yield "one row per person, held by the database"
         return
@@ -221,6 +224,24 @@ def contribution_lines(release: ReleasePlan) -> Iterator[str]:
         )
     if _shares_rows_between_groups(release):
         yield "  a person's groups share these rows: WHERE on one group's key would cut less than GROUP BY"
+
+
+def _lines_of_two(rows: OwnedRows, lookup: Lookup) -> Iterator[str]:
+    """Yield EXPLAIN's lines on rows of two people: how many count of each, how many one moves, what is hidden."""
+    own, other = (rows.items[place].source.shown_name for place in (lookup.place, lookup.other))
+    yield (
+        f'rows of two people: at most {counted(lookup.first, "row")} of "{own}" of a person, and of those joined at '
+        f'most {lookup.most} that point at a person through "{other}"'
+    )
+    yield (
+        f"  one person leaving: {lookup.apart} = 2 x {lookup.first} + {lookup.most} rows at most ({lookup.first} out "
+        f"and {lookup.first} others in, {lookup.most} that point at them)"
+    )
+    yield f"  {_hidden_of_two(own)}"
+
+
+def _hidden_of_two(name: str) -> str:
+    return f'hidden of who is pointed at: that rows of "{name}" point at them; not hidden: that these rows are there'
 
 
 def declared_in(release: ReleasePlan) -> list[str]:
@@ -293,6 +314,13 @@ def nothing_measured(name: str, max_rows: int, of: str | None) -> LeftOut | None
 def contribution_notes(release: ReleasePlan, known: Known) -> Iterator[BoundNote]:
     """Yield what bounds on one person leave out of an answer, in one line each, for a receipt."""
     rows = release.release.rows
+    if rows.lookup is not None:
+        name = rows.items[rows.lookup.place].source.shown_name
+        yield BoundNote(
+            f'of "{name}" a person counts with at most {counted(rows.lookup.first, "row")}, and of those joined at '
+            f"most {rows.lookup.most} that point at one person; {_UNBOUNDED}; {_hidden_of_two(name)}"
+        )
+        return
     if bounds := bounds_of(release, f' of "{rows.shown_name}"'):
         of = f"{' and '.join(bounds)}{_norms_of(release)}"
         yield BoundNote(f"a person counts with at most {of}{_said(release, known)}")

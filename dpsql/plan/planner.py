@@ -281,6 +281,8 @@ def _plan_release(
     whole = math.prod(len(domain.values) for domain in domains if domain)
     if groups is not None and (listed or len(groups) < whole):
         said = (*said, groups)  # not all that the domains make
+    if rows.lookup is not None and not rows.lookup.key:
+        said = (*said, measured.measurements)  # which rows are kept goes by all that is read of them
     identity = hashlib.sha256(repr(said).encode()).digest()
     return ReleasePlan(
         release,
@@ -578,6 +580,13 @@ def _bounding(
     person one row in a group is it C.
     """
     rows, grouped = release.rows, bool(release.keys)
+    if rows.lookup is not None:
+        if grouped and groups is None:
+            raise _undeclared_of_two(release, env)
+        apart, kept = rows.lookup.apart, (rows.lookup.first, rows.lookup.most)
+        return Bounding(
+            apart, apart, apart, True, False, privacy.replace_one, grouped, privacy.together, of_two=kept
+        )
     if rows.is_single:
         return Bounding(1, 1, 1, True, False, privacy.replace_one, grouped, privacy.together)
     if rows.max_rows is None or rows.max_rows_per_group is None or rows.max_groups is None:
@@ -595,6 +604,17 @@ def _bounding(
     return Bounding(
         in_all, m, c, False, ranked, privacy.replace_one, True, privacy.together, one_a_group=is_alone
     )
+
+
+def _undeclared_of_two(release: Release, env: Environment) -> Refusal:
+    """Return the refusal of keys that would have to be found in rows of two people (soundness.md 1.38)."""
+    unknown = next((key for key in release.keys if domain_of(key, env) is None), release.keys[0])
+    return Refusal(
+        "groups of rows of two people are not found in the data: these keys are not declared",
+        sqlstate="PV103", position=unknown.position or release.position,
+        hint="list the key's values in WHERE key IN (…), or group by a column with declared values",
+        owner_hint="write { values = […] } at the key's column in the policy, or list them in WHERE key IN (…)",
+    )  # fmt: skip
 
 
 def _normed(

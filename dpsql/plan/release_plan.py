@@ -144,6 +144,7 @@ class ReleasePlan:
             return None
         if (
             self.selection is not None
+            or release.rows.lookup is not None
             or (self.is_zcdp and self.bounding.one_a_group)
             or is_reported(release.rows)
         ):
@@ -333,11 +334,15 @@ class ReleasePlan:
         """Return what measurements of the same measures share, of the rows on which `predicate` holds, however grouped.
 
         None where groups are not sums of finer ones: what counts a thing once is bounded group by group, and of rows of
-        chosen groups alone. The bounds
+        chosen groups alone; and of rows of two people. The bounds
         that what is scaled is cut to are part of it, as are all filters of which one must hold on what they count (t).
         """
         measurement, rows, bounding = self.measurements[number], self.release.rows, self.bounding
-        if measurement.query is not BoundingQuery.SCALED or self.selection is not None:
+        if (
+            measurement.query is not BoundingQuery.SCALED
+            or self.selection is not None
+            or rows.lookup is not None
+        ):
             return None
         label = measurement.family_key
         unit = measurement.denominator

@@ -403,10 +403,13 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_
         place = column_key(policy, declared.name, column.name)
         columns[column.name] = build_column(place, column, match_column(place, column, table))
     ordered = []
+    pointing = {name for one in declared.also for name in one.columns}
     for live_column in table.columns:
         if live_column.name in columns:
             ordered.append(columns[live_column.name])
-        elif (unit is None or is_whole) and not (live_column.is_generated or live_column.refused):
+        elif (unit is None or is_whole or live_column.name in pointing) and not (
+            live_column.is_generated or live_column.refused
+        ):
             ordered.append(describe_column(live_column))
     _require_lists(where, policy, declared, live, columns)
     known = {column.name for column in ordered} | (set() if unit is None else set(unit.columns))
@@ -421,12 +424,13 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_
 def _referred(
     policy: Policy, declared: TablePolicy, keys: tuple[tuple[str, ...], ...]
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the keys that units of other tables refer to, and that are none of `keys`: each is enforced to be unique.
+    """Return the keys that other tables refer to for a person, and that are none of `keys`: each is enforced.
 
     Not the columns of the unit itself, of which a table may have many rows (soundness.md 1.26).
     """
     units = [one.unit for one in policy.tables.values() if one.unit is not None]
     ways = [unit.references for unit in units if unit.references is not None]
+    ways += [also.references for one in policy.tables.values() for also in one.also]
     found = {tuple(sorted(key)) for name, key in ways if name == declared.name}
     own = declared.unit
     held = {tuple(sorted(own.columns))} if own is not None and own.references is None else set()
@@ -534,9 +538,11 @@ def _require_lists(
 def _own_content(table: Table) -> list[object]:
     """Return what plans that read a table's rows rest on besides: its bounds, and which column stands where."""
     unit = table.unit
-    bounds = (
+    bounds: list[object] | None = (
         None if unit is None else [unit.max_rows, unit.max_rows_per_group, unit.max_groups, *unit.max_norm]
     )
+    if unit is not None and unit.also:
+        bounds = [bounds, [[one.columns, one.references, one.max_rows] for one in unit.also]]
     return [bounds, [column.name for column in table.columns]]
 
 

@@ -304,6 +304,8 @@ def _table_warnings(
         private = private_behind(key, policy, live)
         if private is None or (declared.unit is not None and is_own_way(key, declared.unit, policy, live)):
             continue
+        if any(set(also.columns) == set(key.columns) for also in declared.also):
+            continue
         columns = ", ".join(key.columns)
         points = "points at" if private == live.name_of(key.table) else "leads to"
         if declared.unit is None:
@@ -312,7 +314,7 @@ def _table_warnings(
             target = f"another row of {private}" if private == declared.name else f"{private} too"
             warnings.append(
                 f'{where}: "{columns}" {points} {target}; only the owner through '
-                f"{quoted_names(declared.unit.columns)} is protected"
+                f"{quoted_names(declared.unit.columns)} is protected; declare also, or leave the column out"
             )
     if declared.unit is None:
         warnings += _personal_warnings(where, policy, table, live)

@@ -92,6 +92,11 @@ def table_comment(table: Table | View | OwnView) -> str:
             f"{most} in root-sum-of-squares by {column}"
             for column, most in unit.max_norm if column not in table.unnamed
         ]  # fmt: skip
+    parts += [
+        f"points at people by {quoted_names(also.columns)}, read as equal to {reference_text(also.references)} alone; "
+        f"{also.max_rows} joined rows of who is pointed at count"
+        for also in unit.also if not table.unnamed.intersection(also.columns)
+    ]  # fmt: skip
     return "; ".join(parts)
 
 
@@ -330,6 +335,11 @@ def _table(policy: Policy, table: TablePolicy) -> Iterator[str]:
         yield (
             f"The rows of {one} by {column}, squared and added up, are at most {most} squared; of whoever has more, "
             "each counts for less."
+        )
+    for also in table.also:
+        yield (
+            f"A row also points at {one}, by {_list(also.columns)}, which leads to {also.references[0]}: that it does "
+            f"is hidden, and at most {counted(also.max_rows, 'row')} that point at one count."
         )
     if table.max_groups is not None:
         yield (

@@ -7,7 +7,8 @@ from datetime import date, datetime
 from fractions import Fraction
 from functools import partial
 
-from .model import Bound, ColumnPolicy, Key, RandomizedPolicy, TablePolicy, UnitPolicy, ViewPolicy
+from ..relation.catalog import References
+from .model import AlsoPolicy, Bound, ColumnPolicy, Key, RandomizedPolicy, TablePolicy, UnitPolicy, ViewPolicy
 from .section import Section, exact, plain
 
 __all__ = ["ROW", "ReadTables", "read_bounds", "read_tables"]
@@ -69,7 +70,7 @@ def _read_view(name: str, section: Section) -> ViewPolicy:
     for key in ("unit", "public"):
         if section.take(key) is not None:
             raise section.error("is read in the view's text, from its tables; declare it on those", key)
-    for key in (*_BOUNDS, "max_norm"):
+    for key in (*_BOUNDS, "max_norm", "also"):
         if section.take(key) is not None:
             raise section.error("bounds the rows of a table; declare it on those that the view reads", key)
     source = section.text("source") or name
@@ -95,6 +96,7 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
         raise section.error("is both public and owned by a unit; keep either public or unit", "public")
     bounds = _read_contribution(section, is_public=bool(is_public), is_row=unit == ROW)
     max_norm = _read_norms(section, bounds[0])
+    also = _read_also(section, is_owned=unit is not None and unit != ROW)
     columns = _read_columns(section)
     description = section.note("description")
     source = _read_source(section)
@@ -103,7 +105,7 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
     section.attempt(section.finish)
     if unit is None and not is_public:
         return None
-    return TablePolicy(name, unit, columns, *bounds, description, source, is_hidden, key, max_norm)
+    return TablePolicy(name, unit, columns, *bounds, description, source, is_hidden, key, max_norm, also)
 
 
 def _read_source(section: Section) -> tuple[str, ...]:
@@ -183,6 +185,33 @@ def _read_norms(section: Section, max_rows: int | None) -> tuple[tuple[str, int]
     return tuple(found)
 
 
+def _read_also(section: Section, *, is_owned: bool) -> tuple[AlsoPolicy, ...]:
+    """Return whom a table's rows point at besides. Raises PolicyError."""
+    items = section.array("also")
+    if items is None:
+        return ()
+    if not is_owned:
+        raise section.error(
+            "is for rows that are one person's; say whose by unit first, or take it out", "also"
+        )
+    fix = 'write also = [{ column = "post_id", references = "post.id", max_rows = 300 }]'
+    found = []
+    for item in items:
+        if not isinstance(item, dict) or not item.keys() >= {"column", "references", "max_rows"}:
+            raise section.error(fix, "also")
+        one = section.within("also", item)
+        columns, references = _read_reference(one, fix)
+        most = one.count("max_rows")
+        assert most is not None, "it was just seen"
+        if most > MAX_CONTRIBUTION:
+            raise one.error(f"is above {MAX_CONTRIBUTION}; no useful answer has so much noise", "max_rows")
+        one.finish()
+        found.append(AlsoPolicy(columns, references, most))
+    if len({frozenset(one.columns) for one in found}) < len(found):
+        raise section.error("names a column twice", "also")
+    return tuple(found)
+
+
 def _refuse_old_keys(section: Section) -> None:
     """Say what to write in place of the keys that multiplied, with the owner's own numbers. Raises PolicyError."""
     rows, groups = section.count("rows_per_unit"), section.count("groups_per_unit")
@@ -213,10 +242,17 @@ def _read_unit(section: Section) -> UnitPolicy | None:
         return UnitPolicy(_read_names(section, "unit"))
     unit = section.section("unit")
     assert unit is not None, "it was just seen to be a table"
+    for key in ("column", "references"):
+        unit.take(key)
+    unit.finish()  # a key that is misspelled is told before one that is missing
+    return UnitPolicy(*_read_reference(unit, fix))
+
+
+def _read_reference(unit: Section, fix: str) -> tuple[tuple[str, ...], References]:
+    """Return the columns that point at another table's row, and that table with its key. Raises PolicyError."""
     columns, references = _read_names(unit, "column"), _read_names(unit, "references")
-    unit.finish()
     if not columns or not references:
-        raise section.error(f"needs both column and references; {fix}", "unit")
+        raise unit.error(f"needs both column and references; {fix}")
     parents, keys = zip(*(name.rpartition(".")[::2] for name in references), strict=True)
     if not all((*parents, *keys)):
         raise unit.error('write "<table>.<column>"', "references")
@@ -227,7 +263,7 @@ def _read_unit(section: Section) -> UnitPolicy | None:
         raise unit.error(
             f"names {len(keys)} columns, and column {len(columns)}; write as many of both", "references"
         )
-    return UnitPolicy(columns, (parents[0], keys))
+    return columns, (parents[0], keys)
 
 
 def _read_names(section: Section, key: str) -> tuple[str, ...]:

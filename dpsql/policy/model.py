@@ -21,6 +21,7 @@ __all__ = [
     "SPARK",
     "Access",
     "Accounting",
+    "AlsoPolicy",
     "Analyst",
     "Bound",
     "ColumnPolicy",
@@ -181,6 +182,15 @@ class UnitPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class AlsoPolicy:
+    """Whom a table's rows point at besides: as in `relation.catalog.Also`."""
+
+    columns: tuple[str, ...]
+    references: References
+    max_rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class TablePolicy:
     """A declared table; `unit` is None exactly for public ones. `name` is `table` or `schema.table`.
 
@@ -188,7 +198,7 @@ class TablePolicy:
     files that it is, as names or patterns relative to the policy's folder, on Spark as its server sees them; () for
     a table of the database. `is_hidden`: views read it, and analysts do not. `key`: columns that the owner asserts
     to be a key of those files; () for none. It counts in the very data in which the owner's command found it to
-    hold (soundness.md 1.30).
+    hold (soundness.md 1.30). `also`: whom its rows point at, beside whose they are.
     """
 
     name: str
@@ -202,6 +212,7 @@ class TablePolicy:
     is_hidden: bool = False
     key: tuple[str, ...] = ()
     max_norm: tuple[tuple[str, int], ...] = ()
+    also: tuple[AlsoPolicy, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

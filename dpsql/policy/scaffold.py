@@ -300,6 +300,10 @@ _BOUNDS = """\
 # max_rows   =   # most rows of one unit that count in one result; dpsql bounds measures it, at a price
 # max_groups =   # if fewer: most groups of one result that one unit may touch
 """
+_ALSO = """\
+# Rows of two people: a join by such a column counts, and protects both; it is read in no other way then. max_rows: of
+# those joined, most that point at one person.
+"""
 _TAIL = """
 # An analyst and a personal cap:
 # [analysts.alice]
@@ -462,7 +466,23 @@ def _owned_text(table: LiveTable, keys: tuple[LiveForeignKey, ...], guess: Guess
         text += _CHOICE + "".join(f"# {unit_text(key, made.live)}\n" for key in keys)
     if not all(table.is_unique(*key.columns) for key in keys):
         text += _BOUNDS
+    text += _also_text(table, keys[0] if len(keys) == 1 else None, guess, made)
     return text + _columns_text(table, keys[0].columns if len(keys) == 1 else (), guess, made)
+
+
+def _also_text(table: LiveTable, way: LiveForeignKey | None, guess: Guess, made: Scaffold) -> str:
+    """Return the lines that would let rows of two people be counted; `way`: the key that leads to the owner."""
+    lines = []
+    for key in table.foreign_keys:
+        parent = made.live.table(key.table)
+        is_known = parent is not None and parent.is_unique(*key.referenced)
+        if key == way or not is_known or not guess.is_private(key.table):
+            continue
+        referenced = [f"{made.live.name_of(key.table)}.{name}" for name in key.referenced]
+        lines.append(
+            f"# also = [{{ column = {quoted_key(key.columns)}, references = {quoted_key(referenced)}, max_rows =  }}]\n"
+        )
+    return f"{_ALSO}{''.join(lines)}" if lines else ""
 
 
 def _unowned_text(table: LiveTable, guess: Guess, tables: Sequence[LiveTable], made: Scaffold) -> str:

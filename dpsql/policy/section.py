@@ -190,6 +190,10 @@ class Section:
             raise self.error("write a table, like { … }", key)
         return Section(self.source, value, (*self._keys, key), self.found)
 
+    def within(self, key: str, content: Mapping[str, object]) -> Section:
+        """Return a table that stands in an array under a key."""
+        return Section(self.source, content, (*self._keys, key), self.found)
+
     def finish(self) -> None:
         """Raise PolicyError if the file has a key here that nobody asked for."""
         unknown = [

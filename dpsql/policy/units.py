@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ..errors import PolicyError
-from ..relation.catalog import References, Unit, quoted_names
+from ..relation.catalog import Also, References, Unit, quoted_names
 from ..relation.types import Kind
 from .live_schema import (
     KEY_TYPES,
@@ -28,7 +28,7 @@ from .live_schema import (
     LiveTable,
     comparable_type,
 )
-from .model import Policy, TablePolicy, UnitPolicy
+from .model import AlsoPolicy, Policy, TablePolicy, UnitPolicy
 from .section import quote_text, suggest
 
 __all__ = [
@@ -122,6 +122,40 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
         max_rows_per_group=declared.max_rows_per_group,
         max_groups=declared.max_groups,
         max_norm=declared.max_norm,
+        also=tuple(_build_also(f"{where}.also", policy, names, one, table, live) for one in declared.also),
+    )
+
+
+def _build_also(
+    where: str,
+    policy: Policy,
+    unit: tuple[str, ...],
+    declared: AlsoPolicy,
+    table: LiveTable,
+    live: LiveSchema,
+) -> Also:
+    """Return whom a table's rows point at besides. `unit`: the columns that say whose they are.
+
+    Ensures: what is pointed at is a private table's key, that the engine holds unique and not NULL. Raises PolicyError.
+    """
+    columns = [_unit_column(where, table, name, "point at a person") for name in declared.columns]
+    if shared := set(unit) & set(declared.columns):
+        raise PolicyError(f"{where}: {quoted_names(sorted(shared))} says whose a row is already; take it out")
+    name, key = declared.references
+    place = f"{where}.references"
+    parent = policy.tables.get(name)
+    if parent is None:
+        raise PolicyError(f'{place}: no table "{name}" is declared{suggest(name, list(policy.tables))}')
+    if parent.unit is None or parent.unit.is_row:
+        raise PolicyError(
+            f'{place}: nobody\'s rows are in "{name}" by a key; name a table that says whose its rows are'
+        )
+    live_parent = find_live_table(place, name, live)
+    others = [_unit_column(place, live_parent, one) for one in key]
+    _require_key(place, live_parent, others, parent.unit)
+    _require_one_type(place, columns, others)
+    return Also(
+        declared.columns, tuple(map(comparable_type, columns)), declared.references, declared.max_rows
     )
 
 

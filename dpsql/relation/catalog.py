@@ -104,6 +104,21 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Also:
+    """Whom a private table's rows point at, beside whose they are: rows of two people (soundness.md 1.38).
+
+    `columns`: what holds the key of the other's row, of the table and columns of `references`, which the engine holds
+    unique and not NULL. They are read in one way alone: equal to that key. `types`: theirs. `max_rows`: the joined
+    rows that count of each person who is pointed at.
+    """
+
+    columns: tuple[str, ...]
+    types: tuple[SqlType, ...]
+    references: References
+    max_rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class Unit:
     """How a private table's rows find their owner.
 
@@ -115,7 +130,7 @@ class Unit:
     `is_row`: each row is a unit by itself: `columns` is (), and `is_unique` and `is_not_null` hold.
     `max_rows` (R): the rows of a unit that count in one result; None: not declared. `max_rows_per_group` (M) and
     `max_groups` (C) tighten it; None: neither does, and each of them is R. `max_norm` (T): by column, the most
-    root-sum-of-squares of a unit's rows by its values (soundness.md 1.36).
+    root-sum-of-squares of a unit's rows by its values (soundness.md 1.36). `also`: whom its rows point at besides.
     """
 
     columns: tuple[str, ...]
@@ -129,6 +144,7 @@ class Unit:
     max_rows_per_group: int | None = None
     max_groups: int | None = None
     max_norm: tuple[tuple[str, int], ...] = ()
+    also: tuple[Also, ...] = ()
 
     @property
     def declared(self) -> tuple[str, ...]:

@@ -114,7 +114,13 @@ def read_facts(snapshot: Snapshot, policy: Policy, key_check: KeyChecks) -> Fact
         held = (key,) if check is not None and check.holds else ()
         found[path] = replace(found[path], unique=held, not_null=key if held else (), foreign_keys=())
     units = {path: _unit(policy, name, lambda other: places[paths[other]]) for name, path in paths.items()}
-    shown = {places[path]: replace(found[path], unit=unit) for path, unit in units.items() if path in found}
+    shown: dict[str, Table] = {}
+    for path, name in ((path, name) for name, path in paths.items() if path in found):
+        also = (
+            ForeignKey(one.columns, places[paths[one.references[0]]], one.references[1])
+            for one in policy.tables[name].also
+        )
+        shown[places[path]] = replace(found[path], unit=units[path], also=tuple(also))
     privacy = policy.privacy
     promise = privacy.neighbours.value, privacy.together, privacy.accounting.value
     return Facts(live.dialect, shown, *promise)  # type: ignore[arg-type]

@@ -75,7 +75,8 @@ class Table:
     has a type that names the collation; `string valid` is text on Spark that was found to be UTF-8. `unique`:
     sets of columns that no two rows share, NULL aside, by a valid, immediate, complete constraint, or asserted
     and checked on the version that is read. `unit` is None for a public table, and exactly for these. `checks`: what
-    the engine holds of each row, as it writes it: TRUE or NULL of all of them."""
+    the engine holds of each row, as it writes it: TRUE or NULL of all of them. `also`: what the policy says its rows
+    point at besides, of which nobody but the lookup may tell (soundness.md 1.38)."""
 
     columns: Mapping[str, str]
     not_null: tuple[str, ...] = ()
@@ -83,6 +84,7 @@ class Table:
     foreign_keys: tuple[ForeignKey, ...] = ()
     unit: Unit | None = None
     checks: tuple[str, ...] = ()
+    also: tuple[ForeignKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from dpsql.verify.relations import Relations
 from dpsql.verify.spark import Spark
 from dpsql.verify.terms import Pool, Refused, Term
 from dpsql.verify.total import Total
+from dpsql.verify.two_owners import References
 from dpsql.verify.values import Number, Values
 from dpsql.verify.windows import Windows
 
@@ -101,6 +102,7 @@ class _Release:
         self.relations = Relations(self.pool, self.values, facts)
         self.lemmas = Lemmas(self.pool, self.values, self.relations)
         self.total = Total(self.values, self.dialect)
+        self.references = References(facts)
         self.windows = Windows(self.pool, self.values, self.lemmas, self.reader)
 
     def lines(self) -> list[Checked]:
@@ -127,6 +129,7 @@ class _Release:
         tree = self.lemmas.unlisted(self.reader, self.reader.parse(query.sql), self.release.keys)
         top = self.reader.tree(tree)
         self.total.relation(top)
+        self.references.check(top)
         return tree, top
 
     def _query(self, query: Query, tree: exp.Expression, top: Term) -> list[Checked]:

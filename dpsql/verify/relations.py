@@ -186,15 +186,15 @@ class Relations:
             for one in walk(term) if term.gathers else ():
                 if one.op == "sum" and self.values.type(one.args[0])[0] not in ("int", "decimal"):
                     raise Refused("relations: a sum is of integers or decimals", repr(one)[:200])
-                if one.op in ("min", "max", "lowest") and not self._alike_where_equal(one.args[0]):
+                if one.op in ("min", "max", "lowest") and not self.alike_where_equal(one.args[0]):
                     raise Refused("relations: MIN and MAX are of an exact order", repr(one)[:200])
 
-    def _alike_where_equal(self, term: Term) -> bool:
+    def alike_where_equal(self, term: Term) -> bool:
         """Whether equal values are one value. Of doubles 0 and -0 are two, and NaNs are: none is there, or nothing
         that is printed tells them apart (V6)."""
         kind = self.values.type(term)
         if term.op == "struct":
-            return all(self._alike_where_equal(one) for one in term.args[1:])
+            return all(self.alike_where_equal(one) for one in term.args[1:])
         if kind[0] == "float":
             ends = self.values.ends(term)
             apart = (ends.low or 0) > 0 or (ends.high or 0) < 0
@@ -236,7 +236,7 @@ class Relations:
         basis = {
             self.bare(term)
             for term in read
-            if self._alike_where_equal(term)
+            if self.alike_where_equal(term)
             or any(self.bare(term) is self.bare(one.args[0]) for one in written)
         }
         asked = [one for one in function.args if isinstance(one, Term)]
@@ -317,7 +317,7 @@ class Relations:
         owner. Conclusion: owned. Why: a row is made of rows of one owner and public ones."""
         if around is None and block in self._joined:
             return self._joined[block]
-        whole, block = block, self._inner(block)
+        whole, block = block, self.inner(block)
         sources, outer, conditions = block.args
         joined = Joined(block)
         if around is not None:
@@ -330,7 +330,7 @@ class Relations:
                 identities = self.identities(source)
                 if identities:
                     owned.append(identities)
-        self._equate(joined, [one for one in sources if one not in ons], conditions)
+        self.equate(joined, [one for one in sources if one not in ons], conditions)
         if around is not None and around.identities:
             owned[:0] = [around.identities, *self._matched_too(joined, around.block.args[1], conditions)]
         self._one_owner(joined, owned)
@@ -344,7 +344,7 @@ class Relations:
         self.subqueries(conditions, joined)
         return joined
 
-    def _inner(self, block: Term) -> Term:
+    def inner(self, block: Term) -> Term:
         """A LEFT JOIN of which WHERE, or the ON of one that has to match, asks a column not to be NULL is a join: rows
         without a match are not there."""
         sources, outer, conditions = block.args
@@ -354,9 +354,9 @@ class Relations:
         if not asked & {source for source, _ in outer}:
             return block
         rest = tuple(pair for pair in outer if pair[0] not in asked)
-        return self._inner(self.pool("block", sources, rest, ordered([*conditions, *matched])))
+        return self.inner(self.pool("block", sources, rest, ordered([*conditions, *matched])))
 
-    def _equate(self, joined: Joined, sources: Sequence[Term], conditions: Iterable[Term]) -> None:
+    def equate(self, joined: Joined, sources: Sequence[Term], conditions: Iterable[Term]) -> None:
         """Classes of equal columns: printed equalities of one exact type, closed under enforced keys."""
         joined.established |= self.values.established(conditions)
         for one in conditions:
@@ -435,7 +435,7 @@ class Relations:
     def _left(self, joined: Joined, source: Term, on: tuple[Term, ...]) -> None:
         identities = self.identities(source)
         inner = Joined(joined.block, dict(joined.parent), set(joined.constants), set(joined.established))
-        self._equate(inner, [source], on)
+        self.equate(inner, [source], on)
         inner.public = joined.public and not identities
         if identities:
             if joined.public:
@@ -457,7 +457,7 @@ class Relations:
             columns = {one.args[0] for one in asked if one.op == "notnull" and one.args[0].op == "col"}
             if any(one.args[0] is other for one in columns):
                 asked = asked | self.values.established(on)
-                self._equate(inner, [other], on)
+                self.equate(inner, [other], on)
                 found += [identities] if (identities := self.identities(other)) else []
         return found
 
@@ -620,8 +620,9 @@ class Relations:
             block, columns = relation.args
             joined, held = self.joined(block), {term for name, term in columns if name in names}
             return self.determines(joined, held) or any(self._is_number(one, held, joined) for one in held)
-        if relation.op == "union" and (kept := self.kept(relation)) is not None:
-            return self.determined(kept[0], names)
+        if relation.op == "union":
+            kept = self.kept(relation)
+            return self.determined(kept[0], names) if kept is not None else self._of_a_cut(relation, names)
         if relation.op == "agg" and self.spread(relation) is None:
             block, keys, _, columns = relation.args
             joined = self.joined(block)
@@ -741,12 +742,12 @@ class Relations:
         """(rn, C) of `rn <= C`, or `rn = 1`, where rn is a ROW_NUMBER by owner."""
         if condition.op not in ("le", "eq"):
             return None
-        column, number = self.bare(condition.args[0]), self._number(condition.args[1])
+        column, number = self.bare(condition.args[0]), self.number(condition.args[1])
         if column.op != "col" or number is None or not self._is_rank(*column.args):
             return None
         return column, 1 if condition.op == "eq" else number
 
-    def _number(self, term: Term) -> int | None:
+    def number(self, term: Term) -> int | None:
         term = term.args[0] if term.op == "cast" and term.args[1][0] == "int" else term
         return term.args[0] if term.op == "num" and isinstance(term.args[0], int) else None
 
@@ -775,12 +776,12 @@ class Relations:
                     if (
                         above is not None
                         and same
-                        and self._matches_owner(conditions, sources[0], heavy, heavy.args[1])
+                        and self.matches_owner(conditions, sources[0], heavy, heavy.args[1])
                     ):
                         return above
         return None
 
-    def _matches_owner(
+    def matches_owner(
         self, conditions: Sequence[Term], source: Term, relation: Term, owner: Sequence[Term]
     ) -> bool:
         """Conditions that equate exactly the columns of `source` that are the owner with these terms."""
@@ -828,6 +829,23 @@ class Relations:
             return None
         return max(few, ranked) if any(one in window.args[0].args[2] for one in exists) else None
 
+    def _of_a_cut(self, union: Term, names: set[str]) -> bool:
+        """Whether no two rows of a cut before a join agree in these columns: nobody is in both parts, and rows of one
+        part are rows of the same block, so that they would be one."""
+        if self._cut_before_a_join(union) is None:
+            return False
+        first, second = (dict(one.args[1]) for one in union.args[0])
+        [window] = union.args[0][1].args[0].args[0]
+        columns = columns_of(window.args[0])
+        passed = all(
+            (other := second.get(name)) is not None
+            and other.op == "col"
+            and other.args[0] is window
+            and columns[other.args[1]] is first.get(name)
+            for name in names
+        )
+        return passed and all(self.determined(one, names) for one in union.args[0])
+
     def without_ways(self, block: Term, read: Sequence[Term]) -> Term:
         """A block without tables that lead to the owner alone. Premise: the columns of an enforced foreign key, none
         of which is NULL, are equated with those that it refers to, and nothing else is read of that table. Conclusion:
@@ -868,7 +886,7 @@ class Relations:
         if not found:
             return None
         lowest = found[0].args[1]
-        number = self._number(lowest.args[1]) if lowest.op == "lowest" else None
+        number = self.number(lowest.args[1]) if lowest.op == "lowest" else None
         if len(found) != 1 or number is None or lowest.args[2]:
             raise Refused("relations: rows are multiplied by C lowest values alone")
         return number
@@ -965,7 +983,7 @@ class Relations:
             return None
         further = tuple(one for one in conditions if one.free == {sources[0]})
         owner = [one for one in conditions if one not in further]
-        return (above, further) if self._matches_owner(owner, sources[0], above, above.args[1]) else None
+        return (above, further) if self.matches_owner(owner, sources[0], above, above.args[1]) else None
 
 
 def _least(one: int | None, other: int | None) -> int | None:

@@ -59,7 +59,7 @@ from ..measures.top import TopGroups
 from ..privacy.axes import Axis
 from ..privacy.keys import MAX_DOMAIN, Domain
 from ..privacy.public_keys import KeyList
-from ..privacy.rows import Fan, IntermediateColumn, OwnedRows, fields_in
+from ..privacy.rows import Fan, IntermediateColumn, Lookup, OwnedRows, fields_in
 from .print_source import SourcePrinter, carried_as, numbered
 from .print_sums import CappedSums, GroupSums, InnerRows, KeptSums, UnitSums, WeighedSums, integer_type
 from .print_value import print_whole
@@ -142,6 +142,8 @@ def print_release(
         for i in wanted
         if measurements[i].query is BoundingQuery.RANK
     )
+    if rows.lookup is not None:
+        return (release.looked_up(wanted, rows.lookup),)
     if bounding.per_row:
         summed = tuple(i for i in wanted if measurements[i].query is not BoundingQuery.RANK)
         # an average of several groups is none of theirs added up
@@ -242,6 +244,42 @@ class _Release:
         inner = self._inner(sources, numbers)
         coordinates = self._coordinates(numbers, GroupSums(inner))
         return _query(self._by_group(f"({inner.sql()}) AS r", coordinates), numbers, sources)
+
+    # --- rows of two people ---------------------------------------------------------------------------------
+
+    def looked_up(self, numbers: tuple[int, ...], lookup: Lookup) -> BackendQuery:
+        """A plain aggregate of the first R_b rows of each person who is pointed at (soundness.md 1.38).
+
+        The source whose rows they are has R_a of each owner already, by the block that is printed. A person with R_b
+        rows keeps them all, whoever has more the first of them, by a hash of what tells rows apart and then by all that
+        is read of them: a total order, or rows that are alike.
+        """
+        sources = SourcePrinter(self.dialect, 1)
+        inner = self._inner(sources, numbers, more=lookup.key, shows_unit=True)
+        keys = [(inner.item(inner.printer.whole(one), "o"), one.type) for one in lookup.key]
+        coordinates = self._coordinates(numbers, GroupSums(inner))
+        columns = [*self.key_names, *inner.items.values(), *inner.later_items.values()]
+        names = list(dict.fromkeys([*(name for name, _ in keys), *columns]))
+        texts = [self.dialect.hash_text(name, type_) for name, type_ in keys]
+        order = [*([self.dialect.hashed(texts)] if texts else []), *(f"{name} NULLS LAST" for name in names)]
+        unit, shown = ", ".join(self.unit), ", ".join([*self.unit, *names])
+        same = " AND ".join(f"heavy.{one} = s.{one}" for one in self.unit)
+        has_more = f"EXISTS (SELECT 1 FROM heavy WHERE {same})"
+        by = ", ".join(f"s.{one}" for one in self.unit)
+        ordered = f" ORDER BY {', '.join(order)}" if order else ""
+        rank = f"ROW_NUMBER() OVER (PARTITION BY {by}{ordered}) AS rn"
+        ranked = f"SELECT s.*, {rank} FROM s WHERE {has_more}"
+        kept = (
+            f"SELECT {shown} FROM s WHERE NOT {has_more} UNION ALL "
+            f"SELECT {shown} FROM ({ranked}) AS ranked WHERE rn <= {lookup.most}"
+        )
+        steps = [
+            self.dialect.step("s", inner.sql(), is_kept=True),
+            f"heavy AS (SELECT {unit} FROM s GROUP BY {unit} HAVING COUNT(*) > {lookup.most})",
+            f"r AS ({kept})",
+        ]
+        body = self._outer("r", coordinates, in_domain=True)
+        return _query(f"WITH {', '.join(steps)} {body}", numbers, sources)
 
     def _by_group(self, source: str, coordinates: list[tuple[str, str]]) -> str:
         """Return the sums of rows by group: of each listed one, and of all others of a key in one."""

@@ -44,7 +44,17 @@ from ..privacy.growth import joined_rows, unlike
 from ..privacy.keys import environment_of
 from ..privacy.ownership import links_of
 from ..privacy.public_keys import KeyList
-from ..privacy.rows import Fan, IntermediateColumn, Item, OwnedRows, Select, Source, columns_of, fields_in
+from ..privacy.rows import (
+    Fan,
+    IntermediateColumn,
+    Item,
+    OwnedRows,
+    Select,
+    Source,
+    columns_of,
+    fields_in,
+    read_by,
+)
 from .print_private import PrivatePrinter, has_several_spellings
 from .print_value import print_value
 
@@ -270,7 +280,7 @@ class SourcePrinter:
         exprs = [expr for i, expr in enumerate(block.outputs) if grouped or i in needed]
         for index, call in enumerate(calls, width):
             if index in needed:
-                exprs += _read_by(call)
+                exprs += read_by(call)
         exprs += block.owner
         if block.windows and any(index >= width for index in needed):
             ties = _tie_breakers(block, needed)
@@ -318,7 +328,7 @@ class SourcePrinter:
         env = environment_of(columns_of(block.items), block.predicate)
         places = [*(expr.position for expr in block.outputs), *(call.position for call in calls)]
         width = len(block.outputs)
-        read = [expr for i, call in enumerate(calls, width) if i in shown for expr in _read_by(call)]
+        read = [expr for i, call in enumerate(calls, width) if i in shown for expr in read_by(call)]
         texts = dict.fromkeys(expr for expr in read if expr.args and expr.type.kind is Kind.TEXT)
         columns = [(source.columns[i], places[i] if i < len(places) else None) for i in shown]
         size = row_bytes([
@@ -406,12 +416,6 @@ def _cut_order(printer: PrivatePrinter, cut: Source, read: list[int], first: int
 
 
 _HASHED = (Kind.TEXT, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP)
-
-
-def _read_by(call: AggregateCall | WindowCall) -> list[Expr]:
-    if isinstance(call, WindowCall):
-        return [*call.args, *call.partition, *(order.expr for order in call.orders)]
-    return [*call.args, *([] if call.filter is None else [call.filter])]
 
 
 def _output(printer: PrivatePrinter, expr: Expr, column: Column | None = None) -> str:

@@ -180,8 +180,10 @@ class Bounding:
     and value, at most R and M in a group (`in_group`). `per_row`: the engine enforces one row per unit, so that all
     three are 1 without an operator; `one_a_group`: one row of a unit in each group. `ranked`: C is enforced by a
     printed rank (else the domain has at most C groups). `norms`: what bounds a unit's rows besides, whatever the
-    groups are; `in_norm`: the least T of those whose places hold whole groups (soundness.md 1.36). `replace_one`,
-    `together`: neighbours differ in as many units. `grouped`: there are group keys.
+    groups are; `in_norm`: the least T of those whose places hold whole groups (soundness.md 1.36). `of_two`: of rows of
+    two people, (R_a, R_b), as they are kept by printed ranks: then each counts as it is, as `per_row`, and R is K, in
+    how many rows two results differ (1.38). `replace_one`, `together`: neighbours differ in as many units. `grouped`:
+    there are group keys.
     """
 
     in_all: int
@@ -199,6 +201,7 @@ class Bounding:
         default=(), repr=False
     )  # said by whoever makes a key, where there are any
     in_norm: int | None = field(default=None, repr=False)
+    of_two: tuple[int, int] | None = field(default=None, repr=False)  # said with the rows
 
     @property
     def weight(self) -> int:
@@ -326,13 +329,28 @@ class Measurement(ABC):
     def of_one(self) -> Parts:
         """The same for one unit. Replace-one is remove and add: twice, but for one coordinate without groups."""
         alone = None if self.bounding.grouped or len(self.masks) > 1 else self.replaced_alone
+        if self.bounding.of_two is not None:
+            return Parts((2 if self.bounding.replace_one else 1) * self._of_two(self.bounding.of_two, alone))
         if not self.bounding.replace_one:
             return Parts(self.added * self.denominator)
         return Parts((2 * self.added if alone is None else alone) * self.denominator)
 
+    def _of_two(self, bounds: tuple[int, int], alone: int | None) -> int:
+        """Return the L1 sensitivity of rows of two people, in lattice units (soundness.md 1.38).
+
+        K times a row's reach. One coordinate without groups: a row that takes another's place moves it by what one row
+        moves it when it is replaced, and the rows of who is pointed at go.
+        """
+        if alone is None:
+            return self.added
+        first, most = bounds
+        return first * (alone // self.bounding.in_all) + most * self.reach
+
     @property
     def most_in_group(self) -> int:
         """Most of `added`, in reaches, that stands in one group: 1 where the engine's keys leave one row there."""
+        if self.bounding.of_two is not None:
+            return self.added // self.reach
         one = self.bounding.per_row or self.bounding.one_a_group
         return min(self.added // self.reach, 1) if one else self.added // self.reach
 
@@ -364,7 +382,12 @@ class Measurement(ABC):
         Replace-one is v' - v: with one sign |v' - v|² <= |v|² + |v'|², else (|v| + |v'|)²; and never more than L1².
         """
         times = 1 if not self.bounding.replace_one else 2 if self.has_one_sign else 4
-        return min(times * self.squared * self.denominator**2, self.of_one**2)
+        squared = self.squared
+        if self.bounding.of_two is not None and self.has_one_sign:
+            first, most = self.bounding.of_two
+            squared = self.reach**2 * ((first + most) ** 2 + first**2)
+            times = 4 if self.bounding.replace_one else 1  # rows come too, so that no part has one sign
+        return min(times * squared * self.denominator**2, self.of_one**2)
 
     def scale(self, epsilon: Fraction) -> Fraction:
         """Return the noise scale, in the coordinates' own fractions: sensitivity / epsilon."""

@@ -52,10 +52,11 @@ from .correlated_keys import held_to, keys_asked_for
 from .derived import group_by_owner, plain, union, window_by_owner, with_declared
 from .join import join_blocks
 from .keys import environment_of, stepped_keys
+from .lookup import check_aggregates
 from .ownership import resolve_owner, scanned
 from .public_inputs import NotInPlace, drawn_first, is_single, read_in_place, static_range
 from .release_boundary import check_keys, one_person, owner_of, release_each_set, shown_keys
-from .rows import OwnedRows, PrivateBlock, Release, whole
+from .rows import OwnedRows, PrivateBlock, Release, read_by, whole
 
 __all__ = ["Analyzed", "analyze", "private_rows"]
 
@@ -243,7 +244,8 @@ class _Analysis:
 
     def _windowed(self, node: Block, source: PrivateBlock) -> PrivateBlock:
         calls = tuple(call.map(lambda expr: self._onto(expr, source)) for call in node.windows)
-        rows = resolve_owner(source, self.catalog, node.position)
+        read = (expr for call in calls for expr in read_by(call))
+        rows = resolve_owner(source, self.catalog, node.position, (*source.outputs, *read))
         for call in calls:
             if not owner_of(call.partition, rows):
                 by = "" if rows.row_tables else "partition it by the person's key, or "
@@ -294,7 +296,11 @@ class _Analysis:
         mapped = (call.map(lambda expr: self._onto(expr, source)) for call in group.aggregates)
         # Only what stands above the release takes rows in an order; MODE chooses among ties by noise.
         aggregates = tuple(replace(call, orders=()) for call in mapped)
-        rows = resolve_owner(source, self.catalog, node.position)
+        read = (*keys, *(expr for call in aggregates for expr in read_by(call)))
+        rows = resolve_owner(source, self.catalog, node.position, read, of_two=True)
+        if rows.lookup is not None:
+            check_aggregates(aggregates)
+            return release_each_set(group, rows, keys, aggregates, node.position)
         owned = [bool(owner_of((keys[i] for i in chosen), rows)) for chosen in group.sets]
         if all(owned) and len(owned) == 1 and not group.groupings:
             names = [column.name for column in group.columns]

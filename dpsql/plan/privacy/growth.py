@@ -40,7 +40,7 @@ from .functional_dependencies import Classes, equalities, functional_closure
 from .keys import undeclared_rows
 from .rows import LINEAR, Fan, Identity, Item, Placed, Reach, Select, Source, fields_in
 
-__all__ = ["MAX_GROWN", "Grown", "grown", "joined_rows", "sum_of_reaches", "unlike"]
+__all__ = ["MAX_GROWN", "Grown", "cut_before", "grown", "joined_rows", "sum_of_reaches", "unlike"]
 
 MAX_GROWN = 10**6
 """Most rows that joins make of one person's rows, and pairs that a mark looks at.
@@ -83,7 +83,7 @@ def grown(
     found = list(items)
     for place in sorted({*chosen, *costly}):
         if items[place].source.is_private and block.size(place).most is None:
-            found[place] = _cut(items, place, predicate, path, position)
+            found[place] = cut_before(items, place, predicate, path, position)
     cut = _Multiplicity(tuple(found), predicate, root)
     works = [Reach(cut.product(through=False), cut.all_fans())]
     works += [_times(works[0], cut.size(place)) for place in costly]
@@ -308,7 +308,7 @@ def _own_terms(items: tuple[Item, ...], place: int, predicate: tuple[Expr, ...])
     return shifted(placed.all_own(terms), -placed.start)
 
 
-def _cut(
+def cut_before(
     items: tuple[Item, ...], place: int, predicate: tuple[Expr, ...], path: Path, position: Position | None
 ) -> Item:
     """Return a source that gives at most R rows of an owner. Raises Refusal: PV102 where R is not declared."""

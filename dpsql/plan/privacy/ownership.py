@@ -17,7 +17,7 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import Position, Refusal
@@ -26,11 +26,14 @@ from ...relation.expressions import Call, Expr, Field, fields_of
 from ...relation.relations import Scan
 from ...relation.types import BOOLEAN
 from .functional_dependencies import Classes, classes_of, equalities, functional_closure
-from .growth import Grown, grown
+from .growth import Grown, cut_before, grown
+from .lookup import check_references, find_lookup, lookup_hint, undeclared
 from .rows import (
+    LINEAR,
     Declarations,
     Identity,
     Item,
+    Lookup,
     OwnedRows,
     Placed,
     PrivateBlock,
@@ -175,13 +178,24 @@ def are_linked(left: tuple[Item, ...], right: Item, on: tuple[Expr, ...]) -> boo
 # --- the owner -------------------------------------------------------------------------------------------
 
 
-def resolve_owner(private: PrivateBlock, catalog: Catalog, position: Position | None) -> OwnedRows:
+def resolve_owner(
+    private: PrivateBlock,
+    catalog: Catalog,
+    position: Position | None,
+    read: Iterable[Expr] | None = None,
+    *,
+    of_two: bool = False,
+) -> OwnedRows:
     """Return the block's rows with their owner, and what the engine's keys say of them.
+
+    `read`: what is computed of the rows; None: the block's outputs. `of_two`: rows of two people are taken, as by a
+    release (`Lookup`).
 
     Raises:
         Refusal: PV003 when the sources are not of one owner.
     """
     items = private.items
+    check_references(items, private.predicate, private.outputs if read is None else read)
     if len(items) > MAX_SOURCES:
         raise Refusal(
             f"{len(items)} tables and subqueries are joined here; at most {MAX_SOURCES} are", sqlstate="54001",
@@ -191,7 +205,17 @@ def resolve_owner(private: PrivateBlock, catalog: Catalog, position: Position | 
         return _each_row(private, catalog, position)
     root = catalog.root
     classes = classes_of(items, private.predicate, root)
-    _check_linked(items, classes, position, catalog)  # from here on all sources are one owner's
+    groups = _owners_of(items, classes)
+    if len(groups) > 1:
+        found = find_lookup(items, private.predicate, classes, groups, position)
+        if found is None or not of_two:
+            left, right = items[groups[0][0]], items[groups[1][0]]
+            said = undeclared(items, private.predicate, groups) if found is None else None
+            raise refuse_different_owners(
+                left.source, right.source, right.position or position, catalog, hints=said
+            )
+        return _of_two(private, *found, catalog, position)
+    # from here on all sources are one owner's
     items, links, owner = _with_owner(items, catalog)
     predicate = tuple(sorted(dict.fromkeys((*private.predicate, *links)), key=repr))
     classes = classes_of(items, predicate, root)
@@ -257,48 +281,87 @@ def held(
 
 
 def _with_owner(
-    items: tuple[Item, ...], catalog: Catalog
+    items: tuple[Item, ...], catalog: Catalog, of: set[int] | None = None
 ) -> tuple[tuple[Item, ...], tuple[Expr, ...], tuple[Field, ...]]:
-    """Return sources with the path to their owner (house rule 2), the path's equalities, and the owner."""
-    root = catalog.root
+    """Return sources with the path to their owner (house rule 2), the path's equalities, and the owner.
+
+    `of`: the places of those whose owner is asked for; None: all are one owner's.
+    """
+    root, within = catalog.root, set(range(len(items))) if of is None else set(of)
     links: list[Expr] = []
-    while (owner := _owner_fields(items, root)) is None:
-        items, more = _join_parent(items, catalog)
+    while (owner := _owner_fields(items, root, within)) is None:
+        items, more = _join_parent(items, catalog, within)
+        within.add(len(items) - 1)
         links += more
     return items, tuple(links), owner
 
 
-def _check_linked(
-    items: tuple[Item, ...], classes: Classes, position: Position | None, catalog: Catalog
-) -> None:
-    """Refuse inner sources of two owners. Sources of the other kinds were held to their ON when joined."""
-    private = [
-        (item, start) for item, start in fields_in(items) if item.kind == "inner" and item.source.is_private
+def _owners_of(items: tuple[Item, ...], classes: Classes) -> list[list[int]]:
+    """Return the inner private sources, by place: together those that are one owner's, by equal identities.
+
+    Sources of the other kinds were held to their ON when joined.
+    """
+    placed = fields_in(items)
+    left = [
+        place for place, (item, _) in enumerate(placed) if item.kind == "inner" and item.source.is_private
     ]
-    links = [
-        # Equal columns of *different* keys say nothing of owners: the key is part of what has to match (1.12).
-        {
-            (tuple(classes.find(start + index) for index in places), known)
-            for places, known in item.source.identities.items()
+    # Equal columns of *different* keys say nothing of owners: the key is part of what has to match (1.12).
+    links = {
+        place: {
+            (tuple(classes.find(placed[place].start + index) for index in places), known)
+            for places, known in items[place].source.identities.items()
         }
-        for item, start in private
-    ]
-    reached, left = {0}, set(range(1, len(private)))
+        for place in left
+    }
+    groups: list[list[int]] = []
     while left:
-        more = {i for i in left if any(links[i] & links[j] for j in reached)}
-        if not more:
-            other = private[min(left)][0]
-            raise refuse_different_owners(
-                private[0][0].source, other.source, other.position or position, catalog
-            )
-        reached |= more
-        left -= more
+        group = [left.pop(0)]
+        while more := [i for i in left if any(links[i] & links[j] for j in group)]:
+            group += more
+            left = [i for i in left if i not in more]
+        groups.append(sorted(group))
+    return groups
+
+
+def _of_two(
+    private: PrivateBlock, lookup: Lookup, pointed: Sequence[int], catalog: Catalog, position: Position | None
+) -> OwnedRows:
+    """Return rows of two people: each owner's first rows, before what these point at is looked up (1.38).
+
+    `pointed`: the sources of the one who is pointed at, whose the rows are from there on.
+    """
+    items = list(private.items)
+    own = items[lookup.place]
+    items[lookup.place] = replace(own, source=replace(own.source, max_rows=lookup.first))
+    cut = cut_before(
+        tuple(items),
+        lookup.place,
+        private.predicate,
+        lambda one: _with_owner((Item(one),), catalog),
+        position,
+    )
+    items[lookup.place] = cut
+    whole, links, owner = _with_owner(tuple(items), catalog, set(pointed))
+    return OwnedRows(
+        items=whole, written=len(items), predicate=tuple(sorted(dict.fromkeys((*private.predicate, *links)), key=repr)),
+        owner=owner, root=catalog.root, units=(), fixed_columns=frozenset(), is_single=False,
+        max_rows_per_group=lookup.apart, max_groups=lookup.apart, max_rows=lookup.apart, undeclared="", reach=LINEAR,
+        works=(), alone=None, lookup=lookup,
+    )  # fmt: skip
 
 
 def refuse_different_owners(
-    left: Source, right: Source, position: Position | None, catalog: Catalog, word: str = ""
+    left: Source,
+    right: Source,
+    position: Position | None,
+    catalog: Catalog,
+    word: str = "",
+    hints: tuple[str, str] | None = None,
 ) -> Refusal:
-    """Return the refusal of a join, or of a subquery (`word`), that brings rows of two people together."""
+    """Return the refusal of a join, or of a subquery (`word`), that brings rows of two people together.
+
+    `hints`: for an analyst, and for the owner, where more is known than which keys there are.
+    """
     said = (
         f'this join of "{left.said or "…"}" and "{right.said or "…"}" could put rows of two people together'
     )
@@ -312,11 +375,14 @@ def refuse_different_owners(
                 "person's; aggregate both sides first, and join the results"
             )
             return Refusal(said, sqlstate="PV003", position=position, hint=hint)
-    return Refusal(said, sqlstate="PV003", position=position, hint=_link_between(left, right, catalog))
+    hint, owner_hint = hints or (_link_between(left, right, catalog), None)
+    return Refusal(said, sqlstate="PV003", position=position, hint=hint, owner_hint=owner_hint)
 
 
 def _link_between(left: Source, right: Source, catalog: Catalog) -> str:
     """Return what would make two sources one person's, in the columns' own names."""
+    if hint := lookup_hint(left, right):
+        return hint
     for places, known in left.identities.items():
         for others in right.holds(known):
             mine, theirs = _names(left, places), _names(right, others)
@@ -349,20 +415,24 @@ def _pairs(left: str, mine: tuple[str, ...], right: str, theirs: tuple[str, ...]
     return " AND ".join(f"{left}.{a} = {right}.{b}" for a, b in zip(mine, theirs, strict=True))
 
 
-def _owner_fields(items: tuple[Item, ...], root: Identity) -> tuple[Field, ...] | None:
-    for item, start in fields_in(items):
-        if item.kind == "inner":  # an outer source's owner is NULL where nothing matches
+def _owner_fields(
+    items: tuple[Item, ...], root: Identity, within: Collection[int]
+) -> tuple[Field, ...] | None:
+    for place, (item, start) in enumerate(fields_in(items)):
+        if item.kind == "inner" and place in within:  # an outer source's owner is NULL where nothing matches
             for places in item.source.holds(root):
                 found = [(start + index, item.columns[index]) for index in places]
                 return tuple(Field(column.type, index, column.name) for index, column in found)
     return None
 
 
-def _join_parent(items: tuple[Item, ...], catalog: Catalog) -> tuple[tuple[Item, ...], list[Expr]]:
+def _join_parent(
+    items: tuple[Item, ...], catalog: Catalog, within: Collection[int]
+) -> tuple[tuple[Item, ...], list[Expr]]:
     """Join the next table of the owner's path: of the last source's unit, which no source leads further than."""
     width = len(columns_of(items))
-    for item, start in reversed(fields_in(items)):
-        if item.kind != "inner" or not item.source.is_private:
+    for place, (item, start) in reversed(list(enumerate(fields_in(items)))):
+        if place not in within or item.kind != "inner" or not item.source.is_private:
             continue
         for places, (name, key) in sorted(item.source.identities.items()):
             parent = catalog.tables[name]

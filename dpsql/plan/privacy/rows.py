@@ -35,6 +35,7 @@ __all__ = [
     "Identity",
     "IntermediateColumn",
     "Item",
+    "Lookup",
     "OwnedRows",
     "Placed",
     "PrivateBlock",
@@ -48,6 +49,7 @@ __all__ = [
     "holds_unit",
     "identities_in",
     "intermediates_in",
+    "read_by",
     "selects_in",
     "source_at",
     "whole",
@@ -91,6 +93,27 @@ LINEAR = Reach(None)
 
 Declarations = tuple[tuple[int, object, object, object, object], ...]
 """Of columns, by their place: bounds, step, values and longest text, as a view declares them."""
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """Rows of two people: each is made of a row of one and of what that row points at, which is another's (1.38).
+
+    `first`: the most rows of one person, of whose rows the first are kept before what they point at is looked up;
+    `most`: the joined rows kept of each person who is pointed at. `place`: the source whose rows they are; `key`: the
+    columns of it that tell its rows apart, () where no key is enforced. `other`: the source that it points at.
+    """
+
+    first: int
+    most: int
+    place: int = field(compare=False)
+    key: tuple[Field, ...] = field(compare=False)
+    other: int = field(compare=False)
+
+    @property
+    def apart(self) -> int:
+        """K: in how many rows, kept or not, the results over two neighbours differ."""
+        return 2 * self.first + self.most
 
 
 @dataclass(frozen=True)
@@ -364,7 +387,8 @@ class OwnedRows(Select):
     enforces and equalities that are printed (soundness.md 1.12). `max_rows_per_group` (M), `max_groups` (C),
     `max_rows` (R): the bounds to enforce, None where `undeclared` (a source's name) has none. `reach`: the most
     rows of one owner, `works`: of what its joins multiply, on the way too. `alone`: the item of which each row is made
-    of one row, and no two rows of the same; None where there is none.
+    of one row, and no two rows of the same; None where there is none. `lookup`: of rows of two people, of whom `owner`
+    is the one who is pointed at; a release, by `release_each_set`, is all that takes them.
     """
 
     owner: tuple[Field, ...]
@@ -379,6 +403,7 @@ class OwnedRows(Select):
     undeclared: str
     reach: Reach
     alone: int | None
+    lookup: Lookup | None = None
 
     def __repr__(self) -> str:
         return "Private(…)"
@@ -434,7 +459,8 @@ class OwnedRows(Select):
 
     def identity(self) -> object:
         """Return what the rows depend on, as a value whose repr is canonical."""
-        return (self.items, self.predicate, *self.owner)
+        own = (self.items, self.predicate, *self.owner)
+        return own if self.lookup is None else (*own, self.lookup.first, self.lookup.most)
 
 
 @dataclass(frozen=True)
@@ -509,9 +535,13 @@ def intermediates_in(rows: Select) -> Iterator[int]:
 def written_in(select: Select) -> list[Expr]:
     """Return the expressions of one select over all of its sources, those of its subqueries left out."""
     exprs = [*select.predicate, *select.outputs]
-    for call in select.aggregates or ():
-        exprs += [*call.args, *([] if call.filter is None else [call.filter])]
+    exprs += [expr for call in select.calls for expr in read_by(call)]
     exprs += select.ties
-    for window in select.windows:
-        exprs += [*window.args, *window.partition, *(order.expr for order in window.orders)]
     return exprs
+
+
+def read_by(call: AggregateCall | WindowCall) -> list[Expr]:
+    """Return what a call reads of its rows."""
+    if isinstance(call, WindowCall):
+        return [*call.args, *call.partition, *(order.expr for order in call.orders)]
+    return [*call.args, *([] if call.filter is None else [call.filter])]

@@ -174,7 +174,7 @@ def test_a_row_with_null_in_a_part_of_its_owner_is_nobodys(adding: World, in_row
 @pytest.mark.parametrize("end", [0, 1])
 def test_join_a_part_of_a_key_as_if_it_were_whole(adding: World, monkeypatch: Patch, end: int) -> None:
     part = f"for index in places[{end}:{end + 1}]), known)"
-    plant(monkeypatch, ownership._check_linked, ("for index in places), known)", part))
+    plant(monkeypatch, ownership._owners_of, ("for index in places), known)", part))
     with pytest.raises(AssertionError):
         check(adding, PARTS[end], SHARED, less(SHARED))
 

@@ -324,7 +324,7 @@ def test_no_cut_of_files(of_files: World, monkeypatch: Patch) -> None:
 
 
 def test_no_cut(heavy: World, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("dpsql.plan.privacy.growth._cut", lambda items, place, *_: items[place])
+    monkeypatch.setattr("dpsql.plan.privacy.growth.cut_before", lambda items, place, *_: items[place])
     with pytest.raises(AssertionError):
         check(heavy, PAIRS)
 

@@ -153,7 +153,7 @@ def test_warnings(campus: LiveSchema) -> None:
         "campus.toml: privacy.delta: 0.001 is large; keep it far below one in the number of units",
         "campus.toml: analysts.alice.epsilon: is above privacy.epsilon, which binds first",
         'campus.toml: tables.loan: "guarantor_id" points at student too; only the owner through '
-        '"student_id" is protected',
+        '"student_id" is protected; declare also, or leave the column out',
         'campus.toml: tables.loan: rows whose "student_id" is NULL have no owner and are never counted',
         'campus.toml: tables.card: is public, and "student_id" points at the private table student',
     )
@@ -163,7 +163,7 @@ TEXT = """\
 campus.toml: dataset student@duckdb:campus.duckdb
 lifetime epsilon 10, delta 0.000001; add-remove neighbours
 
-warning: campus.toml: tables.loan: "guarantor_id" points at student too; only the owner through "student_id" is protected
+warning: campus.toml: tables.loan: "guarantor_id" points at student too; only the owner through "student_id" is protected; declare also, or leave the column out
 warning: campus.toml: tables.loan: rows whose "student_id" is NULL have no owner and are never counted
 
 student: root, one row per unit in "id"

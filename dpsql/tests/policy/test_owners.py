@@ -206,7 +206,8 @@ def warnings(live: LiveSchema, text: str) -> list[str]:
 
 def test_the_other_owner_is_warned_of(bank: LiveSchema) -> None:
     assert warnings(bank, BASE + ACCOUNT + TRANSFER + NOTE) == [
-        'tables.transfer: "receiver" points at account too; only the owner through "sender" is protected'
+        'tables.transfer: "receiver" points at account too; only the owner through "sender" is protected; '
+        "declare also, or leave the column out"
     ]
 
 
@@ -218,10 +219,8 @@ def test_an_owner_behind_other_tables_is_warned_of(read_live: Callable[[str], Li
         "CREATE TABLE loan (student_id INT NOT NULL REFERENCES student (id), room_nr INT REFERENCES room (nr));"
     )
     loan = private("loan", "student_id", "student.id")
-    mentor = (
-        'tables.student: "mentor" points at another row of student; only the owner through "id" is protected'
-    )
-    behind = 'tables.loan: "room_nr" leads to {} too; only the owner through "student_id" is protected'
+    mentor = 'tables.student: "mentor" points at another row of student; only the owner through "id" is protected; declare also, or leave the column out'
+    behind = 'tables.loan: "room_nr" leads to {} too; only the owner through "student_id" is protected; declare also, or leave the column out'
     room = 'tables.room: is public, and "desk_nr" {} the private table {}'
     assert warnings(live, BASE + loan) == [mentor, behind.format("student")]
     public = "[tables.room]\npublic = true\n"
@@ -246,7 +245,8 @@ def test_only_the_declared_way_is_not_warned_of(read_live: Callable[[str], LiveS
     loan, visit = (private(table, "student_id", "student.id") for table in ("loan", "visit"))
     assert warnings(live, BASE + loan) == []
     assert warnings(live, BASE + visit + private("nurse", "boss", "student.id")) == [
-        'tables.visit: "student_id" points at nurse too; only the owner through "student_id" is protected'
+        'tables.visit: "student_id" points at nurse too; only the owner through "student_id" is protected; '
+        "declare also, or leave the column out"
     ]
     assert len(warnings(live, BASE + loan.replace("student.id", "student.card"))) == 2
 
@@ -270,6 +270,10 @@ def test_the_scaffold_goes_over_several_hops_and_leaves_a_choice(bank: LiveSchem
         '# unit = { column = "receiver", references = "account.nr" }\n'
         "# max_rows   =   # most rows of one unit that count in one result; dpsql bounds measures it, at a price\n"
         "# max_groups =   # if fewer: most groups of one result that one unit may touch\n"
+        "# Rows of two people: a join by such a column counts, and protects both; it is read in no other way then. "
+        "max_rows: of\n# those joined, most that point at one person.\n"
+        '# also = [{ column = "sender", references = "account.nr", max_rows =  }]\n'
+        '# also = [{ column = "receiver", references = "account.nr", max_rows =  }]\n'
     )
     assert [one.partition(": has")[0] for one in check(policy_from(text), bank).problems] == [
         "campus.toml: tables.transfer"
@@ -358,3 +362,52 @@ def test_a_public_column_may_have_all_that_a_private_one_has(read_live: Callable
     report = check(policy, live)
     assert {column.allows for column in report.tables[1].columns} == {"anything, at no charge"}
     assert report.problems == report.warnings == ()
+
+
+# --- whom rows point at besides ----------------------------------------------------------------------------
+
+RECEIVER = TRANSFER + 'also = [{ column = "receiver", references = "account.nr", max_rows = 9 }]\n'
+
+
+def test_whom_rows_point_at_besides_is_declared(bank: LiveSchema) -> None:
+    tables = build_catalog(policy_from(BASE + ACCOUNT + RECEIVER), bank).tables
+    unit = tables["transfer"].unit
+    assert unit is not None
+    (also,) = unit.also
+    assert (also.columns, also.references, also.max_rows) == (("receiver",), ("account", ("nr",)), 9)
+    assert [column.name for column in tables["transfer"].named] == ["sender", "receiver"]
+    assert warnings(bank, BASE + ACCOUNT + RECEIVER) == [], "nobody is left without protection"
+    (said,) = (table.unit for table in check(policy_from(BASE + ACCOUNT + RECEIVER), bank).tables[2:])
+    assert said.startswith('private, owned through "sender"')
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (", max_rows = 9", "", "also: write also = [{ column = "),
+        ("max_rows = 9", "max_rows = 0", "also.max_rows: "),
+        ('"receiver"', '"sender"', 'also: "sender" says whose a row is already'),
+        ('"account.nr", max', '"branch.city", max', 'no table "branch" is declared'),
+        (
+            '"account.nr", max',
+            '"account.student_id", max',
+            '"student_id" of "account" is no key',
+        ),
+        ('"receiver"', '"amount"', "give both columns one type"),
+        ("max_rows = 9", "max_rows = 9, rows = 1", "also.rows: unknown key"),
+    ],
+)
+def test_what_nothing_is_known_of_is_not_pointed_at(
+    bank: LiveSchema, old: str, new: str, message: str
+) -> None:
+    assert old in RECEIVER
+    with pytest.raises(PolicyError) as caught:
+        build_catalog(policy_from(BASE + ACCOUNT + RECEIVER.replace(old, new)), bank)
+    assert message in caught.value.message
+
+
+def test_a_first_policy_offers_whom_rows_point_at(bank: LiveSchema) -> None:
+    text = scaffold(bank, "duckdb:bank.duckdb")
+    assert '# also = [{ column = "sender", references = "account.nr", max_rows =  }]' in text
+    assert '# also = [{ column = "receiver", references = "account.nr", max_rows =  }]' in text
+    assert tomllib.loads(text), "it is a comment"

@@ -1,0 +1,225 @@
+"""Rows of two people: a row of one, joined with what it points at, which is another's (soundness.md 1.38).
+
+House rules:
+
+1. A declared reference (`also`) is read in one way alone: all of its columns equal to the key that they refer to, by
+   printed AND terms. Any other reading would tell how many rows point at somebody, and is refused.
+2. Rows are kept in this order: the first R_a of each owner of the source that points, as a function of that
+   owner's own rows; the joins and filters, row by row; the first R_b of each person who is pointed at. No filter that
+   reads what is looked up stands before the first of these.
+3. Each row of the source that points gives one joined row at most: all other sources are determined by it.
+4. What is not a rule here is refused, by name. Nothing but a release takes such rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ...errors import Position, Refusal
+from ...relation.catalog import HIDDEN, Also, quoted_names
+from ...relation.expressions import Expr, Field, walk
+from ...relation.relations import AggregateCall
+from .functional_dependencies import Classes, equalities, functional_closure
+from .rows import Item, Lookup, Placed, Source, fields_in
+
+__all__ = ["check_aggregates", "check_references", "find_lookup", "lookup_hint", "undeclared"]
+
+
+def _pointing(items: Sequence[Item]) -> Iterator[tuple[Placed, Also, tuple[int, ...]]]:
+    """Yield the declared references of a block's tables, with the columns of the block that they stand in."""
+    for placed in fields_in(items):
+        table = placed.item.source.uncut.table
+        if table is None or table.unit is None:
+            continue
+        for also in table.unit.also:
+            shown = placed.item.source.uncut.shown
+            if set(also.columns) <= set(shown):
+                yield placed, also, tuple(placed.start + shown.index(name) for name in also.columns)
+
+
+def _targets(
+    items: Sequence[Item], also: Also, own: tuple[int, ...], terms: Iterable[Expr]
+) -> Iterator[tuple[int, frozenset[frozenset[int]]]]:
+    """Yield the inner sources whose key a reference equals in every row, by place, with the equalities that say so."""
+    said = {frozenset(pair) for pair in equalities(terms)}
+    for place, placed in enumerate(fields_in(items)):
+        source = placed.item.source
+        table = source.uncut.table
+        if placed.item.kind != "inner" or table is None or table.name != also.references[0]:
+            continue
+        shown = source.uncut.shown
+        key = tuple(placed.start + shown.index(name) for name in also.references[1] if name in shown)
+        pairs = frozenset(frozenset(pair) for pair in zip(own, key, strict=False))
+        if len(key) == len(own) and all(len(pair) == 2 for pair in pairs) and pairs <= said:
+            yield place, pairs
+
+
+def check_references(items: Sequence[Item], predicate: Iterable[Expr], read: Iterable[Expr]) -> None:
+    """Refuse a declared reference that is read in another way than equal to its key (house rule 1).
+
+    `read`: what is computed of the rows besides. Raises Refusal (PV003).
+    """
+    terms, others = tuple(predicate), tuple(read)
+    joined = [(item, start) for item, start in fields_in(items) if item.on]
+    for placed, also, own in _pointing(items):
+        if placed.item.kind == "mark":  # its columns stand in its own ON alone
+            seen: list[Expr] = list(placed.item.on)
+        else:
+            allowed = frozenset[frozenset[int]]()
+            if placed.item.kind == "inner":
+                allowed = allowed.union(*(pairs for _, pairs in _targets(items, also, own, terms)))
+            seen = [
+                term for term in terms if not any(frozenset(pair) in allowed for pair in equalities((term,)))
+            ]
+            seen += others
+            for item, start in joined:
+                seen += item.on if start > placed.start or item is placed.item else ()
+        for part in (part for expr in seen for part in walk(expr)):
+            if part.column in own:
+                raise _only_equal(placed.item.source, also, part.position)
+
+
+def _only_equal(source: Source, also: Also, position: Position | None) -> Refusal:
+    parent, key = also.references
+    pairs = " AND ".join(f"{source.said}.{a} = {parent}.{b}" for a, b in zip(also.columns, key, strict=True))
+    points = "points at a person, and is" if len(also.columns) == 1 else "point at a person, and are"
+    return Refusal(
+        f'{quoted_names(also.columns)} of "{source.said}" {points} read in one way alone: equal to the key of {parent}',
+        sqlstate="PV003", position=position,
+        hint=f"write JOIN {parent} ON {pairs}, where rows of both people count; or leave the column out",
+    )  # fmt: skip
+
+
+def find_lookup(
+    items: tuple[Item, ...],
+    predicate: tuple[Expr, ...],
+    classes: Classes,
+    groups: Sequence[Sequence[int]],
+    position: Position | None,
+) -> tuple[Lookup, Sequence[int]] | None:
+    """Return the lookup that joins rows of two people, and the places of the sources that are pointed at.
+
+    `groups`: the private sources, by place, apart where nothing says that they are one owner's. None where no declared
+    reference joins them. Raises Refusal: PV003 where it does, and a rule of 1.38 is missing.
+    """
+    placed = fields_in(items)
+    found = [
+        (at, also, place)
+        for at, also, own in _pointing(items)
+        for place, _ in _targets(items, also, own, predicate)
+        if at.item.kind == "inner" and _group_of(groups, placed.index(at)) != _group_of(groups, place)
+    ]
+    if not found:
+        return None
+    if len(groups) > 2:
+        raise Refusal(
+            "these are rows of three people", sqlstate="PV003", position=position,
+            hint="rows of two people are answered: leave one of the joins out, or aggregate first",
+        )  # fmt: skip
+    at, also, other = found[0]
+    own = placed.index(at)
+    _check_plain(items, at, position)
+    fixed = {*at.own}
+    _, single = functional_closure(items, predicate, classes, fixed)
+    for place, (item, has_one) in enumerate(zip(items, single, strict=True)):
+        if place != own and not has_one:
+            raise Refusal(
+                f'this join could copy a row of "{at.item.source.said}", which is of two people', sqlstate="PV003",
+                position=item.position or position,
+                hint=f'join "{item.source.said or "…"}" by all columns of a key of it that the database enforces',
+            )  # fmt: skip
+    table = at.item.source.table
+    assert table is not None
+    assert table.unit is not None
+    first = 1 if table.unit.is_unique else at.item.source.max_rows
+    if first is None:
+        raise Refusal(
+            f'no bounds are declared for "{at.item.source.said}", whose rows are of two people', sqlstate="PV102",
+            position=position, hint="ask the owner for max_rows of that table",
+            owner_hint=f"write max_rows in [tables.{table.name}]",
+        )  # fmt: skip
+    whose = _group_of(groups, other)
+    return Lookup(first, also.max_rows, own, _key_of(at), other), groups[whose]
+
+
+def _group_of(groups: Sequence[Sequence[int]], place: int) -> int:
+    return next(number for number, group in enumerate(groups) if place in group)
+
+
+def _key_of(placed: Placed) -> tuple[Field, ...]:
+    """Return the columns of an enforced key that is never NULL; () where there is none."""
+    columns = placed.item.columns
+    keys = [sorted(key) for key in placed.item.source.keys if all(columns[i].enforced.not_null for i in key)]
+    return tuple(Field(columns[i].type, placed.start + i, columns[i].name) for i in min(keys, default=[]))
+
+
+def _check_plain(items: tuple[Item, ...], at: Placed, position: Position | None) -> None:
+    """Refuse what has no rule beside rows of two people: anything but tables, joined as they are."""
+    for item in items:
+        said = ""
+        if item.kind == "mark":
+            said = "EXISTS and IN"
+        elif item.source.table is None:
+            said = "a subquery"
+        elif item.kind != "inner" and item.source.is_private:
+            said = "an outer join of people's rows"
+        if said:
+            raise Refusal(
+                f'{said} beside rows of two people ("{at.item.source.said}") is not answered', sqlstate="PV003",
+                position=item.position or position,
+                hint="join tables by their keys, with JOIN; leave the subquery out, or ask it by itself",
+            )  # fmt: skip
+
+
+def lookup_hint(left: Source, right: Source) -> str | None:
+    """Return how rows of two people are joined where a declared reference leads from one source to the other."""
+    for one, other in ((left, right), (right, left)):
+        table, target = one.uncut.table, other.uncut.table
+        for also in () if table is None or table.unit is None or target is None else table.unit.also:
+            if target is not None and target.name == also.references[0]:
+                pairs = zip(also.columns, also.references[1], strict=True)
+                said = " AND ".join(f"{one.said}.{a} = {other.said}.{b}" for a, b in pairs)
+                return f"join them by {said} in the block that counts: then rows of both people count"
+    return None
+
+
+def undeclared(
+    items: Sequence[Item], predicate: Iterable[Expr], groups: Sequence[Sequence[int]]
+) -> tuple[str, str] | None:
+    """Return what is said to an analyst, and to the owner, of a join by a column of one person's rows that equals a key
+    of another's, where nobody declared that it points at somebody; None: it is no such join."""
+    placed = fields_in(items)
+    for pair in equalities(predicate):
+        for own, other in (pair, pair[::-1]):
+            ones = [next(at for at in placed if index in at.own) for index in (own, other)]
+            one, parent = (at.item.source for at in ones)
+            key = (other - ones[1].start,)
+            if one.table is None or parent.table is None or own - ones[0].start in one.linking:
+                continue
+            places = [placed.index(at) for at in ones]
+            apart = all(any(place in group for group in groups) for place in places)
+            if not apart or _group_of(groups, places[0]) == _group_of(groups, places[1]):
+                continue
+            names = one.columns[own - ones[0].start].name, parent.columns[key[0]].name
+            is_key = frozenset(key) in parent.keys and key in parent.identities
+            if is_key and all(names) and HIDDEN not in (one.said, parent.said):
+                return (
+                    f"nobody declared whom {one.said}.{names[0]} points at: rows of two people are answered where the "
+                    "owner does",
+                    f'write also = [{{ column = "{names[0]}", references = "{parent.said}.{names[1]}", '
+                    f"max_rows = … }}] in [tables.{one.table.name}]: how many joined rows of one count",
+                )
+    return None
+
+
+_ANSWERED = frozenset({"count", "sum", "avg"})
+
+
+def check_aggregates(calls: Iterable[AggregateCall]) -> None:
+    """Refuse aggregates of rows of two people that no sensitivity is derived for (1.38)."""
+    for call in calls:
+        if call.function not in _ANSWERED or (call.distinct and call.function != "count"):
+            raise Refusal(
+                f"{call.function.upper()} of rows of two people is not answered", sqlstate="PV003",
+                position=call.position, hint="COUNT, SUM, AVG and COUNT(DISTINCT …) are",
+            )  # fmt: skip

@@ -1,0 +1,404 @@
+"""L1 for rows of two people: a voter and an author, a sender and a receiver (soundness.md 1.38).
+
+A neighbour lacks all rows of one person; what pointed at them points at nothing. R_a is 2, R_b is 3 in all tables.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dpsql.errors import Refusal
+from dpsql.plan.backend_sql import print_release
+from dpsql.plan.measures.measurements import Measurement
+from dpsql.plan.privacy import lookup, ownership
+from dpsql.plan.privacy.rows import Lookup
+from dpsql.policy import Accounting, Neighbours, Policy, parse_policy
+from dpsql.release.facts import read_facts
+from dpsql.release.verifying import certificate_of, rule_against
+from dpsql.tests.support.postgres_server import PostgresServer
+
+from .measured import World, compared, measure_release, world
+from .planting import plant
+
+Patch = pytest.MonkeyPatch
+FIRST, MOST = 2, 3
+
+SCHEMA = """
+CREATE TABLE person (id INTEGER PRIMARY KEY, city TEXT);
+CREATE TABLE post (id INTEGER PRIMARY KEY, owner INTEGER, cat TEXT);
+CREATE TABLE vote (id INTEGER PRIMARY KEY, voter INTEGER, post INTEGER, kind INTEGER, amount INTEGER);
+CREATE TABLE opinion (voter INTEGER, post INTEGER, kind INTEGER, PRIMARY KEY (voter, post));
+CREATE TABLE message (sender INTEGER, receiver INTEGER, chars INTEGER);
+CREATE TABLE kind (no INTEGER PRIMARY KEY, name TEXT)
+"""
+POLICY = """
+database = "duckdb:laws.db"
+[privacy]
+epsilon = 10
+delta = 1e-6
+[defaults]
+epsilon = 1
+[tables.person]
+unit = "id"
+columns = { city = { values = ["a", "b"] } }
+[tables.post]
+unit = { column = "owner", references = "person.id" }
+columns = { id = {}, cat = { values = ["x", "y"] } }
+[tables.vote]
+unit = { column = "voter", references = "person.id" }
+max_rows = 2
+also = [{ column = "post", references = "post.id", max_rows = 3 }]
+columns = { id = {}, kind = { values = [0, 1, 2] }, amount = { bounds = [-5, 4] } }
+[tables.opinion]
+unit = { column = "voter", references = "person.id" }
+max_rows = 2
+also = [{ column = "post", references = "post.id", max_rows = 3 }]
+columns = { kind = { values = [0, 1, 2] } }
+[tables.message]
+unit = { column = "sender", references = "person.id" }
+max_rows = 2
+also = [{ column = "receiver", references = "person.id", max_rows = 3 }]
+columns = { chars = { bounds = [0, 9] } }
+[tables.kind]
+public = true
+"""
+
+COUNT = "SELECT COUNT(*) FROM vote v JOIN post p ON v.post = p.id"
+BY_KIND = "SELECT v.kind, COUNT(*) FROM vote v JOIN post p ON v.post = p.id GROUP BY v.kind"
+STATEMENTS = (
+    COUNT,
+    BY_KIND,
+    "SELECT SUM(v.amount) FROM vote v JOIN post p ON v.post = p.id",
+    "SELECT v.kind, SUM(v.amount) FROM vote v JOIN post p ON v.post = p.id GROUP BY v.kind",
+    "SELECT v.kind, AVG(v.amount), COUNT(*) FROM vote v JOIN post p ON v.post = p.id GROUP BY v.kind",
+    "SELECT AVG(amount) FILTER (WHERE kind = 1), SUM(amount) FILTER (WHERE kind <> 1) FROM vote v JOIN post p ON v.post = p.id",
+    "SELECT COUNT(DISTINCT v.amount) FROM vote v JOIN post p ON v.post = p.id",
+    "SELECT v.kind, COUNT(DISTINCT v.voter) FROM vote v JOIN post p ON v.post = p.id GROUP BY v.kind",
+    "SELECT v.kind, COUNT(*) FROM vote v JOIN post p ON v.post = p.id WHERE p.cat = 'x' AND v.amount > 0 GROUP BY v.kind",
+    "SELECT a.city, v.kind, COUNT(*) FROM vote v JOIN post p ON v.post = p.id JOIN person a ON a.id = p.owner "
+    "JOIN person b ON b.id = v.voter JOIN kind k ON k.no = v.kind WHERE b.city <> a.city GROUP BY a.city, v.kind",
+    "SELECT o.kind, COUNT(*) FROM opinion o JOIN post p ON p.id = o.post GROUP BY o.kind",
+    "SELECT COUNT(*) FROM message m JOIN person r ON r.id = m.receiver",
+    "SELECT r.city, COUNT(*), SUM(m.chars) FROM message m JOIN person r ON r.id = m.receiver GROUP BY r.city",
+    "SELECT p.cat, v.kind, COUNT(*) FROM vote v JOIN post p ON v.post = p.id GROUP BY ROLLUP (p.cat, v.kind)",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class People:
+    """The rows of a database, by table."""
+
+    person: tuple[tuple[object, ...], ...]
+    post: tuple[tuple[object, ...], ...]
+    vote: tuple[tuple[object, ...], ...]
+    message: tuple[tuple[object, ...], ...]
+
+    def without(self, one: int) -> People:
+        """Return the database without a person's rows; others' rows that point at them stay."""
+        return People(
+            tuple(row for row in self.person if row[0] != one),
+            tuple(row for row in self.post if row[1] != one),
+            tuple(row for row in self.vote if row[1] != one),
+            tuple(row for row in self.message if row[0] != one),
+        )
+
+
+def put(connection: duckdb.DuckDBPyConnection, people: People, order: int = 0) -> None:
+    """Put rows in, in a physical order that depends on `order`."""
+    opinions = tuple(
+        (voter, post, kind)
+        for (voter, post), kind in {
+            (row[1], row[2]): row[3] for row in people.vote if None not in row[1:3]
+        }.items()
+    )
+    tables = {"person": people.person, "post": people.post, "vote": people.vote, "message": people.message}
+    for name, rows in {**tables, "opinion": opinions}.items():
+        shuffled = list(rows)
+        random.Random(order).shuffle(shuffled)
+        connection.execute(f"DELETE FROM {name}")
+        if shuffled:
+            shown = ", ".join(
+                f"({', '.join('NULL' if one is None else repr(one) for one in row)})" for row in shuffled
+            )
+            connection.execute(f"INSERT INTO {name} VALUES {shown}")
+
+
+def star(*, is_alone: bool = False) -> People:
+    """One person votes on two authors of many votes, and is an author of many votes: where all of K moves.
+
+    Rows are kept in the order of the hash of their numbers: the person's own come first. `is_alone`: nobody else votes
+    on those two, so that no row takes another's place.
+    """
+    numbers = iter(sorted(range(100, 160), key=lambda one: hashlib.md5(str(one).encode()).hexdigest()))
+    post = ((1, 1, "x"), (2, 2, "y"), (3, 3, "y"))
+    vote: list[tuple[object, ...]] = [(next(numbers), 1, which, 0, -5) for which in (2, 3)]
+    message: list[tuple[object, ...]] = [(1, 2, 9), (1, 3, 9)]
+    others = iter(range(10, 60))
+    for which, many in ((1, 12), (2, 0 if is_alone else 5), (3, 0 if is_alone else 5)):
+        for _ in range(many):
+            voter = next(others)
+            vote.append((next(numbers), voter, which, 2 if which == 1 else 1, -5 if which == 1 else 4))
+            message.append((voter, which, 9))
+    people = tuple((one, "b" if one == 2 else "a") for one in range(1, 60))
+    return People(people, post, tuple(vote), tuple(message))
+
+
+def drawn(seed: int) -> People:
+    """A random database: stars, self rows, orphans, NULL references and owners, one author or one voter of all."""
+    draw = random.Random(seed)
+    people = list(range(1, 7))
+    authors = draw.choice([people, people[:1], [*people, None]])
+    voters = draw.choice([people, people[:1], [*people, None, 99]])
+    post = tuple((i, draw.choice(authors), draw.choice("xy")) for i in range(8))
+    vote = tuple(
+        (
+            i,
+            draw.choice(voters),
+            draw.choice([*range(10), None]),
+            draw.randrange(3),
+            draw.choice([-9, -5, 0, 4, None]),
+        )
+        for i in draw.sample(range(500), draw.randrange(5, 40))
+    )
+    message = tuple(
+        (draw.choice(voters), draw.choice([*people, None, 50]), draw.randrange(12))
+        for _ in range(draw.randrange(30))
+    )
+    return People(tuple((one, draw.choice("abc")) for one in people), post, vote, message)
+
+
+def opened(
+    folder: Path,
+    engine: PostgresServer | None,
+    *,
+    replace_one: bool = False,
+    together: int = 1,
+    zcdp: bool = False,
+) -> Iterator[World]:
+    policy: Policy = parse_policy(POLICY, folder / "laws.toml")
+    privacy = replace(
+        policy.privacy,
+        neighbours=Neighbours.REPLACE_ONE if replace_one else Neighbours.ADD_REMOVE,
+        together=together,
+        accounting=Accounting.ZCDP if zcdp else Accounting.PURE,
+        conversion_delta=policy.privacy.delta / 2 if zcdp else Fraction(0),
+    )
+    with world(folder, policy=replace(policy, privacy=privacy), schema=SCHEMA, server=engine) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def adding(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
+    yield from opened(tmp_path_factory.mktemp("two"), engine)
+
+
+def check(
+    made: World, statements: tuple[str, ...], people: People, neighbours: list[People]
+) -> list[Fraction]:
+    """Hold statements' claims against all neighbours; return the largest loss of each, per its charge."""
+    plans = [made.plan(sql) for sql in statements]
+
+    def here(rows: People, order: int) -> list[list[dict[int, object]]]:
+        made.settle(put, rows, order)
+        with made.backend.snapshot() as snapshot:
+            return [[measure_release(one, snapshot) for one in plan.releases] for plan in plans]  # type: ignore[misc]
+
+    base, worst = here(people, 0), [Fraction(0)] * len(plans)
+    for order, one in enumerate(neighbours, 1):
+        there = here(one, order)
+        for place, (plan, sql) in enumerate(zip(plans, statements, strict=True)):
+            loss = compared(plan, base[place], there[place], sql)  # type: ignore[arg-type]
+            worst[place] = max(worst[place], loss)
+    return worst
+
+
+def verdict(made: World, sql: str) -> str:
+    """The rule by which a statement is not verified; "" where it is."""
+    with made.backend.snapshot() as snapshot:
+        facts = read_facts(snapshot, made.policy, lambda *_: None)
+    return rule_against(certificate_of(made.plan(sql).releases, facts))
+
+
+@pytest.mark.parametrize("sql", STATEMENTS)
+def test_it_is_verified(adding: World, sql: str) -> None:
+    assert verdict(adding, sql) == ""
+
+
+def test_the_claim_is_reached(adding: World) -> None:
+    people, alone = star(), star(is_alone=True)
+    assert check(adding, STATEMENTS[1:4], people, [people.without(1)]) == [1, 1, Fraction(33, 35)]
+    assert check(adding, (COUNT,), alone, [alone.without(1)]) == [1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_claim_is_passed(adding: World, seed: int) -> None:
+    people = drawn(seed)
+    check(adding, STATEMENTS, people, [people.without(one) for one in (1, 2, 3)])
+
+
+@pytest.mark.parametrize("how", ["replace", "together", "zcdp"])
+def test_other_promises_hold(tmp_path: Path, how: str) -> None:
+    people = star()
+    gone, come = (
+        people.without(1),
+        {"replace": [people.without(2)], "together": [people.without(1).without(2)]},
+    )
+    for made in opened(
+        tmp_path,
+        None,
+        replace_one=how == "replace",
+        together=2 if how == "together" else 1,
+        zcdp=how == "zcdp",
+    ):
+        assert [verdict(made, sql) for sql in STATEMENTS] == [""] * len(STATEMENTS)
+        neighbours = come.get(how, [gone])
+        worst = check(made, STATEMENTS, gone if how == "replace" else people, neighbours)
+        if how == "zcdp":  # what goes in one group, and what comes in another: 2, 2 and 3 of (2 + 3)² + 2²
+            assert worst[1] > Fraction(2**2 + 2**2 + 3**2, 5**2 + 2**2) - Fraction(1, 1000)
+            alone = star(is_alone=True)
+            assert check(made, (COUNT,), alone, [alone.without(1)])[0] > Fraction(999, 1000)
+
+
+def test_a_reference_is_read_in_one_way(adding: World) -> None:
+    for sql in (
+        "SELECT COUNT(*) FROM vote WHERE post = 1",
+        "SELECT COUNT(*) FROM vote WHERE post IS NULL",
+        "SELECT post, COUNT(*) FROM vote GROUP BY post",
+        "SELECT COUNT(DISTINCT post) FROM vote",
+        "SELECT COUNT(post) FROM vote",
+        "SELECT COUNT(*) FROM message WHERE sender = receiver",
+        "SELECT COUNT(*) FROM vote v JOIN vote w ON v.post = w.post",
+        "SELECT COUNT(*) FROM vote v JOIN post p ON v.post = p.id WHERE v.post < 5",
+        "SELECT COUNT(*) FROM vote v LEFT JOIN post p ON v.post = p.id",
+        "SELECT COUNT(*) FROM vote v JOIN kind k ON k.no = v.post",
+        "SELECT COUNT(*) FROM (SELECT DISTINCT voter, post FROM vote) t",
+        "SELECT COUNT(*) FROM (SELECT voter, ROW_NUMBER() OVER (PARTITION BY voter ORDER BY post) AS n FROM vote) t",
+        "SELECT COUNT(*) FROM person p WHERE EXISTS (SELECT 1 FROM vote v WHERE v.voter = p.id AND v.post = 1)",
+    ):
+        with pytest.raises(Refusal) as caught:
+            adding.plan(sql)
+        assert caught.value.sqlstate == "PV003", sql
+    assert adding.plan("SELECT COUNT(*) FROM vote WHERE kind = 1").releases, (
+        "what does not read it is as before"
+    )
+    own = "SELECT COUNT(*) FROM vote v JOIN post p ON v.post = p.id WHERE p.owner = v.voter"
+    assert adding.plan(own).releases[0].bounding.of_two is None, "one person's rows"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT MAX(v.amount) FROM vote v JOIN post p ON v.post = p.id",
+        "SELECT VAR_POP(v.amount) FROM vote v JOIN post p ON v.post = p.id",
+        "SELECT dp_avg_direct(v.amount) FROM vote v JOIN post p ON v.post = p.id",
+        "SELECT v.amount, COUNT(*) FROM vote v JOIN post p ON v.post = p.id WHERE v.kind = 0 GROUP BY v.amount / 2.5",
+        "SELECT p.id, COUNT(*) FROM vote v JOIN post p ON v.post = p.id GROUP BY p.id",
+        "SELECT v.voter, COUNT(*) FROM vote v JOIN post p ON v.post = p.id GROUP BY v.voter",
+        "SELECT COUNT(*) FROM vote v JOIN post p ON v.post = p.id JOIN person a ON a.city = p.cat",
+        "SELECT COUNT(*) FROM vote v JOIN post p ON v.post = p.id JOIN message m ON m.sender = p.owner",
+        "SELECT COUNT(*) FROM vote v JOIN post p ON v.post = p.id WHERE EXISTS (SELECT 1 FROM message m WHERE m.sender = v.voter)",
+        "SELECT AVG(n) FROM (SELECT p.owner, COUNT(*) AS n FROM vote v JOIN post p ON v.post = p.id GROUP BY p.owner) t",
+        "SELECT COUNT(*) FROM vote v JOIN post p ON v.post = p.id JOIN message m ON m.sender = v.voter JOIN person r ON r.id = m.receiver",
+    ],
+)
+def test_what_has_no_proof_is_refused(adding: World, sql: str) -> None:
+    with pytest.raises(Refusal):
+        adding.plan(sql)
+
+
+# --- mutants ------------------------------------------------------------------------------------------------
+
+
+def falls(made: World, patch: Patch, sql: str, *, verified: bool = False) -> None:
+    """A planted fault moves a number further than is claimed; `verified`: and the verifier sees it too."""
+    people = star()
+    if not verified:
+        assert verdict(made, sql) != "", "it is not verified"
+    with pytest.raises(AssertionError):
+        check(made, (sql,), people, [people.without(1)])
+
+
+def test_leave_out_the_rows_that_come_in(adding: World, monkeypatch: Patch) -> None:
+    plant(monkeypatch, Lookup.apart.fget, ("2 * self.first", "self.first"))  # type: ignore[attr-defined]
+    falls(adding, monkeypatch, BY_KIND)
+
+
+def test_take_the_figure_without_groups_for_groups(adding: World, monkeypatch: Patch) -> None:
+    plant(monkeypatch, Measurement.of_one.fget, ("None if self.bounding.grouped or", "None if"))  # type: ignore[attr-defined]
+    falls(adding, monkeypatch, BY_KIND)
+
+
+def test_take_the_figure_of_one_coordinate_for_a_sum_of_both_signs(adding: World, monkeypatch: Patch) -> None:
+    plant(monkeypatch, Measurement._of_two, ("(alone // self.bounding.in_all)", "self.reach"))
+    falls(adding, monkeypatch, STATEMENTS[2])
+
+
+def test_keep_more_of_who_is_pointed_at(adding: World, monkeypatch: Patch) -> None:
+    plant(
+        monkeypatch, print_release._Release.looked_up,
+        ("WHERE rn <= {lookup.most}", "WHERE rn <= {lookup.most + 1}"),
+    )  # fmt: skip
+    falls(adding, monkeypatch, BY_KIND)
+
+
+def test_keep_all_rows_of_who_points(adding: World, monkeypatch: Patch) -> None:
+    plant(monkeypatch, ownership._of_two, ("items[lookup.place] = cut\n", "pass\n"))
+    people = replace(star(), vote=tuple((n, 1, which, 0, -5) for n, which in enumerate([2] * 9 + [3] * 9)))
+    assert verdict(adding, BY_KIND) != ""
+    with pytest.raises(AssertionError):
+        check(adding, (BY_KIND,), people, [people.without(1)])
+
+
+def test_rank_by_who_points_twice(adding: World, monkeypatch: Patch) -> None:
+    plant(
+        monkeypatch, ownership._of_two,
+        ("_with_owner(tuple(items), catalog, set(pointed))", "_with_owner(tuple(items), catalog, {lookup.place})"),
+    )  # fmt: skip
+    falls(adding, monkeypatch, BY_KIND)
+
+
+def test_read_a_reference_without_its_lookup(adding: World, monkeypatch: Patch) -> None:
+    """No number moves further than R_a rows: but it tells how many rows point at somebody."""
+    monkeypatch.setattr(ownership, "check_references", lambda *_: None)
+    rule = "references: read as equal to their key alone"
+    assert verdict(adding, "SELECT COUNT(*) FROM vote WHERE post = 1") == rule
+    assert verdict(adding, "SELECT COUNT(*) FROM message WHERE sender = receiver") == rule
+    assert verdict(adding, "SELECT COUNT(DISTINCT post) FROM vote WHERE kind = 1") == rule
+
+
+def test_believe_a_key_that_nobody_enforces(adding: World, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(lookup, "functional_closure", lambda items, *_: (set(), [True] * len(items)))
+    assert verdict(adding, COUNT + " JOIN person a ON a.city = p.cat AND a.id = p.owner") == ""
+    fans = "SELECT COUNT(*) FROM vote v JOIN post p ON v.post = p.id JOIN post q ON q.owner = p.owner"
+    assert verdict(adding, fans) == "lookup: a row of an owner with few gives one joined row"
+
+
+def test_a_text_without_a_premise_is_not_verified(adding: World) -> None:
+    """One piece of the printed text changed: each is a premise of the verifier's lemma."""
+    plan = adding.plan(BY_KIND).releases
+    with adding.backend.snapshot() as snapshot:
+        facts = read_facts(snapshot, adding.policy, lambda *_: None)
+    whole = certificate_of(plan, facts)
+    (query,) = whole.releases[0].queries
+    assert rule_against(whole) == ""
+    for old, new in (
+        ("WHERE rn <= 3", "WHERE rn <= 4"),
+        ("HAVING COUNT(*) > 3", "HAVING COUNT(*) > 2"),
+        ("HAVING COUNT(*) > 2", "HAVING COUNT(*) > 3"),
+        ("PARTITION BY s.u ORDER BY", "PARTITION BY s.k0 ORDER BY"),
+        ("FROM s WHERE NOT EXISTS (SELECT 1 FROM heavy WHERE heavy.u = s.u)", "FROM s"),
+    ):
+        before, found, after = query.sql.rpartition(old)
+        assert found, old
+        changed = replace(query, sql=f"{before}{new}{after}")
+        assert (
+            rule_against(replace(whole, releases=(replace(whole.releases[0], queries=(changed,)),))) != ""
+        ), old

@@ -1,0 +1,267 @@
+"""Rows of two owners: a row of one, joined with what it points at, which is another's (soundness.md 1.38, 5.6).
+
+`first_rows` derives in how many rows the results over two neighbours differ; `References` holds every declared
+reference to be read in one way alone, equal to the key that it refers to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dpsql.verify.certificate import Facts, ForeignKey
+from dpsql.verify.read import columns_of, ordered
+from dpsql.verify.relations import UNIT, Joined, Relations
+from dpsql.verify.terms import Pool, Refused, Term
+
+__all__ = ["References", "TwoOwners", "first_rows"]
+
+
+@dataclass(frozen=True)
+class TwoOwners:
+    """The most rows of one owner before the lookup, and of those joined of each who is pointed at."""
+
+    first: int
+    most: int
+
+    @property
+    def apart(self) -> int:
+        return 2 * self.first + self.most
+
+
+def first_rows(pool: Pool, relations: Relations, block: Term) -> TwoOwners | None:
+    """Lemma *lookup*; None where a block is of no such pattern, or of one owner's rows.
+
+    Premise: a union of the rows of J of owners b who have at most R_b rows there, and of the first R_b of who has more,
+    in an order of J's rows that is total, or in which rows that tie are alike. J joins a relation of owners a, each of
+    whom has at most R_a rows there, with tables of which each row of that relation has one row at most, by equal
+    columns and conditions of the joined row alone; the private ones are a's, or another owner's b, who is never NULL.
+    Conclusion: neighbours' results differ in `2·R_a + R_b` rows at most, R_a + R_b that go and R_a that come. Why: 1.38
+    """
+    members = _members(block)
+    if members is None:
+        return None
+    few, many = members
+    found = _cut_at(pool, relations, few, many)
+    if found is None:
+        return None
+    most, owner, order, shown, inner = found
+    joined, groups = _owners(relations, inner)
+    if len(groups) < 2:
+        return None
+    if len(groups) > 2:
+        raise Refused("lookup: rows of two owners")
+    _is_plain(inner, [*owner, *order, *shown])
+    theirs = [
+        number
+        for number, sources in enumerate(groups)
+        for source in sources
+        for kind, terms in map(joined.canonical, relations.identities(source))
+        if kind == UNIT and set(terms) == {joined.find(relations.bare(term)) for term in owner}
+    ]
+    if len(set(theirs)) != 1 or not all(relations.sure(term, joined) for term in owner):
+        raise Refused("lookup: rows are kept by who is pointed at")
+    first = _fan_of_one(relations, joined, groups[1 - theirs[0]])
+    _, told = relations.closure(joined, order)
+    if told != set(joined.block.args[0]):
+        basis = {relations.bare(term) for term in (*owner, *order) if relations.alike_where_equal(term)}
+        if not all(relations.bare(term) in basis for term in shown):
+            raise Refused("lookup: an order of rows is total")
+    return TwoOwners(first, most)
+
+
+def _members(block: Term) -> tuple[Term, Term] | None:
+    """The two members of a union that a block is all rows of: who has few rows, who has more."""
+    sources, outer, conditions = block.args
+    if len(sources) != 1 or outer or conditions or sources[0].args[0].op != "union":
+        return None
+    members = sources[0].args[0].args[0]
+    if len(members) != 2 or any(one.op != "select" for one in members):
+        return None
+    return members[0], members[1]
+
+
+def _cut_at(
+    pool: Pool, relations: Relations, few: Term, many: Term
+) -> tuple[int, tuple[Term, ...], list[Term], list[Term], Term] | None:
+    """(R, owner, order, what is shown, J): the rows of J of owners with at most R, and the first R of the others."""
+    denied = [one for one in few.args[0].args[2] if one.op == "not" and one.args[0].op == "exists"]
+    [window] = many.args[0].args[0] if len(many.args[0].args[0]) == 1 else [None]
+    if len(denied) != 1 or window is None or window.args[0].op != "window" or many.args[0].args[1]:
+        return None
+    exists = denied[0].args[0]
+    heavies, none, matched = exists.args[0].args
+    if len(heavies) != 1 or none or heavies[0].args[0].op != "agg":
+        return None
+    heavy: Term = heavies[0].args[0]
+    inner, owner, having, _ = heavy.args
+    sources, outer, conditions = inner.args
+    if few.args[0] is not pool("block", sources, outer, ordered([*conditions, denied[0]])):
+        return None
+    if window.args[0].args[0] is not pool("block", sources, outer, ordered([*conditions, exists])):
+        return None
+    if not relations.matches_owner(matched, heavies[0], heavy, owner):
+        return None
+    number = relations.number(having[0].args[0]) if len(having) == 1 and having[0].op == "lt" else None
+    if number is None or having[0].args[1] is not pool("count*", ()):
+        return None
+    columns = columns_of(window.args[0])
+    rank = many.args[0].args[2]
+    if len(rank) != 1 or rank[0].op != "le" or relations.number(rank[0].args[1]) != number:
+        return None
+    ranked = rank[0].args[0]
+    over = columns[ranked.args[1]] if ranked.op == "col" and ranked.args[0] is window else None
+    if over is None or over.op != "over" or over.args[0].args[0] != "ROWNUMBER":
+        return None
+    if set(over.args[1]) != set(owner):
+        return None
+    shown = []
+    passed = dict(many.args[1])
+    for name, term in few.args[1]:
+        other = passed.get(name)
+        if other is None or other.op != "col" or other.args[0] is not window:
+            return None
+        if columns[other.args[1]] is not term:
+            return None
+        shown.append(term)
+    if len(passed) != len(few.args[1]):
+        return None
+    return number, owner, [one for one, _, _ in over.args[2]], shown, inner
+
+
+def _owners(relations: Relations, block: Term) -> tuple[Joined, list[list[Term]]]:
+    """A join looked at, and its owned sources: together those that are one owner's, by identities that meet."""
+    block = relations.inner(block)
+    joined, outer = Joined(block), dict(block.args[1])
+    relations.equate(joined, [one for one in block.args[0] if one not in outer], block.args[2])
+    joined.public = False
+    left = [one for one in block.args[0] if one not in outer and relations.identities(one)]
+    groups: list[list[Term]] = []
+    while left:
+        group = [left.pop(0)]
+        while near := [one for one in left if _meet(relations, joined, one, group)]:
+            group += near
+            left = [one for one in left if one not in near]
+        groups.append(group)
+    return joined, groups
+
+
+def _meet(relations: Relations, joined: Joined, source: Term, group: Sequence[Term]) -> bool:
+    """Whether an identity of a source is one of those of others."""
+    own = {joined.canonical(one) for one in relations.identities(source)}
+    return any(joined.canonical(one) in own for other in group for one in relations.identities(other))
+
+
+def _is_plain(block: Term, terms: Sequence[Term]) -> None:
+    """Premise: nothing but tables and relations of one owner, joined; right sides of LEFT JOINs are public."""
+    _, outer, conditions = block.args
+    if any(term.nests or term.gathers for term in (*conditions, *terms)):
+        raise Refused("lookup: conditions are of the joined row alone")
+    if any(term.nests for _, on in outer for term in on):
+        raise Refused("lookup: conditions are of the joined row alone")
+
+
+def _fan_of_one(relations: Relations, joined: Joined, own: Sequence[Term]) -> int:
+    """R_a: of a source among a's of which each owner has so many rows, and whose row determines all other sources'."""
+    sources, outer, _ = joined.block.args
+    if any(relations.identities(source) for source, _ in outer):
+        raise Refused("lookup: right sides of LEFT JOINs are public")
+    for source in own:
+        most = relations.rows(source.args[0]).mult
+        _, told = relations.closure(joined, relations.columns(source).values())
+        if most is not None and told | {source} == set(sources):
+            return most
+    raise Refused("lookup: a row of an owner with few gives one joined row")
+
+
+class References:
+    """Declared references of a query's tables are read as equal to their key, and in no other way."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self._said: dict[Term, tuple[Term, ForeignKey, str] | None] = {}
+
+    def check(self, relation: Term) -> None:
+        """Premise: a column that refers to a person's row is passed on as it is, orders a ROW_NUMBER, or is equated,
+        all columns of the reference together, with the key that it refers to, in WHERE or the ON of a join. Why:
+        nothing else of a row then says whom it points at."""
+        if not any(table.also for table in self.facts.tables.values()):
+            return
+        seen: set[Term] = set()
+        stack = [relation]
+        while stack:
+            one = stack.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            if one.op == "src":
+                stack += [] if one.args[0].op == "table" else [one.args[0]]
+                continue
+            stack += [part for part in self._read(one) if part.op != "col"]
+            stack += [part.args[0] for part in one.inner if part.op == "col"]
+            for part in self._read(one):
+                if self._refers(part) is not None:
+                    raise Refused("references: read as equal to their key alone", repr(one)[:200])
+
+    def _read(self, term: Term) -> Iterator[Term]:
+        """What a term is made of, without the ways in which a reference may be read."""
+        if term.op in ("select", "window"):
+            yield term.args[0]
+            yield from (one for _, one in term.args[1] if self._refers(one) is None)
+        elif term.op == "block":
+            yield from term.args[0]
+            yield from (one for _, on in term.args[1] for one in on)
+            allowed = self._equated(term.args[2])
+            yield from (one for one in term.args[2] if one not in allowed)
+        elif term.op == "over" and term.args[0].args[0] == "ROWNUMBER":
+            yield term.args[0]
+            yield from term.args[1]
+        else:
+            yield from term.inner
+
+    def _equated(self, conditions: Sequence[Term]) -> set[Term]:
+        """The conditions that equate whole references with the keys that they refer to."""
+        found: dict[tuple[Term, ForeignKey, Term], dict[str, Term]] = {}
+        for one in conditions if conditions else ():
+            for side, other in (one.args, one.args[::-1]) if one.op == "eq" else ():
+                said = self._refers(side)
+                if said is None or other.op != "col" or other.args[0].args[0].op != "table":
+                    continue
+                source, key, column = said
+                wanted = dict(zip(key.columns, key.referenced, strict=True))[column]
+                if other.args[0].args[0].args[0] == key.table and other.args[1] == wanted:
+                    found.setdefault((source, key, other.args[0]), {})[column] = one
+        return {
+            condition
+            for (_, key, _), pairs in found.items()
+            if set(pairs) == set(key.columns)
+            for condition in pairs.values()
+        }
+
+    def _refers(self, term: Term) -> tuple[Term, ForeignKey, str] | None:
+        """(source, reference, its column) of a column that refers to a person's row, passed on or not."""
+        if term.op != "col":
+            return None
+        if term not in self._said:
+            self._said[term] = self._refer(term)
+        return self._said[term]
+
+    def _refer(self, term: Term) -> tuple[Term, ForeignKey, str] | None:
+        source, name = term.args
+        relation = source.args[0]
+        if relation.op == "table":
+            for key in self.facts.tables[relation.args[0]].also:
+                if name in key.columns:
+                    return source, key, name
+            return None
+        if relation.op == "full":
+            side, _, inner = name.partition(".")
+            return self._below(source, columns_of(relation.args[int(side)]).get(inner)) if inner else None
+        for member in relation.args[0] if relation.op == "union" else (relation,):
+            below = columns_of(member).get(name) if member.op in ("select", "window", "agg") else None
+            if (said := self._below(source, below)) is not None:
+                return said
+        return None
+
+    def _below(self, source: Term, term: Term | None) -> tuple[Term, ForeignKey, str] | None:
+        said = None if term is None else self._refers(term)
+        return None if said is None else (source, *said[1:])
