@@ -63,7 +63,8 @@ def with_levels(planned: Plan, catalog: Catalog, beside: Sequence[ReleasePlan] =
             continue
         levels, names, off, alone = found
         each = [one.loss.divided(1 + len(levels)).added for one in release.measures]
-        if not all(each):
+        own = [one.loss.added - len(levels) * part for one, part in zip(release.measures, each, strict=True)]
+        if not all(part > 0 for part in (*each, *own)):
             continue
         strategies.append(
             Strategy(
@@ -75,7 +76,7 @@ def with_levels(planned: Plan, catalog: Catalog, beside: Sequence[ReleasePlan] =
                 alone,
             )
         )
-        releases[number] = release.spending(each)
+        releases[number] = release.spending(own)
         releases += [level.spending(each) for level in levels]
     if not strategies:
         return planned
