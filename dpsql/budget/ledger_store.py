@@ -171,6 +171,15 @@ class LedgerStore:
         """Let the ledger go. What this store has reserved and not committed counts as failed."""
         self._ledger.close()
 
+    def take_caps(self, caps: Caps) -> None:
+        """See `BudgetStore.take_caps`."""
+        if (self._rations is None) is not (caps.ration is None):
+            raise ValueError("periods begin and end with a store")
+        self._caps = caps
+        if self._rations is not None and caps.ration is not None:
+            self._rations.ration = caps.ration
+        self._last_read = None, {}
+
     def lookup(
         self, measures: Sequence[bytes], law: Law, until: int | None = None
     ) -> tuple[Together, ...] | None:

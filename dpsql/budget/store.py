@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ..mechanisms import Law
 from .chain import Note
-from .claim import Charge, Claim, DatedDraw, Draw, Fresh, Reservation, Resting, StoredGrouping, Together
+from .claim import Caps, Charge, Claim, DatedDraw, Draw, Fresh, Reservation, Resting, StoredGrouping, Together
 from .editions import Edition
 from .entry import Entry, KeyCheck, Status
 from .match import Laws
@@ -68,6 +68,10 @@ class BudgetStore(StoredDraws, Protocol):
     draws that anybody has seen; it never decreases (laws L5 and L7). All methods may be called from
     any thread; all raise LedgerError when the ledger cannot be trusted or reached.
     """
+
+    def take_caps(self, caps: Caps) -> None:
+        """Have other personal caps hold from here on: of analysts who have come since. Requires: the same periods."""
+        ...
 
     def quote(self, claim: Claim) -> tuple[Fresh | None, ...]:
         """Return what would be drawn now for each measurement, None for what is stored; charges nothing."""

@@ -115,7 +115,9 @@ def serve(
 
     def announce(port: int) -> None:
         for policy in loaded if sys.stderr.isatty() else ():
-            first = next(name for name, analyst in policy.analysts.items() if analyst.password is not None)
+            first = next(
+                (name for name, one in policy.analysts.items() if policy.server.auth or one.password), "NAME"
+            )
             tell(f"Analysts connect with: {psql_line(host, port, first, policy.path.stem)}")
 
     run_server(loaded, options, announce)

@@ -31,7 +31,7 @@ from ..memory import ResultMemory
 from ..plan.dialects import dialect_of
 from ..plan.planner import Plan
 from ..plan.views import build_catalog
-from ..policy import Access, Policy, check_access, load_policy, narrowed
+from ..policy import Access, Analyst, Policy, check_access, load_policy, narrowed
 from ..policy.measured import people_policy
 from ..postprocess import SealedEngine
 from ..postprocess.bars import has_companions
@@ -204,17 +204,21 @@ def open_ledger(policy: Policy, *, create: bool) -> LedgerStore:
     a ledger that vanished must never come back empty. Raises LedgerError when it is missing, not to be
     trusted, of another dataset, or of another promise.
     """
-    caps = Caps(
-        int(policy.privacy.epsilon * NANO),
-        int(policy.privacy.delta * ATTO),
-        {name: int(analyst.epsilon * NANO) for name, analyst in policy.analysts.items()},
-        _ration(policy),
-    )
+    caps = _caps(policy)
     privacy, log = policy.privacy, policy.ledger_log
     promise = Promise(
         privacy.neighbours.value, privacy.together, privacy.accounting, int(privacy.conversion_delta * ATTO)
     )
     return open_store(policy.ledger, policy.dataset_id, caps, create=create, log=log, promise=promise)
+
+
+def _caps(policy: Policy) -> Caps:
+    return Caps(
+        int(policy.privacy.epsilon * NANO),
+        int(policy.privacy.delta * ATTO),
+        {name: int(analyst.epsilon * NANO) for name, analyst in policy.analysts.items()},
+        _ration(policy),
+    )
 
 
 def _ration(policy: Policy) -> Ration | None:
@@ -256,6 +260,11 @@ class Dataset:
         self.last_read = LastRead()
         self._people: dict[tuple[str, str | None], tuple[Policy, Catalog]] = {}
         self._last_said: dict[tuple[str, int, str | None], LeftOut | None] = {}
+
+    def take_in(self, member: Analyst) -> None:
+        """Have a member of a group be an analyst, with the group's cap from here on. Nothing that is spent changes."""
+        self.policy = self.policy.with_member(member)
+        self.store.take_caps(_caps(self.policy))
 
     @classmethod
     def open(

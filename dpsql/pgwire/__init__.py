@@ -11,6 +11,7 @@ House rules:
 
 from __future__ import annotations
 
+from .bearer import OAUTHBEARER, BearerExchange
 from .connection import ProtocolConnection
 from .events import (
     Bind,
@@ -24,6 +25,7 @@ from .events import (
     FunctionCall,
     GSSENCRequest,
     Parse,
+    PasswordMessage,
     Query,
     SASLInitialResponse,
     SASLResponse,
@@ -46,6 +48,7 @@ from .oids import ELEMENTS, TYPES, Interval, ObjectName, Oid, TypeInfo
 from .read_message import Limits
 from .read_parameter import read_parameter
 from .replies import (
+    AuthenticationCleartextPassword,
     AuthenticationOk,
     AuthenticationSASL,
     AuthenticationSASLContinue,
@@ -84,13 +87,16 @@ from .write_columns import BinaryCopy, CsvOptions, LineCopy, RowEncoder, TextOpt
 
 __all__ = [
     "ELEMENTS",
+    "OAUTHBEARER",
     "TYPES",
+    "AuthenticationCleartextPassword",
     "AuthenticationFailed",
     "AuthenticationOk",
     "AuthenticationSASL",
     "AuthenticationSASLContinue",
     "AuthenticationSASLFinal",
     "BackendKeyData",
+    "BearerExchange",
     "BinaryCopy",
     "Bind",
     "BindComplete",
@@ -131,6 +137,7 @@ __all__ = [
     "ParameterStatus",
     "Parse",
     "ParseComplete",
+    "PasswordMessage",
     "PortalSuspended",
     "ProtocolConnection",
     "ProtocolError",

@@ -23,7 +23,9 @@ _PACKETS = frozenset(state for state, row in FROM_CLIENT.items() if Message.STAR
 """States in which a message has no tag."""
 
 _LARGE = frozenset({Message.QUERY, Message.PARSE, Message.BIND, Message.FUNCTION_CALL, Message.COPY_DATA})
-_SASL = frozenset({Message.SASL_INITIAL_RESPONSE, Message.SASL_RESPONSE})
+_SASL = frozenset({Message.SASL_INITIAL_RESPONSE, Message.SASL_RESPONSE, Message.PASSWORD})
+_ANSWERS = {State.SASL_OFFERED: Message.SASL_INITIAL_RESPONSE, State.PASSWORD_ASKED: Message.PASSWORD}
+"""What a message of the tag `p` is, where it is no SASLResponse."""
 _KEY_LENGTH_3_0 = 4
 _MAX_KEY = 256
 
@@ -139,8 +141,8 @@ class ProtocolConnection:
         if not self._buffer:
             return Waiting.NEED_DATA
         kind = TAGS.get(self._buffer[0])
-        if kind is Message.SASL_RESPONSE and self._state is State.SASL_OFFERED:
-            kind = Message.SASL_INITIAL_RESPONSE
+        if kind is Message.SASL_RESPONSE:
+            kind = _ANSWERS.get(self._state, kind)
         if kind not in row:
             what = "A message of unknown kind" if kind is None else kind.value
             raise RemoteProtocolError(f"{what} does not belong here.")

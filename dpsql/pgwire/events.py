@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .layout import ParameterError
 
@@ -20,6 +20,7 @@ __all__ = [
     "FunctionCall",
     "GSSENCRequest",
     "Parse",
+    "PasswordMessage",
     "Query",
     "SASLInitialResponse",
     "SASLResponse",
@@ -97,6 +98,13 @@ class StartupMessage:
     def database(self) -> str:
         """The database asked for; the user's name where there is none, as in Postgres."""
         return self.parameters.get("database") or self.user
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordMessage:
+    """The password that was asked for, in the clear."""
+
+    password: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +223,7 @@ Event = (
     | GSSENCRequest
     | CancelRequest
     | StartupMessage
+    | PasswordMessage
     | SASLInitialResponse
     | SASLResponse
     | Query

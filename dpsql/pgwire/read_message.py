@@ -18,6 +18,7 @@ from .events import (
     FunctionCall,
     GSSENCRequest,
     Parse,
+    PasswordMessage,
     Query,
     SASLInitialResponse,
     SASLResponse,
@@ -47,7 +48,7 @@ class Limits:
     startup: int = 10_000
     """A packet before the startup is through (Postgres has the same)."""
     authentication: int = 1_024
-    """An answer in the SCRAM dialogue (Postgres has the same)."""
+    """A password, or an answer in a SASL dialogue. Postgres has the same; a server of bearers takes 65,536, as it."""
     message: int = 16 * 2**20
     """A Query, Parse, Bind, FunctionCall or CopyData."""
     small_message: int = 10_000
@@ -154,6 +155,13 @@ def read_message(message: Message, body: bytes, limits: Limits) -> Event:
     return event
 
 
+def _password(fields: Body, limits: Limits) -> Event:
+    try:
+        return PasswordMessage(fields.string())
+    except TextError as error:
+        raise RemoteProtocolError("The password is not text.") from error
+
+
 def _sasl_initial_response(fields: Body, limits: Limits) -> Event:
     try:
         mechanism = fields.string(cap=limits.name)
@@ -250,6 +258,7 @@ def _function_call(fields: Body, limits: Limits) -> Event:
 
 _READERS: MappingProxyType[Message, Callable[[Body, Limits], Event]] = MappingProxyType(
     {
+        Message.PASSWORD: _password,
         Message.SASL_INITIAL_RESPONSE: _sasl_initial_response,
         Message.SASL_RESPONSE: _sasl_response,
         Message.QUERY: _query,

@@ -12,6 +12,7 @@ from .layout import RemoteProtocolError, count, message, string, values
 from .states import Reply
 
 __all__ = [
+    "AuthenticationCleartextPassword",
     "AuthenticationOk",
     "AuthenticationSASL",
     "AuthenticationSASLContinue",
@@ -92,6 +93,13 @@ class AuthenticationOk(_Fixed):
 
     reply = Reply.AUTHENTICATION_OK
     wire = b"R\0\0\0\x08\0\0\0\0"
+
+
+class AuthenticationCleartextPassword(_Fixed):
+    """The password is wanted as it is: for a channel that is encrypted."""
+
+    reply = Reply.AUTHENTICATION_CLEARTEXT_PASSWORD
+    wire = b"R\0\0\0\x08\0\0\0\x03"
 
 
 class NoData(_Fixed):

@@ -11,8 +11,9 @@ House rules:
 
 Read it against "Message Flow" in the chapter "Frontend/Backend Protocol" of Postgres' documentation. What is not
 spoken: COPY FROM STDIN (the server never asks for it, so copy messages of a client are leftovers and ignored, as
-the documentation says), replication, password and GSS authentication, GSS encryption, notifications. A FunctionCall
-is delivered, for the server to refuse.
+the documentation says), replication, MD5 and GSS authentication, GSS encryption, notifications. A FunctionCall is
+delivered, for the server to refuse. A password in the clear is for a server that has to show it to a directory; whether
+the channel is encrypted is for the server to see to.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ class State(enum.Enum):
     # Between the startup message and the first ReadyForQuery.
     NEWER_VERSION_ASKED = enum.auto()  # the server owes NegotiateProtocolVersion
     AUTHENTICATING = enum.auto()
+    PASSWORD_ASKED = enum.auto()  # in the clear; the client answers
+    PASSWORD_GIVEN = enum.auto()
     SASL_OFFERED = enum.auto()  # the client answers
     SASL_BEGUN = enum.auto()
     SASL_CHALLENGED = enum.auto()  # the client answers
@@ -86,6 +89,7 @@ class Message(enum.Enum):
     CANCEL_REQUEST = "CancelRequest"
     STARTUP = "StartupMessage"
     NEWER_STARTUP = "StartupMessage of a newer minor version, or with protocol options"
+    PASSWORD = "PasswordMessage"
     SASL_INITIAL_RESPONSE = "SASLInitialResponse"
     SASL_RESPONSE = "SASLResponse"
     QUERY = "Query"
@@ -112,6 +116,7 @@ class Reply(enum.Enum):
     ENCRYPTION_ACCEPTED = enum.auto()
     ENCRYPTION_REFUSED = enum.auto()
     NEGOTIATE_PROTOCOL_VERSION = enum.auto()
+    AUTHENTICATION_CLEARTEXT_PASSWORD = enum.auto()
     AUTHENTICATION_SASL = enum.auto()
     AUTHENTICATION_SASL_CONTINUE = enum.auto()
     AUTHENTICATION_SASL_FINAL = enum.auto()
@@ -152,7 +157,7 @@ TAGS = MappingProxyType(
         ord("d"): Message.COPY_DATA,
         ord("c"): Message.COPY_DONE,
         ord("f"): Message.COPY_FAIL,
-        ord("p"): Message.SASL_RESPONSE,  # or the initial one: the state says
+        ord("p"): Message.SASL_RESPONSE,  # or the initial one, or a password: the state says
     }
 )
 """A message's first byte -> the message, once the startup message is through."""
@@ -186,6 +191,7 @@ FROM_CLIENT = MappingProxyType(
         State.STARTUP_WITHOUT_SSL: {**_SETTLED, Message.GSSENC_REQUEST: State.LAST_GSS_ASKED},
         State.STARTUP_WITHOUT_GSS: {**_SETTLED, Message.SSL_REQUEST: State.LAST_SSL_ASKED},
         State.STARTUP_SETTLED: _SETTLED,
+        State.PASSWORD_ASKED: {Message.PASSWORD: State.PASSWORD_GIVEN},
         State.SASL_OFFERED: {Message.SASL_INITIAL_RESPONSE: State.SASL_BEGUN},
         State.SASL_CHALLENGED: {Message.SASL_RESPONSE: State.SASL_ANSWERED},
         State.IDLE: {
@@ -248,11 +254,17 @@ _FROM_SERVER: dict[State, dict[Reply, State]] = {
     State.LAST_GSS_ASKED: {Reply.ENCRYPTION_REFUSED: State.STARTUP_SETTLED},
     State.NEWER_VERSION_ASKED: {Reply.NEGOTIATE_PROTOCOL_VERSION: State.AUTHENTICATING},
     State.AUTHENTICATING: {
+        Reply.AUTHENTICATION_CLEARTEXT_PASSWORD: State.PASSWORD_ASKED,
         Reply.AUTHENTICATION_SASL: State.SASL_OFFERED,
         Reply.AUTHENTICATION_OK: State.STARTING,  # nobody is asked for a password
     },
+    State.PASSWORD_ASKED: {},
+    State.PASSWORD_GIVEN: {Reply.AUTHENTICATION_OK: State.STARTING},
     State.SASL_OFFERED: {},
-    State.SASL_BEGUN: {Reply.AUTHENTICATION_SASL_CONTINUE: State.SASL_CHALLENGED},
+    State.SASL_BEGUN: {
+        Reply.AUTHENTICATION_SASL_CONTINUE: State.SASL_CHALLENGED,
+        Reply.AUTHENTICATION_OK: State.STARTING,  # a bearer's token is all of its proof
+    },
     State.SASL_CHALLENGED: {},
     State.SASL_ANSWERED: {Reply.AUTHENTICATION_SASL_FINAL: State.SASL_PROVED},
     State.SASL_PROVED: {Reply.AUTHENTICATION_OK: State.STARTING},
@@ -299,7 +311,7 @@ _FROM_SERVER: dict[State, dict[Reply, State]] = {
 
 _STARTED = frozenset(_FROM_SERVER) - {
     State.SSL_ASKED, State.LAST_SSL_ASKED, State.GSS_ASKED, State.LAST_GSS_ASKED,
-    State.NEWER_VERSION_ASKED, State.AUTHENTICATING,
+    State.NEWER_VERSION_ASKED, State.AUTHENTICATING, State.PASSWORD_ASKED, State.PASSWORD_GIVEN,
     State.SASL_OFFERED, State.SASL_BEGUN, State.SASL_CHALLENGED, State.SASL_ANSWERED, State.SASL_PROVED,
 }  # fmt: skip
 

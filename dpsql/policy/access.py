@@ -33,11 +33,12 @@ def access_of(policy: Policy, analyst: str) -> Access:
 def check_access(policy: Policy, catalog: Catalog) -> list[PolicyError]:
     """Return what is wrong with the grants: columns that are hidden and are not there."""
     found = []
-    for analyst in policy.analysts.values():
+    for analyst in (*policy.analysts.values(), *policy.groups.values()):
         known = {f"{name}.{column.name}" for name, table in catalog.shown.items() for column in table.named}
         for hidden in analyst.access.hide:
             if hidden not in known and not any(hidden.startswith(f"{name}.") for name in catalog.left_out):
-                where = f"{policy.source}: analysts.{quote_key(analyst.name)}.hide"
+                kind = "groups" if analyst is policy.groups.get(analyst.name) else "analysts"
+                where = f"{policy.source}: {kind}.{quote_key(analyst.name)}.hide"
                 problem = f'"{hidden}" is no column that analysts see{suggest(hidden, sorted(known))}'
                 found.append(PolicyError(f"{where}: {problem}"))
     return found

@@ -386,6 +386,8 @@ def _views(policy: Policy) -> Iterator[str]:
 def _analysts(policy: Policy) -> Iterator[str]:
     for name, analyst in policy.analysts.items():
         yield f"{name} may spend epsilon {plain(analyst.epsilon)} of it{_rights(policy, analyst)}."
+    for name, group in policy.groups.items():
+        yield f"Each member of {name} may spend epsilon {plain(group.epsilon)} of it{_rights(policy, group)}."
     yield "Whoever runs the program on this machine with rights to the data may ask within the common cap."
 
 
@@ -393,7 +395,9 @@ def _rights(policy: Policy, analyst: Analyst) -> str:
     parts = []
     if analyst.ration is not None and policy.privacy.rationing is not None:
         parts.append(f"{plain(analyst.ration)} of it each {policy.privacy.rationing.period.value}")
-    parts.append("may connect to a server" if analyst.password is not None else "cannot connect to a server")
+    auth = policy.server.auth
+    connects = (analyst.password if auth is None else analyst.identity_under(auth)) is not None
+    parts.append("may connect to a server" if connects else "cannot connect to a server")
     if analyst.access.tables is not None:
         parts.append(f"sees {_list(analyst.access.tables) or 'no table'} alone")
     if analyst.access.hide:

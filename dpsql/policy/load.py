@@ -20,6 +20,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ..errors import PolicyError
+from .auth import check_identities, read_auth
 from .load_tables import ROW, ReadTables, read_tables
 from .model import (
     ENGINES,
@@ -138,20 +139,23 @@ def _read_policy(text: str, path: Path) -> tuple[Policy | None, tuple[PolicyErro
     dataset = attempt(lambda: top.text("dataset"))
     has_previews = attempt(lambda: top.flag("previews"))
     privacy = attempt(lambda: _read_privacy(top))
-    defaults, analysts = None, None
+    defaults, analysts, groups = None, None, None
     if privacy is not None:
         defaults = attempt(lambda: _read_defaults(top, privacy))
     read = attempt(lambda: read_tables(top))
     if privacy is not None:
-        analysts = attempt(lambda: _read_analysts(top, privacy))
-    server = attempt(lambda: _read_server(top))
-    for key in ("defaults", "analysts"):
+        analysts = attempt(lambda: _read_analysts(top, privacy, "analysts"))
+        groups = attempt(lambda: _read_analysts(top, privacy, "groups"))
+    server = attempt(lambda: _read_server(top, folder))
+    check_identities(top, None if server is None else server.auth, analysts or {}, groups or {})
+    for key in ("defaults", "analysts", "groups"):
         top.take(key)  # known keys, whether they could be looked at or not
     attempt(top.finish)
     root = None if read is None else attempt(lambda: _find_root(top, read))
     if read is not None:
         _check_references(top, read)
-        _check_grants(top, read, analysts or {})
+        _check_grants(top, read, "analysts", analysts or {})
+        _check_grants(top, read, "groups", groups or {})
     if read is not None and database is not None:
         _check_sources(top, database[1], read.tables)
         _check_views(top, database[1], read)
@@ -177,6 +181,7 @@ def _read_policy(text: str, path: Path) -> tuple[Policy | None, tuple[PolicyErro
         views=read.views,
         has_previews=has_previews is not False,
         is_copied=is_copied or False,
+        groups=groups or {},
     ), wrong
 
 
@@ -354,17 +359,18 @@ def _read_defaults(top: Section, privacy: LifetimeCap) -> Defaults:
     return Defaults(epsilon, maximum, delta, minimum_units)
 
 
-def _read_analysts(top: Section, privacy: LifetimeCap) -> dict[str, Analyst]:
+def _read_analysts(top: Section, privacy: LifetimeCap, key: str) -> dict[str, Analyst]:
+    """Return the analysts, or what members of each group may do."""
     analysts: dict[str, Analyst] = {}
-    section = top.section("analysts") or Section(top.source, {}, found=top.found)
+    section = top.section(key) or Section(top.source, {}, found=top.found)
     for name in section.names():
-        analyst = section.attempt(partial(_read_analyst, section, name, privacy))
+        analyst = section.attempt(partial(_read_analyst, section, name, privacy, is_group=key == "groups"))
         if analyst is not None:
             analysts[name] = analyst
     return analysts
 
 
-def _read_analyst(section: Section, name: str, privacy: LifetimeCap) -> Analyst:
+def _read_analyst(section: Section, name: str, privacy: LifetimeCap, *, is_group: bool) -> Analyst:
     analyst = section.section(name)
     assert analyst is not None, "the key was just listed"
     if not name.strip() or not name.isprintable():
@@ -375,10 +381,13 @@ def _read_analyst(section: Section, name: str, privacy: LifetimeCap) -> Analyst:
     ration = _read_epsilon(analyst, "period_epsilon")
     if ration is not None and privacy.rationing is None:
         raise analyst.error('needs a period; write period = "month" in [privacy]', "period_epsilon")
-    verifier = _read_verifier(analyst, name)
+    verifier = None if is_group else _read_verifier(analyst, name)
+    identity = analyst.text("member_of" if is_group else "identity")
+    if is_group and identity is None:
+        raise analyst.error("is missing; write what the directory or the issuer calls the group", "member_of")
     access = Access(_read_names(analyst, "tables"), _read_names(analyst, "hide") or ())
     analyst.finish()
-    return Analyst(name, epsilon, verifier, ration, access)
+    return Analyst(name, epsilon, verifier, ration, access, identity)
 
 
 def _read_names(section: Section, key: str) -> tuple[str, ...] | None:
@@ -392,13 +401,13 @@ def _read_names(section: Section, key: str) -> tuple[str, ...] | None:
     return names
 
 
-def _check_grants(top: Section, read: ReadTables, analysts: Mapping[str, Analyst]) -> None:
+def _check_grants(top: Section, read: ReadTables, key: str, analysts: Mapping[str, Analyst]) -> None:
     """Note what is wrong where an analyst is granted what nobody can name; a column is looked for in the catalog."""
     declared: dict[str, TablePolicy | ViewPolicy] = {**read.tables, **read.views}
     known = [name for name, table in declared.items() if not table.is_hidden]
     for analyst in analysts.values():
         for name in analyst.access.tables or ():
-            here = ("analysts", analyst.name, "tables")
+            here = (key, analyst.name, "tables")
             if name in declared and name not in known:
                 top.found.append(
                     top.error(f'"{name}" is hidden = true, which no analyst sees; take one out', *here)
@@ -407,7 +416,7 @@ def _check_grants(top: Section, read: ReadTables, analysts: Mapping[str, Analyst
                 top.found.append(top.error(f'no table "{name}" is declared{suggest(name, known)}', *here))
 
 
-def _read_server(top: Section) -> ServerPolicy:
+def _read_server(top: Section, folder: Path) -> ServerPolicy:
     section = top.section("server") or Section(top.source, {}, ("server",), top.found)
     has_grid = section.flag("grid")
     seconds = section.count("statement_timeout")
@@ -429,10 +438,11 @@ def _read_server(top: Section) -> ServerPolicy:
         if name != "public_at_once" and value > getattr(usual, name):
             raise section.error(f"is above {getattr(usual, name)}, the most that is answered", name)
     own = section.count("workspace_mib", least=0)
+    auth = read_auth(section, folder)
     section.finish()
     return ServerPolicy(
         has_grid is not False, seconds or _LONGEST_STATEMENT, memory, files, **public,
-        workspace_mib=usual.workspace_mib if own is None else own,
+        workspace_mib=usual.workspace_mib if own is None else own, auth=auth,
     )  # fmt: skip
 
 

@@ -278,7 +278,8 @@ class Analyst:
     """An analyst and a personal cap: fairness, not a privacy guarantee (soundness.md 3.4).
 
     `ration`: this analyst's cap in each period, where there is one. `access`: what they see.
-    `password`: the text of a SCRAM-SHA-256 verifier; None: this analyst cannot connect to a server.
+    `password`: the text of a SCRAM-SHA-256 verifier; None: this analyst cannot connect to a server by one.
+    `identity`: what a directory or an issuer calls the person; of a group, what it calls the group.
     """
 
     name: str
@@ -286,6 +287,44 @@ class Analyst:
     password: str | None = field(default=None, repr=False)
     ration: Fraction | None = None
     access: Access = Access()
+    identity: str | None = None
+
+    def identity_under(self, auth: DirectoryPolicy | IssuerPolicy | None) -> str | None:
+        """Return what the person is called there: in a directory by the analyst's own name, unless said otherwise."""
+        return self.name if self.identity is None and isinstance(auth, DirectoryPolicy) else self.identity
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryPolicy:
+    """A directory that is bound to as the analyst, by LDAP over TLS.
+
+    `url`: ldaps://, or ldap:// that is made TLS before anything is said. `base`: the entry right below which people
+    are, or, where it `searches`, anywhere below which they are looked for, bound as `bind` with the password in a file,
+    or as nobody. `attribute`: the one of their entry that has their name. `groups`: the entry below which groups
+    list their members; None: only what an entry says of itself (memberOf). `ca`: who has to have signed its
+    certificate.
+    """
+
+    url: str
+    base: str
+    attribute: str
+    searches: bool = False
+    groups: str | None = None
+    bind: str | None = None
+    password_file: Path | None = None
+    ca: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IssuerPolicy:
+    """An issuer of tokens by OpenID Connect; `audience`: for whom a token must be issued. `scope`: what clients ask
+    for. `groups`: the claim that lists groups. `ca`: who has to have signed its certificate."""
+
+    url: str
+    audience: str
+    scope: str = "openid"
+    groups: str = "groups"
+    ca: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +335,8 @@ class ServerPolicy:
     `files_mib`: what the answers that are kept for clients may take together, in memory and in files, of which an
     analyst has a quarter; None: what the machine allows. Of public tables: `public_seconds` and `public_rows` that one
     statement may take and give, `public_at_once` of one analyst. `workspace_mib`: what an analyst's own tables may
-    take; 0: there are none.
+    take; 0: there are none. `auth`: who says who an analyst is; None: a
+    password in the policy.
     """
 
     has_grid: bool = True
@@ -307,6 +347,7 @@ class ServerPolicy:
     public_rows: int = 1_000_000
     public_at_once: int = 1
     workspace_mib: int = 256
+    auth: DirectoryPolicy | IssuerPolicy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +363,8 @@ class Policy:
     `undecided`: declared tables that are neither public nor say their unit. They are not among `tables`, and
     no catalog is built while there are any: the live foreign keys are needed to tell the owner the choice.
     `has_previews`: a look at people's rows is answered with their columns, and no row (soundness.md 1.16).
+    `groups`: what members of a directory's or an issuer's groups may spend and see, who are no analysts by name; of
+    several the first counts. `members`: those of `analysts` who are there as members alone, since they logged in.
     `is_measuring`: bounds are measured under it, and no statement is answered (3.10).
     """
 
@@ -341,6 +384,8 @@ class Policy:
     views: Mapping[str, ViewPolicy] = field(default_factory=dict)
     has_previews: bool = True
     is_copied: bool = False
+    groups: Mapping[str, Analyst] = field(default_factory=dict)
+    members: frozenset[str] = frozenset()
     is_measuring: bool = False
 
     @property
@@ -377,10 +422,21 @@ class Policy:
         """Whether the tables are versions of what a Spark reads."""
         return self.database.startswith(SPARK)
 
+    def with_member(self, member: Analyst) -> Policy:
+        """Return the policy with a member of a group among its analysts."""
+        return replace(
+            self, analysts={**self.analysts, member.name: member}, members=self.members | {member.name}
+        )
+
     def as_for(self, analyst: str) -> Policy:
         """Return what the policy is to one analyst: of all analysts only their own cap, and no password."""
         own = self.analysts.get(analyst)
-        return replace(self, analysts={} if own is None else {analyst: replace(own, password=None)})
+        return replace(
+            self,
+            analysts={} if own is None else {analyst: replace(own, password=None)},
+            groups={},
+            members=frozenset(),
+        )
 
 
 # --- the engines that can hold an owner's database: one line each -------------------------------------------

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .. import pgwire
+from ..policy.model import IssuerPolicy
 from .channel import Channel, is_loopback
 from .client_settings import ClientSettings
 from .conversation import Conversation
 from .dispatch import Dispatcher
+from .identity import Unproved, Voucher
 from .report import ClientGone, Fault, changed, log, place_of, report
 from .state import ConnectionState
 from .worker import Queries, Worker
@@ -22,8 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Client"]
 
+Proved = tuple[pgwire.ServerMessage, ...]
+
 _LIMITS = pgwire.Limits(message=4 * 2**20)
 """No statement is longer than 256 KiB; its parameters may be."""
+_LIMITS_OF_TOKENS = replace(_LIMITS, authentication=65_536)
 
 
 class Client:
@@ -31,7 +38,8 @@ class Client:
 
     def __init__(self, server: Server, channel: Channel, process_id: int) -> None:
         self._server, self._channel = server, channel
-        self._connection = pgwire.ProtocolConnection(_LIMITS)
+        self._limits = _LIMITS if server.voucher is None else _LIMITS_OF_TOKENS
+        self._connection = pgwire.ProtocolConnection(self._limits)
         self._encryption = server.encryption
         self._is_encrypted = False
         self._reason: Fault | None = None
@@ -179,7 +187,10 @@ class Client:
         if self._server.options.trusts(self.peer):
             self._server.names(self, await self._channel.read_proxy_header())
         if await self._channel.begin(self._encryption, seconds):
-            self._connection, self._is_encrypted = pgwire.ProtocolConnection(_LIMITS, encrypted=True), True
+            self._connection, self._is_encrypted = (
+                pgwire.ProtocolConnection(self._limits, encrypted=True),
+                True,
+            )
         while True:
             event = await self._next()
             if isinstance(event, pgwire.SSLRequest) and self._encryption is not None:
@@ -206,19 +217,39 @@ class Client:
             await self._send(pgwire.NegotiateProtocolVersion(startup.version, startup.unknown_options))
         if not self._is_encrypted and not is_loopback(self.peer):
             raise Fault("28000", "connections from other machines must be encrypted", hint="sslmode=require")
-        proof = await self._prove(startup, limit)
-        database = self._server.find(startup.user, startup.database)
+        analyst, proved = await self._prove(startup, limit)
+        database = self._server.find(analyst, startup.database)
         if database is None:
-            log("login refused", peer=self.peer, delay=0.0, analyst=startup.user, reason="database")
-            await self._send(pgwire.AuthenticationSASLFinal(proof), pgwire.AuthenticationOk())
+            log("login refused", peer=self.peer, delay=0.0, analyst=analyst, reason="database")
+            await self._send(*proved, pgwire.AuthenticationOk())
             raise Fault("3D000", f'database "{startup.database[:60]}" does not exist', hint=_DATABASE_HINT)
         if not database.health.is_good:
             raise _no_connections()
-        if not self._server.admit(self, startup.user, database):
+        if not self._server.admit(self, analyst, database):
             raise Fault("53300", "there are too many connections", hint="close one, or connect again later")
-        await self._send(pgwire.AuthenticationSASLFinal(proof), pgwire.AuthenticationOk())
+        await self._send(*proved, pgwire.AuthenticationOk())
 
-    async def _prove(self, startup: pgwire.StartupMessage, limit: asyncio.Timeout) -> bytes:
+    async def _prove(self, startup: pgwire.StartupMessage, limit: asyncio.Timeout) -> tuple[str, Proved]:
+        """Return which analyst it is, and what the client is told of it before it is let in.
+
+        Raises Fault: it has proved to be none, which has waited out its delay.
+        """
+        voucher = self._server.voucher
+        if voucher is None:
+            return startup.user, await self._prove_password(startup, limit)
+        if not self._is_encrypted:
+            raise Fault("28000", "connections must be encrypted here", hint="sslmode=require")
+        if isinstance(voucher.policy, IssuerPolicy):
+            return await self._prove_token(startup, voucher.policy, limit), ()
+        await self._send(pgwire.AuthenticationCleartextPassword())
+        given = await self._next()
+        assert isinstance(given, pgwire.PasswordMessage), "the table of states lets nothing else through"
+        analyst = await self._vouched(startup, voucher, given.password, limit)
+        if analyst is None:
+            raise _login_failed()
+        return analyst, ()
+
+    async def _prove_password(self, startup: pgwire.StartupMessage, limit: asyncio.Timeout) -> Proved:
         """Return our proof for the client's. Raises Fault: it is none, which has waited out its delay."""
         logins = self._server.logins
         binding = self._encryption.binding if self._encryption is not None and self._is_encrypted else None
@@ -231,24 +262,73 @@ class Client:
         await self._send(pgwire.AuthenticationSASLContinue(exchange.challenge(first.mechanism, first.data)))
         final = await self._next()
         assert isinstance(final, pgwire.SASLResponse), "the table of states lets nothing else through"
-        self.is_idle = False
-        name = f"{logins.place(startup.user, startup.database)} {startup.user}"  # each database has its own users
-        async with self._server.turns.turn(self.peer, name):
-            if self._channel.lost.done():
-                raise ClientGone
+        async with self._turn(startup):
             is_known = startup.user in self._server.logins  # which may be others by now
             with suppress(pgwire.AuthenticationFailed):
                 proof = exchange.confirm(final.data)
                 if is_known:
-                    return proof
-            limit.reschedule(None)
-            await self._wait_to_tell(startup.user if is_known else None)
-        raise Fault("28P01", "the login failed", hint=_LOGIN_HINT)
+                    return (pgwire.AuthenticationSASLFinal(proof),)
+            await self._wait_to_tell(
+                startup.user if is_known else None, "password" if is_known else "user", limit
+            )
+        raise _login_failed()
 
-    async def _wait_to_tell(self, user: str | None) -> None:
+    async def _prove_token(
+        self, startup: pgwire.StartupMessage, issuer: IssuerPolicy, limit: asyncio.Timeout
+    ) -> str:
+        """Return which analyst bears the client's token. Raises Fault: none, or there is no token yet."""
+        exchange = pgwire.BearerExchange(issuer.url, issuer.scope)
+        await self._send(pgwire.AuthenticationSASL(exchange.mechanisms))
+        first = await self._next()
+        assert isinstance(first, pgwire.SASLInitialResponse), "the table of states lets nothing else through"
+        token = exchange.token(first.mechanism, first.data)
+        analyst = None
+        if token is not None:
+            assert self._server.voucher is not None, "it is the issuer's"
+            analyst = await self._vouched(startup, self._server.voucher, token, limit)
+        if analyst is not None:
+            return analyst
+        seconds = self._server.options.authentication_seconds
+        limit.reschedule(
+            asyncio.get_running_loop().time() + seconds
+        )  # the delay has taken the first limit away
+        await self._send(pgwire.AuthenticationSASLContinue(exchange.challenge()))
+        final = await self._next()
+        assert isinstance(final, pgwire.SASLResponse), "the table of states lets nothing else through"
+        exchange.dismiss(final.data)
+        raise _login_failed()
+
+    async def _vouched(
+        self, startup: pgwire.StartupMessage, voucher: Voucher, secret: str, limit: asyncio.Timeout
+    ) -> str | None:
+        """Return which analyst a password or a token is of; None: of none, which has waited out its delay."""
+        server = self._server
+        async with self._turn(startup):
+            user, database, look = startup.user, startup.database, server.vouching.submit
+            try:
+                identity = await asyncio.wrap_future(look(voucher.identify, user, secret))
+                analyst = await asyncio.wrap_future(look(server.vouched, identity, user, database))
+                reason = "identity"
+            except Unproved as unproved:
+                analyst, reason = None, unproved.reason
+            if analyst is None:
+                await self._wait_to_tell(None, reason, limit)
+            return analyst
+
+    @asynccontextmanager
+    async def _turn(self, startup: pgwire.StartupMessage) -> AsyncIterator[None]:
+        """Wait for the turn of a proof to be looked at. Raises ClientGone: the client has not."""
+        self.is_idle = False
+        place = self._server.logins.place(startup.user, startup.database)  # each database has its own users
+        async with self._server.turns.turn(self.peer, f"{place} {startup.user}"):
+            if self._channel.lost.done():
+                raise ClientGone
+            yield
+
+    async def _wait_to_tell(self, user: str | None, reason: str, limit: asyncio.Timeout) -> None:
         """Wait out the delay of a failed login, also when the client has left: it buys no faster attempt."""
+        limit.reschedule(None)
         delay = self._server.throttle.fail(self.peer, asyncio.get_running_loop().time())
-        reason = "user" if user is None else "password"
         log("login refused", peer=self.peer, delay=delay, analyst=user, reason=reason)
         with suppress(TimeoutError):
             async with asyncio.timeout(delay):
@@ -260,16 +340,18 @@ class Client:
         server, database = self._server, self.database
         assert database is not None, "it has logged in"
         sessions = database.sessions
-        session = await asyncio.wrap_future(server.pool.submit(sessions.open, startup.user))
+        analyst = self.analyst
+        assert analyst is not None, "it has logged in"
+        session = await asyncio.wrap_future(server.pool.submit(sessions.open, analyst))
         self._worker = Worker(session, sessions, server.pool, server.stops, self._channel, self._check)
         catalog = sessions.catalog(session)
         client = ClientSettings.of(
-            startup.user, session.policy, asked, schema=catalog.default_schema,
+            analyst, session.policy, asked, schema=catalog.default_schema,
             written=session.catalog.default_schema, has_tls=self._is_encrypted,
         )  # fmt: skip
         queries = Queries(
             self._worker, catalog, sessions.replies(session), startup.database, self.process_id, database.tally,
-            lambda: server.names_for(startup.user, database),
+            lambda: server.names_for(analyst, database),
         )  # fmt: skip
         dispatcher = Dispatcher(ConnectionState(session, client), queries)
         self.key = secrets.token_bytes(32 if startup.version >= (3, 2) else 4)
@@ -288,6 +370,10 @@ class Client:
 
 _LOGIN_HINT = "check the user, the password and the database's name"
 _DATABASE_HINT = "a database has the name of its policy's file"
+
+
+def _login_failed() -> Fault:
+    return Fault("28P01", "the login failed", hint=_LOGIN_HINT)
 
 
 def _no_connections() -> Fault:

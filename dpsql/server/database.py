@@ -33,6 +33,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from ..budget import BudgetStore, Charge, Status
@@ -44,6 +45,7 @@ from ..pgwire import Verifier, mock_verifier
 from ..policy import Policy, is_open_to_others, load_policy
 from ..policy.catalog import database_names
 from ..sql.text_process import TextProcess
+from .identity import Identity, Voucher, analyst_of
 from .report import Seldom, Tally, log, place_of
 from .sessions import Sessions
 
@@ -63,7 +65,7 @@ __all__ = [
 
 
 class Logins:
-    """The analysts of the served policies who have a password."""
+    """The analysts of the served policies who may connect: by a password, or by the word of who vouches for them."""
 
     def __init__(self, policies: Sequence[Policy], secret: bytes) -> None:
         """`secret`: a dataset's, so that unknown names meet the same salts after a restart as before.
@@ -71,14 +73,18 @@ class Logins:
         Raises PolicyError, as `verifiers_of` and `places_by_name`.
         """
         self._known = [verifiers_of(policy) for policy in policies]
+        self._named = [
+            set(known) if policy.server.auth is None else set(policy.analysts)
+            for policy, known in zip(policies, self._known, strict=True)
+        ]
         self._places = places_by_name(policies)
-        self._users = {user for known in self._known for user in known}
+        self._users = {user for named in self._named for user in named}
         self._secret = hmac.digest(secret, b"dpsql: users that do not exist", "sha256")
         self._iterations = sorted({one.iterations for known in self._known for one in known.values()})
 
     def __len__(self) -> int:
         """How many users there are: a name in two policies is two."""
-        return sum(map(len, self._known))
+        return sum(map(len, self._named))
 
     def __contains__(self, user: str) -> bool:
         return user in self._users
@@ -98,11 +104,15 @@ class Logins:
     def find(self, user: str, database: str) -> int | None:
         """Return the place of the policy that a user means by a database's name; None for one without that user."""
         index = self._places.get(database)
-        return None if index is None or user not in self._known[index] else index
+        return None if index is None or user not in self._named[index] else index
 
     def places_of(self, user: str) -> list[int]:
-        """Return the places of the policies in which a name has a password."""
-        return [index for index, known in enumerate(self._known) if user in known]
+        """Return the places of the policies in which a name may connect."""
+        return [index for index, named in enumerate(self._named) if user in named]
+
+    def place_of(self, database: str) -> int:
+        """Return the place of the policy that a database's name means; of a name that means none, the first's."""
+        return self._places.get(database, 0)
 
 
 def places_by_name(policies: Sequence[Policy]) -> dict[str, int]:
@@ -125,7 +135,17 @@ def places_by_name(policies: Sequence[Policy]) -> dict[str, int]:
 
 
 def verifiers_of(policy: Policy) -> dict[str, Verifier]:
-    """Return the verifiers of a policy by name. Raises PolicyError: one cannot be read, or there is none at all."""
+    """Return the verifiers of a policy by name; none where others vouch for analysts.
+
+    Raises PolicyError: one cannot be read, or nobody could connect.
+    """
+    if policy.server.auth is not None:
+        if not policy.analysts and not policy.groups:
+            raise PolicyError(
+                f"{policy.source}: analysts: there are none, nor groups, so nobody could connect",
+                hint="write [analysts.NAME] with an epsilon, or [groups.NAME] with member_of",
+            )
+        return {}
     found = {
         name: _parse(policy, name, analyst.password)
         for name, analyst in policy.analysts.items()
@@ -341,6 +361,7 @@ class Database:
         self.health = Health(self._look, pool, probe_seconds, self.name)
         self._budget_watch = BudgetWatch(self.name)
         self._pool = pool
+        self._changing = threading.Lock()
         self.witness: Witness | None = None
 
     def rest(self) -> None:
@@ -349,6 +370,18 @@ class Database:
         if self.witness is not None:
             with suppress(LedgerError):  # which `health` tells
                 self.witness.look(self.sessions.dataset.store)
+
+    def take_in(self, voucher: Voucher, identity: Identity, user: str) -> str | None:
+        """Return the analyst that a person is; None: none. A member of a group is an analyst from here on, with what
+        the group has now. Called from a thread: it waits while the policy is read anew."""
+        with self._changing:
+            analyst = analyst_of(self.policy, voucher, identity, user)
+            if analyst is None:
+                return None
+            if self.policy.analysts.get(analyst.name) != analyst:
+                self.sessions.take_in(analyst)
+                self.policy = self.policy.with_member(analyst)
+            return analyst.name
 
     def secret(self) -> bytes:
         """Return the secret of the ledger. Raises LedgerError."""
@@ -368,16 +401,21 @@ class Database:
             policy = await loop.run_in_executor(self._pool, load_policy, self.policy.path)
             _check_same_dataset(self.policy, policy)
             verifiers_of(policy)
-            await loop.run_in_executor(self._pool, self.sessions.replace, policy)
+            await loop.run_in_executor(self._pool, self._replace, policy)
         except DpsqlError as error:
             self.sessions.forget_last_read()
             log("reload refused", what="policy", reason=error.message, database=self.name)
             return False
-        self.policy = policy
         log("reloaded", what="policy", database=self.name)
         self.look_at_policy()
         await loop.run_in_executor(self._pool, self._tell_retired, before, self.sessions.dataset)
         return True
+
+    def _replace(self, policy: Policy) -> None:
+        with self._changing:
+            policy = _with_members(policy, self.policy)
+            self.sessions.replace(policy)
+            self.policy = policy
 
     def _tell_retired(self, before: Dataset, after: Dataset) -> None:
         """Log how many stored answers an edit has retired, and what they cost."""
@@ -406,10 +444,23 @@ class Database:
         self.sessions.tell_answered_away()
 
 
+def _with_members(policy: Policy, before: Policy) -> Policy:
+    """Return a policy with the members who have logged in, each with what the group has in it, if it is there still."""
+    for name in sorted(before.members):
+        group = next(
+            (one for one in policy.groups.values() if one.identity == before.analysts[name].identity), None
+        )
+        if group is not None and name not in policy.analysts:
+            policy = policy.with_member(replace(group, name=name))
+    return policy
+
+
 def _check_same_dataset(old: Policy, new: Policy) -> None:
     """Raise PolicyError where a policy means other data or another ledger, which takes a new start."""
     if (old.database, old.ledger, old.dataset_id) != (new.database, new.ledger, new.dataset_id):
         raise PolicyError(f"{new.source}: names another database, ledger or dataset; start the server anew")
+    if old.server.auth != new.server.auth:
+        raise PolicyError(f"{new.source}: has another auth in [server]; start the server anew")
     before, now = old.privacy, new.privacy
     if (before.neighbours, before.together) != (now.neighbours, now.together):
         raise PolicyError(

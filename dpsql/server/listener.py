@@ -26,6 +26,7 @@ import secrets
 import signal
 import socket
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext
@@ -33,12 +34,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..cache import Cache
+from ..errors import PolicyError
 from ..fair import Precedence
 from ..policy import Policy
 from ..sql.text_process import TextProcess
 from .channel import Channel, Options, accepted, address_of, is_loopback, load_encryption, open_listeners
 from .client import Client
 from .database import Database, Logins, Witness, places_by_name
+from .identity import Identity, Voucher, open_voucher
 from .report import ClientGone, Seldom, changed, log, place_of, removed, stopping, write_out
 
 if TYPE_CHECKING:
@@ -214,6 +217,8 @@ class Turns:
 # --- the server as a whole: what connections share, how they are let in, and how it stops -------------------
 
 
+_MOST_VOUCHED = 8
+"""Logins at once that wait for a directory or an issuer: not in the threads of statements, however long it takes."""
 _LAST_SECONDS = 5.0
 _REST_SECONDS = 0.5
 _SWITCH_SECONDS = 0.001
@@ -240,10 +245,15 @@ class Server:
         self.encryption = load_encryption(options.certificate, options.key)
         if self.encryption is None and not is_loopback(options.host):
             raise ValueError(f"{options.host} can be reached from other machines, which takes TLS")
+        self.voucher = _voucher_of(policies)
+        if self.voucher is not None and self.encryption is None:
+            raise ValueError("auth in [server] has passwords or tokens sent as they are, which takes TLS")
         self._metrics_token = self._load_metrics_token()
         most = options.max_connections + len(policies)
         self.pool = ThreadPoolExecutor(most, thread_name_prefix="dpsql")
         self.stops = ThreadPoolExecutor(most, thread_name_prefix="dpsql-stop")
+        self.vouching = ThreadPoolExecutor(_MOST_VOUCHED, thread_name_prefix="dpsql-login")
+        self._naming = threading.Lock()
         self._texts, self._precedence = TextProcess(), Precedence()
         self.databases = self._open(policies)
         self._secret = self.databases[0].secret()
@@ -304,7 +314,7 @@ class Server:
         for database in self.databases:
             database.sessions.shut()
         self._texts.close()
-        for threads in (self.pool, self.stops):
+        for threads in (self.pool, self.stops, self.vouching):
             threads.shutdown(wait=False, cancel_futures=True)
         log("stopped")
         write_out(_LAST_SECONDS)
@@ -335,6 +345,21 @@ class Server:
         """Return what a user means by a database's name; None where there is none that the user may log in to."""
         index = self.logins.find(user, database)
         return None if index is None else self.databases[index]
+
+    def vouched(self, identity: Identity, user: str, database: str) -> str | None:
+        """Return the analyst that a person is in a database, who is one from here on; None: none. Called from a thread:
+        it waits where the database is being opened."""
+        assert self.voucher is not None, "somebody was vouched for"
+        meant = self.databases[self.logins.place_of(database)]
+        analyst = meant.take_in(self.voucher, identity, user)
+        if analyst is not None and self.logins.find(analyst, database) is None:
+            self._name_all()
+        return analyst
+
+    def _name_all(self) -> None:
+        """Have those who may connect be those of the policies as they are now."""
+        with self._naming:
+            self.logins = Logins([one.policy for one in self.databases], self._secret)
 
     def names_for(self, user: str, database: Database) -> list[str]:
         """Return the names of the databases, without one, in which a name has a login."""
@@ -442,7 +467,7 @@ class Server:
 
     def _follow(self, database: Database) -> None:
         """Have a database's connections go whose analysts are in its policy no longer, or that are not of it."""
-        self.logins = Logins([one.policy for one in self.databases], self._secret)
+        self._name_all()
         for client in self._admitted():
             if client.database is not database or client.analyst is None:
                 continue
@@ -517,6 +542,21 @@ class Server:
             client.stop()
         if self._clients:
             await asyncio.wait(list(self._clients), timeout=_LAST_SECONDS)
+
+
+def _voucher_of(policies: Sequence[Policy]) -> Voucher | None:
+    """Return who vouches for analysts. Raises PolicyError: two policies say it otherwise, or a part is missing.
+
+    Else a stranger could see which databases there are by how each asks who one is.
+    """
+    first, *others = policies
+    for other in others:
+        if other.server.auth != first.server.auth:
+            raise PolicyError(
+                f"{first.source} and {other.source} have another auth in [server]",
+                hint="serve them on two ports, or write the same in both",
+            )
+    return open_voucher(first)
 
 
 def _tell_bug(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -36,7 +36,7 @@ from ..engine.spine import StatementTurns
 from ..errors import EngineFailure, LedgerError, PolicyError
 from ..fair import Pace, Precedence
 from ..memory import MIB, MemoryLimits, ResultMemory, give_back
-from ..policy import Access, Policy, ServerPolicy, access_of
+from ..policy import Access, Analyst, Policy, ServerPolicy
 from ..relation.catalog import Catalog
 from ..sql.text_process import TextProcess
 from ..system_catalog import SystemCatalog
@@ -251,6 +251,11 @@ class Sessions:
             self._current.users += 1
             return session
 
+    def take_in(self, member: Analyst) -> None:
+        """Have a member of a group be an analyst, or an analyst another cap: no session ends for it."""
+        with self._lock:
+            self.dataset.take_in(member)
+
     def close(self, session: Session) -> None:
         """Let a session go, and its dataset with the last one if it is no longer the current one."""
         session.close()
@@ -346,7 +351,8 @@ class Sessions:
         told = Seldom("not verified")
         dataset.verifier.tell = lambda reason: told.log(reason=reason, database=policy.path.stem)
         try:
-            kinds = dict.fromkeys(access_of(policy, name) for name in policy.analysts)
+            known = (*policy.analysts.values(), *policy.groups.values())
+            kinds = dict.fromkeys(one.access for one in known)
             return _Opened(
                 dataset, {access: system_catalog(dataset.seen_by(access), policy) for access in kinds}
             )

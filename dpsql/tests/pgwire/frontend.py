@@ -46,6 +46,10 @@ def cancel(process_id: int, key: bytes) -> bytes:
     return packet(struct.pack(">HHi", 1234, 5678, process_id) + key)
 
 
+def password(text: str) -> bytes:
+    return tagged("p", text.encode() + b"\0")
+
+
 def sasl_initial(mechanism: str, data: bytes | None) -> bytes:
     tail = struct.pack(">i", -1) if data is None else struct.pack(">i", len(data)) + data
     return tagged("p", string(mechanism) + tail)

@@ -11,6 +11,7 @@ import pytest
 
 import dpsql.pgwire
 from dpsql.pgwire import (
+    AuthenticationCleartextPassword,
     AuthenticationOk,
     AuthenticationSASL,
     AuthenticationSASLContinue,
@@ -56,6 +57,7 @@ SENT = {
     Message.CANCEL_REQUEST: f.cancel(1, b"1234"),
     Message.STARTUP: f.startup(user="ada"),
     Message.NEWER_STARTUP: f.startup(minor=9, user="ada"),
+    Message.PASSWORD: f.password("correct horse"),
     Message.SASL_INITIAL_RESPONSE: f.sasl_initial("SCRAM-SHA-256", b"n,,n=,r=x"),
     Message.SASL_RESPONSE: f.sasl_response(b"c=biws"),
     Message.QUERY: f.query("SELECT 1"),
@@ -77,7 +79,7 @@ REPLIES: dict[Reply, ServerMessage] = {
     reply.reply: reply
     for reply in (
         EncryptionAccepted(), EncryptionRefused(), NegotiateProtocolVersion((3, 2), ()),
-        AuthenticationSASL(("SCRAM-SHA-256",)), AuthenticationSASLContinue(b"r="), AuthenticationSASLFinal(b"v="),
+        AuthenticationCleartextPassword(), AuthenticationSASL(("SCRAM-SHA-256",)), AuthenticationSASLContinue(b"r="), AuthenticationSASLFinal(b"v="),
         AuthenticationOk(), ParameterStatus("a", "b"), BackendKeyData(1, b"1234"),
         ReadyForQuery(TransactionStatus.IDLE), RowDescription(()), DataRow(()), CommandComplete("SET"),
         EmptyQueryResponse(), ParseComplete(), BindComplete(), CloseComplete(), ParameterDescription(()), NoData(),
@@ -153,8 +155,8 @@ def test_an_error_of_every_owed_answer_leads_on() -> None:
 
 
 def _pairs() -> list[tuple[State, Message]]:
-    """Awaiting states and tagged messages; the two SASL messages share a tag, and the state says which one it is."""
-    sasl = {Message.SASL_INITIAL_RESPONSE, Message.SASL_RESPONSE}
+    """Awaiting states and tagged messages; three share a tag, and the state says which one it is."""
+    sasl = {Message.PASSWORD, Message.SASL_INITIAL_RESPONSE, Message.SASL_RESPONSE}
     return [
         (state, message)
         for state in sorted(set(FROM_CLIENT) - PACKET_STATES, key=lambda state: state.value)

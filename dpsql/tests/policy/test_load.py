@@ -251,7 +251,7 @@ TEXT_ERRORS = [
     ),
     (
         HEAD + '[analysts."a b"]\nepsilon = 1\ncolour = "x"',
-        'analysts."a b".colour: unknown key; known here: epsilon, hide, password, period_epsilon, tables',
+        'analysts."a b".colour: unknown key; known here: epsilon, hide, identity, password, period_epsilon, tables',
     ),
     (
         HEAD + '[analysts."a b"]\nepsilon = 1\npassword = "x"',
@@ -469,7 +469,8 @@ TEXT_ERRORS = [
     ),
     (
         "epsilon = 1\n" + HEAD + STUDENT,
-        "epsilon: unknown key; known here: analysts, database, dataset, defaults, ledger, previews, privacy, server, snapshot, "
+        "epsilon: unknown key; known here: analysts, database, dataset, defaults, groups, ledger, previews, privacy, server, "
+        "snapshot, "
         "tables",
     ),
 ]
