@@ -25,7 +25,7 @@ import numpy.typing as npt
 from ..errors import Position, Refusal
 from ..plan.privacy.rows import Release, Select, fields_in, selects_in, written_in
 from ..policy import Policy
-from ..postprocess.bars import kept_noise, noisy_columns
+from ..postprocess.bars import kept_noise, noisy_columns, noisy_rows
 from ..postprocess.public_parts import needed_below
 from ..postprocess.workspace import Contents, Store, StoredColumn, StoredObject, file_of
 from ..relation.catalog import (
@@ -46,6 +46,7 @@ from ..sql.bind_expression import cast
 from ..sql.scope import find_own
 from ..sql.sent_rows import values_of
 from ..sql.workspace import (
+    LONGEST_NAME,
     AddColumn,
     CreateSchema,
     CreateTable,
@@ -70,6 +71,8 @@ __all__ = ["Kept", "Workspace", "folder_of", "is_own", "public_columns"]
 _Bound = tuple[Relation, list[Table | View | OwnView]]
 """What a query means, and what it names."""
 _RESERVED = ("pg_", "information_schema")
+_MOST_COLUMNS = 1_600
+"""As in Postgres."""
 
 
 def folder_of(policy: Policy) -> Path:
@@ -90,11 +93,12 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a query gave that is kept; `noisy`: of each column, whether noise has moved it."""
+    """What a query gave that is kept; `noisy`: of each column, whether noise moved it; `is_chosen`: and its rows."""
 
     rows: Sequence[tuple[Any, ...]]
     reads: frozenset[str]
     noisy: tuple[bool, ...]
+    is_chosen: bool
     answer: Answer
 
     def onto(self, one: StoredObject) -> StoredObject:
@@ -103,7 +107,8 @@ class _Found:
             replace(column, is_noisy=column.is_noisy or is_noisy)
             for column, is_noisy in zip(one.columns, self.noisy, strict=True)
         )
-        return replace(one, columns=columns, reads=one.reads | self.reads)
+        is_chosen = one.is_chosen or self.is_chosen
+        return replace(one, columns=columns, reads=one.reads | self.reads, is_chosen=is_chosen)
 
 
 class Workspace:
@@ -207,10 +212,7 @@ class Workspace:
         Raises Refusal, EngineFailure, and as `Session.execute` does.
         """
         if not self._most:
-            raise Refusal(
-                "analysts have no tables of their own here", sqlstate="42501", hint="ask with SELECT",
-                owner_hint="server.workspace_mib of the policy is 0",
-            )  # fmt: skip
+            raise _none_here()
         seen = self.seen(catalog)
         match statement:
             case CreateTable():
@@ -375,7 +377,8 @@ class Workspace:
     def _create_schema(self, statement: CreateSchema, seen: Catalog) -> Answer:
         name = statement.name.name
         _check_database(seen, statement.name)
-        if name in seen.schemas or name in self._kept.contents().spaces | {OWN_SCHEMA, TEMPORARY}:
+        owners = {one.lower() for one in seen.schemas}
+        if name.lower() in owners or name in self._kept.contents().spaces | {OWN_SCHEMA, TEMPORARY}:
             if statement.may_exist:
                 return _done("CREATE SCHEMA")
             raise Refusal(
@@ -573,7 +576,9 @@ def _table_of(one: StoredObject, *, is_temporary: bool) -> Table | OwnView:
     if one.text is not None:
         return OwnView(one.name, path, columns, one.text, one.names)
     noisy = tuple(column.is_noisy for column in one.columns)
-    return Table(one.name, path, columns, None, own=OwnRows(is_temporary, one.number, one.reads, noisy))
+    return Table(
+        one.name, path, columns, None, own=OwnRows(is_temporary, one.number, one.reads, noisy, one.is_chosen)
+    )
 
 
 def is_own(one: Table | View | OwnView) -> bool:
@@ -617,6 +622,13 @@ def _check_database(seen: Catalog, name: ObjectName) -> None:
         )  # fmt: skip
 
 
+def _none_here() -> Refusal:
+    return Refusal(
+        "analysts have no tables of their own here", sqlstate="42501", hint="ask with SELECT",
+        owner_hint="server.workspace_mib of the policy is 0",
+    )  # fmt: skip
+
+
 def _exists(name: ObjectName) -> Refusal:
     return Refusal(
         f'"{name}" already exists',
@@ -652,8 +664,16 @@ def _no_column(name: str, known: Sequence[str], position: Position | None) -> Re
 
 
 def _check_names(names: Sequence[str]) -> None:
+    if len(names) > _MOST_COLUMNS:
+        raise Refusal(f"a table has {_MOST_COLUMNS} columns at most", sqlstate="54001", hint="make two of it")
     seen = set[str]()
     for name in names:
+        if len(name) > LONGEST_NAME:
+            raise Refusal(
+                f"a name has 1 to {LONGEST_NAME} characters",
+                sqlstate="42601",
+                hint="give it a shorter name: AS n",
+            )
         if name in seen:
             raise Refusal(
                 f'column "{name}" is named twice',
@@ -752,7 +772,9 @@ def _literal(cell: Expr, type_: SqlType) -> Literal:
 
 
 def _given(answer: Answer, prepared: PreparedPlan) -> _Found:
-    return _Found(answer.rows, public_columns(prepared), _noisy(prepared), answer)
+    plans = {one.release: one for one in prepared.plan.releases}
+    is_chosen = noisy_rows(prepared.plan.root, plans)
+    return _Found(answer.rows, public_columns(prepared), _noisy(prepared), is_chosen, answer)
 
 
 def _noisy(prepared: PreparedPlan) -> tuple[bool, ...]:
@@ -774,7 +796,8 @@ def _wrote(tag: str, answer: Answer) -> Answer:
 
 
 def public_columns(prepared: PreparedPlan) -> frozenset[str]:
-    """Return the columns of public tables, and of views, that a statement's answer rests on, as `table.column`.
+    """Return the columns of public tables, and of views, that a statement's answer rests on, as `table.column`, and the
+    tables, as `table.`.
 
     Of own tables: those that their rows rest on. Of a view that the policy shows: all of its columns.
     """
@@ -810,6 +833,7 @@ def _note(table: Table, wanted: frozenset[int], found: set[str]) -> None:
         found |= table.own.reads
     elif table.unit is None and not table.is_hidden:
         found |= {f"{table.name}.{column.name}" for i, column in enumerate(table.columns) if i in wanted}
+        found.add(f"{table.name}.")  # that it has rows, and how many
 
 
 def _read_release(release: Release, found: set[str]) -> None:

@@ -60,6 +60,7 @@ __all__ = [
     "has_companions",
     "kept_noise",
     "noisy_columns",
+    "noisy_rows",
     "resolve_bars",
 ]
 
@@ -106,9 +107,16 @@ def kept_noise(node: Relation) -> tuple[bool, ...]:
     return _kept_noise(node).columns
 
 
+def noisy_rows(node: Relation, plans: Mapping[Release, ReleasePlan]) -> bool:
+    """Say whether noise can move which rows there are: that of releases, or what was in own tables before."""
+    return _noise(node, plans).rows or _kept_noise(node).rows
+
+
 def _holds_kept_noise(node: Relation) -> bool:
     return any(
-        isinstance(one, Scan) and one.table.own is not None and any(one.table.own.noisy)
+        isinstance(one, Scan)
+        and one.table.own is not None
+        and (one.table.own.is_chosen or any(one.table.own.noisy))
         for one in all_parts(node)
     )
 
@@ -118,7 +126,7 @@ def _kept_noise(node: Relation) -> _Noise:
         return _Noise((False,) * len(node.columns), is_kept=True)
     if isinstance(node, Scan):
         assert node.table.own is not None
-        return _Noise(node.table.own.noisy, is_kept=True)
+        return _Noise(node.table.own.noisy, node.table.own.is_chosen, is_kept=True)
     return _above(node, [_kept_noise(child) for child in node.reads], is_kept=True)
 
 

@@ -50,7 +50,7 @@ _SPARE = 4
 _MEMORY_MIB = 256
 _CHUNK = 20_000
 _BUSY_SECONDS, _BUSY_PAUSE = 2.0, 0.05
-_FORMAT = "1"
+_FORMAT = "2"
 _LOADING = "loading$"
 _WIDTHS = {Kind.BOOLEAN: 1, Kind.DATE: 4}
 _NEVER = (Kind.INTERVAL, Kind.OPAQUE, Kind.ARRAY)
@@ -85,7 +85,7 @@ class StoredColumn:
 class StoredObject:
     """A table, or (`text`) a view. `reads`: public columns that its rows rest on. `names`: what a view calls columns.
 
-    `drops`: it goes at the end of the block that made it.
+    `drops`: it goes at the end of the block that made it. `is_chosen`: noise has moved which rows there are.
     """
 
     space: str
@@ -95,6 +95,7 @@ class StoredObject:
     text: str | None = None
     names: tuple[str, ...] = ()
     drops: bool = False
+    is_chosen: bool = False
     number: int = 0
     rows: int = 0
     bytes: int = 0
@@ -110,18 +111,19 @@ class StoredObject:
             [one.name, one.type.kind.value, one.type.precision, one.type.scale, one.not_null, one.is_noisy]
             for one in self.columns
         ]
-        return json.dumps([columns, sorted(self.reads), self.text, self.names, self.drops])
+        return json.dumps([columns, sorted(self.reads), self.text, self.names, self.drops, self.is_chosen])
 
     @classmethod
     def read(cls, row: Sequence[Any]) -> StoredObject:
         """Return an object as `made` has written it; `row`: number, space, name, made, rows, bytes."""
         number, space, name, made, rows, size = row
-        columns, reads, text, names, drops = json.loads(made)
+        columns, reads, text, names, drops, is_chosen = json.loads(made)
         known = tuple(
             StoredColumn(one, SqlType(Kind(kind), precision, scale), not_null, is_noisy)
             for one, kind, precision, scale, not_null, is_noisy in columns
         )
-        return cls(space, name, known, frozenset(reads), text, tuple(names), drops, number, rows, size)
+        known_as = tuple(names)
+        return cls(space, name, known, frozenset(reads), text, known_as, drops, is_chosen, number, rows, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,33 @@ class _Database:
         with self._lock:
             self._known = None
 
+    @contextmanager
+    def committing(self) -> Iterator[Contents | None]:
+        """Yield what is committed while nobody else commits; None where nobody else could. Raises as `opened`."""
+        with self._lock:
+            yield None if self._path is None else self.contents()
+            self._known = None
+
+    def hold(self) -> None:
+        """Take note of what a database in memory holds now."""
+        if self._path is not None:
+            return
+        size = 0 if self._connection is None else self.contents().bytes
+        with _FILES_LOCK:
+            held = _HELD.setdefault(self._whose, {})
+            held[id(self)] = size
+            if not size:
+                del held[id(self)]
+            if not held:
+                del _HELD[self._whose]
+
+    def held_elsewhere(self) -> int:
+        """Return how many bytes the temporary tables of the analyst's other sessions take."""
+        if self._path is not None:
+            return 0
+        with _FILES_LOCK:
+            return sum(size for one, size in _HELD.get(self._whose, {}).items() if one != id(self))
+
     def size(self) -> int:
         """Return how many bytes the file takes on the disk, with its log."""
         return sum(0 if one is None else one[1] for one in self._stamp())
@@ -238,6 +267,7 @@ class _Database:
         with self._lock:
             if self._connection is not None and not self._users:
                 self._close()
+                self.hold()
 
     def _open(self) -> duckdb.DuckDBPyConnection:
         if self._path is None:
@@ -247,7 +277,7 @@ class _Database:
             database = self._open_file(self._path)
         try:
             self._begin(database)
-        except BaseException:
+        except BaseException:  # whatever ends it, the file is let go
             database.close()
             raise
         return database
@@ -314,6 +344,8 @@ def _stat(path: Path) -> tuple[int, int, int] | None:
 
 _FILES: dict[Path, _Database] = {}
 _FILES_LOCK = threading.Lock()
+_HELD: dict[str, dict[int, int]] = {}
+"""Bytes of the temporary tables of each analyst's sessions."""
 
 
 def _shared(path: Path, whose: str) -> _Database:
@@ -370,6 +402,7 @@ class Store:
         self._block = ExitStack()
         self._cursor: duckdb.DuckDBPyConnection | None = None
         self._running: duckdb.DuckDBPyConnection | None = None
+        self._before = _EMPTY
         self.changes = 0
         """How many statements of the block at hand have changed something."""
 
@@ -398,13 +431,15 @@ class Store:
         try:
             if self._database.size() > _SPARE * self._most + 16 * MIB:
                 raise full("its file takes too much of the disk")
-            yield Change(self._cursor, self._most)
-        except BaseException:
+            yield Change(self._cursor, self._most, self._database.held_elsewhere())
+        except BaseException:  # whatever ends the statement, nothing of it is kept
             if not in_block:
                 self.roll_back()
             raise
         if not in_block:
             self.commit()
+        else:
+            self._database.hold()
 
     def commit(self) -> None:
         """Have what the block at hand has written be there. Raises Refusal (40001), EngineFailure: it is not."""
@@ -413,7 +448,11 @@ class Store:
             return
         try:
             guarded("commit", lambda: _drop_ended(cursor))
-            guarded("commit", lambda: cursor.execute("COMMIT"))
+            with self._database.committing() as others:
+                if others is not None:
+                    mine = guarded("contents", lambda: contents_of(cursor))
+                    _check_beside(self._before, mine, others, self._most)
+                guarded("commit", lambda: cursor.execute("COMMIT"))
             self._database.protect()
         finally:
             self._end()
@@ -464,9 +503,10 @@ class Store:
         database = self._block.enter_context(self._database.opened())
         self._keep()
         try:
-            self._cursor = guarded("cursor", database.cursor)
-            self._cursor.execute("BEGIN")
-        except BaseException:
+            cursor = self._cursor = guarded("cursor", database.cursor)
+            guarded("begin", lambda: cursor.execute("BEGIN"))
+            self._before = guarded("contents", lambda: contents_of(cursor))
+        except BaseException:  # whatever ends it, no block is left open
             self._end()
             raise
 
@@ -482,6 +522,7 @@ class Store:
                 cursor.close()
         self._database.forget()
         self._block.close()
+        self._database.hold()
 
 
 def _drop_ended(cursor: duckdb.DuckDBPyConnection) -> None:
@@ -491,18 +532,38 @@ def _drop_ended(cursor: duckdb.DuckDBPyConnection) -> None:
             cursor.execute("DELETE FROM object WHERE number = ?", [one.number])
 
 
+def _check_beside(before: Contents, mine: Contents, others: Contents, most: int) -> None:
+    """Raise Refusal where what a block leaves does not go with what others have committed since it began.
+
+    Each sees the file as it was: two could make one name, or fill the last room, and neither would meet the other.
+    """
+    known = {one.number for one in before.objects.values()}
+    for place, one in others.objects.items():
+        if one.number not in known and place in mine.objects:
+            raise Refusal(
+                f'another session of yours has made "{one.name}"', sqlstate="40001", hint="begin again"
+            )
+    grown = mine.bytes - before.bytes
+    if grown > 0 and others.bytes + grown > most:
+        raise full(f"{most // MIB} MiB at most")
+    more = len(mine.objects) - len(before.objects)
+    if more > 0 and len(others.objects) + more > _MOST_OBJECTS:
+        raise full(f"{_MOST_OBJECTS} tables and views at most")
+
+
 class Change:
     """What one statement writes. Every method raises EngineFailure, Refusal."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, most: int) -> None:
-        self._cursor, self._most = cursor, most
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, most: int, elsewhere: int) -> None:
+        """`most`: bytes that may be kept, of which some are `elsewhere`."""
+        self._cursor, self._most, self._elsewhere = cursor, most, elsewhere
 
     def check_room(self) -> None:
         """Raise Refusal (53100) where nothing more can be kept."""
         contents = self.contents()
         if len(contents.objects) >= _MOST_OBJECTS:
             raise full(f"{_MOST_OBJECTS} tables and views at most")
-        if contents.bytes >= self._most:
+        if contents.bytes + self._elsewhere >= self._most:
             raise self._full()
 
     def add_space(self, name: str) -> None:
@@ -544,12 +605,19 @@ class Change:
         """Store columns and reads anew; `added`: its last column, which has NULL in every row."""
         if added is not None:
             self._run(f"ALTER TABLE t{one.number} ADD COLUMN c{len(one.columns) - 1} {_type_of(added)}")
-        self._run("UPDATE object SET made = ? WHERE number = ?", one.made(), one.number)
+        made = one.made()
+        self._run(
+            "UPDATE object SET made = ?, bytes = bytes + ? - length(made) WHERE number = ?",
+            made,
+            len(made),
+            one.number,
+        )
+        self._check_bytes()
 
     def empty(self, one: StoredObject) -> None:
         """Have all rows of a table be gone."""
         self._run(f"DELETE FROM t{one.number}")
-        self._run("UPDATE object SET rows = 0, bytes = 0 WHERE number = ?", one.number)
+        self._run("UPDATE object SET rows = 0, bytes = length(made) WHERE number = ?", one.number)
 
     def insert(self, one: StoredObject, rows: Iterable[Sequence[Any]]) -> int:
         """Write rows into a table, values of its columns in order; return how many."""
@@ -605,7 +673,7 @@ class Change:
         return next(one for one in self.contents().objects.values() if one.number == number)
 
     def _check_bytes(self) -> None:
-        if self.contents().bytes > self._most:
+        if self.contents().bytes + self._elsewhere > self._most:
             raise self._full()
 
     def _full(self) -> Refusal:

@@ -158,14 +158,16 @@ class OwnRows:
     """Where the rows of an analyst's own table are: released and public ones, and what the analyst has sent.
 
     `is_temporary`: in the session's memory, else in the analyst's file. `number`: of the table there. `reads`: the
-    columns of public tables, and of views, that its rows rest on, as `table.column`. `noisy`: of each column, whether
-    it holds numbers that noise has moved.
+    columns of public tables, and of views, that its rows rest on, as `table.column`, and the tables, as `table.`.
+    `noisy`: of each column, whether it holds numbers that noise has moved; `is_chosen`: whether noise has moved which
+    rows there are.
     """
 
     is_temporary: bool
     number: int
     reads: frozenset[str] = field(default=frozenset(), repr=False)
     noisy: tuple[bool, ...] = field(default=(), repr=False)
+    is_chosen: bool = False
 
 
 ForeignKey = tuple[tuple[str, ...], tuple[str, str], tuple[str, ...]]

@@ -109,9 +109,13 @@ def _check_shown(catalog: Catalog, table: Table, reads: frozenset[str], position
         is_public = known is not None and (
             known.unit is None if isinstance(known, Table) else known.role != "private"
         )
-        if known is None or not is_public or all(one.name != column for one in known.named):
+        is_there = (
+            not column or any(one.name == column for one in known.named) if known is not None else False
+        )
+        if not is_public or not is_there:
+            said = read.rstrip(".")
             raise Refusal(
-                f'"{table.name}" holds what was read of "{read}", which is not shown to you any more', sqlstate="42501",
+                f'"{table.name}" holds what was read of "{said}", which is not shown to you any more', sqlstate="42501",
                 position=position, hint=f"DROP TABLE {table.name}, and make it anew without that",
             )  # fmt: skip
 

@@ -40,6 +40,7 @@ from .sent_rows import SentRows, read_sent_rows
 from .text import blank_prefix, place, tokenize
 
 __all__ = [
+    "LONGEST_NAME",
     "WRITES",
     "AddColumn",
     "CreateSchema",
@@ -60,6 +61,7 @@ __all__ = [
     "read_workspace_statement",
 ]
 
+LONGEST_NAME = 127
 WRITES = frozenset(
     {"create", "drop", "alter", "insert", "delete", "truncate", "analyze", "analyse", "comment"}
 )
@@ -321,9 +323,16 @@ class _Words:
         is_quoted = token.token_type is TokenType.IDENTIFIER
         if not is_quoted and not re.fullmatch(r"[A-Za-z_][\w$]*", written):
             self.wrong()
+        name = token.text if is_quoted else written.lower()
+        if not 1 <= len(name) <= LONGEST_NAME:
+            raise Refusal(
+                f"a name has 1 to {LONGEST_NAME} characters",
+                sqlstate="42601",
+                position=place(self.text, token.start),
+            )
         self._at += 1
         self.done = token.end + 1
-        return token.text if is_quoted else written.lower()
+        return name
 
     def name(self) -> ObjectName:
         """Return a name with what is written before it."""
@@ -334,8 +343,6 @@ class _Words:
         if len(parts) > 3:
             raise Refusal("a name has three parts at most", sqlstate="42601", position=at)
         database, schema, name = ["", "", *parts][-3:]
-        if len(name) > _LONGEST_NAME or not name:
-            raise Refusal(f"a name has 1 to {_LONGEST_NAME} characters", sqlstate="42601", position=at)
         return ObjectName(schema, name, at, database)
 
     def names(self) -> tuple[str, ...]:
@@ -374,11 +381,14 @@ class _Words:
         return self._tokens[self._at].start
 
     def check_ends_in_query(self) -> None:
-        """Raise Refusal (0A000) for RETURNING and ON CONFLICT behind a query."""
+        """Raise Refusal: 0A000 for RETURNING and ON CONFLICT behind a query, 42601 for a bracket that none opens."""
         depth = 0
         for ahead in range(len(self._tokens) - self._at):
             word = self.word(ahead)
             depth += {"(": 1, ")": -1}.get(word, 0)
+            if depth < 0:  # what follows would stand outside of what it is written into
+                self._at += ahead
+                self.wrong()
             if not depth and (word == "returning" or (word == "on" and self.word(ahead + 1) == "conflict")):
                 self._at += ahead
                 if word == "on":
@@ -424,7 +434,6 @@ def _single(token: Token, text: str) -> list[Token]:
     ]
 
 
-_LONGEST_NAME = 127
 _QUERIES = ("select", "with", "values", "table")
 
 
@@ -674,6 +683,8 @@ def _kept(words: _Words, shown: str) -> WrittenQuery:
             if words.is_done:
                 words.wrong()
             depth += {"(": 1, ")": -1}.get(words.word(), 0)
+            if depth < 0:
+                words.wrong()
             words.pass_over()
         using = words.text[start : words.here]
     words.expect("where")

@@ -180,6 +180,20 @@ def test_no_bar_is_claimed_of_noise_that_was_kept(alice: Session) -> None:
     assert all(low is None and high is not None and kept is None for low, high, kept in ends)
 
 
+def test_no_bar_is_claimed_beside_rows_that_noise_chose(alice: Session) -> None:
+    """Their number is moved by the noise that chose them, also where no noisy column was kept."""
+    alice.execute("CREATE VIEW v AS " + COUNTS)
+    alice.execute(f"CREATE TABLE chosen AS SELECT city FROM ({COUNTS}) AS q WHERE n > 990")
+    alice.execute(f"CREATE TABLE first AS SELECT city FROM ({COUNTS}) AS q ORDER BY n LIMIT 1")
+    alice.execute(f"CREATE TABLE whole AS SELECT city FROM ({COUNTS}) AS q")
+    alice.execute("CREATE TABLE later (city text)")
+    alice.execute("INSERT INTO later SELECT city FROM chosen")
+    alice.execute("SET dpsql.intervals = 0.95")
+    for name, width in (("chosen", 1), ("first", 1), ("later", 1), ("whole", 3)):
+        answer = alice.execute(f"SELECT v.n + (SELECT count(*) FROM {name}) AS s FROM v")
+        assert len(answer.columns) == width, name
+
+
 # --- people's rows and own ones -----------------------------------------------------------------------------
 
 
@@ -256,6 +270,48 @@ def test_nothing_is_made_that_a_name_of_the_policy_hides(alice: Session, name: s
     assert code(alice, f"CREATE VIEW {name} AS SELECT 1 AS a") == "42P07"
     alice.execute("CREATE TABLE t AS SELECT 1 AS a")
     assert code(alice, f"ALTER TABLE t RENAME TO {name}") == "42P07"
+
+
+def test_views_that_came_to_read_themselves_end(alice: Session) -> None:
+    """By another name, and by a temporary one that goes before."""
+    alice.execute("CREATE TABLE x (a int)")
+    alice.execute("CREATE VIEW v AS SELECT * FROM x")
+    alice.execute("CREATE VIEW w AS SELECT * FROM v")
+    alice.execute("DROP TABLE x")
+    alice.execute("ALTER VIEW w RENAME TO x")
+    assert code(alice, "SELECT * FROM x") == "54001"
+    alice.execute("DROP VIEW x")
+    alice.execute("CREATE TABLE x (a int)")
+    alice.execute("CREATE TEMP VIEW x AS SELECT * FROM v")
+    assert code(alice, "SELECT * FROM v") == "54001"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM t WHERE true) IS NOT TRUE UNION ALL SELECT count(*) FROM person WHERE (true",
+        "DELETE FROM t USING place p) q WHERE (p.code = t.a",
+        'CREATE TABLE u ("" int)',
+        f"CREATE TABLE u ({'c' * 128} int)",
+        f"ALTER TABLE t RENAME COLUMN a TO {'c' * 128}",
+        f"ALTER TABLE t RENAME TO {'c' * 128}",
+        f"CREATE TABLE u AS SELECT 1 AS {'c' * 128}",
+        f"CREATE VIEW u AS SELECT 1 AS {'c' * 128}",
+    ],
+)
+def test_what_is_not_written_right_is_refused(alice: Session, sql: str) -> None:
+    alice.execute("CREATE TABLE t (a bigint)")
+    assert code(alice, sql) == "42601"
+
+
+def test_a_table_has_so_many_columns(alice: Session) -> None:
+    columns = ", ".join(f"c{i} int" for i in range(1601))
+    assert code(alice, f"CREATE TABLE t ({columns})") == "54001"
+
+
+def test_no_schema_is_told_from_the_owners_by_its_case_alone(alice: Session) -> None:
+    assert code(alice, 'CREATE SCHEMA "PUBLIC"') == "42P06"
+    assert code(alice, 'CREATE SCHEMA "Main"') == "42P06"
 
 
 def test_a_name_of_the_policy_is_never_an_own_one(alice: Session) -> None:
@@ -338,8 +394,8 @@ def test_another_analyst_sees_nothing_of_it(folder: Path, alice: Session) -> Non
     ("edit", "fails"),
     [
         ("hide", {"titled", "chosen", "copied", "view_copied", "inserted"}),
-        ("revoke", {"titled", "chosen", "copied", "view_copied", "inserted", "codes"}),
-        ("private", {"titled", "chosen", "copied", "view_copied", "inserted", "codes"}),
+        ("revoke", {"titled", "chosen", "copied", "view_copied", "inserted", "codes", "many"}),
+        ("private", {"titled", "chosen", "copied", "view_copied", "inserted", "codes", "many"}),
     ],
 )
 def test_public_columns_that_are_withdrawn_are_refused_in_copies(
@@ -348,6 +404,7 @@ def test_public_columns_that_are_withdrawn_are_refused_in_copies(
     with Session.open(folder / "people.toml", analyst="alice") as alice:
         alice.execute("CREATE TABLE titled AS SELECT title FROM place")
         alice.execute("CREATE TABLE codes AS SELECT code FROM place")
+        alice.execute("CREATE TABLE many AS SELECT count(*) AS n FROM place")
         alice.execute("CREATE TABLE chosen AS SELECT code FROM place WHERE title <> 'one'")
         alice.execute("CREATE TABLE copied AS SELECT count(*) AS n FROM titled WHERE title = 'one'")
         alice.execute("CREATE VIEW v AS SELECT title FROM place")
@@ -362,7 +419,7 @@ def test_public_columns_that_are_withdrawn_are_refused_in_copies(
     }[edit]
     (folder / "people.toml").write_text(policy)
     with Session.open(folder / "people.toml", analyst="alice") as alice:
-        for name in ("titled", "codes", "chosen", "copied", "view_copied", "inserted", "counts"):
+        for name in ("titled", "codes", "many", "chosen", "copied", "view_copied", "inserted", "counts"):
             if name in fails:
                 assert code(alice, f"SELECT count(*) FROM {name}") == "42501"
                 assert code(alice, f"CREATE TABLE again AS SELECT * FROM {name}") == "42501"

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -153,6 +154,71 @@ def test_two_blocks_that_change_one_table_are_not_both_there(tmp_path: Path) -> 
     assert store.contents().objects["workspace", "t"].rows == 2
     store.close()
     other.close()
+
+
+def test_two_blocks_that_make_one_name_are_not_both_there(tmp_path: Path) -> None:
+    store, other = store_of(tmp_path), store_of(tmp_path)
+    made = fill(store, "u", [(1, "x")])
+    fill(store, "t", [(1, "x")], in_block=True)
+    fill(other, "t", [(2, "y")], in_block=True)
+    store.commit()
+    with pytest.raises(Refusal) as refused:
+        other.commit()
+    assert refused.value.sqlstate == "40001"
+    with store.change(in_block=True) as change:
+        change.rename(made, "v")
+    fill(other, "v", [(2, "y")])
+    with pytest.raises(Refusal, match='has made "v"'):
+        store.commit()
+    assert set(other.contents().objects) == {("workspace", name) for name in "tuv"}
+    with store.change(in_block=False) as change:  # what it has dropped itself may be made anew
+        change.drop(store.contents().objects["workspace", "t"])
+        change.rename(store.contents().objects["workspace", "u"], "t")
+    assert set(store.contents().objects) == {("workspace", name) for name in "tv"}
+    store.close()
+    other.close()
+
+
+def test_two_blocks_have_the_room_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, other = store_of(tmp_path, mib=1), store_of(tmp_path, mib=1)
+    fill(store, "t", [(1, "x" * 600_000)], in_block=True)
+    fill(other, "u", [(1, "x" * 600_000)], in_block=True)
+    store.commit()
+    with pytest.raises(Refusal, match="1 MiB at most"):
+        other.commit()
+    monkeypatch.setattr(workspace, "_MOST_OBJECTS", 2)
+    fill(store, "v", [], in_block=True)
+    fill(other, "w", [], in_block=True)
+    store.commit()
+    with pytest.raises(Refusal, match="2 tables and views"):
+        other.commit()
+    store.close()
+    other.close()
+
+
+def test_temporary_tables_of_all_sessions_have_the_room_of_one() -> None:
+    one, two, bob = (Store(None, f"d {name}", 1) for name in ("alice", "alice", "bob"))
+    fill(one, "t", [(1, "x" * 600_000)])
+    fill(bob, "t", [(1, "x" * 600_000)])
+    with pytest.raises(Refusal, match="1 MiB at most"):
+        fill(two, "t", [(1, "x" * 600_000)])
+    one.close()
+    fill(two, "t", [(1, "x" * 600_000)])
+    two.close()
+    bob.close()
+    assert not workspace._HELD
+
+
+def test_long_names_of_columns_are_counted(tmp_path: Path) -> None:
+    store = store_of(tmp_path, mib=1)
+    made = fill(store, "t", [(1, "x")])
+    with store.change(in_block=False) as change:
+        change.redefine(replace(made, columns=(StoredColumn("a" * 1000, BIGINT), COLUMNS[1])))
+    assert store.contents().bytes > 1000
+    with store.change(in_block=False) as change:
+        change.empty(made)
+    assert store.contents().bytes > 1000
+    store.close()
 
 
 def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
