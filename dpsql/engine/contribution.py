@@ -19,8 +19,9 @@ from fractions import Fraction
 
 from ..plan.measures.measurements import BoundingQuery
 from ..plan.planner import Plan
+from ..plan.privacy.axes import spelled
 from ..plan.privacy.keys import environment_of
-from ..plan.privacy.rows import AddedUp, Item, Lookup, OwnedRows, Release, Select, selects_in
+from ..plan.privacy.rows import AddedUp, Item, Label, Lookup, OwnedRows, Release, Select, selects_in
 from ..plan.release_plan import ReleasePlan
 from ..policy import Accounting
 from ..relation.catalog import Table
@@ -101,13 +102,22 @@ def sums_of(plan: Plan, release: Release) -> tuple[AddedUp, ...]:
 
 def cells_of(plan: ReleasePlan, node: AddedUp) -> int:
     """Return of how many of a release's cells one row of a grouping set is the sum, at most."""
-    rows = Counter(tuple(group[i] for i in node.chosen) for group in plan.groups or ())
+    tables = [dict(one.values) if isinstance(one, Label) else None for one in node.by]
+    places = [one.place if isinstance(one, Label) else one for one in node.by]
+    types = [key.type for key in plan.release.keys]
+    rows = Counter(
+        tuple(
+            group[place] if table is None else table[spelled(group[place], types[place])]
+            for place, table in zip(places, tables, strict=True)
+        )
+        for group in plan.groups or ()
+    )
     return max(rows.values(), default=1)
 
 
 def keys_text(node: AddedUp) -> str:
     """Return a grouping set as GROUP BY has it."""
-    return f"({', '.join(node.release.columns[i].name or '…' for i in node.chosen)})"
+    return f"({', '.join(name or '…' for name in node.names)})"
 
 
 def set_notes(plan: Plan) -> Iterator[str]:
@@ -116,7 +126,7 @@ def set_notes(plan: Plan) -> Iterator[str]:
     added = {release.release: sums_of(plan, release.release) for release in plan.releases}
     for release in plan.releases:
         keys = [name for number, name in enumerate(release.release.names) if _is_open(release, number)]
-        if any(len(node.chosen) < len(release.release.keys) for node in added[release.release]) and keys:
+        if any(_is_coarser(node) for node in added[release.release]) and keys:
             named = " or ".join(dict.fromkeys(f'"{name}"' if name else "an expression" for name in keys))
             yield (
                 f'totals of "{release.release.rows.shown_name}" leave out rows whose {named} is outside its declared '
@@ -133,6 +143,11 @@ def set_notes(plan: Plan) -> Iterator[str]:
             "grouping sets that are measured apart add up each to a total of its own, unless their groups hold all "
             "rows"
         )
+
+
+def _is_coarser(node: AddedUp) -> bool:
+    """Say whether a release's rows are added up by less than all of its keys."""
+    return not set(range(len(node.release.keys))) <= set(node.by)
 
 
 def _is_open(plan: ReleasePlan, number: int) -> bool:

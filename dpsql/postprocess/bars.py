@@ -138,7 +138,7 @@ def _noise(node: Relation, plans: Mapping[Release, ReleasePlan]) -> _Noise:
         columns = (False,) * keys + (True,) * (len(node.columns) - keys)
         return _Noise(columns, rows=plans[node].keyed_by is not None)
     if isinstance(node, AddedUp):
-        keys = len(node.chosen)
+        keys = len(node.by)
         return _Noise((False,) * keys + (True,) * (len(node.columns) - keys))
     return _above(node, [_noise(child, plans) for child in node.reads])
 

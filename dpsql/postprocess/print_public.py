@@ -215,15 +215,26 @@ def _added_up(printer: PublicPrinter, node: AddedUp) -> str:
     """
     number, plan = printer.releases[node.release]
     printer.used.add(number)
-    keys = [f"k{i}" for i in node.chosen]
-    source, shown = _sums(plan, node, keys, "rowid AS place", f'"r{number}"', "min(place) AS place")
-    return _select([*keys, *shown], source, " ORDER BY place")
+    made = _keys_of(printer, node, "")
+    source, shown = _sums(plan, node, made, "rowid AS place", f'"r{number}"', "min(place) AS place")
+    return _select([*made, *shown], source, " ORDER BY place")
+
+
+def _keys_of(printer: PublicPrinter, node: AddedUp, table: str) -> dict[str, str]:
+    """Return what rows are added up by, by its name: as SELECT has it over the release's keys."""
+    row = [f"{table}k{i}" for i in range(len(node.release.keys))]
+    shown = [printer.expr(key, row) for key in node.keys]
+    return {
+        f"k{one}" if isinstance(one, int) else f"g{i}": sql if isinstance(one, int) else f"{sql} AS g{i}"
+        for i, (one, sql) in enumerate(zip(node.by, shown, strict=True))
+    }
 
 
 def _sums(
-    plan: ReleasePlan, node: AddedUp, keys: Sequence[str], more: str, table: str, last: str
+    plan: ReleasePlan, node: AddedUp, made: Mapping[str, str], more: str, table: str, last: str
 ) -> tuple[str, list[str]]:
-    """Return a FROM item of cells added up by `keys`, and each aggregate over it; `more` and `last` stand beside."""
+    """Return a FROM item of cells added up by what is `made` of their keys, and each aggregate over it; `more` and
+    `last` stand beside."""
     cells, added, shown = [], [], []
     spread = set[Coord]()
     for index, (formula, call) in enumerate(zip(plan.formulas, node.release.aggregates, strict=True)):
@@ -239,8 +250,9 @@ def _sums(
     needed = sorted(spread)
     cells += [one.column for one in needed]
     added += [f"COALESCE(sum(CAST({one.column} AS DOUBLE)), 0e0) AS {one.column}" for one in needed]
+    keys = list(made)
     by = [*keys, *([last] if more == last else [])]
-    inner = f"SELECT {', '.join([*keys, *cells, more])} FROM {table}"
+    inner = f"SELECT {', '.join([*made.values(), *cells, more])} FROM {table}"
     grouped = f" GROUP BY {', '.join(by)}" if by else ""
     outer = f"SELECT {', '.join([*keys, *added, last])} FROM ({inner}) AS t{grouped}"
     return f"({outer}) AS t", shown
@@ -250,11 +262,12 @@ def _replicated_sums(printer: PublicPrinter, node: ReplicatedSums) -> str:
     """Print rows that are added up beside the replicas of theirs, added up draw by draw from those of the cells."""
     sums = node.sums
     number, plan = printer.releases[sums.release]
-    keys = [f"k{i}" for i in sums.chosen]
+    made = _keys_of(printer, sums, "r.")
+    keys = list(made)
     printer.replicated.setdefault(number, set()).update(c for one in plan.formulas for c in one.coordinates)
-    read = ", ".join([*(f"r.{key}" for key in keys), "s.*"])
+    read = ", ".join([*made.values(), "s.*"])
     cells = f'(SELECT {read} FROM "r{number}" AS r JOIN "s{number}" AS s ON r."row" = s."row") AS t'
-    source, shown = _sums(plan, sums, keys, '"draw"', cells, '"draw"')
+    source, shown = _sums(plan, sums, dict(zip(keys, keys, strict=True)), '"draw"', cells, '"draw"')
     measures = [shown[index - len(keys)] for index in node.measures]
     truths = ", ".join([*keys, *(f"{sql} AS v{i}" for i, sql in enumerate(measures)), '"draw"'])
     same = " AND ".join(f"b.c{i} IS NOT DISTINCT FROM v.{key}" for i, key in enumerate(keys)) or "TRUE"

@@ -276,7 +276,7 @@ class _Lifter:
 
     def _added_up(self, node: AddedUp, needed: Needed) -> _Lifted:
         """Lift a release's rows that are added up: their keys number them."""
-        keys, width = len(node.chosen), len(node.columns)
+        keys, width = len(node.by), len(node.columns)
         base, ids = tuple(range(width)), tuple(range(keys))
         if not self.replicas:
             return _Lifted(node, base, base, ids, None)

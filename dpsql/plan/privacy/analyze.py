@@ -33,6 +33,7 @@ from ...relation.functions import FUNCTIONS
 from ...relation.relations import (
     Block,
     Declared,
+    Group,
     Join,
     Lateral,
     Recursive,
@@ -51,12 +52,11 @@ from .above_alone import ReadsAround, check_whole, is_plain_frame
 from .correlated_keys import held_to, keys_asked_for
 from .derived import group_by_owner, plain, union, window_by_owner, with_declared
 from .join import join_blocks
-from .keys import environment_of, stepped_keys
 from .lookup import check_aggregates
 from .ownership import resolve_owner, scanned
 from .public_inputs import NotInPlace, drawn_first, is_single, read_in_place, static_range
-from .release_boundary import check_keys, one_person, owner_of, release_each_set, shown_keys
-from .rows import OwnedRows, PrivateBlock, Release, read_by, whole
+from .release_boundary import one_person, owner_of, release_each_set
+from .rows import OwnedRows, PrivateBlock, read_by, whole
 
 __all__ = ["Analyzed", "analyze", "private_rows"]
 
@@ -281,13 +281,8 @@ class _Analysis:
         rows = resolve_owner(source, self.catalog, node.position)
         if owner_of(source.outputs, rows):
             return whole(group_by_owner(rows, source.outputs, (), source.names), source.names)
-        check_keys(rows, source.outputs)
-        steps = stepped_keys(source.outputs, environment_of(rows.columns, rows.predicate))
-        keys = tuple(
-            key if step is None else step.grouped for key, step in zip(source.outputs, steps, strict=True)
-        )
-        released = Release(rows, keys, (), (1, 1), source.names, position=node.position)
-        return shown_keys(released, steps, source.names)
+        group = Group(source.outputs, (), (tuple(range(len(source.outputs))),), names=source.names)
+        return release_each_set(group, rows, group.keys, (), node.position)
 
     def _grouped(self, node: Block, source: PrivateBlock) -> PrivateBlock | Relation:
         group = node.group

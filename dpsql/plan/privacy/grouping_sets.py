@@ -10,7 +10,6 @@ House rules:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
@@ -20,7 +19,7 @@ from ...relation.relations import AggregateCall
 from .keys import MAX_DOMAIN
 from .rows import OwnedRows, holds_unit
 
-__all__ = ["adds_up", "sources_of"]
+__all__ = ["Keys", "adds_up", "sources_of"]
 
 Keys = tuple[int, ...]
 
@@ -38,18 +37,18 @@ def adds_up(call: AggregateCall, keys: tuple[Expr, ...], rows: OwnedRows) -> boo
 
 
 def sources_of(
-    sets: Sequence[Keys], sizes: Sequence[int | None], weight: Callable[[Keys], int]
+    sets: Sequence[Keys], size: Callable[[Keys], int | None], weight: Callable[[Keys], int]
 ) -> dict[Keys, Keys]:
     """Return for each set of declared keys the set that is measured, of which it is the sum (or is it itself).
 
-    `sizes`: how many values each key has; None: not declared. `weight`: a set's part of epsilon, among those that are
+    `size`: how many groups a set has; None: not declared. `weight`: its part of epsilon, among those that are
     measured. A set is never measured beside a finer one. Where no set has all the keys, their product is measured if
     the widest row is narrower then than by measuring the largest sets each.
     """
-    declared = [one for one in sets if all(sizes[key] is not None for key in one)]
+    cells = {one: found for one in sets if (found := size(one)) is not None}
+    declared = list(cells)
     if not declared:
         return {}
-    cells = {one: math.prod(max(1, sizes[key] or 0) for key in one) for one in declared}
     largest = [one for one in declared if not any(set(one) < set(other) for other in declared)]
     spread = {one: Fraction(cells[one], weight(one) ** 2) for one in largest}
     split = {
@@ -57,7 +56,7 @@ def sources_of(
         for one in declared
     }
     finest = tuple(sorted(set().union(*declared)))
-    cells[finest] = math.prod(max(1, sizes[key] or 0) for key in finest)
+    cells[finest] = size(finest) or 1
     whole = dict.fromkeys(declared, finest)
     is_narrower = _widest(whole, cells, weight) <= _widest(split, cells, weight)
     return whole if finest in declared or (cells[finest] <= MAX_DOMAIN and is_narrower) else split

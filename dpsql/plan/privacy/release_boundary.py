@@ -15,12 +15,13 @@ from ...relation.catalog import quoted_names
 from ...relation.expressions import Call, Expr, Field, Literal, conjunction, moved, walk
 from ...relation.relations import AggregateCall, Group, Join, Relation, SetOperation, projected
 from ...relation.types import BOOLEAN, INTEGER, Kind
-from .grouping_sets import adds_up, sources_of
+from .grouping_sets import Keys, adds_up, sources_of
 from .keys import SteppedKey, domain_of, environment_of, max_groups_in, stepped_keys
+from .labels import Labels
 from .personal import personal_columns, tells_apart
 from .rows import AddedUp, OwnedRows, Release, identities_in, source_at
 
-__all__ = ["check_keys", "one_person", "owner_of", "release_each_set", "shown_keys"]
+__all__ = ["one_person", "owner_of", "release_each_set"]
 
 
 def release_each_set(
@@ -32,14 +33,14 @@ def release_each_set(
 ) -> Relation:
     """Open the release boundary: the releases of a block, put together to its grouping sets by UNION ALL."""
     if keys:
-        check_keys(rows, keys)
+        _check_keys(rows, keys)
     steps = stepped_keys(keys, environment_of(rows.columns, rows.predicate))
     grouped = tuple(key if step is None else step.grouped for key, step in zip(keys, steps, strict=True))
     released = _Sets(replace(group, keys=grouped), rows, grouped, aggregates, position).whole()
-    return shown_keys(released, steps, [column.name for column in group.columns])
+    return _as_written(released, steps, [column.name for column in group.columns])
 
 
-def shown_keys(released: Relation, steps: Sequence[SteppedKey | None], names: Sequence[str]) -> Relation:
+def _as_written(released: Relation, steps: Sequence[SteppedKey | None], names: Sequence[str]) -> Relation:
     """Return rows of a release whose first columns are keys, with these as they were written."""
     if not any(steps):
         return released
@@ -58,8 +59,9 @@ class _Sets:
         position: Position | None,
     ) -> None:  # fmt: skip
         self.group, self.rows, self.keys, self.aggregates = group, rows, keys, aggregates
-        self.position = position
-        self.shares: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        self.position, self.env = position, environment_of(rows.columns, rows.predicate)
+        self.labels = Labels(keys, self.env)
+        self.shares: dict[tuple[Keys, tuple[int, ...]], int] = {}
 
     def whole(self) -> Relation:
         """Return all sets: one release as it is, several by UNION ALL in the columns of the whole."""
@@ -67,7 +69,7 @@ class _Sets:
         if len(group.sets) == 1:
             chosen = group.sets[0]
             self.shares[chosen, every] = 1
-            one = self._release(chosen, every)
+            one = self._shown(chosen, every)
             return _spread(group, one, chosen, every) if group.groupings else one
         self._measure()
         result = self.relation(group.sets[0])
@@ -78,13 +80,10 @@ class _Sets:
     def _measure(self) -> None:
         """Choose what is measured for which sets, and each release's share of the block's groups."""
         group, rows, keys, aggregates = self.group, self.rows, self.keys, self.aggregates
-        self.env = environment_of(rows.columns, rows.predicate)
         unique = tuple(dict.fromkeys(group.sets))
         self.added = tuple(i for i, call in enumerate(aggregates) if adds_up(call, keys, rows))
         self.once = tuple(i for i in range(len(aggregates)) if i not in self.added)
-        domains = [domain_of(key, self.env) for key in keys]
-        sizes = [None if domain is None else len(domain.values) for domain in domains]
-        self.source = sources_of(unique, sizes, self._weight) if self.added else {}
+        self.source = sources_of(unique, self._cells, self._weight) if self.added else {}
         measured = [(chosen, self.added) for chosen in dict.fromkeys(self.source.values())]
         for chosen in unique:
             if self._left(chosen) or not aggregates:
@@ -93,35 +92,61 @@ class _Sets:
         common = math.gcd(*parts.values())
         self.shares = {one: part // common for one, part in parts.items()}
 
-    def relation(self, chosen: tuple[int, ...]) -> Relation:
+    def relation(self, chosen: Keys) -> Relation:
         """Return the rows of one grouping set, in the columns of the whole."""
         left = self._left(chosen)
         source = self.source.get(chosen)
         if source is None:
-            return _spread(self.group, self._release(chosen, left), chosen, left)
-        places = tuple(source.index(key) for key in chosen)
-        rows: Relation = AddedUp(self._release(source, self.added), places, position=self.position)
+            return _spread(self.group, self._shown(chosen, left), chosen, left)
+        kept, labels = self.labels.split(source)
+        places = {key: place for place, key in enumerate(kept)}
+        by = (places[key] if key in places else replace(labels[key], place=places[labels[key].place])
+              for key in chosen)  # fmt: skip
+        names = _names(self.group, chosen, ())
+        rows: Relation = AddedUp(self._release(source, self.added), tuple(by), names, position=self.position)
         if left:
-            rows = self._public_input(rows, self._release(chosen, left), len(chosen))
+            rows = self._public_input(rows, self._shown(chosen, left), len(chosen))
         return _spread(self.group, rows, chosen, (*self.added, *left))
 
-    def _left(self, chosen: tuple[int, ...]) -> tuple[int, ...]:
+    def _left(self, chosen: Keys) -> tuple[int, ...]:
         """Return the aggregates that a set is asked for by a release of its own."""
         return self.once if chosen in self.source else tuple(range(len(self.aggregates)))
 
-    def _weight(self, chosen: tuple[int, ...]) -> int:
+    def _weight(self, chosen: Keys) -> int:
         """Return how many groups of a set a person may touch."""
-        return max_groups_in(self.rows, tuple(self.keys[i] for i in chosen), self.env)
+        return max_groups_in(self.rows, self._grouped(chosen), self.env)
 
-    def _release(self, chosen: tuple[int, ...], calls: tuple[int, ...]) -> Release:
+    def _cells(self, chosen: Keys) -> int | None:
+        """Return how many groups of declared keys a set has at most; None: of one that is not declared."""
+        domains = [domain_of(key, self.env) for key in self._grouped(chosen)]
+        sizes = [max(1, len(domain.values)) for domain in domains if domain is not None]
+        return math.prod(sizes) if len(sizes) == len(domains) else None
+
+    def _grouped(self, chosen: Keys) -> tuple[Expr, ...]:
+        return tuple(self.keys[i] for i in self.labels.split(chosen)[0])
+
+    def _release(self, chosen: Keys, calls: tuple[int, ...]) -> Release:
+        """Return the release of a set, by those of its keys that no other one says."""
+        kept, _ = self.labels.split(chosen)
         return Release(
-            self.rows, tuple(self.keys[i] for i in chosen), tuple(self.aggregates[i] for i in calls),
-            (self.shares[chosen, calls], sum(self.shares.values())), _names(self.group, chosen, calls),
+            self.rows, tuple(self.keys[i] for i in kept), tuple(self.aggregates[i] for i in calls),
+            (self.shares[chosen, calls], sum(self.shares.values())), _names(self.group, kept, calls),
             position=self.position,
         )  # fmt: skip
 
+    def _shown(self, chosen: Keys, calls: tuple[int, ...]) -> Relation:
+        """Return the rows of a set's release with all of its keys."""
+        kept, labels = self.labels.split(chosen)
+        released = self._release(chosen, calls)
+        if not labels:
+            return released
+        row = released.row
+        places = {key: row[place] for place, key in enumerate(kept)}
+        exprs = (places[i] if i in places else labels[i].over(places[labels[i].place]) for i in chosen)
+        return projected(released, (*exprs, *row[len(kept) :]), _names(self.group, chosen, calls))
+
     @staticmethod
-    def _public_input(left: Relation, right: Release, keys: int) -> Relation:
+    def _public_input(left: Relation, right: Relation, keys: int) -> Relation:
         """Return two relations of the same groups side by side, the keys once."""
         width = len(left.columns)
         fields = [Field(column.type, i) for i, column in enumerate((*left.columns, *right.columns))]
@@ -186,7 +211,7 @@ def _is_certain(index: int, rows: OwnedRows) -> bool:
     return is_owner or item.columns[index - start].enforced.not_null
 
 
-def check_keys(rows: OwnedRows, keys: tuple[Expr, ...]) -> None:
+def _check_keys(rows: OwnedRows, keys: tuple[Expr, ...]) -> None:
     """Refuse keys that hold an owner, or a value with one owner, NULL or not: each group would be one person's."""
     is_personal = personal_columns(rows)
     for number, key in enumerate(keys, 1):

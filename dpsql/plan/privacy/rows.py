@@ -22,10 +22,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ...errors import Position
-from ...relation.catalog import Column, Enforced, Table
-from ...relation.expressions import Expr, Field, IntermediateValue, fields_of, walk
+from ...relation.catalog import Column, Enforced, Scalar, Table
+from ...relation.expressions import Call, Expr, Field, IntermediateValue, Literal, fields_of, walk
 from ...relation.relations import AggregateCall, OutputColumn, Relation, WindowCall
-from ...relation.types import BOOLEAN
+from ...relation.types import BOOLEAN, SqlType
 
 __all__ = [
     "LINEAR",
@@ -35,6 +35,7 @@ __all__ = [
     "Identity",
     "IntermediateColumn",
     "Item",
+    "Label",
     "Lookup",
     "OwnedRows",
     "Placed",
@@ -495,24 +496,53 @@ class Release(Relation):
         return tuple(OutputColumn(t, n) for t, n in zip(types, self.names, strict=True))
 
 
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A key that another one says, of type `of` at `place`. `values`: what it is of each value of that one."""
+
+    type: SqlType
+    place: int
+    of: SqlType
+    values: tuple[tuple[Scalar, Scalar], ...]
+
+    def over(self, key: Expr) -> Expr:
+        """Return the label of a key."""
+        branches: list[Expr] = []
+        for value, shown in self.values:
+            is_it = (
+                Call(BOOLEAN, "is_null", (key,))
+                if value is None
+                else Call(BOOLEAN, "eq", (key, Literal(self.of, value)))
+            )
+            branches += [is_it, Literal(self.type, shown)]
+        return Call(self.type, "case", (*branches, Literal(self.type, None)))
+
+
 @dataclass(frozen=True)
 class AddedUp(Relation):
-    """A release's rows added up over the keys that are not `chosen` (positions of its keys): one row a group of these.
+    """A release's rows added up `by` some of its keys (their places) and labels of them: one row a group of these.
 
-    Output is the chosen keys, then the aggregates: counts and sums are rounded in the release's own cells, and then
-    added; what is computed from several numbers is computed from the added ones (soundness.md 1.18).
+    Output is these keys, then the aggregates: counts and sums are rounded in the release's own cells, and then added;
+    what is computed from several numbers is computed from the added ones (soundness.md 1.18).
     Requires: the release's keys are declared, and its measurements count no thing once in each cell that they show it
     in.
     """
 
     release: Release
-    chosen: tuple[int, ...]
+    by: tuple[int | Label, ...]
+    names: tuple[str, ...] = field(compare=False, repr=False)
     _INPUTS = ("release",)
 
     @cached_property
     def columns(self) -> tuple[OutputColumn, ...]:
-        whole, keys = self.release.columns, len(self.release.keys)
-        return (*(whole[i] for i in self.chosen), *whole[keys:])
+        keys = (OutputColumn(key.type, name) for key, name in zip(self.keys, self.names, strict=True))
+        return (*keys, *self.release.columns[len(self.release.keys) :])
+
+    @cached_property
+    def keys(self) -> tuple[Expr, ...]:
+        """The keys, over those of the release."""
+        row = self.release.row
+        return tuple(row[one] if isinstance(one, int) else one.over(row[one.place]) for one in self.by)
 
 
 def selects_in(rows: Select) -> Iterator[Select]:

@@ -58,7 +58,7 @@ from .functional_dependencies import Classes, equalities
 from .grains import COMPARISONS, Grain, NotTold, grains, interval_unit, is_rising
 from .pieces import Pieces, has_many, listed, pieces
 
-__all__ = ["MOST_PAIRS", "Looking", "Part", "atoms", "canonical", "existing", "tells_apart"]
+__all__ = ["MOST_PAIRS", "Looking", "Part", "atoms", "canonical", "existing", "tells_apart", "told_together"]
 
 MOST_PAIRS = 4_000_000
 """Most tuples of pieces that are joined for one statement, whatever it is made of: a third of a second."""
@@ -168,9 +168,13 @@ class _Image:
         first = len(env.columns)
         stands = {keys[i]: Field(keys[i].type, first + i) for i in sorted(opaque)}
         self.columns = [*env.columns, *(Column("", key.type, facts=narrowed_facts(key, env)) for key in keys)]
-        # and so is what a key compares by the ends of pieces: true, or false, or NULL
+        # and so is what a key, or a choice in a term, compares by the ends of pieces: true, or false, or NULL
         self.ties: dict[int, Expr] = {}
-        for part in dict.fromkeys(p for i, key in enumerate(keys) if i not in opaque for p in walk(key)):
+        chosen_by = [
+            *(key for i, key in enumerate(keys) if i not in opaque),
+            *(p for t in terms for p in self._told_apart(t)),
+        ]
+        for part in dict.fromkeys(p for expr in chosen_by for p in walk(expr)):
             if self._sides(part) is not None:
                 stands[part] = Field(BOOLEAN, len(self.columns))
                 self.ties[len(self.columns)] = part
@@ -479,11 +483,23 @@ def _side(sql: str, type_: SqlType) -> str:
     return f"CAST({sql} AS TIMESTAMP)" if type_.kind is Kind.DATE else sql
 
 
-def atoms(keys: Sequence[Expr], env: Environment, *, is_key: bool = False) -> list[Group] | None:
+def told_together(keys: Sequence[Expr], env: Environment) -> list[Group] | None:
+    """Return what keys of one column are together; None: it is not known, or not of texts that nothing names.
+
+    Where the column is a key by itself no other text is in a group.
+    """
+    is_key = any(key.column is not None for key in keys)
+    return atoms(keys, env, is_key=is_key, takes_others=False)
+
+
+def atoms(
+    keys: Sequence[Expr], env: Environment, *, is_key: bool = False, takes_others: bool = True
+) -> list[Group] | None:
     """Return what keys of one column are together, over its pieces in their order. None: it is not known on which
     pieces they have one value.
 
-    What is made of a text that nothing names is NULL here where it is no text that is named; `is_key`: there are none.
+    What is made of a text that nothing names is NULL here where it is no text that is named, or is not known unless
+    it `takes_others`; `is_key`: there are none.
     """
     (column,) = {part for key in keys for part in walk(key) if isinstance(part, Field)}
     dialect, row = dialect_of("duckdb", None), ["NULL"] * len(env.columns)
@@ -497,7 +513,8 @@ def atoms(keys: Sequence[Expr], env: Environment, *, is_key: bool = False) -> li
             grain.units.add("day" if column.type.kind is Kind.DATE else "")
         own = pieces(column, env, grain, *literals_beside(column, keys), dialect, is_key=is_key)
         more = [own.has_others and _reads_more(key, column) for key in keys]
-        if any(one and key.type.kind is not Kind.TEXT for one, key in zip(more, keys, strict=True)):
+        if any(one and not (takes_others and key.type.kind is Kind.TEXT)
+               for one, key in zip(more, keys, strict=True)):  # fmt: skip
             return None
         printed = [_exact(_printed(printer, key)[0], key.type) for key in keys]
         shown = ", ".join(

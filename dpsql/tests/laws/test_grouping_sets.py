@@ -193,7 +193,7 @@ def test_add_up_wrongly(
 def test_add_up_what_is_found_by_threshold(desk: OpenDesk, monkeypatch: Patch) -> None:
     plant(
         monkeypatch, grouping_sets.sources_of,
-        ("if all(sizes[key] is not None for key in one)", "if True"),
+        ("(found := size(one)) is not None", "(found := size(one) or 1)"),
     )  # fmt: skip
     with pytest.raises(AssertionError):
         check_found_keys(desk)
