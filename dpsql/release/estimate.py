@@ -48,8 +48,8 @@ MOST_GROUPINGS: Final = 64
 MOST_WORK: Final = 10**6
 """Most cells times shapes: a fit takes less than a second."""
 MOST_FORMS: Final = 2 * 10**6
-"""Most kinds of numbers, whose error is worked out each by itself, times cells times shapes: a second or two, and 16
-MiB of weights. Where partitions cut across each other every number is a kind, and there may be thousands."""
+"""Most kinds of numbers, whose error is worked out each by itself, times cells times shapes: a second, and 16 MiB of
+weights. Where partitions cut across each other every number is a kind, and there may be thousands."""
 PARTS: Final = 2**20
 """Numbers are in parts of a coordinate unit, one of so many."""
 CELL_PARTS: Final = 2**32

@@ -17,9 +17,12 @@ from dpsql.plan import planner
 from dpsql.plan.planner import Plan
 from dpsql.plan.views import build_catalog
 from dpsql.policy import Accounting
+from dpsql.postprocess.simulate import Seeded
 from dpsql.release import levels
+from dpsql.release.estimate import PARTS
 from dpsql.release.facts import read_facts
 from dpsql.release.levels import with_levels
+from dpsql.release.run import PlanRunner, ReleasedRows
 from dpsql.release.verifying import certificate_of, rule_against
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
@@ -215,6 +218,47 @@ def answered(session: Session, sql: str) -> tuple[list[tuple[object, ...]], Frac
 def running(counts: list[tuple[Any, ...]]) -> list[tuple[object, ...]]:
     totals = itertools.accumulate(count for _, count in counts)
     return [(day, total) for (day, _), total in zip(counts, totals, strict=True)]
+
+
+def coverage(session: Session, patch: Patch, rounds: int) -> float:
+    """Return how often the bars of an answer, moved by what is drawn again through its table, hold the truth."""
+    seen: list[ReleasedRows] = []
+    answer = Session.answer
+
+    def see(self: Session, prepared: Any, runner: PlanRunner, *rest: Any) -> Any:
+        seen[:] = runner.rows
+        return answer(self, prepared, runner, *rest)
+
+    session.execute("SET dpsql.intervals = 0.95")
+    with patch.context() as own:
+        own.setattr(Session, "answer", see)
+        shown, _ = answered(session, DAYS)
+    days, source = seen[0], Seeded(b"drawn again")
+    ((told,), groups), unit = (days.fitted[0], days.groups), days.plan.measurements[0].denominator
+    assert groups is not None
+    order = sorted(range(groups.size), key=lambda i: (groups.tuples()[i][0] is None, groups.tuples()[i][0]))
+    off = []
+    for _ in range(rounds):
+        noises = []
+        for one in told.observed:
+            drawn = (law.draw(len(one.numbers), source).astype(object) * int(one.weights[id_] * PARTS)
+                     for id_, law in one.laws.items())  # fmt: skip
+            noises.append(sum(drawn).tolist())  # type: ignore[union-attr]
+        table = told.design.table(noises)
+        assert table is not None
+        off.append(np.cumsum(np.array(told.values(table), dtype=float)[order]) / unit)
+    ends = np.array([[float(low) - float(n), float(high) - float(n)] for _, n, low, high in shown])  # type: ignore[arg-type]
+    found = -np.array(off)
+    return float(((found >= ends[:, 0]) & (found <= ends[:, 1])).mean())
+
+
+def test_bars_of_running_totals_hold(desk: OpenDesk, monkeypatch: Patch) -> None:
+    assert 0.93 <= coverage(opened_desk(desk, HEAVY), monkeypatch, 100) <= 0.975
+
+
+@pytest.mark.long
+def test_bars_of_running_totals_hold_in_thousands_of_draws(desk: OpenDesk, monkeypatch: Patch) -> None:
+    assert 0.94 <= coverage(opened_desk(desk, HEAVY), monkeypatch, 3000) <= 0.965
 
 
 @pytest.mark.parametrize(
