@@ -332,6 +332,20 @@ def test_an_edition_has_no_draw_by_a_hidden_column(desk: Desk) -> None:
     assert (len(editions["bob"]), editions["alice"]) == (1, [])
 
 
+def test_a_price_and_a_pinned_edition_know_no_draw_by_a_hidden_column(desk: Desk) -> None:
+    """It leaves as much to be paid for as nothing does, and no edition of it answers."""
+    assert desk.charge("bob", SUMMED) > 0
+    said = {analyst: desk.of(analyst).explain(COARSE).text() for analyst in ("bob", "alice")}
+    assert "is known from entry 1" in " ".join(said["bob"].split())
+    assert "known from" not in said["alice"]
+    alice = desk.of("alice")
+    alice.execute("SET dpsql.edition = 1")
+    with pytest.raises(Refusal, match="edition 1 does not answer this"):
+        alice.execute(COARSE)
+    alice.execute("RESET dpsql.edition")
+    assert desk.charge("alice", COARSE) == alice.settings.epsilon
+
+
 def test_an_edition_has_the_draws_by_columns_that_are_seen(desk: Desk) -> None:
     """As without the hidden column: the total of who does not see a flag is told by the cities' counts too."""
     for asked in ("SELECT COUNT(*) FROM note", COARSE):
