@@ -76,11 +76,11 @@ class OperationalError(DatabaseError):
 
 
 class IntegrityError(DatabaseError):
-    """Part of PEP 249; nothing is written here, so it is never raised."""
+    """A row of a table of one's own that its columns do not take."""
 
 
 class InternalError(DatabaseError):
-    """Part of PEP 249; dpsql raises none."""
+    """Something of one's own stands in the way, such as a view over a table that is to go."""
 
 
 class ProgrammingError(DatabaseError):
@@ -95,6 +95,10 @@ _CLASSES: MappingProxyType[str, type[DatabaseError]] = MappingProxyType(
     {
         "0A": NotSupportedError,
         "22": DataError,
+        "23": IntegrityError,
+        "2B": InternalError,
+        "3F": ProgrammingError,
+        "40": OperationalError,
         "42": ProgrammingError,
         "P0": DataError,
         "PV": ProgrammingError,

@@ -80,7 +80,7 @@ def test_every_code_has_its_class(code: str) -> None:
     assert isinstance(found, dpsql.DatabaseError)
     expected = {
         "0A": dpsql.NotSupportedError, "22": dpsql.DataError, "42": dpsql.ProgrammingError, "PV": dpsql.ProgrammingError,
-        "P0": dpsql.DataError,
+        "P0": dpsql.DataError, "23": dpsql.IntegrityError, "2B": dpsql.InternalError, "3F": dpsql.ProgrammingError,
         "XX": dpsql.InternalError,
     }  # fmt: skip
     assert type(found) is expected.get(code[:2], dpsql.OperationalError)

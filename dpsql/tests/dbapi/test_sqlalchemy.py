@@ -548,13 +548,13 @@ def test_an_undeclared_table_is_a_missing_one(free: sa.Connection, name: str) ->
 def test_columns_and_what_may_be_done_with_them(free: sa.Connection) -> None:
     columns = sa.inspect(free).get_columns("visit")
     assert [(c["name"], str(c["type"]), c["nullable"], c["comment"]) for c in columns] == [
+        ("id", "INTEGER", False, "COUNT only; GROUP BY needs values, or a delta"),
         (
             "person_id",
             "INTEGER",
             True,
             "whose row it is, as person.id: to join on, and for COUNT(DISTINCT person_id)",
         ),
-        ("id", "INTEGER", False, "COUNT only; GROUP BY needs values, or a delta"),
         (
             "day",
             "DATE",
