@@ -255,9 +255,15 @@ def bound_of(parts: Sequence[Part], beta: Fraction, most: int = _MOST) -> Fracti
     kinds = {type(law) for law, _, _ in parts}
     if len(parts) <= most or not kinds <= {Gaussian, Laplace} or beta < Fraction(1, 10**300):
         return None
-    if any(law.spread < 1 and (type(law) is Laplace or count > 1) for law, _, count in parts):
-        return None
-    variance = sum((weight**2 * count * law.spread for law, weight, count in parts), Fraction(0))
+    of_each: dict[int, list[Part]] = {}
+    for part in parts:
+        of_each.setdefault(id(part[0]), []).append(part)
+    variance = Fraction(0)
+    for alike in of_each.values():
+        law, spread = alike[0][0], alike[0][0].spread
+        if spread < 1 and (type(law) is Laplace or any(count > 1 for _, _, count in alike)):
+            return None
+        variance += spread * sum((weight**2 * count for _, weight, count in alike), Fraction(0))
     quantile = -NormalDist().inv_cdf(float(beta / 2)) if kinds == {Gaussian} else _mixed_quantile(beta)
     multiple = Fraction(math.ceil(quantile * 1000), 1000)
     return multiple * Fraction(math.sqrt(variance)) + max(weight for _, weight, _ in parts) / 2
