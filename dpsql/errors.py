@@ -61,6 +61,7 @@ CODES = MappingProxyType(
         "42701": "a column is named twice",
         "42809": "a table where a view is meant, or a view where a table is",
         "2BP01": "a schema that is dropped still has tables",
+        "22P04": "a row that is copied in is not written right",
         "23502": "NULL for a column that is NOT NULL",
         "40001": "another session has changed the same tables",
         "53100": "the workspace is full",

@@ -33,7 +33,7 @@ from ..sql.statement import (
     parse_statement,
     written_query,
 )
-from ..sql.workspace import CreateTable, WorkspaceStatement
+from ..sql.workspace import CreateTable, ObjectName, WorkspaceStatement
 from ..waits import Stop, Stopped, until
 from .answer import Answer, AnswerColumn, EmptyNote, OnceNote, Receipt, budget_text
 from .dataset import ASK_SECONDS, Dataset, LazySnapshot, PreparedPlan
@@ -155,6 +155,23 @@ class Session(Spine):
                 lambda kept: self._ask_kept(kept, parameters, epoch),
             )  # fmt: skip
         return found if found.receipt is None else self.once(found)
+
+    @_statement
+    def copy_target(self, name: ObjectName, names: Sequence[str]) -> int:
+        """Return how many values a row has that is copied into an own table. Raises Refusal, EngineFailure."""
+        self.doing = "writing to your own tables"
+        return len(self.workspace.target(name, names, self.catalog)[1])
+
+    @_statement
+    def copy_rows(
+        self, name: ObjectName, names: Sequence[str], rows: Sequence[Sequence[str | None]], first: int
+    ) -> None:
+        """Write rows that the analyst sends into an own table, `first` is the number of the first of them.
+
+        Raises Refusal, EngineFailure: none of these is written.
+        """
+        self.doing = "writing to your own tables"
+        self.workspace.copied(name, names, rows, first, self.catalog)
 
     @contextmanager
     def _as_kept(self, statement: WorkspaceStatement) -> Iterator[None]:

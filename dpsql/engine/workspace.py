@@ -44,7 +44,7 @@ from ..relation.relations import Block, OutputColumn, Relation, Scan, Values, ex
 from ..relation.types import TEXT, Kind, SqlType
 from ..sql.bind_expression import cast
 from ..sql.scope import find_own
-from ..sql.sent_rows import values_of
+from ..sql.sent_rows import value_of, values_of
 from ..sql.workspace import (
     LONGEST_NAME,
     AddColumn,
@@ -323,6 +323,49 @@ class Workspace:
                 placed[place] = value
             found.append(tuple(placed))
         return found
+
+    def target(
+        self, name: ObjectName, names: Sequence[str], catalog: Catalog
+    ) -> tuple[Table, tuple[int, ...]]:
+        """Return the own table that rows are copied into, and the places of their values. Raises Refusal."""
+        if not self._most:
+            raise _none_here()
+        table = self._writable(self.seen(catalog), name)
+        targets = _targets(table, names)
+        self._check_room(is_temporary=_rows_of(table).is_temporary)
+        return table, targets
+
+    def copied(
+        self,
+        name: ObjectName,
+        names: Sequence[str],
+        rows: Sequence[Sequence[str | None]],
+        first: int,
+        catalog: Catalog,
+    ) -> None:
+        """Write rows of texts into an own table. `first`: the number of the first, for who is told. Raises Refusal."""
+        table, targets = self.target(name, names, catalog)
+        columns = [table.columns[i] for i in targets]
+        whole = [None] * len(table.columns)
+
+        def read() -> Iterator[tuple[Any, ...]]:
+            for number, row in enumerate(rows, first):
+                if len(row) != len(targets):
+                    raise Refusal(
+                        f"line {number} has {len(row)} values for {len(targets)} columns", sqlstate="22P04",
+                        hint=f"columns: {', '.join(column.name for column in columns)}",
+                    )  # fmt: skip
+                placed: list[Any] = list(whole)
+                for place, column, text in zip(targets, columns, row, strict=True):
+                    try:
+                        placed[place] = None if text is None else value_of(text, column.type)
+                    except Refusal as refusal:
+                        refusal.message = f'line {number}, column "{column.name}": {refusal.message}'
+                        raise
+                yield tuple(placed)
+
+        with self._changing([table]) as ((change, one),):
+            change.insert(one, read())
 
     def parameters_of(
         self, statement: WorkspaceStatement, catalog: Catalog, awaited: Sequence[object]

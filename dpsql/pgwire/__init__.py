@@ -17,6 +17,9 @@ from .events import (
     Bind,
     CancelRequest,
     Close,
+    CopyChunk,
+    CopyEnd,
+    CopyFail,
     Describe,
     Event,
     Execute,
@@ -45,6 +48,7 @@ from .layout import (
     RemoteProtocolError,
 )
 from .oids import ELEMENTS, TYPES, Interval, ObjectName, Oid, TypeInfo
+from .read_copy import CopyReader
 from .read_message import Limits
 from .read_parameter import read_parameter
 from .replies import (
@@ -59,6 +63,7 @@ from .replies import (
     CommandComplete,
     CopyData,
     CopyDone,
+    CopyInResponse,
     CopyOutResponse,
     CopyRows,
     DataRow,
@@ -104,9 +109,14 @@ __all__ = [
     "Close",
     "CloseComplete",
     "CommandComplete",
+    "CopyChunk",
     "CopyData",
     "CopyDone",
+    "CopyEnd",
+    "CopyFail",
+    "CopyInResponse",
     "CopyOutResponse",
+    "CopyReader",
     "CopyRows",
     "CsvOptions",
     "DataRow",

@@ -12,6 +12,9 @@ __all__ = [
     "Bind",
     "CancelRequest",
     "Close",
+    "CopyChunk",
+    "CopyEnd",
+    "CopyFail",
     "Describe",
     "Event",
     "Execute",
@@ -204,6 +207,25 @@ class Terminate:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyChunk:
+    """Bytes of the rows that the server has asked for. Nothing is owed."""
+
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyEnd:
+    """All rows have come. Owed: `CommandComplete`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFail:
+    """The client gives its rows up, and says why. Owed: an `ErrorResponse`."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionCall:
     """A call of the old function interface. Owed: an `ErrorResponse` and `ReadyForQuery`."""
 
@@ -235,6 +257,9 @@ Event = (
     | Flush
     | Sync
     | Terminate
+    | CopyChunk
+    | CopyEnd
+    | CopyFail
     | FunctionCall
     | Unreadable
 )

@@ -23,6 +23,7 @@ __all__ = [
     "CommandComplete",
     "CopyData",
     "CopyDone",
+    "CopyInResponse",
     "CopyOutResponse",
     "CopyRows",
     "DataRow",
@@ -315,6 +316,18 @@ class CommandComplete:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyInResponse:
+    """Rows are awaited from the client."""
+
+    reply: ClassVar[Reply] = Reply.COPY_IN_RESPONSE
+    format: Format
+    columns: int
+
+    def encode(self) -> bytes:
+        return message(b"G", _copied(self.format, self.columns))
+
+
+@dataclass(frozen=True, slots=True)
 class CopyOutResponse:
     """A copy begins."""
 
@@ -323,8 +336,12 @@ class CopyOutResponse:
     columns: int
 
     def encode(self) -> bytes:
-        formats = [self.format.to_bytes(2, "big")] * self.columns
-        return message(b"H", self.format.to_bytes(1, "big") + count(formats) + b"".join(formats))
+        return message(b"H", _copied(self.format, self.columns))
+
+
+def _copied(form: Format, columns: int) -> bytes:
+    formats = [form.to_bytes(2, "big")] * columns
+    return form.to_bytes(1, "big") + count(formats) + b"".join(formats)
 
 
 @dataclass(frozen=True, slots=True)

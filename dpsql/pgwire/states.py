@@ -10,8 +10,8 @@ House rules:
    `LocalProtocolError`. There is no other default, but for the three lines under `_ANY_TIME` and `FATAL`.
 
 Read it against "Message Flow" in the chapter "Frontend/Backend Protocol" of Postgres' documentation. What is not
-spoken: COPY FROM STDIN (the server never asks for it, so copy messages of a client are leftovers and ignored, as
-the documentation says), replication, MD5 and GSS authentication, GSS encryption, notifications. A FunctionCall is
+spoken: COPY FROM STDIN by the extended protocol (copy messages that nobody asked for are leftovers and ignored, as the
+documentation says), replication, MD5 and GSS authentication, GSS encryption, notifications. A FunctionCall is
 delivered, for the server to refuse. A password in the clear is for a server that has to show it to a directory; whether
 the channel is encrypted is for the server to see to.
 """
@@ -58,6 +58,8 @@ class State(enum.Enum):
     QUERY_NEXT = enum.auto()  # a statement is done: another result, or ReadyForQuery
     QUERY_ROWS = enum.auto()
     QUERY_COPY = enum.auto()
+    QUERY_COPY_IN = enum.auto()  # the client sends rows
+    QUERY_COPY_GIVEN = enum.auto()
     QUERY_COPIED = enum.auto()
     FUNCTION_CALL = enum.auto()
     QUERY_FAILED = enum.auto()  # ReadyForQuery alone
@@ -134,6 +136,7 @@ class Reply(enum.Enum):
     PARAMETER_DESCRIPTION = enum.auto()
     NO_DATA = enum.auto()
     PORTAL_SUSPENDED = enum.auto()
+    COPY_IN_RESPONSE = enum.auto()
     COPY_OUT_RESPONSE = enum.auto()
     COPY_DATA = enum.auto()
     COPY_DONE = enum.auto()
@@ -208,6 +211,13 @@ FROM_CLIENT = MappingProxyType(
             Message.FUNCTION_CALL: State.FUNCTION_CALL,
             **dict.fromkeys(_LEFTOVERS, State.EXTENDED),
         },
+        State.QUERY_COPY_IN: {
+            Message.COPY_DATA: State.QUERY_COPY_IN,
+            Message.COPY_DONE: State.QUERY_COPY_GIVEN,
+            Message.COPY_FAIL: State.QUERY_COPY_GIVEN,
+            **dict.fromkeys((Message.FLUSH, Message.SYNC), State.QUERY_COPY_IN),
+            Message.TERMINATE: State.CLOSED,
+        },
         State.SKIP_TO_SYNC: {
             **dict.fromkeys((*_EXTENDED, *_LEFTOVERS), State.SKIP_TO_SYNC),
             Message.FLUSH: State.SKIP_TO_SYNC,
@@ -222,6 +232,7 @@ FROM_CLIENT = MappingProxyType(
 
 IGNORED = frozenset(
     {(state, message) for state in (State.IDLE, State.EXTENDED) for message in _LEFTOVERS}
+    | {(State.QUERY_COPY_IN, message) for message in (Message.FLUSH, Message.SYNC)}
     | {
         (State.SKIP_TO_SYNC, message)
         for message, after in FROM_CLIENT[State.SKIP_TO_SYNC].items()
@@ -235,6 +246,7 @@ _FAIL_EXTENDED = {Reply.ERROR: State.SKIP_TO_SYNC}
 _COLUMNS = {Reply.ROW_DESCRIPTION: State.EXTENDED, Reply.NO_DATA: State.EXTENDED, **_FAIL_EXTENDED}
 _RESULTS = {
     Reply.ROW_DESCRIPTION: State.QUERY_ROWS,
+    Reply.COPY_IN_RESPONSE: State.QUERY_COPY_IN,
     Reply.COPY_OUT_RESPONSE: State.QUERY_COPY,
     Reply.COMMAND_COMPLETE: State.QUERY_NEXT,
     **_FAIL_QUERY,
@@ -282,6 +294,8 @@ _FROM_SERVER: dict[State, dict[Reply, State]] = {
         Reply.COPY_DONE: State.QUERY_COPIED,
         **_FAIL_QUERY,
     },
+    State.QUERY_COPY_IN: _FAIL_QUERY,
+    State.QUERY_COPY_GIVEN: {Reply.COMMAND_COMPLETE: State.QUERY_NEXT, **_FAIL_QUERY},
     State.QUERY_COPIED: {Reply.COMMAND_COMPLETE: State.QUERY_NEXT, **_FAIL_QUERY},
     State.FUNCTION_CALL: _FAIL_QUERY,
     State.QUERY_FAILED: {Reply.READY_FOR_QUERY: State.IDLE},

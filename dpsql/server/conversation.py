@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from .. import pgwire
@@ -21,7 +21,7 @@ from .dispatch import Dispatcher
 from .report import ClientGone, Fault, report, unsupported
 from .sessions import Batch, Key, Reply, statement_name
 from .state import BlockKind, Portal, PreparedStatement, as_described, fitted
-from .statements import Catalog, Copy, Query, Result, Statement, cut
+from .statements import Catalog, Copy, CopyIn, Query, Result, Statement, cut
 
 __all__ = ["Conversation"]
 
@@ -30,6 +30,19 @@ _CELLS = 8_000
 _FULL = 64 * 1024
 _TURN = 0.005
 """Seconds that a connection may have the event loop for, while others wait."""
+
+
+_COPIED = 5_000
+"""Rows of a copy that are written together."""
+
+
+@dataclass
+class _Copying:
+    """A copy of rows that the client sends, and those of them that are not written yet."""
+
+    statement: CopyIn
+    reader: pgwire.CopyReader
+    rows: list[list[str | None]] = field(default_factory=list)
 
 
 class Outbox:
@@ -108,6 +121,8 @@ class Conversation:
         """What came at once and may be remembered with its reply."""
         self._start = 0
         """Where the statement at hand begins in what the client sent."""
+        self._copy: _Copying | None = None
+        """The copy whose rows the client sends."""
 
     async def repeat(self, data: bytes) -> bool:
         """Answer what came at once, if its reply is remembered; else it has to be read. Raises ClientGone."""
@@ -199,6 +214,8 @@ class Conversation:
                 await self._ready()
             case pgwire.Flush():
                 await self.outbox.flush()
+            case pgwire.CopyChunk() | pgwire.CopyEnd() | pgwire.CopyFail():
+                await self._take(event)
             case pgwire.Unreadable():
                 raise Fault(event.sqlstate, event.message)
             case _:
@@ -265,6 +282,9 @@ class Conversation:
             statement = self._accepted(read)
             self._state.open(BlockKind.SINGLE if len(pieces) == 1 else BlockKind.SERIES)
             self._note(statement)
+            if isinstance(statement, CopyIn) and piece is pieces[-1][0]:
+                await self._begin_copy(statement)
+                return
             result = await self._dispatcher.run(statement, (), piece.start)
             if piece is pieces[-1][0] and self._state.kind is not BlockKind.BEGUN:
                 await self._dispatcher.settle(is_commit=True)
@@ -285,6 +305,38 @@ class Conversation:
         elif result.columns:
             await self.outbox.rows(result, formats, *part)
         self.outbox.send(*notices, *self._state.changes(), last)
+
+    # --- rows that the client sends --------------------------------------------------------------------
+
+    async def _begin_copy(self, statement: CopyIn) -> None:
+        """Have the client send rows for an own table. Raises DpsqlError: it takes none."""
+        self._state.has_queried = True
+        width = await self._queries.copy_target(statement, self._state.client)
+        self._copy = _Copying(statement, pgwire.CopyReader(statement.lines))
+        self.outbox.send(pgwire.CopyInResponse(Format.TEXT, width))
+        await self.outbox.flush()
+
+    async def _take(self, event: pgwire.CopyChunk | pgwire.CopyEnd | pgwire.CopyFail) -> None:
+        """Take rows as they come; what is written of them is there when the block ends. Raises Fault, DpsqlError."""
+        copy = self._copy
+        assert copy is not None, "the table of states lets them through in a copy alone"
+        if isinstance(event, pgwire.CopyFail):
+            raise Fault(
+                "57014", "COPY FROM STDIN was given up by the client", hint="nothing of it is written"
+            )
+        is_end = isinstance(event, pgwire.CopyEnd)
+        copy.rows += (
+            copy.reader.finish() if isinstance(event, pgwire.CopyEnd) else copy.reader.feed(event.data)
+        )
+        if copy.rows and (is_end or len(copy.rows) >= _COPIED):
+            first = copy.reader.rows - len(copy.rows) + 1
+            await self._queries.copy_rows(copy.statement, copy.rows, first, self._state.client)
+            copy.rows = []
+        if not is_end:
+            return
+        if self._state.kind is not BlockKind.BEGUN:
+            await self._dispatcher.settle(is_commit=True)
+        self.outbox.send(pgwire.CommandComplete(f"COPY {copy.reader.rows}"))
 
     # --- the extended protocol -------------------------------------------------------------------------
 

@@ -65,6 +65,11 @@ class Dispatcher:
                         statement.options.of(described)
                     found = await self.queries.run(statement.query, values, self.state.client)
                 return replace(found, tag="COPY", copy=statement)
+            case ask.CopyIn():
+                raise unsupported(
+                    "COPY … FROM STDIN here",
+                    "send it alone, by the simple protocol, as drivers' own copies are",
+                )
             case ask.Show():
                 return self.state.show(statement)
             case ask.Set():

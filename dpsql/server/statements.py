@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import TokenType
 
-from ..pgwire import FieldDescription, NoticeResponse
+from ..pgwire import CsvOptions, FieldDescription, NoticeResponse, TextOptions
 from ..sql.sent_rows import count_sent, read_sent_rows
 from ..sql.text import MAX_TEXT, ScriptStatement, blank_prefix, read_constant, split_statements, tokenize
-from ..sql.workspace import WRITES
+from ..sql.workspace import WRITES, ObjectName
 from ..system_catalog import Reads
 from .columns import Constant, compile_form, read_arguments, type_number
 from .copy_options import CopyOptions, older_options, read_options
@@ -31,6 +31,7 @@ __all__ = [
     "Characteristics",
     "CloseCursor",
     "Copy",
+    "CopyIn",
     "Deallocate",
     "Declare",
     "Direction",
@@ -183,6 +184,15 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyIn:
+    """COPY table FROM STDIN: rows that the client sends come into an own table, into `names` of its columns, or all."""
+
+    table: ObjectName
+    names: tuple[str, ...]
+    lines: TextOptions | CsvOptions
+
+
+@dataclass(frozen=True, slots=True)
 class Declare:
     """A cursor is opened over a query; `is_held`: it outlives its block."""
 
@@ -221,7 +231,7 @@ class CloseCursor:
 
 Statement = (
     Query | Catalog | Begin | End | Mark | Characteristics | Set | Show | Prepare | Execute | Deallocate | Discard
-    | Done | Copy | Declare | Fetch | CloseCursor
+    | Done | Copy | CopyIn | Declare | Fetch | CloseCursor
 )  # fmt: skip
 
 _COUNTED = ("SELECT", "COPY", "FETCH")
@@ -500,21 +510,28 @@ def _counted(how: str, what: str) -> tuple[Direction, int | None]:
 
 # --- copies -----------------------------------------------------------------------------------------------
 
-_TO = r"\s*to\s+stdout(?:\s*(?:with\b\s*)?(?:\((?P<options>(?:[^()']|'[^']*'|\([^()]*\))*)\)|(?P<older>[^(].*)))?"
+_HOW = r"(?:\s*(?:with\b\s*)?(?:\((?P<options>(?:[^()']|'[^']*'|\([^()]*\))*)\)|(?P<older>[^(].*)))?"
+_TO = r"\s*to\s+stdout" + _HOW
 _COPY = compile_form(r"copy\s*(?P<query>\(.*\))" + _TO)
 _WORD = r'(?:[a-z_][\w$]*|"(?:[^"]|"")+")'
-_COPY_TABLE = compile_form(
-    rf"copy\s+(?P<table>{_WORD}(?:\s*\.\s*{_WORD})?)\s*"
-    rf"(?:\((?P<columns>\s*{_WORD}\s*(?:,\s*{_WORD}\s*)*)\))?" + _TO
+_OF_TABLE = (
+    rf"copy\s+(?P<table>{_WORD}(?:\s*\.\s*{_WORD}){{0,2}})\s*"
+    rf"(?:\((?P<columns>\s*{_WORD}\s*(?:,\s*{_WORD}\s*)*)\))?"
 )
+_COPY_TABLE = compile_form(_OF_TABLE + _TO)
+_COPY_IN = compile_form(_OF_TABLE + r"\s*from\s+stdin" + _HOW)
 
 
 def _copy(text: str, bare: str, query: _Ask) -> Statement:
+    match = _COPY_IN.fullmatch(bare)
+    if match is not None:
+        return _copy_in(match)
     match = _COPY.fullmatch(bare)
     if match is None:
         match = _COPY_TABLE.fullmatch(bare)
         if match is None:
-            raise unsupported("this form of COPY", "COPY (SELECT …) TO STDOUT (FORMAT csv, HEADER)")
+            hint = "COPY (SELECT …) TO STDOUT (FORMAT csv, HEADER), COPY table FROM STDIN"
+            raise unsupported("this form of COPY", hint)
         same = f"SELECT {match['columns'] or '*'} FROM {match['table']}"
         return Copy(query(same), _copy_options(match), is_table=True)
     start, end = match.span("query")
@@ -523,6 +540,22 @@ def _copy(text: str, bare: str, query: _Ask) -> Statement:
             "42601", "COPY cannot run a prepared statement", hint="write its query between the brackets"
         )
     return Copy(query(blank_prefix(text[: end - 1], start + 1)), _copy_options(match))
+
+
+def _copy_in(match: re.Match[str]) -> CopyIn:
+    options = _copy_options(match)
+    if options.lines is None:
+        raise unsupported("COPY FROM STDIN of binary rows", "FORMAT text or csv")
+    if options.forced:
+        raise Fault("42601", "FORCE_QUOTE is for COPY … TO STDOUT", hint="leave it out")
+    database, schema, name = ["", "", *_names(match["table"])][-3:]
+    return CopyIn(
+        ObjectName(schema, name, None, database), tuple(_names(match["columns"] or "")), options.lines
+    )
+
+
+def _names(text: str) -> list[str]:
+    return [_unquoted(name) for name in re.findall(_WORD, text, re.IGNORECASE)]
 
 
 def _copy_options(match: re.Match[str]) -> CopyOptions:

@@ -25,7 +25,7 @@ from .client_settings import ClientSettings, release_time
 from .columns import columns_of, oid_of, sql_type
 from .report import ClientGone, Outcome, Tally, log
 from .sessions import Replies, Reply, Sessions, system_catalog
-from .statements import Catalog, Query, Result
+from .statements import Catalog, CopyIn, Query, Result
 
 __all__ = ["Queries", "Worker"]
 
@@ -293,6 +293,22 @@ class Queries:
         is_small = isinstance(answer.rows, list)  # a large one goes once it is read, and is never given again
         self._answered = (query.text, tuple(values), answer) if is_small else None
         return Result(answer.command, columns_of(answer.columns), answer.rows, self.notices(answer, client))
+
+    async def copy_target(self, copy: CopyIn, client: ClientSettings) -> int:
+        """Return how many values a row of a copy has. Raises DpsqlError, ClientGone."""
+        session = self.worker.session
+        return await self.worker.look_up(
+            lambda: session.copy_target(copy.table, copy.names), session.cancel, client.timeout
+        )
+
+    async def copy_rows(
+        self, copy: CopyIn, rows: Sequence[Sequence[str | None]], first: int, client: ClientSettings
+    ) -> None:
+        """Write rows of a copy; `first`: the number of the first. Raises DpsqlError, ClientGone."""
+        session = self.worker.session
+        await self.worker.look_up(
+            lambda: session.copy_rows(copy.table, copy.names, rows, first), session.cancel, client.timeout
+        )
 
     def count(self, answer: Answer, seconds: float) -> None:
         """Have the owner know of an answer: in the counts, and in the log if it is of people's rows."""

@@ -23,7 +23,7 @@ from .constants import cast_literal, coerce_literal
 from .literals import Awaited, number_literal, parameter_literal
 from .text import is_text, place, split_statements
 
-__all__ = ["SentRows", "count_sent", "read_sent_rows", "values_of"]
+__all__ = ["SentRows", "count_sent", "read_sent_rows", "value_of", "values_of"]
 
 _NAME = r'(?:[A-Za-z_][\w$]*|"(?:[^"]|"")+")'
 _INSERT = re.compile(r"(?:\s|--[^\n]*+\n|/\*(?:[^*]|\*(?!/))*+\*/)*+insert\b", re.IGNORECASE)
@@ -158,6 +158,11 @@ def _value(text: str, cell: Cell, type_: SqlType, parameters: Sequence[object]) 
     except Refusal as refusal:
         refusal.position = place(text, start)
         raise
+
+
+def value_of(text: str, type_: SqlType) -> Any:
+    """Return a text as a value of a type, as Postgres reads it in a copy. Raises Refusal: it is none."""
+    return python_value(_as_type(Literal(TEXT, text), type_), type_)
 
 
 def _literal(kind: str, written: str) -> Literal:

@@ -22,6 +22,7 @@ from dpsql.pgwire import (
     CommandComplete,
     CopyData,
     CopyDone,
+    CopyInResponse,
     CopyOutResponse,
     DataRow,
     EmptyQueryResponse,
@@ -83,7 +84,7 @@ REPLIES: dict[Reply, ServerMessage] = {
         AuthenticationOk(), ParameterStatus("a", "b"), BackendKeyData(1, b"1234"),
         ReadyForQuery(TransactionStatus.IDLE), RowDescription(()), DataRow(()), CommandComplete("SET"),
         EmptyQueryResponse(), ParseComplete(), BindComplete(), CloseComplete(), ParameterDescription(()), NoData(),
-        PortalSuspended(), CopyOutResponse(Format.TEXT, 1), CopyData(b"x"), CopyDone(),
+        PortalSuspended(), CopyInResponse(Format.TEXT, 1), CopyOutResponse(Format.TEXT, 1), CopyData(b"x"), CopyDone(),
         NoticeResponse("00000", "note"), ErrorResponse("42601", "no"), ErrorResponse("57P01", "bye", fatal=True),
     )
 }  # fmt: skip
@@ -141,7 +142,8 @@ def test_every_state_awaits_or_owes_or_is_over() -> None:
         ways_on = {reply for reply, after in FROM_SERVER[state].items() if after is not state}
         assert ways_on, f"{state} has no way out"
     assert not set(FROM_SERVER) & {State.FAILED, State.CLOSED}
-    assert {state for state, _ in IGNORED} == {State.IDLE, State.EXTENDED, State.SKIP_TO_SYNC}
+    waiting = {State.IDLE, State.EXTENDED, State.QUERY_COPY_IN, State.SKIP_TO_SYNC}
+    assert {state for state, _ in IGNORED} == waiting
     assert all(FROM_CLIENT[state][message] is state for state, message in IGNORED)
 
 

@@ -179,7 +179,7 @@ def test_an_error_has_its_place(connection: psycopg.Connection[Any]) -> None:
         ("FETCH SIDEWAYS 1 FROM c", "42601"),
         ("FETCH 1 FROM c", "34000"),
         ("PREPARE p AS SHOW TimeZone", "42601"),
-        ("COPY person FROM STDIN", "0A000"),
+        ("COPY person FROM STDIN", "42501"),
         ("INSERT INTO person VALUES (1)", "42501"),
         ("BEGIN ISOLATION LEVEL CHAOS", "42601"),
         ("SELECT * FROM pg_catalog.pg_class, person", "0A000"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg.pq import DiagnosticField
 
 from .conftest import POLICY, Served, make_dataset, run_server
 
@@ -201,6 +204,110 @@ def test_temporary_tables_end_with_their_session_or_block(
     connection.execute("DISCARD ALL")
     with pytest.raises(psycopg.errors.UndefinedTable):
         connection.execute("SELECT * FROM t")
+
+
+# --- rows that clients copy in ------------------------------------------------------------------------------
+
+
+def copy_in(connection: psycopg.Connection[Any], sql: str, *pieces: str) -> int:
+    with connection.cursor() as cursor:
+        with cursor.copy(sql.encode()) as copy:
+            for piece in pieces:
+                copy.write(piece)
+        return cursor.rowcount
+
+
+def test_rows_are_copied_in(connection: psycopg.Connection[Any]) -> None:
+    connection.execute(
+        "CREATE TABLE t (a bigint, b text, c date, d double precision, e boolean, f numeric(5,2))"
+    )
+    assert (
+        copy_in(
+            connection,
+            "COPY t FROM STDIN",
+            "1\tx\t2020-01-02\t1.5\tt\t1.25\n\\N\t\\N\t\\N\t\\N",
+            "\tf\t\\N\n",
+        )
+        == 2
+    )
+    csv = "COPY workspace.t (b, a) FROM STDIN WITH (FORMAT csv, HEADER, DELIMITER ';')"
+    assert copy_in(connection, csv, 'b;a\n"x;\n""y""";2\n', ";3\n") == 2
+    assert copy_in(connection, "COPY t (a) FROM STDIN WITH CSV", "") == 0
+    assert answers(connection, "SELECT a, b, c::text, d, e, f FROM t ORDER BY a") == [
+        (1, "x", "2020-01-02", 1.5, True, Decimal("1.25")), (2, 'x;\n"y"', None, None, None, None),
+        (3, None, None, None, None, None), (None, None, None, None, False, None),
+    ]  # fmt: skip
+    many = "".join(f"{i}\n" for i in range(12_001))
+    connection.execute("CREATE TEMP TABLE u (a int)")
+    assert copy_in(connection, "COPY u FROM STDIN", many) == 12_001
+    assert answers(connection, "SELECT count(*), sum(a) FROM u") == [(12_001, 12_000 * 12_001 // 2)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows", "sqlstate", "said"),
+    [
+        ("COPY t FROM STDIN", "1\tx\n2\n", "22P04", "line 2 has 1 values for 2 columns"),
+        ("COPY t FROM STDIN", "1\tx\ny\tx\n", "22023", 'line 2, column "a"'),
+        ("COPY t FROM STDIN", "1\tx\n" * 5_000 + "y\tx\n", "22023", 'line 5001, column "a"'),
+        ("COPY t FROM STDIN CSV", '1,"x\n', "22P04", "does not end"),
+        ("COPY n FROM STDIN", "\\N\n", "23502", "NOT NULL"),
+        ("COPY person FROM STDIN", "", "42501", "is the owner's"),
+        ("COPY nowhere FROM STDIN", "", "42P01", "no table"),
+        ("COPY t (z) FROM STDIN", "", "42703", "does not exist"),
+        ("COPY t FROM STDIN (FORMAT binary)", "", "0A000", "binary"),
+        ("COPY t FROM STDIN (FORMAT csv, FORCE_QUOTE *)", "", "42601", "FORCE_QUOTE"),
+        ("COPY t FROM '/etc/passwd'", "", "0A000", "this form of COPY"),
+        ("COPY t FROM PROGRAM 'id'", "", "0A000", "this form of COPY"),
+    ],
+)  # fmt: skip
+def test_a_copy_is_written_whole_or_not_at_all(
+    connection: psycopg.Connection[Any], sql: str, rows: str, sqlstate: str, said: str
+) -> None:
+    connection.execute("CREATE TABLE t (a bigint, b text)")
+    connection.execute("CREATE TABLE n (a bigint NOT NULL)")
+    with pytest.raises(psycopg.Error, match=said) as refused:
+        copy_in(connection, sql, rows)
+    assert refused.value.sqlstate == sqlstate
+    assert answers(connection, "SELECT (SELECT count(*) FROM t), (SELECT count(*) FROM n)") == [(0, 0)]
+
+
+def test_a_copy_that_is_given_up_or_cut_off_leaves_nothing(
+    own: Served, connection: psycopg.Connection[Any]
+) -> None:
+    connection.execute("CREATE TABLE t (a bigint)")
+    connection.pgconn.exec_(b"COPY t FROM STDIN")
+    connection.pgconn.put_copy_data(b"1\n" * 6_000)
+    connection.pgconn.put_copy_end(b"no more of it")
+    given_up = connection.pgconn.get_result()
+    assert given_up is not None
+    assert given_up.error_field(DiagnosticField.SQLSTATE) == b"57014"
+    assert connection.pgconn.get_result() is None
+    other = own.connect()
+    other.pgconn.exec_(b"COPY t FROM STDIN")
+    other.pgconn.put_copy_data(b"1\n" * 6_000)
+    other.pgconn.flush()
+    other.close()
+    assert answers(connection, "SELECT count(*) FROM t") == [(0,)]
+    connection.execute("BEGIN")
+    copy_in(connection, "COPY t FROM STDIN", "1\n")
+    assert answers(connection, "SELECT count(*) FROM t") == [(1,)]
+    connection.execute("ROLLBACK")
+    assert answers(connection, "SELECT count(*) FROM t") == [(0,)]
+
+
+def test_what_pandas_copies(connection: psycopg.Connection[Any], own: Served) -> None:
+    """`DataFrame.to_sql(method=…)` as its manual has it, over psycopg2's `copy_expert`."""
+    psycopg2 = pytest.importorskip("psycopg2")
+    connection.execute("CREATE TABLE frame (a bigint, b text)")
+    info = connection.info
+    with psycopg2.connect(
+        host=info.host, port=info.port, dbname=info.dbname, user=info.user, password=info.password
+    ) as other:
+        with other.cursor() as cursor:
+            cursor.copy_expert('COPY "frame" ("a", "b") FROM STDIN WITH CSV', io.StringIO('1,x\n2,"y,z"\n'))
+        other.commit()
+    other.close()
+    assert answers(connection, "SELECT * FROM frame ORDER BY a") == [(1, "x"), (2, "y,z")]
 
 
 # --- parameters, tags, notices ------------------------------------------------------------------------------

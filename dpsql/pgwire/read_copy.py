@@ -1,0 +1,144 @@
+"""COPY … FROM STDIN: the bytes of CopyData messages, however they are cut, -> rows, in text or CSV.
+
+House rules:
+
+1. Each byte is looked at once for where rows end, so that a row in many pieces costs no more than in one.
+2. What is no row of the format is refused, with its number; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from .layout import ParameterError
+from .write_columns import CsvOptions, TextOptions
+
+__all__ = ["CopyReader"]
+
+_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_ESCAPED = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
+_END = b"\\."
+_LONGEST = 4 * 2**20
+
+Row = list[str | None]
+
+
+class CopyReader:
+    """Takes what comes, and gives rows of texts back, None for NULL. `rows`: how many lines were rows so far."""
+
+    def __init__(self, options: TextOptions | CsvOptions) -> None:
+        self._options, self._is_csv = options, isinstance(options, CsvOptions)
+        quote, escape = (options.quote, options.escape) if isinstance(options, CsvOptions) else ("", "\\")
+        self._quote, self._escape = quote.encode(), escape.encode()
+        signs = {b"\n", self._quote, self._escape} - {b""}
+        self._signs = re.compile(b"[" + b"".join(map(re.escape, sorted(signs))) + b"]")
+        self._rest = bytearray()
+        self._looked_at, self._is_quoted, self._has_ended = 0, False, False
+        self._skips_header = options.header
+        self.rows = 0
+
+    def feed(self, data: bytes) -> list[Row]:
+        """Return the rows that have come whole. Raises ParameterError: 22P04, 22021, or 54000 for a row too long."""
+        self._rest += data
+        found, begin = list[Row](), 0
+        for end in self._ends():
+            found += self._row(bytes(self._rest[begin:end]))
+            begin = end + 1
+        del self._rest[:begin]
+        self._looked_at -= begin
+        if len(self._rest) > _LONGEST:
+            raise ParameterError(f"a line has more than {_LONGEST} bytes", sqlstate="54000")
+        return found
+
+    def finish(self) -> list[Row]:
+        """Return the last row, if it has no line end. Raises as `feed`."""
+        if self._is_quoted:
+            raise self._wrong("a quoted value does not end")
+        last, self._rest = bytes(self._rest), bytearray()
+        return self._row(last) if last else []
+
+    def _ends(self) -> Iterator[int]:
+        """Yield where rows end in what has not been looked at."""
+        at = self._looked_at
+        while match := self._signs.search(self._rest, at):
+            sign, at = match[0], match.end()
+            if sign == b"\n":
+                if not self._is_quoted:
+                    yield match.start()
+            elif sign == self._quote:  # two of them, for one of a value, end it and begin it again
+                is_escape = sign == self._escape
+                self._is_quoted = not self._is_quoted if is_escape or self._is_quoted else True
+            elif not self._is_csv or self._is_quoted:
+                at += 1  # what it stands before is no sign, also where that has not come yet
+        self._looked_at = max(at, len(self._rest))
+
+    def _row(self, line: bytes) -> list[Row]:
+        """Return the row of a line; none for a header, and after the end that is written as a line."""
+        line = line.removesuffix(b"\r")
+        if self._has_ended or (not self._is_csv and line == _END):
+            self._has_ended = True
+            return []
+        if self._skips_header:
+            self._skips_header = False
+            return []
+        self.rows += 1
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError:
+            raise ParameterError(f"line {self.rows} is not UTF-8", sqlstate="22021") from None
+        if "\0" in text:
+            raise ParameterError(f"line {self.rows} holds the character 0", sqlstate="22021")
+        if isinstance(self._options, CsvOptions):
+            return [self._csv(text, self._options)]
+        return [[self._plain(field) for field in _cut(text, self._options.delimiter)]]
+
+    def _plain(self, field: str) -> str | None:
+        if field == self._options.null:
+            return None
+        return field if "\\" not in field else _ESCAPED.sub(_unescaped, field)
+
+    def _csv(self, text: str, options: CsvOptions) -> Row:
+        if options.quote not in text:
+            return [None if one == options.null else one for one in text.split(options.delimiter)]
+        row, field, is_quoted, was_quoted, at = Row(), list[str](), False, False, 0
+        while at < len(text):
+            sign, after = text[at], text[at + 1 : at + 2]
+            if is_quoted and sign == options.escape and after in (options.quote, options.escape) and after:
+                field.append(after)
+                at += 1
+            elif sign == options.quote:
+                is_quoted, was_quoted = not is_quoted, True
+            elif sign == options.delimiter and not is_quoted:
+                row.append(_value(field, options.null, was_quoted=was_quoted))
+                field, was_quoted = [], False
+            else:
+                field.append(sign)
+            at += 1
+        if is_quoted:
+            raise self._wrong("a quoted value does not end")
+        return [*row, _value(field, options.null, was_quoted=was_quoted)]
+
+    def _wrong(self, said: str) -> ParameterError:
+        return ParameterError(f"line {self.rows}: {said}", sqlstate="22P04")
+
+
+def _value(field: list[str], null: str, *, was_quoted: bool) -> str | None:
+    value = "".join(field)
+    return None if value == null and not was_quoted else value
+
+
+def _cut(text: str, delimiter: str) -> list[str]:
+    """Return the fields of a line, as they are written: a delimiter behind a backslash is of the field."""
+    if "\\" not in text:
+        return text.split(delimiter)
+    return re.findall(
+        rf"(?:^|{re.escape(delimiter)})((?:\\.|[^\\{re.escape(delimiter)}]|\\$)*)", text, re.DOTALL
+    )
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    said = match[1]
+    if len(said) > 1 and said[0] == "x":
+        return chr(int(said[1:], 16))
+    return chr(int(said, 8) & 0xFF) if said[0] in "01234567" else _LETTERS.get(said, said)

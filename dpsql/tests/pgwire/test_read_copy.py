@@ -1,0 +1,51 @@
+"""Rows that a client copies in: read as Postgres reads them, however their bytes are cut."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from dpsql.pgwire import CopyReader, CsvOptions, ParameterError, TextOptions
+
+TEXT = b"1\tx\n\\N\t\n2\ta\\tb\\\\c\\nd\n3\t\\x41\\102\\q\\\n\r\n4\tlast"
+TEXT_ROWS = [["1", "x"], [None, ""], ["2", "a\tb\\c\nd"], ["3", "ABq\n"], ["4", "last"]]
+CSV = b'a,b\n1,x\n,""\r\n2,"say ""hi"",\nyou"\n3,pre"quo,ted"post\n"\\.",\n'
+CSV_ROWS = [["1", "x"], [None, ""], ["2", 'say "hi",\nyou'], ["3", "prequo,tedpost"], ["\\.", None]]
+
+
+def read(options: TextOptions | CsvOptions, data: bytes, seed: int | None = None) -> list[list[str | None]]:
+    reader, found, at = CopyReader(options), list[list[str | None]](), 0
+    cuts = random.Random(seed)
+    while at < len(data):
+        size = len(data) if seed is None else cuts.randint(1, 3)
+        found += reader.feed(data[at : at + size])
+        at += size
+    found += reader.finish()
+    assert reader.rows == len(found)
+    return found
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2, 3])
+def test_rows_are_the_same_however_they_are_cut(seed: int | None) -> None:
+    assert read(TextOptions(), TEXT, seed) == TEXT_ROWS
+    assert read(CsvOptions(header=True), CSV, seed) == CSV_ROWS
+    assert read(CsvOptions(escape="\\"), b'"a\\"b\\\\","c\nd"\n', seed) == [['a"b\\', "c\nd"]]
+    assert read(TextOptions(";", "NA"), b"NA;x\\;y\n", seed) == [[None, "x;y"]]
+    assert read(TextOptions(), b"1\n\\.\nafter\n", seed) == [["1"]]
+    assert read(TextOptions(), b"", seed) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "data", "sqlstate"),
+    [
+        (CsvOptions(), b'"open\n', "22P04"),
+        (TextOptions(), b"\xff\n", "22021"),
+        (TextOptions(), b"a\0b\n", "22021"),
+        (TextOptions(), b"x" * (4 * 2**20 + 1), "54000"),
+    ],
+)
+def test_what_is_no_row_is_refused(options: TextOptions | CsvOptions, data: bytes, sqlstate: str) -> None:
+    with pytest.raises(ParameterError) as refused:
+        read(options, data)
+    assert refused.value.sqlstate == sqlstate
