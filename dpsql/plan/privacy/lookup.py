@@ -186,8 +186,8 @@ def lookup_hint(left: Source, right: Source) -> str | None:
 def undeclared(
     items: Sequence[Item], predicate: Iterable[Expr], groups: Sequence[Sequence[int]]
 ) -> tuple[str, str] | None:
-    """Return what is said to an analyst, and to the owner, of a join by a column of one person's rows that equals a key
-    of another's, where nobody declared that it points at somebody; None: it is no such join."""
+    """Return what is said to an analyst, and to the owner, of a join by a foreign key from one person's rows to others,
+    of which nobody declared that it points at somebody; None: it is no such join."""
     placed = fields_in(items)
     for pair in equalities(predicate):
         for own, other in (pair, pair[::-1]):
@@ -201,13 +201,16 @@ def undeclared(
             if not apart or _group_of(groups, places[0]) == _group_of(groups, places[1]):
                 continue
             names = one.columns[own - ones[0].start].name, parent.columns[key[0]].name
-            is_key = frozenset(key) in parent.keys and key in parent.identities
-            if is_key and all(names) and HIDDEN not in (one.said, parent.said):
+            proved = one.table.proved
+            is_led = proved is not None and any(
+                found == ((names[0],), parent.table.path, (names[1],)) for found in proved.foreign_keys
+            )
+            if is_led and key in parent.identities and HIDDEN not in (one.said, parent.said):
                 return (
                     f"nobody declared whom {one.said}.{names[0]} points at: rows of two people are answered where the "
                     "owner does",
-                    f'write also = [{{ column = "{names[0]}", references = "{parent.said}.{names[1]}", '
-                    f"max_rows = … }}] in [tables.{one.table.name}]: how many joined rows of one count",
+                    f'write also = [{{ column = "{names[0]}", references = "{parent.table.name}.{names[1]}", '
+                    f"max_rows = … }}] in [tables.{one.table.name}]",
                 )
     return None
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from dpsql.engine.contribution import contribution_lines
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.measures.measurements import Measurement
@@ -312,6 +313,23 @@ def test_a_reference_is_read_in_one_way(adding: World) -> None:
 def test_what_has_no_proof_is_refused(adding: World, sql: str) -> None:
     with pytest.raises(Refusal):
         adding.plan(sql)
+
+
+def test_what_is_said_of_them(adding: World) -> None:
+    hidden = 'hidden of who is pointed at: that rows of "vote" point at them; not hidden: that these rows are there'
+    assert list(contribution_lines(adding.plan(BY_KIND).releases[0])) == [
+        'rows of two people: at most 2 rows of "vote" of a person, and of those joined at most 3 that point at a person '
+        'through "post"',
+        "  one person leaving: 7 = 2 x 2 + 3 rows at most (2 out and 2 others in, 3 that point at them)",
+        f"  {hidden}",
+    ]
+    assert adding.plan(COUNT).releases[0].measurements[0].sensitivity == 5, "2 + 3"
+    with pytest.raises(Refusal) as caught:
+        adding.plan("SELECT COUNT(*) FROM post p JOIN vote v ON v.id = p.id")
+    assert (
+        caught.value.hint
+        == "join them by vote.post = post.id in the block that counts: then rows of both people count"
+    )
 
 
 # --- mutants ------------------------------------------------------------------------------------------------
