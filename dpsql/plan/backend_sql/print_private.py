@@ -330,29 +330,29 @@ class PrivatePrinter:
     # --- comparisons and moments ------------------------------------------------------------------
 
     def compared(self, left: Expr, right: Expr, sign: str, expr: Expr) -> str:
-        """Return a comparison: computed numbers on one grid, bare columns and literals as they stand."""
+        """Return a comparison."""
+        one, other = self.sides(left, right, expr)
+        return f"({one} {sign} {other})"
+
+    def sides(self, left: Expr, right: Expr, expr: Expr) -> list[str]:
+        """Return both sides of a comparison: computed numbers on one grid, bare columns and literals as they stand."""
         if left.type.is_number and right.type.is_number:
             bare = self._is_bare(left) and self._is_bare(right)
             if not bare:
                 numbers = [self._side(left), self._side(right)]
                 grid = common_grid([number.grid for number in numbers])
                 if grid is None:
-                    shown = [self.double(number) for number in numbers]
-                else:
-                    shown = [self.on_grid(number, grid, expr).sql for number in numbers]
-                return self._compared(shown, sign)
+                    return [self.double(number) for number in numbers]
+                return [self.on_grid(number, grid, expr).sql for number in numbers]
             real = left.type.is_float or right.type.is_float
             alike = self._are_alike(left, right) or self.dialect.compares_any_decimals
             if real or not (alike or _fit_together(left, right)):
-                return self._compared([self._bare_double(left), self._bare_double(right)], sign)
+                return [self._bare_double(left), self._bare_double(right)]
         sides = [self.beside(side, (left, right)) for side in (left, right)]
         if left.type.is_number and right.type.is_number:
             sides[0] = self.dialect.fits_beside(sides[0], left.type, right.type)
             sides[1] = self.dialect.fits_beside(sides[1], right.type, left.type)
-        return self._compared(sides, sign)
-
-    def _compared(self, sides: list[str], sign: str) -> str:
-        return f"({sides[0]} {sign} {sides[1]})"
+        return sides
 
     def _bare_double(self, expr: Expr) -> str:
         """Return a bare column or literal as a DOUBLE."""

@@ -37,10 +37,20 @@ def _comparison(printer: PrivatePrinter, expr: Call) -> str:
 def _in_list(printer: PrivatePrinter, expr: Call) -> str:
     subject, items = expr.args[0], expr.args[1:]
     if subject.type.is_number:
-        return "(" + " OR ".join(printer.compared(subject, item, "=", expr) for item in items) + ")"
+        pairs = [printer.sides(subject, item, expr) for item in items]
+        if len(pairs) > 1 and {left for left, _ in pairs} == {pairs[0][0]} and _are_whole(subject, *items):
+            return f"({pairs[0][0]} IN ({', '.join(right for _, right in pairs)}))"
+        return "(" + " OR ".join(f"({left} = {right})" for left, right in pairs) + ")"
     shown = ", ".join(printer.beside(item, (subject, item)) for item in items)
     left = printer.whole(subject) if printer.stands_whole(subject, items) else printer.value(subject)
     return f"({left} IN ({shown}))"
+
+
+def _are_whole(subject: Expr, *items: Expr) -> bool:
+    """Say whether a list of whole numbers is compared, of which one type holds all."""
+    return subject.type.is_integer and all(
+        item.type.is_integer and item.constant is not None for item in items
+    )
 
 
 def _logic(printer: PrivatePrinter, expr: Call) -> str:

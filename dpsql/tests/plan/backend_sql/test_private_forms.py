@@ -24,7 +24,7 @@ def where(condition: str, engine: str = "duckdb") -> str:
         ("age IS NOT NULL", '("age" IS NOT NULL)'),
         ("height IS NULL", '(CASE WHEN isnan("height") THEN NULL ELSE "height" END IS NULL)'),
         ("city IN ('a', 'b')", "(CAST(\"city\" AS VARCHAR) IN ('a', 'b'))"),
-        ("age IN (1, 2)", '(("age" = 1) OR ("age" = 2))'),
+        ("age IN (1, 2)", '("age" IN (1, 2))'),
         ("(age > 5) IS TRUE", '(("age" > 5) IS TRUE)'),
         ("age IS DISTINCT FROM 5", '(NOT ("age" IS NOT DISTINCT FROM 5))'),
     ],
