@@ -80,7 +80,8 @@ def test_answered(served: Served, spent: Callable[[], Decimal], name: str) -> No
         rows = first.fetchall()
         assert first.description
         assert rows or name.startswith("probe")
-        assert spent() in ([0] if name.startswith("probe") else [0, Decimal("0.1")])  # some share a release
+        most = 0 if name.startswith("probe") else Decimal("0.1")
+        assert 0 <= spent() <= most  # less where what others have asked tells a part, or all
         assert connection.execute(ANSWERED[name]).fetchall() == rows
         assert spent() == 0
 
