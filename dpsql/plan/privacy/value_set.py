@@ -536,6 +536,8 @@ def tells_apart(shown: Expr, values: Sequence[Scalar]) -> bool:
     """Say whether each of some numbers is shown as another one that its type holds: what Postgres raises on is none."""
     (column,) = {part for part in walk(shown) if isinstance(part, Field)}
     numbers = [Fraction(value) for value in values if isinstance(value, (int, Fraction))]
+    if not numbers:
+        return True
     grid = common_grid([Fraction(1, number.denominator) for number in numbers])
     facts = Facts(min(numbers), max(numbers), grid, nullable=False, declared=True)
     dialect = dialect_of("duckdb", None)

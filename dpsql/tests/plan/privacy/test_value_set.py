@@ -397,6 +397,11 @@ def test_the_same_at_length(rows: duckdb.DuckDBPyConnection) -> None:
     assert answered > 3600
 
 
+def test_steps_of_which_the_filter_leaves_none_are_no_groups() -> None:
+    assert not planned("SELECT a + 1, COUNT(*) FROM t WHERE a IN (100) GROUP BY 1").groups
+    assert not planned("SELECT m * 2, COUNT(*) FROM t WHERE m = 2.5 AND m > 3 GROUP BY 1").groups
+
+
 def test_two_texts_that_are_no_listed_ones_are_compared() -> None:
     """Whether they are equal is not known; to find out has an end."""
     found = planned("SELECT c = coalesce ( c , 'm' ), COUNT(*) FROM t WHERE a > 3 GROUP BY 1").groups
