@@ -178,7 +178,7 @@ def test_keep_measures_when_the_keys_are_others(
 @pytest.mark.parametrize(
     ("function", "old", "new"),
     [
-        (PlanRunner.claim, "plan.delta if index == plan.counted else Fraction(0)", "Fraction(0)"),
+        (PlanRunner.claimed, "plan.delta if index == plan.counted else Fraction(0)", "Fraction(0)"),
         (run._ceil, "-(-value.numerator // value.denominator)", "value.numerator // value.denominator"),
     ],
 )
