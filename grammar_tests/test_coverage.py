@@ -17,6 +17,7 @@ _ELSEWHERE = {
         ("23502", "2BP01", "3F000", "40001", "42501", "42701", "42809", "42P06", "42P07", "53100"),
         "own tables: dpsql/tests/engine/test_workspace.py, dpsql/tests/postprocess/test_workspace.py",
     ),
+    "22P04": "a row that is copied in: dpsql/tests/server/test_workspace.py, dpsql/tests/pgwire/test_read_copy.py",
     "53200": "answers that together take too much memory: dpsql/tests/server/test_memory.py",
     "54000": "a large query of the system catalog: dpsql/tests/system_catalog",
     "55006": "a file that another program has open: dpsql/tests/backends, dpsql/tests/server",

@@ -149,7 +149,7 @@ def test_a_lock_that_is_never_given(backend: PostgresBackend, owner: psycopg.Con
 def test_a_statement_that_takes_too_long(
     postgres: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(_limits(), "statement_timeout", "200ms")
+    monkeypatch.setitem(_limits(), "statement_timeout", "3s")
     backend = PostgresBackend(postgres.url(database, "reader"), CAMPUS)
     with pytest.raises(EngineFailure) as caught:
         rows(backend, SLEEP)
