@@ -17,7 +17,7 @@ from dpsql.tests.cli.test_release import DASHBOARD, STOPPED
 
 from .samples import Place
 
-PRICE = 289_900_000
+PRICE = 281_233_000
 """Of the dashboard, in 1e-9."""
 SHARED = """SELECT COUNT(*) AS n FROM student;
 SELECT major, COUNT(*) AS n FROM student GROUP BY major;
