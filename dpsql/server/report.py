@@ -70,8 +70,9 @@ EVENTS = MappingProxyType(
         "clock not taken": "the clock went back, or is more than a day beyond the last record of the ledger of "
         "`database`: periods go by the ledger's moment, `reason`, until `dpsql budget clock`",
         "cancelled": "a client asked to stop the statement of the connection `process`",
-        "login refused": "`reason`: the password or the user, the client is not told which; or, of who has proved a "
-        "password, the database. `delay`: seconds until it is told",
+        "login refused": "`reason`: the password or the user, the token, nobody's `identity` here, or the `directory` "
+        "or `issuer` that could not be asked, the client is not told which; or, of who has proved a password, the "
+        "database. `delay`: seconds until it is told",
         "full": "a login was refused: `limit` says whether all analysts, or this one, have too many connections",
         "strangers full": "connections without a login were dropped: too many of all, or of one address",
         "no proxy header": "a trusted proxy does not say whom it speaks for: has it the PROXY protocol, version 2, on?",

@@ -488,7 +488,7 @@ OF_BILL = "person_id INTEGER NOT NULL REFERENCES person (id),\n    kind"
 NULL = (OF_BILL, OF_BILL.replace(" NOT NULL", ""))
 CHECKED = ("amount INTEGER", "amount INTEGER CHECK (amount BETWEEN 0 AND 9)")
 FAULTS: list[tuple[Callable[..., Any], str, str, tuple[str, str]]] = [
-    (policy_catalog._own_content, "[bounds, [", "[None, [", ROWS),
+    (policy_catalog._own_content, "return [bounds, [", "return [None, [", ROWS),
     (policy_catalog._column_content, "[str(bound) for bound in column.bounds]", "0", AMOUNT),
     (policy_catalog._column_content, "column.max_length,", "None,", NICK),
     (policy_catalog._column_content, "_text(enforced.lo), _text(enforced.hi)", "0", CHECKED),
