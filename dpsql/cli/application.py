@@ -1,6 +1,6 @@
 """The program `dpsql`: its global options, its commands, and how a failure leaves it.
 
-The engine, DuckDB and sqlglot are imported inside the commands that need them: `dpsql --help` stays quick.
+The engine, DuckDB and psycopg are imported inside the commands that need them.
 """
 
 from __future__ import annotations

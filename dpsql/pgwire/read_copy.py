@@ -16,8 +16,8 @@ from .write_columns import CsvOptions, TextOptions
 
 __all__ = ["CopyReader"]
 
-_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_ESCAPED = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
+_LETTERS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+_ESCAPED = re.compile(rb"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
 _END = b"\\."
 _LONGEST = 4 * 2**20
 
@@ -83,12 +83,7 @@ class CopyReader:
             self._skips_header = False
             return []
         self.rows += 1
-        try:
-            text = line.decode("utf-8")
-        except UnicodeDecodeError:
-            raise ParameterError(f"line {self.rows} is not UTF-8", sqlstate="22021") from None
-        if "\0" in text:
-            raise ParameterError(f"line {self.rows} holds the character 0", sqlstate="22021")
+        text = self._text(line)
         if isinstance(self._options, CsvOptions):
             return [self._csv(text, self._options)]
         return [[self._plain(field) for field in _cut(text, self._options.delimiter)]]
@@ -96,7 +91,17 @@ class CopyReader:
     def _plain(self, field: str) -> str | None:
         if field == self._options.null:
             return None
-        return field if "\\" not in field else _ESCAPED.sub(_unescaped, field)
+        return field if "\\" not in field else self._text(_ESCAPED.sub(_unescaped, field.encode()))
+
+    def _text(self, data: bytes) -> str:
+        """Return text, as it came or as escapes of bytes make it. Raises ParameterError: 22021."""
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            raise ParameterError(f"line {self.rows} is not UTF-8", sqlstate="22021") from None
+        if "\0" in text:
+            raise ParameterError(f"line {self.rows} holds the character 0", sqlstate="22021")
+        return text
 
     def _csv(self, text: str, options: CsvOptions) -> Row:
         if options.quote not in text:
@@ -137,8 +142,8 @@ def _cut(text: str, delimiter: str) -> list[str]:
     )
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescaped(match: re.Match[bytes]) -> bytes:
     said = match[1]
-    if len(said) > 1 and said[0] == "x":
-        return chr(int(said[1:], 16))
-    return chr(int(said, 8) & 0xFF) if said[0] in "01234567" else _LETTERS.get(said, said)
+    if len(said) > 1 and said[:1] == b"x":
+        return bytes([int(said[1:], 16)])
+    return bytes([int(said, 8) & 0xFF]) if said[:1] in b"01234567" else _LETTERS.get(said, said)

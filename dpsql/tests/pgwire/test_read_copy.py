@@ -33,6 +33,7 @@ def test_rows_are_the_same_however_they_are_cut(seed: int | None) -> None:
     assert read(CsvOptions(escape="\\"), b'"a\\"b\\\\","c\nd"\n', seed) == [['a"b\\', "c\nd"]]
     assert read(TextOptions(";", "NA"), b"NA;x\\;y\n", seed) == [[None, "x;y"]]
     assert read(TextOptions(), b"1\n\\.\nafter\n", seed) == [["1"]]
+    assert read(TextOptions(), b"\\xc3\\251\\\xc3\xa9\n", seed) == [["éé"]]
     assert read(TextOptions(), b"", seed) == []
 
 
@@ -42,6 +43,9 @@ def test_rows_are_the_same_however_they_are_cut(seed: int | None) -> None:
         (CsvOptions(), b'"open\n', "22P04"),
         (TextOptions(), b"\xff\n", "22021"),
         (TextOptions(), b"a\0b\n", "22021"),
+        (TextOptions(), b"a\\000b\n", "22021"),
+        (TextOptions(), b"a\\x0\n", "22021"),
+        (TextOptions(), b"\\xe9\n", "22021"),
         (TextOptions(), b"x" * (4 * 2**20 + 1), "54000"),
     ],
 )
