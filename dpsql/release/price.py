@@ -120,7 +120,9 @@ def _least(wish: Wish, whole: Fraction, lacking: Fraction, beside: Callable[[int
         left = beside(loss)
         if left <= whole * _SLACK:
             found, had = loss, wish.precision(loss)
-            if attempt >= _CHORDS:
+            if (
+                attempt >= _CHORDS or left >= lacking
+            ):  # no chord falls where nothing lacks, as another has drawn it
                 return found
             precision = had * lacking / (lacking - left)
         elif found is not None:

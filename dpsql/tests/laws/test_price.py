@@ -298,6 +298,13 @@ def test_the_number_that_lacks_most_is_paid_for() -> None:
     check_the_number_that_lacks_most()
 
 
+@pytest.mark.parametrize("lacking", [Fraction(-1), Fraction(0), Fraction(1, 2**40)])
+def test_where_nothing_lacks_the_least_is_drawn(lacking: Fraction) -> None:
+    """Another process has drawn it between two looks: then a further draw changes nothing of what lacks."""
+    wish = Wish(2, NANO // 10, is_zcdp=False)
+    assert price._least(wish, wish.precision(wish.loss), lacking, lambda _: lacking) == wish.reaching(lacking)
+
+
 def test_plant_the_number_that_lacks_least(monkeypatch: Patch) -> None:
     plant(monkeypatch, price._lacking, ("max(lacking)", "min(lacking)"))
     with pytest.raises(AssertionError):
