@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..errors import LedgerError
-from .entry import CHAINED, Clock, Entry, Header, Record, Segment, Sums, read_linked
+from .entry import CHAINED, Clock, Entry, Header, Record, Segment, Sums, add, read_linked
 
 __all__ = [
     "Chain",
@@ -34,7 +34,6 @@ __all__ = [
     "Note",
     "Testimony",
     "Verified",
-    "add",
     "after_record",
     "digest_of",
     "linked_head",
@@ -59,11 +58,6 @@ class Disagreement(ValueError):
 def digest_of(text: str) -> str:
     """Return the sha256 of a record's text, as its line in the log has it."""
     return hashlib.sha256(text.encode("ascii")).hexdigest()
-
-
-def add(one: Sums, other: Sums) -> Sums:
-    """Return the sums of both."""
-    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
 def moment_of(at: str) -> datetime:

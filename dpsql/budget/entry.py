@@ -45,6 +45,7 @@ __all__ = [
     "Segment",
     "Status",
     "Sums",
+    "add",
     "newer",
     "read_draw",
     "read_linked",
@@ -137,6 +138,11 @@ class Header:
 
 Sums = tuple[int, int, int]
 """Epsilon in 1e-9, delta and rho in 1e-18."""
+
+
+def add(one: Sums, other: Sums) -> Sums:
+    """Return the sums of both."""
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,48 +18,17 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 
 from ..policy import Period
+from ..policy.periods import end_of, number_of
 from .chain import moment_of, passed
 from .claim import ZERO, Charge
 from .entry import Scope, Status
 
-__all__ = ["KEPT_HOURS", "LONGEST_STEP", "Ration", "Rations", "end_of", "number_of", "start_of"]
+__all__ = ["KEPT_HOURS", "LONGEST_STEP", "Ration", "Rations"]
 
 LONGEST_STEP = timedelta(days=1)
 """How far a clock may be beyond the last moment that the ledger knows, without the owner's word."""
 KEPT_HOURS = 12
 """After so long without a record a running server leaves one, so that a quiet week is no such step."""
-
-
-def start_of(period: Period, day: date) -> date:
-    """Return the first day of the period that a day is in."""
-    match period:
-        case Period.DAY:
-            return day
-        case Period.WEEK:
-            return day - timedelta(days=day.weekday())
-        case Period.MONTH:
-            return day.replace(day=1)
-        case Period.YEAR:
-            return day.replace(month=1, day=1)
-
-
-def number_of(period: Period, day: date) -> int:
-    """Return the number of the period that a day is in: that of the next one is one more."""
-    match period:
-        case Period.DAY:
-            return day.toordinal()
-        case Period.WEEK:
-            return start_of(period, day).toordinal() // 7
-        case Period.MONTH:
-            return 12 * day.year + day.month
-        case Period.YEAR:
-            return day.year
-
-
-def end_of(period: Period, day: date) -> date:
-    """Return the first day of the next period."""
-    days = {Period.DAY: 1, Period.WEEK: 7, Period.MONTH: 31, Period.YEAR: 366}[period]
-    return start_of(period, start_of(period, day) + timedelta(days=days))
 
 
 def _this(period: Period) -> str:

@@ -25,6 +25,7 @@ from .model import (
     Verify,
     is_open_to_others,
 )
+from .periods import Over, Slices
 from .scaffold import left_out, scaffold
 
 __all__ = [
@@ -41,10 +42,12 @@ __all__ = [
     "LiveSchema",
     "LiveTable",
     "Neighbours",
+    "Over",
     "Period",
     "Policy",
     "Report",
     "ServerPolicy",
+    "Slices",
     "TablePolicy",
     "UnitPolicy",
     "Verify",

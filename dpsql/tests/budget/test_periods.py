@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsql.budget import Caps, LedgerStore, Ration, ledger, ledger_store, postgres_ledger, sqlite_ledger
-from dpsql.budget.period import end_of, number_of, start_of
 from dpsql.errors import BudgetExhausted
 from dpsql.mechanisms import rho_within
 from dpsql.policy import Accounting, Period
+from dpsql.policy.periods import end_of, number_of, start_of
 
 from .samples import EPSILON, IN_RHO, Place, claim, measurement
 from .test_accounting import HALF
