@@ -145,14 +145,27 @@ class Workspace:
     # --- blocks ----------------------------------------------------------------------------------------------
 
     @property
-    def changes(self) -> int:
-        """How many statements of the block at hand have written."""
-        return self._kept.changes + self._temporary.changes
-
-    @property
     def has_block(self) -> bool:
-        """Whether a block has begun to write."""
+        """Whether a block has begun to write, or has savepoints."""
         return self._kept.has_block or self._temporary.has_block
+
+    def save(self) -> None:
+        """Make a savepoint of the block at hand."""
+        self._kept.save()
+        self._temporary.save()
+
+    def release(self, count: int) -> None:
+        """Have only so many savepoints be left."""
+        self._kept.release(count)
+        self._temporary.release(count)
+
+    def undo(self, count: int) -> None:
+        """Have nothing be there of what was written since the last of so many savepoints, which stays.
+
+        Raises EngineFailure, Refusal: the block has to be rolled back.
+        """
+        self._kept.undo(count)
+        self._temporary.undo(count)
 
     def commit(self) -> None:
         """End a block: what it has written is there. Raises Refusal (40001), EngineFailure: nothing of it is."""

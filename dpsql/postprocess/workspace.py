@@ -7,7 +7,8 @@ House rules:
 
 1. A file is one analyst's. Its name is made of theirs, it says whose it is, and is opened for nobody else.
 2. It is sealed before the first statement: no other file, no network, no extension, no setting (`seal`).
-3. What one statement writes is written whole or not at all, and so is what a block of statements writes.
+3. What one statement writes is written whole or not at all, and so is what a block of statements writes. What stood at
+   a savepoint is never written again: a table of then gets a copy, which is written, and it goes when the block ends.
 4. What may be kept is counted before it is written: rows and bytes of a table, tables and bytes of an analyst.
 5. The engine's error text may quote what is stored, so it goes nowhere: a failure's detail is the error's class.
 """
@@ -141,6 +142,21 @@ class Contents:
 
 _T = TypeVar("_T")
 _EMPTY = Contents()
+_Rows = list[tuple[Any, ...]]
+_SPACES, _OBJECTS = "SELECT name FROM space", "SELECT number, space, name, made, rows, bytes FROM object"
+
+
+@dataclass(slots=True)
+class _Savepoint:
+    """What stood at a savepoint: `kept`, the rows of schemas and objects; None: what stands now, nothing was written.
+
+    `next`: tables of a smaller number stood there, and are not written.
+    """
+
+    kept: tuple[_Rows, _Rows] | None = None
+    next: int = 0
+
+
 _Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
@@ -378,8 +394,8 @@ def full(said: str) -> Refusal:
 
 def contents_of(cursor: duckdb.DuckDBPyConnection) -> Contents:
     """Return what a cursor's transaction sees. Raises duckdb.Error."""
-    spaces = cursor.execute("SELECT name FROM space").fetchall()
-    rows = cursor.execute("SELECT number, space, name, made, rows, bytes FROM object").fetchall()
+    spaces = cursor.execute(_SPACES).fetchall()
+    rows = cursor.execute(_OBJECTS).fetchall()
     objects = map(StoredObject.read, rows)
     return Contents(frozenset(name for (name,) in spaces), {(one.space, one.name): one for one in objects})
 
@@ -403,13 +419,50 @@ class Store:
         self._cursor: duckdb.DuckDBPyConnection | None = None
         self._running: duckdb.DuckDBPyConnection | None = None
         self._before = _EMPTY
-        self.changes = 0
-        """How many statements of the block at hand have changed something."""
+        self._savepoints = list[_Savepoint]()
+        self._is_swept = True
+        """Whether every table of the block at hand is one of its objects."""
 
     @property
     def has_block(self) -> bool:
-        """Whether something was begun to be written, and is not committed."""
-        return self._cursor is not None
+        """Whether something was begun to be written, and is not committed, or a savepoint was made."""
+        return self._cursor is not None or bool(self._savepoints)
+
+    # --- savepoints ------------------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Make a savepoint of the block at hand."""
+        self._savepoints.append(_Savepoint())
+
+    def release(self, count: int) -> None:
+        """Have only so many savepoints be left."""
+        del self._savepoints[count:]
+
+    def undo(self, count: int) -> None:
+        """Have nothing be there of what was written since the last of so many savepoints, which stays.
+
+        Raises EngineFailure, Refusal: it is there, and the block has to be rolled back.
+        """
+        last = self._savepoints[count - 1]
+        if last.kept is not None and self._cursor is not None:
+            cursor, (spaces, objects) = self._cursor, last.kept
+            guarded("undo", lambda: _restore(cursor, spaces, objects))
+            self._database.hold()
+        last.kept = None
+        self.release(count)
+
+    def _note(self, cursor: duckdb.DuckDBPyConnection) -> int:
+        """Have each savepoint know what stands there, now that it is written to; return the last one's `next`."""
+        if not self._savepoints:
+            return 0
+        self._is_swept = False
+        if self._savepoints[-1].kept is None:
+            rows = cursor.execute(_SPACES).fetchall(), cursor.execute(_OBJECTS).fetchall()
+            number = 1 + max((row[0] for row in rows[1]), default=0)
+            for one in self._savepoints:
+                if one.kept is None:
+                    one.kept, one.next = rows, number
+        return self._savepoints[-1].next
 
     def contents(self) -> Contents:
         """Return what this session sees. Raises EngineFailure."""
@@ -426,12 +479,13 @@ class Store:
         """
         if self._cursor is None:
             self._begin()
-        assert self._cursor is not None
-        self.changes += 1
+        cursor = self._cursor
+        assert cursor is not None
         try:
             if self._database.size() > _SPARE * self._most + 16 * MIB:
                 raise full("its file takes too much of the disk")
-            yield Change(self._cursor, self._most, self._database.held_elsewhere())
+            first = guarded("savepoint", lambda: self._note(cursor))
+            yield Change(cursor, self._most, self._database.held_elsewhere(), first)
         except BaseException:  # whatever ends the statement, nothing of it is kept
             if not in_block:
                 self.roll_back()
@@ -445,9 +499,12 @@ class Store:
         """Have what the block at hand has written be there. Raises Refusal (40001), EngineFailure: it is not."""
         cursor = self._cursor
         if cursor is None:
+            self._savepoints.clear()
             return
         try:
             guarded("commit", lambda: _drop_ended(cursor))
+            if not self._is_swept:
+                guarded("commit", lambda: _drop_loose(cursor))
             with self._database.committing() as others:
                 if others is not None:
                     mine = guarded("contents", lambda: contents_of(cursor))
@@ -459,6 +516,7 @@ class Store:
 
     def roll_back(self) -> None:
         """Have nothing be there of what the block at hand has written."""
+        self._savepoints.clear()
         if self._cursor is not None:
             self._end()
 
@@ -489,8 +547,10 @@ class Store:
                 running.interrupt()
 
     def clear(self) -> None:
-        """Have all tables in memory be gone."""
+        """Have all tables in memory be gone, also for the savepoints of the block at hand."""
+        count = len(self._savepoints)
         self.close()
+        self._savepoints = [_Savepoint() for _ in range(count)]
 
     def close(self) -> None:
         """Let the database go; what a block has not committed is not there."""
@@ -516,7 +576,9 @@ class Store:
             self._kept.enter_context(self._database.opened())
 
     def _end(self) -> None:
-        cursor, self._cursor, self.changes = self._cursor, None, 0
+        cursor, self._cursor = self._cursor, None
+        self._savepoints.clear()
+        self._is_swept = True
         if cursor is not None:
             with suppress(duckdb.Error):  # closed without COMMIT, it has written nothing
                 cursor.close()
@@ -532,6 +594,27 @@ def _drop_ended(cursor: duckdb.DuckDBPyConnection) -> None:
             cursor.execute("DELETE FROM object WHERE number = ?", [one.number])
 
 
+def _drop_loose(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Have tables be gone that are no objects any more, since a savepoint: what stood there, or came after it."""
+    known = {f"t{one.number}" for one in contents_of(cursor).objects.values()}
+    for (name,) in cursor.execute("SELECT table_name FROM duckdb_tables()").fetchall():
+        if re.fullmatch("t[0-9]+", name) and name not in known:
+            cursor.execute(f"DROP TABLE {name}")
+
+
+def _restore(cursor: duckdb.DuckDBPyConnection, spaces: _Rows, objects: _Rows) -> None:
+    """Have schemas and objects be those of some rows; the tables that these name are as they were."""
+    for table, rows, now in (
+        ("space", spaces, cursor.execute(_SPACES).fetchall()),
+        ("object", objects, cursor.execute(_OBJECTS).fetchall()),
+    ):
+        key = "name" if table == "space" else "number"
+        for row in set(now).difference(rows):
+            cursor.execute(f"DELETE FROM {table} WHERE {key} = ?", [row[0]])
+        for row in set(rows).difference(now):
+            cursor.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", list(row))
+
+
 def _check_beside(before: Contents, mine: Contents, others: Contents, most: int) -> None:
     """Raise Refusal where what a block leaves does not go with what others have committed since it began.
 
@@ -539,7 +622,7 @@ def _check_beside(before: Contents, mine: Contents, others: Contents, most: int)
     """
     known = {one.number for one in before.objects.values()}
     for place, one in others.objects.items():
-        if one.number not in known and place in mine.objects:
+        if one.number not in known and mine.objects.get(place) not in (None, before.objects.get(place)):
             raise Refusal(
                 f'another session of yours has made "{one.name}"', sqlstate="40001", hint="begin again"
             )
@@ -554,9 +637,11 @@ def _check_beside(before: Contents, mine: Contents, others: Contents, most: int)
 class Change:
     """What one statement writes. Every method raises EngineFailure, Refusal."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, most: int, elsewhere: int) -> None:
-        """`most`: bytes that may be kept, of which some are `elsewhere`."""
-        self._cursor, self._most, self._elsewhere = cursor, most, elsewhere
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, most: int, elsewhere: int, first: int = 0) -> None:
+        """`most`: bytes that may be kept, of which some are `elsewhere`. `first`: the number of the first table that
+        is written in its place; others stood at a savepoint."""
+        self._cursor, self._most, self._elsewhere, self._first = cursor, most, elsewhere, first
+        self._copies = dict[int, int]()
 
     def check_room(self) -> None:
         """Raise Refusal (53100) where nothing more can be kept."""
@@ -593,36 +678,40 @@ class Change:
 
     def drop(self, one: StoredObject) -> None:
         """Have a table or view be gone."""
-        if not one.is_view:
-            self._run(f"DROP TABLE t{one.number}")
-        self._run("DELETE FROM object WHERE number = ?", one.number)
+        number = self._number(one)
+        if not one.is_view and number >= self._first:
+            self._run(f"DROP TABLE t{number}")
+        self._run("DELETE FROM object WHERE number = ?", number)
 
     def rename(self, one: StoredObject, name: str) -> None:
         """Have a table or view be called otherwise."""
-        self._run("UPDATE object SET name = ? WHERE number = ?", name, one.number)
+        self._run("UPDATE object SET name = ? WHERE number = ?", name, self._number(one))
 
     def redefine(self, one: StoredObject, added: StoredColumn | None = None) -> None:
         """Store columns and reads anew; `added`: its last column, which has NULL in every row."""
         if added is not None:
-            self._run(f"ALTER TABLE t{one.number} ADD COLUMN c{len(one.columns) - 1} {_type_of(added)}")
+            self._run(
+                f"ALTER TABLE t{self._written(one)} ADD COLUMN c{len(one.columns) - 1} {_type_of(added)}"
+            )
         made = one.made()
         self._run(
             "UPDATE object SET made = ?, bytes = bytes + ? - length(made) WHERE number = ?",
             made,
             len(made),
-            one.number,
+            self._number(one),
         )
         self._check_bytes()
 
     def empty(self, one: StoredObject) -> None:
         """Have all rows of a table be gone."""
-        self._run(f"DELETE FROM t{one.number}")
-        self._run("UPDATE object SET rows = 0, bytes = length(made) WHERE number = ?", one.number)
+        number = self._written(one, has_rows=False)
+        self._run(f"DELETE FROM t{number}")
+        self._run("UPDATE object SET rows = 0, bytes = length(made) WHERE number = ?", number)
 
     def insert(self, one: StoredObject, rows: Iterable[Sequence[Any]]) -> int:
         """Write rows into a table, values of its columns in order; return how many."""
         total = size = 0
-        given = iter(rows)
+        number, given = self._written(one), iter(rows)
         while chunk := list(islice(given, _CHUNK)):
             total += len(chunk)
             if one.rows + total > MOST_ROWS:
@@ -633,16 +722,31 @@ class Change:
             )
             if size > self._most:
                 raise self._full()
-            self._load(one, columns, len(chunk))
+            self._load(number, one, columns, len(chunk))
         self._run(
-            "UPDATE object SET rows = rows + ?, bytes = bytes + ? WHERE number = ?", total, size, one.number
+            "UPDATE object SET rows = rows + ?, bytes = bytes + ? WHERE number = ?", total, size, number
         )
         self._check_bytes()
         return total
 
-    def _load(self, one: StoredObject, columns: Sequence[Sequence[Any]], count: int) -> None:
+    def _number(self, one: StoredObject) -> int:
+        """Return the number that a table or view has by now."""
+        return self._copies.get(one.number, one.number)
+
+    def _written(self, one: StoredObject, *, has_rows: bool = True) -> int:
+        """Return the number of a table that may be written: a copy's, where it stood at a savepoint."""
+        number = self._number(one)
+        if number >= self._first:
+            return number
+        ((copy,),) = self._run("SELECT nextval('number')")
+        self._run(f"CREATE TABLE t{copy} AS SELECT * FROM t{number}{'' if has_rows else ' LIMIT 0'}")
+        self._run("UPDATE object SET number = ? WHERE number = ?", copy, number)
+        self._copies[one.number] = int(copy)
+        return int(copy)
+
+    def _load(self, number: int, one: StoredObject, columns: Sequence[Sequence[Any]], count: int) -> None:
         if not one.columns:
-            self._run(f"INSERT INTO t{one.number} SELECT 1 FROM range({count})")
+            self._run(f"INSERT INTO t{number} SELECT 1 FROM range({count})")
             return
         arrays: dict[str, Any] = {}
         shown: list[str] = []
@@ -658,9 +762,7 @@ class Change:
 
         def load() -> None:
             self._cursor.register(_LOADING, arrays)
-            self._cursor.execute(
-                f"INSERT INTO t{one.number} SELECT {', '.join(shown)} FROM {quote(_LOADING)}"
-            )
+            self._cursor.execute(f"INSERT INTO t{number} SELECT {', '.join(shown)} FROM {quote(_LOADING)}")
             self._cursor.unregister(_LOADING)
 
         guarded("insert", load)

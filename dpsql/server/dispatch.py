@@ -79,6 +79,8 @@ class Dispatcher:
             case ask.End():
                 return await self._end(statement)
             case ask.Mark():
+                if statement.marking is ask.Marking.ROLLBACK and self.state.depth:
+                    await self.queries.worker.undo(self.state.place(statement))
                 return self.state.mark(statement)
             case ask.Declare():
                 return await self._declare(statement, values, start)

@@ -388,8 +388,8 @@ class ConnectionState:
         session.settings = client.own
         self._shown: tuple[object, Hashable] = None, None
         """The client's settings when they were last compared, and what with."""
-        self._before = list[tuple[str, ClientSettings, int]]()
-        """What held at the block's beginning, under "", and at each savepoint, and how often it had written by then."""
+        self._before = list[tuple[str, ClientSettings]]()
+        """What held at the block's beginning, under "", and at each savepoint."""
 
     # --- the block -----------------------------------------------------------------------------------
 
@@ -440,7 +440,7 @@ class ConnectionState:
     def open(self, kind: BlockKind) -> None:
         """Have the next statement stand in a block, if no BEGIN has made one; a single one becomes a series."""
         if self.kind is BlockKind.NONE:
-            self._before = [("", self.client, 0)]
+            self._before = [("", self.client)]
             self.kind, self.is_failed, self.has_queried = kind, False, False
             self.client = self.client.in_block()
         elif self.kind is BlockKind.SINGLE:
@@ -499,29 +499,29 @@ class ConnectionState:
         if what is Marking.SAVE:
             if len(self._before) > _MAX_SAVEPOINTS:
                 raise Fault("54000", "too many savepoints", hint="release some")
-            self._before.append((statement.name, self.client, self._session.workspace.changes))
+            self._before.append((statement.name, self.client))
+            self._session.workspace.save()
             return Result(what.value)
-        names = [name for name, *_ in self._before]
-        if statement.name not in names[1:]:
-            raise Fault(
-                "3B001", f'savepoint "{statement.name}" does not exist', hint="it was released, or never made"
-            )
-        place = len(names) - 1 - names[::-1].index(statement.name)
+        place = self.place(statement)
         if what is Marking.RELEASE:
             del self._before[place:]
             self.portals.release(self.depth)
+            self._session.workspace.release(self.depth)
             return Result(what.value)
-        if self._session.workspace.changes != self._before[place][2]:
-            raise Fault(
-                "0A000",
-                "what a block has written to own tables is not undone to a savepoint",
-                hint="ROLLBACK the block",
-            )
         del self._before[place + 1 :]
         self.portals.roll_back(self.depth)
         self.is_failed = False
         self._keep(self._before[place][1])
         return Result(what.value)
+
+    def place(self, statement: Mark) -> int:
+        """Return how many savepoints there are up to the one that a statement names. Raises Fault (3B001): none is."""
+        names = [name for name, _ in self._before]
+        if statement.name not in names[1:]:
+            raise Fault(
+                "3B001", f'savepoint "{statement.name}" does not exist', hint="it was released, or never made"
+            )
+        return len(names) - 1 - names[::-1].index(statement.name)
 
     def set_modes(self, statement: Begin | Characteristics) -> Result:
         """Begin a block, or set the modes of the one at hand, or of all to come."""

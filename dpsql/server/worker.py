@@ -172,6 +172,10 @@ class Worker:
         if workspace.has_block:
             await self._call(workspace.commit if is_commit else workspace.roll_back, _nothing)
 
+    async def undo(self, count: int) -> None:
+        """Have nothing be there of what was written since the last of so many savepoints. Raises as `settle`."""
+        await self._call(lambda: self.session.workspace.undo(count), _nothing)
+
     async def clear_temporary(self) -> None:
         """Have the session's temporary tables be gone."""
         await self._call(self.session.workspace.clear_temporary, _nothing)

@@ -176,17 +176,60 @@ def test_a_connection_that_is_lost_has_written_nothing_of_its_block(
     assert answers(connection, "SELECT * FROM t") == [(2,)]
 
 
-def test_a_savepoint_takes_back_what_was_not_written(connection: psycopg.Connection[Any]) -> None:
-    connection.execute("CREATE TABLE t (a int)")
+@pytest.mark.parametrize("temporary", ["", "TEMP "])
+def test_a_savepoint_takes_back_what_was_written(
+    own: Served, connection: psycopg.Connection[Any], temporary: str
+) -> None:
+    connection.execute(f"CREATE {temporary}TABLE t (a int); INSERT INTO t VALUES (0)")
     connection.execute("BEGIN; INSERT INTO t VALUES (1); SAVEPOINT s")
     with pytest.raises(psycopg.Error):
         connection.execute("SELECT nothing FROM t")
-    connection.execute("ROLLBACK TO s")
-    connection.execute("INSERT INTO t VALUES (2)")
-    with pytest.raises(psycopg.errors.FeatureNotSupported):
-        connection.execute("ROLLBACK TO s")
-    connection.execute("ROLLBACK")
-    assert answers(connection, "SELECT count(*) FROM t") == [(0,)]
+    connection.execute("ROLLBACK TO s; INSERT INTO t VALUES (2); SAVEPOINT r; DELETE FROM t WHERE a < 2")
+    assert answers(connection, "SELECT a FROM t") == [(2,)]
+    connection.execute("ROLLBACK TO r")
+    assert answers(connection, "SELECT a FROM t") == [(0,), (1,), (2,)]
+    connection.execute(
+        f"DROP TABLE t; CREATE {temporary}TABLE t (b text); CREATE {temporary}VIEW v AS TABLE t"
+    )
+    with pytest.raises(psycopg.Error):
+        connection.execute("INSERT INTO t VALUES ('x'); INSERT INTO t VALUES (1, 2)")
+    connection.execute(
+        "ROLLBACK TO s; ALTER TABLE t ADD COLUMN c int; ALTER TABLE t RENAME TO u; ROLLBACK TO s"
+    )
+    with pytest.raises(psycopg.errors.InvalidSavepointSpecification):
+        connection.execute("RELEASE r")
+    connection.execute("ROLLBACK TO s; TRUNCATE t; SAVEPOINT q; INSERT INTO t VALUES (3); RELEASE q")
+    connection.execute("INSERT INTO t VALUES (4); ROLLBACK TO s; INSERT INTO t VALUES (5); RELEASE s")
+    connection.execute("COMMIT")
+    assert answers(connection, "SELECT * FROM t") == [(0,), (1,), (5,)]
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        connection.execute("SELECT * FROM v")
+    connection.execute("BEGIN; SAVEPOINT s; INSERT INTO t VALUES (6); ROLLBACK TO s; ROLLBACK")
+    assert answers(connection, "SELECT * FROM t") == [(0,), (1,), (5,)]
+
+
+def test_a_savepoint_of_one_session_meets_what_another_writes(
+    own: Served, connection: psycopg.Connection[Any]
+) -> None:
+    connection.execute("CREATE TABLE t (a int); CREATE TABLE u (a int)")
+    with own.connect() as other:
+        for block in (connection, other):
+            block.execute("BEGIN; SAVEPOINT s")
+        connection.execute("INSERT INTO t VALUES (1)")
+        other.execute("INSERT INTO u VALUES (1); ROLLBACK TO s; INSERT INTO u VALUES (2)")
+        connection.execute("COMMIT")
+        other.execute("COMMIT")
+        assert answers(other, "SELECT t.a, u.a FROM t, u") == [(1, 2)]
+        for block in (connection, other):
+            block.execute("BEGIN; SAVEPOINT s")
+        connection.execute("INSERT INTO t VALUES (2)")
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            other.execute("INSERT INTO t VALUES (3)")
+        with pytest.raises(psycopg.errors.SerializationFailure):  # and so has the whole block to begin again
+            other.execute("ROLLBACK TO s")
+        other.execute("ROLLBACK")
+        connection.execute("COMMIT")
+    assert answers(connection, "SELECT a FROM t") == [(1,), (2,)]
 
 
 def test_temporary_tables_end_with_their_session_or_block(
