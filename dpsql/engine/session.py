@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ..backends import Backend
 from ..budget import ZERO, Charge, Status
@@ -157,14 +157,15 @@ class Session(Spine):
         return found if found.receipt is None else self.once(found)
 
     @_statement
-    def copy_target(self, name: ObjectName, names: Sequence[str]) -> int:
-        """Return how many values a row has that is copied into an own table. Raises Refusal, EngineFailure."""
+    def copy_target(self, name: ObjectName, names: Sequence[str]) -> list[SqlType]:
+        """Return the types of the values of a row that is copied into an own table. Raises Refusal, EngineFailure."""
         self.doing = "writing to your own tables"
-        return len(self.workspace.target(name, names, self.catalog)[1])
+        table, targets = self.workspace.target(name, names, self.catalog)
+        return [table.columns[i].type for i in targets]
 
     @_statement
     def copy_rows(
-        self, name: ObjectName, names: Sequence[str], rows: Sequence[Sequence[str | None]], first: int
+        self, name: ObjectName, names: Sequence[str], rows: Sequence[Sequence[Any]], first: int
     ) -> None:
         """Write rows that the analyst sends into an own table, `first` is the number of the first of them.
 

@@ -352,11 +352,14 @@ class Workspace:
         self,
         name: ObjectName,
         names: Sequence[str],
-        rows: Sequence[Sequence[str | None]],
+        rows: Sequence[Sequence[Any]],
         first: int,
         catalog: Catalog,
     ) -> None:
-        """Write rows of texts into an own table. `first`: the number of the first, for who is told. Raises Refusal."""
+        """Write rows, of texts or of values that have types, into an own table.
+
+        `first`: the number of the first, for who is told. Raises Refusal.
+        """
         table, targets = self.target(name, names, catalog)
         columns = [table.columns[i] for i in targets]
         whole = [None] * len(table.columns)
@@ -369,9 +372,9 @@ class Workspace:
                         hint=f"columns: {', '.join(column.name for column in columns)}",
                     )  # fmt: skip
                 placed: list[Any] = list(whole)
-                for place, column, text in zip(targets, columns, row, strict=True):
+                for place, column, given in zip(targets, columns, row, strict=True):
                     try:
-                        placed[place] = None if text is None else value_of(text, column.type)
+                        placed[place] = None if given is None else value_of(given, column.type)
                     except Refusal as refusal:
                         refusal.message = f'line {number}, column "{column.name}": {refusal.message}'
                         raise

@@ -48,7 +48,7 @@ from .layout import (
     RemoteProtocolError,
 )
 from .oids import ELEMENTS, TYPES, Interval, ObjectName, Oid, TypeInfo
-from .read_copy import CopyReader
+from .read_copy import BinaryCopyReader, CopyReader
 from .read_message import Limits
 from .read_parameter import read_parameter
 from .replies import (
@@ -103,6 +103,7 @@ __all__ = [
     "BackendKeyData",
     "BearerExchange",
     "BinaryCopy",
+    "BinaryCopyReader",
     "Bind",
     "BindComplete",
     "CancelRequest",

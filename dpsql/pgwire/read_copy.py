@@ -1,4 +1,4 @@
-"""COPY … FROM STDIN: the bytes of CopyData messages, however they are cut, -> rows, in text or CSV.
+"""COPY … FROM STDIN: the bytes of CopyData messages, however they are cut, -> rows: of text, CSV, or in binary.
 
 House rules:
 
@@ -9,12 +9,16 @@ House rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+from .events import Format
 from .layout import ParameterError
-from .write_columns import CsvOptions, TextOptions
+from .read_parameter import read_parameter
+from .write_columns import BINARY_COPY, CsvOptions, TextOptions
 
-__all__ = ["CopyReader"]
+__all__ = ["BinaryCopyReader", "CopyReader"]
 
 _LETTERS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 _ESCAPED = re.compile(rb"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
@@ -123,6 +127,114 @@ class CopyReader:
         if is_quoted:
             raise self._wrong("a quoted value does not end")
         return [*row, _value(field, options.null, was_quoted=was_quoted)]
+
+    def _wrong(self, said: str) -> ParameterError:
+        return ParameterError(f"line {self.rows}: {said}", sqlstate="22P04")
+
+
+_COUNT, _LENGTH = struct.Struct(">h"), struct.Struct(">i")
+_HEAD = len(BINARY_COPY) + 2 * _LENGTH.size
+
+
+class BinaryCopyReader:
+    """Takes what comes, and gives rows of values back, as `read_parameter` does. `rows`: how many came so far."""
+
+    def __init__(self, oids: Sequence[int]) -> None:
+        """`oids`: the types of the values of a row."""
+        self._oids = oids
+        self._rest = bytearray()
+        self._has_begun, self._has_ended = False, False
+        self._wanted = 0
+        """How many bytes there must be before more can be read."""
+        self.rows = 0
+
+    def feed(self, data: bytes) -> list[list[Any]]:
+        """Return the rows that have come whole.
+
+        Raises ParameterError: 22P04, it is no such copy; 54000, a row is too long; and as `read_parameter`.
+        """
+        if self._has_ended:
+            return []
+        self._rest += data
+        found, at = list[list[Any]](), self._begin() if len(self._rest) >= self._wanted else None
+        while at is not None and not self._has_ended:
+            row = self._row(at)
+            if row is None:
+                self._wanted -= at
+                del self._rest[:at]
+                break
+            values, at = row
+            found += values
+        if len(self._rest) > _LONGEST:
+            raise ParameterError(f"a row has more than {_LONGEST} bytes", sqlstate="54000")
+        return found
+
+    def finish(self) -> list[list[Any]]:
+        """Return nothing. Raises ParameterError (22P04): the copy is cut off."""
+        if not self._has_ended and (self._rest or not self._has_begun):
+            raise self._wrong("the copy is cut off")
+        return []
+
+    def _begin(self) -> int | None:
+        """Return where rows begin in what has come; None: what stands before them has not come whole."""
+        if self._has_begun:
+            return 0
+        if not self._rest.startswith(BINARY_COPY[: len(self._rest)]):
+            raise self._wrong("it is no copy in binary")
+        if len(self._rest) < _HEAD:
+            return None
+        flags, more = struct.unpack(">Ii", self._rest[len(BINARY_COPY) : _HEAD])
+        if (
+            flags or not 0 <= more <= _LONGEST
+        ):  # of flags, one is known, of rows with OIDs, as no server has them now
+            raise self._wrong("a copy of this kind is not read")
+        if len(self._rest) < _HEAD + more:
+            return None
+        self._has_begun = True
+        return _HEAD + int(more)
+
+    def _lacks(self, end: int) -> bool:
+        """Say whether what has come ends before a place, which is waited for then."""
+        self._wanted = end
+        return len(self._rest) < end
+
+    def _row(self, at: int) -> tuple[list[list[Any]], int] | None:
+        """Return the row that begins somewhere, and where it ends; none, the last; None: it has not come whole."""
+        data = self._rest
+        if self._lacks(at + _COUNT.size):
+            return None
+        (count,) = _COUNT.unpack_from(data, at)
+        at += _COUNT.size
+        if count == -1:
+            self._has_ended = True
+            return [], len(data)
+        if count != len(self._oids):
+            self.rows += 1
+            raise self._wrong(f"there are {max(count, 0)} values for {len(self._oids)} columns")
+        fields = list[bytes | None]()
+        for _ in self._oids:
+            if self._lacks(at + _LENGTH.size):
+                return None
+            (length,) = _LENGTH.unpack_from(data, at)
+            at += _LENGTH.size
+            if length < -1:
+                self.rows += 1
+                raise self._wrong("a value has no length")
+            if self._lacks(at + max(length, 0)):
+                return None
+            fields.append(None if length < 0 else bytes(data[at : at + length]))
+            at += max(length, 0)
+        self.rows += 1
+        try:
+            row = [
+                read_parameter(oid, Format.BINARY, field)
+                for oid, field in zip(self._oids, fields, strict=True)
+            ]
+        except ParameterError as error:
+            raise ParameterError(
+                f"line {self.rows}: {error.message}", sqlstate=error.sqlstate, hint=error.hint
+            ) from None
+        return [row], at
 
     def _wrong(self, said: str) -> ParameterError:
         return ParameterError(f"line {self.rows}: {said}", sqlstate="22P04")

@@ -398,7 +398,9 @@ class RowEncoder:
 # --- COPY … TO STDOUT: rows -> CopyData messages, one a row, in text, CSV or binary -------------------------
 
 
-_SIGNATURE = b"PGCOPY\n\xff\r\n\0" + b"\0" * 8
+BINARY_COPY = b"PGCOPY\n\xff\r\n\0"
+"""What a copy in binary begins with; flags and the length of what else stands before the rows follow."""
+_SIGNATURE = BINARY_COPY + b"\0" * 8
 _TRAILER = b"\xff\xff"
 _LETTERS = {"\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t", "\v": "v", "\\": "\\"}
 

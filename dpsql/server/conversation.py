@@ -41,7 +41,7 @@ class _Copying:
     """A copy of rows that the client sends, and those of them that are not written yet."""
 
     statement: CopyIn
-    reader: pgwire.CopyReader
+    reader: pgwire.CopyReader | pgwire.BinaryCopyReader
     rows: list[list[str | None]] = field(default_factory=list)
 
 
@@ -311,9 +311,10 @@ class Conversation:
     async def _begin_copy(self, statement: CopyIn) -> None:
         """Have the client send rows for an own table. Raises DpsqlError: it takes none."""
         self._state.has_queried = True
-        width = await self._queries.copy_target(statement, self._state.client)
-        self._copy = _Copying(statement, pgwire.CopyReader(statement.lines))
-        self.outbox.send(pgwire.CopyInResponse(Format.TEXT, width))
+        oids, lines = await self._queries.copy_target(statement, self._state.client), statement.lines
+        reader = pgwire.BinaryCopyReader(oids) if lines is None else pgwire.CopyReader(lines)
+        self._copy = _Copying(statement, reader)
+        self.outbox.send(pgwire.CopyInResponse(Format(lines is None), len(oids)))
         await self.outbox.flush()
 
     async def _take(self, event: pgwire.CopyChunk | pgwire.CopyEnd | pgwire.CopyFail) -> None:

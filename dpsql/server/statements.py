@@ -185,11 +185,14 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class CopyIn:
-    """COPY table FROM STDIN: rows that the client sends come into an own table, into `names` of its columns, or all."""
+    """COPY table FROM STDIN: rows that the client sends come into an own table, into `names` of its columns, or all.
+
+    `lines`: None for binary.
+    """
 
     table: ObjectName
     names: tuple[str, ...]
-    lines: TextOptions | CsvOptions
+    lines: TextOptions | CsvOptions | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -544,8 +547,6 @@ def _copy(text: str, bare: str, query: _Ask) -> Statement:
 
 def _copy_in(match: re.Match[str]) -> CopyIn:
     options = _copy_options(match)
-    if options.lines is None:
-        raise unsupported("COPY FROM STDIN of binary rows", "FORMAT text or csv")
     if options.forced:
         raise Fault("42601", "FORCE_QUOTE is for COPY … TO STDOUT", hint="leave it out")
     database, schema, name = ["", "", *_names(match["table"])][-3:]

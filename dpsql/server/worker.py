@@ -298,15 +298,16 @@ class Queries:
         self._answered = (query.text, tuple(values), answer) if is_small else None
         return Result(answer.command, columns_of(answer.columns), answer.rows, self.notices(answer, client))
 
-    async def copy_target(self, copy: CopyIn, client: ClientSettings) -> int:
-        """Return how many values a row of a copy has. Raises DpsqlError, ClientGone."""
+    async def copy_target(self, copy: CopyIn, client: ClientSettings) -> list[int]:
+        """Return the types of the values that a row of a copy has. Raises DpsqlError, ClientGone."""
         session = self.worker.session
-        return await self.worker.look_up(
+        types = await self.worker.look_up(
             lambda: session.copy_target(copy.table, copy.names), session.cancel, client.timeout
         )
+        return list(map(oid_of, types))
 
     async def copy_rows(
-        self, copy: CopyIn, rows: Sequence[Sequence[str | None]], first: int, client: ClientSettings
+        self, copy: CopyIn, rows: Sequence[Sequence[Any]], first: int, client: ClientSettings
     ) -> None:
         """Write rows of a copy; `first`: the number of the first. Raises DpsqlError, ClientGone."""
         session = self.worker.session

@@ -9,6 +9,7 @@ House rule: what is not one of these forms, to its last character, is no such st
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -160,9 +161,12 @@ def _value(text: str, cell: Cell, type_: SqlType, parameters: Sequence[object]) 
         raise
 
 
-def value_of(text: str, type_: SqlType) -> Any:
-    """Return a text as a value of a type, as Postgres reads it in a copy. Raises Refusal: it is none."""
-    return python_value(_as_type(Literal(TEXT, text), type_), type_)
+def value_of(given: object, type_: SqlType) -> Any:
+    """Return what stands in a copy as a value of a type: a text as Postgres reads it. Raises Refusal: it is none."""
+    if isinstance(given, float) and not math.isfinite(given):
+        raise Refusal(f"{given} is not kept in a table", sqlstate="22023", hint="send NULL for it")
+    literal = Literal(TEXT, given) if isinstance(given, str) else parameter_literal(given, 1, None)
+    return python_value(_as_type(literal, type_), type_)
 
 
 def _literal(kind: str, written: str) -> Literal:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -256,7 +257,7 @@ def copy_in(connection: psycopg.Connection[Any], sql: str, *pieces: str) -> int:
     with connection.cursor() as cursor:
         with cursor.copy(sql.encode()) as copy:
             for piece in pieces:
-                copy.write(piece)
+                copy.write(piece.encode())
         return cursor.rowcount
 
 
@@ -297,7 +298,8 @@ def test_rows_are_copied_in(connection: psycopg.Connection[Any]) -> None:
         ("COPY person FROM STDIN", "", "42501", "is the owner's"),
         ("COPY nowhere FROM STDIN", "", "42P01", "no table"),
         ("COPY t (z) FROM STDIN", "", "42703", "does not exist"),
-        ("COPY t FROM STDIN (FORMAT binary)", "", "0A000", "binary"),
+        ("COPY t FROM STDIN (FORMAT binary)", "", "22P04", "cut off"),
+        ("COPY t FROM STDIN (FORMAT binary)", "1\tx\n", "22P04", "no copy in binary"),
         ("COPY t FROM STDIN (FORMAT csv, FORCE_QUOTE *)", "", "42601", "FORCE_QUOTE"),
         ("COPY t FROM '/etc/passwd'", "", "0A000", "this form of COPY"),
         ("COPY t FROM PROGRAM 'id'", "", "0A000", "this form of COPY"),
@@ -312,6 +314,47 @@ def test_a_copy_is_written_whole_or_not_at_all(
         copy_in(connection, sql, rows)
     assert refused.value.sqlstate == sqlstate
     assert answers(connection, "SELECT (SELECT count(*) FROM t), (SELECT count(*) FROM n)") == [(0, 0)]
+
+
+def copy_values(
+    connection: psycopg.Connection[Any], sql: str, types: Sequence[str], rows: Sequence[Sequence[Any]]
+) -> int:
+    with connection.cursor() as cursor:
+        with cursor.copy(sql.encode()) as copy:
+            copy.set_types(types)
+            for row in rows:
+                copy.write_row(row)
+        return cursor.rowcount
+
+
+def test_rows_are_copied_in_binary(connection: psycopg.Connection[Any]) -> None:
+    connection.execute(
+        "CREATE TABLE t (a bigint, b text, c date, d double precision, e boolean, f numeric(5,2), g timestamp, h int)"
+    )
+    rows = [
+        (1, "x\n", datetime.date(1999, 1, 2), 1.5, True, Decimal("1.25"), datetime.datetime(2020, 1, 2, 3, 4, 5, 6), -7),
+        (None,) * 8,
+        (-(2**40), "é", datetime.date(2030, 1, 2), -0.1, False, Decimal(-3), datetime.datetime(1960, 1, 1), 0),
+    ]  # fmt: skip
+    types = ("int8", "text", "date", "float8", "bool", "numeric", "timestamp", "int4")
+    assert copy_values(connection, "COPY t FROM STDIN (FORMAT binary)", types, rows) == 3
+    assert answers(connection, "SELECT * FROM t") == rows
+    with connection.cursor() as cursor, cursor.copy("COPY (TABLE t) TO STDOUT (FORMAT binary)") as copy:
+        sent = b"".join(bytes(piece) for piece in copy)
+    connection.execute("CREATE TABLE u (a bigint, b text, c date, d double precision, e boolean, f numeric(5,2), "
+                       "g timestamp, h int)")  # fmt: skip
+    with connection.cursor() as cursor, cursor.copy("COPY u FROM STDIN (FORMAT binary)") as copy:
+        for at in range(0, len(sent), 7):
+            copy.write(sent[at : at + 7])
+    assert answers(connection, "SELECT * FROM u") == rows
+    for column, type_, value, said in (
+        ("a", "int4", 1, "line 1: incorrect binary data"),
+        ("a", "text", "1", "line 1: incorrect binary data"),
+        ("d", "float8", float("nan"), 'line 1, column "d": nan is not kept'),
+    ):
+        with pytest.raises(psycopg.Error, match=said):
+            copy_values(connection, f"COPY t ({column}) FROM STDIN (FORMAT binary)", [type_], [(value,)])
+    assert answers(connection, "SELECT count(*) FROM t") == [(3,)]
 
 
 def test_a_copy_that_is_given_up_or_cut_off_leaves_nothing(
