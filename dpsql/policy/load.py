@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 from ..errors import PolicyError
 from .auth import check_identities, read_auth
 from .load_tables import ROW, ReadTables, read_tables
+from .load_time import check_times, read_time
 from .model import (
     ENGINES,
     FILES,
@@ -159,6 +160,8 @@ def _read_policy(text: str, path: Path) -> tuple[Policy | None, tuple[PolicyErro
     if read is not None and database is not None:
         _check_sources(top, database[1], read.tables)
         _check_views(top, database[1], read)
+    if read is not None and privacy is not None:
+        check_times(top, privacy.time, read, None if database is None else database[1])
     wrong = tuple({error.message: error for error in reversed(top.found)}.values())[::-1]
     if database is None or ledger is None or privacy is None or read is None or root is None:
         return None, wrong
@@ -275,13 +278,18 @@ def _read_privacy(top: Section) -> LifetimeCap:
         raise section.error(f"is above {_MOST_TOGETHER}, the most that are protected together", "together")
     accounting, conversion_delta = _read_accounting(section, delta or Fraction(0))
     rationing = _read_rationing(section, epsilon)
+    time = read_time(section)
+    if time is not None and name == Neighbours.REPLACE_ONE.value:
+        raise section.error('is not there yet with a budget by period; write "add-remove"', "neighbours")
+    if time is not None and together > 1:
+        raise section.error("is not there yet with a budget by period; take it out", "together")
     verify = section.text("verify")
     if verify is not None and verify not in {kind.value for kind in Verify}:
         raise section.error('write "refuse" or "log"', "verify")
     section.finish()
     return LifetimeCap(
         epsilon, delta or Fraction(0), Neighbours(name), together, accounting, conversion_delta, rationing,
-        None if verify is None else Verify(verify),
+        None if verify is None else Verify(verify), time,
     )  # fmt: skip
 
 

@@ -70,7 +70,7 @@ def _read_view(name: str, section: Section) -> ViewPolicy:
     for key in ("unit", "public"):
         if section.take(key) is not None:
             raise section.error("is read in the view's text, from its tables; declare it on those", key)
-    for key in (*_BOUNDS, "max_norm", "also"):
+    for key in (*_BOUNDS, "max_rows_ever", "max_norm", "also", "time"):
         if section.take(key) is not None:
             raise section.error("bounds the rows of a table; declare it on those that the view reads", key)
     source = section.text("source") or name
@@ -97,6 +97,8 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
     bounds = _read_contribution(section, is_public=bool(is_public), is_row=unit == ROW)
     max_norm = _read_norms(section, bounds[0])
     also = _read_also(section, is_owned=unit is not None and unit != ROW)
+    time = _read_time(name, section, is_owned=unit is not None and unit != ROW)
+    ever = _read_ever(section, bounds[0])
     columns = _read_columns(section)
     description = section.note("description")
     source = _read_source(section)
@@ -105,7 +107,44 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
     section.attempt(section.finish)
     if unit is None and not is_public:
         return None
-    return TablePolicy(name, unit, columns, *bounds, description, source, is_hidden, key, max_norm, also)
+    return TablePolicy(
+        name, unit, columns, *bounds, description, source, is_hidden, key, max_norm, also, time, ever
+    )
+
+
+def _read_time(name: str, section: Section, *, is_owned: bool) -> tuple[str, str] | None:
+    """Return the table and the column that say when a table's rows were, None for undated rows. Raises PolicyError."""
+    written = section.text("time")
+    if written is None:
+        return None
+    if not is_owned:
+        raise section.error(
+            "is of rows that are one person's; say whose by unit first, or take it out", "time"
+        )
+    table, _, column = written.rpartition(".")
+    if not column or written.startswith("."):
+        raise section.error(
+            'write "<column>", or "<table>.<column>" of a table on the way to the owner', "time"
+        )
+    return table or name, column
+
+
+def _read_ever(section: Section, max_rows: int | None) -> int | None:
+    """Return the rows of a person that count over all periods, as declared. Raises PolicyError."""
+    ever = section.count("max_rows_ever")
+    if ever is None:
+        return None
+    if max_rows is None:
+        raise section.error("is for several periods; declare max_rows too, which is of one", "max_rows_ever")
+    if ever < max_rows:
+        raise section.error(
+            f"is below max_rows = {max_rows}, which is of one period; write more", "max_rows_ever"
+        )
+    if ever > MAX_CONTRIBUTION:
+        raise section.error(
+            f"is above {MAX_CONTRIBUTION}; no useful answer has so much noise", "max_rows_ever"
+        )
+    return ever
 
 
 def _read_source(section: Section) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 
@@ -37,6 +37,7 @@ __all__ = [
     "Rationing",
     "ServerPolicy",
     "TablePolicy",
+    "Time",
     "UnitPolicy",
     "Verify",
     "ViewPolicy",
@@ -100,13 +101,28 @@ class Rationing:
 
 
 @dataclass(frozen=True, slots=True)
+class Time:
+    """A budget for each period of the data: what is protected is one person's rows of one `period` (soundness.md 1.39).
+
+    Periods are those of `zone`. What lies before `since` is one period more. A period is answered from when it is over
+    by `settle`, in which late rows may come.
+    """
+
+    period: Period
+    since: date
+    zone: str = "UTC"
+    settle: timedelta = timedelta(days=3)
+
+
+@dataclass(frozen=True, slots=True)
 class LifetimeCap:
     """The lifetime cap for everybody together: `epsilon` in steps of 1e-9, `delta` in steps of 1e-18.
 
     `together`: the promise holds for any so many units together (soundness.md 1.19). `accounting`: how losses add up
     under the cap (3.11). `conversion_delta`: under zCDP, the part of `delta` at which the sum of rho is `epsilon`; the
     rest is for groups that are found in the data. 0 otherwise. `rationing`: caps by the period inside. `verify`: what
-    becomes of a plan that is not verified; None: what is usual for the engine.
+    becomes of a plan that is not verified; None: what is usual for the engine. `time`: the cap is of each period of the
+    data, and of undated rows; None: of all data together.
     """
 
     epsilon: Fraction
@@ -117,6 +133,7 @@ class LifetimeCap:
     conversion_delta: Fraction = Fraction(0)
     rationing: Rationing | None = None
     verify: Verify | None = None
+    time: Time | None = None
 
     @property
     def threshold_delta(self) -> Fraction:
@@ -198,7 +215,8 @@ class TablePolicy:
     files that it is, as names or patterns relative to the policy's folder, on Spark as its server sees them; () for
     a table of the database. `is_hidden`: views read it, and analysts do not. `key`: columns that the owner asserts
     to be a key of those files; () for none. It counts in the very data in which the owner's command found it to
-    hold (soundness.md 1.30). `also`: whom its rows point at, beside whose they are.
+    hold (soundness.md 1.30). `also`: whom its rows point at, beside whose they are. `time`: the table and the column
+    that say when its rows were; None: they are undated. `max_rows_ever`: those of a person in all periods together.
     """
 
     name: str
@@ -213,6 +231,8 @@ class TablePolicy:
     key: tuple[str, ...] = ()
     max_norm: tuple[tuple[str, int], ...] = ()
     also: tuple[AlsoPolicy, ...] = ()
+    time: tuple[str, str] | None = None
+    max_rows_ever: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
