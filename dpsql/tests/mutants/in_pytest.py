@@ -23,6 +23,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -150,7 +151,7 @@ class Reach(_Plugin):
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         if session.testsfailed:
             raise session.Failed("the tests cannot be collected")
-        for item, after in zip(session.items, [*session.items[1:], None], strict=True):
+        for item, after in zip_longest(session.items, session.items[1:]):
             if self._is_over():
                 break
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)

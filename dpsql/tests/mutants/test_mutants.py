@@ -14,7 +14,8 @@ from dataclasses import replace
 from fractions import Fraction
 from math import comb
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -23,7 +24,7 @@ from dpsql.tests.mutants import run, store, table
 from dpsql.tests.mutants.claim_bearing import CLAIM_BEARING, LAWS, TESTS, is_recorded, way_of
 from dpsql.tests.mutants.claim_bearing import tests_of as files_of
 from dpsql.tests.mutants.derive import ROOT, Mutant, derive, mutated
-from dpsql.tests.mutants.in_pytest import Item, Killer, Result, choose
+from dpsql.tests.mutants.in_pytest import Item, Killer, Reach, Result, choose
 from dpsql.tests.mutants.plant import Functions
 from dpsql.tests.mutants.store import OPEN, Results, survivors
 from dpsql.tests.mutants.table import SAMPLE_HEAD, Sample, read_samples, read_table, sample_of, write_sample
@@ -359,6 +360,12 @@ def test_a_gate_kills_what_a_test_sees(tmp_path: Path) -> None:
     assert (code, said.splitlines()[-1]) == (1, "| 1 | 7 | 7 | 0 | 3 | 0 | 0 | 4 | 42.9 [9.9, 81.6] |")
     gate("--open")
     assert gate() == (0, "mutants: 7 run, 0 not reached, 0 survived without a reason\n")
+
+
+def test_a_file_without_a_test_to_run_is_run(tmp_path: Path) -> None:
+    """As one of which all are long: none is left, and the gate goes on."""
+    session = SimpleNamespace(testsfailed=0, items=[])
+    assert Reach(tmp_path / "reached", lambda: False).pytest_runtestloop(cast(pytest.Session, session))
 
 
 def test_functions_that_differ_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
