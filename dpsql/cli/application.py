@@ -31,6 +31,7 @@ from .serve import serve
 from .settings import CommandSettings
 from .synthesize import synthesize
 from .terminal import fill_closed
+from .textbook import textbook
 from .user import user
 from .verify import audit, verify
 
@@ -108,7 +109,7 @@ def program(ctx: click.Context, policy_path: str, analyst: str) -> None:
 
 for _command in (
     query, explain, release, check, doctor, verify, audit, bounds, init, convert, budget, refresh, synthesize, serve,
-    page, user, local, demo, docs, help_about,
+    page, user, local, demo, textbook, docs, help_about,
 ):  # fmt: skip
     program.add_command(_command)
 

@@ -1,8 +1,8 @@
 """Whether what a document shows of the command line is what was printed: noisy numbers by their size, all else to the letter.
 
 A line of `…` in a document stands for any lines that it leaves out. Noisy are the rows of answers, whose numbers are
-held to their error bars where they have some and else to their size, and what `dpsql audit` and `dpsql local
-estimate` measure.
+held to their error bars where they have some and else to their size, and what `dpsql audit`, `dpsql local
+estimate` and `dpsql bounds` measure.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ DRAWN = frozenset("█●├─┤")
 BARRED = re.compile(r"(-?[\d.]+) +± ([\d.]+)")
 ESTIMATE = re.compile(r"(\w+) +(\d+) +(-?[\d.]+) +([\d.]+)")
 LEFT_OUT = "…"
+MEASURED = "# measured privately"
 
 HALF_WIDTHS = 6
 """Two draws are further apart than so many ends of a 95 % bar once in 10^6: of Laplace noise, 7 10^-8 · 10."""
@@ -117,6 +118,9 @@ def is_same(kind: str, header: str, shown: str, printed: str) -> bool:
         return blank(shown) == blank(printed)
     if kind == "drawn":
         return re.sub(r"[-\s]+", "", shown) == re.sub(r"[-\s]+", "", printed)
+    if MEASURED in shown:
+        a, b = (NUMBER.findall(line.partition(MEASURED)[0]) for line in (shown, printed))
+        return blank(shown) == blank(printed) and all(map(close, a, b))
     return TIME.sub("then", shown) == TIME.sub("then", printed)
 
 
