@@ -30,12 +30,13 @@ from .claim import (
     shown_epsilon,
 )
 from .editions import Edition
-from .entry import UNSAID, Entry, EntryState, KeyCheck, Promise, Scope, Status
+from .entry import UNSAID, Entry, EntryState, KeyCheck, Left, Promise, Scope, Status
 from .ledger import Step
 from .ledger_store import LedgerStore, no_step
 from .match import CLOSE, MOST_COMBINED, Laws
 from .pending import Pending
 from .period import Ration
+from .slices import Steps
 from .sqlite_ledger import SqliteLedger
 from .store import BudgetStore, StoredDraws
 
@@ -60,6 +61,7 @@ __all__ = [
     "Known",
     "Laws",
     "LedgerStore",
+    "Left",
     "MeasurementClaim",
     "Note",
     "Overtaken",
@@ -70,6 +72,7 @@ __all__ = [
     "Resting",
     "Scope",
     "Status",
+    "Steps",
     "StoredDraws",
     "StoredGrouping",
     "Together",

@@ -19,13 +19,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from ..errors import LedgerError
-from .entry import CHAINED, Clock, Entry, Header, Record, Segment, Sums, add, read_linked
+from ..policy import Slices
+from .entry import CHAINED, Clock, Division, Entry, Header, Record, Segment, Sums, add, read_linked
+from .slices import Steps
 
 __all__ = [
     "Chain",
@@ -35,6 +37,7 @@ __all__ = [
     "Testimony",
     "Verified",
     "after_record",
+    "charge_slices",
     "digest_of",
     "linked_head",
     "moment_of",
@@ -99,13 +102,17 @@ def linked_head(text: str | None) -> str | None:
 
 @dataclass(slots=True)
 class Chain:
-    """One log up to a record: how many records, the head, whether they say so themselves, the sums, the salt."""
+    """One log up to a record: how many records, the head, whether they say so themselves, the sums, the salt.
+
+    `slices`: what was spent by slice, by analyst, where the ledger is kept so.
+    """
 
     place: int = 0
     head: str = ""
     is_chained: bool = False
     spent: dict[str, Sums] = field(default_factory=dict)
     salt: str = ""
+    slices: dict[str, Steps] = field(default_factory=dict)
 
     def take(self, record: Record, text: str, after: str | None) -> None:
         """Go on by the next record. Raises Disagreement where it is not the next one."""
@@ -121,7 +128,8 @@ class Chain:
                 sums = charge.epsilon_nano, charge.delta_atto, charge.rho_atto
                 self.spent[name] = add(self.spent.get(name, _NOTHING), sums)
             case Segment():
-                if dict(record.spent) != self.spent:
+                said = {name: Steps(runs) for name, runs in record.slices}
+                if dict(record.spent) != self.spent or said != self.slices:
                     raise Disagreement(f"record {self.place} does not say what was spent before it")
                 self.salt = record.salt
             case Header():
@@ -129,13 +137,20 @@ class Chain:
                 self.is_chained = record.format >= CHAINED
             case _:
                 pass
+        charge_slices(self.slices, record)
         self.is_chained = self.is_chained or after is not None
         self.head = digest_of(text) if self.is_chained else digest_of(self.head + text)
         self.place += 1
 
     def _begin_at(self, segment: Segment, after: str) -> None:
         """Take the word of a file's first record for what the files before it held."""
-        self.place, self.head, self.spent = segment.seq, after, dict(segment.spent)
+        self.place, self.head = segment.seq, after
+        self.go_on_from(segment)
+
+    def go_on_from(self, segment: Segment) -> None:
+        """Take the word of a record for what was spent before it."""
+        self.spent = dict(segment.spent)
+        self.slices = {name: Steps(runs) for name, runs in segment.slices}
 
 
 @dataclass(slots=True)
@@ -167,7 +182,10 @@ class Verified:
 
     def copy(self) -> Verified:
         """Return one that goes on by itself."""
-        chains = {log: replace(chain, spent=dict(chain.spent)) for log, chain in self.chains.items()}
+        chains = {
+            log: replace(chain, spent=dict(chain.spent), slices=_copied(chain.slices))
+            for log, chain in self.chains.items()
+        }
         days = None if self.days is None else dict(self.days)
         return replace(self, chains=chains, days=days, begun=set(self.begun))
 
@@ -180,6 +198,16 @@ class Verified:
                 total[name] = add(total.get(name, _NOTHING), sums)
         return total
 
+    @property
+    def slices(self) -> dict[str, Steps]:
+        """What the entries of all logs come to by slice, by analyst, and under no name that of all of them."""
+        total: dict[str, Steps] = {}
+        for chain in self.chains.values():
+            for name, steps in chain.slices.items():
+                for of in (name, ""):
+                    total.setdefault(of, Steps()).merge(steps)
+        return total
+
     def text(self) -> str:
         """Return it as a checkpoint is stored: with its own sha256, so that what is damaged is not believed."""
         chains = {
@@ -189,6 +217,7 @@ class Verified:
                 one.is_chained,
                 one.salt,
                 [[name, *sums] for name, sums in one.spent.items()],
+                *([[[name, list(steps)] for name, steps in one.slices.items()]] if one.slices else []),
             ]
             for log, one in self.chains.items()
         }
@@ -207,11 +236,39 @@ class Verified:
         )
 
 
-def _read_chain(place: int, head: str, is_chained: bool, salt: str, spent: list[list[Any]]) -> Chain:
+def _read_chain(
+    place: int, head: str, is_chained: bool, salt: str, spent: list[list[Any]], slices: Sequence[Any] = ()
+) -> Chain:
     sums: dict[str, Sums] = {
         name: (int(epsilon), int(delta), int(rho)) for name, epsilon, delta, rho in spent
     }
-    return Chain(int(place), str(head), bool(is_chained), sums, str(salt))
+    steps = {
+        name: Steps((first, last, _three(three)) for first, last, three in runs) for name, runs in slices
+    }
+    return Chain(int(place), str(head), bool(is_chained), sums, str(salt), steps)
+
+
+def _three(written: Sequence[int]) -> Sums:
+    epsilon, delta, rho = map(int, written)
+    return epsilon, delta, rho
+
+
+def _copied(slices: dict[str, Steps]) -> dict[str, Steps]:
+    return {name: steps.copy() for name, steps in slices.items()}
+
+
+def charge_slices(slices: dict[str, Steps], record: Record) -> None:
+    """Add what a record charges to what was spent by slice, by analyst."""
+    match record:
+        case Entry(slices=Slices() as reached, analyst=name, charge=charge):
+            spent = [(name, (charge.epsilon_nano, charge.delta_atto, charge.rho_atto))]
+        case Division(slices=reached):
+            spent = list(record.spent)
+        case _:
+            return
+    for name, sums in spent:
+        for first, last in reached.runs:
+            slices.setdefault(name, Steps()).add(first, last, sums)
 
 
 def note_day(days: Days, record: Record, *, is_first: bool) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..mechanisms import NANO, Law, Wish, precision_of, pure_epsilon, rho_of_pure
+from ..policy import Slices
 from ..relation.catalog import Ground
 from .match import MOST_COMBINED, Laws, combined_draws
 
@@ -237,7 +238,7 @@ class MeasurementClaim:
     charged (soundness.md 3.13): its own draws are those that the reservation finds, what is `known` of others is said.
     `statement`: what it is drawn for, where that is not all that the claim is for. `certificate`: the digest of the one
     that proves its charge, which is stored (`BudgetStore.put_certificate`). `grounds`: what it rests on of policy and
-    schema (3.7).
+    schema (3.7). `slices`: whose data it is charged for, where the policy has periods, and only there.
     """
 
     measures: tuple[bytes, ...]
@@ -250,6 +251,7 @@ class MeasurementClaim:
     statement: str | None = None
     certificate: str | None = None
     grounds: tuple[Ground, ...] = ()
+    slices: Slices | None = None
 
     def __post_init__(self) -> None:
         _require_keys(self.measures)

@@ -15,12 +15,14 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import date
 from operator import attrgetter
 from typing import Any
 
 from ..errors import LedgerError
 from ..mechanisms import Law, law_of
-from ..policy import Accounting
+from ..policy import Accounting, Over, Period, Slices
+from ..policy.periods import MOST_NUMBER, UNDATED
 from ..relation.catalog import Ground
 from .claim import KEY_BYTES, Charge, Draw, Grouping, GroupingKey, epsilon_nano_of, is_digest
 
@@ -29,9 +31,11 @@ __all__ = [
     "DIGEST",
     "FORMAT",
     "MALFORMED",
+    "OF_PERIODS",
     "OF_ZCDP",
     "UNSAID",
     "Clock",
+    "Division",
     "Entry",
     "EntryState",
     "EpochStart",
@@ -41,6 +45,7 @@ __all__ = [
     "Move",
     "Promise",
     "Record",
+    "Run",
     "Scope",
     "Segment",
     "Status",
@@ -54,10 +59,11 @@ __all__ = [
     "stored_payload",
 ]
 
-FORMAT = 5
+FORMAT = 7
 """The newest version of the records and of the schema beside them. 2: laws other than Laplace, named by a word.
 3: zCDP, in the ledgers that are kept in it alone. 4, and 5 where zCDP is: chained records, checkpoints, certificates;
-the ledger's clock; what an entry's answer rests on.
+the ledger's clock; what an entry's answer rests on. 6, and 7 where zCDP is: charges by slice, in the ledgers that are
+kept by periods alone.
 
 What an earlier version wrote is read as it is, and a ledger gets its number before anything is written to it: a
 version that knows less refuses it then (`newer`), in place of calling damaged what it cannot read.
@@ -66,8 +72,14 @@ version that knows less refuses it then (`newer`), in place of calling damaged w
 FORMATS = {Accounting.PURE: 4, Accounting.ZCDP: 5}
 """The version that a ledger gets. Who keeps it otherwise sees by it, in each transaction, that it was moved."""
 
-OF_ZCDP = frozenset({3, 5})
+BY_PERIODS = 2
+"""By so much the version of a ledger that is kept by slices is higher."""
+
+OF_ZCDP = frozenset({3, 5, 7})
 """The versions of ledgers that are kept in rho."""
+
+OF_PERIODS = frozenset({6, 7})
+"""The versions of ledgers that are kept by slices."""
 
 CHAINED = 4
 """The first version whose records are chained, and which has checkpoints and certificates."""
@@ -91,28 +103,46 @@ class Promise:
     A ledger has one for good: what was charged under one meaning does not count under another. `neighbours`: as the
     policy has it; empty in the ledgers of before it was written, which go with any. `accounting`: what is added up;
     `conversion_delta_atto`: under zCDP, the part of delta at which the sum of rho is an epsilon, and 0 otherwise.
+
+    `period`: a unit is what a person has in one (soundness.md 3.22), which begins at midnight in `zone`; what lies
+    before `since` is one slice. None: a unit is all that a person ever has.
     """
 
     neighbours: str = ""
     together: int = 1
     accounting: Accounting = Accounting.PURE
     conversion_delta_atto: int = 0
+    period: Period | None = None
+    zone: str = "UTC"
+    since: date | None = None
+
+    def __post_init__(self) -> None:
+        if (self.period is None) is not (self.since is None):
+            raise ValueError("periods have a first one")
 
     @property
     def format(self) -> int:
         """The version of a ledger that is kept so."""
-        return FORMATS[self.accounting]
+        return FORMATS[self.accounting] + (0 if self.period is None else BY_PERIODS)
 
     def agrees(self, other: Promise) -> bool:
         """Say whether charges of both add up."""
         known = {self.neighbours, other.neighbours} - {""}
         return len(known) <= 1 and replace(self, neighbours="") == replace(other, neighbours="")
 
-    def after(self, move: Move | None) -> Promise:
-        """Return what a promise is after the ledger was moved, if it was."""
-        if move is None or self.accounting is not Accounting.PURE:
-            return self
-        return replace(self, accounting=Accounting.ZCDP, conversion_delta_atto=move.conversion_delta_atto)
+    def after(self, *acts: Move | Division | None) -> Promise:
+        """Return what a promise is after the ledger was moved, or divided, if it was."""
+        promise = self
+        for act in acts:
+            match act:
+                case Move() if promise.accounting is Accounting.PURE:
+                    conversion = act.conversion_delta_atto
+                    promise = replace(promise, accounting=Accounting.ZCDP, conversion_delta_atto=conversion)
+                case Division() if promise.period is None:
+                    promise = replace(promise, period=act.period, zone=act.zone, since=act.since)
+                case _:
+                    pass
+        return promise
 
 
 UNSAID = Promise()
@@ -140,6 +170,10 @@ Sums = tuple[int, int, int]
 """Epsilon in 1e-9, delta and rho in 1e-18."""
 
 
+Run = tuple[int, int, Sums]
+"""The first and the last of some periods, and what each of them was charged."""
+
+
 def add(one: Sums, other: Sums) -> Sums:
     """Return the sums of both."""
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
@@ -151,7 +185,8 @@ class Segment:
     chained one in a log of before format 4.
 
     `number`: of the file that it is in, from 0; `start`: how many bytes the log has in the files before. `spent`: what
-    the log's entries before this record add up to, by analyst. The others: as in `Header`.
+    the log's entries before this record add up to, by analyst; `slices`: what they come to by slice, where a ledger is
+    kept so. The others: as in `Header`.
     """
 
     seq: int
@@ -164,6 +199,7 @@ class Segment:
     start: int
     epoch: int
     spent: tuple[tuple[str, Sums], ...]
+    slices: tuple[tuple[str, tuple[Run, ...]], ...] = ()
     format: int = field(kw_only=True)
 
 
@@ -174,7 +210,7 @@ class Entry:
     `seq`: in a log, its place there; as the store gives it, its number in the ledger. `digest`: the kind of
     checksum that its draw is stored under; empty for entries of before there was one. `grouping`, `grounds`: as it was
     claimed; `grounds` None for entries of before they were written, whose keys are of another making. `certificate`:
-    the sha256, in hex, of the certificate of its charge, where it has one.
+    the sha256, in hex, of the certificate of its charge, where it has one. `slices`: whose data it is charged for.
     """
 
     seq: int
@@ -191,6 +227,7 @@ class Entry:
     grouping: Grouping | None = None
     certificate: str | None = None
     grounds: tuple[Ground, ...] | None = None
+    slices: Slices | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +259,23 @@ class Move:
     conversion_delta_atto: int
     by: str
     accounting: str = Accounting.ZCDP.value
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """The owner's act after which a ledger is kept by periods, for good (soundness.md 3.22).
+
+    `slices`: that have the charges of before; `spent`: what they count for in each of these, by analyst.
+    """
+
+    seq: int
+    at: str
+    period: Period
+    zone: str
+    since: date
+    slices: Slices
+    spent: tuple[tuple[str, Sums], ...]
+    by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +314,7 @@ class Clock:
     by: str = ""
 
 
-Record = Header | Segment | Entry | Grant | EpochStart | Move | KeyCheck | Clock
+Record = Header | Segment | Entry | Grant | EpochStart | Move | Division | KeyCheck | Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +345,9 @@ class Status:
     Under zCDP rho is what has caps, `rho_cap_atto` and `analyst_rho_cap_atto`; an epsilon that is spent is that of
     all the rho, at `conversion_delta_atto`, and delta is the part that thresholds may spend. `rations`: the caps of the
     running period; `clock`: where the machine's is not that of the ledger (`Rations.moment`), how it is told.
+
+    `of`: where the ledger is kept by slices, which of them this is the status of, in words: what is spent is the
+    most that one of these was charged (soundness.md 3.22).
     """
 
     epsilon_spent_nano: int
@@ -308,6 +365,7 @@ class Status:
     analyst_rho_cap_atto: int | None = None
     rations: tuple[Scope, ...] = ()
     clock: str = ""
+    of: str = ""
 
     @property
     def in_rho(self) -> bool:
@@ -336,6 +394,14 @@ class Status:
         """The largest epsilon that one statement may spend now, in 1e-9."""
         left = min(scope.left for scope in self.scopes)
         return left if self.accounting is Accounting.PURE else epsilon_nano_of(left)
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What is left of the slices that a statement reaches: the status of `where`, those of which the least is left."""
+
+    status: Status
+    where: Slices
 
 
 # --- a record as text: one table of fields a kind, which is written and read by ----------------------------------
@@ -408,6 +474,32 @@ def _sums(written: list[Any]) -> Sums:
     return epsilon, delta, rho
 
 
+def _slices(written: dict[str, Any]) -> Slices:
+    runs = tuple((_natural(first), _natural(last)) for first, last in written["periods"])
+    if type(written["undated"]) is not bool:
+        raise ValueError("undated or not")
+    return Slices(runs, is_undated=written["undated"], over=Over(written["over"]))
+
+
+def _slices_text(slices: Slices) -> dict[str, Any]:
+    return {"periods": slices.periods, "undated": slices.is_undated, "over": slices.over.value}
+
+
+def _runs(written: list[Any]) -> tuple[tuple[str, tuple[Run, ...]], ...]:
+    return tuple((name, tuple(_run(run) for run in runs)) for name, runs in written)
+
+
+def _run(written: list[Any]) -> Run:
+    first, last, *sums = written
+    if type(first) is not int or type(last) is not int or not UNDATED <= first <= last <= MOST_NUMBER:
+        raise ValueError("no run of periods")
+    return first, last, _sums(sums)
+
+
+def _runs_text(slices: tuple[tuple[str, tuple[Run, ...]], ...]) -> list[Any]:
+    return [[name, [[first, last, *sums] for first, last, sums in runs]] for name, runs in slices]
+
+
 def _grouping(written: list[Any]) -> Grouping:
     family, keys = written
     return Grouping(
@@ -439,17 +531,21 @@ def _known_format(number: object) -> int:
 
 
 _PARTS: dict[str, Callable[..., object]] = {"promise": Promise, "charge": Charge}
+_SPENT = _Field("spent", read=_spent, write=lambda spent: [[name, *sums] for name, sums in spent])
 _WHOSE = (
     _Field("dataset"), _Field("format", read=_known_format), _Field("log", default=""), _Field("salt", default=""),
     _Field("neighbours", "promise.neighbours", default=""), _Field("together", "promise.together", default=1),
     _Field("accounting", "promise.accounting", Accounting, attrgetter("value"), default=Accounting.PURE),
     _Field("conversion_delta_atto", "promise.conversion_delta_atto", default=0),
+    _Field("period", "promise.period", Period, attrgetter("value"), default=None),
+    _Field("zone", "promise.zone", default="UTC"),
+    _Field("since", "promise.since", date.fromisoformat, date.isoformat, default=None),
 )  # fmt: skip
 _KINDS: dict[type[Record], _Kind] = {
     Header: _Kind("header", Header, *_WHOSE),
     Segment: _Kind(
         "segment", Segment, *_WHOSE, _Field("number", read=_natural), _Field("start", read=_natural), _Field("epoch"),
-        _Field("spent", read=_spent, write=lambda spent: [[name, *sums] for name, sums in spent]),
+        _SPENT, _Field("slices", read=_runs, write=_runs_text, default=()),
     ),
     Entry: _Kind(
         "entry", Entry, *map(_Field, ("epoch", "analyst", "statement", "note")),
@@ -461,12 +557,18 @@ _KINDS: dict[type[Record], _Kind] = {
         _Field("digest", read=_known_digest, default=""), _Field("certificate", read=_sha256, default=None),
         _Field("grouping", read=_grouping, write=_grouping_text, default=None),
         _Field("grounds", read=lambda grounds: tuple((of, said) for of, said in grounds), default=None),
+        _Field("slices", read=_slices, write=_slices_text, default=None),
     ),
     Grant: _Kind("grant", Grant, *map(_Field, ("analyst", "epsilon_nano", "by"))),
     EpochStart: _Kind("epoch", EpochStart, _Field("epoch")),
     Move: _Kind(
         "move", Move, *map(_Field, ("conversion_delta_atto", "by")),
         _Field("accounting", read={Accounting.ZCDP.value: Accounting.ZCDP.value}.__getitem__),
+    ),
+    Division: _Kind(
+        "division", Division, _Field("period", read=Period, write=attrgetter("value")), _Field("zone"),
+        _Field("since", read=date.fromisoformat, write=date.isoformat),
+        _Field("slices", read=_slices, write=_slices_text), _SPENT, _Field("by"),
     ),
     KeyCheck: _Kind(
         "key", KeyCheck, *map(_Field, ("epoch", "table", "version", "holds", "dpsql", "by")),

@@ -9,16 +9,18 @@ House rule: what is added up is what has the cap. An epsilon that was converted 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ..errors import BudgetExhausted, LedgerError
 from ..mechanisms import ATTO, NANO, epsilon_of_rho, rho_within
-from ..policy import Accounting
+from ..policy import Accounting, Slices
+from ..policy.periods import UNDATED, first_day, period_text
 from .claim import Charge, delta_text, epsilon_nano_of, epsilon_text, rho_text, shown_epsilon
 from .entry import Promise, Scope, Status
 
-__all__ = ["cap_of", "in_accounting", "refuse_over_cap", "refuse_past"]
+__all__ = ["Piece", "cap_of", "in_accounting", "refuse_over_cap", "refuse_over_slices", "refuse_past"]
 
 _HINT = "repeat an earlier question (free), ask with less, or ask the owner to grant more"
 _OWNER_HINT = (
@@ -86,20 +88,126 @@ def refuse_over_cap(status: Status, charge: Charge) -> None:
 
 
 def _refuse_over(scope: Scope, charge: Charge, accounting: Accounting, clock: str = "") -> None:
+    if _amount(charge, accounting) <= scope.cap - scope.spent:
+        return
     if accounting is Accounting.PURE:
-        if charge.epsilon_nano > scope.cap - scope.spent:
-            needs, left = epsilon_text(charge.epsilon_nano), epsilon_text(scope.left)
-            raise BudgetExhausted(
-                f"needs epsilon {needs}, left {left} of {scope.whose} budget", hint=_hint(scope, clock),
-                owner_hint=_owner_hint(scope, clock),
-            )  # fmt: skip
-    elif charge.rho_atto > scope.cap - scope.spent:
+        needs, left = epsilon_text(charge.epsilon_nano), epsilon_text(scope.left)
+        told = f"needs epsilon {needs}, left {left} of {scope.whose} budget"
+    else:
         needs = f"epsilon {shown_epsilon(charge.rho_atto)} (rho {rho_text(charge.rho_atto)})"
         fits = f"at most epsilon {epsilon_text(epsilon_nano_of(scope.left))} (rho {rho_text(scope.left)})"
+        told = f"needs {needs}; {fits} fits what is left of {scope.whose} budget"
+    raise BudgetExhausted(told, hint=_hint(scope, clock), owner_hint=_owner_hint(scope, clock))
+
+
+def _amount(charge: Charge, accounting: Accounting) -> int:
+    return charge.epsilon_nano if accounting is Accounting.PURE else charge.rho_atto
+
+
+# --- by slices: soundness.md 3.22 -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some periods that a claim reaches, all charged alike: what each of them has spent, by everybody and by the
+    analyst, and what it is to be charged.
+    """
+
+    first: int
+    last: int
+    everybody: Charge
+    own: Charge
+    charge: Charge
+
+
+def refuse_over_slices(
+    caps: Status, pieces: Sequence[Piece], charge: Charge, promise: Promise, column: str
+) -> None:
+    """Raise BudgetExhausted unless each of the slices that a claim reaches has room for what it is charged, and the
+    caps of the running period, which are of no slice, for `charge`, all that the claim costs.
+
+    `caps`: a status in which nothing is spent of slices. `column`: of time, as people write it. Requires and ensures:
+    as `refuse_over_cap`, in each slice.
+    """
+    everybody, *others = caps.scopes
+    own = [scope for scope in others if scope not in caps.rations]
+
+    def over(kind: Callable[[Piece], tuple[int, int]], cap: int) -> list[tuple[Piece, int, int]]:
+        found = ((piece, *kind(piece)) for piece in pieces)
+        return [(piece, needs, cap - spent) for piece, spent, needs in found if needs > cap - spent]
+
+    def amounts(piece: Piece, spent: Charge) -> tuple[int, int]:
+        return _amount(spent, caps.accounting), _amount(piece.charge, caps.accounting)
+
+    words = _Words(caps, pieces, promise, column)
+    words.refuse(everybody, over(lambda piece: amounts(piece, piece.everybody), everybody.cap))
+    words.refuse(
+        None, over(lambda piece: (piece.everybody.delta_atto, piece.charge.delta_atto), caps.delta_cap_atto)
+    )
+    for scope in own:
+        words.refuse(scope, over(lambda piece: amounts(piece, piece.own), scope.cap))
+    for scope in caps.rations:
+        _refuse_over(scope, charge, caps.accounting, caps.clock)
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What is said where slices have no room."""
+
+    caps: Status
+    pieces: Sequence[Piece]
+    promise: Promise
+    column: str
+
+    def refuse(self, scope: Scope | None, lacking: Sequence[tuple[Piece, int, int]]) -> None:
+        """Raise BudgetExhausted where some pieces lack room: (which, needs, has). `scope`: None for delta."""
+        if not lacking:
+            return
+        least = max(0, min(has for _, _, has in lacking))
+        most = max(needs for _, needs, _ in lacking)
+        where = self._slices([piece for piece, _, _ in lacking])
+        told = self._text(where)
+        verb = "has" if where.count == 1 and not where.is_undated else "have"
+        if scope is None:
+            cap, left, needs = (delta_text(amount) for amount in (self.caps.delta_cap_atto, least, most))
+            left, needs = f"delta {left}", f"delta {needs}"
+        elif self.caps.in_rho:
+            cap = f"rho {rho_text(scope.cap)}"
+            left = f"rho {rho_text(least)} (at most epsilon {epsilon_text(epsilon_nano_of(least))})"
+            needs = f"rho {rho_text(most)} (epsilon {shown_epsilon(most)})"
+        else:
+            cap, left, needs = epsilon_text(scope.cap), f"epsilon {epsilon_text(least)}", epsilon_text(most)
+        whose = "" if scope is None or scope == self.caps.scopes[0] else " your own"
         raise BudgetExhausted(
-            f"needs {needs}; {fits} fits what is left of {scope.whose} budget", hint=_hint(scope, clock),
-            owner_hint=_owner_hint(scope, clock),
+            f"{told} {verb} {left} left of{whose} {cap}, and this needs {needs}",
+            hint=self._hint(where), owner_hint=_OWNER_HINT,
         )  # fmt: skip
+
+    def _slices(self, pieces: Sequence[Piece]) -> Slices:
+        dated = [piece for piece in pieces if piece.first != UNDATED]
+        runs = Slices.joined((piece.first, piece.last) for piece in dated)
+        return Slices(runs, is_undated=len(dated) < len(pieces))
+
+    def _text(self, slices: Slices) -> str:
+        period, since = self.promise.period, self.promise.since
+        assert period is not None, "kept by slices"
+        return slices.text(period, since)
+
+    def _hint(self, lacking: Slices) -> str:
+        """Say which filter leaves out what has no room."""
+        period = self.promise.period
+        assert period is not None, "kept by slices"
+        asked = self._slices(self.pieces)
+        column = self.column or "its time"
+        if not lacking.is_undated and lacking.periods and asked.periods:
+            top, bottom = lacking.periods[-1][1], lacking.periods[0][0]
+            if asked.periods[-1][1] > top:
+                day = first_day(period, top + 1)
+                return f"ask from {period_text(period, top + 1)} on: AND {column} >= '{day}'"
+            if asked.periods[0][0] < bottom:
+                day = first_day(period, bottom)
+                return f"ask up to {period_text(period, bottom - 1)}: AND {column} < '{day}'"
+        return f"ask of another {period.value}, {_HINT}"
 
 
 def _hint(scope: Scope, clock: str) -> str:

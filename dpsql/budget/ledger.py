@@ -37,6 +37,7 @@ from .chain import (
     Disagreement,
     Verified,
     after_record,
+    charge_slices,
     digest_of,
     linked_head,
     moment_of,
@@ -47,7 +48,9 @@ from .entry import (
     CHAINED,
     FORMAT,
     MALFORMED,
+    OF_PERIODS,
     OF_ZCDP,
+    Division,
     Entry,
     EntryState,
     EpochStart,
@@ -56,6 +59,7 @@ from .entry import (
     Move,
     Promise,
     Record,
+    Run,
     Segment,
     Sums,
     add,
@@ -65,15 +69,35 @@ from .entry import (
     record_text,
 )
 from .journal import Journal, certificates_path, sealed_path, write_whole
+from .slices import Steps
 
 __all__ = [
-    "GRANTED", "Database", "Ledger", "Replayed", "Statement", "Step", "identity", "require_promise", "utc_now",
+    "GRANTED", "MOMENT", "Database", "Ledger", "Replayed", "Statement", "Step", "identity", "met", "require_promise",
+    "slices_met", "utc_now",
 ]  # fmt: skip
 
 _RESERVED = "SELECT seq, holder FROM record WHERE state = 'reserved'"
 _NOTED = "SELECT body FROM record WHERE kind IN ('header', 'segment', 'move') ORDER BY seq"
 _SPENT = "SELECT analyst, epsilon_nano, delta_atto, rho_atto FROM spent"
-_MOMENT = "SELECT moment FROM day ORDER BY number DESC LIMIT 1"
+_DIVISIONS = "SELECT body FROM record WHERE kind = 'division' ORDER BY seq"
+SLICES_MET = (
+    "SELECT first_period, last_period, epsilon_nano, delta_atto, rho_atto FROM slice WHERE analyst = ?"
+    " AND first_period >= COALESCE((SELECT MAX(first_period) FROM slice WHERE analyst = ? AND first_period <= ?), ?)"
+    " AND first_period <= ? ORDER BY first_period"
+)
+"""What was charged of the periods from one to another, and perhaps of some before: `met`."""
+_SLICES = (
+    "SELECT analyst, first_period, last_period, epsilon_nano, delta_atto, rho_atto FROM slice"
+    " ORDER BY analyst, first_period"
+)
+_SET_SLICES = (
+    "INSERT INTO slice (analyst, first_period, last_period, epsilon_nano, delta_atto, rho_atto) VALUES {values}"
+    " ON CONFLICT (analyst, first_period) DO UPDATE SET last_period = excluded.last_period,"
+    " epsilon_nano = excluded.epsilon_nano, delta_atto = excluded.delta_atto, rho_atto = excluded.rho_atto"
+)
+_ROWS = (256, 16, 1)
+"""Rows that one statement writes: few texts of it are known to an engine."""
+MOMENT = "SELECT moment FROM day ORDER BY number DESC LIMIT 1"
 _CHECKPOINT = "SELECT body FROM checkpoint WHERE log = ?"
 _NOTHING: Sums = (0, 0, 0)
 _NO_PLACE = 2**62
@@ -141,7 +165,7 @@ def require_same(path: Path, known: tuple[int, int] | None) -> None:
 
 class Page(NamedTuple):
     """Some records of a ledger, (number, log, body) in order, and what the ledger said when they were read: how many
-    bytes of our log it has, what is spent, and by day, where that was asked for.
+    bytes of our log it has, what is spent, and by day, where that was asked for, and by slice, where it is kept so.
     """
 
     rows: list[tuple[int, str, str]]
@@ -149,6 +173,7 @@ class Page(NamedTuple):
     spent: dict[str, Sums]
     days: Days | None
     moment: datetime | None
+    slices: dict[str, Steps] | None = None
 
     @property
     def is_last(self) -> bool:
@@ -271,6 +296,11 @@ class Ledger(ABC):
     def _later_tables(self) -> Sequence[str]:
         """Make the tables and indices that a ledger of before format 4 does not have."""
 
+    @property
+    @abstractmethod
+    def _slice_tables(self) -> Sequence[str]:
+        """Make the table and the index of a ledger that is kept by slices."""
+
     @abstractmethod
     def _next(self, db: Database) -> LedgerCursor:
         """Ask for one row: the next record's number in the ledger, its place in this log, and the last one's body."""
@@ -337,7 +367,13 @@ class Ledger(ABC):
             state = self._up_to_now(db)
             for (day, name), sums in (state.days or {}).items():
                 _set_day(db, day, name, sums, state.number, state.moment)
+        if self.promise.period is not None and version not in OF_PERIODS:
+            self._make_slices(db)
         self._set_format(db)
+
+    def _make_slices(self, db: Database) -> None:
+        for statement in self._slice_tables:
+            db.execute(statement)
 
     def is_current(self) -> bool:
         """Return whether the ledger has the tables of format 4: one that was not written to since has not."""
@@ -435,6 +471,7 @@ class Ledger(ABC):
             start=start,
             epoch=int(db.execute("SELECT epoch FROM ledger").fetchone()[0]),
             spent=tuple(sorted(chain.spent.items())),
+            slices=tuple((name, tuple(chain.slices[name])) for name in sorted(chain.slices)),
             format=self.promise.format,
         )
 
@@ -494,6 +531,8 @@ class Ledger(ABC):
             raise newer()
         if version in OF_ZCDP and self.promise.accounting is Accounting.PURE:
             raise moved()
+        if version in OF_PERIODS and self.promise.period is None:
+            raise divided()
 
     def damage(self) -> LedgerError:
         """Return the error for a stored answer that is not, or no longer, what was stored."""
@@ -516,6 +555,7 @@ class Ledger(ABC):
     ) -> None:
         sums: dict[str, Sums] = {}
         days: Days = {}
+        slices: dict[str, Steps] = {}
         before, moment = db.execute(_SPENT), _moment(db)
         number = first
         for record, body in records:
@@ -537,6 +577,8 @@ class Ledger(ABC):
                     require_promise(db, self.promise)
                 case Move():
                     self._take_move(db, record, is_replay=is_replay)
+                case Division():
+                    self._take_division(db, record, is_replay=is_replay)
                 case Segment():
                     is_first = is_replay and self._is_new(db)
                     if is_first:  # what the files before it had counts, wherever they are
@@ -545,12 +587,16 @@ class Ledger(ABC):
                         _set_epoch(db, record.epoch)
                         for name, spent in record.spent:
                             sums[name] = add(sums.get(name, _NOTHING), spent)
+                        for name, runs in record.slices:
+                            slices.setdefault(name, Steps()).merge(runs)
+            charge_slices(slices, record)
             note_day(days, record, is_first=is_first)
             moment = after_record(moment, record)
             self._insert(db, number, record, body, state, holder)
             number += 1
         _add_to_spent(db, _read_sums(before), sums)
         _add_to_days(db, days, number - 1, moment)
+        _add_to_slices(db, slices)
 
     def _is_new(self, db: Database) -> bool:
         """Return whether the ledger has no record of this log."""
@@ -565,6 +611,14 @@ class Ledger(ABC):
         if is_replay and self.promise.accounting is Accounting.PURE:
             raise moved()
         self.promise = self.promise.after(move)
+        self._set_format(db)
+
+    def _take_division(self, db: Database, division: Division, *, is_replay: bool) -> None:
+        """Have the ledger kept by periods from now on. Raises LedgerError where it is not, here; see `_take_move`."""
+        if is_replay and self.promise.period is None:
+            raise divided()
+        self.promise = self.promise.after(division)
+        self._make_slices(db)
         self._set_format(db)
 
     def _catch_up(self, db: Database, logged: int, given_up: frozenset[int]) -> None:
@@ -593,7 +647,7 @@ class Ledger(ABC):
         for _, text in self._journal.records(start):
             record, after = read_linked(text)
             if not is_counted and isinstance(record, Segment):
-                chain.spent = dict(record.spent)
+                chain.go_on_from(record)
             try:
                 chain.take(record, text, after)
             except Disagreement as error:
@@ -657,7 +711,7 @@ class Ledger(ABC):
                     record = read_record(text)
                     self.replayed.entries += isinstance(record, Entry)
                     self.replayed.grants += isinstance(record, Grant)
-                    noted += [record] if isinstance(record, Header | Segment | Move) else []
+                    noted += [record] if isinstance(record, Header | Segment | Move | Division) else []
                 require_promise(db, promise, noted)
         if reserved or not is_settled:
             with self.write() as db:
@@ -753,6 +807,8 @@ class Ledger(ABC):
                 raise Disagreement("what is spent is not what its records add up to")
             if page.days is not None and (page.days, page.moment) != (state.days, state.moment):
                 raise Disagreement("what is spent by day is not what its records add up to")
+            if page.slices is not None and page.slices != state.slices:
+                raise Disagreement("what is spent by period is not what its records add up to")
         except Disagreement as error:
             raise self.disagreement(str(error)) from error
         except MALFORMED as error:  # rows that dpsql did not write
@@ -766,7 +822,8 @@ class Ledger(ABC):
             rows = self._page(db, after, _PAGE).fetchall()
             is_asked = is_whole and version >= CHAINED and len(rows) < _PAGE
             days, moment = (_days(db), _moment(db)) if is_asked else (None, None)
-            return Page(rows, logged, _spent(db), days, moment)
+            slices = _slices(db) if version in OF_PERIODS and len(rows) < _PAGE else None
+            return Page(rows, logged, _spent(db), days, moment, slices)
 
     def _go_to(self, state: Verified, place: int, lines: Iterator[tuple[int, str]]) -> None:
         """Take the log's records before the first one that the ledger has: it was lost, and made from a later file."""
@@ -843,8 +900,35 @@ def moved() -> LedgerError:
     )
 
 
+def divided() -> LedgerError:
+    """Return the error for a ledger that the owner has divided into periods while it is kept as a whole here."""
+    return LedgerError(
+        "this ledger is kept by periods: it protects what a person has in one, and the policy says otherwise",
+        hint="write [privacy.time] as the ledger was made for, and start dpsql again",
+    )
+
+
 def another_promise(made: Promise, said: Promise) -> LedgerError:
     """Return the error for a ledger whose charges mean something else than the policy's."""
+    if made.period is not None and said.period is None:
+        return divided()
+    if made.period is None and said.period is not None:
+        return LedgerError(
+            "this ledger was made for all that a person ever has; the policy protects a person's data of one "
+            f"{said.period.value}",
+            hint=f"leave [privacy.time] out, or divide it with dpsql budget account {said.period.value}: what is "
+            "promised to a person over time becomes weaker, and there is no way back",
+        )
+    if made.period is not None and (made.period, made.zone, made.since) != (
+        said.period,
+        said.zone,
+        said.since,
+    ):
+        return LedgerError(
+            f'this ledger was made for period = "{made.period.value}", zone = "{made.zone}" and since = {made.since}; '
+            "the policy says otherwise",
+            hint="write in [privacy.time] what it was made for: what was charged to one period is not what another had",
+        )
     if made.accounting is Accounting.ZCDP and said.accounting is Accounting.PURE:
         return moved()
     if made.accounting is not said.accounting:
@@ -871,11 +955,12 @@ def require_promise(db: Database, promise: Promise, logged: Sequence[Record] = (
     `logged`: what a log has that may not be in the ledger yet.
     """
     rows = db.execute(_NOTED).fetchall()
+    rows += db.execute(_DIVISIONS).fetchall() if promise.period is not None else []
     records = [*(read_record(body) for (body,) in rows), *logged]
-    move = next((record for record in records if isinstance(record, Move)), None)
+    acts = [record for record in records if isinstance(record, Move | Division)]
     for record in records:
-        if isinstance(record, Header | Segment) and not record.promise.after(move).agrees(promise):
-            raise another_promise(record.promise.after(move), promise)
+        if isinstance(record, Header | Segment) and not record.promise.after(*acts).agrees(promise):
+            raise another_promise(record.promise.after(*acts), promise)
 
 
 def _set_epoch(db: Database, epoch: int) -> None:
@@ -900,6 +985,46 @@ def _add_to_spent(db: Database, spent: dict[str, Sums], more: dict[str, Sums]) -
         )
 
 
+def _slices(db: Database) -> dict[str, Steps]:
+    found: dict[str, list[Run]] = {}
+    for name, first, last, epsilon, delta, rho in db.execute(_SLICES).fetchall():
+        found.setdefault(name, []).append((first, last, (int(epsilon), int(delta), int(rho))))
+    return {name: Steps(runs) for name, runs in found.items()}
+
+
+def slices_met(name: str, first: int, last: int) -> Statement:
+    """Ask for what was charged to an analyst, or to all under no name, of the periods from first to last."""
+    return SLICES_MET, (name, name, first, first, last)
+
+
+def met(rows: Iterable[Sequence[Any]], first: int) -> list[Run]:
+    """Return the runs of such rows that meet the periods from first on."""
+    runs = ((begin, end, (int(epsilon), int(delta), int(rho))) for begin, end, epsilon, delta, rho in rows)
+    return [run for run in runs if run[1] >= first]
+
+
+def _add_to_slices(db: Database, more: dict[str, Steps]) -> None:
+    everybody = Steps()
+    for steps in more.values():
+        everybody.merge(steps)
+    asked = [
+        (name, steps, [(first, db.execute(*slices_met(name, first, last))) for first, last, _ in steps])
+        for name, steps in (("", everybody), *more.items())
+        if len(steps)
+    ]
+    changed: list[tuple[object, ...]] = []
+    for name, steps, rows in asked:
+        known = {run[0]: run for first, found in rows for run in met(found.fetchall(), first)}
+        after = Steps(known[first] for first in sorted(known))
+        after.merge(steps)
+        changed += [(name, *run[:2], *map(str, run[2])) for run in after if known.get(run[0]) != run]
+    while changed:
+        size = next(size for size in _ROWS if size <= len(changed))
+        values = ", ".join(["(?, ?, ?, ?, ?, ?)"] * size)
+        db.execute(_SET_SLICES.format(values=values), [value for row in changed[:size] for value in row])
+        del changed[:size]
+
+
 def _days(db: Database) -> Days:
     rows = db.execute("SELECT day, analyst, epsilon_nano, delta_atto, rho_atto FROM day").fetchall()
     return {(day, name): (int(epsilon), int(delta), int(rho)) for day, name, epsilon, delta, rho in rows}
@@ -907,7 +1032,7 @@ def _days(db: Database) -> Days:
 
 def _moment(db: Database) -> datetime | None:
     """Return the highest moment of the ledger, None where it has no record."""
-    row = db.execute(_MOMENT).fetchone()
+    row = db.execute(MOMENT).fetchone()
     return None if row is None else moment_of(row[0])
 
 

@@ -23,7 +23,8 @@ from typing import Any
 
 from ..errors import EngineFailure, LedgerError
 from ..mechanisms import Law, UnknownLaw, law_of
-from ..policy import Accounting
+from ..policy import Accounting, Slices
+from ..policy.periods import UNDATED
 from ..waits import Stopped
 from . import certificates, editions
 from .chain import Note, Testimony, note_of
@@ -59,6 +60,7 @@ from .entry import (
     EpochStart,
     Grant,
     KeyCheck,
+    Left,
     Move,
     Status,
     newer,
@@ -66,10 +68,11 @@ from .entry import (
     read_record,
     stored_payload,
 )
-from .filter import cap_of, in_accounting, refuse_over_cap, refuse_past
-from .ledger import GRANTED, Database, Ledger, Statement, utc_now
+from .filter import Piece, cap_of, in_accounting, refuse_over_cap, refuse_over_slices, refuse_past
+from .ledger import GRANTED, MOMENT, Database, Ledger, Statement, met, slices_met, utc_now
 from .match import Found, Laws, choose_draws, combined_draws, running_draws
 from .period import KEPT_HOURS, Rations
+from .slices import Steps, added
 from .store import never_cancelled, untold
 
 __all__ = ["LedgerStore", "Report", "no_step"]
@@ -91,6 +94,7 @@ _OLDEST = 1_000
 _SPENT: Statement = ("SELECT analyst, epsilon_nano, delta_atto, rho_atto FROM spent", ())
 _GRANTS: Statement = ("SELECT body FROM record WHERE kind = 'grant' AND state = ?", (GRANTED,))
 
+_OF_SLICES = "SELECT first_period, last_period, epsilon_nano, delta_atto, rho_atto FROM slice WHERE analyst = ? ORDER BY"
 _LAST: Statement = ("SELECT COALESCE(MAX(seq), -1) FROM record", ())
 _NEWEST: Statement = ("SELECT body FROM record ORDER BY seq DESC LIMIT 1", ())
 _KEY_CHECKS = "SELECT body FROM record WHERE seq > ? AND kind = 'keycheck' ORDER BY seq"
@@ -283,6 +287,7 @@ class LedgerStore:
         charging: Callable[[Charge, bool | None], None] = untold,
     ) -> Reservation:
         """See `BudgetStore.reserve`."""
+        self._require_slices(claim)
         deadline = time.monotonic() + wait_seconds
         pause = _SHORTEST_PAUSE
         while True:
@@ -303,7 +308,7 @@ class LedgerStore:
         with self._ledger.write(is_logged=True) as db:
             clock = utc_now()
             at = self._moment(db, clock)
-            asked = [db.execute(*statement) for statement in (_EPOCH, _SPENT, _GRANTS)]
+            asked = [db.execute(*statement) for statement in self._asked(claim.analyst)]
             with self._sound():
                 drawn = _drawn(db, _keys(claim))
             wanted = [self._find(measurement, drawn, claim.reuse) for measurement in claim.measurements]
@@ -311,7 +316,7 @@ class LedgerStore:
                 return None
             if claim.reuse and any(one.found is None and _is_overtaken(one.claim, drawn) for one in wanted):
                 raise Overtaken
-            status = self._status(*[rows.fetchall() for rows in asked], analyst=claim.analyst, clock=clock)
+            status = self._status_of([rows.fetchall() for rows in asked], claim.analyst, clock)
             with self._sound():  # before any charge: what is stored is there, and as it was stored
                 draws = _load(db, {entry for one in wanted for entry in one.entries})
                 found = tuple(
@@ -323,13 +328,88 @@ class LedgerStore:
             charge = sum((one.fresh.charge for one in missed), ZERO)
             entries: tuple[int | None, ...] = (None,) * len(wanted)
             if missed:
-                refuse_over_cap(status, charge)
+                self._refuse(db, status, claim.analyst, [(one.claim, one.fresh.charge) for one in missed])
                 told = partial(charging, charge)
                 numbers = iter(self._charge(db, claim, missed, status.epoch, at, told))
                 entries = tuple(next(numbers) if one.found is None else None for one in wanted)
             reservation = Reservation(entries, found, charge, status.epoch, fresh)
         self._ledger.step("reserved")
         return reservation
+
+    def require_room(self, claim: Claim) -> None:
+        """See `BudgetStore.require_room`."""
+        self._require_slices(claim)
+        fresh = self.quote(claim)
+        pairs = zip(claim.measurements, fresh, strict=True)
+        missed = [(measurement, one.charge) for measurement, one in pairs if one is not None]
+        status = self.status(claim.analyst)
+        with self._ledger.read() as db:
+            self._refuse(db, status, claim.analyst, missed)
+
+    def _require_slices(self, claim: Claim) -> None:
+        """Raise LedgerError for a charge that does not say whose data it is for where that is what is counted."""
+        has_periods = self._ledger.promise.period is not None
+        if any((one.slices is not None) is not has_periods for one in claim.measurements):
+            raise LedgerError(
+                "a charge says for which periods' data it is where the ledger is kept by periods, and only there",
+                hint="nothing was charged, and nothing was asked of the data",
+            )
+
+    def _refuse(
+        self, db: Database, status: Status, analyst: str, missed: Sequence[tuple[MeasurementClaim, Charge]]
+    ) -> None:
+        """Raise BudgetExhausted unless what is to be drawn fits under all caps."""
+        charge = sum((own for _, own in missed), ZERO)
+        promise = self._ledger.promise
+        if promise.period is None:
+            refuse_over_cap(status, charge)
+            return
+        pending, column = Steps(), ""
+        for measurement, own in missed:
+            assert measurement.slices is not None, "it was looked at"
+            column = column or measurement.slices.column
+            for first, last in measurement.slices.runs:
+                pending.add(first, last, (own.epsilon_nano, own.delta_atto, own.rho_atto))
+        pieces = _pieces(db, analyst, pending)
+        refuse_over_slices(status, pieces, charge, promise, column)
+
+    def left_of(self, slices: Slices, analyst: str | None = None) -> Left:
+        """See `BudgetStore.left_of`."""
+        asked = Steps()
+        for first, last in slices.runs:
+            asked.add(first, last, (0, 0, 0))
+        with self._ledger.read() as db:
+            epoch, _, _, grants = [
+                rows.fetchall() for rows in [db.execute(*one) for one in self._asked(analyst)]
+            ]
+            pieces = _pieces(db, analyst, asked)
+        in_rho = self._ledger.promise.accounting is not Accounting.PURE
+
+        def spent(charge: Charge) -> int:
+            return charge.rho_atto if in_rho else charge.epsilon_nano
+
+        everybody = max(pieces, key=lambda piece: spent(piece.everybody))
+        own = max(pieces, key=lambda piece: spent(piece.own))
+        delta = max(piece.everybody.delta_atto for piece in pieces)
+        status = self._status(
+            epoch, (replace(everybody.everybody, delta_atto=delta), own.own), grants, analyst=analyst
+        )
+        least = min(status.scopes[: 1 + (status.analyst_cap_nano is not None)], key=lambda scope: scope.left)
+        is_own = least != status.scopes[0]
+        worst = spent(own.own if is_own else everybody.everybody)
+        alike = [one for one in pieces if spent(one.own if is_own else one.everybody) == worst]
+        runs = Slices.joined((one.first, one.last) for one in alike if one.first != UNDATED)
+        where = Slices(runs, is_undated=any(one.first == UNDATED for one in alike))
+        return Left(replace(status, of=self._words(where)), where)
+
+    def slices(self, analyst: str | None = None) -> Steps:
+        """See `BudgetStore.slices`."""
+        (rows,) = self._ledger.read_settled((f"{_OF_SLICES} first_period", (analyst or "",)))
+        return Steps(met(rows, UNDATED))
+
+    def _words(self, slices: Slices) -> str:
+        promise = self._ledger.promise
+        return "" if promise.period is None else slices.text(promise.period, promise.since)
 
     @contextmanager
     def _sound(self) -> Iterator[None]:
@@ -392,6 +472,7 @@ class LedgerStore:
                 grouping=one.claim.grouping,
                 certificate=one.claim.certificate,
                 grounds=one.claim.grounds,
+                slices=one.claim.slices,
             )
             for one in missed
         ]
@@ -452,13 +533,42 @@ class LedgerStore:
         """See `BudgetStore.status`."""
         has_days = self._rations is not None and self._rations.read_to < 0 and self._ledger.is_current()
         self._read_rations(lambda statement: self._ledger.read_settled(statement)[0], has_days=has_days)
-        return self._status(*self._ledger.read_settled(_EPOCH, _SPENT, _GRANTS), analyst=analyst)
+        return self._status_of(self._ledger.read_settled(*self._asked(analyst)), analyst)
+
+    def _asked(self, analyst: str | None) -> tuple[Statement, ...]:
+        """Ask for what a status is made of: epoch, what is spent by everybody and by the analyst, grants; where the
+        ledger is kept by slices, what was charged of the newest period.
+        """
+        if self._ledger.promise.period is None:
+            return _EPOCH, _SPENT, _GRANTS
+        newest = f"{_OF_SLICES} first_period DESC LIMIT 1"
+        return _EPOCH, (newest, ("",)), (newest, (analyst or "",)), _GRANTS
+
+    def _status_of(self, found: Sequence[list[Any]], analyst: str | None, clock: str | None = None) -> Status:
+        """Return the status from the rows of what `_asked` asks for."""
+        if self._ledger.promise.period is None:
+            epoch, spent, grants = found
+            everybody, own = ZERO, ZERO
+            for name, *sums in spent:
+                charge = Charge(*map(int, sums))
+                everybody, own = everybody + charge, own + charge if name == analyst else own
+            return self._status(epoch, (everybody, own), grants, analyst=analyst, clock=clock)
+        epoch, newest, mine, grants = found
+        runs, first = met(newest, UNDATED), UNDATED
+        words = ""
+        if runs:
+            first, last, _ = runs[0]
+            words = self._words(Slices((), is_undated=True) if first == UNDATED else Slices(((first, last),)))
+        whole, own = (
+            Charge(*each[0][2]) if each else ZERO for each in (runs, met(mine, first) if analyst else [])
+        )
+        return replace(self._status(epoch, (whole, own), grants, analyst=analyst, clock=clock), of=words)
 
     def status_at_once(self, analyst: str | None = None) -> Status | None:
         """See `BudgetStore.status_at_once`."""
         if self._rations is not None:
             return None  # the records since the last look are to be read first
-        found = self._ledger.read_at_once(_EPOCH, _SPENT, _GRANTS)
+        found = self._ledger.read_at_once(*self._asked(analyst))
         if found is None:
             return None
         rows, known = self._last_read
@@ -468,7 +578,7 @@ class LedgerStore:
         asked = analyst, self._ledger.promise
         status = known.get(asked)
         if status is None:
-            status = known[asked] = self._status(*found, analyst=analyst)
+            status = known[asked] = self._status_of(found, analyst)
         return status
 
     def _read_rations(self, ask: Callable[[Statement], list[Any]], *, has_days: bool) -> None:
@@ -484,17 +594,14 @@ class LedgerStore:
     def _status(
         self,
         epoch: list[Any],
-        spent: list[Any],
+        spent: tuple[Charge, Charge],
         grants: list[Any],
         *,
         analyst: str | None,
         clock: str | None = None,
     ) -> Status:
-        """Return the status from the rows of `_EPOCH`, `_SPENT` and `_GRANTS`."""
-        everybody, own = ZERO, ZERO
-        for name, *sums in spent:
-            charge = Charge(*map(int, sums))
-            everybody, own = everybody + charge, own + charge if name == analyst else own
+        """Return the status from the rows of `_EPOCH` and `_GRANTS`; `spent`: by everybody, and by the analyst."""
+        everybody, own = spent
         granted: dict[str | None, int] = {}
         for (body,) in grants:
             grant = json.loads(body)
@@ -552,6 +659,10 @@ class LedgerStore:
             self.status()
             if self._rations.highest is not None:
                 return self._rations.highest.isoformat(timespec="seconds")
+        if self._ledger.promise.period is not None:  # the highest one: what has closed stays closed
+            [rows] = self._ledger.read_settled((MOMENT, ()))
+            if rows:
+                return str(rows[0][0])
         ((row,),) = self._ledger.read_settled(_NEWEST)
         return str(read_record(row[0]).at)
 
@@ -659,10 +770,20 @@ class LedgerStore:
             if self._ledger.promise.accounting is not Accounting.PURE:
                 raise LedgerError("this ledger is kept in rho already", hint="there is nothing to move")
             move = Move(_UNNUMBERED, self._moment(db), conversion_delta_atto, by)
-            asked = [db.execute(*statement).fetchall() for statement in (_EPOCH, _SPENT, _GRANTS)]
-            refuse_past(in_accounting(self._status(*asked, analyst=None), self._ledger.promise.after(move)))
+            refuse_past(in_accounting(self._most(db), self._ledger.promise.after(move)))
             self._ledger.append(db, [move])
         return self.status()
+
+    def _most(self, db: Database) -> Status:
+        """Return the status in which the most of any slice is spent, where the ledger is kept so."""
+        found = [db.execute(*statement).fetchall() for statement in self._asked(None)]
+        if self._ledger.promise.period is None:
+            return self._status_of(found, None)
+        runs = [
+            sums for _, _, sums in met(db.execute(f"{_OF_SLICES} first_period", ("",)).fetchall(), UNDATED)
+        ]
+        most = Charge(*(max((sums[kind] for sums in runs), default=0) for kind in range(3)))
+        return self._status(found[0], (most, ZERO), found[-1], analyst=None)
 
     @property
     def epoch(self) -> int:
@@ -732,6 +853,21 @@ class LedgerStore:
 def _grounds(text: str) -> Grounds:
     found = json.loads(text)
     return None if found is None else tuple((of, said) for of, said in found)
+
+
+def _pieces(db: Database, analyst: str | None, pending: Steps) -> list[Piece]:
+    """Return what was charged of the slices of a claim, each run of which is to be charged `pending`."""
+    names = ("",) if analyst is None else ("", analyst)
+    asked = [(run, [db.execute(*slices_met(name, run[0], run[1])) for name in names]) for run in pending]
+    found: list[Piece] = []
+    for (first, last, sums), rows in asked:
+        everybody, *own = (met(each.fetchall(), first) for each in rows)
+        mine = Steps(own[0] if own else ())
+        for begin, end, spent in added(everybody, first, last, (0, 0, 0)):
+            if first <= begin and end <= last:
+                (_, _, share), *_ = (*mine.meet(begin, end), (0, 0, (0, 0, 0)))
+                found.append(Piece(begin, end, Charge(*spent), Charge(*share), Charge(*sums)))
+    return found
 
 
 def _counted(number: int, one: str, several: str) -> str:

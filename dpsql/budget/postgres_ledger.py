@@ -353,6 +353,13 @@ _LATER = (
     "CREATE INDEX IF NOT EXISTS noted ON dpsql.record (seq) WHERE kind IN ('header', 'segment', 'move')",
     "CREATE INDEX IF NOT EXISTS checked ON dpsql.record (seq) WHERE kind = 'keycheck'",
 )
+_SLICES = (
+    # What was spent by slice, by analyst; under no name by everybody together.
+    "CREATE TABLE IF NOT EXISTS dpsql.slice (analyst text NOT NULL, first_period bigint NOT NULL,"
+    " last_period bigint NOT NULL, epsilon_nano text NOT NULL, delta_atto text NOT NULL, rho_atto text NOT NULL,"
+    " PRIMARY KEY (analyst, first_period))",
+    "CREATE INDEX IF NOT EXISTS divided ON dpsql.record (seq) WHERE kind = 'division'",
+)
 
 _CREATION_LOCK = 0x6470_7371_6C00_0001
 """Taken while the tables are made, so that two who make them at once make them once."""
@@ -498,6 +505,7 @@ class PostgresLedger(Ledger):
         db.execute("UPDATE ledger SET format = ?", (self.promise.format,))
 
     _later_tables = _LATER
+    _slice_tables = _SLICES
 
     def _next(self, db: Database) -> LedgerCursor:
         return db.execute(

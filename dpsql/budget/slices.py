@@ -14,12 +14,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..policy.periods import UNDATED
-from .entry import Sums, add
+from .entry import Run, Sums, add
 
-__all__ = ["Run", "Steps", "added"]
-
-Run = tuple[int, int, Sums]
-"""The first and the last period of a run, and what each of them was charged."""
+__all__ = ["Steps", "added"]
 
 
 def added(met: Sequence[Run], first: int, last: int, more: Sums) -> list[Run]:

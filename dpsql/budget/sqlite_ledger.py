@@ -73,6 +73,13 @@ _LATER = (
     "CREATE INDEX IF NOT EXISTS checked ON record (seq) WHERE kind = 'keycheck'",
     "CREATE INDEX IF NOT EXISTS reserved ON record (seq) WHERE state = 'reserved'",
 )
+_SLICES = (
+    # What was spent by slice, by analyst; under no name by everybody together.
+    "CREATE TABLE IF NOT EXISTS slice (analyst TEXT NOT NULL, first_period INTEGER NOT NULL,"
+    " last_period INTEGER NOT NULL, epsilon_nano TEXT NOT NULL, delta_atto TEXT NOT NULL, rho_atto TEXT NOT NULL,"
+    " PRIMARY KEY (analyst, first_period)) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS divided ON record (seq) WHERE kind = 'division'",
+)
 _TIDY_CHANGES = 200
 """Rows that are changed until there is something to tidy: some thirty statements."""
 _WAIT_SECONDS = 30.0
@@ -271,6 +278,7 @@ class SqliteLedger(Ledger):
         db.execute(f"PRAGMA user_version = {self.promise.format}")
 
     _later_tables = _LATER
+    _slice_tables = _SLICES
 
     def _next(self, db: Database) -> LedgerCursor:
         return db.execute(

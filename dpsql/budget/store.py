@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ..mechanisms import Law
+from ..policy import Slices
 from .chain import Note
 from .claim import Caps, Charge, Claim, DatedDraw, Draw, Fresh, Reservation, Resting, StoredGrouping, Together
 from .editions import Edition
-from .entry import Entry, KeyCheck, Status
+from .entry import Entry, KeyCheck, Left, Status
 from .match import Laws
+from .slices import Steps
 
 __all__ = ["BudgetStore", "StoredDraws", "never_cancelled", "untold"]
 
@@ -112,6 +114,18 @@ class BudgetStore(StoredDraws, Protocol):
         """
         ...
 
+    def require_room(self, claim: Claim) -> None:
+        """Raise BudgetExhausted where a cap does not allow what would be charged now; charges nothing."""
+        ...
+
+    def left_of(self, slices: Slices, analyst: str | None = None) -> Left:
+        """Return what is left of some slices: of those of which the least is. Requires: it is kept by slices."""
+        ...
+
+    def slices(self, analyst: str | None = None) -> Steps:
+        """Return what was charged by slice, to everybody or to an analyst. Requires: it is kept by slices."""
+        ...
+
     def commit(self, reservation: Reservation, draws: Sequence[Draw]) -> None:
         """Store what was drawn, one draw for each of `reservation.to_draw`; durable on return.
 
@@ -131,7 +145,10 @@ class BudgetStore(StoredDraws, Protocol):
         ...
 
     def status(self, analyst: str | None = None) -> Status:
-        """Return what is spent and what the caps are, in all scopes that bind `analyst`, and the epoch."""
+        """Return what is spent and what the caps are, in all scopes that bind `analyst`, and the epoch.
+
+        Where it is kept by slices: of the newest period that was charged (`Status.of`).
+        """
         ...
 
     def status_at_once(self, analyst: str | None = None) -> Status | None:

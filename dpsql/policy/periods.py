@@ -126,6 +126,11 @@ class Slices:
             _together((number, number) for number in numbers), is_undated=is_undated, column=column, over=over
         )
 
+    @staticmethod
+    def joined(runs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+        """Return runs that are in order and apart for some that need not be."""
+        return _together(runs)
+
     def union(self, other: Slices) -> Slices:
         """Return the slices of both; a person loses what the larger of both ways comes to."""
         over = max(self.over, other.over, key=list(Over).index)

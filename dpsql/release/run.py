@@ -43,7 +43,6 @@ from ..budget import (
     Together,
     fresh_of,
 )
-from ..budget.filter import refuse_over_cap
 from ..errors import EngineFailure, LedgerAway, Refusal
 from ..mechanisms import ATTO, NANO, Coordinate, Law, Noise, Vector, WeightedSum, best_weights, mean_of
 from ..plan.backend_sql.print_release import BackendQuery, Part
@@ -786,9 +785,7 @@ def _certified(wanted: Sequence[Wanted], snapshot: Snapshot) -> list[Wanted]:
     found = [(one, one.runner.verify(one.missing, facts)) for one in wanted]
 
     def refuse() -> None:  # before a byte is stored for it: who has no budget leaves nothing in the ledger
-        fresh = first.store.quote(_whole(wanted))
-        price = sum((one.charge for one in fresh if one is not None), ZERO)
-        refuse_over_cap(first.store.status(first.analyst), price)
+        first.store.require_room(_whole(wanted))
 
     return [one.named(first.verifier.keep(certificate, refuse)) for one, certificate in found]
 

@@ -141,7 +141,8 @@ def fork(place: Place) -> None:
 
 def main() -> None:
     job, url, log, accounting, *rest = sys.argv[1:]
-    place = Place(url, Path(log), Accounting(accounting))
+    kind, _, by_month = accounting.partition(" ")
+    place = Place(url, Path(log), Accounting(kind), bool(by_month))
     match job:
         case "die_at":
             die_at(place, rest[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -78,3 +79,24 @@ def accounting(request: pytest.FixtureRequest) -> Accounting:
     """Give each kind of accounting that a ledger can be kept in."""
     kind: Accounting = request.param
     return kind
+
+
+Kept = Callable[[Place], Place]
+KINDS = {
+    "pure": (Accounting.PURE, False),
+    "zcdp": (Accounting.ZCDP, False),
+    "by month": (Accounting.PURE, True),
+}
+
+
+@pytest.fixture(params=KINDS)
+def kept(request: pytest.FixtureRequest) -> Kept:
+    """Give each way in which a ledger can be kept: what it does to a place."""
+    accounting, is_sliced = KINDS[request.param]
+    return lambda place: replace(place, accounting=accounting, is_sliced=is_sliced)
+
+
+@pytest.fixture(params=[False, True], ids=["as a whole", "by month"])
+def divided(request: pytest.FixtureRequest) -> Kept:
+    """Give both: a ledger that is kept as a whole, and one by periods."""
+    return lambda place: replace(place, is_sliced=request.param)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -24,9 +28,11 @@ from dpsql.budget import (
     Reservation,
     open_store,
 )
+from dpsql.budget.entry import Run
 from dpsql.budget.ledger_store import no_step
+from dpsql.errors import LedgerError
 from dpsql.mechanisms import Laplace
-from dpsql.policy import Accounting
+from dpsql.policy import Accounting, Period, Slices
 
 EPSILON = 10**9
 ROOT = Path(__file__).resolve().parents[3]
@@ -34,6 +40,11 @@ ROOT = Path(__file__).resolve().parents[3]
 
 IN_RHO = Promise(accounting=Accounting.ZCDP, conversion_delta_atto=5 * 10**11)
 """Half of the delta of `CAPS` is for the conversion."""
+
+MARCH = 24314
+"""The month that every claim for a ledger by periods reaches, and the last one."""
+
+BY_MONTH = Promise(period=Period.MONTH, since=date(2024, 1, 1))
 
 CAPS = Caps(10 * EPSILON, 10**12, {"alice": 3 * EPSILON, "bob": None})
 _TABLES = (
@@ -50,6 +61,66 @@ _TABLES = (
 )
 
 
+class Sliced(LedgerStore):
+    """A store whose claims that say no slices get some: all of them March 2026, some months before, undated rows.
+
+    So what March has is all that is charged, and what holds of a ledger as a whole has to hold of March. When it is
+    closed, what it has by slice is looked at: it is what its entries add up to, month by month.
+    """
+
+    def reserve(self, claim: Claim, **more: Any) -> Reservation:
+        return super().reserve(sliced(claim), **more)
+
+    def require_room(self, claim: Claim) -> None:
+        super().require_room(sliced(claim))
+
+    def close(self) -> None:
+        with suppress(LedgerError):
+            self.look()
+        super().close()
+
+    def look(self) -> None:
+        """Compare what is spent by slice with the ledger's entries."""
+        with self._ledger.read() as db:
+            rows = db.execute("SELECT body FROM record WHERE kind = 'entry'").fetchall()
+            (headers,) = db.execute("SELECT COUNT(*) FROM record WHERE kind = 'header'").fetchone()
+        if headers:  # else it was made anew from a later file of its log, which has no entries of before
+            names = {json.loads(body)["analyst"] for (body,) in rows}
+            for name in ("", *names):
+                assert by_month(self.slices(name)) == charged_by_month([body for (body,) in rows], name), name
+
+
+def by_month(steps: Iterable[Run]) -> dict[int, tuple[int, int, int]]:
+    """Return what was charged by period."""
+    return {number: sums for first, last, sums in steps for number in range(first, last + 1)}
+
+
+def charged_by_month(bodies: Iterable[str], name: str = "") -> dict[int, tuple[int, int, int]]:
+    """Return what entries add up to by period: one number each, and nothing cleverer."""
+    found: dict[int, tuple[int, int, int]] = {}
+    for entry in map(json.loads, bodies):
+        if name in ("", entry["analyst"]):
+            numbers = [n for first, last in entry["slices"]["periods"] for n in range(first, last + 1)]
+            for number in numbers + [-1] * entry["slices"]["undated"]:
+                epsilon, delta, rho = found.get(number, (0, 0, 0))
+                found[number] = (
+                    epsilon + entry["epsilon_nano"], delta + entry["delta_atto"], rho + entry["rho_atto"]
+                )  # fmt: skip
+    return found
+
+
+def sliced(claim: Claim) -> Claim:
+    """Return a claim each of whose measurements says some slices."""
+    return replace(
+        claim, measurements=tuple(replace(one, slices=one.slices or _some(one)) for one in claim.measurements)
+    )
+
+
+def _some(measurement: MeasurementClaim) -> Slices:
+    chance = hashlib.sha256(b"".join(measurement.measures) + measurement.note.encode()).digest()
+    return Slices(((MARCH - chance[0] % 12, MARCH),), is_undated=chance[1] % 3 == 0)
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a test's ledger is: a URL as the policy has it, and the log; and how it is kept."""
@@ -57,6 +128,7 @@ class Place:
     url: str
     log: Path
     accounting: Accounting = Accounting.PURE
+    is_sliced: bool = False
 
     @property
     def is_sqlite(self) -> bool:
@@ -70,12 +142,13 @@ class Place:
     @property
     def arguments(self) -> tuple[str, str, str]:
         """What a child process is told."""
-        return self.url, str(self.log), self.accounting.value
+        return self.url, str(self.log), self.accounting.value + self.is_sliced * " by month"
 
     @property
     def promise(self) -> Promise:
         """What the policy says."""
-        return UNSAID if self.accounting is Accounting.PURE else IN_RHO
+        promise = UNSAID if self.accounting is Accounting.PURE else IN_RHO
+        return replace(promise, period=BY_MONTH.period, since=BY_MONTH.since) if self.is_sliced else promise
 
     def open(
         self,
@@ -85,9 +158,9 @@ class Place:
         step: Callable[[str], None] = no_step,
         promise: Promise | None = None,
     ) -> LedgerStore:
-        return open_store(
-            self.url, dataset, caps, create=create, log=self.log, step=step, promise=promise or self.promise
-        )
+        promise = promise or self.promise
+        store = open_store(self.url, dataset, caps, create=create, log=self.log, step=step, promise=promise)
+        return store if promise.period is None else Sliced(store._ledger, caps)
 
     def edit(self, sql: str) -> None:
         """Change the ledger by hand."""
@@ -121,11 +194,12 @@ class Place:
 
             return put_files_back
         with psycopg.connect(self.url, options="-c search_path=dpsql") as connection:
-            rows = {name: connection.execute(f"SELECT * FROM {name}".encode()).fetchall() for name in _TABLES}
+            tables = (*_TABLES, *(["slice"] if self.is_sliced else []))
+            rows = {name: connection.execute(f"SELECT * FROM {name}".encode()).fetchall() for name in tables}
 
         def put_rows_back() -> None:
             with psycopg.connect(self.url, options="-c search_path=dpsql") as connection:
-                for name in _TABLES:
+                for name in tables:
                     connection.execute(f"TRUNCATE {name}".encode())
                     for row in rows[name]:
                         marks = ", ".join(["%s"] * len(row))

@@ -13,10 +13,17 @@ from dpsql.budget.chain import Verified
 from dpsql.budget.journal import _line
 from dpsql.errors import LedgerError
 
+from .conftest import Kept
 from .samples import Place, buy, claim, measurement
 
 COUNT = 12
 AGREE = "do not agree|damaged|shorter"
+
+
+@pytest.fixture
+def place(place: Place, divided: Kept) -> Place:
+    """Give each place twice: for a ledger as a whole, and for one by periods."""
+    return divided(place)
 
 
 @pytest.fixture(autouse=True)

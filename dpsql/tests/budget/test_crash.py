@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,15 +16,15 @@ from dpsql.budget import ZERO, EntryState
 from dpsql.budget.journal import Journal
 from dpsql.errors import EngineFailure
 from dpsql.mechanisms import Laplace
-from dpsql.policy import Accounting
 
+from .conftest import Kept
 from .samples import EPSILON, ROOT, Place, buy, claim, key, measurement, pure
 
 
 @pytest.fixture
-def place(place: Place, accounting: Accounting) -> Place:
-    """Give each place twice: for a ledger in epsilon, and for one in rho."""
-    return replace(place, accounting=accounting)
+def place(place: Place, kept: Kept) -> Place:
+    """Give each place three times: for a ledger in epsilon, for one in rho, and for one by periods."""
+    return kept(place)
 
 
 BOTH = pure(*2 * [EPSILON // 10], delta=5)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -14,15 +13,15 @@ from dpsql.budget import Charge, LedgerStore, ledger_store
 from dpsql.budget.entry import DIGEST, Entry, read_record, record_text
 from dpsql.errors import LedgerError
 from dpsql.mechanisms import Laplace
-from dpsql.policy import Accounting
 
+from .conftest import Kept
 from .samples import EPSILON, Place, buy, claim, draw, key, measurement, pure
 
 
 @pytest.fixture
-def place(place: Place, accounting: Accounting) -> Place:
-    """Give each place twice: for a ledger in epsilon, and for one in rho."""
-    return replace(place, accounting=accounting)
+def place(place: Place, kept: Kept) -> Place:
+    """Give each place three times: for a ledger in epsilon, for one in rho, and for one by periods."""
+    return kept(place)
 
 
 TENTH = EPSILON // 10
@@ -129,6 +128,7 @@ def test_a_row_of_another_ledger_is_not_taken(place: Place) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("kept", ["pure", "zcdp"], indirect=True)
 def test_answers_of_before_there_were_checksums_are_read(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,7 +105,7 @@ def test_a_log_of_this_version_is_not_taken_for_damaged_by_an_earlier_one(place:
 def test_a_running_version_stops_when_a_later_one_takes_the_ledger(place: Place) -> None:
     store = place.open()
     buy(store, "a")
-    with version(6):
+    with version(8):
         later = place.open(create=False)
         buy(later, "b")
         later.close()

@@ -15,14 +15,15 @@ import pytest
 from dpsql.mechanisms import rho_within
 from dpsql.policy import Accounting
 
+from .conftest import Kept
 from .samples import Place, buy, pure
 from .test_crash import child
 
 
 @pytest.fixture
-def place(place: Place, accounting: Accounting) -> Place:
-    """Give each place twice: for a ledger in epsilon, and for one in rho."""
-    return replace(place, accounting=accounting)
+def place(place: Place, kept: Kept) -> Place:
+    """Give each place three times: for a ledger in epsilon, for one in rho, and for one by periods."""
+    return kept(place)
 
 
 ROUNDS = 30

@@ -16,6 +16,7 @@ from dpsql.budget import EntryState, ledger
 from dpsql.budget.journal import Journal, sealed_path
 from dpsql.errors import LedgerError
 
+from .conftest import Kept
 from .samples import Place, buy, claim, draw, measurement
 from .test_crash import _die as die
 
@@ -27,6 +28,12 @@ STEPS = [
     "segment inserted",
     "segment committed",
 ]
+
+
+@pytest.fixture
+def place(place: Place, divided: Kept) -> Place:
+    """Give each place twice: for a ledger as a whole, and for one by periods."""
+    return divided(place)
 
 
 def filled(place: Place, files: int = 3, each: int = 4) -> None:

@@ -26,12 +26,19 @@ from dpsql.budget import (
 from dpsql.errors import BudgetExhausted, EngineFailure, LedgerError
 from dpsql.mechanisms import Laplace
 
+from .conftest import Kept
 from .samples import CAPS, EPSILON, Place, buy, claim, draw, key, measurement, pure
 
 TENTH = EPSILON // 10
 
 
 # Hits and misses.
+
+
+@pytest.fixture
+def place(place: Place, divided: Kept) -> Place:
+    """Give each place twice: for a ledger as a whole, and for one by periods."""
+    return divided(place)
 
 
 def test_a_draw_is_charged_once_and_read_back_for_ever(store: LedgerStore, place: Place) -> None:
@@ -129,6 +136,7 @@ def _refusal(store: LedgerStore, *measurements: MeasurementClaim, analyst: str =
     return caught.value.message
 
 
+@pytest.mark.parametrize("divided", [False], indirect=True)
 def test_each_cap_is_reached_exactly_and_not_passed(place: Place) -> None:
     store = place.open(Caps(10, 7, {"alice": 4}))
     store.reserve(claim(measurement("a", epsilon=4, delta=7)))
@@ -146,6 +154,7 @@ def test_each_cap_is_reached_exactly_and_not_passed(place: Place) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("divided", [False], indirect=True)
 def test_the_global_cap_binds_first(place: Place) -> None:
     store = place.open(Caps(3, 0, {"alice": 2}))
     assert "the dataset's" in _refusal(store, measurement("a", epsilon=4))
@@ -161,6 +170,7 @@ def test_a_spent_out_budget_still_answers_what_is_stored(place: Place) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("divided", [False], indirect=True)
 def test_a_lowered_policy_stops_at_once_and_shows_what_is_spent(place: Place) -> None:
     store = place.open()
     buy(store, "a")
@@ -189,6 +199,7 @@ def test_a_grant_raises_one_cap_for_good(place: Place) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("divided", [False], indirect=True)
 def test_spent_is_kept_for_each_analyst(store: LedgerStore) -> None:
     store.reserve(claim(measurement("a", delta=3), analyst="alice"))
     store.reserve(claim(measurement("b", delta=4), measurement("c"), analyst="bob"))
@@ -400,6 +411,7 @@ def test_threads_racing_for_the_last_epsilon_have_one_winner(place: Place) -> No
     store.close()
 
 
+@pytest.mark.parametrize("divided", [False], indirect=True)
 def test_caps_come_from_whoever_opens(place: Place) -> None:
     wide, narrow = place.open(CAPS), place.open(Caps(1, 0, {}))
     wide.reserve(claim(measurement("a", epsilon=5)))

@@ -213,3 +213,5 @@ def test_the_upgrade_notes_table_of_formats_is_whole() -> None:
     assert "zcdp" in rows[2][1]
     assert "certificates" in rows[3][1]
     assert "zcdp" in rows[4][1]
+    assert "[privacy.time]" in rows[5][1]
+    assert "zcdp" in rows[6][1]
