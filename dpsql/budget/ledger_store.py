@@ -94,7 +94,9 @@ _OLDEST = 1_000
 _SPENT: Statement = ("SELECT analyst, epsilon_nano, delta_atto, rho_atto FROM spent", ())
 _GRANTS: Statement = ("SELECT body FROM record WHERE kind = 'grant' AND state = ?", (GRANTED,))
 
-_OF_SLICES = "SELECT first_period, last_period, epsilon_nano, delta_atto, rho_atto FROM slice WHERE analyst = ? ORDER BY"
+_OF_SLICES = (
+    "SELECT first_period, last_period, epsilon_nano, delta_atto, rho_atto FROM slice WHERE analyst = ?"
+)
 _LAST: Statement = ("SELECT COALESCE(MAX(seq), -1) FROM record", ())
 _NEWEST: Statement = ("SELECT body FROM record ORDER BY seq DESC LIMIT 1", ())
 _KEY_CHECKS = "SELECT body FROM record WHERE seq > ? AND kind = 'keycheck' ORDER BY seq"
@@ -404,7 +406,7 @@ class LedgerStore:
 
     def slices(self, analyst: str | None = None) -> Steps:
         """See `BudgetStore.slices`."""
-        (rows,) = self._ledger.read_settled((f"{_OF_SLICES} first_period", (analyst or "",)))
+        (rows,) = self._ledger.read_settled((f"{_OF_SLICES} ORDER BY first_period", (analyst or "",)))
         return Steps(met(rows, UNDATED))
 
     def _words(self, slices: Slices) -> str:
@@ -541,7 +543,7 @@ class LedgerStore:
         """
         if self._ledger.promise.period is None:
             return _EPOCH, _SPENT, _GRANTS
-        newest = f"{_OF_SLICES} first_period DESC LIMIT 1"
+        newest = f"{_OF_SLICES} ORDER BY first_period DESC LIMIT 1"
         return _EPOCH, (newest, ("",)), (newest, (analyst or "",)), _GRANTS
 
     def _status_of(self, found: Sequence[list[Any]], analyst: str | None, clock: str | None = None) -> Status:
@@ -780,7 +782,10 @@ class LedgerStore:
         if self._ledger.promise.period is None:
             return self._status_of(found, None)
         runs = [
-            sums for _, _, sums in met(db.execute(f"{_OF_SLICES} first_period", ("",)).fetchall(), UNDATED)
+            sums
+            for _, _, sums in met(
+                db.execute(f"{_OF_SLICES} ORDER BY first_period", ("",)).fetchall(), UNDATED
+            )
         ]
         most = Charge(*(max((sums[kind] for sums in runs), default=0) for kind in range(3)))
         return self._status(found[0], (most, ZERO), found[-1], analyst=None)

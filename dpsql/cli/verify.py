@@ -90,10 +90,10 @@ def _is_ledger(path: Path) -> bool:
 def _opened(path: Path) -> LedgerStore:
     """Open the ledger in a file, as what it says of itself. Raises LedgerError."""
     from ..budget import Caps, open_store
-    from ..budget.entry import Header, Move, read_record
+    from ..budget.entry import Division, Header, Move, read_record
     from ..errors import LedgerError
 
-    asked = "SELECT body FROM record WHERE kind IN ('header', 'move') ORDER BY seq"
+    asked = "SELECT body FROM record WHERE kind IN ('header', 'move', 'division') ORDER BY seq"
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             records = [read_record(body) for (body,) in database.execute(asked)]
@@ -102,7 +102,7 @@ def _opened(path: Path) -> LedgerStore:
     header = next((one for one in records if isinstance(one, Header)), None)
     if header is None:
         raise LedgerError(f"{path.name} is no ledger", hint="name the file that the policy's ledger is in")
-    promise = header.promise.after(next((one for one in records if isinstance(one, Move)), None))
+    promise = header.promise.after(*(one for one in records if isinstance(one, Move | Division)))
     url, caps = f"sqlite:{path}", Caps(0, 0, {})
     return open_store(url, header.dataset, caps, create=False, log=path, promise=promise)
 

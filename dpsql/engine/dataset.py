@@ -209,6 +209,8 @@ def open_ledger(policy: Policy, *, create: bool) -> LedgerStore:
     promise = Promise(
         privacy.neighbours.value, privacy.together, privacy.accounting, int(privacy.conversion_delta * ATTO)
     )
+    if (time := privacy.time) is not None:
+        promise = replace(promise, period=time.period, zone=time.zone, since=time.since)
     return open_store(policy.ledger, policy.dataset_id, caps, create=create, log=log, promise=promise)
 
 
