@@ -1,9 +1,11 @@
-"""`dpsql init`: a first policy file, from the schema alone."""
+"""`dpsql init`: a first policy file, from the schema alone, or a template's."""
 
 from __future__ import annotations
 
 import os
 import re
+import tomllib
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,13 +30,26 @@ Wrote {path}. Next:
   2. dpsql -P {path} check            says what an analyst may do, and what is missing
   3. dpsql -P {path} budget create    makes the ledger, once
   4. dpsql -P {path} query            asks"""
+_TEMPLATES = ("course", "hospital", "hr", "statistics")
+"""Policies that are written out, in `dpsql/cli/templates`."""
+_NEXT_OF_TEMPLATE = """\
+Wrote {path}. Next:
+  1. read it: put your tables and columns in place of its own, and bounds that you know of the subject
+  2. dpsql -P {path} check            says what differs from the database, {database}
+  3. dpsql -P {path} check --preview  says how far off answers would be
+  4. dpsql -P {path} budget create    makes the ledger, once"""
 _TEXTS = (".csv", ".tsv", ".jsonl", ".ndjson")
 _PATTERN = frozenset("*?[")
+_DUCKDB = (".duckdb", ".ddb", ".db")
 _MOST_SAID = 20
 
 
 @click.command()
-@click.argument("sources", nargs=-1, required=True)
+@click.argument("sources", nargs=-1)
+@click.option(
+    "--template", type=click.Choice(_TEMPLATES),
+    help="A whole policy with comments, for a kind of data, to be edited; of SOURCES it takes one database, or none.",
+)  # fmt: skip
 @click.option(
     "--public", "public", multiple=True, metavar="TABLE",
     help="A table that is nobody's data: it is declared so, and where others point at it its keys are listed.",
@@ -43,7 +58,13 @@ _MOST_SAID = 20
     "--force", is_flag=True, help="Write over a policy that exists; it is kept beside, as FILE.old."
 )
 @pass_settings
-def init(settings: CommandSettings, sources: tuple[str, ...], public: tuple[str, ...], force: bool) -> None:
+def init(
+    settings: CommandSettings,
+    sources: tuple[str, ...],
+    template: str | None,
+    public: tuple[str, ...],
+    force: bool,
+) -> None:
     """Write a first policy file for SOURCES: a database, such as duckdb:campus.duckdb, or data files.
 
     \b
@@ -52,6 +73,7 @@ def init(settings: CommandSettings, sources: tuple[str, ...], public: tuple[str,
       dpsql init visits.parquet patients.csv 'events/*.parquet'
       dpsql init spark://lake.example/sales
       dpsql init spark://lake.example 's3a://lake/orders/*.parquet'
+      dpsql init --template hospital
 
     A file, a folder of Parquet files or a pattern is a table; CSV files and JSON lines are converted to Parquet
     beside them first. A relative path counts from the current folder. The policy goes where --policy says, for its
@@ -59,32 +81,81 @@ def init(settings: CommandSettings, sources: tuple[str, ...], public: tuple[str,
     keys of tables that --public names): bounds are left for the owner to fill in, since a bound that was read off
     the data tells of the data.
     """
+    path = settings.policy_path
+    if template is not None:
+        text = _template(template, sources, public, path)
+        _write(path, text, force, f"--template {template}")
+        tell(_NEXT_OF_TEMPLATE.format(path=path, database=tomllib.loads(text)["database"]))
+        return
+    if not sources:
+        raise click.UsageError("Name a database or files, or a --template.")
+    _refuse_to_lose(path, force, " ".join(sources))
     from ..policy import left_out, scaffold
 
-    path = settings.policy_path
-    old = path.with_name(f"{path.name}.old")
-    if path.exists() and force and old.exists():
-        raise click.UsageError(f"{old} exists, and is what was written over before. Move it away first.")
-    if path.exists() and not force:
-        raise click.UsageError(
-            f"{path} exists. Write over it with --force, or name another file: "
-            f"dpsql -P other.toml init {' '.join(sources)}"
-        )
     url, files = _what_is_named(sources, path)
     live = read_live_schema(url, files)
     if public and (files is not None or url.startswith(SPARK)):
         live = with_lookup_keys(url, files, live, public)
     keys = {name: public_keys(url, files, live, name) for name in public}
     tables = None if files is None else files.tables
-    text = scaffold(live, url if files else _from_folder(url, path.parent), tables, keys)
+    _write(
+        path,
+        scaffold(live, url if files else _from_folder(url, path.parent), tables, keys),
+        force,
+        " ".join(sources),
+    )
+    _tell_left_out(left_out(live))
+    tell(_NEXT.format(path=path))
+
+
+def _template(name: str, sources: tuple[str, ...], public: tuple[str, ...], path: Path) -> str:
+    """Return a template's text, over the database that is named, if one is. Raises click.UsageError."""
+    from ..policy.model import ENGINES
+
+    text = resources.files("dpsql").joinpath("cli", "templates", f"{name}.toml").read_text("utf-8")
+    if public:
+        raise click.UsageError("--template writes its own tables; say in the policy which are public.")
+    if not sources:
+        return text
+    url, files = _what_is_named(sources, path) if _is_a_database(sources[0]) else ("", None)
+    if files is not None or url.partition(":")[0] not in ENGINES:
+        raise click.UsageError(
+            "--template takes one database, such as duckdb:my.duckdb or postgresql://…, and no files."
+        )
+    written = _from_folder(url, path.parent).replace("\\", "\\\\").replace('"', '\\"')
+    return re.sub(
+        r'^database = "[^"]*"', lambda _: f'database = "{written}"', text, count=1, flags=re.MULTILINE
+    )
+
+
+def _is_a_database(source: str) -> bool:
+    return ":" in source or Path(source).suffix.lower() in _DUCKDB
+
+
+def _refuse_to_lose(path: Path, force: bool, words: str) -> None:
+    """Raise click.UsageError where a policy would be written over that is not to be, or that cannot be kept beside."""
+    old = _beside(path)
+    if path.exists() and force and old.exists():
+        raise click.UsageError(f"{old} exists, and is what was written over before. Move it away first.")
+    if path.exists() and not force:
+        raise click.UsageError(
+            f"{path} exists. Write over it with --force, or name another file: dpsql -P other.toml init {words}"
+        )
+
+
+def _write(path: Path, text: str, force: bool, words: str) -> None:
+    """Write a policy, one that exists being kept beside. Raises click.UsageError."""
+    _refuse_to_lose(path, force, words)
     try:
         if path.exists():
-            os.replace(path, old)
+            os.replace(path, _beside(path))
         write_private(path, text)
     except OSError as error:
         raise click.UsageError(f"{path} cannot be written: {error.strerror}") from None
-    _tell_left_out(left_out(live))
-    tell(_NEXT.format(path=path))
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.old")
 
 
 def _tell_left_out(said: tuple[str, ...]) -> None:
@@ -105,7 +176,7 @@ def _what_is_named(sources: tuple[str, ...], path: Path) -> tuple[str, FileSourc
         if len(sources) > 1:
             raise click.UsageError("Name one database, or files. Each policy is of one database.")
         return sources[0], None
-    if len(sources) == 1 and Path(sources[0]).suffix.lower() in (".duckdb", ".ddb", ".db"):
+    if len(sources) == 1 and Path(sources[0]).suffix.lower() in _DUCKDB:
         return f"duckdb:{sources[0]}", None
     tables: dict[str, tuple[str, ...]] = {}
     for source in sources:

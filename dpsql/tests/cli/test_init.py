@@ -79,7 +79,7 @@ def test_a_duckdb_file_may_be_named_alone(folder: Path) -> None:
         (("none.parquet",), 5, "none.parquet"),
         (("duckdb:x", "a.parquet"), 2, "Name one database, or files."),
         (("mysql://x",), 5, 'write "duckdb:<file>", postgresql://user@host/database or spark://host:port'),
-        ((), 2, "Missing argument"),
+        ((), 2, "Name a database or files, or a --template."),
     ],
 )
 def test_what_makes_no_policy_says_what_to_do(
