@@ -17,7 +17,7 @@ from ..engine.barred import aligned
 from ..engine.picture import Picture, Point
 from .terminal import can_write, display_width, plain_text, styled, terminal_text, width
 
-__all__ = ["chart_lines", "truth_mark"]
+__all__ = ["chart_lines", "truth_marks"]
 
 _HEIGHT = 10
 _LEAST_PLOT = 10
@@ -27,7 +27,10 @@ _MOST_STEP = 7
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """The characters of a picture: a bar, its parts by eighths, a point, whiskers across and upright, a truth."""
+    """The characters of a picture: a bar, its parts by eighths, a point, whiskers across and upright, a truth.
+
+    `both`: a truth in the place of what was answered, so that neither hides the other.
+    """
 
     fill: str
     eighths: str
@@ -41,15 +44,16 @@ class _Marks:
     axis: str
     corner: str
     truth: str
+    both: str
 
 
-_FINE = _Marks("█", "▁▂▃▄▅▆▇█", "●", "├", "─", "┤", "┬", "│", "┴", "─", "└", "×")
-_PLAIN = _Marks("#", "       #", "o", "|", "-", "|", "+", "|", "+", "-", "+", "x")
+_FINE = _Marks("█", "▁▂▃▄▅▆▇█", "●", "├", "─", "┤", "┬", "│", "┴", "─", "└", "×", "⊗")
+_PLAIN = _Marks("#", "       #", "o", "|", "-", "|", "+", "|", "+", "-", "+", "x", "@")
 
 
-def truth_mark() -> str:
-    """Return the character that marks a truth."""
-    return _marks().truth
+def truth_marks() -> tuple[str, str]:
+    """Return the character that marks a truth, and the one that marks it in the place of what was answered."""
+    return _marks().truth, _marks().both
 
 
 def chart_lines(picture: Picture, height: int = _HEIGHT) -> list[str]:
@@ -114,7 +118,7 @@ def _coloured(cells: list[str], truth: int | None, marks: _Marks) -> str:
     head, tail = text[:truth], text[truth + 1 :]
     return (
         styled(head, colour="cyan")
-        + styled(marks.truth, colour="red", bold=True)
+        + styled(marks.both if cells[truth] == marks.point else marks.truth, colour="red", bold=True)
         + styled(tail, colour="cyan")
     )
 
@@ -187,15 +191,15 @@ def _upright(picture: Picture, places: list[float], height: int, marks: _Marks) 
     step = min((width() - margin - 1) // (slots[-1] + 1), _MOST_STEP)
     if step < 1:
         return None
-    is_time = not picture.keys[0].type.is_number
+    is_filled = scale.is_from_zero and picture.keys[0].type.is_number
     grid = [[" "] * (step * (slots[-1] + 1)) for _ in range(height)]
     truths = list[tuple[int, int]]()
     for index, slot in zip(order, slots, strict=True):
         point = picture.points[index]
         if point is not None:
-            _stand(grid, slot * step, step, point, scale, marks, is_filled=scale.is_from_zero and not is_time)
+            _stand(grid, slot * step, step, point, scale, marks, is_filled=is_filled)
         if picture.truths is not None:
-            truths.append((scale.cell(picture.truths[index]) // 8, slot * step + (step - 1) // 2))
+            truths.append((scale.cell(picture.truths[index]) // 8, slot * step + _beside(step, is_filled)))
     lines = [styled(f" {_title(picture, with_bar=True)}", bold=True)]
     for row in reversed(range(height)):
         marked = {column for at, column in truths if at == row}
@@ -207,6 +211,11 @@ def _upright(picture: Picture, places: list[float], height: int, marks: _Marks) 
         *lines,
         _axis_labels(picture, [(order[at], slot * step) for at, slot in enumerate(slots)], margin, step),
     ]
+
+
+def _beside(step: int, is_filled: bool) -> int:
+    """Return the column of a truth within those of a row of an answer: beside what is drawn, where there is room."""
+    return step - 1 if is_filled else min((step - 1) // 2 + 1, step - 1)
 
 
 def _stand(
@@ -236,7 +245,9 @@ def _stand(
 
 def _grid_line(cells: list[str], truths: set[int], marks: _Marks) -> str:
     parts = [
-        styled(marks.truth, colour="red", bold=True) if column in truths else cell
+        styled(marks.truth if cell == " " else marks.both, colour="red", bold=True)
+        if column in truths
+        else cell
         for column, cell in enumerate(cells)
     ]
     text, done = "", 0

@@ -34,6 +34,7 @@ _TO_PASTE = (
 def demo(folder: Path, fresh: bool, serve: bool, port: int) -> None:
     """Make a small university database in DIR (default: demo) and ask it some questions.
 
+    At a terminal each step of the walk waits for Enter, and q leaves it; elsewhere all of it is shown at once.
     Its students are invented. Run again, it uses the same data and the same ledger: questions asked
     before are answered from the store, free.
     """

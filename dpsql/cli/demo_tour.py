@@ -5,7 +5,9 @@ The truths come from the demo's own database, whose people are invented: a real 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
@@ -16,9 +18,9 @@ import click
 
 from ..engine.barred import barred_cell
 from ..engine.picture import pictures
-from .chart import chart_lines, truth_mark
+from .chart import chart_lines, truth_marks
 from .demo_folder import DATABASE, MAIN_POLICY, TEXTBOOK_POLICY
-from .terminal import decimal_text, plain_text, styled
+from .terminal import decimal_text, is_read_by_people, plain_text, styled
 from .worker import RunningSession, open_session
 
 if TYPE_CHECKING:
@@ -76,40 +78,72 @@ class _Tally:
     held: int = 0
 
 
-def walk(folder: Path) -> None:
-    """Walk through the demo in a folder. Raises DpsqlError."""
+def walk(folder: Path) -> bool:
+    """Walk through the demo in a folder; return whether to its end: at a terminal each step waits for Enter.
+
+    Raises DpsqlError.
+    """
     truths = _truths(folder / DATABASE)
     tally = _Tally()
-    everybody, others = truths[_EVERYBODY][""], truths[_OTHERS][""]
-    _say("\nAn attack: two exact counts that differ by one person.")
-    _tell(_EVERYBODY, f"{everybody:.0f}")
-    _tell(_OTHERS, f"{others:.0f}")
-    click.echo(
-        f"They differ by {everybody - others:.0f}: student 7, Theo Evans, is among them, and has a GPA of 3.36."
-    )
-    with open_session(folder / MAIN_POLICY, "local") as running:
-        _set(running, "intervals", "0.95")
-        _same_two(running, tally)
-        _say(
-            f"\nFour questions, and their error bars. {truth_mark()} is the truth, which the owner alone has."
-        )
-        for question in QUESTIONS:
+    policy = folder / MAIN_POLICY
+    with _asking(policy) as running:
+        _attack(running, truths, tally)
+    for place, question in enumerate(QUESTIONS):
+        if not _goes_on("four answers as pictures" if place == 0 else "the next one"):
+            return False
+        if place == 0:
+            truth, both = truth_marks()
+            _say(
+                f"\nFour questions, and their error bars. {truth} is the truth, which the owner alone has,\n"
+                f"{both} where the answer is at it."
+            )
+        with _asking(policy) as running:
             _draw(running, question, truths[question.sql], tally)
-        _say(f"\n{tally.held} of {tally.bars} bars hold the truth; in the long run 95 of 100 do.")
+    if not _goes_on("a median, what all this cost, and the textbook's average"):
+        return False
+    _say(f"\n{tally.held} of {tally.bars} bars hold the truth; in the long run 95 of 100 do.")
+    with _asking(policy) as running:
         _rest(running, tally)
     _textbook(folder / TEXTBOOK_POLICY)
+    return True
 
 
-def _same_two(running: RunningSession, tally: _Tally) -> None:
-    _say("\nThe same two questions through dpsql, at epsilon 0.1 each:")
+@contextmanager
+def _asking(policy: Path) -> Iterator[RunningSession]:
+    """Open a session that gives bars; none is open while the reader reads, so that Ctrl-C leaves."""
+    with open_session(policy, "local") as running:
+        _set(running, "intervals", "0.95")
+        yield running
+
+
+def _goes_on(what: str) -> bool:
+    """Wait for Enter where somebody sits at a terminal; return whether the walk goes on."""
+    if not _sits_there():
+        return True
+    try:
+        answer = input(f"\n[Enter: {what}; q: leave] ")
+    except EOFError:
+        return False
+    return answer.strip().casefold() not in ("q", "quit", "exit")
+
+
+def _sits_there() -> bool:
+    return is_read_by_people() and sys.stdin.isatty()
+
+
+def _attack(running: RunningSession, truths: Mapping[str, Mapping[str, float]], tally: _Tally) -> None:
+    """Tell the attack, on exact counts and through dpsql, in six lines."""
+    _say("\nAn attack: two counts that differ by one person, exact and through dpsql.")
     _set(running, "epsilon", "0.1")
-    counts = []
+    exact, noisy = [], []
     for sql in (_EVERYBODY, _OTHERS):
         answer = _ask(running, sql, tally)
-        _tell(sql, _with_bar(answer))
-        counts.append(_number(answer.rows[0][0]))
+        exact.append(truths[sql][""])
+        noisy.append(_number(answer.rows[0][0]))
+        _tell(sql, f"{exact[-1]:.0f}   {_with_bar(answer)}")
     click.echo(
-        f"They differ by {counts[0] - counts[1]:.0f}, which is noise: "
+        f"The exact ones differ by {exact[0] - exact[1]:.0f}: student 7, Theo Evans, is among them,\n"
+        f"and so has a GPA of 3.36. Through dpsql they differ by {noisy[0] - noisy[1]:.0f}, which is noise:\n"
         "without Theo these are almost as likely."
     )
 

@@ -102,6 +102,21 @@ def test_the_truth_is_marked_where_it_is() -> None:
     assert line.index("×") < line.index("●")
 
 
+def test_a_truth_at_the_answer_hides_neither() -> None:
+    from dataclasses import replace
+
+    plain = picture(TEXT, [("CS", 80, 60.0, 100.0)])
+    text = "\n".join(chart_lines(replace(plain, truths=(80.0,))))
+    assert ("⊗" in text, "×" in text, "●" in text) == (True, False, False)
+    rows: list[Row] = [(month, 10 + month, 8.0 + month, 12.0 + month) for month in range(6)]
+    truths = tuple(10.0 + month for month in range(6))
+    for key, point in ((BIGINT, "█"), (DATE, "●")):
+        shown = [(datetime.date(2025, 1 + row[0], 1), *row[1:]) if key is DATE else row for row in rows]
+        text = "\n".join(chart_lines(replace(picture(key, shown), truths=truths)))
+        assert (text.count("×"), text.count("⊗")) == (6, 0)
+        assert point in text
+
+
 def test_plain_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chart, "can_write", lambda _: False)
     for key in (TEXT, BIGINT):
