@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -630,7 +631,7 @@ class Workspace:
 
 
 def _table_of(one: StoredObject, *, is_temporary: bool) -> Table | OwnView:
-    columns = tuple(Column(column.name, column.type, Enforced(column.not_null)) for column in one.columns)
+    columns = _columns_of(_Same(one.columns))
     path = (one.space, one.name)
     if one.text is not None:
         return OwnView(one.name, path, columns, one.text, one.names)
@@ -638,6 +639,24 @@ def _table_of(one: StoredObject, *, is_temporary: bool) -> Table | OwnView:
     return Table(
         one.name, path, columns, None, own=OwnRows(is_temporary, one.number, one.reads, noisy, one.is_chosen)
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Same:
+    """Columns that are told from others by which object they are: a store has one for what it reads again."""
+
+    columns: tuple[StoredColumn, ...]
+
+    def __hash__(self) -> int:
+        return id(self.columns)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.columns is other.columns
+
+
+@lru_cache(maxsize=2_048)
+def _columns_of(of: _Same) -> tuple[Column, ...]:
+    return tuple(Column(column.name, column.type, Enforced(column.not_null)) for column in of.columns)
 
 
 def is_own(one: Table | View | OwnView) -> bool:

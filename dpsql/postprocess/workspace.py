@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -118,13 +119,21 @@ class StoredObject:
     def read(cls, row: Sequence[Any]) -> StoredObject:
         """Return an object as `made` has written it; `row`: number, space, name, made, rows, bytes."""
         number, space, name, made, rows, size = row
-        columns, reads, text, names, drops, is_chosen = json.loads(made)
-        known = tuple(
-            StoredColumn(one, SqlType(Kind(kind), precision, scale), not_null, is_noisy)
-            for one, kind, precision, scale, not_null, is_noisy in columns
-        )
-        known_as = tuple(names)
-        return cls(space, name, known, frozenset(reads), text, known_as, drops, is_chosen, number, rows, size)
+        columns, reads, text, names, drops, is_chosen = _read_made(made)
+        return cls(space, name, columns, reads, text, names, drops, is_chosen, number, rows, size)
+
+
+@lru_cache(maxsize=2_048)
+def _read_made(
+    made: str,
+) -> tuple[tuple[StoredColumn, ...], frozenset[str], str | None, tuple[str, ...], bool, bool]:
+    """Return what `StoredObject.made` has written: of a thousand tables, a statement changes one."""
+    columns, reads, text, names, drops, is_chosen = json.loads(made)
+    known = tuple(
+        StoredColumn(one, SqlType(Kind(kind), precision, scale), not_null, is_noisy)
+        for one, kind, precision, scale, not_null, is_noisy in columns
+    )
+    return known, frozenset(reads), text, tuple(names), drops, is_chosen
 
 
 @dataclass(frozen=True, slots=True)
