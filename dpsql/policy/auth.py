@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from .model import Analyst, DirectoryPolicy, IssuerPolicy
+from .model import Analyst, DirectoryPolicy, IssuerPolicy, NamePattern
 from .section import Section, quote_key
 
 __all__ = ["check_identities", "read_auth"]
@@ -30,6 +30,7 @@ def read_auth(section: Section, folder: Path) -> DirectoryPolicy | IssuerPolicy 
     said = _Said(
         section.text("auth_groups"), section.text("auth_ca"), section.text("auth_bind"),
         section.text("auth_password_file"), section.text("auth_audience"), section.text("auth_scope"),
+        section.text("auth_names"),
     )  # fmt: skip
     if written is None:
         for key, value in said.keys().items():
@@ -59,11 +60,13 @@ class _Said:
     password_file: str | None
     audience: str | None
     scope: str | None
+    names: str | None
 
     def keys(self) -> dict[str, str | None]:
         return {
             "auth_groups": self.groups, "auth_ca": self.ca, "auth_bind": self.bind,
             "auth_password_file": self.password_file, "auth_audience": self.audience, "auth_scope": self.scope,
+            "auth_names": self.names,
         }  # fmt: skip
 
     def refuse(self, section: Section, of: str, *names: str) -> None:
@@ -80,7 +83,20 @@ def _issuer(section: Section, parts: SplitResult, said: _Said, ca: Path | None) 
         )
     if parts.query:
         raise section.error("has a query, which no issuer's URL has", "auth")
-    return IssuerPolicy(parts.geturl(), said.audience, said.scope or "openid", said.groups or "groups", ca)
+    scope, groups = said.scope or "openid", said.groups or "groups"
+    return IssuerPolicy(parts.geturl(), said.audience, scope, groups, ca, _names(section, said.names))
+
+
+def _names(section: Section, written: str | None) -> NamePattern:
+    """Return how names are made of short ones. Raises PolicyError: there is no one place of the short one in it."""
+    if written is None:
+        return NamePattern()
+    before, _, after = written.partition("*")
+    if written.count("*") != 1 or not before + after or not written.isprintable():
+        raise section.error(
+            "says with one * where an analyst's name stands in the person's: \"*@example.org\"", "auth_names"
+        )
+    return NamePattern(before, after)
 
 
 def _directory(
@@ -102,8 +118,9 @@ def _directory(
     port = "" if parts.port is None else f":{parts.port}"
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     return DirectoryPolicy(
-        f"{parts.scheme}://{host}{port}", base, attribute, bool(scope), said.groups, said.bind, secret, ca
-    )
+        f"{parts.scheme}://{host}{port}", base, attribute, bool(scope), said.groups, said.bind, secret, ca,
+        _names(section, said.names),
+    )  # fmt: skip
 
 
 def check_identities(

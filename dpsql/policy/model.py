@@ -311,7 +311,30 @@ class Analyst:
 
     def identity_under(self, auth: DirectoryPolicy | IssuerPolicy | None) -> str | None:
         """Return what the person is called there: in a directory by the analyst's own name, unless said otherwise."""
-        return self.name if self.identity is None and isinstance(auth, DirectoryPolicy) else self.identity
+        if self.identity is None and isinstance(auth, DirectoryPolicy):
+            return auth.names.person(self.name)
+        return self.identity
+
+
+@dataclass(frozen=True, slots=True)
+class NamePattern:
+    """How a person's name at a directory or an issuer is made of a short one: what stands before it, and behind it.
+
+    No two persons have one short name, since it says all that differs between their names.
+    """
+
+    before: str = ""
+    after: str = ""
+
+    def person(self, user: str) -> str:
+        """Return the name of the person whom somebody means who writes it whole, or short."""
+        return user if self.short(user) is not None else f"{self.before}{user}{self.after}"
+
+    def short(self, name: str) -> str | None:
+        """Return what is short for a name; None: it is not made so."""
+        end = len(name) - len(self.after)
+        is_so = name.startswith(self.before) and name.endswith(self.after) and end > len(self.before)
+        return name[len(self.before) : end] if is_so else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +345,7 @@ class DirectoryPolicy:
     are, or, where it `searches`, anywhere below which they are looked for, bound as `bind` with the password in a file,
     or as nobody. `attribute`: the one of their entry that has their name. `groups`: the entry below which groups
     list their members; None: only what an entry says of itself (memberOf). `ca`: who has to have signed its
-    certificate.
+    certificate. `names`: how the attribute is made of an analyst's name.
     """
 
     url: str
@@ -333,18 +356,21 @@ class DirectoryPolicy:
     bind: str | None = None
     password_file: Path | None = None
     ca: Path | None = None
+    names: NamePattern = NamePattern()
 
 
 @dataclass(frozen=True, slots=True)
 class IssuerPolicy:
     """An issuer of tokens by OpenID Connect; `audience`: for whom a token must be issued. `scope`: what clients ask
-    for. `groups`: the claim that lists groups. `ca`: who has to have signed its certificate."""
+    for. `groups`: the claim that lists groups. `ca`: who has to have signed its certificate. `names`: how `sub` is made
+    of a shorter name."""
 
     url: str
     audience: str
     scope: str = "openid"
     groups: str = "groups"
     ca: Path | None = None
+    names: NamePattern = NamePattern()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ House rules:
 2. A person is one analyst: what the directory or the issuer calls them is compared as it is written there, never as a
    client wrote it, so that no other spelling is another person with another budget.
 3. An analyst of the policy goes before a group. A member of a group is an analyst under the person's own name, which
-   groups do not change; whose name is an analyst's of the policy already is nobody.
+   groups do not change; whose name is an analyst's of the policy already is nobody. A shorter name says all in which
+   people's names differ (`NamePattern`), and whose name is not made so is no member.
 """
 
 from __future__ import annotations
@@ -36,12 +37,14 @@ class Unproved(Exception):
 class Identity:
     """A person. `name`: as the directory or the issuer has it; `groups`: as `Voucher.group` writes them.
 
-    `analyst`: what the person is called here as a member of a group alone.
+    `analyst`: what the person is called here as a member of a group alone; None: nothing. `short`: how they may write
+    their name.
     """
 
     name: str
-    analyst: str
+    analyst: str | None
     groups: frozenset[str]
+    short: str | None = None
 
 
 class Voucher(Protocol):
@@ -94,8 +97,12 @@ def analyst_of(policy: Policy, voucher: Voucher, identity: Identity, user: str) 
     auth = policy.server.auth
     declared = [one for one in policy.analysts.values() if one.name not in policy.members]
     own = next((one for one in declared if one.identity_under(auth) == identity.name), None)
-    if own is None and identity.analyst not in {one.name for one in declared}:
+    if (
+        own is None
+        and identity.analyst is not None
+        and identity.analyst not in {one.name for one in declared}
+    ):
         groups = (one for one in policy.groups.values() if one.identity is not None)
         group = next((one for one in groups if voucher.group(one.identity or "") in identity.groups), None)
         own = None if group is None else replace(group, name=identity.analyst)
-    return own if own is not None and user in (own.name, identity.name) else None
+    return own if own is not None and user in (own.name, identity.name, identity.short) else None

@@ -60,8 +60,9 @@ class LdapDirectory:
         if not secret or "\0" in secret or not user.isprintable() or len(user) > _LONGEST:
             raise Unproved("password")
         try:
+            person = self.policy.names.person(user)
             with open_channel(self.policy.url, self._context, _SECONDS) as channel:
-                return self._bound(ldap.initialize(_PLAIN, fileno=channel.detach()), user, secret)
+                return self._bound(ldap.initialize(_PLAIN, fileno=channel.detach()), person, secret)
         except (OSError, ldap.LDAPError):
             raise Unproved("directory") from None
 
@@ -107,7 +108,8 @@ class LdapDirectory:
         groups = values.get(_MEMBER_OF.lower(), [])
         if policy.groups is not None:
             groups = self._listed(connection, policy.groups, name, user)
-        return Identity(user, user, frozenset(map(self.group, groups)))
+        short = policy.names.short(user)
+        return Identity(user, short, frozenset(map(self.group, groups)), short)
 
     def _listed(self, connection: Any, base: str, name: str, user: str) -> list[str]:
         """Return the groups below an entry that list a person."""

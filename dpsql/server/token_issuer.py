@@ -70,7 +70,8 @@ class TokenIssuer:
         subject, groups = claims["sub"], claims.get(self.policy.groups)
         listed = [one for one in groups if isinstance(one, str)] if isinstance(groups, list) else []
         issuer = self.policy.url.removeprefix("https://").rstrip("/")
-        return Identity(subject, f"{subject}@{issuer}", frozenset(listed))
+        short = self.policy.names.short(subject)
+        return Identity(subject, None if short is None else f"{short}@{issuer}", frozenset(listed), short)
 
     def _key(self, wanted: object) -> jwt.PyJWK:
         """Return the key of this name; a token without one has the only key. Raises Unproved."""

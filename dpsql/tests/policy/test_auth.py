@@ -9,7 +9,7 @@ import pytest
 
 from dpsql.errors import PolicyError
 from dpsql.policy import Policy, parse_policy
-from dpsql.policy.model import DirectoryPolicy, IssuerPolicy
+from dpsql.policy.model import DirectoryPolicy, IssuerPolicy, NamePattern
 
 HEAD = 'database = "duckdb:x.db"\nprivacy.epsilon = 5\n[tables.student]\nunit = "id"\n'
 LDAP = '[server]\nauth = "ldaps://ldap.example.org/ou=people,dc=example,dc=org?uid"\n'
@@ -59,6 +59,19 @@ def test_a_password_is_the_usual_way() -> None:
         ),
         (OIDC, IssuerPolicy("https://login.example.org/lab", "dpsql")),
         (
+            f'{OIDC}auth_names = "auth0|*"\n',
+            IssuerPolicy("https://login.example.org/lab", "dpsql", names=NamePattern("auth0|")),
+        ),
+        (
+            f'{LDAP}auth_names = "*@example.org"\n',
+            DirectoryPolicy(
+                "ldaps://ldap.example.org",
+                "ou=people,dc=example,dc=org",
+                "uid",
+                names=NamePattern("", "@example.org"),
+            ),
+        ),
+        (
             f'{OIDC}auth_scope = "openid x"\nauth_groups = "roles"\nauth_ca = "ca.pem"\n',
             IssuerPolicy("https://login.example.org/lab", "dpsql", "openid x", "roles", Path("/srv/ca.pem")),
         ),
@@ -98,6 +111,13 @@ def test_no_such_way(url: str, said: str) -> None:
         (f'{OIDC}auth_bind = "x"\n', "is not for an issuer of tokens"),
         (f'{LDAP}auth_audience = "x"\n', "is not for a directory"),
         (f'{LDAP}auth_bind = "x"\n', "go together"),
+        ('[server]\nauth_names = "*@x"\n', "server.auth_names: goes with auth"),
+        *((f'{LDAP}auth_names = "{one}"\n', "with one *") for one in ("*", "x", "*@*", "*\u200b")),
+        (
+            f'{LDAP}auth_names = "*@x"\n{ALICE}[analysts.bob]\nepsilon = 1\nidentity = "alice@x"\n',
+            "a person is one analyst",
+        ),
+        (f'{LDAP}auth_names = "*@x"\n{ALICE}[analysts."alice@x"]\nepsilon = 1\n', "a person is one analyst"),
         (f'{LDAP}auth_bind = "x"\nauth_password_file = "y"\n', "end the URL with ?sub"),
         (f'{ALICE}identity = "a"\n', "analysts.alice.identity: goes with auth in [server]"),
         (LAB, "groups.lab.member_of: goes with auth in [server]"),
@@ -118,6 +138,22 @@ def test_no_such_way(url: str, said: str) -> None:
 )
 def test_what_is_wrong(lines: str, said: str) -> None:
     assert said in wrong(lines)
+
+
+def test_a_short_name_is_one_persons() -> None:
+    names = NamePattern("x|", "@y")
+    people = ["x|a@y", "x|a@y@y", "x|x|a@y@y", "x|x|a@y", "x|@y@y", "x|x|@y"]
+    shorts = [names.short(one) for one in people]
+    assert shorts == ["a", "a@y", "x|a@y", "x|a", "@y", "x|"]
+    assert [names.short(one) for one in ("x|@y", "x@y", "|a@y", "x|a", "a@y", "", "x|", "@y")] == [None] * 8
+    assert [names.person(one) for one in ("a", "x|a@y", "x|a", "@y")] == [
+        "x|a@y",
+        "x|a@y",
+        "x|x|a@y",
+        "x|@y@y",
+    ]
+    assert [NamePattern().person(one) for one in ("a", "")] == ["a", ""]
+    assert NamePattern().short("a") == "a"
 
 
 def test_groups_and_members() -> None:

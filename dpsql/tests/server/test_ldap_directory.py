@@ -302,6 +302,28 @@ def test_people_who_are_looked_for(directory: Slapd, tmp_path: Path) -> None:
         assert refusal(server, "nobody2", "wrong") == (None, "the login failed")
 
 
+def test_names_that_are_longer_there(tmp_path: Path) -> None:
+    people = "".join(map(person, ("alice@lab", "carol@lab", "carol@lab@lab", "carol", "poor@lab")))
+    members = "".join(
+        f"member: uid={name},{PEOPLE}\n" for name in ("alice@lab", "carol@lab", "carol@lab@lab", "carol")
+    )
+    head, tail = LDIF.split(person("alice"))[0], LDIF[LDIF.index("dn: cn=research") :]
+    ldif = head + people + tail.replace("member: uid=carol", f"{members}member: uid=carol_")
+    (tmp_path / "slapd").mkdir()
+    with run_slapd(tmp_path / "slapd", ldif) as directory:
+        path = make(tmp_path, f'{auth_lines(directory)}auth_names = "*@lab"\n')
+        with run_server(path, *tls(tmp_path)) as server:
+            for user, name, budget in (
+                ("alice", "alice", "500"), ("alice@lab", "alice", "500"), ("carol", "carol", "2"), ("carol@lab", "carol", "2"),
+                ("carol@lab@lab", "carol@lab", "2"), ("poor", "poor", "0.15"),
+            ):  # fmt: skip
+                with closing(login(server, user)) as connection:
+                    assert connection.execute("SELECT current_user").fetchall() == [(name,)]
+                    assert left(connection) == budget
+            for nobody in ("dave", "@lab", "lab", "carol@LAB"):
+                assert refusal(server, nobody, "correct horse") == (None, "the login failed")
+
+
 def test_a_directory_that_is_away_lets_nobody_in_and_holds_nobody_up(
     tmp_path: Path, directory: Slapd
 ) -> None:

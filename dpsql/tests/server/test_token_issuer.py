@@ -21,7 +21,7 @@ import pytest
 
 from dpsql.errors import PolicyError
 from dpsql.policy import load_policy
-from dpsql.policy.model import IssuerPolicy
+from dpsql.policy.model import IssuerPolicy, NamePattern
 from dpsql.server.identity import Unproved, open_voucher
 
 from ..support.slapd import make_certificate
@@ -127,6 +127,16 @@ def test_a_token_says_who_bears_it(issuer: Issuer, voucher: TokenIssuer) -> None
         assert found.analyst == f"s-1@{issuer.url.removeprefix('https://')}"
     assert voucher.identify("", issuer.token(groups=["g", 3, "h"])).groups == {"g", "h"}
     assert voucher.identify("", issuer.token(groups="g")).groups == frozenset()
+
+
+def test_a_name_that_is_longer_there(issuer: Issuer) -> None:
+    names = NamePattern("s-")
+    voucher = TokenIssuer(IssuerPolicy(issuer.url, "dpsql", ca=issuer.certificate, names=names))
+    found = voucher.identify("", issuer.token())
+    assert (found.name, found.short) == ("s-1", "1")
+    assert found.analyst == f"1@{issuer.url.removeprefix('https://')}"
+    other = voucher.identify("", issuer.token(sub="1"))
+    assert (other.name, other.short, other.analyst) == ("1", None, None)
 
 
 MINE = rsa.generate_private_key(public_exponent=65537, key_size=2048)
