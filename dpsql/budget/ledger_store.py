@@ -20,14 +20,15 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from ..errors import EngineFailure, LedgerError
 from ..mechanisms import Law, UnknownLaw, law_of
-from ..policy import Accounting, Slices
-from ..policy.periods import UNDATED
+from ..policy import Accounting, Neighbours, Over, Slices
+from ..policy.periods import MOST_NUMBER, UNDATED, number_of
 from ..waits import Stopped
 from . import certificates, editions
-from .chain import Note, Testimony, note_of
+from .chain import Note, Testimony, moment_of, note_of
 from .claim import (
     MOST_DELTA_ATTO,
     MOST_EPSILON_NANO,
@@ -55,6 +56,7 @@ from .editions import Edition
 from .entry import (
     MALFORMED,
     Clock,
+    Division,
     Entry,
     EntryState,
     EpochStart,
@@ -62,7 +64,10 @@ from .entry import (
     KeyCheck,
     Left,
     Move,
+    Promise,
     Status,
+    Sums,
+    add,
     newer,
     read_draw,
     read_record,
@@ -72,7 +77,7 @@ from .filter import Piece, cap_of, in_accounting, refuse_over_cap, refuse_over_s
 from .ledger import GRANTED, MOMENT, Database, Ledger, Statement, met, slices_met, utc_now
 from .match import Found, Laws, choose_draws, combined_draws, running_draws
 from .period import KEPT_HOURS, Rations
-from .slices import Steps, added
+from .slices import Steps, added, twice
 from .store import never_cancelled, untold
 
 __all__ = ["LedgerStore", "Report", "no_step"]
@@ -94,6 +99,8 @@ _OLDEST = 1_000
 _SPENT: Statement = ("SELECT analyst, epsilon_nano, delta_atto, rho_atto FROM spent", ())
 _GRANTS: Statement = ("SELECT body FROM record WHERE kind = 'grant' AND state = ?", (GRANTED,))
 
+_ENTRIES = "SELECT seq, body FROM record WHERE kind = 'entry' AND seq > ? ORDER BY seq LIMIT ?"
+_NOTHING: Sums = (0, 0, 0)
 _OF_SLICES = (
     "SELECT first_period, last_period, epsilon_nano, delta_atto, rho_atto FROM slice WHERE analyst = ?"
 )
@@ -775,6 +782,53 @@ class LedgerStore:
             refuse_past(in_accounting(self._most(db), self._ledger.promise.after(move)))
             self._ledger.append(db, [move])
         return self.status()
+
+    def divide(self, promise: Promise, *, is_all: bool, by: str) -> Division:
+        """See `BudgetStore.divide`."""
+        require_text("by", by)
+        own = self._ledger.promise
+        period, since = promise.period, promise.since
+        if period is None or since is None:
+            raise ValueError("a ledger is divided into periods")
+        with self._ledger.write() as db:
+            if own.period is not None:
+                raise LedgerError("this ledger is kept by periods already", hint="there is nothing to divide")
+            at = self._moment(db)
+            now = max(
+                moment_of(at),
+                moment_of(utc_now()),
+                *(moment_of(row[0]) for row in db.execute(MOMENT).fetchall()),
+            )
+            last = number_of(period, now.astimezone(ZoneInfo(promise.zone)).date())
+            reached = Slices(((0, MOST_NUMBER if is_all else last),), is_undated=True, over=Over.ONCE)
+            is_replaced = own.neighbours == Neighbours.REPLACE_ONE.value
+            spent = tuple(sorted(self._as_slices(db, is_replaced=is_replaced).items()))
+            division = Division(_UNNUMBERED, at, period, promise.zone, since, reached, spent, by)
+            self._ledger.append(db, [division])
+        return division
+
+    def _as_slices(self, db: Database, *, is_replaced: bool) -> dict[str, Sums]:
+        """Return what was spent by each analyst as it counts for a slice (soundness.md 3.22): what a person has in one
+        period is taken away by removing the person, and adding them without it. Raises LedgerError.
+        """
+        found: dict[str, Sums] = {}
+        told: dict[str, Sums] = {}
+        last = -1
+        while rows := db.execute(_ENTRIES, (last, _PAGE)).fetchall():
+            for last, body in rows:  # noqa: B007
+                fields = json.loads(body)
+                name = fields["analyst"]
+                sums = fields["epsilon_nano"], fields["delta_atto"], fields["rho_atto"]
+                told[name] = add(told.get(name, _NOTHING), sums)
+                found[name] = add(found.get(name, _NOTHING), sums if is_replaced else twice(sums))
+        for name, *written in db.execute(*_SPENT).fetchall():
+            sums = int(written[0]), int(written[1]), int(written[2])
+            if told.get(name, _NOTHING) != sums:
+                raise LedgerError(
+                    "the ledger does not have all of its records: it was made anew from a later file of its log",
+                    hint="put the sealed files back beside the log, move the ledger away, and it is made anew from all",
+                )
+        return found
 
     def _most(self, db: Database) -> Status:
         """Return the status in which the most of any slice is spent, where the ledger is kept so."""

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import MAX_EMAX, ROUND_CEILING, Decimal, localcontext
 
 from ..policy.periods import UNDATED
 from .entry import Run, Sums, add
 
-__all__ = ["Steps", "added"]
+__all__ = ["Steps", "added", "twice"]
 
 
 def added(met: Sequence[Run], first: int, last: int, more: Sums) -> list[Run]:
@@ -39,6 +40,18 @@ def added(met: Sequence[Run], first: int, last: int, more: Sums) -> list[Run]:
     if start <= last:
         found.append((start, last, more))
     return found
+
+
+def twice(charge: Sums) -> Sums:
+    """Return what a charge between databases with one person more or less is where a part of the person's rows is
+    taken away: the person goes, and comes back without it. So (e, d) twice in a row is (2e, d(1 + exp(e))), and rho is
+    4 times as much (soundness.md 3.22).
+    """
+    epsilon, delta, rho = charge
+    with localcontext(prec=60, rounding=ROUND_CEILING, Emax=MAX_EMAX):
+        grown = delta * (1 + (Decimal(epsilon) / 10**9).exp()) if delta else Decimal(0)
+        above = grown * (1 + Decimal("1e-40"))  # `exp` rounds to the nearest
+        return 2 * epsilon, int(above.to_integral_value(ROUND_CEILING)), 4 * rho
 
 
 class Steps:

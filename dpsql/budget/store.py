@@ -10,7 +10,7 @@ from ..policy import Slices
 from .chain import Note
 from .claim import Caps, Charge, Claim, DatedDraw, Draw, Fresh, Reservation, Resting, StoredGrouping, Together
 from .editions import Edition
-from .entry import Entry, KeyCheck, Left, Status
+from .entry import Division, Entry, KeyCheck, Left, Promise, Status
 from .match import Laws
 from .slices import Steps
 
@@ -171,6 +171,14 @@ class BudgetStore(StoredDraws, Protocol):
         """Keep the ledger in rho from now on, for good: an owner's act, recorded (soundness.md 3.11).
 
         Raises LedgerError where what was spent does not fit, or the ledger is kept so already; nothing is changed then.
+        """
+        ...
+
+    def divide(self, promise: Promise, *, is_all: bool, by: str) -> Division:
+        """Keep the ledger by the periods of a promise from now on, for good: an owner's act, recorded.
+
+        All that was charged counts for each period up to the running one, and with `is_all` for all that are to come,
+        and for undated rows (soundness.md 3.22). Raises LedgerError where it is kept so already, or lacks records.
         """
         ...
 

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import click
 
@@ -24,12 +25,14 @@ from ..errors import LedgerError, PolicyError
 from . import interrupts
 from .bounds import measure_tables
 from .faults import Failure, tell
-from .owner import login_name, open_ledger, verified_files
+from .owner import found_later_rows, login_name, open_ledger, verified_files
 from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .terminal import decimal_text, terminal_text
 
 if TYPE_CHECKING:
     from ..budget import Scope, Status
+    from ..policy import Policy
+    from ..policy.model import Time
 
 __all__ = ["budget", "dataset_text", "spending_body", "spending_lines"]
 
@@ -391,23 +394,39 @@ def clock(settings: CommandSettings, yes: bool) -> None:
 
 
 @budget.command()
-@click.argument("accounting", type=click.Choice(["zcdp"]))
+@click.argument("accounting", type=click.Choice(["zcdp", "day", "week", "month", "year"]))
+@click.option("--all", "is_all", is_flag=True, help="Count what was charged for all periods to come, too.")
+@click.option("--yes", is_flag=True, help="Divide it without being asked.")
 @pass_settings
-def account(settings: CommandSettings, accounting: str) -> None:
-    """Have a ledger that adds up epsilon add up rho from now on: more answers for the same promise. No way back.
+def account(settings: CommandSettings, accounting: str, is_all: bool, yes: bool) -> None:
+    """Have a ledger count otherwise from now on: in rho, or by periods of the data. No way back.
 
-    What was spent counts, each charge by its own rho, and has to fit. The promise is from then on the epsilon and
-    the delta of the policy, for all that was and will be answered. Write accounting = "zcdp" in [privacy] first, and
-    start what is running on the same ledger again.
+    zcdp: a ledger that adds up epsilon adds up rho: more answers for the same promise. What was spent counts, each
+    charge by its own rho, and has to fit. The promise is from then on the epsilon and the delta of the policy, for all
+    that was and will be answered. Write accounting = "zcdp" in [privacy] first.
+
+    day, week, month, year: what is promised is from then on about what a person has in one such period, which is less
+    than it was: who is in k of them may lose k times epsilon. What was charged so far counts twice, for each period up
+    to the running one, and for undated rows; those that come begin with the whole budget, except where rows of them are
+    there already: then nothing is changed without --all. Write [privacy.time] first.
+
+    Start what is running on the same ledger again.
     """
-    from ..engine.dataset import open_ledger as open_store
-    from ..policy import Accounting, load_policy
+    from ..policy import load_policy
 
     policy = load_policy(settings.policy_path)
-    if policy.privacy.accounting.value != accounting:
-        raise PolicyError(
-            f'{policy.source}: privacy.accounting: is "{policy.privacy.accounting.value}"; write "{accounting}" first'
-        )
+    if accounting == "zcdp":
+        _move(policy)
+    else:
+        _divide(policy, accounting, is_all=is_all, yes=yes)
+
+
+def _move(policy: Policy) -> None:
+    from ..engine.dataset import open_ledger as open_store
+    from ..policy import Accounting
+
+    if policy.privacy.accounting is not Accounting.ZCDP:
+        raise PolicyError(f'{policy.source}: privacy.accounting: is "pure"; write "zcdp" first')
     try:
         with closing(open_store(policy, create=False)) as ledger:
             status, was_moved = ledger.status(), True
@@ -418,6 +437,69 @@ def account(settings: CommandSettings, accounting: str) -> None:
             status, was_moved = ledger.move_to_zcdp(conversion, by=login_name()), False
     click.echo("The ledger adds up rho already." if was_moved else "The ledger adds up rho from now on.")
     click.echo(dataset_text(status, policy.defaults.epsilon))
+
+
+def _divide(policy: Policy, period: str, *, is_all: bool, yes: bool) -> None:
+    from ..budget import Promise
+    from ..engine.dataset import open_ledger as open_store
+
+    time = policy.privacy.time
+    if time is None or time.period.value != period:
+        raise PolicyError(f'{policy.source}: privacy.time: has to say period = "{period}" first')
+    if not _is_made_for(policy):
+        before = replace(policy, privacy=replace(policy.privacy, time=None))
+        with closing(open_store(before, create=False)) as ledger:
+            if not is_all:
+                _require_no_later_rows(policy, time, ledger.moment())
+            click.echo(f"So far: {dataset_text(ledger.status(), policy.defaults.epsilon)}.")
+            click.echo(
+                f"From now on the promise is about what a person has in one {period}: who is in k of them may lose k "
+                "times as much. What was charged so far counts twice (rho: four times) for each of them up to the "
+                f"running one{', for all that are to come' if is_all else ''}, and for rows without a time. There is "
+                "no way back."
+            )
+            if not (yes or _agrees()):
+                tell("The ledger stays as it was.")
+                return
+            promise = Promise(period=time.period, zone=time.zone, since=time.since)
+            slices = ledger.divide(promise, is_all=is_all, by=login_name()).slices
+        said = slices.text(time.period, time.since)
+        click.echo(f"The ledger is kept by {period} from now on. What was charged counts for {said}.")
+    else:
+        click.echo(f"The ledger is kept by {period} already.")
+
+
+def _is_made_for(policy: Policy) -> bool:
+    from ..engine.dataset import open_ledger as open_store
+
+    try:
+        open_store(policy, create=False).close()
+    except LedgerError:
+        return False
+    return True
+
+
+def _agrees() -> bool:
+    if not sys.stdin.isatty():
+        raise click.UsageError("Say --yes to divide the ledger.")
+    with interrupts.unwinding():
+        return click.confirm("Divide the ledger?", err=True)
+
+
+def _require_no_later_rows(policy: Policy, time: Time, moment: str) -> None:
+    """Raise LedgerError where rows are of a period that is not begun: old answers may have read them."""
+    from ..policy.periods import instant_of, number_of
+
+    now = max(datetime.fromisoformat(moment), datetime.now(UTC)).astimezone(ZoneInfo(time.zone))
+    after = instant_of(time.period, number_of(time.period, now.date()) + 1, time.zone)
+    for found in found_later_rows(policy, after):
+        if found.rows:
+            raise LedgerError(
+                f'"{found.table}" has rows whose "{found.column}" is of a {time.period.value} that is still to come, '
+                "and answers may have read them",
+                hint="mend these rows where they are mistakes and answers never read them, or say --all: what was "
+                "charged then counts for all that are to come, too",
+            )
 
 
 def _usual(settings: CommandSettings) -> Fraction:

@@ -16,9 +16,11 @@ from ..relation.types import Kind
 from .faults import tell
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from ..backends import Backend
     from ..budget import BudgetStore, KeyCheck, LedgerStore
-    from ..engine.asserted_keys import Complete, FoundKey, Orphans
+    from ..engine.asserted_keys import Complete, FoundKey, LaterRows, Orphans
     from ..policy.live_schema import LiveSchema
     from ..policy.model import FileSources, Policy
     from ..relation.catalog import Catalog
@@ -27,6 +29,7 @@ __all__ = [
     "VerifiedFiles",
     "found_complete",
     "found_keys",
+    "found_later_rows",
     "found_orphans",
     "key_checks",
     "login_name",
@@ -279,6 +282,14 @@ def found_orphans(policy: Policy, *, is_recorded: bool) -> tuple[Orphans, ...]:
 
     with _readable_files(policy, is_recorded=is_recorded) as backend:
         return look_at_orphans(policy, backend)
+
+
+def found_later_rows(policy: Policy, after: datetime) -> tuple[LaterRows, ...]:
+    """Count the rows that are of a time from a moment on, of all tables that say theirs. Raises PolicyError."""
+    from ..engine.asserted_keys import look_at_later_rows
+
+    with _readable_files(policy, is_recorded=True) as backend:
+        return look_at_later_rows(policy, backend, after)
 
 
 def found_complete(

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 from ..backends import Backend, Snapshot
@@ -33,9 +34,11 @@ from ..relation.types import Kind
 __all__ = [
     "Complete",
     "FoundKey",
+    "LaterRows",
     "Orphans",
     "look_at_columns",
     "look_at_keys",
+    "look_at_later_rows",
     "look_at_orphans",
     "require_verified",
 ]
@@ -164,6 +167,49 @@ def _orphans(policy: Policy, live: LiveSchema, snapshot: Snapshot) -> Iterator[O
 def _numbers(snapshot: Snapshot, sql: str) -> tuple[int, ...]:
     (row,) = [row for chunk in snapshot.run(sql) for row in chunk]
     return tuple(map(int, row))
+
+
+# --- rows of periods that are still to come -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LaterRows:
+    """Rows of a table that are of a period after the running one, by its column of time."""
+
+    table: str
+    column: str
+    rows: int
+
+
+def look_at_later_rows(policy: Policy, backend: Backend, after: datetime) -> tuple[LaterRows, ...]:
+    """Return how many rows each table with a column of time has from a moment on, in UTC. An owner's act.
+
+    Raises PolicyError, EngineFailure.
+    """
+    found: list[LaterRows] = []
+    with backend.snapshot() as snapshot:
+        live = snapshot.schema()
+        dialect = dialect_of(live.dialect, live.case_collation)
+        for name, table in policy.tables.items():
+            if table.time is None or table.time[0] != name:
+                continue
+            live_table = next(one for one in live.tables if live.name_of(one.path) == name)
+            column = live_table.column(table.time[1])
+            if column is None:
+                raise PolicyError(f'{table_key(policy, name)}.time: there is no column "{table.time[1]}"')
+            kind = comparable_type(column)
+            whole = (after - datetime(1970, 1, 1, tzinfo=UTC)) // _UNIT[kind.kind]
+            read = dialect.stored(dialect.identifier(column.name), kind)
+            first = dialect.literal(Literal(kind, whole))
+            (rows,) = _numbers(
+                snapshot,
+                f"SELECT COUNT(CASE WHEN {read} >= {first} THEN 1 END) FROM {dialect.path(live.place_of(name))}",
+            )
+            found.append(LaterRows(name, column.name, rows))
+    return tuple(found)
+
+
+_UNIT = {Kind.DATE: timedelta(days=1), Kind.TIMESTAMP: timedelta(microseconds=1)}
 
 
 # --- columns that are complete, as the owner says -----------------------------------------------------------

@@ -163,12 +163,11 @@ def run_text(period: Period, first: int, last: int, since: date | None = None) -
     if first == UNDATED:
         return "undated rows"
     before = None if since is None else number_of(period, since) - 1
+    ends = "on" if last == MOST_NUMBER else f"to {period_text(period, last)}"
     if before is not None and first <= before:
-        if last <= before:
-            return f"before {since}"
-        return f"before {since} to {period_text(period, last)}"
+        return f"before {since}" if last <= before else f"before {since} {ends}"
     own = period_text(period, first)
-    return own if first == last else f"{own} to {period_text(period, last)}"
+    return own if first == last else f"{own} {ends}"
 
 
 def period_text(period: Period, number: int) -> str:

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -103,6 +104,12 @@ def move(place: Place, fatal: str) -> None:
     place.open(step=lambda name: _die_if(name == fatal)).move_to_zcdp(5 * 10**11, "owner")
 
 
+def divide(place: Place, fatal: str) -> None:
+    """Divide the ledger into months and be killed at a step."""
+    store = place.open(step=lambda name: _die_if(name == fatal))
+    store.divide(replace(place, is_sliced=True).promise, is_all=False, by="owner")
+
+
 def rotate(place: Place, fatal: str) -> None:
     """Seal the log's file and be killed at a step."""
     place.open(step=lambda name: _die_if(name == fatal)).rotate()
@@ -154,6 +161,8 @@ def main() -> None:
             grant(place, rest[0])
         case "move":
             move(place, rest[0])
+        case "divide":
+            divide(place, rest[0])
         case "rotate":
             rotate(place, rest[0])
         case "work":

@@ -84,7 +84,10 @@ class Sliced(LedgerStore):
         with self._ledger.read() as db:
             rows = db.execute("SELECT body FROM record WHERE kind = 'entry'").fetchall()
             (headers,) = db.execute("SELECT COUNT(*) FROM record WHERE kind = 'header'").fetchone()
-        if headers:  # else it was made anew from a later file of its log, which has no entries of before
+            (divisions,) = db.execute("SELECT COUNT(*) FROM record WHERE kind = 'division'").fetchone()
+        if (
+            headers and not divisions
+        ):  # else it was made anew from a later file of its log, which has no entries of before
             names = {json.loads(body)["analyst"] for (body,) in rows}
             for name in ("", *names):
                 assert by_month(self.slices(name)) == charged_by_month([body for (body,) in rows], name), name
