@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
+from email import message_from_bytes
 from pathlib import Path
 
 import pytest
@@ -22,10 +24,40 @@ def run(*command: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sdist and the wheel that is made of it."""
+    folder = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--outdir", folder, ROOT, cwd=folder)
+    return folder
+
+
 @pytest.mark.long
-def test_the_wheel_runs_the_demo(tmp_path: Path) -> None:
-    run(sys.executable, "-m", "build", "--outdir", tmp_path, ROOT, cwd=tmp_path)
-    (wheel,) = tmp_path.glob("dpsql-*.whl")
+def test_an_index_would_take_wheel_and_sdist(built: Path) -> None:
+    pytest.importorskip("twine")
+    files = sorted(built.iterdir())
+    assert [path.suffix for path in files] == [".whl", ".gz"]
+    said = run(sys.executable, "-m", "twine", "check", "--strict", *files, cwd=built)
+    assert said.count("PASSED") == 2
+    with zipfile.ZipFile(files[0]) as wheel:
+        (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+        told = message_from_bytes(wheel.read(name))
+        entries = wheel.read(name.replace("METADATA", "entry_points.txt")).decode()
+    assert all(told[field] for field in (
+        "Name", "Version", "Summary", "Author", "Keywords", "License-Expression", "License-File", "Requires-Python",
+    ))  # fmt: skip
+    assert told["Description-Content-Type"] == "text/markdown"
+    assert {"Typing :: Typed", "Topic :: Database :: Front-Ends"} <= set(told.get_all("Classifier"))
+    assert "\ndpsql = dpsql.cli:main\n" in entries, "what uvx dpsql and pipx run dpsql look for"
+    with tarfile.open(files[1]) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    assert {"deploy/Containerfile", "deploy/dpsql.service", ".dockerignore", "Makefile", "LICENSE"} <= names
+    assert {"dpsql/tests/conftest.py", "grammar_tests/conftest.py"} <= names
+
+
+@pytest.mark.long
+def test_the_wheel_runs_the_demo(built: Path, tmp_path: Path) -> None:
+    (wheel,) = built.glob("dpsql-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {"dpsql/py.typed", "dpsql/constraints.txt"} <= set(names)
     assert {
@@ -35,6 +67,10 @@ def test_the_wheel_runs_the_demo(tmp_path: Path) -> None:
         "dpsql/docs/notebook.ipynb",
     } <= set(names)
     assert {f"dpsql/cli/owner_page/{name}" for name in ("page.css", "charts.css", "page.js")} <= set(names)
+    assert {f"dpsql/cli/templates/{name}.toml" for name in ("course", "hospital", "hr", "statistics")} <= set(
+        names
+    )
+    assert {"dpsql/docs/textbook.md", "dpsql/docs/textbook/exercises.md"} <= set(names)
     assert not [name for name in names if "/tests/" in name or not name.startswith("dpsql")]
     venv.create(tmp_path / "clean", with_pip=True)
     python = tmp_path / "clean" / "bin" / "python"
@@ -48,6 +84,8 @@ def test_the_wheel_runs_the_demo(tmp_path: Path) -> None:
         "dpsql/cli/owner_page/charts.css",
     } <= set(names)
     assert "sensitivity 2, Laplace scale 200, variance 80000" in shown
+    assert "Right." in run(python.with_name("dpsql"), "textbook", "4.1", "24", cwd=tmp_path)
+    run(python.with_name("dpsql"), "init", "--template", "hospital", cwd=tmp_path)
     assert "0.1 of" not in run(
         python.with_name("dpsql"), "-P", "university/textbook.toml", "budget", "show", cwd=tmp_path
     )

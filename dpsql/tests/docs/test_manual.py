@@ -126,19 +126,41 @@ def test_lines_fit_a_screen(name: str) -> None:
     assert [line for line in plain.splitlines() if len(line) > 125 and not line.startswith("|")] == []
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not there to read the unit")
-def test_systemd_takes_the_unit(tmp_path: Path) -> None:
-    (unit,) = re.findall(r"```ini\n(\[Unit\].*?)```", text("operator"), re.DOTALL)
-    read = configparser.ConfigParser(interpolation=None)
+DEPLOY = ROOT / "deploy"
+UNITS = ("dpsql.service", "dpsql-backup.service", "dpsql-backup.timer")
+
+
+def _read_unit(name: str) -> configparser.ConfigParser:
+    read = configparser.ConfigParser(interpolation=None, strict=False)
     read.optionxform = str  # type: ignore[assignment,method-assign]  # its keys are written as systemd's
-    read.read_string(unit)
-    program_path, *arguments = shlex.split(read["Service"]["ExecStart"])
-    path = tmp_path / "dpsql.service"
-    path.write_text(unit.replace(program_path, sys.executable))
+    read.read_string((DEPLOY / name).read_text("utf-8"))
+    return read
+
+
+def test_the_manual_shows_the_files_of_the_repository() -> None:
+    assert re.findall(r"```ini\n(\[Unit\].*?)```", text("operator"), re.DOTALL) == [
+        (DEPLOY / name).read_text("utf-8") for name in UNITS
+    ]
+    (shown,) = re.findall(r"```dockerfile\n(.*?)```", text("operator"), re.DOTALL)
+    recipe = (DEPLOY / "Containerfile").read_text("utf-8")
+    assert shown == re.sub(r"^#.*\n", "", recipe, flags=re.MULTILINE)
+    assert sorted(path.name for path in DEPLOY.iterdir()) == sorted((*UNITS, "Containerfile"))
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not there to read the unit")
+@pytest.mark.parametrize("name", UNITS)
+def test_systemd_takes_the_unit(tmp_path: Path, name: str) -> None:
+    for each in UNITS:
+        unit = (DEPLOY / each).read_text("utf-8").replace("/srv/dpsql/.venv/bin/dpsql", sys.executable)
+        (tmp_path / each).write_text(unit)
     done = subprocess.run(
-        ["systemd-analyze", "verify", str(path)], capture_output=True, text=True, check=False
+        ["systemd-analyze", "verify", str(tmp_path / name)], capture_output=True, text=True, check=False
     )
-    assert (done.returncode, "dpsql.service" in done.stderr) == (0, False), done.stderr
+    assert (done.returncode, "dpsql" in done.stderr) == (0, False), done.stderr
+
+
+def test_what_the_units_run_are_commands(tmp_path: Path) -> None:
+    _, *arguments = shlex.split(_read_unit("dpsql.service")["Service"]["ExecStart"])
     certificate, key = (tmp_path / name for name in ("server.pem", "server.key"))
     for file in (certificate, key):
         file.touch()
@@ -147,9 +169,27 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     assert "campus.toml: cannot be read" in tried.output, "the options are those of the command"
 
 
+def test_the_nightly_unit_backs_up_and_compares(reader: Path) -> None:
+    """Both of its lines are run as they stand, in the demo's folder, with a shell where the unit has one."""
+    started = re.findall(
+        r"^ExecStart=(.*)$", (DEPLOY / "dpsql-backup.service").read_text("utf-8"), re.MULTILINE
+    )
+    assert len(started) == 2
+    program_path = f"{sys.executable} -m dpsql.cli"
+    for line in started:
+        command = line.replace("%%", "%").replace("/srv/dpsql/.venv/bin/dpsql", program_path)
+        command = command.replace("/srv/backup", str(reader))
+        done = subprocess.run(
+            shlex.split(command), cwd=reader / "demo", capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    (folder,) = [path for path in reader.iterdir() if re.fullmatch(r"\d{4}-\d\d-\d\d", path.name)]
+    assert {"campus-ledger.db", "campus-ledger.db.log"} <= {path.name for path in folder.iterdir()}
+
+
 def _dockerfile() -> list[tuple[str, str]]:
-    """Return the manual's Dockerfile, as instructions and what follows them."""
-    (found,) = re.findall(r"```dockerfile\n(.*?)```", text("operator"), re.DOTALL)
+    """Return the image's recipe, as instructions and what follows them."""
+    found = re.sub(r"^#.*\n", "", (DEPLOY / "Containerfile").read_text("utf-8"), flags=re.MULTILINE)
     return [(word, rest) for word, _, rest in (line.partition(" ") for line in found.splitlines())]
 
 
@@ -178,11 +218,15 @@ def test_the_image_has_what_the_repository_makes_and_starts_the_server(tmp_path:
     steps = _dockerfile()
     version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     (copied,) = (rest.split() for word, rest in steps if word == "COPY")
-    assert copied == ["constraints.txt", f"dpsql-{version}-py3-none-any.whl", "/tmp/"]
-    assert (ROOT / "dpsql" / copied[0]).exists()
+    assert copied == ["dpsql/constraints.txt", f"dist/dpsql-{version}-py3-none-any.whl", "/tmp/"]
+    assert (ROOT / copied[0]).exists()
+    ignored = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    assert ignored == ["*", "!dpsql/constraints.txt", "!dist/*.whl"]
     runs = " ".join(rest for word, rest in steps if word == "RUN")
-    assert all(f"/tmp/{name}" in runs for name in copied[:2])
+    assert all(f"/tmp/{Path(name).name}" in runs for name in copied[:2])
     last = dict(steps)
+    assert last["USER"] != "root"
+    assert json.loads(last["VOLUME"]) == [last["WORKDIR"]]
     assert f" {last['USER']}\n" in f"{next(rest for word, rest in steps if word == 'RUN')}\n"
     assert json.loads(last["ENTRYPOINT"]) == ["/opt/dpsql/bin/dpsql"]
     arguments = json.loads(last["CMD"])
@@ -191,6 +235,52 @@ def test_the_image_has_what_the_repository_makes_and_starts_the_server(tmp_path:
         arguments[arguments.index(name)] = str(tmp_path / name)
     tried = CliRunner().invoke(program, arguments)
     assert "campus.toml: cannot be read" in tried.output, "the options are those of the command"
+
+
+def _health_check(port: int) -> list[str]:
+    words = json.loads(dict(_dockerfile())["HEALTHCHECK"].partition(" CMD ")[2])
+    assert words[0] == "/opt/dpsql/bin/python"
+    assert "port=5433" in words[2]
+    return [sys.executable, *(word.replace("port=5433", f"port={port}") for word in words[1:])]
+
+
+def test_the_health_check_says_whether_a_server_is_up(reader: Path) -> None:
+    command = [sys.executable, "-m", "dpsql.cli", "demo", "--serve", "demo", "--port", "0"]
+    with subprocess.Popen(command, cwd=reader, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        line = next(line for line in server.stderr if '"listening"' in line)
+        port = json.loads(line)["port"]
+        try:
+            assert subprocess.run(_health_check(port), check=False).returncode == 0
+        finally:
+            server.terminate()
+        server.wait(60)
+    assert subprocess.run(_health_check(port), check=False).returncode == 1
+
+
+def _has_builder() -> bool:
+    if shutil.which("docker") is None:
+        return False
+    return subprocess.run(["docker", "info"], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.long
+def test_the_image_is_built_and_answers(tmp_path: Path) -> None:
+    if not _has_builder():
+        pytest.skip("there is no daemon that builds images")
+    context = tmp_path / "context"
+    for name in ("dpsql", "deploy"):
+        shutil.copytree(ROOT / name, context / name, ignore=shutil.ignore_patterns("__pycache__", "tests"))
+    for name in ("pyproject.toml", "README.md", "LICENSE", ".dockerignore"):
+        shutil.copy(ROOT / name, context)
+    subprocess.run([sys.executable, "-m", "build", "--wheel", str(context)], check=True)
+    build = ["docker", "build", "--file", "deploy/Containerfile", "--tag", "dpsql-under-test", "."]
+    subprocess.run(build, cwd=context, check=True)
+    run = ["docker", "run", "--rm", "--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "dpsql-under-test"]
+    shown = subprocess.run([*run, "--version"], capture_output=True, text=True, check=True).stdout
+    assert shown.startswith("dpsql")
+    made = subprocess.run([*run, "demo", "/tmp/demo"], capture_output=True, text=True, check=True).stdout
+    assert "All this cost epsilon 1.8." in made
 
 
 @pytest.mark.skipif(shutil.which("docker") is None, reason="Docker is not there to say its options")
