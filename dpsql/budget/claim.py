@@ -391,16 +391,24 @@ class Caps:
     `analysts`: personal epsilon caps in 1e-9; None, or a name that is not there: no personal cap.
     Personal caps are fairness and no guarantee, since analysts may collude (soundness.md 3.4). `ration`: what may be
     spent in each period inside these.
+
+    Where the ledger is kept by slices, all of these are of each slice. `windows`: what a person may lose who is in each
+    of so many periods in a row, and `person_nano` in all of them and undated rows, in 1e-9.
     """
 
     epsilon_nano: int
     delta_atto: int
     analysts: Mapping[str, int | None]
     ration: Ration | None = None
+    windows: tuple[tuple[int, int], ...] = ()
+    person_nano: int | None = None
 
     def __post_init__(self) -> None:
         require_integer("epsilon cap", self.epsilon_nano, 0, MOST_EPSILON_NANO)
         require_integer("delta cap", self.delta_atto, 0, MOST_DELTA_ATTO)
-        for cap in self.analysts.values():
+        for length, most in self.windows:
+            require_integer("window", length, 2, 10**5)
+            require_integer("window's cap", most, 0, MOST_EPSILON_NANO)
+        for cap in (*self.analysts.values(), self.person_nano):
             if cap is not None:
                 require_integer("analyst cap", cap, 0, MOST_EPSILON_NANO)

@@ -16,16 +16,29 @@ from fractions import Fraction
 from ..errors import BudgetExhausted, LedgerError
 from ..mechanisms import ATTO, NANO, epsilon_of_rho, rho_within
 from ..policy import Accounting, Slices
-from ..policy.periods import UNDATED, first_day, period_text
+from ..policy.periods import UNDATED, first_day, period_text, run_text
 from .claim import Charge, delta_text, epsilon_nano_of, epsilon_text, rho_text, shown_epsilon
 from .entry import Promise, Scope, Status
+from .odometer import Odometer
 
-__all__ = ["Piece", "cap_of", "in_accounting", "refuse_over_cap", "refuse_over_slices", "refuse_past"]
+__all__ = [
+    "Piece",
+    "cap_of",
+    "in_accounting",
+    "refuse_over_cap",
+    "refuse_over_person",
+    "refuse_over_slices",
+    "refuse_past",
+]
 
 _HINT = "repeat an earlier question (free), ask with less, or ask the owner to grant more"
 _OWNER_HINT = (
     "repeat an earlier question (free), ask with less, or raise the cap for ever with dpsql budget grant, by which "
     "more can be learned about each person"
+)
+
+_WINDOW_HINT = (
+    "repeat an earlier question (free), ask with less, or raise windows and person in [privacy.time]"
 )
 
 
@@ -208,6 +221,38 @@ class _Words:
                 day = first_day(period, bottom)
                 return f"ask up to {period_text(period, bottom - 1)}: AND {column} < '{day}'"
         return f"ask of another {period.value}, {_HINT}"
+
+
+def refuse_over_person(
+    odometer: Odometer,
+    charges: Sequence[tuple[Slices, Charge]],
+    windows: Sequence[tuple[int, int]],
+    person: int | None,
+    promise: Promise,
+) -> None:
+    """Raise BudgetExhausted where a person would lose more than the caps over several periods allow.
+
+    `windows`: how many periods in a row, and the cap; `person`: the cap over all, in what is added up. Requires: the
+    odometer has read all records.
+    """
+    period, since = promise.period, promise.since
+    assert period is not None, "kept by slices"
+    text = rho_text if odometer.in_rho else epsilon_text
+    unit = "rho" if odometer.in_rho else "epsilon"
+    hint = f"ask of fewer {period.value}s, {_HINT}"
+    for length, cap in windows:
+        found = odometer.after(length, charges)
+        if found is not None and found.amount > cap:
+            where = run_text(period, found.first, found.first + length - 1, since)
+            raise BudgetExhausted(
+                f"who is in all of {where} would lose {unit} {text(found.amount)}, and over {length} {period.value}s "
+                f"it is at most {text(cap)}", hint=hint, owner_hint=_WINDOW_HINT,
+            )  # fmt: skip
+    if person is not None and (ever := odometer.ever_after(charges)) > person:
+        raise BudgetExhausted(
+            f"who is in every {period.value} so far would lose {unit} {text(ever)}, and it is at most {text(person)}",
+            hint=hint, owner_hint=_WINDOW_HINT,
+        )  # fmt: skip
 
 
 def _hint(scope: Scope, clock: str) -> str:

@@ -73,9 +73,18 @@ from .entry import (
     read_record,
     stored_payload,
 )
-from .filter import Piece, cap_of, in_accounting, refuse_over_cap, refuse_over_slices, refuse_past
+from .filter import (
+    Piece,
+    cap_of,
+    in_accounting,
+    refuse_over_cap,
+    refuse_over_person,
+    refuse_over_slices,
+    refuse_past,
+)  # fmt: skip
 from .ledger import GRANTED, MOMENT, Database, Ledger, Statement, met, slices_met, utc_now
 from .match import Found, Laws, choose_draws, combined_draws, running_draws
+from .odometer import Odometer
 from .period import KEPT_HOURS, Rations
 from .slices import Steps, added, twice
 from .store import never_cancelled, untold
@@ -178,6 +187,7 @@ class LedgerStore:
         self._last_read: tuple[list[list[Any]] | None, dict[object, Status]] = None, {}
         """What was read at once last, and what it came to."""
         self._secret: bytes | None = None
+        self._odometer: Odometer | None = None
         self._look_at_clock = 0.0
 
     def close(self) -> None:
@@ -186,7 +196,7 @@ class LedgerStore:
 
     def take_caps(self, caps: Caps) -> None:
         """See `BudgetStore.take_caps`."""
-        if (self._rations is None) is not (caps.ration is None):
+        if (self._rations is None) is not (caps.ration is None) or caps.windows != self._caps.windows:
             raise ValueError("periods begin and end with a store")
         self._caps = caps
         if self._rations is not None and caps.ration is not None:
@@ -381,6 +391,36 @@ class LedgerStore:
                 pending.add(first, last, (own.epsilon_nano, own.delta_atto, own.rho_atto))
         pieces = _pieces(db, analyst, pending)
         refuse_over_slices(status, pieces, charge, promise, column)
+        if self._caps.windows or self._caps.person_nano is not None:
+            lengths = tuple(length for length, _ in self._caps.windows)
+            odometer = self._read_odometer(db, lengths)
+            charges = [(one.slices, own) for one, own in missed if one.slices is not None]
+            caps = [(length, self._cap(cap)) for length, cap in self._caps.windows]
+            person = None if self._caps.person_nano is None else self._cap(self._caps.person_nano)
+            refuse_over_person(odometer, charges, caps, person, promise)
+
+    def _cap(self, epsilon_nano: int) -> int:
+        return cap_of(epsilon_nano, self._ledger.promise, self._caps.delta_atto)
+
+    def _read_odometer(self, db: Database, lengths: tuple[int, ...]) -> Odometer:
+        """Return what a person may have lost, up to the ledger's last record."""
+        promise = self._ledger.promise
+        assert promise.period is not None
+        assert promise.since is not None, "kept by slices"
+        in_rho = promise.accounting is not Accounting.PURE
+        odometer = self._odometer
+        if odometer is None or (odometer.lengths, odometer.in_rho) != (lengths, in_rho):
+            odometer = Odometer(number_of(promise.period, promise.since) - 1, lengths, in_rho)
+        while rows := db.execute(_RECORDS, (odometer.read_to, _PAGE)).fetchall():
+            odometer.read((number, read_record(body)) for number, body in rows)
+        self._odometer = odometer
+        return odometer
+
+    def odometer(self) -> Odometer:
+        """See `BudgetStore.odometer`."""
+        lengths = tuple(length for length, _ in self._caps.windows)
+        with self._ledger.read() as db:
+            return self._read_odometer(db, lengths)
 
     def left_of(self, slices: Slices, analyst: str | None = None) -> Left:
         """See `BudgetStore.left_of`."""

@@ -12,6 +12,7 @@ from .claim import Caps, Charge, Claim, DatedDraw, Draw, Fresh, Reservation, Res
 from .editions import Edition
 from .entry import Division, Entry, KeyCheck, Left, Promise, Status
 from .match import Laws
+from .odometer import Odometer
 from .slices import Steps
 
 __all__ = ["BudgetStore", "StoredDraws", "never_cancelled", "untold"]
@@ -124,6 +125,13 @@ class BudgetStore(StoredDraws, Protocol):
 
     def slices(self, analyst: str | None = None) -> Steps:
         """Return what was charged by slice, to everybody or to an analyst. Requires: it is kept by slices."""
+        ...
+
+    def odometer(self) -> Odometer:
+        """Return what a person who is in several slices may have lost. Requires: it is kept by slices.
+
+        Reads, the first time, all records.
+        """
         ...
 
     def commit(self, reservation: Reservation, draws: Sequence[Draw]) -> None:
