@@ -215,11 +215,14 @@ def open_ledger(policy: Policy, *, create: bool) -> LedgerStore:
 
 
 def _caps(policy: Policy) -> Caps:
+    time = policy.privacy.time
     return Caps(
         int(policy.privacy.epsilon * NANO),
         int(policy.privacy.delta * ATTO),
         {name: int(analyst.epsilon * NANO) for name, analyst in policy.analysts.items()},
         _ration(policy),
+        () if time is None else tuple((length, int(cap * NANO)) for length, cap in time.windows),
+        None if time is None or time.person is None else int(time.person * NANO),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
+from fractions import Fraction
 from functools import partial
 from zoneinfo import ZoneInfo
 
@@ -23,11 +24,10 @@ _IS_READY = False
 
 _LATER = {
     "open": "the running period is not answered yet; take it out",
-    "windows": "caps over several periods are not there yet; take it out",
-    "person": "a cap over all periods of a person is not there yet; take it out",
     "retention": "is not there yet; take it out",
 }
 _DURATION = re.compile(r"([0-9]{1,4}) (hour|day|week)s?")
+_WINDOW = re.compile(r"([2-9]|[1-9][0-9]{1,3}) (day|week|month|year)s")
 _HOURS = {"hour": 1, "day": 24, "week": 168}
 
 
@@ -55,8 +55,12 @@ def read_time(privacy: Section) -> Time | None:
     if not 1000 <= since.year <= 9000:
         raise section.error("is no day of these times; write one like 2019-01-01", "since")
     settle = _duration(section, "settle")
+    windows, person = _windows(section, Period(period)), section.number("person")
+    if person is not None and not _is_cap(person):
+        raise section.error("is an epsilon above 0, in steps of 1e-9", "person")
     section.finish()
-    return Time(Period(period), since, zone, timedelta(days=3) if settle is None else settle)
+    settled = timedelta(days=3) if settle is None else settle
+    return Time(Period(period), since, zone, settled, windows, person)
 
 
 def _is_zone(name: str) -> bool:
@@ -75,6 +79,26 @@ def _duration(section: Section, key: str) -> timedelta | None:
     if found is None:
         raise section.error('write a time like "3 days" or "12 hours"', key)
     return timedelta(hours=int(found[1]) * _HOURS[found[2]])
+
+
+def _windows(section: Section, period: Period) -> tuple[tuple[int, Fraction], ...]:
+    """Return the caps on what a person may lose over so many periods in a row, the shortest first."""
+    windows = section.section("windows")
+    if windows is None:
+        return ()
+    found: dict[int, Fraction] = {}
+    for name in windows.names():
+        written, cap = _WINDOW.fullmatch(name), windows.number(name)
+        if written is None or written[2] != period.value:
+            raise windows.error(f'write a number of {period.value}s, like "12 {period.value}s" = 60', name)
+        if cap is None or not _is_cap(cap):
+            raise windows.error("is an epsilon above 0, in steps of 1e-9", name)
+        found[int(written[1])] = cap
+    return tuple(sorted(found.items()))
+
+
+def _is_cap(cap: Fraction) -> bool:
+    return 0 < cap <= 10**6 and (cap * 10**9).denominator == 1
 
 
 def check_times(top: Section, time: Time | None, read: ReadTables, database: str | None) -> None:

@@ -105,13 +105,16 @@ class Time:
     """A budget for each period of the data: what is protected is one person's rows of one `period` (soundness.md 1.39).
 
     Periods are those of `zone`. What lies before `since` is one period more. A period is answered from when it is over
-    by `settle`, in which late rows may come.
+    by `settle`, in which late rows may come. `windows`: what a person may lose who is in each of so many periods in a
+    row, and `person` who is in all (soundness.md 3.22).
     """
 
     period: Period
     since: date
     zone: str = "UTC"
     settle: timedelta = timedelta(days=3)
+    windows: tuple[tuple[int, Fraction], ...] = ()
+    person: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)

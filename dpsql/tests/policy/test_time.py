@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,12 @@ def test_what_is_left_out_is_utc_and_three_days() -> None:
     assert shop().privacy.time == Time(Period.MONTH, date(2019, 1, 1), "UTC", timedelta(days=3))
 
 
+def test_caps_over_several_periods_are_read() -> None:
+    time = shop(time='windows = { "12 months" = 60, "2 months" = 20.5 }\nperson = 200').privacy.time
+    assert time is not None
+    assert (time.windows, time.person) == (((2, Fraction("20.5")), (12, Fraction(60))), 200)
+
+
 def test_what_is_written_is_read() -> None:
     policy = shop(
         time='zone = "Europe/Berlin"\nsettle = "12 hours"\nundated = "with the rows"',
@@ -64,8 +71,11 @@ def test_what_is_written_is_read() -> None:
 
 REFUSED = [
     ({"time": "open = true"}, "privacy.time.open: the running period"),
-    ({"time": 'windows = { "12 months" = 60 }'}, "privacy.time.windows"),
-    ({"time": "person = 200"}, "privacy.time.person"),
+    ({"time": 'windows = { "12 weeks" = 60 }'}, 'privacy.time.windows."12 weeks": write a number of months'),
+    ({"time": 'windows = { "1 months" = 60 }'}, 'privacy.time.windows."1 months": write a number of months'),
+    ({"time": 'windows = { "12 months" = 0 }'}, 'privacy.time.windows."12 months": is an epsilon above 0'),
+    ({"time": "windows = 60"}, "privacy.time.windows"),
+    ({"time": "person = 0"}, "privacy.time.person: is an epsilon above 0"),
     ({"time": 'retention = "24 months"'}, "privacy.time.retention"),
     ({"time": 'undated = "apart"'}, "privacy.time.undated"),
     ({"time": 'zone = "Nowhere/Here"'}, "privacy.time.zone: is no time zone"),
