@@ -74,6 +74,7 @@ CODES = MappingProxyType(
         "PV101": "column bounds are not declared",
         "PV102": "contribution bounds are not declared",
         "PV103": "undeclared group keys need a delta",
+        "PV104": "no period that is read is over",
         "PV201": "the sensitivity cannot be bounded",
         "PV202": "the expression could fail on some row",
         "PV203": "too many group keys",
@@ -100,7 +101,9 @@ UNLISTED = "PV302"
 ON_THE_WIRE = MappingProxyType(
     {
         **dict.fromkeys(("PV002", "PV003", "PV005"), "42501"),
-        **dict.fromkeys(("PV001", "PV004", "PV101", "PV102", "PV103", "PV201", "PV202", "PV203"), "0A000"),
+        **dict.fromkeys(
+            ("PV001", "PV004", "PV101", "PV102", "PV103", "PV104", "PV201", "PV202", "PV203"), "0A000"
+        ),
         **dict.fromkeys(("PV301", "PV302"), "22023"),
         "53V01": "53400",
         "57V01": "57014",

@@ -119,6 +119,10 @@ class BudgetStore(StoredDraws, Protocol):
         """Raise BudgetExhausted where a cap does not allow what would be charged now; charges nothing."""
         ...
 
+    def moment(self) -> str:
+        """Return the moment that the ledger has come to, by its records."""
+        ...
+
     def left_of(self, slices: Slices, analyst: str | None = None) -> Left:
         """Return what is left of some slices: of those of which the least is. Requires: it is kept by slices."""
         ...

@@ -19,7 +19,7 @@ from fractions import Fraction
 
 from ..budget import ZERO, Charge
 from ..budget.filter import refuse_over_cap
-from ..errors import PolicyError
+from ..errors import PolicyError, Refusal
 from ..mechanisms import NANO, floor_to_nano
 from ..plan.dialects.quote import identifier
 from ..plan.measures.clip import GRID, left_above, people_above
@@ -289,6 +289,11 @@ def _planned(sql: str, catalog: Catalog, policy: Policy, epsilon: Fraction) -> P
     """Return the plan of a statement that is made here. Raises Refusal."""
     query = parse_statement(sql)
     assert isinstance(query, AdmittedQuery)
+    if policy.privacy.time is not None:
+        raise Refusal(
+            "bounds of one period are not measured yet", sqlstate="0A000",
+            hint="choose max_rows by what you know: it is of one person's rows of one period",
+        )  # fmt: skip
     privacy = PrivacyParameters(
         epsilon,
         Fraction(0),

@@ -30,6 +30,7 @@ from ..mechanisms import ATTO, NANO
 from ..memory import ResultMemory
 from ..plan.dialects import dialect_of
 from ..plan.planner import Plan
+from ..plan.privacy.time import Clock
 from ..plan.views import build_catalog
 from ..policy import Access, Analyst, Policy, check_access, load_policy, narrowed
 from ..policy.measured import people_policy
@@ -308,6 +309,15 @@ class Dataset:
         if close is not None:
             close()
         self.sealed.close()
+
+    def clock(self) -> Clock | None:
+        """Return which periods are over, None where the budget has none: what was over once is so for good, whatever
+        this machine's clock says. Raises LedgerError."""
+        time = self.policy.privacy.time
+        if time is None:
+            return None
+        reached = datetime.fromisoformat(self.store.moment())
+        return Clock.at(time, max(datetime.now(UTC), reached))
 
     def seen_by(self, access: Access) -> Catalog:
         """Return the catalog that an analyst of this access has: one for all who have the same."""

@@ -19,6 +19,7 @@ from ..errors import Refusal
 from ..mechanisms import ATTO, NANO, Laplace, rho_of_pure, rho_within
 from ..plan.dialects.quote import identifier
 from ..plan.planner import Plan, PrivacyParameters, plan
+from ..plan.privacy.time import Clock
 from ..plan.release_plan import ReleasePlan
 from ..policy import Accounting, Neighbours, Policy
 from ..relation.catalog import Catalog, Column, Table
@@ -330,6 +331,7 @@ class _Previewer:
             self.policy.privacy.neighbours is Neighbours.REPLACE_ONE,
             together=self.policy.privacy.together,
             accounting=self.policy.privacy.accounting,
+            clock=Clock.now(self.policy.privacy.time),
         )
         return plan(bind(query, BindingContext(catalog, query.text, (), 0, {})), catalog, privacy)
 

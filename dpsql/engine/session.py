@@ -14,6 +14,7 @@ from ..backends import Backend
 from ..budget import ZERO, Charge, Status
 from ..errors import LedgerAway, NothingShown, PolicyError, Refusal
 from ..plan.planner import Plan
+from ..plan.privacy.time import Clock
 from ..policy import Policy
 from ..relation.types import JSON, TEXT, SqlType
 from ..release.cost import Cost, telling
@@ -516,7 +517,8 @@ class Session(Spine):
     def _key(self, sql: str, parameters: Sequence[object]) -> object:
         """Return what a plan depends on besides the dataset."""
         values = tuple((type(value).__name__, repr(value)) for value in parameters)
-        return sql, values, self.settings, self.access
+        clock = Clock.now(self.policy.privacy.time)
+        return sql, values, self.settings, self.access, None if clock is None else clock.end
 
 
 def _groups_beforehand(rows: ReleasedRows) -> int:

@@ -531,6 +531,7 @@ class Spine:
             self.policy.privacy.accounting,
             self.settings.selection,
             self.settings.found_share,
+            self.dataset.clock(),
         )
 
     def _counted(self, release: ReleasePlan, call: AggregateCall) -> int | None:

@@ -18,15 +18,18 @@ import hashlib
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ..errors import Refusal
 from ..mechanisms import pure_epsilon
 from ..policy.model import Accounting
+from ..policy.periods import first_day
 from ..relation.catalog import Catalog, Ground, Scalar
 from ..relation.expressions import Expr, Field, conjuncts, fields_of
 from ..relation.intervals import Environment
+from ..relation.map_tables import tables_in
 from ..relation.relations import AggregateCall, Relation, Values, all_parts, ends_in
 from ..relation.size_rules import check_joined
 from ..relation.types import BIGINT, SqlType
@@ -40,7 +43,7 @@ from .measures.mode import ModeMeasurement
 from .measures.planned import Planned
 from .measures.top import among, top_groups
 from .measures.value_bars import NO_BARS, Bars
-from .privacy.analyze import analyze
+from .privacy.analyze import Analyzed, analyze
 from .privacy.axes import axis_of
 from .privacy.contradiction import asks_for_nobody, count_nothing, has_no_groups, has_no_rows
 from .privacy.functional_dependencies import has_one_row
@@ -57,6 +60,20 @@ from .privacy.keys import (
 )
 from .privacy.public_keys import KeyList, key_lists
 from .privacy.rows import Release, fields_in
+from .privacy.time import (
+    Clock,
+    NotByPeriod,
+    by_period,
+    by_person,
+    is_of_one_period,
+    joins_own,
+    joins_plainly,
+    numbered_scans,
+    reached,
+    slices_of,
+    spans_in,
+    undated_scans,
+)
 from .privacy.value_set import Looking
 from .release_plan import ReleasePlan, Work, key_rule, loss_of, release_bytes
 from .strategies import Strategy
@@ -77,7 +94,8 @@ class PrivacyParameters:
     `max_rows`: most rows of a person that count, where the policy takes more; None: what it takes.
     `together`: in how many units neighbours differ. `accounting`: what adds up over statements. `selection`:
     whether groups may be chosen before they are measured, where nothing but the largest are asked for. `found_share`:
-    the part of a release's epsilon (or rho) that the count has by which groups are found; None: by the text.
+    the part of a release's epsilon (or rho) that the count has by which groups are found; None: by the text. `clock`:
+    what is over of a budget by periods; None: there are none (soundness.md 1.39).
     """
 
     epsilon: Fraction
@@ -89,6 +107,7 @@ class PrivacyParameters:
     accounting: Accounting = Accounting.PURE
     selection: bool = True
     found_share: Fraction | None = None
+    clock: Clock | None = None
 
 
 ReadKeys = Callable[[BackendQuery, tuple[SqlType, ...]], Sequence[tuple[Scalar, ...]]]
@@ -141,15 +160,100 @@ def plan(
     """Return the plan of a bound statement. `read`: see `ReadKeys`; without it no public table is read.
 
     Raises:
-        Refusal: what `analyze`, `measure` and the printer raise; PV103 when undeclared keys have no delta.
+        Refusal: what `analyze`, `measure` and the printer raise; PV103 when undeclared keys have no delta, PV104 when
+            no period that is read is over.
     """
+    assert catalog.has_periods == (privacy.clock is not None), "a budget by periods has a clock, and no other"
     _check_size(relation)
     if is_empty_by_text(relation):
         return Plan(Values((), relation.columns), (), frozenset(), (), privacy)
-    analyzed = analyze(relation, catalog)
+    if privacy.clock is not None:
+        return _plan_by_periods(relation, catalog, privacy, privacy.clock, read)
+    return _plan_analyzed(analyze(relation, catalog), catalog, privacy, read)
+
+
+def _plan_by_periods(
+    relation: Relation, catalog: Catalog, privacy: PrivacyParameters, clock: Clock, read: ReadKeys | None
+) -> Plan:
+    """Return the plan of a statement under a budget by periods: (a), (b) or (c) of soundness.md 1.39."""
+    relation, count = numbered_scans(relation)
+    scans = {number: frozenset(clock.closed) for number in range(count)}
+    scans |= reached(_ordered(analyze(relation, catalog)), clock)
+    whole, known = by_person(relation, catalog, clock, scans, is_ever=False)
+    person = analyze(whole, known)
+    if all(is_of_one_period(release.rows, clock) for release in _ordered(person)):
+        return _plan_analyzed(person, known, privacy, read)
+    pairs: Plan | None = None
+    with suppress(NotByPeriod, Refusal):
+        pairs = _plan_by_pairs(relation, catalog, privacy, clock, scans, _ordered(person), read)
+    whole, known = by_person(relation, catalog, clock, scans, is_ever=True)
+    try:
+        plan_ = _plan_analyzed(analyze(whole, known), known, privacy, read)
+    except Refusal:
+        if pairs is None:
+            raise
+        return pairs
+    return plan_ if pairs is None or _is_finer(plan_, pairs) else pairs
+
+
+def _plan_by_pairs(
+    relation: Relation, catalog: Catalog, privacy: PrivacyParameters, clock: Clock,
+    scans: dict[int, frozenset[int]], person: Sequence[Release], read: ReadKeys | None,
+) -> Plan:  # fmt: skip
+    """Return the plan with (person, period) as the unit. `person`: what the analysis by person has accepted.
+
+    Raises NotByPeriod, Refusal: where that analysis does not accept it, or groups have to be found, which counts
+    people, and not their periods.
+    """
+    undated = sum(table.unit is not None and table.unit.time is None for table in tables_in(relation))
+    if undated != sum(undated_scans(release.rows) for release in person):
+        raise NotByPeriod
+    if not all(joins_plainly(release.rows) and joins_own(release.rows) for release in person):
+        raise NotByPeriod
+    whole, known = by_period(relation, catalog, clock, scans)
+    analyzed = analyze(whole, known)
+    found = _ordered(analyzed)
+    if analyzed.intermediates or len(found) != len(person):
+        raise NotByPeriod
+    for release in found:
+        if not joins_plainly(release.rows) or any(
+            fan.items for work in release.rows.works for fan in work.fans
+        ):
+            raise NotByPeriod
+    planned = _plan_analyzed(analyzed, known, privacy, read)
+    if any(release.counted is not None for release in planned.releases):
+        raise NotByPeriod
+    return planned
+
+
+def _is_finer(one: Plan, other: Plan) -> bool:
+    """Say whether a plan has less noise than another one of the same statement: in the mean, measure by measure."""
+    ratios = []
+    for mine, theirs in zip(one.releases, other.releases, strict=True):
+        if len(mine.measures) != len(theirs.measures):
+            return False
+        for a, b in zip(mine.measures, theirs.measures, strict=True):
+            widths = [
+                Fraction(m.scale) / m.measurement.claim_unit * m.measurement.step if m.scale else Fraction(0)
+                for m in (a, b)
+            ]
+            if widths[1]:
+                ratios.append((widths[0] / widths[1]) ** 2)
+    return bool(ratios) and sum(ratios) < len(ratios)
+
+
+def _ordered(analyzed: Analyzed) -> tuple[Release, ...]:
+    """Return the releases of a statement in order of drawing."""
     ordered: dict[Release, None] = {}
     for part in (*analyzed.intermediates, analyzed.root):
         ordered.update(dict.fromkeys(releases_of(part)))
+    return tuple(ordered)
+
+
+def _plan_analyzed(
+    analyzed: Analyzed, catalog: Catalog, privacy: PrivacyParameters, read: ReadKeys | None
+) -> Plan:
+    ordered = _ordered(analyzed)
     blocks = sum((Fraction(*release.share) for release in ordered), Fraction(0))
     looking = Looking()
     below = grounds_below((part, list(releases_of(part))) for part in analyzed.intermediates)
@@ -268,6 +372,9 @@ def _plan_release(
         groups = ()  # no row is in one that is used
     if is_empty:
         measures = [replace(one, loss=Loss(Fraction(0), 0 if is_zcdp else None)) for one in measures]
+    slices = None if privacy.clock is None else slices_of(rows, privacy.clock)
+    if privacy.clock is not None and slices is None and not is_empty:
+        raise _not_over(release, privacy.clock)
     delta, counted = Fraction(0), measured.counted
     if counted is not None and not is_empty:
         delta = _delta_of(release, domains, privacy)
@@ -304,6 +411,7 @@ def _plan_release(
         is_wide=looking.gave_up,
         zeros=zeros,
         below=below,
+        slices=slices,
     )
 
 
@@ -366,6 +474,18 @@ def _check_measured(
                 f"mode of {len(measurement.candidates)} values in {len(groups or ())} groups is too much",
                 sqlstate="54001", position=release.position, hint="list fewer values or fewer groups in WHERE",
             )  # fmt: skip
+
+
+def _not_over(release: Release, clock: Clock) -> Refusal:
+    """Return the refusal of what reads no period that is over."""
+    period, end = clock.time.period, first_day(clock.time.period, clock.end)
+    column = next((spans.time.column for spans in spans_in(release.rows)), "")
+    said = f"{clock.time.settle.days} days" if clock.time.settle.days else "some hours"
+    return Refusal(
+        f"no {period.value} that this statement reads is over, with {said} in which late rows may come",
+        sqlstate="PV104", position=release.position,
+        hint=f"a {period.value} is answered once it is over; ask for what was before: {column} < '{end}'",
+    )  # fmt: skip
 
 
 def _delta_of(release: Release, domains: Sequence[Domain | None], privacy: PrivacyParameters) -> Fraction:
@@ -580,6 +700,8 @@ def _bounding(
     person one row in a group is it C.
     """
     rows, grouped = release.rows, bool(release.keys)
+    if rows.is_replaced:
+        privacy = replace(privacy, replace_one=True)
     if rows.lookup is not None:
         if grouped and groups is None:
             raise _undeclared_of_two(release, env)

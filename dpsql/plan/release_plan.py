@@ -23,6 +23,7 @@ from ..mechanisms import (
     floor_to_nano,
     pure_epsilon,
 )
+from ..policy.periods import Slices
 from ..relation.catalog import Ground, Scalar
 from ..relation.expressions import Expr, IntermediateValue, walk
 from ..relation.intervals import Environment, facts_of
@@ -70,6 +71,7 @@ class ReleasePlan:
     on constraints that the engine enforces, in the schema of the snapshot that answers. `listed_from`: the public
     tables that keys were read from. `is_wide`: there were too many values to tell which groups can have rows.
     `unselected`: where groups are chosen, the plan of all of them (1.23). `bars`: of which chosen values (1.21).
+    `slices`: whose data it is charged for, under a budget by periods (1.39); None: there are none, or nothing is.
     """
 
     release: Release
@@ -92,6 +94,7 @@ class ReleasePlan:
     zeros: frozenset[int] = frozenset()
     below: tuple[frozenset[Ground], ...] = field(default=(), repr=False, compare=False)
     unselected: ReleasePlan | None = field(default=None, repr=False)
+    slices: Slices | None = None
 
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:

@@ -55,6 +55,7 @@ from ..sql.statement import AdmittedQuery, parse_statement, tables_in, view_quer
 from .planner import PrivacyParameters, plan
 from .privacy.analyze import private_rows
 from .privacy.rows import columns_of
+from .privacy.time import Clock
 
 __all__ = ["build_catalog", "build_views", "view_reports"]
 
@@ -286,7 +287,7 @@ class _Reader:
         privacy = PrivacyParameters(
             policy.defaults.epsilon, delta, policy.defaults.minimum_units,
             policy.privacy.neighbours is Neighbours.REPLACE_ONE, None, policy.privacy.together,
-            policy.privacy.accounting,
+            policy.privacy.accounting, clock=Clock.now(policy.privacy.time),
         )  # fmt: skip
         plan(_bound(query, known), known, privacy)
 

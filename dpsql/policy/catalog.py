@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +16,18 @@ from typing import NoReturn
 
 from ..errors import PolicyError
 from ..mechanisms import Channel
-from ..relation.catalog import Catalog, Column, Enforced, Ground, Proved, Table, Unit
+from ..relation.catalog import (
+    PERIOD,
+    Catalog,
+    Column,
+    Enforced,
+    EventTime,
+    Ground,
+    Hop,
+    Proved,
+    Table,
+    Unit,
+)
 from ..relation.types import Kind, SqlType
 from .live_schema import (
     MAX_SCALE,
@@ -349,6 +361,7 @@ def build_catalog(policy: Policy, live: LiveSchema) -> Catalog:
     tables = {name: _grounded(policy, name, live) for name in policy.tables}
     return Catalog(
         MappingProxyType(tables), live.default_schema, live.dialect, live.case_collation, database_names(policy),
+        has_periods=policy.privacy.time is not None,
     )  # fmt: skip
 
 
@@ -398,6 +411,12 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_
     table = find_live_table(where, declared.name, live)
     asserted = asserted_key(where, table)
     unit = build_unit(where, policy, declared, live)
+    if unit is not None and policy.privacy.time is not None:
+        unit = replace(
+            unit, time=_event_time(where, policy, declared, live), max_rows_ever=declared.max_rows_ever
+        )
+        if table.column(PERIOD) is not None:
+            _fail(where, "", f'has a column "{PERIOD}", which is the name of the period here; rename it')
     columns: dict[str, Column] = {}
     for column in declared.columns:
         place = column_key(policy, declared.name, column.name)
@@ -419,6 +438,35 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_
         declared.is_hidden, asserted, table.read_as, proved=_proved(table, keys),
         referred=_referred(policy, declared, keys), order=tuple(column.name for column in table.columns),
     )  # fmt: skip
+
+
+_MOMENTS = frozenset(
+    {"date", "timestamp", "timestamptz", "timestamp with time zone", "timestamp without time zone"}
+)
+_ZONED = frozenset({"timestamptz", "timestamp with time zone"})
+
+
+def _event_time(where: str, policy: Policy, declared: TablePolicy, live: LiveSchema) -> EventTime | None:
+    """Return when a table's rows were, None where they are undated. Raises PolicyError."""
+    if declared.time is None:
+        return None
+    way: list[Hop] = []
+    source, place = declared, f"{where}.time"
+    while source.name != declared.time[0]:
+        unit = source.unit
+        assert unit is not None, "it is on the way, as was read"
+        assert unit.references is not None, "the way goes on"
+        parent, key = unit.references
+        way.append((unit.columns, parent, key))
+        source = policy.tables[parent]
+    table = find_live_table(place, source.name, live)
+    column = match_column(place, ColumnPolicy(declared.time[1]), table)
+    engine_type = re.sub(r"\([0-9]+\)", "", column.engine_type.lower())
+    if column.type.kind not in (Kind.DATE, Kind.TIMESTAMP) or engine_type not in _MOMENTS:
+        _fail(place, "", f'"{column.name}" is {column.engine_type.lower()}; name a date or timestamp column')
+    if column.is_generated or column.refused:
+        _fail(place, "", f'"{column.name}" is computed when it is read; store it, or name another')
+    return EventTime(column.name, comparable_type(column), engine_type in _ZONED, tuple(way))
 
 
 def _referred(
@@ -472,6 +520,9 @@ def _of_dataset(policy: Policy, live: LiveSchema) -> Ground:
         "default_schema": live.default_schema,
         "engine": [live.dialect, live.case_collation],
     }
+    time = policy.privacy.time
+    if time is not None:
+        content["time"] = [time.period.value, time.zone, time.since.isoformat()]
     return MEASURING if policy.is_measuring else "dataset", _digest(content)
 
 
@@ -543,6 +594,8 @@ def _own_content(table: Table) -> list[object]:
     )
     if unit is not None and unit.also:
         bounds = [bounds, [[one.columns, one.references, one.max_rows] for one in unit.also]]
+    if unit is not None and unit.time is not None:
+        bounds = [bounds, [unit.time.column, unit.time.way, unit.max_rows_ever]]
     return [bounds, [column.name for column in table.columns]]
 
 

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from .relations import Relation
 
 __all__ = [
-    "HIDDEN", "MAX_DERIVED", "OWN_SCHEMA", "TEMPORARY", "Allowed", "Catalog", "Column", "Enforced", "Ground", "OwnRows",
-    "OwnView", "References", "Scalar", "Table", "Unit", "View", "quoted_names", "reference_text",
+    "HIDDEN", "MAX_DERIVED", "OWN_SCHEMA", "PERIOD", "TEMPORARY", "Allowed", "Catalog", "Column", "Enforced",
+    "EventTime", "Ground", "Hop", "OwnRows", "OwnView", "References", "Scalar", "Spans", "Table", "Unit", "View",
+    "quoted_names", "reference_text",
 ]  # fmt: skip
 
 MAX_DERIVED = 1_000
@@ -36,6 +37,9 @@ TEMPORARY = "pg_temp"
 
 HIDDEN = "a table of a view"
 """What messages call a table that has no name for the analyst."""
+
+PERIOD = "dpsql_period"
+"""The column of a scan that holds the number of its row's period."""
 
 Scalar = bool | int | Fraction | str | None
 """A public key value: text, a number, a boolean; dates and timestamps as ISO text; None is NULL."""
@@ -118,6 +122,44 @@ class Also:
     max_rows: int
 
 
+Hop = tuple[tuple[str, ...], str, tuple[str, ...]]
+"""A step on a table's way to its owner: its columns, the parent's table, and the key there that they hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventTime:
+    """When the rows of a private table were: by `column` of it, or of the table at the end of the `way` (1.39).
+
+    `is_zoned`: its values are instants, whatever zone they are shown in.
+    """
+
+    column: str
+    type: SqlType
+    is_zoned: bool
+    way: tuple[Hop, ...] = ()
+
+    @property
+    def table(self) -> str:
+        """The table that has the column; "" where it is the rows' own."""
+        return self.way[-1][1] if self.way else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """The whole periods of which rows are read, as the scan of their table prints them on the raw column (1.39).
+
+    `periods`: runs of their numbers; `between`: the runs' two ends, from the first (None: from ever) up to the last, as
+    literals; `way`: the tables on the way to the column, with their steps. `numbered`: where a scan has the column
+    `PERIOD`, the number of each period and the literal at which the next one begins; the last has None.
+    """
+
+    time: EventTime
+    periods: tuple[tuple[int, int], ...]
+    between: tuple[tuple[str | None, str], ...]
+    way: tuple[tuple[tuple[str, ...], Table, tuple[str, ...]], ...] = field(default=(), repr=False)
+    numbered: tuple[tuple[str | None, int], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Unit:
     """How a private table's rows find their owner.
@@ -131,6 +173,8 @@ class Unit:
     `max_rows` (R): the rows of a unit that count in one result; None: not declared. `max_rows_per_group` (M) and
     `max_groups` (C) tighten it; None: neither does, and each of them is R. `max_norm` (T): by column, the most
     root-sum-of-squares of a unit's rows by its values (soundness.md 1.36). `also`: whom its rows point at besides.
+    `time`: when its rows were; None: they are undated, or there are no periods. Then the bounds are of a unit's rows in
+    one period, and `max_rows_ever` of those in all together.
     """
 
     columns: tuple[str, ...]
@@ -145,6 +189,8 @@ class Unit:
     max_groups: int | None = None
     max_norm: tuple[tuple[str, int], ...] = ()
     also: tuple[Also, ...] = ()
+    time: EventTime | None = None
+    max_rows_ever: int | None = None
 
     @property
     def declared(self) -> tuple[str, ...]:
@@ -225,6 +271,9 @@ class Table:
     views through which it is read; `column_grounds`: what one rests on, besides, that reads a column, in their order
     (soundness.md 3.7).
     `own`: of an analyst's own table, where its rows are; it is public.
+    `spans`: of which periods rows are read; None where there are no periods, or it has none. `scan`: the number of a
+    scan in a statement whose spans are not known yet. `is_undated`: its rows are people's, and stand in a plan by
+    (person, period) as if they were nobody's (soundness.md 1.39).
     """
 
     name: str
@@ -245,6 +294,9 @@ class Table:
     grounds: tuple[Ground, ...] = field(default=(), compare=False, repr=False)
     column_grounds: tuple[Ground, ...] = field(default=(), compare=False, repr=False)
     own: OwnRows | None = None
+    spans: Spans | None = None
+    scan: int | None = None
+    is_undated: bool = False
 
     @property
     def label(self) -> str:
@@ -355,6 +407,8 @@ class Catalog:
     database is called by those who connect to it. `views`: the declared views by name, without the hidden ones.
     `left_out`: declared views that are none now, each with the reason, for the owner. `own`: what the analyst has made,
     by schema and name: no name of it means anything that a name of the policy means too. `own_schemas`: theirs.
+    `has_periods`: the budget is of each period, and no plan is made without them. `is_replaced`: a person's rows
+    are bounded as those of one who may be replaced, since neighbours differ in one period of them (soundness.md 1.39).
     """
 
     tables: Mapping[str, Table]
@@ -366,6 +420,8 @@ class Catalog:
     left_out: Mapping[str, str] = field(default_factory=dict)
     own: Mapping[tuple[str, str], Table | OwnView] = field(default_factory=dict)
     own_schemas: frozenset[str] = frozenset()
+    has_periods: bool = False
+    is_replaced: bool = False
 
     @property
     def schemas(self) -> frozenset[str]:

@@ -22,7 +22,7 @@ from typing import ClassVar, TypeGuard, TypeVar
 from ..errors import Position, Refusal
 from .aggregates import AGGREGATES
 from .aggregates import Aggregate as AggregateRow
-from .catalog import Column, Table
+from .catalog import PERIOD, Column, Table
 from .expressions import Call, Expr, Field, Literal, Scalar, walk
 from .types import BIGINT, BOOLEAN, INTEGER, SqlType
 
@@ -217,7 +217,7 @@ class Scan(Relation):
             for column in table.columns
         )
         named = {column.name for column in table.named} - {column.name for column in table.columns}
-        owner = table.owner_columns
+        owner = [column for column in table.owner_columns if column.name != PERIOD]  # no statement reads it
         return (*own, *(OutputColumn(one.type, one.name if one.name in named else "") for one in owner))
 
     @property

@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import EngineFailure
-from ..verify.certificate import Facts, ForeignKey, Table, Unit
+from ..verify.certificate import Calendar, Facts, ForeignKey, Table, Unit, When
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
@@ -120,10 +120,25 @@ def read_facts(snapshot: Snapshot, policy: Policy, key_check: KeyChecks) -> Fact
             ForeignKey(one.columns, places[paths[one.references[0]]], one.references[1])
             for one in policy.tables[name].also
         )
-        shown[places[path]] = replace(found[path], unit=units[path], also=tuple(also))
+        time = _when(policy, name, lambda other: places[paths[other]])
+        shown[places[path]] = replace(found[path], unit=units[path], also=tuple(also), time=time)
     privacy = policy.privacy
+    time_ = privacy.time
+    calendar = None if time_ is None else Calendar(time_.period.value, time_.zone, time_.since.isoformat())
     promise = privacy.neighbours.value, privacy.together, privacy.accounting.value
-    return Facts(live.dialect, shown, *promise)  # type: ignore[arg-type]
+    return Facts(live.dialect, shown, *promise, calendar)  # type: ignore[arg-type]
+
+
+def _when(policy: Policy, name: str, place: Callable[[str], str]) -> When | None:
+    """Return when a table's rows were: by its own column, or by one of a table on its way."""
+    time, way, at = policy.tables[name].time, list[ForeignKey](), name
+    while time is not None and at != time[0]:
+        unit = policy.tables[at].unit
+        assert unit is not None
+        assert unit.references is not None, "the way leads to the table with the time"
+        at, key = unit.references
+        way.append(ForeignKey(unit.columns, place(at), key))
+    return None if time is None else When(time[1], tuple(way))
 
 
 def _unit(policy: Policy, name: str, place: Callable[[str], str]) -> Unit | None:

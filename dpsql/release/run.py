@@ -358,6 +358,7 @@ class PlanRunner:
             grouping_of(plan, index),
             wish_of(plan, index),
             grounds=plan.grounds_at(index),
+            slices=plan.slices,
         )
 
     def _known(self, number: int, index: int) -> Known | None:

@@ -51,6 +51,7 @@ from ..plan.measures.top import TopGroups
 from ..plan.privacy.rows import IntermediateColumn, selects_in
 from ..plan.release_plan import ReleasePlan
 from ..policy import Policy, Verify
+from ..relation.catalog import PERIOD
 from ..relation.expressions import IntermediateValue
 from ..verify import Refused, Verified, verify
 from ..verify.certificate import (
@@ -62,6 +63,7 @@ from ..verify.certificate import (
     Measurement,
     Part,
     Query,
+    Reach,
     Release,
     Stretch,
     Table,
@@ -146,6 +148,7 @@ def _of_texts(facts: Facts, texts: Sequence[str]) -> Facts:
         found[name] = table = facts.tables[name]
         left += [one.table for one in table.foreign_keys]
         left += [table.unit.table] if table.unit is not None and table.unit.table else []
+        left += [] if table.time is None else [one.table for one in table.time.way]
     return replace(facts, tables=found)
 
 
@@ -170,7 +173,17 @@ def _release(asked: Asked, facts: Facts) -> Release:
         tuple(_query(query, plan, place) for query in asked.queries),
         _sum(one.share for one in measurements),
         threshold,
+        reach_of(plan),
     )
+
+
+def reach_of(plan: ReleasePlan) -> Reach | None:
+    """Return whose data a release is charged for, where there are periods."""
+    if plan.slices is None:
+        return None
+    rows = plan.release.rows
+    by = "person" if rows.is_replaced else "pair" if PERIOD in rows.root[1] else "one"
+    return Reach(plan.slices.periods, plan.slices.is_undated, by)  # type: ignore[arg-type]
 
 
 def _groups(plan: ReleasePlan, place: Mapping[int, int]) -> Groups:

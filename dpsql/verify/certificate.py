@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 __all__ = [
     "VERSION",
+    "Calendar",
     "Certificate",
     "Charge",
     "Facts",
@@ -29,11 +30,13 @@ __all__ = [
     "Measurement",
     "Part",
     "Query",
+    "Reach",
     "Release",
     "Stretch",
     "Table",
     "Threshold",
     "Unit",
+    "When",
     "digest",
     "dumps",
     "loads",
@@ -68,6 +71,24 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
+class When:
+    """When rows were: by `column` of them, or of the table at the end of the `way` that leads to their owner too."""
+
+    column: str
+    way: tuple[ForeignKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """What the promise is for, where it is for one person's rows of one period: periods of `zone`, numbered from that
+    of 0001-01-01; what lies before that of `since` is one (soundness.md 1.39)."""
+
+    period: Literal["day", "week", "month", "year"]
+    zone: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table or file as the engine holds it.
 
@@ -76,7 +97,8 @@ class Table:
     sets of columns that no two rows share, NULL aside, by a valid, immediate, complete constraint, or asserted
     and checked on the version that is read. `unit` is None for a public table, and exactly for these. `checks`: what
     the engine holds of each row, as it writes it: TRUE or NULL of all of them. `also`: what the policy says its rows
-    point at besides, of which nobody but the lookup may tell (soundness.md 1.38)."""
+    point at besides, of which nobody but the lookup may tell (soundness.md 1.38). `time`: when its rows were, where
+    there are periods; None: they are undated."""
 
     columns: Mapping[str, str]
     not_null: tuple[str, ...] = ()
@@ -85,6 +107,7 @@ class Table:
     unit: Unit | None = None
     checks: tuple[str, ...] = ()
     also: tuple[ForeignKey, ...] = ()
+    time: When | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +123,7 @@ class Facts:
     neighbours: Literal["add-remove", "replace-one"] = "add-remove"
     together: int = 1
     accounting: Literal["pure", "zcdp"] = "pure"
+    calendar: Calendar | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +244,20 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """Whose data a release is charged for: runs of periods by their numbers, and undated rows. `by`: its rows are all
+    of `one` period, or bounded by (person, period), a `pair`, or by `person`, who is replaced (soundness.md 1.39).
+    """
+
+    runs: tuple[tuple[int, ...], ...]
+    undated: bool
+    by: Literal["one", "pair", "person"]
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
-    """Aggregates of private rows by keys. `keys`: the result columns of the keys."""
+    """Aggregates of private rows by keys. `keys`: the result columns of the keys. `reach`: whose data it is charged
+    for, where there are periods."""
 
     keys: tuple[str, ...]
     groups: Groups
@@ -229,6 +265,7 @@ class Release:
     queries: tuple[Query, ...]
     charge: Charge
     threshold: Threshold | None = None
+    reach: Reach | None = None
 
 
 @dataclass(frozen=True, slots=True)

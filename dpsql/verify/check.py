@@ -12,6 +12,7 @@ from dpsql.verify.certificate import VERSION, Certificate, Charge, Facts, Measur
 from dpsql.verify.duckdb import DuckDB
 from dpsql.verify.laws import distance, loss
 from dpsql.verify.lemmas import Lemmas, Move, Part
+from dpsql.verify.periods import Periods
 from dpsql.verify.postgres import Postgres
 from dpsql.verify.read import Dialect, Reader, columns_of
 from dpsql.verify.relations import Relations
@@ -93,7 +94,8 @@ class _Release:
     def __init__(self, number: int, release: Release, facts: Facts) -> None:
         self.number = number
         self.release = release
-        self.facts = facts
+        self.periods = Periods(facts, release.reach)
+        self.facts = facts = self.periods.facts
         self.pool = Pool()
         self.dialect = _dialect(facts)
         self.values = Values(self.pool, self.dialect, facts)
@@ -112,7 +114,8 @@ class _Release:
             raise Refused("laws: found groups are tested")
         if (release.groups.kind == "one") != (not release.keys):
             raise Refused("laws: one group has no keys")
-        trees = [self._read(query) for query in release.queries]
+        parsed = self.periods.plain([self.reader.parse(query.sql) for query in release.queries])
+        trees = [self._read(query, tree) for query, tree in zip(release.queries, parsed, strict=True)]
         self.values.spells_doubles = self.total.spells_doubles
         for query, (tree, top) in zip(release.queries, trees, strict=True):
             found += self._query(query, tree, top)
@@ -123,10 +126,10 @@ class _Release:
         _covers("laws: draws cost no more than the release", release.charge, shares, zcdp)
         return found
 
-    def _read(self, query: Query) -> tuple[exp.Expression, Term]:
+    def _read(self, query: Query, tree: exp.Expression) -> tuple[exp.Expression, Term]:
         """A query's tree and relation, of which no expression fails on any row."""
         self.reader.words = query.parameters
-        tree = self.lemmas.unlisted(self.reader, self.reader.parse(query.sql), self.release.keys)
+        tree = self.lemmas.unlisted(self.reader, tree, self.release.keys)
         top = self.reader.tree(tree)
         self.total.relation(top)
         self.references.check(top)

@@ -29,6 +29,7 @@ from ...plan.dialects.quote import identifier
 from ...plan.measures.clip import GRID
 from ...plan.measures.formulas import Linear
 from ...plan.planner import PrivacyParameters, plan
+from ...plan.privacy.time import Clock
 from ...plan.release_plan import ReleasePlan
 from ...policy import Policy
 from ...policy.describe import policy_sentences
@@ -187,6 +188,7 @@ def _planned(sql: str, catalog: Catalog, policy: Policy) -> tuple[ReleasePlan, .
         policy.privacy.neighbours is Neighbours.REPLACE_ONE,
         together=policy.privacy.together,
         accounting=policy.privacy.accounting,
+        clock=Clock.now(policy.privacy.time),
     )
     return plan(bind(query, BindingContext(catalog, query.text, (), 0, {})), catalog, privacy).releases
 

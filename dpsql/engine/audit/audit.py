@@ -341,6 +341,8 @@ def plan_audited(policy: Policy, catalog: Catalog, sql: str) -> Plan:
     query = parse_statement(sql)
     if not isinstance(query, AdmittedQuery):
         raise Refusal("only queries can be audited", sqlstate="0A000")
+    if policy.privacy.time is not None:
+        raise Refusal("a budget by periods is not audited yet", sqlstate="0A000")
     privacy = PrivacyParameters(
         EPSILON,
         DELTA,

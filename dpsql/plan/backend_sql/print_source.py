@@ -31,7 +31,7 @@ from dataclasses import dataclass, field, replace
 
 from ...errors import Refusal
 from ...relation.aggregates import check_printers
-from ...relation.catalog import Column
+from ...relation.catalog import PERIOD, Column, Table
 from ...relation.expressions import Call, Expr, Field, fields_of
 from ...relation.intervals import Environment, Lattice, facts_of
 from ...relation.relations import AggregateCall, WindowCall
@@ -94,7 +94,8 @@ class SourcePrinter:
             used |= {index for index in on if index < start or item.kind != "mark"}
             assert item.kind == "mark" or all(index < start + width for index in on)
         columns = columns_of(items)
-        alone = len(items) == 1 and items[0].source.table is not None and not beside
+        table = items[0].source.table if len(items) == 1 else None
+        alone = table is not None and table.spans is None and not beside
         row: list[str] = []
         text = ""
         for item, start in fields_in(items):
@@ -173,7 +174,7 @@ class SourcePrinter:
 
     def _source(self, source: Source, needed: list[int], name: str) -> str:
         if source.table is not None:
-            shown = self.dialect.table(source.table)
+            shown = self._scan(source, source.table)
         elif source.most is not None:
             shown = f"({self._cut(source, source.most, needed)})"
         elif source.intermediate is not None:
@@ -181,6 +182,37 @@ class SourcePrinter:
         else:
             shown = f"({' UNION ALL '.join(self._select(part, source, needed) for part in source.parts)})"
         return f"{shown} AS {name}" if name else shown
+
+    def _scan(self, source: Source, table: Table) -> str:
+        """Return a table, of which the rows of some whole periods alone, where it has a time (soundness.md 1.39).
+
+        The bound is on the raw column, in literals: no clamp, and no engine's zone, is between the two.
+        """
+        spans, quoted = table.spans, self.dialect.identifier
+        if spans is None:
+            return self.dialect.table(table)
+        text, terms, at = f"{self.dialect.table(table)} AS s", list[str](), "s"
+        for number, (columns, parent, key) in enumerate(spans.way):
+            text += f" CROSS JOIN {self.dialect.table(parent)} AS w{number}"
+            pairs = zip(columns, key, strict=True)
+            terms += [f"({at}.{quoted(mine)} = w{number}.{quoted(other)})" for mine, other in pairs]
+            at = f"w{number}"
+        column = f"{at}.{quoted(spans.time.column)}"
+        word = {Kind.DATE: "DATE"}.get(
+            spans.time.type.kind, "TIMESTAMPTZ" if spans.time.is_zoned else "TIMESTAMP"
+        )
+        runs = [
+            " AND ".join(
+                [*([] if low is None else [f"{column} >= {word} '{low}'"]), f"{column} < {word} '{high}'"]
+            )
+            for low, high in spans.between
+        ]
+        terms.append(" OR ".join(f"({run})" for run in runs) if runs else "FALSE")
+        shown = [f"s.{quoted(name)}" for name in dict.fromkeys(source.shown) if name != PERIOD]
+        if PERIOD in source.shown:
+            shown.append(f"{_numbered(column, word, spans.numbered)} AS {quoted(PERIOD)}")
+        where = " AND ".join(f"({term})" if " OR " in term or "AND" in term else term for term in terms)
+        return f"(SELECT {', '.join(shown) or '1 AS one'} FROM {text} WHERE {where})"
 
     def _names(self, source: Source, name: str) -> list[str]:
         """Return the columns of a source as they are printed where it is called `name`; "": where it stands alone."""
@@ -341,6 +373,15 @@ class SourcePrinter:
 
     def _owner(self, printer: PrivatePrinter, block: Select) -> list[str]:
         return [_owner_part(printer, part) for part in block.owner]
+
+
+def _numbered(column: str, word: str, numbers: Sequence[tuple[str | None, int]]) -> str:
+    """Return the number of a row's period, found by halves: each literal is where the next one begins."""
+    if len(numbers) == 1:
+        return str(numbers[0][1]) if numbers else "NULL"
+    half = len(numbers) // 2
+    left, right = (_numbered(column, word, part) for part in (numbers[:half], numbers[half:]))
+    return f"(CASE WHEN {column} < {word} '{numbers[half - 1][0]}' THEN {left} ELSE {right} END)"
 
 
 def numbered(name: str, count: int) -> list[str]:

@@ -48,6 +48,7 @@ __all__ = [
     "MAX_CONTRIBUTION",
     "are_linked",
     "held",
+    "identity_of",
     "links_of",
     "path_begins",
     "refuse_different_owners",
@@ -109,9 +110,7 @@ def _table_source(table: Table, catalog: Catalog, columns: list[Column], shown: 
             names = tuple(sorted(key))
             identities |= dict.fromkeys(_places(names, shown), (table.name, names))
         # A parent's key is the same value: rows of child and parent can be equal in it.
-        first, names = _first_of(
-            table.unit.references or (table.name, table.unit.columns), table.unit.columns, catalog
-        )
+        first, names = identity_of(table, catalog)
         own = {frozenset(places) for places in _places(names, shown)}
         identities = {places: one for places, one in identities.items() if frozenset(places) not in own}
         identities |= dict.fromkeys(_places(names, shown), first)
@@ -162,6 +161,13 @@ def _first_of(key: Identity, columns: tuple[str, ...], catalog: Catalog) -> tupl
         unit = catalog.tables[key[0]].unit
     own = dict(zip(key[1], columns, strict=True))
     return (key[0], tuple(sorted(own))), tuple(own[name] for name in sorted(own))
+
+
+def identity_of(table: Table, catalog: Catalog) -> tuple[Identity, tuple[str, ...]]:
+    """Return the key whose values a private table's unit columns hold, and these columns in its order."""
+    assert table.unit is not None
+    unit = table.unit
+    return _first_of(unit.references or (table.name, unit.columns), unit.columns, catalog)
 
 
 def are_linked(left: tuple[Item, ...], right: Item, on: tuple[Expr, ...]) -> bool:
@@ -232,7 +238,7 @@ def resolve_owner(
         items=held_.items, written=len(private.items), predicate=predicate, owner=owner, root=root, units=units,
         fixed_columns=frozenset(fixed), is_single=all(at_most_one), max_rows_per_group=bounds.rows,
         max_groups=bounds.groups, max_rows=bounds.in_all, undeclared=bounds.undeclared, reach=held_.reach,
-        works=held_.works, alone=bounds.alone,
+        works=held_.works, alone=bounds.alone, is_replaced=catalog.is_replaced,
     )  # fmt: skip
 
 
@@ -490,6 +496,8 @@ def _is_held(rows: OwnedRows, parent: Item, start: int, links: tuple[Expr, ...])
     assert to is not None
     unit = None if item.source.table is None else item.source.table.unit
     if unit is None or item.kind != "inner" or any(other.kind == "full" for other in rows.items):
+        return False
+    if to.spans is not None:  # some rows of it are left out, and nothing says that others are not asked for
         return False
     shown, target = item.source.shown, parent.source
     leads = {

@@ -90,7 +90,9 @@ def key_lists(
 
 def _is_public(item: Item) -> bool:
     table = item.source.table
-    return item.kind in ("inner", "left") and table is not None and table.unit is None
+    return (
+        item.kind in ("inner", "left") and table is not None and table.unit is None and not table.is_undated
+    )
 
 
 def _share_a_table(placed: Sequence[Placed], keys: tuple[Expr, ...], numbers: list[int]) -> bool:

@@ -183,6 +183,9 @@ class Source:
             else (("TableSource", "DeclaredTable"), f"shown={self.shown!r}")
         )
         declares = f", declares={self.declares!r}" if self.declares else ""
+        if self.table is not None and self.table.spans is not None:
+            spans = self.table.spans
+            declares += f", spans={(spans.time.table, spans.time.column, spans.between, spans.numbered)!r}"
         return f"{kinds[bool(self.declares)]}(name={self.name!r}, {own}{declares})"
 
     @property
@@ -389,7 +392,8 @@ class OwnedRows(Select):
     `max_rows` (R): the bounds to enforce, None where `undeclared` (a source's name) has none. `reach`: the most
     rows of one owner, `works`: of what its joins multiply, on the way too. `alone`: the item of which each row is made
     of one row, and no two rows of the same; None where there is none. `lookup`: of rows of two people, of whom `owner`
-    is the one who is pointed at; a release, by `release_each_set`, is all that takes them.
+    is the one who is pointed at; a release, by `release_each_set`, is all that takes them. `is_replaced`: neighbours
+    have other rows of the same person, whatever the promise is else (soundness.md 1.39).
     """
 
     owner: tuple[Field, ...]
@@ -405,6 +409,7 @@ class OwnedRows(Select):
     reach: Reach
     alone: int | None
     lookup: Lookup | None = None
+    is_replaced: bool = False
 
     def __repr__(self) -> str:
         return "Private(…)"

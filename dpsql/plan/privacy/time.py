@@ -1,0 +1,458 @@
+"""Which periods of people's rows a statement reads, and whose claim bounds them there (soundness.md 1.39).
+
+A statement is analyzed once as it stands, to see which periods its filters leave rows of, scan by scan; then again over
+tables whose scans are bounded to these, as they will be printed. Of each release one of three holds:
+
+    (a) all of its rows are of one period             bounded by person            claims of a removal
+    (b) the analysis accepts (person, period)         bounded by person, period    claims of a removal
+    (c) any other                                     bounded by person            claims of a replacement
+
+House rules:
+
+1. What is printed is what is charged: a scan's periods are whole, and stand on the raw column, below the clamp. A wrong
+   guess of what a filter leaves costs correctness or budget, never privacy (T2).
+2. A period that is not over, with what it has to settle, is read by nobody.
+3. People's undated rows are joined by INNER alone in (a) and (b), at the top; whatever else reads them is (c), and is
+   charged to the undated rows too. In (b) they stand as if they were nobody's, and are private all the same: no list of
+   keys, no size, nothing of them is read apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from types import MappingProxyType
+
+from ...policy.model import Time
+from ...policy.periods import Over, Slices, first_day, instant_of, number_of
+from ...relation.calendar import parse_date, parse_timestamp
+from ...relation.catalog import PERIOD, Catalog, Column, EventTime, Spans, Table, Unit
+from ...relation.expressions import Call, Expr, Field, Literal, moved
+from ...relation.intervals import facts_of
+from ...relation.map_tables import map_tables, tables_in
+from ...relation.relations import Relation
+from ...relation.types import BIGINT, TEXT, TIMESTAMP, Kind
+from .functional_dependencies import Classes
+from .keys import Domain, environment_of, existing_groups
+from .ownership import MAX_CONTRIBUTION, identity_of
+from .rows import OwnedRows, Placed, Release, Select, Source, columns_of, fields_in, selects_in
+from .value_set import Looking
+
+__all__ = [
+    "Clock", "NotByPeriod", "by_period", "by_person", "is_of_one_period", "joins_own", "joins_plainly",
+    "numbered_scans", "reached", "slices_of", "spans_in", "undated_scans",
+]  # fmt: skip
+
+MOST_NUMBERED = 400
+"""Most periods whose numbers a scan computes: more are bounded by person."""
+
+
+class NotByPeriod(Exception):
+    """The statement's rows are not those of one (person, period) each, as far as is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """What is over of a budget by periods: `end` is the number of the first period that no statement reads."""
+
+    time: Time
+    end: int
+
+    @classmethod
+    def at(cls, time: Time, now: datetime) -> Clock:
+        """Return what is over at a moment: the period in which it lies, `settle` before, is the first that is not."""
+        settled = now.astimezone(UTC) - time.settle
+        number = number_of(time.period, settled.date()) + 1
+        while instant_of(time.period, number, time.zone) > settled:
+            number -= 1
+        return cls(time, number)
+
+    @classmethod
+    def now(cls, time: Time | None) -> Clock | None:
+        """Return what is over by this machine's clock; None where there are no periods."""
+        return None if time is None else cls.at(time, datetime.now(UTC))
+
+    @property
+    def before(self) -> int:
+        """The number of what lies before the first period."""
+        return number_of(self.time.period, self.time.since) - 1
+
+    @property
+    def closed(self) -> range:
+        """The periods that statements read, what lies before the first one among them."""
+        return range(self.before, self.end)
+
+
+# --- what is printed ----------------------------------------------------------------------------------------
+
+
+def _literal(clock: Clock, number: int, time_type: Kind, *, is_zoned: bool) -> str:
+    """Return the beginning of a period as a literal of its column's type: an instant, or the first day."""
+    if time_type is Kind.DATE:
+        return first_day(clock.time.period, number).isoformat()
+    moment = instant_of(clock.time.period, number, clock.time.zone)
+    return f"{moment:%Y-%m-%d %H:%M:%S}{'+00' if is_zoned else ''}"
+
+
+def _spans(
+    table: Table, catalog: Catalog, clock: Clock, numbers: Iterable[int], *, is_numbered: bool
+) -> Spans:
+    """Return the spans of a timed table's scan."""
+    time, found = _time_of(table), sorted(set(numbers))
+    runs = Slices.of(found).periods if found else ()
+    kind = time.type.kind
+
+    def begins(number: int) -> str:
+        return _literal(clock, number, kind, is_zoned=time.is_zoned)
+
+    between = tuple((None if low == clock.before else begins(low), begins(high + 1)) for low, high in runs)
+    ends = (*(begins(number + 1) for number in found[:-1]), None)
+    numbered = tuple(zip(ends, found, strict=True)) if is_numbered and found else ()
+    way = tuple((columns, catalog.tables[parent], key) for columns, parent, key in time.way)
+    return Spans(time, runs, between, way, numbered)
+
+
+def _time_of(table: Table) -> EventTime:
+    assert table.unit is not None, "a table with a time is people's"
+    assert table.unit.time is not None, "it has a time"
+    return table.unit.time
+
+
+def _bounded(table: Table, spans: Spans) -> Table:
+    """Return a table whose scan has spans; what its column holds is known to lie within them."""
+    if spans.time.way or not spans.between:
+        return replace(table, spans=spans, scan=None)
+    kind = spans.time.type.kind
+    low, high = _counted(spans.between[0][0], kind), _counted(spans.between[-1][1], kind)
+    columns = tuple(
+        replace(column, bounds=_within(column, low, high)) if column.name == spans.time.column else column
+        for column in table.columns
+    )
+    return replace(table, columns=columns, spans=spans, scan=None)
+
+
+def _within(column: Column, low: Fraction | None, high: Fraction | None) -> tuple[Fraction, Fraction] | None:
+    """Return the bounds of a column whose values lie from `low` to before `high`; its own where they do not meet."""
+    if high is None:
+        return column.bounds
+    high -= 1  # a day, or a microsecond
+    if column.bounds is None:
+        return None if low is None else (low, high)
+    own_low, own_high = column.bounds
+    found = (own_low if low is None else max(low, own_low), min(high, own_high))
+    return found if found[0] <= found[1] else column.bounds
+
+
+def _counted(text: str | None, kind: Kind) -> Fraction | None:
+    """Return a literal in days, or in microseconds."""
+    if text is None:
+        return None
+    number = parse_date(text) if kind is Kind.DATE else parse_timestamp(text.removesuffix("+00"))
+    assert number is not None, "it was made here"
+    return Fraction(number)
+
+
+# --- which periods filters leave ----------------------------------------------------------------------------
+
+
+def numbered_scans(relation: Relation) -> tuple[Relation, int]:
+    """Return a relation each scan of which that has a time has a number, and how many there are."""
+    numbers = itertools.count()
+    changed = map_tables(
+        relation,
+        lambda table: (
+            replace(table, scan=next(numbers)) if table.unit is not None and table.unit.time else table
+        ),
+    )
+    return changed, next(numbers)
+
+
+def reached(releases: Iterable[Release], clock: Clock) -> dict[int, frozenset[int]]:
+    """Return the periods of each numbered scan that the filters beside it may leave rows of."""
+    found: dict[int, frozenset[int]] = {}
+    for release in releases:
+        for select in selects_in(release.rows):
+            for placed in fields_in(select.items):
+                table = placed.item.source.table
+                if table is None or table.scan is None:
+                    continue
+                own = _reached_by(select, placed, clock)
+                found[table.scan] = found.get(table.scan, frozenset()) | own
+    return found
+
+
+def _reached_by(select: Select, placed: Placed, clock: Clock) -> frozenset[int]:
+    """Return the periods of one source's rows that what filters it leaves."""
+    item, everything = placed.item, frozenset(clock.closed)
+    table = item.source.table
+    assert table is not None, "it is a scan"
+    time = _time_of(table)
+    if any(other.kind == "full" for other in select.items):
+        return everything
+    if item.kind != "inner":
+        if time.way:
+            return everything
+        inside = placed.inside
+        terms = [moved(term, lambda index: index - placed.start) for term in placed.all_own(item.on)]
+        columns, start = item.source.columns, 0
+        assert inside.start == placed.start
+    else:
+        parent = _parent_with_time(select, placed)
+        if parent is None:
+            return everything
+        placed, terms = parent, list(select.predicate)
+        columns, start = columns_of(select.items), placed.start
+    shown = placed.item.source.shown
+    if time.column not in shown:
+        return everything
+    index = start + shown.index(time.column)
+    return _left_by(Field(columns[index].type, index, time.column), columns, tuple(terms), clock)
+
+
+def _parent_with_time(select: Select, placed: Placed) -> Placed | None:
+    """Return the source that has the time of another one's rows, itself or an inner one that is equal in their keys."""
+    table = placed.item.source.table
+    assert table is not None, "it is a scan"
+    classes, here = Classes.of(select.predicate), placed
+    for columns, parent, key in _time_of(table).way:
+        for other in fields_in(select.items):
+            known = other.item.source.table
+            if known is None or known.name != parent or other.item.kind != "inner":
+                continue
+            mine, theirs = here.item.source.shown, other.item.source.shown
+            if not ({*columns} <= {*mine} and {*key} <= {*theirs}):
+                continue
+            pairs = zip(columns, key, strict=True)
+            if all(
+                classes.find(here.start + mine.index(one)) == classes.find(other.start + theirs.index(two))
+                for one, two in pairs
+            ):
+                here = other
+                break
+        else:
+            return None
+    return here
+
+
+def _left_by(
+    column: Field, columns: Sequence[Column], terms: tuple[Expr, ...], clock: Clock
+) -> frozenset[int]:
+    """Return the periods that terms leave of a column: between its ends, and of these those that a key can have."""
+    env, kind = environment_of(tuple(columns), terms), column.type.kind
+    # nothing is declared of what is read: it is bounded by what is printed on it, below any clamp
+    open_ = replace(columns[column.index], bounds=None, values=None)
+    known = facts_of(column, replace(env, columns=(*columns[: column.index], open_)))
+
+    def begins(number: int) -> Fraction:
+        found = _counted(_literal(clock, number, kind, is_zoned=False), kind)
+        assert found is not None
+        return found
+
+    candidates = [
+        number
+        for number in clock.closed
+        if (known.lo is None or known.lo < begins(number + 1))
+        and (known.hi is None or number == clock.before or begins(number) <= known.hi)
+    ]
+    inside = [number for number in candidates if number != clock.before]
+    if len(inside) < 2 or (clock.time.zone != "UTC" and kind is not Kind.DATE):
+        return frozenset(candidates)
+    low, high = begins(inside[0]), begins(inside[-1] + 1) - 1
+    own = replace(columns[column.index], bounds=(low, high), values=None)
+    narrowed = environment_of((*columns[: column.index], own, *columns[column.index + 1 :]), terms)
+    key = Call(TIMESTAMP, "date_trunc", (Literal(TEXT, clock.time.period.value), column))
+    unit = Fraction(24 * 3600 * 10**6) if kind is Kind.DATE else Fraction(1)
+    values = {begins(number) * unit: number for number in inside}
+    groups = existing_groups((key,), [Domain(tuple(values))], narrowed, terms, Looking())
+    left = {values[value] for (value,) in groups if isinstance(value, Fraction) and value in values}
+    return frozenset(left).union({clock.before} & {*candidates})
+
+
+# --- the same statement over scans that are bounded ---------------------------------------------------------
+
+
+def _of_scan(table: Table, scans: dict[int, frozenset[int]]) -> frozenset[int]:
+    return frozenset() if table.scan is None else scans[table.scan]
+
+
+def by_person(
+    relation: Relation, catalog: Catalog, clock: Clock, scans: dict[int, frozenset[int]], *, is_ever: bool
+) -> tuple[Relation, Catalog]:
+    """Return a statement and its catalog by person. `is_ever`: over several periods, a person is replaced (c)."""
+    union = frozenset[int]().union(*scans.values())
+
+    def changed(table: Table, numbers: frozenset[int]) -> Table:
+        if table.unit is None or table.unit.time is None:
+            return replace(table, scan=None)
+        unit = _ever(table.unit, max(1, len(union))) if is_ever else table.unit
+        spans = _spans(table, catalog, clock, numbers, is_numbered=False)
+        return _bounded(replace(table, unit=unit), spans)
+
+    tables = {name: changed(table, union) for name, table in catalog.tables.items()}
+    over = map_tables(relation, lambda table: changed(table, _of_scan(table, scans)))
+    return over, replace(catalog, tables=MappingProxyType(tables), is_replaced=is_ever)
+
+
+def _ever(unit: Unit, periods: int) -> Unit:
+    """Return a unit whose bounds are of a person's rows in several periods."""
+    if unit.max_rows is None:
+        return unit
+    most = min(unit.max_rows * periods, MAX_CONTRIBUTION)
+    most = most if unit.max_rows_ever is None else min(most, unit.max_rows_ever)
+    bounds = (
+        None if bound is None else min(bound * periods, most)
+        for bound in (unit.max_rows_per_group, unit.max_groups)
+    )
+    rows, groups = bounds
+    return replace(unit, max_rows=most, max_rows_per_group=rows, max_groups=groups)
+
+
+def by_period(
+    relation: Relation, catalog: Catalog, clock: Clock, scans: dict[int, frozenset[int]]
+) -> tuple[Relation, Catalog]:
+    """Return a statement and its catalog with (person, period) as the unit, undated tables as if nobody's.
+
+    Raises NotByPeriod: where the person does not stand in a timed row, or there are many periods.
+    """
+    union = frozenset[int]().union(*scans.values())
+    if len(union) > MOST_NUMBERED:
+        raise NotByPeriod
+
+    def changed(table: Table, numbers: frozenset[int]) -> Table:
+        unit = table.unit
+        if unit is None or table.own is not None:
+            return table
+        if unit.time is None:
+            return _as_nobodys(table)
+        spans = _spans(table, catalog, clock, numbers, is_numbered=not unit.time.way)
+        if unit.time.way:
+            return _bounded(table, spans)
+        identity, owner = identity_of(table, catalog)
+        if identity != catalog.root:
+            raise NotByPeriod
+        types = dict(zip(unit.columns, unit.types, strict=True))
+        pair = replace(
+            unit,
+            columns=(*owner, PERIOD),
+            types=(*(types[name] for name in owner), BIGINT),
+            references=None,
+            is_held=False,
+        )
+        return _bounded(replace(table, unit=pair), spans)
+
+    timed = {
+        name
+        for name, table in catalog.tables.items()
+        if table.unit is not None and table.unit.time is not None
+    }
+    asked = {table.name for table in tables_in(relation)}
+    ways = {parent for name in asked & timed for _, parent, _ in _way_of(catalog.tables[name])}
+    tables = {}
+    for name, table in catalog.tables.items():
+        try:
+            tables[name] = changed(table, union)
+        except NotByPeriod:
+            if name in asked | ways:
+                raise
+            tables[name] = _as_nobodys(table)
+    over = map_tables(relation, lambda table: changed(table, _of_scan(table, scans)))
+    return over, replace(catalog, tables=MappingProxyType(tables))
+
+
+def _as_nobodys(table: Table) -> Table:
+    """Return people's undated rows as a plan by (person, period) joins them."""
+    own = {column.name: ground for column, ground in zip(table.columns, table.column_grounds, strict=True)}
+    added = table.owner_columns
+    grounds = (own.get(column.name, (table.name, "")) for column in added)
+    return replace(
+        table,
+        columns=(*table.columns, *added),
+        column_grounds=(*table.column_grounds, *grounds),
+        unit=None,
+        is_undated=True,
+    )
+
+
+def _way_of(table: Table) -> tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...]:
+    return () if table.unit is None or table.unit.time is None else table.unit.time.way
+
+
+# --- what holds of a release --------------------------------------------------------------------------------
+
+
+def _is_undated(source: Source) -> bool:
+    table = source.table
+    return table is not None and (table.is_undated or (table.unit is not None and table.unit.time is None))
+
+
+def _is_timed(source: Source) -> bool:
+    return source.table is not None and source.table.spans is not None
+
+
+def joins_plainly(rows: OwnedRows) -> bool:
+    """Say whether each row has a timed row in it, and undated ones by INNER joins at the top alone (house rule 3)."""
+    top = [item for item in rows.items if item.kind == "inner"]
+    deep = [select for select in selects_in(rows) if select is not rows]
+    if any(_is_undated(item.source) for select in deep for item in select.items):
+        return False
+    if any(_is_undated(item.source) for item in rows.items if item.kind != "inner"):
+        return False
+    return any(_is_timed(item.source) or (item.source.is_private and bool(item.source.parts)) for item in top)
+
+
+def joins_own(rows: OwnedRows) -> bool:
+    """Say whether each undated row stands beside a timed one whose person is its own, by columns that are equal."""
+    holders = {
+        i for i, item in enumerate(rows.items) if _is_timed(item.source) and item.source.holds(rows.root)
+    }
+    if not holders:
+        return all(not _is_undated(item.source) for item in rows.items)
+    for item, start in fields_in(rows.items):
+        if not _is_undated(item.source):
+            continue
+        ways = item.source.holds(rows.root)
+        if not any(
+            all(start + index in unit for index, unit in zip(way, rows.units, strict=True)) for way in ways
+        ):
+            return False
+    return True
+
+
+def undated_scans(rows: OwnedRows) -> int:
+    """Return how many undated tables stand in rows as a statement reads them."""
+    return sum(_is_undated(item.source) and not item.source.is_on_way for item in rows.items)
+
+
+def _sources(rows: OwnedRows) -> Iterator[Source]:
+    for select in selects_in(rows):
+        yield from (item.source for item in select.items)
+
+
+def spans_in(rows: OwnedRows) -> Iterator[Spans]:
+    """Yield the spans of the scans of some rows."""
+    tables = (source.table for source in _sources(rows) if source.table is not None)
+    yield from (table.spans for table in tables if table.spans is not None)
+
+
+def slices_of(rows: OwnedRows, clock: Clock) -> Slices | None:
+    """Return whose data a release of these rows is charged for, None where no period of it is over."""
+    spans = list(spans_in(rows))
+    numbers = {number for one in spans for first, last in one.periods for number in range(first, last + 1)}
+    is_undated = any(_is_undated(source) for source in _sources(rows))
+    if spans and not numbers:
+        return None
+    is_charged = not spans or (is_undated and (rows.is_replaced or not joins_plainly(rows)))
+    over = Over.ONCE if rows.is_replaced else Over.EACH if len(numbers) <= 1 else Over.ALL
+    column = next((one.time.column for one in spans), "")
+    return Slices.of(numbers, is_undated=is_charged, column=column, over=over)
+
+
+def is_of_one_period(rows: OwnedRows, clock: Clock) -> bool:
+    """Say whether (a) holds: all rows are of one period, or no time is read at all."""
+    slices = slices_of(rows, clock)
+    if slices is None or not any(_is_timed(source) for source in _sources(rows)):
+        return True
+    return slices.count == 1 and joins_plainly(rows)

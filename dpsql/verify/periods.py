@@ -1,0 +1,383 @@
+"""Whole periods, from the text alone: what each scan of a table with a time reads is bounded by, and charged (1.39).
+
+A scan of such a table is one form: its columns, from the table and the tables on its way to the one with the time,
+where the keys of the way are equal and the raw column lies in some of whole periods. Nothing else reads the table.
+What it reads is no more than the table with fewer rows of each owner, so it is read as the table itself from there on;
+as nothing then holds that all rows are there, no foreign key leads to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from sqlglot import exp
+
+from dpsql.verify.certificate import Calendar, Facts, Reach, Table, Unit
+from dpsql.verify.terms import Refused
+
+__all__ = ["Periods", "first_day", "number_of"]
+
+_PERIOD = "dpsql_period"
+_TYPES = {
+    "date": ("DATE",),
+    "timestamp": ("TIMESTAMP", "TIMESTAMPNTZ"),
+    "timestamp without time zone": ("TIMESTAMP", "TIMESTAMPNTZ"),
+    "timestamp with time zone": ("TIMESTAMPTZ",),
+}
+
+
+def number_of(period: str, day: date) -> int:
+    """The number of the period that a day is in."""
+    if period == "day":
+        return day.toordinal()
+    if period == "week":
+        return (day.toordinal() - 1) // 7
+    return 12 * day.year + day.month - 1 if period == "month" else day.year
+
+
+def first_day(period: str, number: int) -> date:
+    """The first day of the period of a number."""
+    if period == "day":
+        return date.fromordinal(number)
+    if period == "week":
+        return date.fromordinal(7 * number + 1)
+    return date(number // 12, number % 12 + 1, 1) if period == "month" else date(number, 1, 1)
+
+
+class Periods:
+    """The scans of one release: held to what is charged, and put out of the way of the other rules."""
+
+    def __init__(self, facts: Facts, reach: Reach | None) -> None:
+        if (facts.calendar is None) != (reach is None):
+            raise Refused("periods: a charge says whose, where there are periods")
+        self.given, self.calendar, self.reach = facts, facts.calendar, reach
+        self._scans: dict[int, exp.Table] = {}
+        if self.calendar is not None and (facts.neighbours != "add-remove" or facts.together != 1):
+            raise Refused("periods: one person's rows of one period come or go")
+
+    @property
+    def facts(self) -> Facts:
+        """What the other rules believe: neighbours that differ in one period, of tables whose rows are some.
+
+        Premise of `one`: all rows that a person has in the block are of one period. Of `pair`: its rows are of (person,
+        period), and undated ones are the same in both. Of `person`: other rows of one person in place of theirs.
+        """
+        if self.reach is None:
+            return self.given
+        known = {name: self._table(table) for name, table in self.given.tables.items()}
+        tables = {name: table for name, table in known.items() if table is not None}
+        neighbours = "replace-one" if self.reach.by == "person" else "add-remove"
+        return replace(self.given, tables=tables, neighbours=neighbours, calendar=None)  # type: ignore[arg-type]
+
+    def _table(self, table: Table) -> Table | None:
+        """A table by the unit of the claim; None where its rows have none, which then nothing may read."""
+        kept = tuple(one for one in table.foreign_keys if self.given.tables[one.table].time is None)
+        plain = replace(table, foreign_keys=kept, time=None)
+        if self.reach is None or self.reach.by != "pair" or table.unit is None:
+            return plain
+        if table.time is None:
+            return replace(plain, unit=None)
+        if table.time.way:
+            return plain
+        if table.unit.table is not None or _PERIOD in table.columns:
+            return None
+        return replace(
+            plain,
+            columns={**table.columns, _PERIOD: "BIGINT"},
+            not_null=(*table.not_null, _PERIOD),
+            unit=Unit((*table.unit.columns, _PERIOD)),
+        )
+
+    def plain(self, trees: Sequence[exp.Expression]) -> list[exp.Expression]:
+        """The release's queries with tables in place of their scans; or Refused, where a scan reads what is not
+        charged."""
+        if self.reach is None or self.calendar is None:
+            return list(trees)
+        charged = {number for first, last in self.reach.runs for number in range(first, last + 1)}
+        read: set[int] = set()
+        undated = False
+        for tree in trees:
+            scans = [one for one in tree.find_all(exp.Subquery) if self._timed_in(one) is not None]
+            for scan in scans:
+                read |= self._replaced(scan, charged)
+            undated = self._undated(tree, bool(scans)) or undated
+            if any(
+                self._name(one) in self._timed and id(one) not in self._scans
+                for one in tree.find_all(exp.Table)
+            ):
+                raise Refused("periods: a table with a time is read in whole periods")
+        if not read <= charged:
+            raise Refused("periods: what is read is charged", f"{sorted(read - charged)[:5]}")
+        if self.reach.by == "one" and len(read) > 1:
+            raise Refused("periods: all rows are of one period")
+        if undated and (self.reach.by == "person" or not read) and not self.reach.undated:
+            raise Refused("periods: undated rows are charged")
+        return list(trees)
+
+    # --- scans ---
+
+    @property
+    def _timed(self) -> set[str]:
+        return {name for name, table in self.given.tables.items() if table.time is not None}
+
+    def _name(self, table: exp.Table) -> str:
+        return ".".join(part.name for part in table.parts)
+
+    def _timed_in(self, node: exp.Subquery) -> exp.Table | None:
+        """The table of a time whose scan a subquery is, by its FROM; what it is besides is held to the form."""
+        select = node.this
+        clause = select.args.get("from_") if isinstance(select, exp.Select) else None
+        table = None if clause is None else clause.this
+        if isinstance(table, exp.Table) and self._name(table) in self._timed and table.alias == "s":
+            return table
+        return None
+
+    def _replaced(self, node: exp.Subquery, charged: set[int]) -> set[int]:
+        """The periods that a scan reads; its table stands in its place then."""
+        select, table = node.this, self._timed_in(node)
+        assert table is not None
+        assert isinstance(select, exp.Select)
+        time = self.given.tables[self._name(table)].time
+        assert time is not None
+        if {name for name, value in select.args.items() if value} - {
+            "expressions",
+            "from_",
+            "joins",
+            "where",
+        }:
+            raise _form("clauses")
+        aliases, terms = ["s"], list(_conjuncts(select.args["where"].this))
+        joins = select.args.get("joins") or []
+        if len(joins) != len(time.way):
+            raise _form("its way")
+        for number, (join, hop) in enumerate(zip(joins, time.way, strict=True)):
+            other = join.this
+            is_cross = {name for name, value in join.args.items() if value} <= {
+                "this",
+                "kind",
+            } and join.kind == "CROSS"
+            if not is_cross or not isinstance(other, exp.Table) or self._name(other) != hop.table:
+                raise _form("its way")
+            if other.alias != f"w{number}":
+                raise _form("its way")
+            for mine, theirs in zip(hop.columns, hop.referenced, strict=True):
+                term = next(
+                    (one for one in terms if _is_equal(one, (aliases[-1], mine), (other.alias, theirs))), None
+                )
+                if term is None:
+                    raise _form("its way")
+                terms.remove(term)
+            self._scans[id(other)] = other
+            aliases.append(other.alias)
+        runs = [list(_conjuncts(one)) for one in _alternatives(terms[0])] if len(terms) == 1 else [terms]
+        last = self._name(joins[-1].this) if joins else self._name(table)
+        column = aliases[-1], time.column, self.given.tables[last].columns[time.column]
+        read = {number for run in runs for number in self._run(run, column)}
+        for item in select.expressions:
+            if isinstance(item, exp.Column) and item.table == "s" and item.name != _PERIOD:
+                continue
+            is_number = isinstance(item, exp.Alias) and item.alias == _PERIOD and not time.way
+            if not is_number:
+                raise _form("its columns")
+            for number in sorted(read & charged):
+                if self._leaf(item.this, number, column) != number:
+                    raise Refused("periods: a row's period is its number")
+        replaced = table.copy()
+        replaced.set("alias", node.args["alias"].copy())
+        self._scans[id(replaced)] = replaced
+        node.replace(replaced)
+        return read
+
+    def _run(self, bounds: list[exp.Expression], column: tuple[str, str, str]) -> range:
+        """The periods of `c >= begin AND c < end`, whole ones; without a begin those from ever."""
+        before = self._before
+        if len(bounds) == 1 and isinstance(bounds[0], exp.Boolean) and not bounds[0].this:
+            return range(0)
+        ends = [self._end(one, column, exp.LT) for one in bounds if isinstance(one, exp.LT)]
+        begins = [self._end(one, column, exp.GTE) for one in bounds if isinstance(one, exp.GTE)]
+        if len(ends) != 1 or len(begins) > 1 or len(ends) + len(begins) != len(bounds):
+            raise _form("ends of periods")
+        begin = begins[0] if begins else before
+        if begin < before + len(begins) or ends[0] <= before:
+            raise _form("periods from the first one on")
+        return range(begin, ends[0])
+
+    def _leaf(self, node: exp.Expression, number: int, column: tuple[str, str, str]) -> int:
+        """What a tree of comparisons gives a row of a period."""
+        node = _bare(node)
+        if isinstance(node, exp.Literal) and not node.is_string:
+            return int(node.this)
+        if (
+            not isinstance(node, exp.Case)
+            or node.args.get("this")
+            or len(node.args["ifs"]) != 1
+            or not node.args.get("default")
+        ):
+            raise _form("a number of the period")
+        [branch] = node.args["ifs"]
+        is_before = number < self._end(branch.this, column, exp.LT)
+        return self._leaf(branch.args["true"] if is_before else node.args["default"], number, column)
+
+    def _end(self, term: exp.Expression, column: tuple[str, str, str], kind: type[exp.Expression]) -> int:
+        """The number of the period that begins at the literal with which the raw column is compared."""
+        alias, name, type_ = column
+        left, right = term.this, term.args.get("expression")
+        is_bare = isinstance(left, exp.Column) and (left.table, left.name) == (alias, name)
+        if type(term) is not kind or not is_bare or not isinstance(right, exp.Cast):
+            raise _form("the raw column beside a literal")
+        literal, to = right.this, right.to.this.name
+        known = re.sub(r"\([0-9]+\)", "", type_.lower())
+        if not isinstance(literal, exp.Literal) or to not in _TYPES.get(known, ()):
+            raise _form("a literal of the column's type")
+        return self._begins(literal.this, to)
+
+    def _begins(self, text: str, kind: str) -> int:
+        assert self.calendar is not None
+        calendar = self.calendar
+        if kind == "DATE":
+            day = date.fromisoformat(text)
+            number = number_of(calendar.period, day)
+            if day != first_day(calendar.period, number) or text != day.isoformat():
+                raise _form("the beginning of a period")
+            return number
+        is_zoned = kind == "TIMESTAMPTZ"
+        if is_zoned != text.endswith("+00"):
+            raise _form("an instant")
+        moment = datetime.strptime(text.removesuffix("+00"), "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+        number = number_of(calendar.period, moment.astimezone(ZoneInfo(calendar.zone)).date())
+        day = first_day(calendar.period, number)
+        begin = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(calendar.zone)).astimezone(UTC)
+        if moment != begin:
+            raise _form("the beginning of a period")
+        return number
+
+    @property
+    def _before(self) -> int:
+        assert isinstance(self.calendar, Calendar)
+        return number_of(self.calendar.period, date.fromisoformat(self.calendar.since)) - 1
+
+    # --- undated rows ---
+
+    def _undated(self, tree: exp.Expression, has_scans: bool) -> bool:
+        """Whether people's undated rows are read; by INNER joins with timed ones at the top alone, where they have to
+        be: there nothing of a person is left when either go."""
+        assert self.reach is not None
+        found = [one for one in tree.find_all(exp.Table) if self._is_undated(one)]
+        if not found or self.reach.by == "person" or (self.reach.by == "one" and not has_scans):
+            return bool(found)
+        for table in found:
+            self._is_joined(table)
+        return True
+
+    def _is_undated(self, table: exp.Table) -> bool:
+        known = self.given.tables.get(self._name(table))
+        is_way = id(table) in self._scans
+        return known is not None and known.unit is not None and known.time is None and not is_way
+
+    def _is_joined(self, table: exp.Table) -> None:
+        """Premise: an undated table stands in FROM beside a timed one of the same person, and no OUTER JOIN, EXISTS,
+        window or union is around it."""
+        select = table.parent.parent if table.parent is not None else None
+        if not isinstance(table.parent, (exp.From, exp.Join)) or not isinstance(select, exp.Select):
+            raise _join()
+        sources = [select.args["from_"].this, *(join.this for join in select.args.get("joins") or ())]
+        if any(
+            join.side or join.kind not in ("", "INNER", "CROSS") for join in select.args.get("joins") or ()
+        ):
+            raise _join()
+        tables = [one for one in sources if isinstance(one, exp.Table)]
+        timed = [one for one in tables if id(one) in self._scans]
+        assert self.reach is not None
+        if self.reach.by == "pair":
+            where = select.args.get("where")
+            pairs = _equal(where.this) if where is not None else []
+            own = self.given.tables[self._name(table)].unit
+            assert own is not None
+            if own.table is not None or not any(self._is_same(table, own, one, pairs) for one in timed):
+                raise _join()
+        elif not timed and not any(self._has_scan(one) for one in tables):
+            raise _join()
+        node: Any = select
+        while node is not None and node.parent is not None:
+            parent = node.parent
+            if isinstance(node, exp.CTE):
+                node = (
+                    parent.parent
+                )  # a query that has names for others: where it stands counts, not what it is
+                continue
+            if isinstance(parent, (exp.Union, exp.Exists, exp.In, exp.Window, exp.Binary)):
+                raise _join()
+            if isinstance(parent, exp.Join) and parent.side:
+                raise _join()
+            node = parent
+
+    def _has_scan(self, table: exp.Table) -> bool:
+        """Whether a name is that of a query that has a timed scan in it, as an inner source."""
+        for cte in table.root().find_all(exp.CTE):
+            clause = cte.this.args.get("from_") if cte.alias == table.name and not table.db else None
+            if clause is not None and id(clause.this) in self._scans:
+                return True
+        return False
+
+    def _is_same(
+        self, table: exp.Table, own: Unit, timed: exp.Table, pairs: list[frozenset[tuple[str, str]]]
+    ) -> bool:
+        """Whether a timed source's person is an undated one's, by printed equalities."""
+        unit = self.given.tables[self._name(timed)].unit
+        if unit is None or unit.table is not None or len(unit.columns) != len(own.columns):
+            return False
+        return all(
+            frozenset({(table.alias, one), (timed.alias, two)}) in pairs
+            for one, two in zip(own.columns, unit.columns, strict=True)
+        )
+
+
+def _form(what: str) -> Refused:
+    return Refused("periods: a scan has its form", what)
+
+
+def _join() -> Refused:
+    return Refused("periods: undated rows are joined to timed ones")
+
+
+def _bare(node: exp.Expression) -> exp.Expression:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _conjuncts(node: exp.Expression) -> Iterator[exp.Expression]:
+    node = _bare(node)
+    if isinstance(node, exp.And):
+        yield from _conjuncts(node.this)
+        yield from _conjuncts(node.expression)
+    else:
+        yield node
+
+
+def _alternatives(node: exp.Expression) -> Iterator[exp.Expression]:
+    node = _bare(node)
+    if isinstance(node, exp.Or):
+        yield from _alternatives(node.this)
+        yield from _alternatives(node.expression)
+    else:
+        yield node
+
+
+def _is_equal(term: exp.Expression, left: tuple[str, str], right: tuple[str, str]) -> bool:
+    return frozenset({left, right}) in _equal(term) and len(list(_conjuncts(term))) == 1
+
+
+def _equal(node: exp.Expression) -> list[frozenset[tuple[str, str]]]:
+    """The pairs of bare columns that AND terms make equal."""
+    found = []
+    for term in _conjuncts(node):
+        sides = (_bare(term.this), _bare(term.expression)) if isinstance(term, exp.EQ) else ()
+        columns = [(one.table, one.name) for one in sides if isinstance(one, exp.Column)]
+        if len(columns) == 2:
+            found.append(frozenset(columns))
+    return found
