@@ -34,6 +34,7 @@ from .entry import UNSAID, Entry, EntryState, KeyCheck, Left, Promise, Scope, St
 from .ledger import Step
 from .ledger_store import LedgerStore, no_step
 from .match import CLOSE, MOST_COMBINED, Laws
+from .odometer import Odometer
 from .pending import Pending
 from .period import Ration
 from .slices import Steps
@@ -64,6 +65,7 @@ __all__ = [
     "Left",
     "MeasurementClaim",
     "Note",
+    "Odometer",
     "Overtaken",
     "Pending",
     "Promise",

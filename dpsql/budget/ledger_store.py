@@ -395,9 +395,22 @@ class LedgerStore:
             lengths = tuple(length for length, _ in self._caps.windows)
             odometer = self._read_odometer(db, lengths)
             charges = [(one.slices, own) for one, own in missed if one.slices is not None]
-            caps = [(length, self._cap(cap)) for length, cap in self._caps.windows]
-            person = None if self._caps.person_nano is None else self._cap(self._caps.person_nano)
-            refuse_over_person(odometer, charges, caps, person, promise)
+            refuse_over_person(odometer, charges, self.window_caps, self.person_cap, promise)
+
+    @property
+    def promise(self) -> Promise:
+        """What its charges mean."""
+        return self._ledger.promise
+
+    @property
+    def window_caps(self) -> list[tuple[int, int]]:
+        """How many periods in a row have a cap, and which, in what is added up."""
+        return [(length, self._cap(cap)) for length, cap in self._caps.windows]
+
+    @property
+    def person_cap(self) -> int | None:
+        """The cap on what a person may lose who is in every slice, in what is added up."""
+        return None if self._caps.person_nano is None else self._cap(self._caps.person_nano)
 
     def _cap(self, epsilon_nano: int) -> int:
         return cap_of(epsilon_nano, self._ledger.promise, self._caps.delta_atto)

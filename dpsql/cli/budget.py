@@ -24,6 +24,7 @@ import click
 from ..errors import LedgerError, PolicyError
 from . import interrupts
 from .bounds import measure_tables
+from .by_period import period_body, period_lines
 from .faults import Failure, tell
 from .owner import found_later_rows, login_name, open_ledger, verified_files
 from .settings import CommandSettings, json_option, pass_settings, wants_json
@@ -42,14 +43,14 @@ __all__ = ["budget", "dataset_text", "spending_body", "spending_lines"]
 
 def dataset_text(status: Status, usual: Fraction) -> str:
     """Return what everybody together has spent and what is left; `usual`: the epsilon of a usual statement."""
-    from ..engine.answer import in_statements, spent_text
+    from ..engine.answer import in_statements, of_text, spent_text
 
     if not status.in_rho:
         spent, cap = _of(status.epsilon_spent_nano, _NANO), _of(status.epsilon_cap_nano, _NANO)
-        return f"{_spent_of(spent, cap)}; {in_statements(status, usual)}"
+        return f"{_spent_of(spent, cap)}; {in_statements(status, usual)}{of_text(status)}"
     spent_nano, cap_nano = status.epsilon_spent_nano, status.epsilon_cap_nano
     so_far = spent_text(spent_nano, cap_nano, status.rho_spent_atto, status.rho_cap_atto, status)
-    return f"{so_far}; {in_statements(status, usual)}"
+    return f"{so_far}; {in_statements(status, usual)}{of_text(status)}"
 
 
 def spending_lines(status: Status, analysts: Mapping[str, Status], usual: Fraction) -> list[str]:
@@ -215,10 +216,14 @@ def show(settings: CommandSettings) -> None:
         status = ledger.status()
         names = {settings.analyst, *policy.analysts, *ledger.analysts()}
         analysts = {name: ledger.status(name) for name in sorted(names)}
-    if wants_json():
-        click.echo(json.dumps(spending_body(status, analysts, usual, settings.analyst)))
-        return
+        if wants_json():
+            body = spending_body(status, analysts, usual, settings.analyst)
+            click.echo(json.dumps(body | period_body(ledger, status, usual)))
+            return
+        lines = period_lines(ledger, status, usual)
     for line in spending_lines(status, analysts, usual):
+        click.echo(line)
+    for line in lines:
         click.echo(line)
 
 

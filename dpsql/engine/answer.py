@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer", "AnswerColumn", "BoundNote", "EmptyNote", "GroupNote", "OnceNote", "OpenRankNote", "RankNote", "Receipt",
-    "RowNote", "budget_text", "charged_text", "in_statements", "left_text", "ration_text", "said_delta",
+    "RowNote", "budget_text", "charged_text", "in_statements", "left_text", "of_text", "ration_text", "said_delta",
     "said_epsilon", "spent_text", "statements_left",
 ]  # fmt: skip
 
@@ -197,8 +197,13 @@ def statements_left(status: Status, each: Fraction) -> int:
 def left_text(status: Status, each: Fraction) -> str:
     """Return what is left; `each`: the epsilon of a statement, where it is told in statements."""
     if not status.in_rho:
-        return f"{_short_left(status.left_nano)} left"
-    return in_statements(status, each)
+        return f"{_short_left(status.left_nano)} left{of_text(status)}"
+    return in_statements(status, each) + of_text(status)
+
+
+def of_text(status: Status) -> str:
+    """Return which slices it is of, where a ledger is kept by slices: `, of 2026-03`; else nothing."""
+    return f", of {status.of}" if status.of else ""
 
 
 def in_statements(status: Status, each: Fraction) -> str:
@@ -219,7 +224,7 @@ def budget_text(status: Status, each: Fraction) -> str:
     if not status.in_rho:
         caps = [status.epsilon_cap_nano]
         caps += [] if status.analyst_cap_nano is None else [status.analyst_cap_nano]
-        return f"{_short_left(status.left_nano)} of {epsilon_text(min(caps))} epsilon left"
+        return f"{_short_left(status.left_nano)} of {epsilon_text(min(caps))} epsilon left{of_text(status)}"
     if least.until:
         return f"{ration_text(least, status)}; {left_text(status, each)}"
     spent, cap = (

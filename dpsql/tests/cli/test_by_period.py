@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
@@ -83,7 +85,7 @@ def run(shop: Path) -> Run:
 def charge(shop: Path, first: str, last: str, epsilon: int, name: str = "local") -> None:
     """Charge the months from one to another, so many millionths of epsilon each."""
     months = Slices(((month(first), month(last)),))
-    wanted = MeasurementClaim((), Laplace(1), Charge.pure(epsilon * 1000), "test", slices=months)
+    wanted = MeasurementClaim((), Laplace(Fraction(1)), Charge.pure(epsilon * 1000), "test", slices=months)
     with closing(open_ledger(load_policy(shop), create=False)) as store:
         store.reserve(Claim(name, "SELECT 1", (wanted,)))
 
@@ -144,3 +146,63 @@ def test_rows_of_a_time_to_come_are_charged_or_nothing_is(shop: Path, run: Run) 
     assert "2991" not in refused.stderr
     done = run("budget", "account", "month", "--yes", "--all")
     assert done.stdout.splitlines()[-1].endswith("counts for before 2026-01-01 on and undated rows.")
+
+
+def test_show_says_what_each_period_has_left_and_what_a_person_may_have_lost(shop: Path, run: Run) -> None:
+    by_month(shop)
+    assert run("budget", "create").stdout.splitlines()[-1] == (
+        "epsilon  0 of 10 spent, 10 left; about 100 more statements at 0.1"
+    )
+    charge(shop, "2026-01", "2026-06", 2_000_000)
+    charge(shop, "2026-03", "2026-04", 500_000, "eve")
+    charge(shop, "2025-12", "2025-12", 250_000)
+    assert run("budget", "show").stdout.splitlines() == [
+        "epsilon  2 of 10 spent, 8 left; about 80 more statements at 0.1, of 2026-05 to 2026-06",
+        "delta    0 of 1e-6 spent, 1e-6 left",
+        "analyst  eve: epsilon 0 spent, no cap of their own",
+        "analyst  local: epsilon 2 spent, no cap of their own",
+        "epoch    1",
+        "before 2026-01-01   0.25 of 10 spent; about 97 more at 0.1",
+        "2026-01 to 2026-02  2 of 10 spent; about 80 more at 0.1",
+        "2026-03 to 2026-04  2.5 of 10 spent; about 75 more at 0.1",
+        "2026-05 to 2026-06  2 of 10 spent; about 80 more at 0.1",
+        "a person in every month so far: at most epsilon 13.25",
+    ]
+    said = json.loads(run("budget", "show", "--json").stdout)
+    assert said["periods"][1] == {
+        "of": "2026-01 to 2026-02", "from": "2026-01-01", "until": "2026-03-01", "least_spent": 2.0, "spent": 2.0,
+        "cap": 10.0, "left": 8.0, "statements_left": 80,
+    }  # fmt: skip
+    assert (said["periods"][0]["from"], said["periods"][0]["until"]) == (None, "2026-01-01")
+    assert (said["period"], said["person"], said["windows"]) == ("month", {"spent": 13.25, "cap": None}, [])
+
+
+def test_show_says_the_caps_over_periods_and_puts_long_lists_together(shop: Path, run: Run) -> None:
+    by_month(shop)
+    text = shop.read_text("utf-8").replace(
+        "since = 2026-01-01", 'since = 2020-01-01\nwindows = { "3 months" = 9 }\nperson = 200'
+    )
+    shop.write_text(text, "utf-8")
+    run("budget", "create")
+    for number in range(36):
+        first = f"{2020 + number // 12}-{number % 12 + 1:02}"
+        charge(shop, first, first, 1_000_000 + 10_000 * (number % 7))
+    lines = run("budget", "show").stdout.splitlines()
+    told = [line for line in lines if "more at 0.1" in line and line.startswith("20")]
+    assert len(told) == 12
+    assert any(" to 1.06 of 10 spent; about 89 more" in line for line in told)
+    assert any(line.startswith("over 3 months: at most epsilon 3.15 of 9, in ") for line in lines)
+    assert any(line.startswith("a person in every month so far: at most epsilon 37.") for line in lines)
+    assert lines[-1].endswith(" of 200")
+
+
+def test_under_zcdp_a_person_in_all_periods_is_told_in_epsilon_and_rho(shop: Path, run: Run) -> None:
+    by_month(shop)
+    shop.write_text(
+        shop.read_text("utf-8").replace("epsilon = 10", 'accounting = "zcdp"\nepsilon = 10', 1), "utf-8"
+    )
+    run("budget", "create")
+    charge(shop, "2026-01", "2026-01", 100_000)
+    lines = run("budget", "show").stdout.splitlines()
+    assert lines[-2] == "2026-01  rho 0.005 of 1.478 spent; about 294 more at 0.1"
+    assert lines[-1] == "a person in every month so far: at most epsilon 0.45 (rho 0.005)"
