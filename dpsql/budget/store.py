@@ -72,6 +72,11 @@ class BudgetStore(StoredDraws, Protocol):
     any thread; all raise LedgerError when the ledger cannot be trusted or reached.
     """
 
+    @property
+    def promise(self) -> Promise:
+        """What its charges mean."""
+        ...
+
     def take_caps(self, caps: Caps) -> None:
         """Have other personal caps hold from here on: of analysts who have come since. Requires: the same periods."""
         ...

@@ -12,7 +12,7 @@ from ..policy.periods import MOST_NUMBER, UNDATED, first_day, number_of, run_tex
 from .terminal import decimal_text
 
 if TYPE_CHECKING:
-    from ..budget import LedgerStore, Odometer, Promise, Status
+    from ..budget import BudgetStore, LedgerStore, Odometer, Promise, Status
 
 __all__ = ["Stretch", "period_body", "period_lines", "stretches_of"]
 
@@ -36,7 +36,7 @@ class Stretch:
         return Stretch(self.first, other.last, least, max(self.most, other.most))
 
 
-def stretches_of(ledger: LedgerStore, in_rho: bool, most: int = _MOST_LINES) -> list[Stretch]:
+def stretches_of(ledger: BudgetStore, in_rho: bool, most: int = _MOST_LINES) -> list[Stretch]:
     """Return what was charged of each period, the oldest first, undated rows before all; at most so many stretches.
 
     Those that were charged alike are one; of the others the two that differ least are put together first.

@@ -279,6 +279,7 @@ def _budget(database: Database) -> Iterator[tuple[str, str, float]]:
         (unit, everybody.spent, everybody.cap, per),
         ("delta", status.delta_spent_atto, status.delta_cap_atto, _ATTO),
     ):
-        yield f"{name}_spent", f"What is spent of {name}.", used / scale
-        yield f"{name}_cap", f"What may be spent of {name}.", most / scale
-        yield f"{name}_left", f"What is left of {name}.", max(0, most - used) / scale
+        whole = f"{name} for the newest period that was charged" if status.of else name
+        yield f"{name}_spent", f"What is spent of {whole}.", used / scale
+        yield f"{name}_cap", f"What may be spent of {whole}.", most / scale
+        yield f"{name}_left", f"What is left of {whole}.", max(0, most - used) / scale

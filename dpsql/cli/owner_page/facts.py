@@ -20,7 +20,7 @@ from fractions import Fraction
 
 from sqlglot.tokens import Tokenizer
 
-from ...budget import Entry, EntryState, Status, epsilon_text, rho_text
+from ...budget import BudgetStore, Entry, EntryState, Status, epsilon_text, rho_text
 from ...engine.answer import in_statements, ration_text, said_delta, spent_text
 from ...engine.dataset import Dataset
 from ...errors import DpsqlError
@@ -34,11 +34,13 @@ from ...plan.release_plan import ReleasePlan
 from ...policy import Policy
 from ...policy.describe import policy_sentences
 from ...policy.model import ColumnPolicy, Neighbours, TablePolicy
+from ...policy.periods import MOST_NUMBER, number_of, run_text
 from ...relation.catalog import Catalog
 from ...release.left_out import LeftOut
 from ...sql.bind_select import bind
 from ...sql.scope import BindingContext
 from ...sql.statement import AdmittedQuery, parse_statement
+from ..by_period import stretches_of
 
 __all__ = [
     "EPSILONS",
@@ -254,6 +256,18 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
+class PeriodFacts:
+    """Some periods of the data in a row that were charged alike: what they are called, how many, what each was charged.
+
+    What is before the first one, or undated, is one.
+    """
+
+    name: str
+    number: int
+    spent: int
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """All that the page shows; amounts are in what the ledger adds up: epsilon in 1e-9, or rho in 1e-18."""
 
@@ -271,6 +285,7 @@ class Facts:
     chapters: tuple[tuple[str, tuple[str, ...]], ...]
     bench: tuple[BenchStatement, ...]
     people: dict[str, tuple[LeftOut, ...]]
+    periods: tuple[PeriodFacts, ...] | None = None
 
     @property
     def is_cut(self) -> bool:
@@ -323,7 +338,8 @@ def facts_of(dataset: Dataset, bench: tuple[BenchStatement, ...], now: datetime 
     whole = status.scopes[0]
     names = sorted({*policy.analysts, *store.analysts()})
     bounds = {one.table: one.max_rows for one in bench if one.max_rows}
-    days = _days(entries, whole.spent, whole.cap, in_rho=status.in_rho)
+    periods = _periods(store, status)
+    days = _days(entries, whole.spent, whole.cap, in_rho=status.in_rho) if periods is None else ()
     return Facts(
         policy,
         made,
@@ -339,7 +355,22 @@ def facts_of(dataset: Dataset, bench: tuple[BenchStatement, ...], now: datetime 
         (*policy_sentences(policy), *_granted(policy, status, {name: store.status(name) for name in names})),
         bench,
         {table: measured_people(dataset, table, tried) for table, tried in bounds.items()},
+        periods,
     )
+
+
+def _periods(store: BudgetStore, status: Status) -> tuple[PeriodFacts, ...] | None:
+    """Return what was charged by period of the data, the oldest first; None where the budget is of all together."""
+    promise = store.promise
+    if promise.period is None or promise.since is None:
+        return None
+    before = number_of(promise.period, promise.since) - 1
+    found = []
+    for one in stretches_of(store, status.in_rho, MOST_NUMBER):
+        last = before + 1 if one.last == MOST_NUMBER else one.last
+        name = run_text(promise.period, one.first, one.last, promise.since)
+        found.append(PeriodFacts(name, max(1, last - max(one.first, before) + 1), one.most))
+    return tuple(found)
 
 
 def _sentence(said: str) -> str:

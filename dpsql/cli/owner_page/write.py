@@ -138,6 +138,38 @@ def budget_chart(
     return svg(width, bottom + low + 24, f"{unit} left by day, and what each day took", parts)
 
 
+def period_chart(periods: Sequence[tuple[str, int, float]], cap: float, unit: str, width: int) -> str:
+    """Return what each period of the data was charged, as bars under the cap that each of them has.
+
+    `periods`: what some in a row are called, how many, and what each was charged.
+    """
+    left, right, top, high = 44, 14, 26, 190
+    inner, total = width - left - right, sum(number for _, number, _ in periods)
+    most = max([cap, *(spent for _, _, spent in periods)]) or 1.0
+
+    def y(amount: float) -> float:
+        return top + high * (1 - amount / most)
+
+    parts = [
+        f'<text class="title" x="{left}" y="14">{text(unit)} spent of each period, of {short(cap)}</text>'
+    ]
+    parts += grid_rows(cap, y, left, width - right)
+    place = 0
+    for name, number, spent in periods:
+        begin, end = (left + inner * at / total for at in (place, place + number))
+        wide = max(1.0, end - begin - 1)
+        parts.append(
+            f'<rect class="s0" x="{px(begin)}" y="{px(y(spent))}" width="{px(wide)}" height="{px(y(0) - y(spent))}">'
+            f"<title>{text(name)}: {short(spent)} of {short(cap)}</title></rect>"
+        )
+        place += number
+    for name, at, anchor in ((periods[0][0], left, "start"), (periods[-1][0], width - right, "end")):
+        parts.append(
+            f'<text class="tick" text-anchor="{anchor}" x="{px(at)}" y="{top + high + 16}">{text(name)}</text>'
+        )
+    return svg(width, top + high + 24, f"{unit} spent of each period of the data", parts)
+
+
 def grid_rows(cap: float, y: _Place, left: float, right: float) -> Iterator[str]:
     """Yield a line and a number at 0, at the half and at the whole of an axis."""
     for share in (0.0, 0.5, 1.0):
@@ -273,6 +305,8 @@ def _budget(facts: Facts) -> Iterator[str]:
     for head, number, note in figures:
         yield f"<div><dt>{text(head)}</dt><dd>{text(number)} <small>{text(note)}</small></dd></div>"
     yield "</dl>"
+    if facts.status.of:
+        yield f"<p>Figures are of {text(facts.status.of)}, the newest that was charged.</p>"
     yield from _budget_charts(facts)
     yield "<p class='quiet'>Caps are those of today, with all that was granted. Days are UTC. " + (
         f"Of delta, {text(facts.delta)} is spent.</p>"
@@ -287,6 +321,8 @@ def _budget(facts: Facts) -> Iterator[str]:
 def _forecast_words(facts: Facts) -> tuple[str, str]:
     forecast = facts.forecast
     days = counted(forecast.days, "day")
+    if facts.periods is not None:
+        return "by period", "each new one has the whole budget"
     if facts.spent >= facts.cap:
         return "now", "nothing is left"
     if forecast.day is not None:
@@ -297,6 +333,12 @@ def _forecast_words(facts: Facts) -> tuple[str, str]:
 
 
 def _budget_charts(facts: Facts) -> Iterator[str]:
+    if facts.periods:
+        per = 10**18 if facts.status.in_rho else 10**9
+        periods = [(one.name, one.number, one.spent / per) for one in facts.periods]
+        for kind, width in (("wide", 1132), ("middle", 680), ("narrow", 340)):
+            yield f'<div class="chart {kind}">{period_chart(periods, facts.cap / per, facts.unit, width)}</div>'
+        return
     if not facts.days:
         yield "<p>Nothing was charged yet.</p>"
         return

@@ -16,6 +16,8 @@ from click.testing import CliRunner, Result
 from dpsql.budget import Claim, MeasurementClaim
 from dpsql.budget.claim import Charge
 from dpsql.cli.application import program
+from dpsql.cli.owner_page.facts import _periods
+from dpsql.cli.owner_page.write import period_chart
 from dpsql.engine.dataset import open_ledger
 from dpsql.mechanisms import Laplace
 from dpsql.policy import Slices, load_policy, load_time
@@ -206,3 +208,20 @@ def test_under_zcdp_a_person_in_all_periods_is_told_in_epsilon_and_rho(shop: Pat
     lines = run("budget", "show").stdout.splitlines()
     assert lines[-2] == "2026-01  rho 0.005 of 1.478 spent; about 294 more at 0.1"
     assert lines[-1] == "a person in every month so far: at most epsilon 0.45 (rho 0.005)"
+
+
+def test_the_owners_page_draws_periods_as_bars(shop: Path, run: Run) -> None:
+    by_month(shop)
+    run("budget", "create")
+    charge(shop, "2025-12", "2026-02", 2_000_000)
+    charge(shop, "2026-02", "2026-03", 500_000, "eve")
+    policy = load_policy(shop)
+    with closing(open_ledger(policy, create=False)) as store:
+        found = _periods(store, store.status())
+    assert found is not None
+    assert [(one.name, one.number, one.spent // 10**6) for one in found] == [
+        ("before 2026-01-01 to 2026-01", 2, 2000), ("2026-02", 1, 2500), ("2026-03", 1, 500),
+    ]  # fmt: skip
+    chart = period_chart([(one.name, one.number, one.spent / 10**9) for one in found], 10, "epsilon", 340)
+    assert chart.count("<rect") == 3
+    assert "2026-02: 2.5 of 10" in chart
