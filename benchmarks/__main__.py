@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks import (
     accuracy,
+    bars,
     command_line,
     dbapi,
     files,
@@ -44,6 +45,7 @@ FIGURES = {
     "stored_answers": stored_answers.measure,
     "command_line": command_line.measure,
     "dbapi": dbapi.measure,
+    "bars": bars.measure,
     "noise_speed": noise_speed.measure,
     "mechanisms": mechanisms.measure,
     "row_level": row_level.measure,

@@ -10,17 +10,21 @@ House rules:
 1. Coordinates are drawn as one vector: uncorrelated, but dependent. What is known of one by itself is `at`, of a
    weighted sum of several `noises`; nothing is ever made of coordinates of different vectors as if they were of one.
 2. The radius is a sum of k + 1 geometric numbers, Pr proportional to C(r + k, k) q^r, kept with probability
-   Π (2 D_i r + 1) / (2 D_i (r + i)), i = 1..k: rational coins. Integers and integer comparisons only (2.3).
+   Π (2 D_i r + 1) / (2 D_i (r + i)), i = 1..k: rational coins. Integers and integer comparisons only (2.3). Where few
+   are kept, at small scales, it is read off its cumulative probabilities: uniform bits, so many as decide it between
+   bounds of these.
 3. Tails and variances are sums of a polynomial with positive coefficients times q^r: bounds of q bound them.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
+from itertools import count
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,7 +33,7 @@ import numpy.typing as npt
 from ..discrete_laplace import ARRAY_LIMIT, draw_geometric, sampled_scale
 from ..laplace_accuracy import bounds_of_exp
 from ..law import Independent, Law, WholeVectors
-from ..uniform import RandomSource, draw_below_each, draw_one_below
+from ..uniform import RandomSource, draw_below_each, draw_one_below, random_words
 
 __all__ = ["Box", "Coordinate"]
 
@@ -42,6 +46,9 @@ _NEAR = 10**9
 """Doubles tell a quantile to one part in so many."""
 _CHUNK = 2**14
 _INT64 = 2**62
+_WORD = 64
+_LEAST_KEPT = 1 / 32
+"""Radii of which fewer would be kept are read off their cumulative probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,6 +443,8 @@ def _draw(box: Box, count: int, source: RandomSource) -> npt.NDArray[Any]:
     """Return `count` independent vectors, shape (k, count): int64, or Python ints where those may be larger."""
     if count < 0:
         raise ValueError("the number of draws is not negative")
+    if _rate(box.scale, box.reaches) < _LEAST_KEPT:
+        return _within_each(box, _radii(box, count, source), source)
     t, s = sampled_scale(box.scale).as_integer_ratio()
     if max(t, s) > ARRAY_LIMIT:
         return _columns([_one(box, source) for _ in range(count)], len(box.reaches))
@@ -469,11 +478,77 @@ def _candidates(box: Box, size: int, source: RandomSource) -> npt.NDArray[Any]:
     for number, reach in enumerate(box.reaches, 1):
         sides = (2 * reach * (radii + number)).astype(np.uint64)
         radii = radii[draw_below_each(sides, source) < (2 * reach * radii + 1).astype(np.uint64)]
-    found = np.empty((degree, len(radii)), dtype=np.int64)
+    return _within_each(box, radii, source)
+
+
+def _within_each(box: Box, radii: npt.NDArray[np.int64], source: RandomSource) -> npt.NDArray[Any]:
+    """Return a uniform vector of the box of each radius: shape (k, n)."""
+    if int(radii.max(initial=0)) >= _INT64 // (2 * max(box.reaches)):
+        return _columns([_inside(box, r, source) for r in radii.tolist()], len(box.reaches))
+    found = np.empty((len(box.reaches), len(radii)), dtype=np.int64)
     for number, reach in enumerate(box.reaches):
         side = reach * radii
         found[number] = draw_below_each((2 * side + 1).astype(np.uint64), source).astype(np.int64) - side
     return found
+
+
+def _radii(box: Box, count: int, source: RandomSource) -> npt.NDArray[np.int64]:
+    """Return `count` radii: of a uniform U the number of r with Pr[radius <= r] <= U. U's first bits decide nearly all.
+
+    Requires: a scale of a few units at most, as the cumulative probabilities are listed.
+    """
+    below, above = _cumulative(box.scale, box.reaches, _WORD)
+    words = random_words(np.dtype("<u8"), count, source)
+    found = np.searchsorted(np.array(below, dtype=np.uint64), words, side="right").astype(np.int64)
+    # a radius is sure where all of the word's numbers are above the one before, and there is one that they are below
+    last = np.array([0, *(most - 1 for most in above)], dtype=np.uint64)
+    unsure = (found == len(below)) | ((found > 0) & (words <= last[found]))
+    for place in np.flatnonzero(unsure).tolist():
+        found[place] = _one_radius(box, int(words[place]), _WORD, source)
+    return found
+
+
+def _one_radius(box: Box, first: int, bits: int, source: RandomSource) -> int:
+    """Return the radius of a U that begins with these bits, with as many more as decide it."""
+    while True:
+        first = first << _WORD | int.from_bytes(source.random_bytes(_WORD // 8), "little")
+        bits += _WORD
+        below, above = _cumulative(box.scale, box.reaches, bits)
+        radius = bisect_right(below, first)
+        if radius < len(below) and (not radius or first >= above[radius - 1]):
+            return radius
+
+
+@lru_cache(maxsize=256)
+def _cumulative(
+    scale: Fraction, reaches: tuple[int, ...], bits: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return bounds of 2^bits · Pr[radius <= r], whole numbers, for each r until what is left is below one of them.
+
+    What is left beyond r is below a geometric sum: from one term to the next the quotient falls.
+    """
+    places = bits + 2 * _WORD + 16 * len(reaches) + math.prod(2 * reach + 1 for reach in reaches).bit_length()
+    one = 2**places
+    bounds = bounds_of_exp(1 / sampled_scale(scale), places // 3 + _GUARD_DIGITS)
+    q_low, q_high = math.floor(bounds[0] * one), math.ceil(bounds[1] * one)
+    sums, low, high = [], 0, 0
+    power_low, power_high = one, one
+    for radius in count():
+        width, wider = (math.prod(2 * reach * r + 1 for reach in reaches) for r in (radius, radius + 1))
+        low, high = low + power_low * width, high + power_high * width
+        sums.append((low, high))
+        # what is left, at most: terms that fall by this quotient or faster
+        falls_to, falls_from = q_high * wider, one * width
+        if falls_to < falls_from:
+            rest = -(-power_high * width * falls_to // (falls_from - falls_to))
+            if rest << bits < low:
+                break
+        power_low, power_high = power_low * q_low >> places, -(-power_high * q_high >> places)
+    most = high + rest
+    return (
+        tuple((below << bits) // most for below, _ in sums),
+        tuple(min(1 << bits, -((-above << bits) // low)) for _, above in sums),
+    )
 
 
 def _one(box: Box, source: RandomSource) -> list[int]:

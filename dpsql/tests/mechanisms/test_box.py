@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -64,6 +65,70 @@ def test_vectors_have_the_law_in_python_integers(law: Box, monkeypatch: pytest.M
     draws = law.vectors(len(law.reaches), 6_000, OS_RANDOM)
     assert fit_p(draws, law) > _P
     assert fit_p(draws, Box(law.scale / 2, law.reaches)) < _P
+
+
+@pytest.mark.parametrize(
+    "law", [*SMALL, Box(F(1, 5), (1, 2)), Box(F(1, 4), (2, 1, 2))], ids=lambda law: law.text
+)
+def test_radii_that_are_read_off_have_the_law(law: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(box, "_LEAST_KEPT", 2)
+    draws = law.vectors(len(law.reaches), 200_000, OS_RANDOM)
+    assert fit_p(draws, law) > _P
+    for wrong in (F(1, 2), F(2)):
+        assert fit_p(draws, Box(law.scale * wrong, law.reaches)) < _P
+
+
+@pytest.mark.parametrize(
+    "law", [*SMALL, Box(F(1, 10), (1, 1000, 10**6)), Box(F(1), (1,) * 10)], ids=lambda law: law.text
+)
+def test_cumulative_probabilities_are_between_their_bounds(law: Box) -> None:
+    with localcontext(Context(prec=120)):
+        q = (Decimal(-law.scale.denominator) / law.scale.numerator).exp()
+        weights = [q**r * math.prod(2 * reach * r + 1 for reach in law.reaches) for r in range(600)]
+        whole = sum(weights)
+        for bits in (64, 128, 192):
+            below, above = box._cumulative(law.scale, law.reaches, bits)
+            sums = itertools.accumulate(weight * 2**bits / whole for weight in weights)
+            for low, high, exact in zip(below, above, sums, strict=False):
+                assert low <= exact <= high <= low + 2
+            assert 2**bits - 2 <= below[-1] <= above[-1] <= 2**bits
+
+
+def test_a_radius_is_decided_by_more_bits_where_the_first_leave_two() -> None:
+    law = Box(F(1, 10), (1, 1000, 10**6))
+    below, above = box._cumulative(law.scale, law.reaches, 128)
+    edge = below[2]
+    assert edge < above[2]
+
+    class Told:
+        """The first word of the edge, and then each of these."""
+
+        def __init__(self, *then: int) -> None:
+            self.words = [edge >> 64, *then]
+
+        def random_bytes(self, count: int) -> bytes:
+            assert count == 8
+            return self.words.pop(0).to_bytes(8, "little")
+
+    def radius(*then: int) -> int:
+        source = Told(*then)
+        (found,) = box._radii(law, 1, source).tolist()
+        assert not source.words, "all that was drawn was needed"
+        return int(found)
+
+    rest = edge % 2**64
+    assert radius(rest - 1) == 2
+    assert radius(rest + 2) == 3
+    assert radius(rest, 0) == 2 or radius(rest, 2**64 - 1) == 3, "two words leave two radii"
+
+
+def test_few_radii_that_are_kept_are_no_loop_of_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variance at epsilon 10: of 88,000 candidates one would be kept."""
+    monkeypatch.setattr(box, "_candidates", lambda *asked: pytest.fail("a loop of candidates"))
+    law = Box(F(1, 10), (1, 1000, 10**6))
+    draws = law.vectors(3, 20_000, OS_RANDOM)
+    for place in range(3):
+        assert np.mean(draws[place].astype(float) ** 2) == pytest.approx(float(law.at(place).spread), rel=0.1)
 
 
 @pytest.mark.parametrize("law", SMALL, ids=lambda law: law.text)
