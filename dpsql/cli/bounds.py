@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..budget import Charge, Status
-    from ..engine.bounds import Measured, Wish
+    from ..engine.bounds import Measured, Pointed, Wish
     from ..policy import ColumnPolicy
     from ..release.left_out import LeftOut
 
@@ -62,6 +62,12 @@ _ENOUGH = 10_000
     metavar="NAME",
     help="Also measure in how many groups of this column a person is, for max_groups. May be repeated.",
 )
+@click.option(
+    "--also",
+    "also",
+    metavar="NAME[,NAME]",
+    help="Measure how many rows count of each person whom this column points at, for the max_rows of also.",
+)
 @click.option("--yes", "is_sure", is_flag=True, help="With --all: do not ask before it is charged.")
 @json_option
 @pass_settings
@@ -73,6 +79,7 @@ def bounds(
     for_epsilon: str | None,
     columns: tuple[str, ...],
     groups: tuple[str, ...],
+    also: str | None,
     is_sure: bool,
 ) -> None:
     """Measure, privately, which max_rows fits TABLE, how many people have more rows, and what that leaves out.
@@ -89,13 +96,16 @@ def bounds(
       dpsql bounds --all
       dpsql bounds loan
       dpsql bounds loan --epsilon 0.5 --column fee=0,1000 --column loaned_on=2020-01-01,2025-12-31
+      dpsql bounds vote --also post_id
     """
-    from ..engine.bounds import Wish, measure
+    from ..engine.bounds import Wish, measure, measure_pointed
     from ..mechanisms import parse_epsilon
     from ..policy.measured import read_range
 
     if (table is None) != is_all or (is_all and (columns or groups)):
         raise click.UsageError("Name one table, or say --all; --column and --groups are for one table.")
+    if also is not None and (is_all or columns or groups):
+        raise click.UsageError("--also is measured by itself: leave --all, --column and --groups out.")
     later = None if for_epsilon is None else parse_epsilon(for_epsilon)
     if is_all:
         price = None if epsilon is None else parse_epsilon(epsilon)
@@ -109,6 +119,7 @@ def bounds(
     command = " ".join(
         ["dpsql bounds", table, *(f"--column {column}" for column in columns)]
         + [f"--groups {column}" for column in groups]
+        + ([] if also is None else [f"--also {also}"])
         + [
             f"--{name} {value}"
             for name, value in (("epsilon", epsilon), ("for-epsilon", for_epsilon))
@@ -119,6 +130,13 @@ def bounds(
         usual = running.session.policy.defaults.epsilon
         price = usual if epsilon is None else parse_epsilon(epsilon)
         wish = Wish(table, price, later or usual, tuple(asked), groups)
+        if also is not None:
+            names = tuple(name.strip() for name in also.split(","))
+            pointed = running.run(measure_pointed, running.session, wish, names, command)
+            left = _left(running.session.budget())
+            lines = map(terminal_text, _pointed_lines(pointed, left))
+            click.echo(json.dumps(_pointed_json(pointed)) if wants_json() else "\n".join(lines))
+            return
         found = running.run(measure, running.session, wish, command)
         left = _left(running.session.budget())
     if wants_json():
@@ -208,6 +226,43 @@ def _lines(found: Measured, left: Fraction, *, is_short: bool = False) -> Iterat
     yield from _policy_lines(found)
 
 
+def _pointed_lines(found: Pointed, left: Fraction) -> Iterator[str]:
+    """Yield how many rows count under bounds on those that point at one person, and what to paste."""
+    columns, parent = ", ".join(found.declared.columns), found.declared.references[0]
+    spent = _epsilon(found.spent)
+    cost = f"charged epsilon {spent}" if found.spent.epsilon_nano else "free: measured before, and stored"
+    yield f"{cost}; {decimal_text(left)} left"
+    yield ""
+    yield f"Rows of {found.wish.table} joined with {parent} that count, with at most {found.first} of each owner:"
+    for most, rows, near in found.kept:
+        said = " (declared)" if most == found.declared.max_rows else ""
+        yield f"  max_rows = {most}{said}: {max(0, rows):,} ± {near:,}"
+    noise, wide = found.first + found.suggested, 2 * found.first + found.suggested
+    asked = decimal_text(found.wish.for_epsilon)
+    yield f"max_rows = {found.suggested} suits a count of all at epsilon {asked}: of the most that were found to count"
+    yield f"it leaves out about {found.left_out:,}, and noise hides {noise:,} rows, {wide:,} where there are groups."
+    if found.suggested == max(most for most, _, _ in found.kept) > found.declared.max_rows:
+        yield "More may suit better still: declare this one and run it again."
+    yield ""
+    yield f"Paste into the policy, for {columns}:"
+    yield ""
+    yield from _also_lines(found)
+
+
+def _also_lines(found: Pointed) -> Iterator[str]:
+    from ..policy.section import quote_key, quote_text
+
+    columns = [quote_text(column) for column in found.declared.columns]
+    parent, key = found.declared.references
+    names = [quote_text(f"{parent}.{one}") for one in key]
+    texts = (one[0] if len(one) == 1 else f"[{', '.join(one)}]" for one in (columns, names))
+    words = ("column" if len(columns) == 1 else "columns", "references")
+    said = ", ".join(f"{word} = {text}" for word, text in zip(words, texts, strict=True))
+    note = f"# measured privately, epsilon {_epsilon(found.paid)} of the ledger, {found.measured}"
+    yield f"[tables.{quote_key(found.wish.table)}]"
+    yield f"also = [{{ {said}, max_rows = {found.suggested} }}]  {note}"
+
+
 def _share_lines(one: LeftOut, found: Measured) -> Iterator[str]:
     from ..release.left_out import FEW, TAIL, about, left_text, percent
 
@@ -291,6 +346,20 @@ def _epsilon(charge: Charge) -> str:
 
 def _nothing_json(wish: Wish, why: str) -> dict[str, object]:
     return {"table": wish.table, "charged": {"epsilon": "0"}, "nothing_to_measure": why}
+
+
+def _pointed_json(found: Pointed) -> dict[str, object]:
+    return {
+        "table": found.wish.table,
+        "also": list(found.declared.columns),
+        "epsilon": decimal_text(found.wish.epsilon),
+        "for_epsilon": decimal_text(found.wish.for_epsilon),
+        "charged": {"epsilon": _epsilon(found.spent)},
+        "measured": found.measured,
+        "max_rows": {"declared": found.declared.max_rows, "suggested": found.suggested},
+        "kept": [{"max_rows": most, "rows": rows, "plus_minus_95": near} for most, rows, near in found.kept],
+        "policy": "\n".join(_also_lines(found)),
+    }
 
 
 def _json(found: Measured) -> dict[str, object]:

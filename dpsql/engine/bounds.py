@@ -29,8 +29,15 @@ from ..plan.planner import Plan, PrivacyParameters, plan
 from ..plan.release_plan import ReleasePlan
 from ..policy import ColumnPolicy, Neighbours, Policy
 from ..policy.load_tables import MAX_CONTRIBUTION
-from ..policy.measured import column_policy, declared_column, find_table, path_to_owner
-from ..policy.model import Bound
+from ..policy.measured import (
+    column_policy,
+    declared_also,
+    declared_column,
+    find_table,
+    path_to_owner,
+    pointed_policy,
+)
+from ..policy.model import AlsoPolicy, Bound
 from ..relation.catalog import Catalog
 from ..relation.types import Kind, SqlType
 from ..release.left_out import LeftOut, people_keys, rungs_for, steps_between
@@ -43,10 +50,12 @@ from .session import Session
 __all__ = [
     "Groups",
     "Measured",
+    "Pointed",
     "Wish",
     "group_columns",
     "measure",
     "measure_all",
+    "measure_pointed",
     "people_between",
     "tables_to_measure",
 ]
@@ -62,6 +71,10 @@ _NEAR = 2
 _MOST_GROUPS = 2
 """Columns of a table of which it is measured in how many groups people are, unless more are named."""
 _MISSING = Fraction(1, 20)
+_STEPS_AROUND = (-4, -2, 2, 4, 6)
+"""Places of `GRID` from that of a declared bound: about a fifth, a half, 2, 5 and 10 times as many rows."""
+_AS_GOOD = 1.25
+"""A declared bound is kept unless the best one's error is so many times smaller."""
 _EPOCH = datetime(1970, 1, 1)
 
 
@@ -161,6 +174,78 @@ def measure(session: Session, wish: Wish, statement: str) -> Measured | str:
         wish, table.max_rows, suggested, left_out, bounds, reliable_from, min(act.days), act.spent, act.paid,
         tuple(found[1:]),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Pointed:
+    """How many rows count with those that they point at, under bounds on the rows that point at one person.
+
+    `kept`: by such a bound, the rows that count and the half width of their noise at 95 %; `first`: the most rows of a
+    person before that. `left_out`: the rows that the suggested bound leaves out of those that the largest keeps.
+    """
+
+    wish: Wish
+    declared: AlsoPolicy
+    suggested: int
+    first: int
+    kept: tuple[tuple[int, int, int], ...]
+    measured: str
+    spent: Charge
+    paid: Charge
+
+    @property
+    def left_out(self) -> int:
+        kept = {most: rows for most, rows, _ in self.kept}
+        return max(0, max(kept.values()) - kept[self.suggested])
+
+
+def measure_pointed(session: Session, wish: Wish, columns: tuple[str, ...], statement: str) -> Pointed:
+    """Return how many joined rows count under bounds around the declared one of whom a table's columns point at.
+
+    Each bound is a count of its own, of sensitivity R_a + R_b (soundness.md 1.38), and they share the price: more rows
+    that count cost more noise, and where that is least for one count of all is suggested.
+    `statement`: the command, for the ledger's record.
+    Raises PolicyError for a table or columns that point at nobody, BudgetExhausted, EngineFailure, LedgerError.
+    """
+    find_table(session.policy, wish.table)
+    declared = declared_also(session.policy, wish.table, columns)
+    bounds = _around(declared.max_rows)
+    each = floor_to_nano(wish.epsilon / len(bounds))
+    plans = [_joined(session, wish.table, replace(declared, max_rows=most), each) for most in bounds]
+    act = _Act(session, statement)
+    act.require(plans, wish.epsilon)
+    kept = tuple(
+        (most, int(rows.measurements[0].values[0][0]), math.ceil(plan.measures[0].law.half_width(_MISSING)))
+        for most, plan, rows in zip(bounds, plans, act.carry_out(plans), strict=True)
+    )
+    of_two = plans[0].bounding.of_two
+    assert of_two is not None, "rows of two people"
+    all_rows = max(rows for _, rows, _ in kept)
+    noise = float(session.policy.privacy.together / wish.for_epsilon) * math.sqrt(2)
+    errors = {most: noise * (of_two[0] + most) + all_rows - rows for most, rows, _ in kept}
+    best = min(bounds, key=lambda most: errors[most])
+    if errors[declared.max_rows] <= _AS_GOOD * errors[best]:
+        best = declared.max_rows
+    return Pointed(wish, declared, best, of_two[0], kept, min(act.days), act.spent, act.paid)
+
+
+def _around(declared: int) -> tuple[int, ...]:
+    """Return bounds to measure around a declared one, itself among them."""
+    place = min(range(len(GRID)), key=lambda number: abs(math.log(GRID[number] / declared)))
+    near = (GRID[place + step] for step in _STEPS_AROUND if 0 <= place + step < len(GRID))
+    return tuple(sorted({declared, *near}))
+
+
+def _joined(session: Session, name: str, also: AlsoPolicy, epsilon: Fraction) -> ReleasePlan:
+    """Return the release of the count of a table's rows joined with what they point at."""
+    policy = pointed_policy(session.policy, name, also)
+    parent, key = also.references
+    on = " AND ".join(
+        f"t0.{identifier(own)} = t1.{identifier(one)}" for own, one in zip(also.columns, key, strict=True)
+    )
+    sql = f"SELECT COUNT(*) FROM {_quoted(name)} AS t0 JOIN {_quoted(parent)} AS t1 ON {on}"
+    (release,) = _planned(sql, session.dataset.catalog_under(policy), policy, epsilon).releases
+    return release
 
 
 def tables_to_measure(session: Session) -> list[str]:

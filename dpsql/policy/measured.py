@@ -12,10 +12,13 @@ from dataclasses import replace
 from ..errors import PolicyError
 from ..relation.catalog import References
 from .load_tables import MAX_CONTRIBUTION, read_bounds
-from .model import Bound, ColumnPolicy, Policy, TablePolicy, UnitPolicy
+from .model import AlsoPolicy, Bound, ColumnPolicy, Policy, TablePolicy, UnitPolicy
 from .section import Section, read_decimal, suggest
 
-__all__ = ["column_policy", "declared_column", "find_table", "path_to_owner", "people_policy", "read_range"]
+__all__ = [
+    "column_policy", "declared_also", "declared_column", "find_table", "path_to_owner", "people_policy",
+    "pointed_policy", "read_range",
+]  # fmt: skip
 
 
 def find_table(policy: Policy, name: str) -> TablePolicy:
@@ -86,6 +89,34 @@ def people_policy(policy: Policy, name: str, of: str | None = None) -> Policy:
     tables = {policy.root: _bare(policy.tables[policy.root], set(), None)}
     for table in path:
         tables[table.name] = _bare(table, columns[table.name], MAX_CONTRIBUTION)
+    return _of(policy, tables)
+
+
+def declared_also(policy: Policy, name: str, columns: tuple[str, ...]) -> AlsoPolicy:
+    """Return whom some columns of a table point at, as declared. Raises PolicyError: nobody."""
+    table = policy.tables[name]
+    found = next((one for one in table.also if one.columns == columns), None)
+    if found is None:
+        raise PolicyError(
+            f'table "{name}" does not declare that {", ".join(columns)} points at a person',
+            hint=f'write also = [{{ column = "…", references = "….…", max_rows = 100 }}] in [tables.{name}] first: '
+            "what is measured is near the max_rows that stands there",
+        )
+    return found
+
+
+def pointed_policy(policy: Policy, name: str, also: AlsoPolicy) -> Policy:
+    """Return the policy under which a table's rows are counted with those that they point at (soundness.md 1.38)."""
+    ways = path_to_owner(policy, name), path_to_owner(policy, also.references[0])
+    columns: dict[str, set[str]] = {one.name: set(_unit_of(one).columns) for way in ways for one in way}
+    columns[name].update(also.columns)
+    columns[also.references[0]].update(also.references[1])
+    for table in (one for way in ways for one in way[:-1]):
+        parent, key = _references(table)
+        columns[parent].update(key)
+    columns.setdefault(policy.root, set())
+    tables = {one: _bare(policy.tables[one], columns[one], policy.tables[one].max_rows) for one in columns}
+    tables[name] = replace(tables[name], also=(also,))
     return _of(policy, tables)
 
 
