@@ -134,6 +134,19 @@ SELECT pg_catalog.json_build_object('tables', (
         AND NOT EXISTS (
           SELECT FROM pg_catalog.pg_opclass AS o WHERE o.oid = ANY (i.indclass::pg_catalog.oid[])
             AND NOT o.opcdefault AND o.opcnamespace <> 'pg_catalog'::pg_catalog.regnamespace)),
+    'loose_keys', (
+      SELECT pg_catalog.json_agg(pg_catalog.json_build_array((
+        SELECT pg_catalog.json_agg(DISTINCT a.attname)
+        FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND (
+          a.attnum = ANY (i.indkey::pg_catalog.int2[]) OR EXISTS (
+            SELECT FROM pg_catalog.pg_depend AS d WHERE i.indexprs IS NOT NULL AND d.objid = i.indexrelid
+              AND d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = c.oid
+              AND d.refclassid = d.classid AND d.refobjsubid = a.attnum))),
+        CASE WHEN i.indexprs IS NOT NULL THEN 'expression' WHEN i.indpred IS NOT NULL THEN 'partial'
+          WHEN NOT i.indimmediate THEN 'deferrable' ELSE 'invalid' END) ORDER BY i.indexrelid)
+      FROM pg_catalog.pg_index AS i
+      WHERE i.indrelid = c.oid AND i.indisunique AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL
+        OR NOT i.indimmediate OR NOT (i.indisvalid AND i.indisready AND i.indislive))),
     'foreign_keys', (
       SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
         (SELECT pg_catalog.json_agg(a.attname ORDER BY k.place)
@@ -363,6 +376,7 @@ def _read_table(content: dict[str, Any]) -> LiveTable:
         is_partition=content["is_partition"],
         definition=content["definition"] or "",
         proved=_proved(content, columns) if content["kind"] in ("r", "p") else None,
+        loose_keys=tuple((tuple(names or ()), why) for names, why in content["loose_keys"] or ()),
     )
 
 

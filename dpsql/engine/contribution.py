@@ -195,6 +195,8 @@ class Known:
 def bounds_of(release: ReleasePlan, of: str = "") -> list[str]:
     """Return the bounds of one person that may leave something out; `of`: what the rows are rows of."""
     bounding, found = release.bounding, []
+    if bounding.numbered is not None:
+        return [f"{counted(bounding.in_all, 'row')}{of}, numbered 1 to {bounding.in_all}"]
     if bounding.per_row:
         return []
     measurements = {measurement.query: measurement for measurement in release.measurements}
@@ -227,7 +229,7 @@ def contribution_lines(release: ReleasePlan) -> Iterator[str]:
     if release.release.rows.lookup is not None:
         yield from _lines_of_two(release.release.rows, release.release.rows.lookup)
         return
-    if release.bounding.per_row:
+    if release.bounding.per_row and release.bounding.numbered is None:
         yield "one row per person, held by the database"
         return
     if bounds := bounds_of(release):
@@ -275,7 +277,8 @@ def what_binds(release: ReleasePlan) -> str | None:
     bounding, rows = release.bounding, release.release.rows
     is_scaled = any(measurement.query.takes_all_rows for measurement in release.measurements)
     total, most, groups = rows.max_rows, rows.max_rows_per_group, rows.max_groups
-    if bounding.per_row or not is_scaled or total is None or most is None or groups is None:
+    is_single = bounding.per_row and bounding.numbered is None
+    if is_single or not is_scaled or total is None or most is None or groups is None:
         return None
     if bounding.in_norm is not None:
         return "max_norm"
@@ -354,6 +357,8 @@ def contribution_notes(release: ReleasePlan, known: Known) -> Iterator[BoundNote
 def _said(release: ReleasePlan, known: Known) -> str:
     """Return what is known of what the bounds of a release leave out, and whether its bars hold it."""
     measured, rows = measured_of(release, known.find), release.release.rows
+    if release.bounding.numbered is not None:
+        return f"; {_UNBOUNDED}: rows of a higher number count for nobody, also where lower ones are missing"
     is_all = any(measurement.query.takes_all_rows for measurement in release.measurements)
     quoted = ""
     if is_all and release.bounding.norms:

@@ -373,7 +373,8 @@ def bias_notes(plan: Plan, known: Known = _NOTHING) -> tuple[str, ...]:
     """
     notes: list[str] = []
     for release in plan.releases:
-        if not (release.bounding.per_row and release.release.rows.is_flat):
+        is_single = release.bounding.per_row and release.bounding.numbered is None
+        if not (is_single and release.release.rows.is_flat):
             notes += contribution_notes(release, known)
         notes += _coarse_steps(release)
         if release.top is not None:

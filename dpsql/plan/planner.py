@@ -26,6 +26,7 @@ from ..errors import Refusal
 from ..mechanisms import pure_epsilon
 from ..policy.model import Accounting
 from ..policy.periods import first_day
+from ..relation.aggregates import AGGREGATES, Asks
 from ..relation.catalog import Catalog, Ground, Scalar
 from ..relation.expressions import Expr, Field, conjuncts, fields_of
 from ..relation.intervals import Environment
@@ -37,8 +38,16 @@ from ..relation.types import Kind as SqlKind
 from .backend_sql.print_release import BackendQuery, print_keys
 from .dialects import Dialect, dialect_of
 from .grounds import grounds_below, grounds_of, units_ground
-from .measures.least_error import choose_measurements, others, together
-from .measures.measurements import Bounding, Loss, Measurement, Norm
+from .measures.least_error import ChosenMeasurements, choose_measurements, others, together
+from .measures.measurements import (
+    Bounding,
+    BoundingQuery,
+    Loss,
+    Measurement,
+    Norm,
+    Numbered,
+    counted_in,
+)
 from .measures.mode import ModeMeasurement
 from .measures.planned import Planned
 from .measures.top import among, top_groups
@@ -46,7 +55,7 @@ from .measures.value_bars import NO_BARS, Bars
 from .privacy.analyze import Analyzed, analyze
 from .privacy.axes import axis_of
 from .privacy.contradiction import asks_for_nobody, count_nothing, has_no_groups, has_no_rows
-from .privacy.functional_dependencies import has_one_row
+from .privacy.functional_dependencies import classes_of, functional_closure, has_one_row
 from .privacy.growth import MAX_GROWN, joined_rows
 from .privacy.kept_groups import kept_groups
 from .privacy.keys import (
@@ -262,7 +271,17 @@ def _plan_analyzed(
     kept = kept_groups((*analyzed.intermediates, analyzed.root))
     releases = tuple(
         _selecting(
-            _plan_release(release, catalog, privacy, blocks, read, looking, below, kept=kept[release]),
+            _plan_release(
+                release,
+                catalog,
+                privacy,
+                blocks,
+                read,
+                looking,
+                below,
+                kept=kept[release],
+                by_number=release not in tops,
+            ),
             tops.get(release),
             privacy,
             blocks,
@@ -332,7 +351,7 @@ def _check_size(relation: Relation) -> None:
 def _plan_release(
     release: Release, catalog: Catalog, privacy: PrivacyParameters, blocks: Fraction, read: ReadKeys | None,
     looking: Looking, below: tuple[frozenset[Ground], ...], bars: Bars = NO_BARS,
-    kept: Collection[Sequence[Expr]] = (),
+    kept: Collection[Sequence[Expr]] = (), by_number: bool = True,
 ) -> ReleasePlan:  # fmt: skip
     rows = release.rows
     env = environment_of(rows.columns, rows.predicate)
@@ -353,7 +372,11 @@ def _plan_release(
             hint="whether there are such rows is the owner's to see: no statement over people's rows counts them",
         )  # fmt: skip
     zeros = frozenset() if is_empty else zeros
-    measured = choose_measurements(
+    measured = None
+    if by_number and groups is not None and (numbered := _numbered(release, bounding)) is not None:
+        measured = _measured_by_number(release, env, numbered, is_zcdp=is_zcdp, zeros=zeros)
+        bounding = bounding if measured is None else numbered
+    measured = measured or choose_measurements(
         release.aggregates, env, bounding, rows.units, threshold=groups is None, is_zcdp=is_zcdp, bars=bars,
         zeros=zeros, found_share=privacy.found_share,
     )  # fmt: skip
@@ -385,6 +408,8 @@ def _plan_release(
         grounds |= {units_ground(privacy.minimum_units)}
     rests = tuple(sorted(grounds))
     said: tuple[object, ...] = (rests, rows.identity(), release.keys, bounding, *bounding.norms, domains)
+    if bounding.numbered is not None:
+        said = (*said, bounding.numbered)
     whole = math.prod(len(domain.values) for domain in domains if domain)
     if groups is not None and (listed or len(groups) < whole):
         said = (*said, groups)  # not all that the domains make
@@ -593,7 +618,10 @@ def with_bars(
 
     Requires: groups that are known from text and policy. Raises Refusal as `plan` does.
     """
-    planned = _plan_release(release.release, catalog, privacy, blocks, None, Looking(), release.below, bars)
+    planned = _plan_release(
+        release.release, catalog, privacy, blocks, None, Looking(), release.below, bars,
+        by_number=release.bounding.numbered is not None,
+    )  # fmt: skip
     planned.queries(tuple(range(len(planned.measurements))))
     return planned
 
@@ -612,7 +640,10 @@ def counting(
     """Return the plan of a count of the very rows that an aggregate takes in, by the same keys; of a count, its own."""
     count = count_of(call)
     alone = replace(release.release, aggregates=(count,), share=(1, 1), names=_names(release.release, count))
-    return _plan_release(alone, catalog, privacy, Fraction(1), None, Looking(), release.below)
+    return _plan_release(
+        alone, catalog, privacy, Fraction(1), None, Looking(), release.below,
+        by_number=release.bounding.numbered is not None,
+    )  # fmt: skip
 
 
 def by_keys(
@@ -623,7 +654,10 @@ def by_keys(
     Raises Refusal as `plan` does.
     """
     other = replace(release.release, keys=keys)
-    found = _plan_release(other, catalog, privacy, Fraction(1), None, Looking(), release.below)
+    found = _plan_release(
+        other, catalog, privacy, Fraction(1), None, Looking(), release.below,
+        by_number=release.bounding.numbered is not None,
+    )  # fmt: skip
     if len(found.measurements) != len(release.measurements) or found.is_empty:
         return None
     found = found.spending(release.losses)
@@ -726,6 +760,53 @@ def _bounding(
     return Bounding(
         in_all, m, c, False, ranked, privacy.replace_one, True, privacy.together, one_a_group=is_alone
     )
+
+
+def _numbered(release: Release, bounding: Bounding) -> Bounding | None:
+    """Return the bounds of rows that are kept by their number; None where rows are weighed (soundness.md 1.39).
+
+    By text and policy alone: each row is made of one row of a table whose rows are numbered, none twice; nothing but
+    the joins' equalities and what a person has once filters them, since a filter would find fewer of the first rows
+    than it leaves; and counts and sums are asked for.
+    """
+    rows = release.rows
+    table = rows.table_alone
+    if bounding.per_row or bounding.norms or table is None or table.unit is None or rows.lookup is not None:
+        return None
+    if table.unit.row_number is None or any(
+        call.distinct or AGGREGATES[call.function].asks not in (Asks.COUNT, Asks.SUMS)
+        for call in release.aggregates
+    ):
+        return None
+    joins = tuple(term for term in rows.predicate if _is_join(term))
+    fixed, _ = functional_closure(
+        rows.items, joins, classes_of(rows.items, joins, rows.root), set().union(*rows.units)
+    )
+    if not all(term in joins or fields_of(term) <= fixed for term in rows.predicate):
+        return None
+    assert rows.alone is not None
+    return replace(bounding, per_row=True, ranked=False, numbered=Numbered(rows.alone, table.unit.row_number))
+
+
+def _is_join(term: Expr) -> bool:
+    return term.calls("eq") and all(arg.column is not None for arg in term.args)
+
+
+def _measured_by_number(
+    release: Release, env: Environment, bounding: Bounding, *, is_zcdp: bool, zeros: frozenset[int]
+) -> ChosenMeasurements | None:
+    """Return what is measured of rows kept by number; None where that counts a thing once, or no number of all rows."""
+    measured = choose_measurements(
+        release.aggregates,
+        env,
+        bounding,
+        release.rows.units,
+        threshold=False,
+        is_zcdp=is_zcdp,
+        zeros=zeros,
+    )
+    are_sums = all(one.query is BoundingQuery.SCALED for one in measured.measurements)
+    return measured if are_sums and not counted_in(measured.measurements) else None
 
 
 def _undeclared_of_two(release: Release, env: Environment) -> Refusal:

@@ -351,6 +351,7 @@ class ReleasePlan:
         unit = measurement.denominator
         bounds: tuple[object, ...] = (bounding.in_all, unit, bounding.per_row, bounding.replace_one)
         bounds = (*bounds, *bounding.norms, counted_in(self.measurements))
+        bounds = bounds if bounding.numbered is None else (*bounds, bounding.numbered)
         rests = sorted(grounds_of(replace(rows, predicate=predicate), (), self.below))
         base = (rests, rows.items, predicate, *rows.owner, bounds)
         return hashlib.sha256(repr(("family", base, label, self.said_of((label, bounds)))).encode()).digest()

@@ -596,6 +596,8 @@ def _own_content(table: Table) -> list[object]:
         bounds = [bounds, [[one.columns, one.references, one.max_rows] for one in unit.also]]
     if unit is not None and unit.time is not None:
         bounds = [bounds, [unit.time.column, unit.time.way, unit.max_rows_ever]]
+    if unit is not None and unit.row_number is not None:
+        bounds = [bounds, "row_number", unit.row_number]
     return [bounds, [column.name for column in table.columns]]
 
 

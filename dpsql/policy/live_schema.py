@@ -135,6 +135,7 @@ class LiveTable:
     where rows have a `version`; nothing is answered before that was found to hold in this one (soundness.md 1.30).
     `read_as`: the name of a view of the session through which its rows are read, where a version is read so.
     `proved`: what the engine enforces of its committed rows, and has validated; None where it enforces nothing.
+    `loose_keys`: unique indexes that hold less than they seem to, each with its columns and why, for the owner.
     """
 
     path: tuple[str, str]
@@ -151,6 +152,7 @@ class LiveTable:
     read_as: str = ""
     proved: Proved | None = None
     parts: frozenset[str] = frozenset()
+    loose_keys: tuple[tuple[tuple[str, ...], str], ...] = ()
 
     @property
     def place(self) -> tuple[str, ...]:

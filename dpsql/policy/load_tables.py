@@ -70,7 +70,7 @@ def _read_view(name: str, section: Section) -> ViewPolicy:
     for key in ("unit", "public"):
         if section.take(key) is not None:
             raise section.error("is read in the view's text, from its tables; declare it on those", key)
-    for key in (*_BOUNDS, "max_rows_ever", "max_norm", "also", "time"):
+    for key in (*_BOUNDS, "max_rows_ever", "max_norm", "also", "time", "row_number"):
         if section.take(key) is not None:
             raise section.error("bounds the rows of a table; declare it on those that the view reads", key)
     source = section.text("source") or name
@@ -99,6 +99,7 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
     also = _read_also(section, is_owned=unit is not None and unit != ROW)
     time = _read_time(name, section, is_owned=unit is not None and unit != ROW)
     ever = _read_ever(section, bounds[0])
+    row_number = _read_row_number(section, unit, bounds[0])
     columns = _read_columns(section)
     description = section.note("description")
     source = _read_source(section)
@@ -108,8 +109,34 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
     if unit is None and not is_public:
         return None
     return TablePolicy(
-        name, unit, columns, *bounds, description, source, is_hidden, key, max_norm, also, time, ever
+        name,
+        unit,
+        columns,
+        *bounds,
+        description,
+        source,
+        is_hidden,
+        key,
+        max_norm,
+        also,
+        time,
+        ever,
+        row_number,
     )
+
+
+def _read_row_number(section: Section, unit: UnitPolicy | None, max_rows: int | None) -> str | None:
+    """Return the column that numbers the rows of each person, None where there is none. Raises PolicyError."""
+    name = section.text("row_number")
+    if name is None:
+        return None
+    if unit is None or unit == ROW:
+        raise section.error(
+            "numbers the rows of each person, and nobody has several here; take it out", "row_number"
+        )
+    if max_rows is None:
+        raise section.error("is for the first max_rows rows of a person; declare that too", "row_number")
+    return name
 
 
 def _read_time(name: str, section: Section, *, is_owned: bool) -> tuple[str, str] | None:

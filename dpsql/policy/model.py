@@ -220,6 +220,7 @@ class TablePolicy:
     to be a key of those files; () for none. It counts in the very data in which the owner's command found it to
     hold (soundness.md 1.30). `also`: whom its rows point at, beside whose they are. `time`: the table and the column
     that say when its rows were; None: they are undated. `max_rows_ever`: those of a person in all periods together.
+    `row_number`: the column that numbers the rows of each person; None: there is none.
     """
 
     name: str
@@ -236,6 +237,7 @@ class TablePolicy:
     also: tuple[AlsoPolicy, ...] = ()
     time: tuple[str, str] | None = None
     max_rows_ever: int | None = None
+    row_number: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from .live_schema import (
     comparable_type,
 )
 from .model import AlsoPolicy, Policy, TablePolicy, UnitPolicy
+from .row_numbers import row_number_of
 from .section import quote_text, suggest
 
 __all__ = [
@@ -123,6 +124,7 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
         max_groups=declared.max_groups,
         max_norm=declared.max_norm,
         also=tuple(_build_also(f"{where}.also", policy, names, one, table, live) for one in declared.also),
+        row_number=row_number_of(f"{where}.row_number", policy, declared, table, holds_owner=holds_owner),
     )
 
 

@@ -539,7 +539,8 @@ def _bar(release: Release, plan: ReleasePlan, wanted: _WantedBars) -> Bar | None
     if expr.column is not None:
         formula = plan.formulas[used[0]]
         if isinstance(formula, Linear) and (len(formula.terms) == 1 or not shown):
-            is_cut = release.rows.table_alone is not None and not plan.bounding.per_row
+            is_single = plan.bounding.per_row and plan.bounding.numbered is None
+            is_cut = release.rows.table_alone is not None and not is_single
             return Bar(expr, coordinates, formula.terms, wanted.together, shown, is_cut=is_cut)
     return None if shown or wanted.together else Bar(expr, coordinates, None)
 

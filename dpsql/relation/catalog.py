@@ -175,6 +175,8 @@ class Unit:
     root-sum-of-squares of a unit's rows by its values (soundness.md 1.36). `also`: whom its rows point at besides.
     `time`: when its rows were; None: they are undated, or there are no periods. Then the bounds are of a unit's rows in
     one period, and `max_rows_ever` of those in all together.
+    `row_number`: a column of integers of which the engine enforces that no two rows of a unit share one, and that
+    neither it nor `columns`, which then hold the owner itself, are NULL (soundness.md 1.39).
     """
 
     columns: tuple[str, ...]
@@ -191,6 +193,7 @@ class Unit:
     also: tuple[Also, ...] = ()
     time: EventTime | None = None
     max_rows_ever: int | None = None
+    row_number: str | None = None
 
     @property
     def declared(self) -> tuple[str, ...]:

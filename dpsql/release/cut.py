@@ -56,6 +56,10 @@ class Cut:
 def measured_of(plan: ReleasePlan, find: FindLeftOut) -> LeftOut | None:
     """Return what was measured of the table of which a release's rows are some, each once; None: nothing."""
     table = plan.release.rows.table_alone
+    if (
+        plan.bounding.numbered is not None
+    ):  # numbers have holes: rows up to the bound may be numbered beyond it
+        return None
     if table is None or table.unit is None or table.unit.max_rows is None or table.noted != table.name:
         return None
     return find(table.name, table.unit.max_rows, None)

@@ -676,6 +676,7 @@ class Relations:
         elif relation.op == "select":
             mult = _least(mult, self._ranked(joined))
             mult = _least(mult, self._few(joined))
+            mult = _least(mult, self._numbered(joined))
         return mult
 
     def unit_terms(self, joined: Joined) -> list[Term]:
@@ -780,6 +781,42 @@ class Relations:
                     ):
                         return above
         return None
+
+    def _numbered(self, joined: Joined) -> int | None:
+        """Lemma *numbered*. Premise: a table whose rows hold the owner, and of which the engine enforces that no two
+        rows agree in the owner's columns and an integer n, none of them NULL; WHERE keeps the n from a to b; a row of
+        it tells the rows of all other sources. Conclusion: b - a + 1 rows of an owner. Why: 1.39."""
+        sources, outer, conditions = joined.block.args
+        found = []
+        for source in sources:
+            relation = source.args[0]
+            if relation.op != "table" or source in dict(outer):
+                continue
+            table = self.facts.tables[relation.args[0]]
+            unit = table.unit
+            if unit is None or unit.table is not None or not unit.columns:
+                continue
+            for key in table.unique:
+                rest = [name for name in key if name not in unit.columns]
+                if len(rest) != 1 or not set(key) <= set(table.not_null):
+                    continue
+                if self.values.column_type(relation, rest[0])[0] != "int":
+                    continue
+                numbers = self._between(self.pool("col", source, rest[0]), conditions)
+                _, told = self.closure(joined, self.columns(source).values())
+                if numbers is not None and told | {source} == set(sources):
+                    found.append(max(0, numbers))
+        return min(found, default=None)
+
+    def _between(self, column: Term, conditions: Sequence[Term]) -> int | None:
+        """How many integers conditions leave of a column, by `a <= n` and `n <= b`; None where an end is open."""
+        at_least = [
+            self.number(one.args[0]) for one in conditions if one.op == "le" and one.args[1] is column
+        ]
+        at_most = [self.number(one.args[1]) for one in conditions if one.op == "le" and one.args[0] is column]
+        lows = [one for one in at_least if one is not None]
+        highs = [one for one in at_most if one is not None]
+        return min(highs) - max(lows) + 1 if lows and highs else None
 
     def matches_owner(
         self, conditions: Sequence[Term], source: Term, relation: Term, owner: Sequence[Term]

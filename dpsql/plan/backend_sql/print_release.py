@@ -13,7 +13,8 @@ House rules (soundness.md 1.1, 1.5 and 1.9, which have the proofs):
 
 1. Every figure that a sensitivity was computed from is an operator here: the value clamp, the weight of a unit's
    rows by their number t where that is more than R, the rank to C groups or P values of a unit. The one exception is
-   `Bounding.per_row`: the engine's own constraint holds one row per unit.
+   `Bounding.per_row`: the engine's own constraint holds one row per unit; or one row per unit and number, and the rows
+   with a number from 1 to R are read, `Bounding.numbered` (soundness.md 1.39).
 2. What is kept of a unit is a function of that unit's own rows and of constants: its own t, or hashes with a
    total order, never LIMIT, never a volatile function.
 3. Counts and sums are taken of all rows, each weighed U, and corrected for the units with more than R rows, which
@@ -239,7 +240,7 @@ class _Release:
         )
 
     def per_row(self, numbers: tuple[int, ...]) -> BackendQuery:
-        """Units with one row: a plain aggregate."""
+        """Units with one row, or with rows that are kept by number: a plain aggregate."""
         sources = SourcePrinter(self.dialect, 1)
         inner = self._inner(sources, numbers)
         coordinates = self._coordinates(numbers, GroupSums(inner))
@@ -825,9 +826,11 @@ class _Release:
     ) -> InnerRows:  # fmt: skip
         """Return rows of the release by some keys: those of its groups, where they are chosen."""
         read = read if self.groups is None else (*read, *self.keys)
+        numbers = self.bounding.numbered
         inner = InnerRows(
-            sources, self.relation, keys, read, shows_unit=shows_unit, beside=beside, is_kept=is_kept
-        )
+            sources, self.relation, keys, read, shows_unit=shows_unit, beside=beside, is_kept=is_kept,
+            by_number=None if numbers is None else (numbers, self.bounding.in_all),
+        )  # fmt: skip
         if self.groups is not None:
             inner.where.append(self._of_one_of(self.groups, inner))
         return inner

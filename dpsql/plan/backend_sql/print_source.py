@@ -39,6 +39,7 @@ from ...relation.size_rules import check_joined, read_length, row_bytes
 from ...relation.types import BOOLEAN, TEXT, Kind, SqlType
 from ..dialects.dialect import Dialect, ListColumn
 from ..dialects.private_sql import Number
+from ..measures.measurements import Numbered
 from ..privacy.derived import ignores_ties, within_unit_lattice
 from ..privacy.growth import joined_rows, unlike
 from ..privacy.keys import environment_of
@@ -81,11 +82,13 @@ class SourcePrinter:
         used: frozenset[int],
         *,
         beside: bool = False,
+        by_number: tuple[Numbered, int] | None = None,
     ) -> tuple[PrivatePrinter, str, list[str]]:
         """Return what prints a block's expressions, its FROM clause, and the terms of its WHERE clause.
 
         `used`: the columns that are read besides those of the predicate and of the joins. `beside`: something else
-        will stand in FROM too, so that a table's columns are told from its.
+        will stand in FROM too, so that a table's columns are told from its. `by_number`: of whose rows those with a
+        number up to the most are taken.
         """
         used = used | fields_of(*predicate)
         for item, start in fields_in(items):
@@ -97,8 +100,8 @@ class SourcePrinter:
         table = items[0].source.table if len(items) == 1 else None
         alone = table is not None and table.spans is None and not beside
         row: list[str] = []
-        text = ""
-        for item, start in fields_in(items):
+        text, taken = "", list[str]()
+        for place, (item, start) in enumerate(fields_in(items)):
             source, width = item.source, len(item.source.columns)
             name = "" if alone else f"t{next(self.numbers)}"
             read = used if item.kind != "mark" else fields_of(*item.on)
@@ -109,12 +112,15 @@ class SourcePrinter:
                 row.append(self._mark(columns[:start], item, [*row, *own], shown))
                 continue
             row += own
+            if by_number is not None and by_number[0].place == place:
+                column = self.dialect.identifier(by_number[0].column)
+                taken = [f"({f'{name}.' if name else ''}{column} BETWEEN 1 AND {by_number[1]})"]
             if item.kind == "inner":
                 text += f" CROSS JOIN {shown}" if text else shown
             else:
                 text += f" {item.kind.upper()} JOIN {shown} ON {self._on(columns[:start], item, row)}"
         printer = self._printer(environment_of(columns, predicate), row)
-        return printer, text, [printer.boolean(term) for term in predicate]
+        return printer, text, [*taken, *(printer.boolean(term) for term in predicate)]
 
     def _printer(self, env: Environment, row: Sequence[str]) -> PrivatePrinter:
         return PrivatePrinter(env, row, self.dialect, self.parameters, self.first_parameter)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from ...relation.expressions import Expr, fields_of
 from ...relation.intervals import narrowed_facts
-from ..measures.measurements import WEIGHT, BoundingQuery, Mask, Measurement, Product
+from ..measures.measurements import WEIGHT, BoundingQuery, Mask, Measurement, Numbered, Product
 from ..privacy.ownership import path_begins, without_path
 from ..privacy.rows import OwnedRows
 from .print_source import SourcePrinter, numbered
@@ -24,12 +24,13 @@ class InnerRows:
 
     `beside`: the name of what stands in FROM too, one row of it for each unit whose rows are wanted.
     `is_kept`: r is a step that is read more than once, by `of_units` too: where nobody else asks for the owner, by
-    its path from r.
+    its path from r. `by_number`: the source that has a number for each row of a person, and the most that is taken.
     """
 
     def __init__(
         self, sources: SourcePrinter, rows: OwnedRows, keys: tuple[Expr, ...], read: Iterable[Expr], *,
         shows_unit: bool = False, beside: str = "", is_kept: bool = False,
+        by_number: tuple[Numbered, int] | None = None,
     ) -> None:  # fmt: skip
         self.unit, self.heavy = (numbered(name, len(rows.owner)) for name in ("u", "hu"))
         self.keys, self.dialect = keys, sources.dialect
@@ -47,7 +48,9 @@ class InnerRows:
             not is_plain
         ):  # a source that is cut orders rows by what is read of it, which is one thing in one statement
             used |= fields_of(*rows.owner)
-        self.printer, self.from_, self.where = sources.block(items, predicate, used, beside=bool(beside))
+        self.printer, self.from_, self.where = sources.block(
+            items, predicate, used, beside=bool(beside), by_number=by_number
+        )
         self.where += [f"({self.printer.owner(part)} IS NOT NULL)" for part in nullable]
         unit = [self.printer.owner(part) for part in rows.owner] if shows_unit or beside else []
         self.first = (

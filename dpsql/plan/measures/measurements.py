@@ -173,6 +173,17 @@ class Norm:
 
 
 @dataclass(frozen=True, slots=True)
+class Numbered:
+    """The source of which each row is made of one row, by its place, and the column that numbers a unit's rows there.
+
+    The engine enforces that no two rows of a unit have one number (soundness.md 1.39).
+    """
+
+    place: int
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
 class Bounding:
     """Contribution bounds of a release, as printed: what is scaled takes R rows of a unit in all (`in_all`).
 
@@ -182,8 +193,9 @@ class Bounding:
     printed rank (else the domain has at most C groups). `norms`: what bounds a unit's rows besides, whatever the
     groups are; `in_norm`: the least T of those whose places hold whole groups (soundness.md 1.36). `of_two`: of rows of
     two people, (R_a, R_b), as they are kept by printed ranks: then each counts as it is, as `per_row`, and R is K, in
-    how many rows two results differ (1.38). `replace_one`, `together`: neighbours differ in as many units. `grouped`:
-    there are group keys.
+    how many rows two results differ (1.38). `numbered`: rows with a number from 1 to R are all that there are, so each
+    counts as it is, as `per_row`, and a unit has R of them (1.39). `replace_one`, `together`: neighbours differ in as
+    many units. `grouped`: there are group keys.
     """
 
     in_all: int
@@ -202,6 +214,9 @@ class Bounding:
     )  # said by whoever makes a key, where there are any
     in_norm: int | None = field(default=None, repr=False)
     of_two: tuple[int, int] | None = field(default=None, repr=False)  # said with the rows
+    numbered: Numbered | None = field(
+        default=None, repr=False
+    )  # said by whoever makes a key, where it is one
 
     @property
     def weight(self) -> int:
@@ -351,7 +366,8 @@ class Measurement(ABC):
         """Most of `added`, in reaches, that stands in one group: 1 where the engine's keys leave one row there."""
         if self.bounding.of_two is not None:
             return self.added // self.reach
-        one = self.bounding.per_row or self.bounding.one_a_group
+        is_single = self.bounding.per_row and self.bounding.numbered is None
+        one = is_single or self.bounding.one_a_group
         return min(self.added // self.reach, 1) if one else self.added // self.reach
 
     @property

@@ -36,6 +36,7 @@ CLAIM_BEARING: dict[str, str] = {
     "plan/measures/bivariate.py": "the same for two columns",
     "plan/measures/clip.py": "the counts by which an owner learns of bounds",
     "plan/privacy/lookup.py": "when a row is of two people, and how a reference may be read",
+    "policy/row_numbers.py": "what the engine has to enforce of numbers that bound a person's rows",
     "plan/backend_sql/print_release.py": "the query in which a person's rows and groups are bounded",
     "plan/backend_sql/print_source.py": "whose row each row is",
     "plan/backend_sql/print_sums.py": "the sums, and the correction for people above their bound",

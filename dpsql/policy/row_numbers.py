@@ -1,0 +1,92 @@
+"""A column that numbers the rows of each person, held against what the live engine enforces (soundness.md 1.39).
+
+House rule: nothing is believed of numbers but that no two rows of a person share one, and that they are integers: that
+the engine enforces. They may have holes, begin below 1 and end anywhere; who gives them, and in which order, is the
+owner's.
+"""
+
+from __future__ import annotations
+
+from ..errors import PolicyError
+from ..relation.catalog import quoted_names
+from ..relation.types import Kind
+from .live_schema import LiveTable
+from .model import Policy, TablePolicy
+from .section import suggest
+
+__all__ = ["row_number_of"]
+
+
+_LOOSE = {
+    "deferrable": "is DEFERRABLE, so that a transaction may have two rows of one number; make it NOT DEFERRABLE",
+    "partial": "is of some rows alone (WHERE), and says nothing of the others; make it one of all rows",
+    "expression": "is of an expression; make it one of the columns as they are",
+    "invalid": "is not valid, so that rows of one number may be there; drop it and make it anew",
+}
+"""Why a unique index of the unit and the row number holds nothing."""
+
+
+def row_number_of(
+    where: str, policy: Policy, declared: TablePolicy, table: LiveTable, *, holds_owner: bool
+) -> str | None:
+    """Return the column that numbers the rows of each person, as the engine enforces it (soundness.md 1.39).
+
+    `holds_owner`: the unit's columns hold the person's own key. Raises PolicyError, with a sentence for each way in
+    which a number would hold nothing.
+    """
+    name = declared.row_number
+    if name is None:
+        return None
+    assert declared.unit is not None, "a number is of a person's rows"
+    unit = declared.unit.columns
+    if policy.files is not None:
+        raise PolicyError(
+            f"{where}: files and tables of a lake enforce no key, and their rows are bounded as they are counted; take "
+            "it out"
+        )
+    if policy.privacy.time is not None:
+        raise PolicyError(
+            f"{where}: is not answered beside privacy.time, where bounds are by period; take it out"
+        )
+    column = table.column(name)
+    if column is None:
+        known = suggest(name, [one.name for one in table.columns])
+        raise PolicyError(f'{where}: table "{table.path[1]}" has no column "{name}"{known}; add one')
+    if name in unit:
+        raise PolicyError(f'{where}: "{name}" says whose a row is; name another column')
+    if any(one.name == name for one in declared.columns):
+        raise PolicyError(
+            f'{where}: "{name}" numbers rows, and no statement reads it; take it out of the columns'
+        )
+    if column.is_generated:
+        raise PolicyError(f'{where}: "{name}" is computed when it is read; store it')
+    if not column.type.is_integer:
+        type_ = column.engine_type.lower() if column.type.kind is Kind.OPAQUE else str(column.type)
+        raise PolicyError(
+            f'{where}: "{name}" is {type_}, of which many values may lie between 1 and 2; make it an integer'
+        )
+    if not column.not_null:
+        raise PolicyError(
+            f'{where}: "{name}" may be NULL, and any number of rows without a number may be one person\'s; make it NOT '
+            "NULL, and validate that"
+        )
+    if not holds_owner:
+        raise PolicyError(
+            f"{where}: {quoted_names(unit)} leads to a person over other tables; the person's own key has to stand in "
+            "the row"
+        )
+    if not all(found is not None and found.not_null for found in map(table.column, unit)):
+        raise PolicyError(
+            f"{where}: {quoted_names(unit)} may be NULL, and a key holds nothing of such rows; make it NOT NULL"
+        )
+    wanted, names = {*unit, name}, quoted_names([*unit, name])
+    held = table.proved.keys if table.proved is not None else ()
+    if any(set(key) == wanted for key in held):
+        return name
+    for key, why in table.loose_keys:
+        if set(key) == wanted:
+            raise PolicyError(f"{where}: the key of {names} {_LOOSE[why]}")
+    raise PolicyError(
+        f"{where}: no PRIMARY KEY or UNIQUE constraint of {names} keeps two rows of one person from having one number; "
+        "add one"
+    )

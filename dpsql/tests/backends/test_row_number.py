@@ -1,0 +1,178 @@
+"""Each way in which a number of a person's rows would hold nothing is refused, by a sentence of its own, on both engines
+(soundness.md 1.39): each was seen to let a person have more rows between 1 and R than R."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dpsql.backends import DuckDBBackend, PostgresBackend
+from dpsql.errors import PolicyError
+from dpsql.policy import LiveSchema, build_catalog, check, parse_policy
+from dpsql.tests.support.postgres_server import PostgresServer
+
+POLICY = """
+database = "duckdb:laws.db"
+[privacy]
+epsilon = 10
+[defaults]
+epsilon = 1
+[tables.person]
+unit = "id"
+[tables.visit]
+unit = { column = "owner", references = "person.id" }
+row_number = "n"
+max_rows = 3
+columns = { g = {} }
+"""
+KEY = "CREATE TABLE person (id INTEGER PRIMARY KEY, code INTEGER UNIQUE NOT NULL); "
+WHOLE = "CREATE TABLE visit (owner INTEGER NOT NULL, n INTEGER NOT NULL, g INTEGER, PRIMARY KEY (owner, n))"
+
+ON_BOTH = {
+    "a decimal": (WHOLE.replace("n INTEGER", "n NUMERIC(9, 2)"), "of which many values may lie between 1 and 2"),
+    "a double": (WHOLE.replace("n INTEGER", "n DOUBLE PRECISION"), "of which many values may lie between 1 and 2"),
+    "NULL numbers": (
+        "CREATE TABLE visit (owner INTEGER NOT NULL, n INTEGER, g INTEGER, UNIQUE (owner, n))",
+        '"n" may be NULL',
+    ),
+    "NULL owners": (
+        "CREATE TABLE visit (owner INTEGER, n INTEGER NOT NULL, g INTEGER, UNIQUE (owner, n))",
+        '"owner" may be NULL',
+    ),
+    "no key": (WHOLE.replace(", PRIMARY KEY (owner, n)", ""), "no PRIMARY KEY or UNIQUE constraint"),
+    "a wider key": (WHOLE.replace("(owner, n)", "(owner, n, g)"), "no PRIMARY KEY or UNIQUE constraint"),
+    "a CHECK alone": (
+        WHOLE.replace("PRIMARY KEY (owner, n)", "CHECK (n BETWEEN 1 AND 3)"),
+        "no PRIMARY KEY or UNIQUE constraint",
+    ),
+    "no column": (WHOLE.replace("n INTEGER NOT NULL", "no INTEGER").replace(", n)", ")"), 'has no column "n"'),
+    "a view": (
+        WHOLE.replace("TABLE visit", "TABLE base") + "; CREATE VIEW visit AS SELECT * FROM base",
+        "is a view",
+    ),
+}  # fmt: skip
+ON_POSTGRES = {
+    "deferrable": (WHOLE.replace("(owner, n))", "(owner, n) DEFERRABLE)"), "is DEFERRABLE"),
+    "partial": (
+        WHOLE.replace(", PRIMARY KEY (owner, n)", "") + "; CREATE UNIQUE INDEX ON visit (owner, n) WHERE n < 4",
+        "is of some rows alone",
+    ),
+    "an expression": (
+        WHOLE.replace(", PRIMARY KEY (owner, n)", "") + "; CREATE UNIQUE INDEX ON visit (owner, (n + 0))",
+        "is of an expression",
+    ),
+    "invalid": (
+        WHOLE.replace(", PRIMARY KEY (owner, n)", "") + "; CREATE UNIQUE INDEX i ON visit (owner, n); "
+        "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'i'::regclass",
+        "is not valid",
+    ),
+    "a child": (WHOLE + "; CREATE TABLE child () INHERITS (visit)", "has inheritance children"),
+    "a materialized view": (
+        WHOLE.replace("TABLE visit", "TABLE base") + "; CREATE MATERIALIZED VIEW visit AS SELECT * FROM base",
+        "is a materialized view",
+    ),
+    "computed": (
+        "CREATE TABLE visit (owner INTEGER NOT NULL, g INTEGER NOT NULL, n NUMERIC GENERATED ALWAYS AS (g) STORED NOT NULL, "
+        "PRIMARY KEY (owner, g))",
+        "of which many values may lie between 1 and 2",
+    ),
+}  # fmt: skip
+OWNED = 'unit = { column = "owner", references = "person.id" }'
+POLICIES = {
+    "a column": ("columns = { g = {} }", "columns = { n = {} }", "no statement reads it"),
+    "the owner": ('row_number = "n"', 'row_number = "owner"', "says whose a row is"),
+    "far owner": (
+        'references = "person.id" }', 'references = "person.code" }', "the person's own key has to stand in the row",
+    ),
+    "no bound": ("max_rows = 3\n", "", "declare that too"),
+    "public": (f"{OWNED}\nrow_number = \"n\"\nmax_rows = 3", "public = true\nrow_number = \"n\"", "nobody has several here"),
+    "each row": (f"{OWNED}\nrow_number = \"n\"\nmax_rows = 3", 'unit = "row"\nrow_number = "n"', "nobody has several here"),
+}  # fmt: skip
+
+
+Live = Callable[[str], LiveSchema]
+
+
+@pytest.fixture
+def on_duckdb() -> Iterator[Live]:
+    with duckdb.connect() as connection:
+
+        def live(schema: str) -> LiveSchema:
+            connection.execute(schema)
+            with DuckDBBackend.over(connection).snapshot() as snapshot:
+                return snapshot.schema()
+
+        yield live
+
+
+@pytest.fixture
+def on_postgres(postgres: PostgresServer) -> Iterator[Live]:
+    name = postgres.create_database()
+
+    def live(schema: str) -> LiveSchema:
+        with postgres.admin(name) as connection:
+            connection.execute(schema)
+        backend = PostgresBackend(postgres.url(name))
+        with backend.snapshot() as snapshot:
+            found = snapshot.schema()
+        backend.close_idle()
+        return found
+
+    yield live
+    postgres.drop_database(name)
+
+
+def refused(folder: Path, live: LiveSchema, said: str, text: str = POLICY) -> None:
+    policy = parse_policy(text, folder / "laws.toml")
+    with pytest.raises(PolicyError, match=said):
+        build_catalog(policy, live)
+    assert any(said in problem for problem in check(policy, live).problems), "and check says the same"
+
+
+@pytest.mark.parametrize("trap", ON_BOTH)
+def test_a_trap_on_duckdb(tmp_path: Path, on_duckdb: Live, trap: str) -> None:
+    schema, said = ON_BOTH[trap]
+    refused(tmp_path, on_duckdb(KEY + schema), said)
+
+
+@pytest.mark.parametrize("trap", [*ON_BOTH, *ON_POSTGRES])
+def test_a_trap_on_postgres(tmp_path: Path, on_postgres: Live, trap: str) -> None:
+    schema, said = (ON_BOTH | ON_POSTGRES)[trap]
+    refused(tmp_path, on_postgres(KEY + schema), said)
+
+
+def test_an_index_of_duckdb_is_no_constraint(tmp_path: Path, on_duckdb: Live) -> None:
+    schema = WHOLE.replace(", PRIMARY KEY (owner, n)", "") + "; CREATE UNIQUE INDEX i ON visit (owner, n)"
+    refused(tmp_path, on_duckdb(KEY + schema), "no PRIMARY KEY or UNIQUE constraint")
+
+
+@pytest.mark.parametrize("key", ["PRIMARY KEY (owner, n)", "UNIQUE (n, owner)"])
+def test_what_the_engine_holds_is_taken(tmp_path: Path, on_duckdb: Live, on_postgres: Live, key: str) -> None:
+    schema = KEY + WHOLE.replace("PRIMARY KEY (owner, n)", key)
+    for live in (on_duckdb(schema), on_postgres(schema)):
+        policy = parse_policy(POLICY, tmp_path / "laws.toml")
+        unit = build_catalog(policy, live).tables["visit"].unit
+        assert unit is not None
+        assert unit.row_number == "n"
+        assert not check(policy, live).problems
+
+
+@pytest.mark.parametrize("how", POLICIES)
+def test_a_policy_that_means_nothing(tmp_path: Path, on_duckdb: Live, how: str) -> None:
+    old, new, said = POLICIES[how]
+    assert old in POLICY
+    text = POLICY.replace(old, new)
+    with pytest.raises(PolicyError, match=said):
+        build_catalog(parse_policy(text, tmp_path / "laws.toml"), on_duckdb(KEY + WHOLE))
+
+
+def test_files_enforce_nothing(tmp_path: Path, on_duckdb: Live) -> None:
+    text = POLICY.replace("duckdb:laws.db", "duckdb:").replace(
+        'unit = "id"', 'unit = "id"\nsource = "p.parquet"'
+    )
+    text = text.replace("max_rows = 3\n", 'max_rows = 3\nsource = "v.parquet"\n')
+    with pytest.raises(PolicyError, match="files and tables of a lake enforce no key"):
+        build_catalog(parse_policy(text, tmp_path / "laws.toml"), on_duckdb(KEY + WHOLE))
