@@ -12,10 +12,17 @@ import pytest
 from dpsql.budget.journal import Journal
 from dpsql.mechanisms import Laplace
 
+from .conftest import Kept
 from .samples import Place, draw, key
 from .test_crash import child
 
 MOST_STEPS = 60
+
+
+@pytest.fixture
+def place(place: Place, divided: Kept) -> Place:
+    """Give each place twice: for a ledger as a whole, and for one by periods, whose slices are looked at each time."""
+    return divided(place)
 
 
 def outlive(place: Place, kills: int, seed: int) -> None:
@@ -56,5 +63,5 @@ def test_killed_some_times_nothing_is_lost(place: Place) -> None:
 
 
 @pytest.mark.long
-def test_killed_five_hundred_times_nothing_is_lost(tmp_path: Path) -> None:
-    outlive(Place(f"sqlite:{tmp_path / 'ledger.db'}", tmp_path / "ledger.db.log"), 500, 11)
+def test_killed_five_hundred_times_nothing_is_lost(tmp_path: Path, divided: Kept) -> None:
+    outlive(divided(Place(f"sqlite:{tmp_path / 'ledger.db'}", tmp_path / "ledger.db.log")), 500, 11)
