@@ -24,9 +24,13 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_page_is_in_the_contents_once(pages: Path) -> None:
     settings = json.loads((pages.parent / "mkdocs.yml").read_text("utf-8"))
-    listed: list[str] = []
-    for entry in settings["nav"]:
-        listed += [entry] if isinstance(entry, str) else next(iter(entry.values()))
+
+    def below(entry: object) -> list[str]:
+        if isinstance(entry, dict):
+            return below(list(entry.values()))
+        return [file for one in entry for file in below(one)] if isinstance(entry, list) else [str(entry)]
+
+    listed = below(settings["nav"])
     there = sorted(path.relative_to(pages).as_posix() for path in pages.rglob("*.md"))
     assert sorted(listed) == there
     wanted = {f"{topic}.md" for topic in TOPICS} | {

@@ -93,10 +93,10 @@ def _api() -> str:
 
 def _settings() -> dict[str, object]:
     def of(topic: str) -> object:
-        below = [f"{topic}/{part}.md" for part in parts_of(topic)]
+        below: list[object] = [{_below(topic, part): f"{topic}/{part}.md"} for part in parts_of(topic)]
         if topic == "errors":
             below = [f"errors/{code}.md" for code in CODES]
-        return {_heading(topic): [f"{topic}.md", *below]} if below else f"{topic}.md"
+        return {_heading(topic): [f"{topic}.md", *below] if below else f"{topic}.md"}
 
     return {
         "site_name": "dpsql",
@@ -132,6 +132,12 @@ def _settings() -> dict[str, object]:
 
 def _heading(topic: str) -> str:
     return read_topic(topic).split("\n", 1)[0].removeprefix("# ").partition(":")[0]
+
+
+def _below(topic: str, part: str) -> str:
+    """Return what a part's heading says after its document's name, as a line of the contents."""
+    said = read_part(topic, part).split("\n", 1)[0].partition(": ")[2]
+    return said[:1].upper() + said[1:]
 
 
 if __name__ == "__main__":
