@@ -22,22 +22,41 @@ _TO_PASTE = (
 
 
 @click.command()
-@click.argument("folder", metavar="[DIR]", default="demo", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--fresh", is_flag=True, help="Remove the demo in DIR first, with its ledger, and make it anew."
 )
 @click.option("--serve", is_flag=True, help="Serve it to psql instead, on this machine alone, until Ctrl-C.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=5433, show_default=True,
-    help="The port for --serve; 0 takes a free one.",
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=5433,
+    show_default=True,
+    help="The port for --serve and --challenge; 0 takes a free one.",
+)
+@click.option(
+    "--challenge",
+    is_flag=True,
+    help="Serve a university with a secret in it (DIR: challenge), and say what would break the promise.",
+)
+@click.option(
+    "--guess", type=float, metavar="GPA", help="With --challenge: say whether that is the secret, and tell it."
 )  # fmt: skip
-def demo(folder: Path, fresh: bool, serve: bool, port: int) -> None:
+def demo(
+    folder: Path | None, fresh: bool, serve: bool, port: int, challenge: bool, guess: float | None
+) -> None:
     """Make a small university database in DIR (default: demo) and ask it some questions.
 
     At a terminal each step of the walk waits for Enter, and q leaves it; elsewhere all of it is shown at once.
     Its students are invented. Run again, it uses the same data and the same ledger: questions asked
     before are answered from the store, free.
     """
+    if guess is not None and not challenge:
+        raise click.UsageError("--guess is of a --challenge.")
+    if challenge:
+        _challenge(folder or Path("challenge"), fresh, port, guess)
+        return
+    folder = folder or Path("demo")
     if serve:
         make_folder(folder, fresh=fresh)
         _serve(folder, port)
@@ -61,10 +80,20 @@ def demo(folder: Path, fresh: bool, serve: bool, port: int) -> None:
     )
 
 
+def _challenge(folder: Path, fresh: bool, port: int, guess: float | None) -> None:
+    """Make the challenge and serve it, or say whether a guess is right."""
+    from .demo_challenge import POLICY, make_challenge, told, told_of_guess
+
+    if guess is not None:
+        click.echo(told_of_guess(folder, guess))
+        return
+    make_challenge(folder, fresh=fresh)
+    _run(folder / POLICY, port, told())
+
+
 def _serve(folder: Path, port: int) -> None:
     """Serve the demo in a folder; says on standard error how to connect, before the log begins."""
     from ..policy import load_policy
-    from ..server import Options
 
     policy = load_policy(folder / MAIN_POLICY)
     analyst = policy.analysts.get(ANALYST)
@@ -72,12 +101,21 @@ def _serve(folder: Path, port: int) -> None:
         raise click.UsageError(
             f"{folder} was made before the demo had an analyst. Make it anew: dpsql demo --fresh --serve {folder}"
         )
-    options = Options(port=port)
+    _run(folder / MAIN_POLICY, port, "")
+
+
+def _run(path: Path, port: int, first: str) -> None:
+    """Serve a policy of the demo's; says on standard error `first`, and how to connect, before the log begins."""
+    from ..policy import load_policy
+    from ..server import Options
+
+    policy, options = load_policy(path), Options(port=port)
 
     def announce(port: int) -> None:
         line = psql_line(options.host, port, ANALYST, policy.path.stem)
         tell(
-            "A small university is served on this machine, until Ctrl-C; the server's log comes below,\n"
+            (f"{first}\n" if first else "")
+            + "A small university is served on this machine, until Ctrl-C; the server's log comes below,\n"
             f"one JSON object a line. Paste into another terminal:\n\n  PGPASSWORD={PASSWORD} {line}\n\n"
             "and there:\n\n" + "".join(f"  {one}\n" for one in _TO_PASTE)
         )

@@ -32,8 +32,10 @@ __all__ = [
     "MAIN_POLICY",
     "PASSWORD",
     "TEXTBOOK_POLICY",
+    "campus_policy",
     "is_made",
     "make_folder",
+    "remove",
     "write_database",
 ]
 
@@ -227,10 +229,10 @@ _CAMPUS = f"""\
 # One file says everything that the owner declares. What is not here does not exist for an analyst.
 
 database = "duckdb:{DATABASE}"
-ledger   = "sqlite:campus-ledger.db"     # what was spent, and the released answers
+ledger   = "sqlite:%(ledger)s"     # what was spent, and the released answers
 
 [privacy]
-epsilon    = 10             # for everybody together, for ever: the most that can be learned about one student
+epsilon    = %(total)-2d             # for everybody together, for ever: the most that can be learned about one student
 delta      = 1e-6
 neighbours = "add-remove"   # protects whether a student is in the database at all
 
@@ -276,9 +278,19 @@ public = true
 # May connect to a server: `dpsql demo --serve` starts one, and says the password. What stands here is a
 # verifier, from which the password cannot be read. For others: dpsql user add NAME
 [analysts.{ANALYST}]
-epsilon  = 5                # a cap of this analyst's own, inside the common one
-password = "%s"
+epsilon  = %(of_analyst)d                # a cap of this analyst's own, inside the common one
+password = "%(password)s"
 """
+
+
+def campus_policy(*, ledger: str = "campus-ledger.db", epsilon: int = 10, of_analyst: int = 5) -> str:
+    """Return the campus' policy, its analyst's password with a salt of its own."""
+    from ..pgwire import make_verifier
+
+    return _CAMPUS % {
+        "ledger": ledger, "total": epsilon, "of_analyst": of_analyst, "password": make_verifier(PASSWORD).text(),
+    }  # fmt: skip
+
 
 _TEXTBOOK = f"""\
 # Written by `dpsql demo`: the textbook's example. Neighbours differ in one student's row being replaced,
@@ -332,14 +344,12 @@ def make_folder(folder: Path, *, fresh: bool) -> bool:
 
 def _write_folder(folder: Path) -> None:
     """Write the demo, the policies last. Raises OSError."""
-    from ..pgwire import make_verifier
-
     folder.mkdir(parents=True, exist_ok=True)
     for entry in _entries(folder):
-        _remove(entry)
+        remove(entry)
     write_database(folder / _HALF_MADE)
     (folder / _HALF_MADE).rename(folder / DATABASE)
-    write_private(folder / MAIN_POLICY, _CAMPUS % make_verifier(PASSWORD).text())
+    write_private(folder / MAIN_POLICY, campus_policy())
     write_private(folder / TEXTBOOK_POLICY, _TEXTBOOK)
     for policy in (MAIN_POLICY, TEXTBOOK_POLICY):
         with open_ledger(folder / policy, create=True):
@@ -357,7 +367,8 @@ def _is_ours(entry: Path) -> bool:
     return entry.name in (MAIN_POLICY, TEXTBOOK_POLICY) or entry.name.startswith(_WITH_COMPANIONS)
 
 
-def _remove(entry: Path) -> None:
+def remove(entry: Path) -> None:
+    """Remove a file, a link or a folder with all that it has."""
     if entry.is_dir() and not entry.is_symlink():
         shutil.rmtree(entry)
     else:
