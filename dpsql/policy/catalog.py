@@ -358,7 +358,8 @@ def build_catalog(policy: Policy, live: LiveSchema) -> Catalog:
     """
     for name in policy.undecided:
         raise without_unit(table_key(policy, name), policy, name, live)
-    tables = {name: _grounded(policy, name, live) for name in policy.tables}
+    dataset = _of_dataset(policy, live)
+    tables = {name: _grounded(policy, name, live, dataset) for name in policy.tables}
     return Catalog(
         MappingProxyType(tables), live.default_schema, live.dialect, live.case_collation, database_names(policy),
         has_periods=policy.privacy.time is not None,
@@ -393,16 +394,18 @@ def match_column(where: str, declared: ColumnPolicy, table: LiveTable) -> LiveCo
 
 def whole_table(policy: Policy, name: str, live: LiveSchema) -> Table:
     """Return a table with all of its columns, as views read it. Raises PolicyError."""
-    return _grounded(policy, name, live, is_whole=True)
+    return _grounded(policy, name, live, _of_dataset(policy, live), is_whole=True)
 
 
-def _grounded(policy: Policy, name: str, live: LiveSchema, *, is_whole: bool = False) -> Table:
+def _grounded(
+    policy: Policy, name: str, live: LiveSchema, dataset: Ground, *, is_whole: bool = False
+) -> Table:
     table = _build_table(policy, policy.tables[name], live, is_whole=is_whole)
     found = _live(table, live)
     columns = tuple(
         (f"{name}.{column.name}", _digest(_column_content(column, found))) for column in table.columns
     )
-    return replace(table, grounds=_grounds(policy, table, live), column_grounds=columns)
+    return replace(table, grounds=(dataset, *_grounds(policy, table, live)), column_grounds=columns)
 
 
 def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_whole: bool = False) -> Table:
@@ -476,13 +479,9 @@ def _referred(
 
     Not the columns of the unit itself, of which a table may have many rows (soundness.md 1.26).
     """
-    units = [one.unit for one in policy.tables.values() if one.unit is not None]
-    ways = [unit.references for unit in units if unit.references is not None]
-    ways += [also.references for one in policy.tables.values() for also in one.also]
-    found = {tuple(sorted(key)) for name, key in ways if name == declared.name}
     own = declared.unit
     held = {tuple(sorted(own.columns))} if own is not None and own.references is None else set()
-    return tuple(sorted(found - held - {tuple(sorted(key)) for key in keys}))
+    return tuple(sorted(policy.referred(declared.name) - held - {tuple(sorted(key)) for key in keys}))
 
 
 def _proved(table: LiveTable, keys: tuple[tuple[str, ...], ...]) -> Proved | None:
@@ -527,13 +526,10 @@ def _of_dataset(policy: Policy, live: LiveSchema) -> Ground:
 
 
 def _grounds(policy: Policy, table: Table, live: LiveSchema) -> tuple[Ground, ...]:
-    """Return what plans that read a table rest on: what is said of it but for the columns that they do not read, and of
-    each table on the way to its owner what leads on from there.
+    """Return what plans that read a table rest on, beside the dataset: what is said of it but for the columns that they
+    do not read, and of each table on the way to its owner what leads on from there.
     """
-    found = [
-        _of_dataset(policy, live),
-        (table.name, _digest([*_way_content(table, live), *_own_content(table)])),
-    ]
+    found = [(table.name, _digest([*_way_content(table, live), *_own_content(table)]))]
     while table.unit is not None and table.unit.references is not None:
         table = _build_table(policy, policy.tables[table.unit.references[0]], live)
         found.append((table.name, _digest(_way_content(table, live))))

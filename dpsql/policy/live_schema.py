@@ -7,7 +7,7 @@ schema: names, types, constraints, enum labels. No value of a row is ever part o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from ..relation.catalog import Allowed, Proved
@@ -153,6 +153,10 @@ class LiveTable:
     proved: Proved | None = None
     parts: frozenset[str] = frozenset()
     loose_keys: tuple[tuple[tuple[str, ...], str], ...] = ()
+    _by_name: dict[str, LiveColumn] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._by_name.update((column.name, column) for column in reversed(self.columns))
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -161,7 +165,7 @@ class LiveTable:
 
     def column(self, name: str) -> LiveColumn | None:
         """Return the column of exactly this name, or None."""
-        return next((column for column in self.columns if column.name == name), None)
+        return self._by_name.get(name)
 
     def is_unique(self, *columns: str) -> bool:
         """Say whether no two rows share values of these columns, none of which is NULL: the engine enforces it, or it
@@ -184,10 +188,16 @@ class LiveSchema:
     dialect: str = "duckdb"
     case_collation: str | None = None
     unreadable: tuple[tuple[tuple[str, str], str], ...] = ()
+    _by_path: dict[tuple[str, str], LiveTable] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        self._by_path.update((table.path, table) for table in reversed(self.tables))
 
     def table(self, path: tuple[str, str]) -> LiveTable | None:
         """Return the table at exactly this path, or None."""
-        return next((table for table in self.tables if table.path == path), None)
+        return self._by_path.get(path)
 
     def path_of(self, name: str) -> tuple[str, str]:
         """Return the path that a name in the policy means: `table`, or `schema.table`."""

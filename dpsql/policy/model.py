@@ -438,6 +438,21 @@ class Policy:
     groups: Mapping[str, Analyst] = field(default_factory=dict)
     members: frozenset[str] = frozenset()
     is_measuring: bool = False
+    _referred: dict[str, set[tuple[str, ...]]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        for table in self.tables.values():
+            ways = [also.references for also in table.also]
+            if table.unit is not None and table.unit.references is not None:
+                ways.append(table.unit.references)
+            for name, key in ways:
+                self._referred.setdefault(name, set()).add(tuple(sorted(key)))
+
+    def referred(self, table: str) -> frozenset[tuple[str, ...]]:
+        """Return the keys of a table, each sorted, that tables refer to for a person."""
+        return frozenset(self._referred.get(table, ()))
 
     @property
     def has_delta(self) -> bool:

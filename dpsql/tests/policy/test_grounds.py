@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -83,3 +84,32 @@ def test_what_no_plan_relies_on_is_none_of_them(campus: LiveSchema, old: str, ne
         for text in (GROUNDED, GROUNDED.replace(old, new, 1))
     )
     assert before == after
+
+
+def test_a_catalog_takes_calls_in_proportion_to_its_tables(read_live: Callable[[str], LiveSchema]) -> None:
+    """What each table looks for among all of them is one look, not one a table."""
+
+    def calls(tables: int) -> int:
+        names = [f"loan{number}" for number in range(tables)]
+        sql = "; ".join(
+            ["CREATE TABLE student (id BIGINT PRIMARY KEY, gpa DOUBLE, major VARCHAR)"]
+            + [f"CREATE TABLE {name} (student_id BIGINT NOT NULL REFERENCES student (id))" for name in names]
+        )
+        text = HEAD + STUDENT + "".join(LOAN.replace("tables.loan", f"tables.{name}") for name in names)
+        policy, live = policy_from(text), read_live(sql)
+        made = 0
+
+        def count(*event: object) -> None:
+            nonlocal made
+            made += 1
+
+        sys.setprofile(count)
+        try:
+            build_catalog(policy, live)
+        finally:
+            sys.setprofile(None)
+        return made
+
+    calls(1)
+    few, many = calls(40), calls(160)
+    assert many < 4.4 * few
