@@ -36,6 +36,7 @@ __all__ = [
     "UNSAID",
     "Clock",
     "Division",
+    "Ends",
     "Entry",
     "EntryState",
     "EpochStart",
@@ -170,6 +171,9 @@ Sums = tuple[int, int, int]
 """Epsilon in 1e-9, delta and rho in 1e-18."""
 
 
+Ends = tuple[int, str]
+"""Up to which period the ends of all are told, and the sha256 of them, where they are those of a zone."""
+
 Run = tuple[int, int, Sums]
 """The first and the last of some periods, and what each of them was charged."""
 
@@ -200,6 +204,7 @@ class Segment:
     epoch: int
     spent: tuple[tuple[str, Sums], ...]
     slices: tuple[tuple[str, tuple[Run, ...]], ...] = ()
+    ends: Ends | None = None
     format: int = field(kw_only=True)
 
 
@@ -210,7 +215,8 @@ class Entry:
     `seq`: in a log, its place there; as the store gives it, its number in the ledger. `digest`: the kind of
     checksum that its draw is stored under; empty for entries of before there was one. `grouping`, `grounds`: as it was
     claimed; `grounds` None for entries of before they were written, whose keys are of another making. `certificate`:
-    the sha256, in hex, of the certificate of its charge, where it has one. `slices`: whose data it is charged for.
+    the sha256, in hex, of the certificate of its charge, where it has one. `slices`: whose data it is charged for;
+    `ends`: where the periods that were charged so far begin and end, in a zone other than UTC (`LedgerStore._ends`).
     """
 
     seq: int
@@ -228,6 +234,7 @@ class Entry:
     certificate: str | None = None
     grounds: tuple[Ground, ...] | None = None
     slices: Slices | None = None
+    ends: Ends | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +283,7 @@ class Division:
     slices: Slices
     spent: tuple[tuple[str, Sums], ...]
     by: str
+    ends: Ends | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -485,6 +493,11 @@ def _slices_text(slices: Slices) -> dict[str, Any]:
     return {"periods": slices.periods, "undated": slices.is_undated, "over": slices.over.value}
 
 
+def _ends(written: list[Any]) -> Ends:
+    until, digest = written
+    return _natural(until), _sha256(digest)
+
+
 def _runs(written: list[Any]) -> tuple[tuple[str, tuple[Run, ...]], ...]:
     return tuple((name, tuple(_run(run) for run in runs)) for name, runs in written)
 
@@ -532,6 +545,7 @@ def _known_format(number: object) -> int:
 
 _PARTS: dict[str, Callable[..., object]] = {"promise": Promise, "charge": Charge}
 _SPENT = _Field("spent", read=_spent, write=lambda spent: [[name, *sums] for name, sums in spent])
+_ENDS = _Field("ends", read=_ends, write=list, default=None)
 _WHOSE = (
     _Field("dataset"), _Field("format", read=_known_format), _Field("log", default=""), _Field("salt", default=""),
     _Field("neighbours", "promise.neighbours", default=""), _Field("together", "promise.together", default=1),
@@ -545,7 +559,7 @@ _KINDS: dict[type[Record], _Kind] = {
     Header: _Kind("header", Header, *_WHOSE),
     Segment: _Kind(
         "segment", Segment, *_WHOSE, _Field("number", read=_natural), _Field("start", read=_natural), _Field("epoch"),
-        _SPENT, _Field("slices", read=_runs, write=_runs_text, default=()),
+        _SPENT, _Field("slices", read=_runs, write=_runs_text, default=()), _ENDS,
     ),
     Entry: _Kind(
         "entry", Entry, *map(_Field, ("epoch", "analyst", "statement", "note")),
@@ -557,7 +571,7 @@ _KINDS: dict[type[Record], _Kind] = {
         _Field("digest", read=_known_digest, default=""), _Field("certificate", read=_sha256, default=None),
         _Field("grouping", read=_grouping, write=_grouping_text, default=None),
         _Field("grounds", read=lambda grounds: tuple((of, said) for of, said in grounds), default=None),
-        _Field("slices", read=_slices, write=_slices_text, default=None),
+        _Field("slices", read=_slices, write=_slices_text, default=None), _ENDS,
     ),
     Grant: _Kind("grant", Grant, *map(_Field, ("analyst", "epsilon_nano", "by"))),
     EpochStart: _Kind("epoch", EpochStart, _Field("epoch")),
@@ -568,7 +582,7 @@ _KINDS: dict[type[Record], _Kind] = {
     Division: _Kind(
         "division", Division, _Field("period", read=Period, write=attrgetter("value")), _Field("zone"),
         _Field("since", read=date.fromisoformat, write=date.isoformat),
-        _Field("slices", read=_slices, write=_slices_text), _SPENT, _Field("by"),
+        _Field("slices", read=_slices, write=_slices_text), _SPENT, _Field("by"), _ENDS,
     ),
     KeyCheck: _Kind(
         "key", KeyCheck, *map(_Field, ("epoch", "table", "version", "holds", "dpsql", "by")),

@@ -51,6 +51,7 @@ from .entry import (
     OF_PERIODS,
     OF_ZCDP,
     Division,
+    Ends,
     Entry,
     EntryState,
     EpochStart,
@@ -72,13 +73,16 @@ from .journal import Journal, certificates_path, sealed_path, write_whole
 from .slices import Steps
 
 __all__ = [
-    "GRANTED", "MOMENT", "Database", "Ledger", "Replayed", "Statement", "Step", "identity", "met", "require_promise",
-    "slices_met", "utc_now",
+    "GRANTED", "MOMENT", "Database", "Ledger", "Replayed", "Statement", "Step", "identity", "known_ends", "met",
+    "require_promise", "slices_met", "utc_now",
 ]  # fmt: skip
 
 _RESERVED = "SELECT seq, holder FROM record WHERE state = 'reserved'"
 _NOTED = "SELECT body FROM record WHERE kind IN ('header', 'segment', 'move') ORDER BY seq"
 _SPENT = "SELECT analyst, epsilon_nano, delta_atto, rho_atto FROM spent"
+_TELLS_ENDS = (
+    "SELECT body FROM record WHERE kind IN ('entry', 'division', 'segment') ORDER BY seq DESC LIMIT 1"
+)
 _DIVISIONS = "SELECT body FROM record WHERE kind = 'division' ORDER BY seq"
 SLICES_MET = (
     "SELECT first_period, last_period, epsilon_nano, delta_atto, rho_atto FROM slice WHERE analyst = ?"
@@ -472,6 +476,7 @@ class Ledger(ABC):
             epoch=int(db.execute("SELECT epoch FROM ledger").fetchone()[0]),
             spent=tuple(sorted(chain.spent.items())),
             slices=tuple((name, tuple(chain.slices[name])) for name in sorted(chain.slices)),
+            ends=None if self.promise.zone == "UTC" else known_ends(db),
             format=self.promise.format,
         )
 
@@ -961,6 +966,13 @@ def require_promise(db: Database, promise: Promise, logged: Sequence[Record] = (
     for record in records:
         if isinstance(record, Header | Segment) and not record.promise.after(*acts).agrees(promise):
             raise another_promise(record.promise.after(*acts), promise)
+
+
+def known_ends(db: Database) -> Ends | None:
+    """Return what the newest record that tells it tells of where periods end."""
+    row = db.execute(_TELLS_ENDS).fetchone()
+    record = None if row is None else read_record(row[0])
+    return record.ends if isinstance(record, Entry | Division | Segment) else None
 
 
 def _set_epoch(db: Database, epoch: int) -> None:

@@ -25,7 +25,7 @@ from zoneinfo import ZoneInfo
 from ..errors import EngineFailure, LedgerError
 from ..mechanisms import Law, UnknownLaw, law_of
 from ..policy import Accounting, Neighbours, Over, Slices
-from ..policy.periods import MOST_NUMBER, UNDATED, number_of
+from ..policy.periods import MOST_NUMBER, UNDATED, ends_digest, number_of
 from ..waits import Stopped
 from . import certificates, editions
 from .chain import Note, Testimony, moment_of, note_of
@@ -57,6 +57,7 @@ from .entry import (
     MALFORMED,
     Clock,
     Division,
+    Ends,
     Entry,
     EntryState,
     EpochStart,
@@ -82,7 +83,7 @@ from .filter import (
     refuse_over_slices,
     refuse_past,
 )  # fmt: skip
-from .ledger import GRANTED, MOMENT, Database, Ledger, Statement, met, slices_met, utc_now
+from .ledger import GRANTED, MOMENT, Database, Ledger, Statement, known_ends, met, slices_met, utc_now
 from .match import Found, Laws, choose_draws, combined_draws, running_draws
 from .odometer import Odometer
 from .period import KEPT_HOURS, Rations
@@ -397,6 +398,22 @@ class LedgerStore:
             charges = [(one.slices, own) for one, own in missed if one.slices is not None]
             refuse_over_person(odometer, charges, self.window_caps, self.person_cap, promise)
 
+    def _ends(self, db: Database, promise: Promise, reached: Sequence[int]) -> Ends | None:
+        """Return where the periods end that were charged so far, and those that are reached now; None in UTC, where
+        that is plain. Raises LedgerError where those of before ended elsewhere: rows have changed their periods.
+        """
+        if promise.period is None or promise.since is None or promise.zone == "UTC":
+            return None
+        first, known = number_of(promise.period, promise.since), known_ends(db)
+        until = max([first, *(0 if known is None else known[0],), *(last + 1 for last in reached)])
+        if known is not None and ends_digest(promise.period, first, known[0], promise.zone) != known[1]:
+            raise LedgerError(
+                f"a {promise.period.value} that was charged begins at another moment than it did: the rules of the "
+                f"zone {promise.zone} have changed",
+                hint="use the time zone data (tzdata) that was there before, on this machine too",
+            )
+        return until, ends_digest(promise.period, first, until, promise.zone)
+
     @property
     def promise(self) -> Promise:
         """What its charges mean."""
@@ -520,6 +537,8 @@ class LedgerStore:
     ) -> range:
         """Record the charge of what must be drawn; return the entries' numbers. `told`: see `Ledger.append`."""
         certificates.require_stored(db, self._ledger.log_id, (one.claim.certificate for one in missed))
+        reached = (one.claim.slices for one in missed if one.claim.slices is not None)
+        ends = self._ends(db, self._ledger.promise, [last for each in reached for _, last in each.periods])
         entries = [
             Entry(
                 seq=_UNNUMBERED,
@@ -535,6 +554,7 @@ class LedgerStore:
                 certificate=one.claim.certificate,
                 grounds=one.claim.grounds,
                 slices=one.claim.slices,
+                ends=ends,
             )
             for one in missed
         ]
@@ -856,7 +876,8 @@ class LedgerStore:
             reached = Slices(((0, MOST_NUMBER if is_all else last),), is_undated=True, over=Over.ONCE)
             is_replaced = own.neighbours == Neighbours.REPLACE_ONE.value
             spent = tuple(sorted(self._as_slices(db, is_replaced=is_replaced).items()))
-            division = Division(_UNNUMBERED, at, period, promise.zone, since, reached, spent, by)
+            ends = self._ends(db, promise, [last])
+            division = Division(_UNNUMBERED, at, period, promise.zone, since, reached, spent, by, ends)
             self._ledger.append(db, [division])
         return division
 

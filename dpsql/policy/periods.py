@@ -7,6 +7,7 @@ with the number before its. Whose data a charge is for is said by slices.
 from __future__ import annotations
 
 import enum
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
@@ -16,8 +17,8 @@ from zoneinfo import ZoneInfo
 from .model import Period
 
 __all__ = [
-    "MOST_NUMBER", "UNDATED", "Over", "Slices", "end_of", "first_day", "instant_of", "number_of", "period_text",
-    "run_text", "start_of",
+    "MOST_NUMBER", "UNDATED", "Over", "Slices", "end_of", "ends_digest", "first_day", "instant_of", "number_of",
+    "period_text", "run_text", "start_of",
 ]  # fmt: skip
 
 UNDATED = -1
@@ -77,6 +78,13 @@ def instant_of(period: Period, number: int, zone: str) -> datetime:
     """Return the moment, in UTC, at which the period of a number begins in a zone."""
     day = first_day(period, number)
     return datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(zone)).astimezone(UTC)
+
+
+@lru_cache(maxsize=64)
+def ends_digest(period: Period, first: int, until: int, zone: str) -> str:
+    """Return the sha256, in hex, of the moments at which the periods from first to until begin in a zone."""
+    begins = (instant_of(period, number, zone).isoformat() for number in range(first, until + 1))
+    return hashlib.sha256("\n".join(begins).encode("ascii")).hexdigest()
 
 
 class Over(enum.Enum):

@@ -420,3 +420,47 @@ def test_nothing_is_spent_of_a_new_ledger(place: Place) -> None:
     assert len(store.slices()) == 0
     assert store.spent() == ZERO
     store.close()
+
+
+def test_in_a_zone_the_ends_of_charged_periods_stay_where_they_are(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dpsql.budget import ledger_store
+    from dpsql.policy import periods
+
+    promise = replace(BY_MONTH, zone="Europe/Berlin")
+    store = place.open(promise=promise)
+    ask(store, "a", of((0, 0)))
+    ask(store, "b", of((5, 6), is_undated=True))
+    ask(store, "c", of(is_undated=True))
+    until, digest = store.log(1)[0].ends or (0, "")
+    assert until == MARCH + 7
+    assert digest == periods.ends_digest(
+        Period.MONTH, number_of(Period.MONTH, date(2024, 1, 1)), until, promise.zone
+    )
+    assert store.log(3)[-1].ends != store.log(1)[0].ends
+    store.rotate()
+    store.close()
+
+    def moved(period: Period, first: int, until: int, zone: str) -> str:
+        return digest if until < MARCH + 7 else "0" * 64  # the last one ends elsewhere
+
+    for is_lost in (False, True):
+        if is_lost:  # the later file tells it, too
+            place.lose()
+            sealed_path(place.log, 0).unlink()
+        store = place.open(promise=promise, create=is_lost and not place.is_sqlite)
+        with monkeypatch.context() as patch:
+            patch.setattr(ledger_store, "ends_digest", moved)
+            with pytest.raises(LedgerError, match="zone Europe/Berlin have changed"):
+                ask(store, "d", of((0, 0)))
+            assert store.spent().epsilon_nano == 3 * TENTH
+        store.close()
+
+
+def test_in_utc_nothing_is_said_of_ends(place: Place) -> None:
+    store = place.open()
+    ask(store, "a", of((0, 0)))
+    assert store.log(1)[0].ends is None
+    assert '"ends"' not in place.log.read_text()
+    store.close()
