@@ -19,13 +19,14 @@ from dpsql.cli.owner_page.write import budget_chart, series_of
 from dpsql.mechanisms import Laplace
 from dpsql.testing.injected_noise import SeededSource
 
-from .manual_charts import alone, flow_chart, histogram_chart, line_chart
+from .manual_charts import alone, flow_chart, histogram_chart, line_chart, terminal_chart
 
 __all__ = ["PICTURES", "pictures"]
 
 PICTURES = Path(dpsql.__file__).parent / "docs" / "pictures"
 _EPSILONS = ("0.01", "0.1", "1")
 _MISSING = Fraction(1, 20)
+_LESS = " WHERE id <> 7"
 
 
 def pictures(database: Path) -> dict[str, str]:
@@ -35,13 +36,50 @@ def pictures(database: Path) -> dict[str, str]:
             "SELECT floor(gpa * 10) / 10 AS g, COUNT(*) FROM student WHERE major = 'History' GROUP BY g ORDER BY g"
         ).fetchall()
         loans = demo.execute("SELECT COUNT(*) FROM loan GROUP BY student_id").fetchall()
+        totals = [
+            demo.execute(f"SELECT (100 * SUM(gpa))::BIGINT FROM student{less}").fetchall()[0][0]
+            for less in ("", _LESS)
+        ]
     drawn = {
+        "attack.svg": _attack(totals),
         "flow.svg": _flow(),
         "epsilon.svg": _histogram([float(key) for key, _ in grades], [count for _, count in grades]),
         "max-rows.svg": _max_rows([count for (count,) in loans]),
         "burn-down.svg": _burn_down(),
     }
     return {name: alone(svg) for name, svg in drawn.items()}
+
+
+def _attack(hundredths: list[int]) -> str:
+    """The attack and how it fails, at epsilon 0.1 each: a student moves a sum of GPAs by 4, which is 400 hundredths."""
+    law = Laplace(400 / Fraction("0.1"))
+    noisy = [total + int(one) for total, one in zip(hundredths, law.draw(2, SeededSource(11)), strict=True)]
+    bar = round(law.half_width(_MISSING) / 100, -1)
+    asked = [f"SELECT SUM(gpa) FROM student{less};" for less in ("", _LESS)]
+    exact = [f"{sql:<48}{total / 100:>10.2f}" for sql, total in zip(asked, hundredths, strict=True)]
+    private = [
+        f"{sql:<48}{round(total / 100, -1):>10.0f} ± {bar:.0f}"
+        for sql, total in zip(asked, noisy, strict=True)
+    ]
+    lost, kept = (hundredths[0] - hundredths[1]) / 100, round(noisy[0] / 100, -1) - round(noisy[1] / 100, -1)
+    return terminal_chart(
+        [
+            ("Two harmless totals, from the database itself:", "said"),
+            *((line, "command") for line in exact),
+            (
+                f"The difference is {lost:.2f}: the grade point average of student 7, to the last digit.",
+                "lost",
+            ),
+            ("", "said"),
+            ("The same two through dpsql:", "said"),
+            *((line, "command") for line in private),
+            (f"The difference is {kept:.0f}, where a GPA lies between 2 and 4: it is noise.", "kept"),
+            ("", "said"),
+            ("Each total is right to two parts in a thousand. Asked again it is the same, and free.", "said"),
+        ],
+        760,
+        "an attack by two sums, and how it fails",
+    )
 
 
 def _flow() -> str:

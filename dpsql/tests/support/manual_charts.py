@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from dpsql.cli.owner_page.write import Points, asset, grid_rows, path, px, rule, short, svg, text
 
-__all__ = ["alone", "flow_chart", "histogram_chart", "line_chart"]
+__all__ = ["alone", "flow_chart", "histogram_chart", "line_chart", "terminal_chart"]
 
 _MARGIN = 14
 
@@ -99,6 +99,41 @@ def histogram_chart(
                 f'<text class="tick" text-anchor="{anchor}" x="{px(at)}" y="{top + high + 18}">{keys[place]:g}</text>'
             )
     return svg(width, top + high + 26, "one histogram at several epsilons", parts)
+
+
+_SHOWN_SECONDS = 20
+"""How long a terminal's lines take from the first until they begin anew."""
+
+_TERMINAL = """\
+svg .screen { fill: #14202b; }
+svg .said { font-family: ui-monospace, "Liberation Mono", Menlo, Consolas, monospace; font-size: 13px; fill: #d8e2ec; }
+svg .command { fill: #ffffff; font-weight: 600; }
+svg .lost { fill: #ff9d7a; font-weight: 600; }
+svg .kept { fill: #8fd9ab; font-weight: 600; }
+@media (prefers-reduced-motion: no-preference) {"""
+
+
+def terminal_chart(lines: Sequence[tuple[str, str]], width: int, title: str) -> str:
+    """Return lines of a terminal that appear one after the other, and all at once for who wants no motion.
+
+    Each with its class: `command`, `said`, `lost` or `kept`. An empty line is a pause.
+    """
+    step, top = 20, 26
+    height = top + step * len(lines)
+    style, parts = [_TERMINAL], [f'<rect class="screen" width="{width}" height="{height}" rx="6"/>']
+    for place, (line, kind) in enumerate(lines):
+        if not line:
+            continue
+        begins = 80 * place / len(lines)
+        style.append(
+            f"  @keyframes a{place} {{ 0%, {begins:.4g}% {{ opacity: 0; }} {begins + 1:.4g}%, 97% {{ opacity: 1; }} }}\n"
+            f"  svg .a{place} {{ animation: a{place} {_SHOWN_SECONDS}s linear infinite; }}"
+        )
+        parts.append(
+            f'<text class="said {kind} a{place}" x="16" y="{top + step * place}" xml:space="preserve">{text(line)}</text>'
+        )
+    style.append("}")
+    return svg(width, height, title, ["<style>" + "\n".join(style) + "</style>", *parts])
 
 
 # --- pictures ------------------------------------------------------------------------------------------------
