@@ -44,7 +44,7 @@ from ..relation.expressions import Expr, Literal, Scalar, fields_of, walk
 from ..relation.relations import Block, OutputColumn, Relation, Scan, Values, expressions, projected, renamed
 from ..relation.types import TEXT, Kind, SqlType
 from ..sql.bind_expression import cast
-from ..sql.scope import find_own
+from ..sql.scope import find_own, own_names
 from ..sql.sent_rows import value_of, values_of
 from ..sql.workspace import (
     LONGEST_NAME,
@@ -583,10 +583,9 @@ class Workspace:
                 raise _owners(f'"{name.name}"', name.position)
             if may_lack:
                 return None
-            known = ", ".join(sorted(".".join(path) for path in seen.own)) or "none"
             raise Refusal(
                 f'there is no table "{name}" of your own', sqlstate="42P01", position=name.position,
-                hint=f"your own: {known}",
+                hint=f"your own: {own_names(seen)}",
             )  # fmt: skip
         if isinstance(found, OwnView) != (what == "VIEW") and what in ("TABLE", "VIEW"):
             shown = "view" if isinstance(found, OwnView) else "table"

@@ -614,7 +614,7 @@ for _firsts, _form, _make in _FORMS:
         _COMPILED.setdefault(_first, []).append((compile_form(_form), _make))
 _OWN = frozenset(_COMPILED)
 _WITH_QUERY = {"copy": _copy, "declare": _declare, "prepare": _prepare}
-_READS = "dpsql only reads: ask with SELECT"
+_READS = "nothing of the owner's is written or run: ask with SELECT"
 _REFUSED = {
     **dict.fromkeys(("listen", "notify"), ("0A000", "nothing is ever notified here")),
     **dict.fromkeys(("lock", "do", "call", "load"), ("0A000", _READS)),

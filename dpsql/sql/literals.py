@@ -245,6 +245,11 @@ def cast_target(node: exp.Expr, position: Position | None) -> SqlType:
     name = getattr(node.args.get("this"), "name", "")
     params = listed(node)
     found = _NAMES.get(name)
+    if name in ("TIME", "TIMETZ"):
+        raise Refusal(
+            "the type time is not supported", sqlstate="0A000", position=position,
+            hint="take a number or a text of it: EXTRACT(hour FROM x), to_char(x, 'HH24:MI')",
+        )  # fmt: skip
     if found is None or node.args.get("nested") or (params and found is not NUMERIC):
         raise Refusal(
             "this type is not supported in a cast",

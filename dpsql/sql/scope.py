@@ -18,7 +18,7 @@ from ..relation.relations import OutputColumn, Relation
 from .attach import Outer
 from .text import said_of
 
-__all__ = ["BindingContext", "Scope", "ScopeSource", "find_own", "find_table", "fold_name"]
+__all__ = ["BindingContext", "Scope", "ScopeSource", "find_own", "find_table", "fold_name", "own_names"]
 
 
 def _single_quotes(name: str, known: str) -> str:
@@ -148,12 +148,23 @@ def _named_table(
     own = find_own(context.catalog, "" if schema is None else fold_name(schema)[0], name)
     if own is not None:
         return own
-    hint, left_out = f"tables: {known}", written in context.catalog.left_out
+    mine = f"; your own: {own_names(context.catalog)}" if context.catalog.own else ""
+    hint, left_out = f"tables: {known}{mine}", written in context.catalog.left_out
     raise Refusal(
         f'table "{written}" does not exist', sqlstate="42P01", position=position, hint=hint,
         owner_hint=f"{hint}; the policy has a view of this name, and dpsql check says what is wrong with it"
         if left_out else None,
     )  # fmt: skip
+
+
+_SHOWN_NAMES = 20
+
+
+def own_names(catalog: Catalog) -> str:
+    """Return the names of the analyst's own tables and views, as a hint has them: not all of very many."""
+    names = sorted(".".join(path) for path in catalog.own)
+    more = [] if len(names) <= _SHOWN_NAMES else ["…"]
+    return ", ".join([*names[:_SHOWN_NAMES], *more]) or "none"
 
 
 def find_own(catalog: Catalog, schema: str, name: str) -> Table | OwnView | None:

@@ -216,6 +216,14 @@ def _read_options(text: str, match: re.Match[str]) -> tuple[str, bool]:
 _OF_JOIN = ("side", "kind", "method", "on", "using")
 _STARTS = ("select", "with", "values", "(", "table")
 _AT_PROMPT = "dpsql query without a statement is a prompt, which has help, SHOW TABLES and \\d"
+_ELSE = {
+    "help": _AT_PROMPT,
+    "\\": _AT_PROMPT,
+    **dict.fromkeys(
+        ("update", "merge"), "rows of own tables are written by INSERT and DELETE, or CREATE TABLE … AS"
+    ),
+}
+"""First words of what is no query -> what to do instead."""
 _LIKE_QUERIES = ("select", "with", "values", "table", "explain")
 
 
@@ -250,7 +258,7 @@ def _parse_tokens(text: str, tokens: list[Token], dialect: type[Postgres] | None
             f"only queries are answered, not {first.upper() or 'an empty statement'}",
             sqlstate="0A000",
             position=place(text, tokens[0].start) if tokens else None,
-            hint=_AT_PROMPT if first in ("help", "\\") else "write a SELECT with aggregates",
+            hint=_ELSE.get(first, "write a SELECT with aggregates"),
         )
     try:
         reader = (dialect or dialect_of(text))()

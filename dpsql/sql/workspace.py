@@ -667,8 +667,9 @@ def _delete(words: _Words) -> Delete:
     words.takes("only")
     start = words.done
     name = words.name()
-    if words.takes("as") or words.word() not in ("where", "using", ""):
+    if words.takes("as") or words.word() not in ("where", "using", "returning", ""):
         words.part()
+    words.check_ends_in_query()
     shown = words.text[start : words.done].strip()
     return Delete(name, None if words.is_done else _kept(words, shown))
 

@@ -304,6 +304,24 @@ def test_what_is_not_written_right_is_refused(alice: Session, sql: str) -> None:
     assert code(alice, sql) == "42601"
 
 
+def test_hints_name_what_there_is(alice: Session) -> None:
+    for number in range(25):
+        alice.execute(f"CREATE TABLE t{number:02} (a int)")
+    for sql in ("SELECT * FROM nothing", "DROP TABLE nothing"):
+        with pytest.raises(Refusal) as refused:
+            alice.execute(sql)
+        hint = refused.value.hint
+        assert hint is not None
+        assert "your own: workspace.t00, workspace.t01" in hint
+        assert "workspace.t19, …" in hint
+        assert "t20" not in hint
+    with pytest.raises(Refusal, match="RETURNING is not supported"):
+        alice.execute("DELETE FROM t00 RETURNING *")
+    with pytest.raises(Refusal) as refused:
+        alice.execute("UPDATE t00 SET a = 1")
+    assert "INSERT and DELETE" in str(refused.value.hint)
+
+
 def test_a_table_has_so_many_columns(alice: Session) -> None:
     columns = ", ".join(f"c{i} int" for i in range(1601))
     assert code(alice, f"CREATE TABLE t ({columns})") == "54001"

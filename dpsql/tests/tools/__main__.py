@@ -13,11 +13,13 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpsql.tests.tools.serving import ENGINES, PASSWORD
+from dpsql.cli import demo_folder
+from dpsql.tests.tools import dbt_university
+from dpsql.tests.tools.serving import ENGINES, PASSWORD, serve_demo
 
 HERE = Path(__file__).parent
 REFUSED = {"django exists where"}
@@ -93,7 +95,7 @@ def tools(environment: Path, folder: Path) -> list[Tool]:
     ]  # fmt: skip
 
 
-def asked(tool: Tool, environment: Path, folder: Path, port: int) -> list[Found]:
+def asked(tool: Tool, environment: Path, folder: Path, port: int, password: str = PASSWORD) -> list[Found]:
     """Return what a tool says: a line for each check."""
     there = shutil.which(tool.needs) if isinstance(tool.needs, str) else tool.needs and tool.needs.exists()
     if not there:
@@ -101,21 +103,28 @@ def asked(tool: Tool, environment: Path, folder: Path, port: int) -> list[Found]
     script = HERE / tool.script
     if script.suffix == ".mjs":  # which finds its modules from where it stands
         script = Path(shutil.copy(script, environment / "node"))
-    command = [*tool.command, script, str(port), PASSWORD, *tool.after]
+    command = [*tool.command, script, str(port), password, *tool.after]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=1200)
     lines = [line.split("\t") for line in done.stdout.splitlines() if line.startswith(("ok\t", "failed\t"))]
     found = [(line[0], line[1], line[-1]) for line in lines]
     return found if done.returncode == 0 else [*found, ("failed", tool.script, done.stderr[-1000:])]
 
 
-def by_dbt(program: Path, port: int, folder: Path) -> list[Found]:
-    """Return what dbt says of a project: a seed, a view, a table, one over both, one that grows; twice."""
-    for name, text in PROJECT.items():
+def by_dbt(
+    program: Path,
+    port: int,
+    folder: Path,
+    project: Mapping[str, str],
+    steps: Sequence[Sequence[str]],
+    password: str,
+) -> list[Found]:
+    """Return what dbt says of a project."""
+    for name, text in project.items():
         path = folder / "dbt" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.format(port=port, password=PASSWORD))
+        path.write_text(text.format(port=port, password=password, user=demo_folder.ANALYST))
     found = []
-    for step in STEPS:
+    for step in steps:
         done = subprocess.run(
             [program, "--no-use-colors", "--no-send-anonymous-usage-stats", *step, "--profiles-dir", "."],
             cwd=folder / "dbt", capture_output=True, text=True, check=False, timeout=600,
@@ -127,6 +136,16 @@ def by_dbt(program: Path, port: int, folder: Path) -> list[Found]:
 def main(environment: Path, *scripts: str) -> int:
     """Run all that is installed, or what is named, over each engine; return the exit code."""
     expected, asked_of = Counter[str](), Counter[str]()
+    program = environment / "dbt/bin/dbt"
+
+    def tell(engine: str, found: list[tuple[str, Found]]) -> None:
+        for of, (state, check, what) in found:
+            is_wrong = state != "skipped" and (state == "failed") != (check in REFUSED)
+            asked_of[of] += state != "skipped"
+            expected[of] += state != "skipped" and not is_wrong
+            shown = f": {what}" if is_wrong or state == "skipped" else ""
+            print(f"{'WRONG' if is_wrong else state:8}{engine:9}{check}{shown}", flush=True)
+
     with tempfile.TemporaryDirectory() as name:
         for engine, serve in ENGINES.items():
             folder = Path(name) / engine
@@ -137,14 +156,22 @@ def main(environment: Path, *scripts: str) -> int:
                     if not scripts or tool.script in scripts:
                         found += ((tool.script, one) for one in asked(tool, environment, folder, server.port))
                 if not scripts or "dbt" in scripts:
-                    dbt = by_dbt(environment / "dbt/bin/dbt", server.port, folder)
+                    dbt = by_dbt(program, server.port, folder, PROJECT, STEPS, PASSWORD)
                     found += (("dbt", one) for one in dbt)
-            for of, (state, check, what) in found:
-                is_wrong = state != "skipped" and (state == "failed") != (check in REFUSED)
-                asked_of[of] += state != "skipped"
-                expected[of] += state != "skipped" and not is_wrong
-                shown = f": {what}" if is_wrong or state == "skipped" else ""
-                print(f"{'WRONG' if is_wrong else state:8}{engine:9}{check}{shown}", flush=True)
+            tell(engine, found)
+        if not scripts or {"university", "draw_superset.py"} & set(scripts):
+            folder = Path(name) / "demo"
+            with serve_demo(folder) as server:
+                steps, password = dbt_university.STEPS, demo_folder.PASSWORD
+                dbt = by_dbt(program, server.port, folder, dbt_university.PROJECT, steps, password)
+                superset = environment / "superset/bin/python"
+                browser = Tool(
+                    "draw_superset.py", [superset], "chromium", [name, environment / "superset.png"]
+                )
+                drawn = asked(browser, environment, folder, server.port, password)
+            tell(
+                "demo", [*(("dbt university", one) for one in dbt), *((browser.script, one) for one in drawn)]
+            )
     for of, count in asked_of.items():
         print(f"{of}: {expected[of]} of {count} as expected" if count else f"{of}: not seen here")
     print(f"{expected.total()} of {asked_of.total()} as expected")

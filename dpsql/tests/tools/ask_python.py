@@ -163,7 +163,33 @@ def great_expectations() -> None:
         assert result.success, [one.exception_info for one in result.results if not one.success]
         return bool(result.success)
 
+    def counts() -> str:
+        """Row expectations over people's rows: how many values are not as expected, and no value, which it asks for."""
+        grids = context.data_sources.add_postgres(
+            "grids", connection_string=f"{URL}?options=-c%20dpsql.grids%3Dempty"
+        )
+        asset = grids.add_table_asset("person", table_name="person", schema_name="public")
+        batch = asset.add_batch_definition_whole_table("all rows")
+        asked = gx.ExpectationSuite(
+            name="rows",
+            expectations=[
+                expected.ExpectColumnValuesToNotBeNull(column="id"),
+                expected.ExpectColumnValuesToBeBetween(column="age", min_value=0, max_value=50),
+                expected.ExpectColumnValuesToBeInSet(column="city", value_set=["north"]),
+            ],
+        )
+        found = gx.ValidationDefinition(name="rows", data=batch, suite=context.suites.add(asked))
+        result = context.validation_definitions.add(found).run(result_format="BASIC")
+        said = [
+            (one.result.get("element_count"), one.result.get("unexpected_count")) for one in result.results
+        ]
+        assert all(None not in one for one in said), [one.exception_info for one in result.results]
+        assert sorted(count > 100 for _, count in said) == [False, True, True], said
+        assert 0 in [count for _, count in said], said  # what the schema proves, exactly
+        return str(said)
+
     check("great expectations suite", suite)
+    check("great expectations counts", counts)
 
 
 def jupysql() -> None:

@@ -33,6 +33,7 @@ LAB = {
     "budget": "SHOW dpsql.budget",
     "comment": "-- one\nSELECT COUNT(*) FROM person;",
 }
+UNASKED = "SELECT active, city, AVG(income) AS a FROM person GROUP BY active, city"
 
 
 def check(name: str, ask: Callable[[], Any]) -> None:
@@ -106,10 +107,19 @@ def ask(asked: Asked) -> None:
     check("samples", lambda: asked.call("post", sampled, {}, "/")["result"]["colnames"])
     for name, sql in LAB.items():
         check(f"lab {name}", partial(asked.lab, base, sql))
-    check(
-        "lab estimate",
-        partial(asked.call, "post", "sqllab/estimate/", {"database_id": base, "sql": LAB["select"]}),
-    )
+    check("lab estimate", partial(estimated, asked, base))
+    grids = f"{URL}?options=-c%20dpsql.grids%3Dempty"
+    asked.call("put", f"database/{base}", {"sqlalchemy_uri": grids})
+    body = {"filters": [{"col": "city", "op": "==", "val": "north"}]}
+    check("drill to detail", lambda: asked.call("post", sampled, body, "/")["result"]["colnames"])
+
+
+def estimated(asked: Asked, base: int) -> Any:
+    """What a statement costs, as SQL Lab shows it."""
+    (cost,) = asked.call("post", "sqllab/estimate/", {"database_id": base, "sql": UNASKED})["result"]
+    if not float(cost["Total cost"]) > 0:
+        raise RuntimeError(f"no cost: {cost}")
+    return cost
 
 
 base = HOME / "superset.db"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 
+from dpsql.cli.demo_folder import MAIN_POLICY, make_folder
 from dpsql.engine.dataset import open_ledger
 from dpsql.pgwire import make_verifier
 from dpsql.policy import load_policy
@@ -16,7 +17,7 @@ from dpsql.tests.server.conftest import PASSWORD, Served, run_server
 from dpsql.tests.support.postgres_copy import copy_rows, copy_schema
 from dpsql.tests.support.postgres_server import PostgresServer, find_servers
 
-__all__ = ["ENGINES", "PASSWORD"]
+__all__ = ["ENGINES", "PASSWORD", "serve_demo"]
 
 
 @contextmanager
@@ -37,6 +38,15 @@ def serve_postgres(folder: Path) -> Iterator[Served]:
             copy_rows(source, target)
         with _serve(folder, engine.create_reader(name)) as served:
             yield served
+
+
+@contextmanager
+def serve_demo(folder: Path) -> Iterator[Served]:
+    """The university of `dpsql demo`, for its analyst."""
+    folder.mkdir()
+    make_folder(folder, fresh=False)
+    with run_server(folder / MAIN_POLICY) as served:
+        yield served
 
 
 @contextmanager

@@ -13,6 +13,10 @@ AXIS = {
     "expressionType": "SQL",
     "timeGrain": "P1M",
 }
+BAND = [
+    {**COUNT, "sqlExpression": f"{end}(COUNT(*))", "label": f"n__yhat_{side}"}
+    for side, end in (("lower", "dp_low"), ("upper", "dp_high"))
+]
 SHARE = {"operation": "contribution", "options": {"columns": ["n"], "rename_columns": ["p"]}}
 
 
@@ -48,5 +52,6 @@ LOAN: dict[str, dict[str, Any]] = {
                             "extras": {"time_grain_sqla": grain}} for grain in ("P1D", "P1W", "P1M", "P3M", "P1Y")},
     "line": {"columns": [AXIS], "metrics": [COUNT], **where("taken", "TEMPORAL_RANGE", SPRING)},
     "lines": {"columns": [AXIS], "metrics": [COUNT, simple("SUM", "amount")], **where("taken", "TEMPORAL_RANGE", SPRING)},
+    "band": {"columns": [AXIS], "metrics": [COUNT, *BAND], **where("taken", "TEMPORAL_RANGE", SPRING)},
     "last year": {"metrics": [COUNT], "granularity": "taken", "time_range": "Last year"},
 }  # fmt: skip
