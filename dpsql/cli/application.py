@@ -25,6 +25,7 @@ from .files import convert, refresh
 from .init import init
 from .local import local
 from .page import page
+from .prepare import prepare
 from .query import explain, query
 from .release import release
 from .serve import serve
@@ -108,8 +109,8 @@ def program(ctx: click.Context, policy_path: str, analyst: str) -> None:
 
 
 for _command in (
-    query, explain, release, check, doctor, verify, audit, bounds, init, convert, budget, refresh, synthesize, serve,
-    page, user, local, demo, textbook, docs, help_about,
+    query, explain, release, check, doctor, verify, audit, bounds, init, convert, prepare, budget, refresh, synthesize,
+    serve, page, user, local, demo, textbook, docs, help_about,
 ):  # fmt: skip
     program.add_command(_command)
 

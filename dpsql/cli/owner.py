@@ -59,8 +59,12 @@ def read_live_schema(database_url: str, files: FileSources | None = None) -> Liv
     from ..backends import open_backend
 
     try:
-        with open_backend(database_url, files=files, is_recorded=False).snapshot() as snapshot:
-            return snapshot.schema()
+        backend = open_backend(database_url, files=files, is_recorded=False)
+        try:
+            with backend.snapshot() as snapshot:
+                return snapshot.schema()
+        finally:
+            backend.close_idle()
     except EngineFailure as failure:
         if database_url.startswith(SPARK):
             raise _spark_unread(database_url, failure) from None

@@ -12,7 +12,7 @@ from ..relation.catalog import quoted_names
 from ..relation.types import Kind
 from .live_schema import LiveTable
 from .model import Policy, TablePolicy
-from .section import suggest
+from .section import quote_text, suggest
 
 __all__ = ["row_number_of"]
 
@@ -38,7 +38,7 @@ def row_number_of(
     if name is None:
         return None
     assert declared.unit is not None, "a number is of a person's rows"
-    unit = declared.unit.columns
+    unit, shown = declared.unit.columns, quote_text(declared.name)
     if policy.files is not None:
         raise PolicyError(
             f"{where}: files and tables of a lake enforce no key, and their rows are bounded as they are counted; take "
@@ -51,7 +51,9 @@ def row_number_of(
     column = table.column(name)
     if column is None:
         known = suggest(name, [one.name for one in table.columns])
-        raise PolicyError(f'{where}: table "{table.path[1]}" has no column "{name}"{known}; add one')
+        raise PolicyError(
+            f'{where}: table "{table.path[1]}" has no column "{name}"{known}; dpsql prepare {shown} makes one'
+        )
     if name in unit:
         raise PolicyError(f'{where}: "{name}" says whose a row is; name another column')
     if any(one.name == name for one in declared.columns):
@@ -73,7 +75,7 @@ def row_number_of(
     if not holds_owner:
         raise PolicyError(
             f"{where}: {quoted_names(unit)} leads to a person over other tables; the person's own key has to stand in "
-            "the row"
+            f"the row: dpsql prepare {shown} makes such a copy"
         )
     if not all(found is not None and found.not_null for found in map(table.column, unit)):
         raise PolicyError(

@@ -1,0 +1,385 @@
+"""Numbers the rows of each person in a copy of a table, or in the table itself: the owner's act, `dpsql prepare`.
+
+House rules:
+
+1. One transaction: whatever ends it, the database is as it was before, or has all of it.
+2. The number of a row is a function of its person's own rows, of this table and of the copy before. Privacy does not
+   rest on it (soundness.md 1.39): the database holds numbers apart, whoever gives them.
+3. A table is replaced only where it has what such a copy has: the columns of the table, and a primary key of the person
+   and the number.
+4. Errors say where a statement failed, and nothing of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from ..errors import PolicyError
+from ..policy.live_schema import LiveSchema, LiveTable
+from ..policy.model import Policy, TablePolicy
+from ..policy.units import find_live_table
+from ..relation.catalog import References
+
+__all__ = ["Numbering", "Prepared", "numbering_of", "prepare"]
+
+Path = tuple[str, str]
+Run = Callable[[str], list[tuple[Any, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What was done: rows that the table has now, those that came and that went, and whether it was there before."""
+
+    rows: int
+    came: int
+    went: int
+    was_there: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """Which rows are numbered, and where the numbers stand.
+
+    `path`: the table, `target`: its copy; the same where they are numbered in place. `columns`: those of the table,
+    with their types and whether each is NOT NULL; `owner`: what the person's own key is called in the copy, with its
+    types; `ways`: over which tables it is found, each with pairs of columns, none where it stands in the row;
+    `held_in`: the columns there that hold it. `key`: what finds a row again; () where there is none. `number`: the
+    column of numbers. `references`: the key that the person's own is a value of; None: the row says whose it is.
+    """
+
+    dialect: str
+    path: Path
+    target: Path
+    columns: tuple[tuple[str, str, bool], ...]
+    owner: tuple[tuple[str, str], ...]
+    ways: tuple[tuple[Path, tuple[tuple[str, str], ...]], ...]
+    held_in: tuple[str, ...]
+    key: tuple[str, ...]
+    number: str
+    references: References | None
+    is_partitioned: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the copy but the number."""
+        own = [name for name, _, _ in self.columns]
+        return (*own, *(name for name, _ in self.owner if self.ways and name not in own))
+
+    @property
+    def unit(self) -> tuple[str, ...]:
+        """The columns of the copy that hold the person's own key."""
+        return tuple(name for name, _ in self.owner)
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the table itself gets the numbers."""
+        return self.path == self.target
+
+
+def numbering_of(
+    where: str, policy: Policy, declared: TablePolicy, live: LiveSchema, target: str | None, number: str
+) -> Numbering:
+    """Return how the rows of a table are numbered. `target`: the copy's name; None: in place. Raises PolicyError."""
+    table = find_live_table(where, declared.name, live)
+    if declared.unit is None or declared.unit.is_row:
+        raise PolicyError(f"{where}: nobody has several rows here; name a table of people's rows")
+    if policy.files is not None or live.dialect not in ("duckdb", "postgres"):
+        raise PolicyError(
+            f"{where}: files and tables of a lake enforce no key, so numbers in them would bound nothing",
+            hint="load them into a DuckDB file or into Postgres, or leave the table as it is",
+        )
+    if declared.unit.references is None and table.is_unique(*declared.unit.columns):
+        raise PolicyError(f"{where}: a person has one row here, and nothing is to be numbered")
+    if target is not None and table.column(number) is not None:
+        raise PolicyError(
+            f'{where}: the table has a column "{number}" already', hint="name another with --column"
+        )
+    ways: list[tuple[Path, tuple[tuple[str, str], ...]]] = []
+    columns, unit = declared.unit.columns, declared.unit
+    while unit.references is not None:
+        parent, key = unit.references
+        above = policy.tables[parent].unit
+        assert above is not None, "a way leads over private tables"
+        if above.references is None and above.columns == key:
+            break  # the columns hold the unit itself
+        ways.append((live.path_of(parent), tuple(zip(columns, key, strict=True))))
+        columns, unit = above.columns, above
+    if ways and target is None:
+        raise PolicyError(
+            f"{where}: a person's own key does not stand in its rows",
+            hint="leave --in-place out: a copy has it",
+        )
+    last = table if not ways else live.table(ways[-1][0])
+    assert last is not None, "a way leads over live tables"
+    found = [column for name in columns if (column := last.column(name)) is not None]
+    own = {column.name: column.engine_type for column in table.columns}
+    prefix = ways[-1][0][1] if ways else ""
+    owner = tuple(
+        (name if name not in own or not ways else f"{prefix}_{name}", column.engine_type)
+        for name, column in zip(columns, found, strict=True)
+    )
+    if any(ways and name in own for name, _ in owner):
+        raise PolicyError(f"{where}: the copy would have two columns of one name")
+    keys = [key for key in (table.primary_key, *table.unique) if key and _is_whole(table, key)]
+    path = table.path
+    return Numbering(
+        live.dialect,
+        path,
+        path if target is None else live.path_of(target),
+        tuple(
+            (column.name, column.engine_type, column.not_null)
+            for column in table.columns
+            if not (target is None and column.name == number)
+        ),
+        owner,
+        tuple(ways),
+        columns,
+        next((key for key in keys if number not in key), ()),
+        number,
+        unit.references,
+        table.is_partitioned,
+    )
+
+
+def _is_whole(table: LiveTable, key: Sequence[str]) -> bool:
+    return all((column := table.column(name)) is not None and column.not_null for name in key)
+
+
+def prepare(url: str, numbering: Numbering, live: LiveSchema, *, anew: bool = False) -> Prepared:
+    """Number the rows, all in one transaction: those that came since the copy was made, or all, `anew`.
+
+    `url`: of the database, under a role that may write. Raises PolicyError: nothing was changed then.
+    """
+    there = live.table(numbering.target)
+    if there is not None and not numbering.is_in_place and not _is_copy(there, numbering):
+        name = live.name_of(numbering.target)
+        raise PolicyError(
+            f'a table "{name}" is there, which is no copy with numbers of "{live.name_of(numbering.path)}"',
+            hint="name the copy otherwise with --into, or drop that table",
+        )
+    is_alike = there is not None and {one.name for one in there.columns} == {
+        *numbering.names,
+        numbering.number,
+    }
+    if there is not None and not anew and not numbering.is_in_place:
+        if not is_alike:
+            raise PolicyError(
+                f'the columns of "{live.name_of(numbering.path)}" are no longer those of its copy',
+                hint="dpsql prepare --renumber makes the copy anew",
+            )
+        if not numbering.key:
+            raise PolicyError(
+                f'"{live.name_of(numbering.path)}" has no key by which its rows are found again in the copy',
+                hint="give it a PRIMARY KEY; or dpsql prepare --renumber numbers all rows anew",
+            )
+    open_ = _on_duckdb if numbering.dialect == "duckdb" else _on_postgres
+    with open_(url) as run:
+        if numbering.is_in_place:
+            return _in_place(run, numbering, there)
+        if there is None or anew:
+            return _all_anew(run, numbering, there is not None, is_alike=is_alike)
+        return _by_steps(run, numbering)
+
+
+def _is_copy(table: LiveTable, numbering: Numbering) -> bool:
+    own = {column.name for column in table.columns}
+    return {*table.primary_key} == {*numbering.unit, numbering.number} and own >= {*table.primary_key}
+
+
+# --- connections ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _on_duckdb(url: str) -> Iterator[Run]:
+    try:
+        connection = duckdb.connect(url.removeprefix("duckdb:"))
+    except duckdb.Error as error:
+        raise PolicyError(
+            f"the database cannot be opened for writing ({type(error).__name__})",
+            hint="no other program may have the file open; end dpsql serve, and try again",
+        ) from None
+    with connection:
+        try:
+            connection.execute("BEGIN")
+            yield lambda sql: connection.execute(sql).fetchall()
+            connection.execute("COMMIT")
+        except duckdb.Error as error:
+            raise _failed(type(error).__name__) from None
+
+
+@contextmanager
+def _on_postgres(url: str) -> Iterator[Run]:
+    import psycopg
+
+    try:
+        with psycopg.connect(url) as connection:
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+
+            def run(sql: str) -> list[tuple[Any, ...]]:
+                cursor = connection.execute(sql)
+                return cursor.fetchall() if cursor.description else [(cursor.rowcount,)]
+
+            yield run
+    except psycopg.Error as error:
+        raise _failed(error.sqlstate or type(error).__name__) from None
+
+
+def _failed(what: str) -> PolicyError:
+    return PolicyError(
+        f"the rows could not be numbered ({what}), and nothing was changed",
+        hint="the role must own the table, or may create one beside it; a person's own key must not be NULL",
+    )
+
+
+# --- SQL --------------------------------------------------------------------------------------------------------
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _place(path: Path) -> str:
+    return ".".join(map(_quote, path))
+
+
+def _listed(names: Sequence[str], source: str = "") -> str:
+    return ", ".join(f"{source}{_quote(name)}" for name in names)
+
+
+def _same(names: Sequence[str], left: str, right: str) -> str:
+    return " AND ".join(f"{left}.{_quote(name)} = {right}.{_quote(name)}" for name in names)
+
+
+def _text(names: Sequence[str], source: str) -> str:
+    return f"CAST(ROW({_listed(names, f'{source}.')}) AS VARCHAR)"
+
+
+def _rows(numbering: Numbering) -> str:
+    """Return the rows as the copy has them, without a number: with the person's own key, and without nobody's."""
+    only = "" if numbering.dialect == "duckdb" or numbering.is_partitioned else "ONLY "
+    text, last = f"{only}{_place(numbering.path)} AS w0", 0
+    for number, (path, pairs) in enumerate(numbering.ways, 1):
+        on = " AND ".join(f"w{last}.{_quote(own)} = w{number}.{_quote(other)}" for own, other in pairs)
+        text, last = f"{text} JOIN {_place(path)} AS w{number} ON {on}", number
+    shown = [f"w0.{_quote(name)}" for name, _, _ in numbering.columns]
+    held = [f"w{last}.{_quote(name)}" for name in numbering.held_in]
+    if numbering.ways:
+        shown += [f"{sql} AS {_quote(name)}" for sql, name in zip(held, numbering.unit, strict=True)]
+    there = " AND ".join(f"{sql} IS NOT NULL" for sql in held)
+    return f"SELECT {', '.join(shown)} FROM {text} WHERE {there}"
+
+
+def _number(numbering: Numbering, source: str) -> str:
+    """Return a row's place among its person's: by a hash of its key, or of all of it."""
+    by = _text(numbering.key or numbering.names, source)
+    return (
+        f"ROW_NUMBER() OVER (PARTITION BY {_listed(numbering.unit, f'{source}.')} ORDER BY md5({by}), {by})"
+    )
+
+
+def _count(run: Run, numbering: Numbering) -> int:
+    ((rows,),) = run(f"SELECT COUNT(*) FROM {_place(numbering.target)}")
+    return int(rows)
+
+
+def _all_anew(run: Run, numbering: Numbering, was_there: bool, *, is_alike: bool) -> Prepared:
+    target = _place(numbering.target)
+    if was_there and is_alike and numbering.dialect == "postgres":
+        run(f"TRUNCATE {target}")  # who may read it still may
+    else:
+        if was_there:
+            run(f"DROP TABLE {target}")
+        for sql in _definition(numbering):
+            run(sql)
+    names = _listed([*numbering.names, numbering.number])
+    order = f"{_listed(numbering.unit, 'r.')}, {_number(numbering, 'r')}"
+    run(
+        f"INSERT INTO {target} ({names}) SELECT {_listed(numbering.names, 'r.')}, {_number(numbering, 'r')} "
+        f"FROM ({_rows(numbering)}) AS r ORDER BY {order}"
+    )
+    rows = _count(run, numbering)
+    return Prepared(rows, rows, 0, was_there)
+
+
+def _definition(numbering: Numbering) -> Iterator[str]:
+    """Yield what makes the copy, with the key by which the database holds numbers apart."""
+    target = _place(numbering.target)
+    key = f"PRIMARY KEY ({_listed([*numbering.unit, numbering.number])})"
+    held = [name for name, _, is_held in numbering.columns if is_held]
+    if numbering.dialect == "postgres":  # which has types that are not told by their names alone
+        yield f"CREATE TABLE {target} AS {_rows(numbering)} LIMIT 0"
+        changes = [f"ALTER COLUMN {_quote(name)} SET NOT NULL" for name in held]
+        yield f"ALTER TABLE {target} {', '.join([*changes, f'ADD COLUMN {_quote(numbering.number)} INTEGER'])}"
+        yield f"ALTER TABLE {target} ADD {key}"
+        return
+    types = {name: type_ for name, type_, _ in numbering.columns} | dict(numbering.owner)
+    types[numbering.number] = "INTEGER"
+    columns = [
+        f"{_quote(name)} {types[name]}{' NOT NULL' if name in (*held, *numbering.unit, numbering.number) else ''}"
+        for name in (*numbering.names, numbering.number)
+    ]
+    yield f"CREATE TABLE {target} ({', '.join([*columns, key])})"
+
+
+def _by_steps(run: Run, numbering: Numbering) -> Prepared:
+    """Bring the copy to the rows of now: a row that is another's is put in anew, and none that stays is renumbered.
+
+    The next numbers of a person are those after all that were there before: what goes leaves holes.
+    """
+    target, number, unit = _place(numbering.target), _quote(numbering.number), numbering.unit
+    whose = list(dict.fromkeys((*numbering.key, *unit)))
+    before = _count(run, numbering)
+    run(
+        f"CREATE TEMP TABLE dpsql_last AS SELECT {_listed(unit)}, MAX({number}) AS last FROM {target} "
+        f"GROUP BY {_listed(unit)}"
+    )
+    run(
+        f"DELETE FROM {target} AS t WHERE NOT EXISTS (SELECT 1 FROM ({_rows(numbering)}) AS r "
+        f"WHERE {_same(whose, 'r', 't')})"
+    )
+    kept = _count(run, numbering)
+    rest = [name for name in numbering.names if name not in whose]
+    if rest:
+        changed = ", ".join(f"{_quote(name)} = r.{_quote(name)}" for name in rest)
+        run(
+            f"UPDATE {target} AS t SET {changed} FROM ({_rows(numbering)}) AS r "
+            f"WHERE {_same(whose, 'r', 't')} AND {_text(rest, 'r')} <> {_text(rest, 't')}"
+        )
+    run(
+        f"INSERT INTO {target} ({_listed([*numbering.names, numbering.number])}) "
+        f"SELECT {_listed(numbering.names, 'r.')}, GREATEST(COALESCE(b.last, 0), 0) + {_number(numbering, 'r')} "
+        f"FROM ({_rows(numbering)}) AS r LEFT JOIN dpsql_last AS b ON {_same(unit, 'b', 'r')} "
+        f"WHERE NOT EXISTS (SELECT 1 FROM {target} AS t WHERE {_same(whose, 't', 'r')}) "
+        f"ORDER BY {_listed(unit, 'r.')}"
+    )
+    run("DROP TABLE dpsql_last")
+    rows = _count(run, numbering)
+    return Prepared(rows, rows - kept, before - kept, True)
+
+
+def _in_place(run: Run, numbering: Numbering, there: LiveTable | None) -> Prepared:
+    """Number a table's own rows, by the hash, and have the database hold the numbers apart."""
+    if numbering.dialect == "duckdb":
+        raise PolicyError(
+            "DuckDB adds no UNIQUE constraint to a table that is there",
+            hint="leave --in-place out: a copy is made",
+        )
+    assert there is not None, "it is the table itself"
+    target, number = _place(numbering.target), _quote(numbering.number)
+    name = _quote(f"{numbering.target[1]}_{numbering.number}_of_person")
+    was_there = there.column(numbering.number) is not None
+    run(f"ALTER TABLE {target} DROP CONSTRAINT IF EXISTS {name}")
+    run(f"ALTER TABLE {target} ADD COLUMN IF NOT EXISTS {number} INTEGER")
+    run(
+        f"UPDATE {target} AS t SET {number} = r.number FROM (SELECT w0.ctid AS place, w0.tableoid AS part, "
+        f"{_number(numbering, 'w0')} AS number FROM {target} AS w0) AS r WHERE t.ctid = r.place AND t.tableoid = r.part"
+    )
+    run(f"ALTER TABLE {target} ALTER COLUMN {number} SET NOT NULL")
+    run(f"ALTER TABLE {target} ADD CONSTRAINT {name} UNIQUE ({_listed([*numbering.unit, numbering.number])})")
+    rows = _count(run, numbering)
+    return Prepared(rows, rows, 0, was_there)

@@ -1,0 +1,298 @@
+"""Rows are numbered within a person on both engines: once, by steps, anew; and what is half done is as if it was not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from dpsql.backends import PostgresBackend, open_backend, prepared_rows
+from dpsql.backends.prepared_rows import Prepared, numbering_of, prepare
+from dpsql.errors import PolicyError
+from dpsql.policy import build_catalog, parse_policy
+from dpsql.tests.support.postgres_fixtures import NEWEST_FIRST
+from dpsql.tests.support.postgres_server import Installation, PostgresServer
+
+POLICY = """
+database = "DATABASE"
+[privacy]
+epsilon = 10
+[defaults]
+epsilon = 1
+[tables.person]
+unit = "id"
+[tables.visit]
+unit = { column = "owner", references = "person.id" }
+max_rows = 3
+columns = { g = {} }
+[tables.item]
+unit = { column = "visit_id", references = "visit.id" }
+max_rows = 3
+[tables.loose]
+unit = { column = "owner", references = "person.id" }
+max_rows = 3
+"""
+SCHEMA = """
+CREATE TABLE person (id INTEGER PRIMARY KEY);
+CREATE TABLE visit (id INTEGER PRIMARY KEY, owner INTEGER, g INTEGER, word TEXT NOT NULL);
+CREATE TABLE item (no INTEGER PRIMARY KEY, visit_id INTEGER, price NUMERIC(9, 2));
+CREATE TABLE loose (owner INTEGER, g INTEGER);
+INSERT INTO person VALUES (1), (2), (3);
+INSERT INTO visit VALUES (1, 1, 0, 'a'), (2, 1, 1, 'b'), (3, 1, 2, 'c'), (4, 2, 0, 'd'), (5, 3, 0, 'e'), (6, NULL, 0, 'f');
+INSERT INTO item VALUES (1, 1, 1), (2, 1, 2), (3, 2, 3), (4, 4, 4), (5, 6, 5), (6, NULL, 6);
+INSERT INTO loose VALUES (1, 1), (1, 1), (2, NULL);
+"""
+
+Execute = Callable[[str], list[tuple[Any, ...]]]
+
+
+class Owner:
+    """The owner of a database, who runs SQL in it and numbers its rows."""
+
+    def __init__(self, url: str, folder: Path, execute: Execute) -> None:
+        self.url, self.execute = url, execute
+        self.policy = parse_policy(POLICY.replace("DATABASE", url), folder / "laws.toml")
+
+    def prepare(
+        self, table: str, target: str | None = "copy", *, anew: bool = False, number: str = "n"
+    ) -> Prepared:
+        backend = open_backend(self.url)
+        with backend.snapshot() as snapshot:
+            live = snapshot.schema()
+        backend.close_idle()
+        found = numbering_of(table, self.policy, self.policy.tables[table], live, target, number)
+        return prepare(self.url, found, live, anew=anew)
+
+    def numbers(
+        self, key: str = "id", table: str = "copy", owner: str = "owner"
+    ) -> dict[int, tuple[int, int]]:
+        """Return whose each row is, and its number."""
+        rows = self.execute(f"SELECT {key}, {owner}, n FROM {table}")
+        return {key: (owner, n) for key, owner, n in rows}
+
+
+def on_duckdb(path: Path) -> Execute:
+    def execute(sql: str) -> list[tuple[Any, ...]]:
+        with duckdb.connect(str(path)) as connection:
+            return connection.execute(sql).fetchall()
+
+    return execute
+
+
+@pytest.fixture(
+    params=["duckdb", *NEWEST_FIRST], ids=lambda one: one if one == "duckdb" else f"pg{one.major}"
+)
+def owner(
+    request: pytest.FixtureRequest, tmp_path: Path, start_postgres: Callable[[Installation], PostgresServer]
+) -> Iterator[Owner]:
+    if request.param == "duckdb":
+        path = tmp_path / "data.duckdb"
+        made = Owner(f"duckdb:{path}", tmp_path, on_duckdb(path))
+        made.execute(SCHEMA)
+        yield made
+        return
+    server = start_postgres(request.param)
+    name = server.create_database()
+
+    def execute(sql: str) -> list[tuple[Any, ...]]:
+        with server.admin(name) as connection:
+            cursor = connection.execute(sql)
+            return cursor.fetchall() if cursor.description else []
+
+    execute(SCHEMA)
+    yield Owner(server.url(name), tmp_path, execute)
+    server.drop_database(name)
+
+
+def test_rows_are_numbered_from_one(owner: Owner) -> None:
+    assert owner.prepare("visit") == Prepared(5, 5, 0, False)
+    found = owner.numbers()
+    assert sorted(found.values()) == [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1)], "nobody's row is left out"
+
+
+def test_by_a_hash_wherever_rows_lie(owner: Owner) -> None:
+    owner.prepare("visit")
+    first = owner.numbers()
+    owner.execute("CREATE TABLE again AS SELECT * FROM visit ORDER BY id DESC")
+    owner.execute("DELETE FROM visit")
+    owner.execute("INSERT INTO visit SELECT * FROM again ORDER BY word DESC")
+    owner.prepare("visit", anew=True)
+    assert owner.numbers() == first
+
+
+def test_the_policy_takes_the_copy(owner: Owner, tmp_path: Path) -> None:
+    for table in ("visit", "item"):
+        owner.prepare(table, f"{table}_copy")
+    text = POLICY.replace("DATABASE", owner.url) + (
+        '[tables.visit_copy]\nunit = { column = "owner", references = "person.id" }\nrow_number = "n"\nmax_rows = 2\n'
+        '[tables.item_copy]\nunit = { column = "owner", references = "person.id" }\nrow_number = "n"\nmax_rows = 2\n'
+    )
+    backend = open_backend(owner.url)
+    with backend.snapshot() as snapshot:
+        catalog = build_catalog(parse_policy(text, tmp_path / "laws.toml"), snapshot.schema())
+    backend.close_idle()
+    for name in ("visit_copy", "item_copy"):
+        unit = catalog.tables[name].unit
+        assert unit is not None
+        assert unit.row_number == "n"
+
+
+def test_a_persons_own_key_is_copied_in(owner: Owner) -> None:
+    owner.prepare("item")
+    assert {key: one for key, (one, _) in owner.numbers("no").items()} == {1: 1, 2: 1, 3: 1, 4: 2}
+
+
+def test_a_refresh_by_steps(owner: Owner) -> None:
+    """New rows get the next numbers, deletions leave holes, other contents keep theirs, another's row is put in anew."""
+    owner.prepare("visit")
+    before = owner.numbers()
+    second = next(key for key, found in before.items() if found == (1, 2))
+    last = next(key for key, found in before.items() if found == (1, 3))
+    rest = next(key for key, found in before.items() if found == (1, 1))
+    owner.execute(f"DELETE FROM visit WHERE id = {second}")
+    owner.execute(f"UPDATE visit SET owner = 2 WHERE id = {last}")
+    owner.execute(f"UPDATE visit SET g = 77 WHERE id = {rest}")
+    owner.execute("INSERT INTO visit VALUES (10, 1, 5, 'x'), (11, 3, 5, 'y')")
+    assert owner.prepare("visit") == Prepared(6, 3, 2, True)
+    assert owner.numbers() == {rest: (1, 1), 4: (2, 1), 5: (3, 1), last: (2, 2), 10: (1, 4), 11: (3, 2)}
+    assert owner.execute(f"SELECT g FROM copy WHERE id = {rest}") == [(77,)]
+    assert owner.prepare("visit") == Prepared(6, 0, 0, True), "and again it changes nothing"
+    owner.prepare("visit", anew=True)
+    assert sorted(owner.numbers().values()) == [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2)]
+
+
+def test_a_row_whose_way_leads_elsewhere_is_put_in_anew(owner: Owner) -> None:
+    owner.prepare("item")
+    owner.execute("UPDATE visit SET owner = 3 WHERE id = 1")
+    assert owner.prepare("item") == Prepared(4, 2, 2, True)
+    assert {key: one for key, (one, _) in owner.numbers("no").items()} == {1: 3, 2: 3, 3: 1, 4: 2}
+
+
+@pytest.mark.parametrize(
+    ("before", "table", "target", "said"),
+    [
+        ("CREATE TABLE copy (owner INTEGER, n INTEGER)", "visit", "copy", "no copy with numbers"),
+        (
+            "CREATE TABLE copy (owner INTEGER, n INTEGER, PRIMARY KEY (n))",
+            "visit",
+            "copy",
+            "no copy with numbers",
+        ),
+        ("ALTER TABLE visit ADD COLUMN n INTEGER", "visit", "copy", 'a column "n" already'),
+        ("SELECT 1", "person", "copy", "a person has one row here"),
+        ("SELECT 1", "item", None, "own key does not stand in its rows"),
+    ],
+)
+def test_what_is_refused(owner: Owner, before: str, table: str, target: str | None, said: str) -> None:
+    owner.execute(before)
+    with pytest.raises(PolicyError, match=said):
+        owner.prepare(table, target)
+
+
+def test_without_a_key_nothing_is_found_again(owner: Owner) -> None:
+    owner.prepare("loose")
+    assert sorted(owner.execute("SELECT owner, n FROM copy")) == [(1, 1), (1, 2), (2, 1)]
+    with pytest.raises(PolicyError, match="has no key by which its rows are found again"):
+        owner.prepare("loose")
+    assert owner.prepare("loose", anew=True) == Prepared(3, 3, 0, True)
+
+
+def test_other_columns_are_told(owner: Owner) -> None:
+    owner.prepare("visit")
+    owner.execute("ALTER TABLE visit ADD COLUMN more INTEGER")
+    with pytest.raises(PolicyError, match="are no longer those of its copy"):
+        owner.prepare("visit")
+    assert owner.prepare("visit", anew=True) == Prepared(5, 5, 0, True)
+
+
+def test_a_failure_changes_nothing(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner.prepare("visit")
+    before = owner.numbers()
+    owner.execute("DELETE FROM visit WHERE id = 1")
+    monkeypatch.setattr(prepared_rows, "_number", lambda *_: "1 / nothing")
+    for anew in (False, True):
+        with pytest.raises(PolicyError, match="and nothing was changed"):
+            owner.prepare("visit", anew=anew)
+        assert owner.numbers() == before
+
+
+def test_a_kill_leaves_nothing_half_done(owner: Owner, tmp_path: Path) -> None:
+    """The process dies after its last statement, before the transaction ends."""
+    owner.prepare("visit")
+    before = owner.numbers()
+    owner.execute("DELETE FROM visit WHERE id = 1")
+    policy = tmp_path / "kill.toml"
+    policy.write_text(POLICY.replace("DATABASE", owner.url))
+    script = f"""
+        import os, signal
+        from dpsql.backends import open_backend, prepared_rows
+        from dpsql.policy import load_policy
+        from pathlib import Path
+        policy = load_policy(Path({str(policy)!r}))
+        backend = open_backend({owner.url!r})
+        with backend.snapshot() as snapshot:
+            live = snapshot.schema()
+        backend.close_idle()
+        count = prepared_rows._count
+        def dies(run, numbering, seen=[]):
+            seen.append(count(run, numbering))
+            if len(seen) == 3:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return seen[-1]
+        prepared_rows._count = dies
+        found = prepared_rows.numbering_of("visit", policy, policy.tables["visit"], live, "copy", "n")
+        prepared_rows.prepare({owner.url!r}, found, live)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, check=False, text=True
+    )
+    assert done.returncode == -9, done.stderr
+    assert owner.numbers() == before
+    owner.prepare("visit")
+    assert 1 not in owner.numbers()
+
+
+def test_in_place_on_postgres(postgres: PostgresServer, tmp_path: Path) -> None:
+    name = postgres.create_database()
+
+    def execute(sql: str) -> list[tuple[Any, ...]]:
+        with postgres.admin(name) as connection:
+            cursor = connection.execute(sql)
+            return cursor.fetchall() if cursor.description else []
+
+    execute(SCHEMA)
+    made = Owner(postgres.url(name), tmp_path, execute)
+    execute("DELETE FROM visit WHERE owner IS NULL")
+    execute("ALTER TABLE visit ALTER COLUMN owner SET NOT NULL")
+    assert made.prepare("visit", None) == Prepared(5, 5, 0, False)
+    first = made.numbers(table="visit")
+    assert sorted(first.values()) == [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1)]
+    execute("DELETE FROM visit WHERE (owner, n) = (1, 1)")
+    assert made.prepare("visit", None) == Prepared(4, 4, 0, True)
+    assert sorted(made.numbers(table="visit").values()) == [(1, 1), (1, 2), (2, 1), (3, 1)]
+    text = POLICY.replace("DATABASE", made.url).replace(
+        "max_rows = 3\ncolumns", 'max_rows = 3\nrow_number = "n"\ncolumns'
+    )
+    backend = PostgresBackend(made.url)
+    with backend.snapshot() as snapshot:
+        unit = (
+            build_catalog(parse_policy(text, tmp_path / "laws.toml"), snapshot.schema()).tables["visit"].unit
+        )
+    backend.close_idle()
+    assert unit is not None
+    assert unit.row_number == "n"
+    postgres.drop_database(name)
+
+
+def test_in_place_is_not_for_duckdb(tmp_path: Path) -> None:
+    path = tmp_path / "data.duckdb"
+    made = Owner(f"duckdb:{path}", tmp_path, on_duckdb(path))
+    made.execute(SCHEMA)
+    with pytest.raises(PolicyError, match="DuckDB adds no UNIQUE constraint"):
+        made.prepare("visit", None)
