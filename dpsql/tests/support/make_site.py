@@ -23,6 +23,8 @@ __all__ = ["lay_out", "make"]
 
 ROOT = Path(__file__).parents[3]
 _DOCS = ROOT / "dpsql" / "docs"
+_FIRST, _NAMES = (f"{name}.md" for name in ("index", "api"))
+"""The first page, and that of the names that Python code imports."""
 _LINK = re.compile(r"\]\((?!https?:|#)([^)]+)\)")
 
 
@@ -36,10 +38,10 @@ def lay_out(folder: Path) -> Path:
     shutil.copytree(_DOCS / "pictures", pages / "pictures")
     for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY"):
         _write(pages / f"{name}.md", _from_the_root((ROOT / f"{name}.md").read_text("utf-8")))
-    _write(pages / "index.md", _from_the_root((ROOT / "README.md").read_text("utf-8")))
+    _write(pages / _FIRST, _from_the_root((ROOT / "README.md").read_text("utf-8")))
     for code in CODES:
         _write(pages / "errors" / f"{code}.md", _error_page(code))
-    _write(pages / "api.md", _api())
+    _write(pages / _NAMES, _api())
     settings = folder / "mkdocs.yml"
     settings.write_text(json.dumps(_settings(), indent=1), encoding="utf-8")  # JSON is YAML
     return settings
@@ -67,7 +69,7 @@ def _from_the_root(text: str) -> str:
 
     def link(found: re.Match[str]) -> str:
         target = found[1].removeprefix("dpsql/docs/").replace(".ipynb", ".md")
-        return f"]({target.replace('README.md', 'index.md')})" if target != "LICENSE" else "](index.md)"
+        return f"]({target.replace('README.md', _FIRST)})" if target != "LICENSE" else f"]({_FIRST})"
 
     return _LINK.sub(link, text)
 
@@ -126,7 +128,7 @@ def _settings() -> dict[str, object]:
         ],
         "markdown_extensions": ["tables", "fenced_code", "sane_lists", "pymdownx.superfences", {"toc": {"permalink": True}}],
         "validation": {"links": {"anchors": "warn", "not_found": "warn", "unrecognized_links": "warn"}},
-        "nav": ["index.md", *map(of, TOPICS), "api.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"],
+        "nav": [_FIRST, *map(of, TOPICS), _NAMES, "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"],
     }  # fmt: skip
 
 
