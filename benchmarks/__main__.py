@@ -24,6 +24,7 @@ from benchmarks import (
     mechanisms,
     noise_speed,
     norms,
+    periods,
     postgres,
     public,
     row_level,
@@ -66,6 +67,7 @@ FIGURES = {
     "running-totals": running_totals.measure,
     "wire": wire.measure,
     "years": years.measure,
+    "periods": periods.measure,
 }
 LONG = ("hostile", "spark")
 """They take as long as they are told to, or ask for a Spark: measured only where they are named."""

@@ -18,7 +18,7 @@ from ..mechanisms import ATTO, NANO, epsilon_of_rho, rho_within
 from ..policy import Accounting, Slices
 from ..policy.periods import UNDATED, first_day, period_text, run_text
 from .claim import Charge, delta_text, epsilon_nano_of, epsilon_text, rho_text, shown_epsilon
-from .entry import Promise, Scope, Status
+from .entry import Promise, Scope, Status, Sums
 from .odometer import Odometer
 
 __all__ = [
@@ -128,9 +128,9 @@ class Piece:
 
     first: int
     last: int
-    everybody: Charge
-    own: Charge
-    charge: Charge
+    everybody: Sums
+    own: Sums
+    charge: Sums
 
 
 def refuse_over_slices(
@@ -145,20 +145,17 @@ def refuse_over_slices(
     everybody, *others = caps.scopes
     own = [scope for scope in others if scope not in caps.rations]
 
-    def over(kind: Callable[[Piece], tuple[int, int]], cap: int) -> list[tuple[Piece, int, int]]:
-        found = ((piece, *kind(piece)) for piece in pieces)
+    def over(of: Callable[[Piece], tuple[int, int]], cap: int) -> list[tuple[Piece, int, int]]:
+        found = ((piece, *of(piece)) for piece in pieces)
         return [(piece, needs, cap - spent) for piece, spent, needs in found if needs > cap - spent]
 
-    def amounts(piece: Piece, spent: Charge) -> tuple[int, int]:
-        return _amount(spent, caps.accounting), _amount(piece.charge, caps.accounting)
+    kind = 2 if caps.in_rho else 0
 
     words = _Words(caps, pieces, promise, column)
-    words.refuse(everybody, over(lambda piece: amounts(piece, piece.everybody), everybody.cap))
-    words.refuse(
-        None, over(lambda piece: (piece.everybody.delta_atto, piece.charge.delta_atto), caps.delta_cap_atto)
-    )
+    words.refuse(everybody, over(lambda piece: (piece.everybody[kind], piece.charge[kind]), everybody.cap))
+    words.refuse(None, over(lambda piece: (piece.everybody[1], piece.charge[1]), caps.delta_cap_atto))
     for scope in own:
-        words.refuse(scope, over(lambda piece: amounts(piece, piece.own), scope.cap))
+        words.refuse(scope, over(lambda piece: (piece.own[kind], piece.charge[kind]), scope.cap))
     for scope in caps.rations:
         _refuse_over(scope, charge, caps.accounting, caps.clock)
 

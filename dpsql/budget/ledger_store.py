@@ -458,25 +458,18 @@ class LedgerStore:
         for first, last in slices.runs:
             asked.add(first, last, (0, 0, 0))
         with self._ledger.read() as db:
-            epoch, _, _, grants = [
-                rows.fetchall() for rows in [db.execute(*one) for one in self._asked(analyst)]
-            ]
+            epoch, grants = (rows.fetchall() for rows in [db.execute(*one) for one in (_EPOCH, _GRANTS)])
             pieces = _pieces(db, analyst, asked)
-        in_rho = self._ledger.promise.accounting is not Accounting.PURE
-
-        def spent(charge: Charge) -> int:
-            return charge.rho_atto if in_rho else charge.epsilon_nano
-
-        everybody = max(pieces, key=lambda piece: spent(piece.everybody))
-        own = max(pieces, key=lambda piece: spent(piece.own))
-        delta = max(piece.everybody.delta_atto for piece in pieces)
-        status = self._status(
-            epoch, (replace(everybody.everybody, delta_atto=delta), own.own), grants, analyst=analyst
-        )
+        kind = 0 if self._ledger.promise.accounting is Accounting.PURE else 2
+        everybody = max((piece.everybody for piece in pieces), key=lambda sums: sums[kind])
+        own = max((piece.own for piece in pieces), key=lambda sums: sums[kind])
+        delta = max(piece.everybody[1] for piece in pieces)
+        most = Charge(everybody[0], delta, everybody[2]), Charge(*own)
+        status = self._status(epoch, most, grants, analyst=analyst)
         least = min(status.scopes[: 1 + (status.analyst_cap_nano is not None)], key=lambda scope: scope.left)
         is_own = least != status.scopes[0]
-        worst = spent(own.own if is_own else everybody.everybody)
-        alike = [one for one in pieces if spent(one.own if is_own else one.everybody) == worst]
+        worst = (own if is_own else everybody)[kind]
+        alike = [one for one in pieces if (one.own if is_own else one.everybody)[kind] == worst]
         runs = Slices.joined((one.first, one.last) for one in alike if one.first != UNDATED)
         where = Slices(runs, is_undated=any(one.first == UNDATED for one in alike))
         return Left(replace(status, of=self._words(where)), where)
@@ -998,8 +991,10 @@ def _pieces(db: Database, analyst: str | None, pending: Steps) -> list[Piece]:
         mine = Steps(own[0] if own else ())
         for begin, end, spent in added(everybody, first, last, (0, 0, 0)):
             if first <= begin and end <= last:
-                (_, _, share), *_ = (*mine.meet(begin, end), (0, 0, (0, 0, 0)))
-                found.append(Piece(begin, end, Charge(*spent), Charge(*share), Charge(*sums)))
+                share = (
+                    next((one for _, _, one in mine.meet(begin, end)), _NOTHING) if len(mine) else _NOTHING
+                )
+                found.append(Piece(begin, end, spent, share, sums))
     return found
 
 

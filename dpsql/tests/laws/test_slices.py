@@ -99,7 +99,7 @@ class World:
         )  # fmt: skip
         charge = Charge(statement.epsilon, statement.delta, 1)
         pieces = [
-            Piece(begin, end, Charge(*sums), Charge(0, 0, 0), charge)
+            Piece(begin, end, sums, (0, 0, 0), (charge.epsilon_nano, charge.delta_atto, charge.rho_atto))
             for run in statement.slices.runs
             for begin, end, sums in added(self.steps.meet(*run), *run, (0, 0, 0))
             if run[0] <= begin and end <= run[1]
