@@ -61,7 +61,7 @@ from ..privacy.axes import Axis
 from ..privacy.keys import MAX_DOMAIN, Domain
 from ..privacy.public_keys import KeyList
 from ..privacy.rows import Fan, IntermediateColumn, Lookup, OwnedRows, fields_in
-from .print_source import SourcePrinter, carried_as, numbered
+from .print_source import SourcePrinter, carried_as, numbered, spread
 from .print_sums import CappedSums, GroupSums, InnerRows, KeptSums, UnitSums, WeighedSums, integer_type
 from .print_value import print_whole
 from .print_windows import WindowPrinter, print_candidate
@@ -261,8 +261,7 @@ class _Release:
         coordinates = self._coordinates(numbers, GroupSums(inner))
         columns = [*self.key_names, *inner.items.values(), *inner.later_items.values()]
         names = list(dict.fromkeys([*(name for name, _ in keys), *columns]))
-        texts = [self.dialect.hash_text(name, type_) for name, type_ in keys]
-        order = [*([self.dialect.hashed(texts)] if texts else []), *(f"{name} NULLS LAST" for name in names)]
+        order = [*spread(keys, self.dialect), *(f"{name} NULLS LAST" for name in names)]
         unit, shown = ", ".join(self.unit), ", ".join([*self.unit, *names])
         same = " AND ".join(f"heavy.{one} = s.{one}" for one in self.unit)
         has_more = f"EXISTS (SELECT 1 FROM heavy WHERE {same})"

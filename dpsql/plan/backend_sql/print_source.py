@@ -59,7 +59,7 @@ from ..privacy.rows import (
 from .print_private import PrivatePrinter, has_several_spellings
 from .print_value import print_value
 
-__all__ = ["SourcePrinter", "carried_as", "numbered"]
+__all__ = ["SourcePrinter", "carried_as", "numbered", "spread"]
 
 
 @dataclass
@@ -451,15 +451,28 @@ def _cut_order(printer: PrivatePrinter, cut: Source, read: list[int], first: int
             hint="leave it out, or aggregate per person first",
         )  # fmt: skip
     dialect = printer.dialect
-    texts = [
-        f"COALESCE({dialect.hash_text(printer.whole(expr), expr.type)}, chr(30))"
+    hashed = [
+        (printer.whole(expr), expr.type)
         for expr in fields[: first or None]
         if expr.type.is_integer or expr.type.kind in _HASHED
     ]
-    hashed = [dialect.hashed(texts)] if texts else []
     return ", ".join(
-        [*hashed, *(f"{_order_key(printer, expr, is_whole=True)} NULLS LAST" for expr in fields)]
+        [
+            *spread(hashed, dialect),
+            *(f"{_order_key(printer, expr, is_whole=True)} NULLS LAST" for expr in fields),
+        ]
     )
+
+
+def spread(values: Sequence[tuple[str, SqlType]], dialect: Dialect) -> list[str]:
+    """Return a hash that rows are ordered by before the values themselves; none of no values.
+
+    It spreads what is kept over all of an owner's rows, and hides nothing: who orders by it has a last word.
+    """
+    if len(values) == 1 and values[0][1].is_integer:
+        return [dialect.scattered_whole(values[0][0])]
+    texts = [f"COALESCE({dialect.hash_text(sql, type_)}, chr(30))" for sql, type_ in values]
+    return [dialect.hashed(texts)] if texts else []
 
 
 _HASHED = (Kind.TEXT, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP)

@@ -396,9 +396,14 @@ class Dialect(ABC):
     def scattered(self, parts: Sequence[tuple[str, SqlType]], bits: int) -> str:
         """Return so many bits of a hash of values, as a bigint, the same on all engines; `bits` is 12 at most."""
         if len(parts) == 1 and parts[0][1].is_integer:
-            whole, prime = self.cast(parts[0][0], "BIGINT"), 2**31 - 1
-            return f"((({whole} % {prime} + {prime}) * 48271 % {prime}) & {2**bits - 1})"
+            return f"({self.scattered_whole(parts[0][0])} & {2**bits - 1})"
         return self.scattered_texts([self.hash_text(sql, type_) for sql, type_ in parts], bits)
+
+    def scattered_whole(self, sql: str) -> str:
+        """Return an integer's place among 2^31 - 1, far from those of its neighbours, as a bigint, the same on all
+        engines: a sort by it costs a third of one by md5."""
+        prime = 2**31 - 1
+        return f"(({self.cast(sql, 'BIGINT')} % {prime} + {prime}) * 48271 % {prime})"
 
     def scattered_texts(self, parts: list[str], bits: int) -> str:
         """Return so many bits of a hash of texts none of which is NULL, as `scattered` does."""
