@@ -18,7 +18,15 @@ from sqlglot.tokenizer_core import TokenType
 
 from ..pgwire import CsvOptions, FieldDescription, NoticeResponse, TextOptions
 from ..sql.sent_rows import count_sent, read_sent_rows
-from ..sql.text import MAX_TEXT, ScriptStatement, blank_prefix, read_constant, split_statements, tokenize
+from ..sql.text import (
+    MAX_TEXT,
+    ScriptStatement,
+    blank_prefix,
+    read_constant,
+    split_statements,
+    tokenize,
+    unquoted,
+)
 from ..sql.workspace import WRITES, ObjectName
 from ..system_catalog import Reads
 from .columns import Constant, compile_form, read_arguments, type_number
@@ -351,11 +359,6 @@ _NAME = r'([a-z_][\w$]*|"(?:[^"]|"")+")'
 """A name, quoted or not, as one group of a regular expression."""
 
 
-def _unquoted(name: str) -> str:
-    """Return a name as Postgres reads it."""
-    return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
-
-
 def _word(text: str) -> str:
     """Return the first word in lower case; "" where the text begins otherwise."""
     match = re.match(r"[A-Za-z_]+", text)
@@ -398,7 +401,7 @@ _SETTING = r'((?:[a-z_][\w$]*|"[^"]+")(?:\s*\.\s*(?:[a-z_][\w$]*|"[^"]+"))*)'
 
 
 def _setting(written: str) -> str:
-    return ".".join(map(_unquoted, re.findall(_NAME, written, re.IGNORECASE)))
+    return ".".join(map(unquoted, re.findall(_NAME, written, re.IGNORECASE)))
 
 
 def _set(scope: str | None, name: str, written: str) -> Statement:
@@ -468,7 +471,7 @@ def _declare(text: str, bare: str, query: _Ask) -> Statement:
             both = f"{one.upper()} and {other.upper()}"
             raise Fault("42P11", f"a cursor cannot be both {both}", hint="write one of them")
     return Declare(
-        _unquoted(match[1]), query(blank_prefix(text, match.end())), (match[3] or "").lower() == "with",
+        unquoted(match[1]), query(blank_prefix(text, match.end())), (match[3] or "").lower() == "with",
         "binary" in options, "no scroll" in options,
     )  # fmt: skip
 
@@ -486,17 +489,17 @@ def _prepare(text: str, bare: str, query: _Ask) -> Statement:
         raise _syntax_error("PREPARE")
     types = tuple(map(type_number, re.split(r",(?![^(]*\))", match[2]))) if match[2] is not None else ()
     written = blank_prefix(text, match.end())
-    return Prepare(_unquoted(match[1]), types, Query(written) if what in WRITES else query(written))
+    return Prepare(unquoted(match[1]), types, Query(written) if what in WRITES else query(written))
 
 
 def _execute(match: re.Match[str]) -> Statement:
-    return Execute(_unquoted(match[1]), () if match[2] is None else read_arguments(match[2]))
+    return Execute(unquoted(match[1]), () if match[2] is None else read_arguments(match[2]))
 
 
 def _fetch(match: re.Match[str]) -> Statement:
     how = (match[2] or "").lower()
     direction, count = _WORDS.get(how) or _counted(how, match[1].upper())
-    return Fetch(_unquoted(match[3]), direction, count, match[1].lower() == "move")
+    return Fetch(unquoted(match[3]), direction, count, match[1].lower() == "move")
 
 
 def _counted(how: str, what: str) -> tuple[Direction, int | None]:
@@ -556,7 +559,7 @@ def _copy_in(match: re.Match[str]) -> CopyIn:
 
 
 def _names(text: str) -> list[str]:
-    return [_unquoted(name) for name in re.findall(_WORD, text, re.IGNORECASE)]
+    return [unquoted(name) for name in re.findall(_WORD, text, re.IGNORECASE)]
 
 
 def _copy_options(match: re.Match[str]) -> CopyOptions:
@@ -576,10 +579,10 @@ _FORMS: tuple[tuple[str, str, _Make], ...] = (
     ("commit end", rf"(?:commit|end){_BLOCK}{_CHAIN}", lambda m: End(True, m[2] is not None and m[1] is None)),
     ("rollback abort", rf"(?:rollback|abort){_BLOCK}{_CHAIN}",
      lambda m: End(False, m[2] is not None and m[1] is None)),
-    ("savepoint", rf"savepoint\s+{_NAME}", lambda m: Mark(Marking.SAVE, _unquoted(m[1]))),
-    ("release", rf"release\s+(?:savepoint\s+)?{_NAME}", lambda m: Mark(Marking.RELEASE, _unquoted(m[1]))),
+    ("savepoint", rf"savepoint\s+{_NAME}", lambda m: Mark(Marking.SAVE, unquoted(m[1]))),
+    ("release", rf"release\s+(?:savepoint\s+)?{_NAME}", lambda m: Mark(Marking.RELEASE, unquoted(m[1]))),
     ("rollback", rf"rollback{_BLOCK}\s+to\s+(?:savepoint\s+)?{_NAME}",
-     lambda m: Mark(Marking.ROLLBACK, _unquoted(m[1]))),
+     lambda m: Mark(Marking.ROLLBACK, unquoted(m[1]))),
     ("set", rf"set\s+(?:local\s+)?transaction\s+{_MODES}", lambda m: Characteristics(_modes(m[1]), False)),
     ("set", rf"set\s+session\s+characteristics\s+as\s+transaction\s+{_MODES}",
      lambda m: Characteristics(_modes(m[1]), True)),
@@ -599,12 +602,12 @@ _FORMS: tuple[tuple[str, str, _Make], ...] = (
     ("reset", r"reset\s+(?:transaction\s+isolation\s+level|role|session\s+authorization)", lambda m: Done("RESET")),
     ("reset", rf"reset\s+{_SETTING}", lambda m: _reset(_setting(m[1]))),
     ("deallocate", r"deallocate\s+(?:prepare\s+)?all", lambda m: Deallocate(None)),
-    ("deallocate", rf"deallocate\s+(?:prepare\s+)?{_NAME}", lambda m: Deallocate(_unquoted(m[1]))),
+    ("deallocate", rf"deallocate\s+(?:prepare\s+)?{_NAME}", lambda m: Deallocate(unquoted(m[1]))),
     ("discard", r"discard\s+(all|plans|sequences|temp(?:orary)?)",
      lambda m: Discard(m[1].lower().replace("temporary", "temp"))),
     ("unlisten", rf"unlisten\s+(?:\*|{_NAME})", lambda m: Done("UNLISTEN")),
     ("close", r"close\s+all", lambda m: CloseCursor(None)),
-    ("close", rf"close\s+{_NAME}", lambda m: CloseCursor(_unquoted(m[1]))),
+    ("close", rf"close\s+{_NAME}", lambda m: CloseCursor(unquoted(m[1]))),
     ("execute", rf"execute\s+{_NAME}\s*(?:\((.*)\))?", _execute),
     ("fetch move", _FETCH, _fetch),
 )  # fmt: skip

@@ -22,7 +22,7 @@ from ..relation.expressions import Literal
 from ..relation.types import BOOLEAN, NULL, TEXT, Kind, SqlType
 from .constants import cast_literal, coerce_literal
 from .literals import Awaited, number_literal, parameter_literal
-from .text import is_text, place, split_statements
+from .text import is_text, place, split_statements, unquoted
 
 __all__ = ["SentRows", "count_sent", "read_sent_rows", "value_of", "values_of"]
 
@@ -71,10 +71,6 @@ class SentRows:
         return len(self.rows[0])
 
 
-def _unquoted(name: str) -> str:
-    return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
-
-
 def read_sent_rows(text: str) -> SentRows | None:
     """Return what an INSERT of constants says; None for any other text. Raises Refusal (42601): rows differ."""
     if not _INSERT.match(text) or not is_text(text):
@@ -94,8 +90,8 @@ def read_sent_rows(text: str) -> SentRows | None:
             "the rows of VALUES differ in length", sqlstate="42601", position=place(text, head.end()),
             hint="give every row as many values",
         )  # fmt: skip
-    names = () if head[2] is None else tuple(map(_unquoted, _PART.findall(head[2])))
-    table = tuple(map(_unquoted, _PART.findall(head[1])))
+    names = () if head[2] is None else tuple(map(unquoted, _PART.findall(head[2])))
+    table = tuple(map(unquoted, _PART.findall(head[1])))
     return SentRows(text, table, head.start(1), names, rows)
 
 

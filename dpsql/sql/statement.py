@@ -30,7 +30,7 @@ from ..relation.functions import FUNCTIONS, NAMES
 from ..relation.functions.above.refused import REFUSED
 from .admit import admit
 from .named_calls import OPERATOR_NAMES, PUBLIC_NAMED
-from .text import PostgresAsWritten, blank_prefix, dialect_of, place, position_of, tokenize
+from .text import PostgresAsWritten, blank_prefix, dialect_of, more_statements, place, position_of, tokenize
 from .workspace import (
     WRITES,
     WorkspaceStatement,
@@ -276,9 +276,7 @@ def _parse_tokens(text: str, tokens: list[Token], dialect: type[Postgres] | None
     except RecursionError:
         raise Refusal("the statement is too complex", sqlstate="54001") from None
     if len(trees) != 1:
-        raise Refusal(
-            "there is more than one statement", sqlstate="42601", hint="send one statement at a time"
-        )
+        raise more_statements()
     tree = trees[0]
     if not isinstance(tree, (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)):
         raise Refusal("only queries are answered", sqlstate="0A000", hint="write a SELECT with aggregates")

@@ -50,6 +50,7 @@ __all__ = [
     "ends_statement",
     "is_text",
     "mark_starts",
+    "more_statements",
     "place",
     "position_of",
     "read_constant",
@@ -58,6 +59,7 @@ __all__ = [
     "split_statements",
     "tokenize",
     "too_complex",
+    "unquoted",
 ]
 
 
@@ -209,6 +211,16 @@ def place(text: str, offset: int) -> Position:
     """Return the line and column (from 1) of a character offset."""
     start = text.rfind("\n", 0, offset) + 1
     return Position(text.count("\n", 0, start) + 1, offset - start + 1, offset)
+
+
+def unquoted(name: str) -> str:
+    """Return a name as Postgres reads it."""
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
+
+
+def more_statements() -> Refusal:
+    """Return the refusal of a text that is more than one statement."""
+    return Refusal("there is more than one statement", sqlstate="42601", hint="send one statement at a time")
 
 
 def is_text(value: str) -> bool:

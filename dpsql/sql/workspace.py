@@ -37,7 +37,7 @@ from ..relation.types import (
     numeric,
 )
 from .sent_rows import SentRows, read_sent_rows
-from .text import blank_prefix, place, tokenize
+from .text import blank_prefix, more_statements, place, tokenize
 
 __all__ = [
     "LONGEST_NAME",
@@ -259,9 +259,7 @@ class _Words:
         found = tokenize(blank_prefix(text, start)) if tokens is None else tokens
         kinds = [token.token_type is TokenType.SEMICOLON for token in found]
         if any(ends and not all(kinds[index:]) for index, ends in enumerate(kinds)):
-            raise Refusal(
-                "there is more than one statement", sqlstate="42601", hint="send one statement at a time"
-            )
+            raise more_statements()
         self._tokens = [one for token in found for one in _single(token, text)]
         self._at = 0
         self.done = start

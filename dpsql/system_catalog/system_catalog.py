@@ -27,6 +27,7 @@ from sqlglot import exp
 from ..cache import Cache
 from ..errors import EngineFailure
 from ..relation.catalog import Catalog
+from ..sql.text import unquoted
 from ..waits import Watch, interrupt_after
 from .bind_expression import CATALOG_CALLS, Bound
 from .bind_query import QueryBinder
@@ -265,9 +266,11 @@ class SystemCatalog:
         self._relations = CatalogRelations(builtin, FILLED.union(builtin.rows))
         self._declared = frozenset(table.name for table in objects.tables)
         self._constants: dict[str, object] = {
-            "version": version_text, "schema": objects.default_schema, "started": _now(),
+            "version": version_text, "started": _now(),
             "schema_oid": objects.schemas[objects.default_schema],
         }  # fmt: skip
+        self._default_schema = objects.default_schema
+        self._own_schemas = catalog.own_schemas - catalog.schemas
         self._version = version
         self._plans: Cache[CatalogPlan] = Cache(_KEPT_PLANS)
         self._trees: Cache[exp.Expr] = Cache(_KEPT_TREES)
@@ -362,7 +365,7 @@ class SystemCatalog:
             "setting_names": [name for name, _ in known], "setting_values": [value for _, value in known],
             "databases": [facts.database, *facts.others],
             "database_oids": [object_oid("database", name) for name in (facts.database, *facts.others)],
-            **self._constants,
+            **self._constants, "schema": self._schema(settings.get("search_path", "")),
         }  # fmt: skip
         for number, asked in enumerate(plan.settings, 1):
             name = asked[1:]
@@ -399,6 +402,11 @@ class SystemCatalog:
                 sqlstate="54000",
             )  # fmt: skip
         return rows
+
+    def _schema(self, path: str) -> str:
+        """Return where a client's search_path has new tables be: an analyst's own schema that it names first."""
+        first = unquoted(path.partition(",")[0].strip())
+        return first if first in self._own_schemas else self._default_schema
 
     def _finished(self, plan: CatalogPlan, rows: list[tuple[Any, ...]], facts: ConnectionFacts) -> Rows:
         user = (_role(facts.user), facts.user)

@@ -453,6 +453,23 @@ def test_the_catalog_shows_a_schema_of_ones_own(own: Served, connection: psycopg
     connection.execute("DROP SCHEMA mine")
 
 
+def test_the_current_schema_is_the_own_one_that_the_path_names_first(
+    connection: psycopg.Connection[Any],
+) -> None:
+    schema = "SELECT current_schema(), current_schemas(false)"
+    connection.execute("CREATE TABLE t (a int)")
+    assert answers(connection, schema) == [("public", ["public"])]
+    for path, expected in (
+        ("workspace, public", "workspace"), ('"workspace"', "workspace"), ("public, workspace", "public"),
+        ("other, workspace", "public"),
+    ):  # fmt: skip
+        connection.execute(f"SET search_path = {path}")
+        assert answers(connection, schema) == [(expected, [expected])]
+    connection.execute("RESET search_path; CREATE SCHEMA mine; CREATE TABLE mine.t (a int)")
+    connection.execute("SET search_path = mine, public")
+    assert answers(connection, schema) == [("mine", ["mine"])]
+
+
 @pytest.mark.parametrize("path", ["workspace, public", "workspace", "public, workspace"])
 def test_no_search_path_has_an_own_table_hide_one_of_the_policy(
     connection: psycopg.Connection[Any], path: str

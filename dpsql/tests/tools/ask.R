@@ -57,6 +57,14 @@ checks <- expression(
   head = collect(head(arrange(thing, id), 1)),
   query = dbGetQuery(db, sql("SELECT city, COUNT(*) AS n FROM person GROUP BY city")),
   parts = {r <- dbSendQuery(db, "SELECT i FROM number"); x <- nrow(dbFetch(r, 700)); dbClearResult(r); stopifnot(x == 700)},
+  written = {
+    own <- data.frame(a = c(1L, 2L), b = c("x", "y'z"), stringsAsFactors = FALSE)
+    dbGetQuery(db, "SET search_path = workspace, public")
+    for (i in 1:2) stopifnot(dbWriteTable(db, "written", own, append = i == 2, row.names = FALSE))
+    stopifnot(nrow(dbReadTable(db, "written")) == 4, dbExistsTable(db, "written"), dbRemoveTable(db, "written"))
+    stopifnot(!dbExistsTable(db, "written"), nrow(collect(count(person, city))) == 2)
+    dbGetQuery(db, "RESET search_path")
+  },
   transaction = {dbBegin(db); dbGetQuery(db, "SELECT 1"); dbCommit(db)},
   show_query = capture.output(show_query(count(person, city))),
   explain = capture.output(explain(count(person, city)))
