@@ -24,8 +24,9 @@ from ..plan.privacy.keys import environment_of
 from ..plan.privacy.rows import AddedUp, Item, Label, Lookup, OwnedRows, Release, Select, selects_in
 from ..plan.release_plan import ReleasePlan
 from ..policy import Accounting
+from ..policy.periods import first_day
 from ..relation.catalog import Table
-from ..relation.expressions import Field, fields_of
+from ..relation.expressions import Field, fields_of, walk
 from ..relation.intervals import facts_of
 from ..relation.relations import all_parts
 from ..relation.types import Kind
@@ -47,10 +48,69 @@ __all__ = [
     "group_loss",
     "keys_text",
     "nothing_measured",
+    "period_lines",
+    "period_notes",
     "set_notes",
     "sums_of",
     "what_binds",
 ]
+
+
+# --- whose data a statement is charged for, under a budget by periods (soundness.md 1.40) --------------------
+
+
+def period_lines(plan: Plan, release: ReleasePlan) -> list[str]:
+    """Return which periods a release reads and what is charged to each of them; nothing where there are none."""
+    clock, slices = plan.privacy.clock, release.slices
+    if clock is None or slices is None or release.is_empty:
+        return []
+    period = clock.time.period
+    said = slices.text(period, clock.time.since)
+    epsilon = sum((one.epsilon for one in release.measures), Fraction(0))
+    each = f"epsilon {decimal_text(epsilon)}"
+    if not slices.periods:
+        return [f"people's undated rows: {each} is charged to these"]
+    tables = dict.fromkeys(
+        f'"{one.time.table or source.name}"."{one.time.column}"'
+        for select in selects_in(release.release.rows)
+        for source in (item.source for item in select.items)
+        if source.table is not None and (one := source.table.spans) is not None
+    )
+    found = [f"{period.value}s: {said} of {', '.join(tables)}, printed; {each} is charged to each"]
+    if release.release.rows.is_replaced:
+        found.append(
+            f"bounded by person: one {period.value} changes how a person counts, and does not take it away"
+        )
+    elif slices.count > 1:
+        found.append(
+            f"bounded by person and {period.value}; a person in all of them: {slices.count} times that"
+        )
+    return found
+
+
+def period_notes(plan: Plan) -> Iterator[str]:
+    """Yield that no filter bounds the periods of a release, where it is charged to all that are over."""
+    clock = plan.privacy.clock
+    if clock is None:
+        return
+    for release in plan.releases:
+        slices, rows = release.slices, release.release.rows
+        if slices is None or release.is_empty or slices.count < max(2, len(clock.closed)):
+            continue
+        period, first = clock.time.period, first_day(clock.time.period, clock.end - 1)
+        asked = {field for term in rows.predicate for field in walk(term) if isinstance(field, Field)}
+        others = sorted(
+            {
+                f'"{one.name}"'
+                for one in asked
+                if one.type.is_temporal and one.name and one.name != slices.column
+            }
+        )
+        vain = f"; {', '.join(others)} bounds nothing" if others else ""
+        yield (
+            f'no filter bounds "{slices.column}", so that all {slices.count} {period.value}s are charged{vain}; '
+            f"of the last one alone: {slices.column} >= '{first}'"
+        )
 
 
 # --- what a statement's charge means for several persons at once: group privacy (soundness.md 1.19). Pure ---

@@ -38,6 +38,7 @@ from .contribution import (
     declared_in,
     group_lines,
     keys_text,
+    period_lines,
     sums_of,
     what_binds,
 )
@@ -237,6 +238,7 @@ def _release(plan: Plan, number: int, release: ReleasePlan, names: Names) -> dic
         "max_rows": bounding.in_all,
         "max_groups": bounding.groups,
         "a_person": list(contribution_lines(release)),
+        **({"periods": said} if (said := period_lines(plan, release)) else {}),
         "declared": declared_in(release),
         "noise_set_by": what_binds(release),
         **({"asserted_keys": keys} if (keys := asserted_keys(release)) else {}),
@@ -480,6 +482,8 @@ def _release_lines(shown: dict[str, Any]) -> Iterator[str]:
     )
     yield f'release {shown["name"]} from "{shown["table"]}"{beside}'
     yield from (f"  {line}" for line in shown["a_person"])
+    for line in shown.get("periods", ()):
+        yield from wrap(line, _WIDTH, initial_indent="  ", subsequent_indent="    ")
     if keys := shown.get("asserted_keys"):
         said = "a key that the owner asserts" if len(keys) == 1 else "keys that the owner asserts"
         yield f"  {said}: {', '.join(keys)}; verified in the files that are read, or not answered"

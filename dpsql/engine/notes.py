@@ -36,7 +36,7 @@ from ..release.released import others_of
 from ..release.run import ReleasedRows
 from ..release.stored_count import counted_beside
 from .answer import EmptyNote, GroupNote, OnceNote, OpenRankNote, RankNote
-from .contribution import Known, contribution_notes, nothing_measured, set_notes
+from .contribution import Known, contribution_notes, nothing_measured, period_notes, set_notes
 from .explain import call_text, origin_of
 from .selection import selection_notes
 from .settings import decimal_text, number_text
@@ -381,6 +381,7 @@ def bias_notes(plan: Plan, known: Known = _NOTHING) -> tuple[str, ...]:
             notes += selection_notes(release)
     if any(release.release.keys or release.release.share != (1, 1) for release in plan.releases):
         notes += set_notes(plan)
+    notes += period_notes(plan)
     notes += (_proved_note(release) for release in plan.releases if release.is_proved)
     for number in plan.tables:
         found = set(releases_of(plan.intermediates[number]))

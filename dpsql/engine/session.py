@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache, wraps
+from functools import cache, reduce, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ..backends import Backend
@@ -15,7 +15,7 @@ from ..budget import ZERO, Charge, Status
 from ..errors import LedgerAway, NothingShown, PolicyError, Refusal
 from ..plan.planner import Plan
 from ..plan.privacy.time import Clock
-from ..policy import Policy
+from ..policy import Policy, Slices
 from ..relation.types import JSON, TEXT, SqlType
 from ..release.cost import Cost, telling
 from ..release.run import PlanRunner, ReleasedRows
@@ -475,11 +475,19 @@ class Session(Spine):
             more = self.dataset.store.quote(claim)
         known = self._known(prepared.compiled, cache(self.dataset.left_out))
         return Explanation(
-            prepared.plan, prepared.compiled, prepared.intermediates, status, self.policy.defaults.epsilon,
+            prepared.plan, prepared.compiled, prepared.intermediates, self._left_of(prepared.plan, status),
+            self.policy.defaults.epsilon,
             runner.origins, prepared.chosen, (*prepared.bar_notes, *bias_notes(prepared.plan, known)), more,
             tuple(number for number, _ in places),
             tuple(_groups_beforehand(rows) for rows in runner.rows),
         )  # fmt: skip
+
+    def _left_of(self, planned: Plan, status: Status) -> Status:
+        """Return the status of the slices that a plan is charged to of which the least is left; else the ledger's."""
+        slices = [one.slices for one in planned.releases if one.slices is not None and not one.is_empty]
+        if not slices:
+            return status
+        return self.dataset.store.left_of(reduce(Slices.union, slices), self.analyst).status
 
     def _verified(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> list[str]:
         """Return how a statement's plan is verified, all of it: a line for each measurement. Costs nothing.

@@ -104,7 +104,7 @@ class PrivacyParameters:
     `together`: in how many units neighbours differ. `accounting`: what adds up over statements. `selection`:
     whether groups may be chosen before they are measured, where nothing but the largest are asked for. `found_share`:
     the part of a release's epsilon (or rho) that the count has by which groups are found; None: by the text. `clock`:
-    what is over of a budget by periods; None: there are none (soundness.md 1.39).
+    what is over of a budget by periods; None: there are none (soundness.md 1.40).
     """
 
     epsilon: Fraction
@@ -184,7 +184,7 @@ def plan(
 def _plan_by_periods(
     relation: Relation, catalog: Catalog, privacy: PrivacyParameters, clock: Clock, read: ReadKeys | None
 ) -> Plan:
-    """Return the plan of a statement under a budget by periods: (a), (b) or (c) of soundness.md 1.39."""
+    """Return the plan of a statement under a budget by periods: (a), (b) or (c) of soundness.md 1.40."""
     relation, count = numbered_scans(relation)
     scans = {number: frozenset(clock.closed) for number in range(count)}
     scans |= reached(_ordered(analyze(relation, catalog)), clock)

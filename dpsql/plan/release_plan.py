@@ -71,7 +71,7 @@ class ReleasePlan:
     on constraints that the engine enforces, in the schema of the snapshot that answers. `listed_from`: the public
     tables that keys were read from. `is_wide`: there were too many values to tell which groups can have rows.
     `unselected`: where groups are chosen, the plan of all of them (1.23). `bars`: of which chosen values (1.21).
-    `slices`: whose data it is charged for, under a budget by periods (1.39); None: there are none, or nothing is.
+    `slices`: whose data it is charged for, under a budget by periods (1.40); None: there are none, or nothing is.
     """
 
     release: Release

@@ -50,6 +50,7 @@ __all__ = [
     "database_names",
     "describe_column",
     "ends_with_a_day",
+    "event_time",
     "match_column",
     "table_key",
     "type_range",
@@ -416,7 +417,7 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_
     unit = build_unit(where, policy, declared, live)
     if unit is not None and policy.privacy.time is not None:
         unit = replace(
-            unit, time=_event_time(where, policy, declared, live), max_rows_ever=declared.max_rows_ever
+            unit, time=event_time(where, policy, declared, live), max_rows_ever=declared.max_rows_ever
         )
         if table.column(PERIOD) is not None:
             _fail(where, "", f'has a column "{PERIOD}", which is the name of the period here; rename it')
@@ -449,7 +450,7 @@ _MOMENTS = frozenset(
 _ZONED = frozenset({"timestamptz", "timestamp with time zone"})
 
 
-def _event_time(where: str, policy: Policy, declared: TablePolicy, live: LiveSchema) -> EventTime | None:
+def event_time(where: str, policy: Policy, declared: TablePolicy, live: LiveSchema) -> EventTime | None:
     """Return when a table's rows were, None where they are undated. Raises PolicyError."""
     if declared.time is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -9,7 +10,15 @@ from fractions import Fraction
 from ..errors import PolicyError
 from ..relation.catalog import Column, References, Unit, quoted_names, reference_text
 from ..relation.types import Kind
-from .catalog import build_column, column_key, describe_column, ends_with_a_day, match_column, table_key
+from .catalog import (
+    build_column,
+    column_key,
+    describe_column,
+    ends_with_a_day,
+    event_time,
+    match_column,
+    table_key,
+)
 from .describe import allowed_text, declared_text, keys_text
 from .live_schema import LiveColumn, LiveSchema, LiveTable
 from .model import Policy, TablePolicy, UnitPolicy
@@ -123,16 +132,23 @@ def check(policy: Policy, live: LiveSchema) -> Report:
             problems.append(error.message)
         try:
             unit = build_unit(where, policy, declared, live)
+            if policy.privacy.time is not None:
+                event_time(where, policy, declared, live)
         except PolicyError as error:
             problems.append(error.message)
         columns = _column_reports(policy, declared, table, problems)
         warnings += _table_warnings(policy, declared, table, unit, live)
         tables.append(_table_report(policy, declared, table, unit, columns))
     privacy = (
-        f"lifetime epsilon {plain(policy.privacy.epsilon)}, delta {plain(policy.privacy.delta)}; "
+        f"{_of_time(policy)}epsilon {plain(policy.privacy.epsilon)}, delta {plain(policy.privacy.delta)}; "
         f"{policy.privacy.neighbours.value} neighbours{_together(policy)}"
     )
     return Report(policy.source, policy.dataset_id, privacy, tuple(tables), tuple(problems), tuple(warnings))
+
+
+def _of_time(policy: Policy) -> str:
+    time = policy.privacy.time
+    return "lifetime " if time is None else f"for each {time.period.value} of the data from {time.since} on: "
 
 
 def _together(policy: Policy) -> str:
@@ -319,10 +335,38 @@ def _table_warnings(
     if declared.unit is None:
         warnings += _personal_warnings(where, policy, table, live)
     warnings += _shared_unit_warning(where, policy, declared)
+    warnings += _time_warnings(where, declared, table)
     if unit is not None and not unit.is_not_null:
         shown = " or ".join(f'"{column}"' for column in unit.columns)
         warnings.append(f"{where}: rows whose {shown} is NULL have no owner and are never counted")
     return warnings
+
+
+_CHANGES = re.compile("updat|modif|chang|expir")
+_SUMS_UP = re.compile("last_|latest_|total_|running_")
+
+
+def _time_warnings(where: str, declared: TablePolicy, table: LiveTable) -> list[str]:
+    """Return what is wrong with a time that changes, or is missing, and with one period's facts in another's rows."""
+    if declared.time is None:
+        return []
+    name, column = declared.time[1], table.column(declared.time[1])
+    found = []
+    if declared.time[0] == declared.name:
+        if _CHANGES.search(name.lower()):
+            found.append(
+                f'{where}.time: "{name}" seems to change: each change makes the row one of another period, which loses '
+                "what both are charged; name when it happened, or when the row came in"
+            )
+        if column is not None and not column.not_null:
+            found.append(f'{where}.time: rows whose "{name}" is NULL are of no period and are never counted')
+    found += [
+        f"{where}.columns.{quote_key(one.name)}: seems to tell one period's fact in the rows of another, whose budget "
+        "then tells it too; leave it out if it does"
+        for one in declared.columns
+        if _SUMS_UP.match(one.name.lower())
+    ]
+    return found
 
 
 def _shared_unit_warning(where: str, policy: Policy, declared: TablePolicy) -> list[str]:

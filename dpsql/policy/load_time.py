@@ -1,7 +1,7 @@
 """Reads `[privacy.time]`, a budget for each period of the data, and holds what tables say of their time against it.
 
 House rule: the period of a row is a function of the row, or of the parent from which its owner is read. Then what one
-person has in one period is taken away without a row of another person or period (soundness.md 1.39).
+person has in one period is taken away without a row of another person or period (soundness.md 1.40).
 """
 
 from __future__ import annotations
@@ -19,9 +19,6 @@ from .section import Section, suggest
 
 __all__ = ["check_times", "read_time", "way_of"]
 
-_IS_READY = False
-"""Whether statements are answered under it."""
-
 _LATER = {
     "open": "the running period is not answered yet; take it out",
     "retention": "is not there yet; take it out",
@@ -36,8 +33,6 @@ def read_time(privacy: Section) -> Time | None:
     section = privacy.section("time")
     if section is None:
         return None
-    if not _IS_READY:
-        raise privacy.error("is not there yet: no statement is answered by periods; take it out", "time")
     for key, problem in _LATER.items():
         if section.take(key) is not None:
             raise section.error(problem, key)
@@ -130,6 +125,8 @@ def _check_time(top: Section, tables: Mapping[str, TablePolicy], name: str, tabl
         )
     if table.also:
         raise top.error("is not there yet with a budget by period; take it out", *here, "also")
+    if table.row_number is not None:
+        raise top.error("is not there yet with a budget by period; take it out", *here, "row_number")
     if table.max_norm:
         raise top.error("is not there yet with a budget by period; take it out", *here, "max_norm")
     if table.time is None and table.max_rows_ever is not None:

@@ -102,11 +102,11 @@ class Rationing:
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A budget for each period of the data: what is protected is one person's rows of one `period` (soundness.md 1.39).
+    """A budget for each period of the data: what is protected is one person's rows of one `period` (soundness.md 1.40).
 
-    Periods are those of `zone`. What lies before `since` is one period more. A period is answered from when it is over
-    by `settle`, in which late rows may come. `windows`: what a person may lose who is in each of so many periods in a
-    row, and `person` who is in all (soundness.md 3.22).
+    Periods are those of `zone`, the first of them that of `since`: rows before it never count. A period is answered
+    from when it is over by `settle`, in which late rows may come. `windows`: what a person may lose who is in each of
+    so many periods in a row, and `person` who is in all (soundness.md 3.22).
     """
 
     period: Period

@@ -12,6 +12,7 @@ say, which are nobody's.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -453,7 +454,7 @@ def _event_text(table: LiveTable, names: tuple[str, ...], guess: Guess, made: Sc
     else:
         text += _CHOICE + "".join(f"# unit = {quote_text(name)}\n" for name in names)
     if not all(map(table.is_unique, names)):
-        text += _BOUNDS
+        text += _BOUNDS + _time_text(table)
     return text + _columns_text(table, names if len(names) == 1 else (), guess, made)
 
 
@@ -465,9 +466,28 @@ def _owned_text(table: LiveTable, keys: tuple[LiveForeignKey, ...], guess: Guess
     else:
         text += _CHOICE + "".join(f"# {unit_text(key, made.live)}\n" for key in keys)
     if not all(table.is_unique(*key.columns) for key in keys):
-        text += _BOUNDS
+        text += _BOUNDS + _time_text(table)
     text += _also_text(table, keys[0] if len(keys) == 1 else None, guess, made)
     return text + _columns_text(table, keys[0].columns if len(keys) == 1 else (), guess, made)
+
+
+_WHEN = re.compile(r"(^|_)(at|time|timestamp|date|day)$|date")
+_NO_TIME = re.compile("updat|modif|chang|expir|birth|born|due|valid|until")
+
+
+def _time_text(table: LiveTable) -> str:
+    """Return the line by which its rows would have a total for each month, where one column says when they were."""
+    found = [
+        column.name
+        for column in table.columns
+        if column.type.kind in (Kind.DATE, Kind.TIMESTAMP)
+        and column.not_null
+        and _WHEN.search(column.name.lower())
+        and not _NO_TIME.search(column.name.lower())
+    ]
+    if len(found) != 1:
+        return ""
+    return f"# time = {quote_text(found[0])}  # for a total for each month of them: dpsql docs owner data that grow\n"
 
 
 def _also_text(table: LiveTable, way: LiveForeignKey | None, guess: Guess, made: Scaffold) -> str:

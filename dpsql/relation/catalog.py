@@ -128,7 +128,7 @@ Hop = tuple[tuple[str, ...], str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class EventTime:
-    """When the rows of a private table were: by `column` of it, or of the table at the end of the `way` (1.39).
+    """When the rows of a private table were: by `column` of it, or of the table at the end of the `way` (1.40).
 
     `is_zoned`: its values are instants, whatever zone they are shown in.
     """
@@ -146,16 +146,16 @@ class EventTime:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """The whole periods of which rows are read, as the scan of their table prints them on the raw column (1.39).
+    """The whole periods of which rows are read, as the scan of their table prints them on the raw column (1.40).
 
-    `periods`: runs of their numbers; `between`: the runs' two ends, from the first (None: from ever) up to the last, as
+    `periods`: runs of their numbers; `between`: the runs' two ends, from the first up to before the last, as
     literals; `way`: the tables on the way to the column, with their steps. `numbered`: where a scan has the column
     `PERIOD`, the number of each period and the literal at which the next one begins; the last has None.
     """
 
     time: EventTime
     periods: tuple[tuple[int, int], ...]
-    between: tuple[tuple[str | None, str], ...]
+    between: tuple[tuple[str, str], ...]
     way: tuple[tuple[tuple[str, ...], Table, tuple[str, ...]], ...] = field(default=(), repr=False)
     numbered: tuple[tuple[str | None, int], ...] = ()
 
@@ -276,7 +276,7 @@ class Table:
     `own`: of an analyst's own table, where its rows are; it is public.
     `spans`: of which periods rows are read; None where there are no periods, or it has none. `scan`: the number of a
     scan in a statement whose spans are not known yet. `is_undated`: its rows are people's, and stand in a plan by
-    (person, period) as if they were nobody's (soundness.md 1.39).
+    (person, period) as if they were nobody's (soundness.md 1.40).
     """
 
     name: str
@@ -411,7 +411,7 @@ class Catalog:
     `left_out`: declared views that are none now, each with the reason, for the owner. `own`: what the analyst has made,
     by schema and name: no name of it means anything that a name of the policy means too. `own_schemas`: theirs.
     `has_periods`: the budget is of each period, and no plan is made without them. `is_replaced`: a person's rows
-    are bounded as those of one who may be replaced, since neighbours differ in one period of them (soundness.md 1.39).
+    are bounded as those of one who may be replaced, since neighbours differ in one period of them (soundness.md 1.40).
     """
 
     tables: Mapping[str, Table]

@@ -124,7 +124,7 @@ def read_facts(snapshot: Snapshot, policy: Policy, key_check: KeyChecks) -> Fact
         shown[places[path]] = replace(found[path], unit=units[path], also=tuple(also), time=time)
     privacy = policy.privacy
     time_ = privacy.time
-    calendar = None if time_ is None else Calendar(time_.period.value, time_.zone, time_.since.isoformat())
+    calendar = None if time_ is None else Calendar(time_.period.value, time_.zone)
     promise = privacy.neighbours.value, privacy.together, privacy.accounting.value
     return Facts(live.dialect, shown, *promise, calendar)  # type: ignore[arg-type]
 

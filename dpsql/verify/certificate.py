@@ -81,11 +81,10 @@ class When:
 @dataclass(frozen=True, slots=True)
 class Calendar:
     """What the promise is for, where it is for one person's rows of one period: periods of `zone`, numbered from that
-    of 0001-01-01; what lies before that of `since` is one (soundness.md 1.39)."""
+    of 0001-01-01 (soundness.md 1.40)."""
 
     period: Literal["day", "week", "month", "year"]
     zone: str
-    since: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +245,7 @@ class Query:
 @dataclass(frozen=True, slots=True)
 class Reach:
     """Whose data a release is charged for: runs of periods by their numbers, and undated rows. `by`: its rows are all
-    of `one` period, or bounded by (person, period), a `pair`, or by `person`, who is replaced (soundness.md 1.39).
+    of `one` period, or bounded by (person, period), a `pair`, or by `person`, who is replaced (soundness.md 1.40).
     """
 
     runs: tuple[tuple[int, ...], ...]

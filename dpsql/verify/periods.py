@@ -1,4 +1,4 @@
-"""Whole periods, from the text alone: what each scan of a table with a time reads is bounded by, and charged (1.39).
+"""Whole periods, from the text alone: what each scan of a table with a time reads is bounded by, and charged (1.40).
 
 A scan of such a table is one form: its columns, from the table and the tables on its way to the one with the time,
 where the keys of the way are equal and the raw column lies in some of whole periods. Nothing else reads the table.
@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from sqlglot import exp
 
-from dpsql.verify.certificate import Calendar, Facts, Reach, Table, Unit
+from dpsql.verify.certificate import Facts, Reach, Table, Unit
 from dpsql.verify.terms import Refused
 
 __all__ = ["Periods", "first_day", "number_of"]
@@ -76,7 +76,8 @@ class Periods:
     def _table(self, table: Table) -> Table | None:
         """A table by the unit of the claim; None where its rows have none, which then nothing may read."""
         kept = tuple(one for one in table.foreign_keys if self.given.tables[one.table].time is None)
-        plain = replace(table, foreign_keys=kept, time=None)
+        dated = () if table.time is None or table.time.way else (table.time.column,)
+        plain = replace(table, foreign_keys=kept, time=None, not_null=(*table.not_null, *dated))
         if self.reach is None or self.reach.by != "pair" or table.unit is None:
             return plain
         if table.time is None:
@@ -88,7 +89,7 @@ class Periods:
         return replace(
             plain,
             columns={**table.columns, _PERIOD: "BIGINT"},
-            not_null=(*table.not_null, _PERIOD),
+            not_null=(*plain.not_null, _PERIOD),
             unit=Unit((*table.unit.columns, _PERIOD)),
         )
 
@@ -104,7 +105,9 @@ class Periods:
             scans = [one for one in tree.find_all(exp.Subquery) if self._timed_in(one) is not None]
             for scan in scans:
                 read |= self._replaced(scan, charged)
-            undated = self._undated(tree, bool(scans)) or undated
+            undated = (
+                self._undated(tree, bool(scans)) and not (scans and self.reach.by != "person")
+            ) or undated
             if any(
                 self._name(one) in self._timed and id(one) not in self._scans
                 for one in tree.find_all(exp.Table)
@@ -114,7 +117,7 @@ class Periods:
             raise Refused("periods: what is read is charged", f"{sorted(read - charged)[:5]}")
         if self.reach.by == "one" and len(read) > 1:
             raise Refused("periods: all rows are of one period")
-        if undated and (self.reach.by == "person" or not read) and not self.reach.undated:
+        if undated and not self.reach.undated:
             raise Refused("periods: undated rows are charged")
         return list(trees)
 
@@ -193,18 +196,14 @@ class Periods:
         return read
 
     def _run(self, bounds: list[exp.Expression], column: tuple[str, str, str]) -> range:
-        """The periods of `c >= begin AND c < end`, whole ones; without a begin those from ever."""
-        before = self._before
+        """The periods of `c >= begin AND c < end`, whole ones."""
         if len(bounds) == 1 and isinstance(bounds[0], exp.Boolean) and not bounds[0].this:
             return range(0)
         ends = [self._end(one, column, exp.LT) for one in bounds if isinstance(one, exp.LT)]
         begins = [self._end(one, column, exp.GTE) for one in bounds if isinstance(one, exp.GTE)]
-        if len(ends) != 1 or len(begins) > 1 or len(ends) + len(begins) != len(bounds):
+        if len(ends) != 1 or len(begins) != 1 or len(bounds) != 2:
             raise _form("ends of periods")
-        begin = begins[0] if begins else before
-        if begin < before + len(begins) or ends[0] <= before:
-            raise _form("periods from the first one on")
-        return range(begin, ends[0])
+        return range(begins[0], ends[0])
 
     def _leaf(self, node: exp.Expression, number: int, column: tuple[str, str, str]) -> int:
         """What a tree of comparisons gives a row of a period."""
@@ -254,11 +253,6 @@ class Periods:
         if moment != begin:
             raise _form("the beginning of a period")
         return number
-
-    @property
-    def _before(self) -> int:
-        assert isinstance(self.calendar, Calendar)
-        return number_of(self.calendar.period, date.fromisoformat(self.calendar.since)) - 1
 
     # --- undated rows ---
 

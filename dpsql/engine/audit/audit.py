@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...backends import DuckDBBackend
-from ...errors import DpsqlError, EngineFailure, Refusal
+from ...errors import DpsqlError, EngineFailure, PolicyError, Refusal
 from ...mechanisms import ATTO, Box, FlipChoice, Noise, SampledNoise, delta_of_rho
 from ...plan.planner import Plan, PrivacyParameters, plan
 from ...plan.release_plan import ReleasePlan
@@ -342,7 +342,7 @@ def plan_audited(policy: Policy, catalog: Catalog, sql: str) -> Plan:
     if not isinstance(query, AdmittedQuery):
         raise Refusal("only queries can be audited", sqlstate="0A000")
     if policy.privacy.time is not None:
-        raise Refusal("a budget by periods is not audited yet", sqlstate="0A000")
+        raise PolicyError(f"{policy.source}: privacy.time: a budget by periods is not audited yet")
     privacy = PrivacyParameters(
         EPSILON,
         DELTA,

@@ -190,7 +190,7 @@ class SourcePrinter:
         return f"{shown} AS {name}" if name else shown
 
     def _scan(self, source: Source, table: Table) -> str:
-        """Return a table, of which the rows of some whole periods alone, where it has a time (soundness.md 1.39).
+        """Return a table, of which the rows of some whole periods alone, where it has a time (soundness.md 1.40).
 
         The bound is on the raw column, in literals: no clamp, and no engine's zone, is between the two.
         """
@@ -207,12 +207,7 @@ class SourcePrinter:
         word = {Kind.DATE: "DATE"}.get(
             spans.time.type.kind, "TIMESTAMPTZ" if spans.time.is_zoned else "TIMESTAMP"
         )
-        runs = [
-            " AND ".join(
-                [*([] if low is None else [f"{column} >= {word} '{low}'"]), f"{column} < {word} '{high}'"]
-            )
-            for low, high in spans.between
-        ]
+        runs = [f"{column} >= {word} '{low}' AND {column} < {word} '{high}'" for low, high in spans.between]
         terms.append(" OR ".join(f"({run})" for run in runs) if runs else "FALSE")
         shown = [f"s.{quoted(name)}" for name in dict.fromkeys(source.shown) if name != PERIOD]
         if PERIOD in source.shown:

@@ -393,7 +393,7 @@ class OwnedRows(Select):
     rows of one owner, `works`: of what its joins multiply, on the way too. `alone`: the item of which each row is made
     of one row, and no two rows of the same; None where there is none. `lookup`: of rows of two people, of whom `owner`
     is the one who is pointed at; a release, by `release_each_set`, is all that takes them. `is_replaced`: neighbours
-    have other rows of the same person, whatever the promise is else (soundness.md 1.39).
+    have other rows of the same person, whatever the promise is else (soundness.md 1.40).
     """
 
     owner: tuple[Field, ...]

@@ -1,4 +1,4 @@
-"""Which periods of people's rows a statement reads, and whose claim bounds them there (soundness.md 1.39).
+"""Which periods of people's rows a statement reads, and whose claim bounds them there (soundness.md 1.40).
 
 A statement is analyzed once as it stands, to see which periods its filters leave rows of, scan by scan; then again over
 tables whose scans are bounded to these, as they will be printed. Of each release one of three holds:
@@ -30,7 +30,7 @@ from ...policy.model import Time
 from ...policy.periods import Over, Slices, first_day, instant_of, number_of
 from ...relation.calendar import parse_date, parse_timestamp
 from ...relation.catalog import PERIOD, Catalog, Column, EventTime, Spans, Table, Unit
-from ...relation.expressions import Call, Expr, Field, Literal, moved
+from ...relation.expressions import Call, Expr, Field, Literal, fields_of, moved
 from ...relation.intervals import facts_of
 from ...relation.map_tables import map_tables, tables_in
 from ...relation.relations import Relation
@@ -76,14 +76,9 @@ class Clock:
         return None if time is None else cls.at(time, datetime.now(UTC))
 
     @property
-    def before(self) -> int:
-        """The number of what lies before the first period."""
-        return number_of(self.time.period, self.time.since) - 1
-
-    @property
     def closed(self) -> range:
-        """The periods that statements read, what lies before the first one among them."""
-        return range(self.before, self.end)
+        """The periods that statements read: from the first one that the policy names, up to the last that is over."""
+        return range(number_of(self.time.period, self.time.since), self.end)
 
 
 # --- what is printed ----------------------------------------------------------------------------------------
@@ -108,7 +103,7 @@ def _spans(
     def begins(number: int) -> str:
         return _literal(clock, number, kind, is_zoned=time.is_zoned)
 
-    between = tuple((None if low == clock.before else begins(low), begins(high + 1)) for low, high in runs)
+    between = tuple((begins(low), begins(high + 1)) for low, high in runs)
     ends = (*(begins(number + 1) for number in found[:-1]), None)
     numbered = tuple(zip(ends, found, strict=True)) if is_numbered and found else ()
     way = tuple((columns, catalog.tables[parent], key) for columns, parent, key in time.way)
@@ -128,28 +123,23 @@ def _bounded(table: Table, spans: Spans) -> Table:
     kind = spans.time.type.kind
     low, high = _counted(spans.between[0][0], kind), _counted(spans.between[-1][1], kind)
     columns = tuple(
-        replace(column, bounds=_within(column, low, high)) if column.name == spans.time.column else column
+        replace(column, bounds=_within(column, low, high), enforced=replace(column.enforced, not_null=True))
+        if column.name == spans.time.column
+        else column
         for column in table.columns
     )
     return replace(table, columns=columns, spans=spans, scan=None)
 
 
-def _within(column: Column, low: Fraction | None, high: Fraction | None) -> tuple[Fraction, Fraction] | None:
+def _within(column: Column, low: Fraction, high: Fraction) -> tuple[Fraction, Fraction] | None:
     """Return the bounds of a column whose values lie from `low` to before `high`; its own where they do not meet."""
-    if high is None:
-        return column.bounds
-    high -= 1  # a day, or a microsecond
-    if column.bounds is None:
-        return None if low is None else (low, high)
-    own_low, own_high = column.bounds
-    found = (own_low if low is None else max(low, own_low), min(high, own_high))
+    own_low, own_high = column.bounds or (low, high)
+    found = max(low, own_low), min(high - 1, own_high)  # a day less, or a microsecond
     return found if found[0] <= found[1] else column.bounds
 
 
-def _counted(text: str | None, kind: Kind) -> Fraction | None:
+def _counted(text: str, kind: Kind) -> Fraction:
     """Return a literal in days, or in microseconds."""
-    if text is None:
-        return None
     number = parse_date(text) if kind is Kind.DATE else parse_timestamp(text.removesuffix("+00"))
     assert number is not None, "it was made here"
     return Fraction(number)
@@ -247,28 +237,26 @@ def _left_by(
     known = facts_of(column, replace(env, columns=(*columns[: column.index], open_)))
 
     def begins(number: int) -> Fraction:
-        found = _counted(_literal(clock, number, kind, is_zoned=False), kind)
-        assert found is not None
-        return found
+        return _counted(_literal(clock, number, kind, is_zoned=False), kind)
 
     candidates = [
         number
         for number in clock.closed
         if (known.lo is None or known.lo < begins(number + 1))
-        and (known.hi is None or number == clock.before or begins(number) <= known.hi)
+        and (known.hi is None or begins(number) <= known.hi)
     ]
-    inside = [number for number in candidates if number != clock.before]
-    if len(inside) < 2 or (clock.time.zone != "UTC" and kind is not Kind.DATE):
-        return frozenset(candidates)
-    low, high = begins(inside[0]), begins(inside[-1] + 1) - 1
-    own = replace(columns[column.index], bounds=(low, high), values=None)
-    narrowed = environment_of((*columns[: column.index], own, *columns[column.index + 1 :]), terms)
-    key = Call(TIMESTAMP, "date_trunc", (Literal(TEXT, clock.time.period.value), column))
-    unit = Fraction(24 * 3600 * 10**6) if kind is Kind.DATE else Fraction(1)
-    values = {begins(number) * unit: number for number in inside}
-    groups = existing_groups((key,), [Domain(tuple(values))], narrowed, terms, Looking())
-    left = {values[value] for (value,) in groups if isinstance(value, Fraction) and value in values}
-    return frozenset(left).union({clock.before} & {*candidates})
+    found, in_utc = {*candidates}, clock.time.zone == "UTC" or kind is Kind.DATE
+    if len(candidates) > 1 and in_utc and column.index in fields_of(*terms):
+        unit = Fraction(24 * 3600 * 10**6) if kind is Kind.DATE else Fraction(1)
+        own = replace(
+            columns[column.index], bounds=(begins(candidates[0]), begins(candidates[-1] + 1) - 1), values=None
+        )
+        narrowed = environment_of((*columns[: column.index], own, *columns[column.index + 1 :]), terms)
+        key = Call(TIMESTAMP, "date_trunc", (Literal(TEXT, clock.time.period.value), column))
+        values = {begins(number) * unit: number for number in candidates}
+        groups = existing_groups((key,), [Domain(tuple(values))], narrowed, terms, Looking())
+        found = {values[value] for (value,) in groups if isinstance(value, Fraction) and value in values}
+    return frozenset(found)
 
 
 # --- the same statement over scans that are bounded ---------------------------------------------------------

@@ -9,9 +9,10 @@ from collections.abc import Callable
 import pytest
 
 from dpsql.errors import PolicyError
-from dpsql.policy import LiveSchema, build_catalog, left_out, scaffold
+from dpsql.policy import LiveColumn, LiveSchema, LiveTable, build_catalog, left_out, scaffold
+from dpsql.policy.scaffold import _time_text
 from dpsql.relation.catalog import Unit
-from dpsql.relation.types import INTEGER
+from dpsql.relation.types import INTEGER, Kind, SqlType
 
 from .conftest import policy_from
 
@@ -247,3 +248,23 @@ def test_a_missing_right_is_told_from_a_missing_key(read_live: Callable[[str], L
     said = "client: dpsql's role may not read it; run GRANT SELECT ON client TO dpsql, and init again"
     assert f"# Left out:\n#   {said}\n" in text
     assert left_out(live) == (said,)
+
+
+@pytest.mark.parametrize(
+    ("columns", "proposed"),
+    [
+        ({"ordered_at": True}, "ordered_at"),
+        ({"ordered_at": True, "updated_at": True}, "ordered_at"),
+        ({"updated_at": True}, None),
+        ({"ordered_at": False}, None),
+        ({"ordered_at": True, "shipped_at": True}, None),
+    ],
+)
+def test_the_one_time_of_an_event_is_proposed(columns: dict[str, bool], proposed: str | None) -> None:
+    """`columns`: of dates, whether the database enforces NOT NULL."""
+    found = [
+        LiveColumn(name, SqlType(Kind.TIMESTAMP), "TIMESTAMP", not_null=held)
+        for name, held in columns.items()
+    ]
+    table = LiveTable(("main", "orders"), tuple(found))
+    assert _time_text(table).startswith(f'# time = "{proposed}"') if proposed else _time_text(table) == ""

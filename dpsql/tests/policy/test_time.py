@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpsql.errors import PolicyError
-from dpsql.policy import Policy, load_time, parse_policy
+from dpsql.policy import Policy, parse_policy
 from dpsql.policy.model import Period, Time
 
 SHOP = """
@@ -33,11 +33,6 @@ max_rows = 60
 {items}
 """
 TIMED = {"orders": 'time = "ordered_at"', "items": 'time = "orders.ordered_at"'}
-
-
-@pytest.fixture(autouse=True)
-def _ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load_time, "_IS_READY", True)
 
 
 def shop(**parts: str) -> Policy:
@@ -93,6 +88,7 @@ REFUSED = [
         {"orders": 'time = "ordered_at"\nalso = [{ column = "a", references = "users.id", max_rows = 3 }]'},
         "tables.orders.also",
     ),
+    ({"orders": 'time = "ordered_at"\nrow_number = "no"'}, "tables.orders.row_number"),
     ({"orders": 'time = "ordered_at"\nmax_norm = { city = 3 }'}, "tables.orders.max_norm"),
 ]
 

@@ -1,0 +1,131 @@
+"""A total for each month of the data, through a session: what is charged, said, refused and stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dpsql.engine.dataset import open_ledger
+from dpsql.engine.session import Session
+from dpsql.errors import BudgetExhausted, PolicyError, Refusal
+from dpsql.policy import check, load_policy
+from dpsql.policy.model import Period
+from dpsql.policy.periods import first_day, number_of
+
+POLICY = """
+database = "duckdb:shop.duckdb"
+[privacy]
+epsilon = 1
+delta = 1e-6
+[privacy.time]
+period = "month"
+since = 2024-01-01
+[defaults]
+epsilon = 0.5
+[tables.users]
+unit = "id"
+columns = {{ city = {{ values = ["A", "B"] }} }}
+[tables.orders]
+unit = {{ column = "user_id", references = "users.id" }}
+time = "{time}"
+max_rows = 3
+columns = {{ ordered_at = {{}}, shipped_at = {{}}, amount = {{ bounds = [0, 9] }} }}
+"""
+
+
+def months_ago(count: int) -> date:
+    """Return the first day of a month that is over for so many months, at least."""
+    return first_day(Period.MONTH, number_of(Period.MONTH, datetime.now(UTC).date()) - count)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as database:
+        database.execute("CREATE TABLE users (id INTEGER PRIMARY KEY, city TEXT)")
+        database.execute(
+            "CREATE TABLE orders (user_id INTEGER, ordered_at TIMESTAMP, shipped_at TIMESTAMP, amount INTEGER, updated_at DATE)"
+        )
+        database.execute("INSERT INTO users SELECT i, 'A' FROM range(50) t (i)")
+        for count in range(1, 6):
+            moment = months_ago(count).isoformat()
+            database.execute(
+                f"INSERT INTO orders SELECT i, '{moment}', '{moment}', 1, NULL FROM range(50) t (i)"
+            )
+    path = tmp_path / "shop.toml"
+    path.write_text(POLICY.format(time="ordered_at"), "utf-8")
+    open_ledger(load_policy(path), create=True).close()
+    with Session.open(path) as opened:
+        yield opened
+
+
+def of_month(count: int, what: str = "COUNT(*)") -> str:
+    low, high = months_ago(count), months_ago(count - 1)
+    return f"SELECT {what} FROM orders WHERE ordered_at >= '{low}' AND ordered_at < '{high}'"
+
+
+def test_each_month_has_the_whole_total(session: Session) -> None:
+    for count in (3, 4, 5):
+        for what in ("COUNT(*)", "SUM(amount)"):
+            session.execute(of_month(count, what))
+        with pytest.raises(BudgetExhausted, match=f"{months_ago(count):%Y-%m} has epsilon 0 left"):
+            session.execute(of_month(count, "AVG(amount)"))
+    session.execute("SELECT COUNT(*) FROM users")  # undated rows have their own
+
+
+def test_several_months_are_charged_together_and_answered_by_month(session: Session) -> None:
+    since = months_ago(4)
+    by_month = f"SELECT date_trunc('month', ordered_at), COUNT(*) FROM orders WHERE ordered_at >= '{since}' GROUP BY 1 ORDER BY 1"
+    rows = session.execute(by_month).rows
+    told = [row[0].date() for row in rows if row[0] is not None]
+    assert told[:3] == [months_ago(4), months_ago(3), months_ago(2)]
+    session.execute(of_month(3))
+    with pytest.raises(BudgetExhausted):
+        session.execute(of_month(3, "SUM(amount)"))
+    assert session.execute(by_month).receipt is not None  # stored: free
+    session.execute(of_month(5))
+
+
+def test_the_running_month_is_refused_with_the_filter_that_helps(session: Session) -> None:
+    with pytest.raises(Refusal) as refused:
+        session.execute(f"SELECT COUNT(*) FROM orders WHERE ordered_at >= '{months_ago(0)}'")
+    assert refused.value.sqlstate == "PV104"
+    assert "ordered_at < '" in str(refused.value.hint)
+
+
+def test_explain_names_the_months_and_what_bounds_a_person(session: Session) -> None:
+    (low, high) = (f"{months_ago(count):%Y-%m}" for count in (4, 3))
+    told = "\n".join(str(row[0]) for row in session.execute(
+        f"EXPLAIN SELECT COUNT(*) FROM orders WHERE ordered_at >= '{months_ago(4)}' AND ordered_at < '{months_ago(2)}'"
+    ).rows)  # fmt: skip
+    assert (
+        f'months: {low} to {high} of "orders"."ordered_at", printed; epsilon 0.5 is charged to each' in told
+    )
+    assert "bounded by person and month; a person in all of them: 2 times that" in told
+    assert f"charge: epsilon 0.5 (nothing, if it is answered already); 1 left, of {low} to {high}" in told
+
+
+def test_what_no_filter_bounds_says_so_before_it_is_charged(session: Session) -> None:
+    sql = f"SELECT COUNT(*) FROM orders WHERE shipped_at >= '{months_ago(3)}'"
+    told = "\n".join(str(row[0]) for row in session.execute(f"EXPLAIN {sql}").rows)
+    told = " ".join(told.split())
+    assert 'no filter bounds "ordered_at"' in told
+    assert '"shipped_at" bounds nothing' in told
+
+
+def test_check_warns_of_a_time_that_changes(session: Session) -> None:
+    policy = load_policy(session.policy.path)
+    with session.dataset.backend.snapshot() as snapshot:
+        live = snapshot.schema()
+    assert "for each month of the data from 2024-01-01 on: epsilon 1" in check(policy, live).privacy
+    policy.path.write_text(POLICY.format(time="updated_at"), "utf-8")
+    (warned,) = [one for one in check(load_policy(policy.path), live).warnings if "seems to change" in one]
+    assert "another period" in warned
+    policy.path.write_text(POLICY.format(time="amount"), "utf-8")
+    (problem,) = check(load_policy(policy.path), live).problems
+    assert "name a date or timestamp column" in problem
+    with pytest.raises(PolicyError):
+        Session.open(policy.path)
