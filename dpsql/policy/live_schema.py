@@ -68,8 +68,14 @@ def open_numeric(scale: int = _OPEN_SCALE) -> SqlType:
     return numeric(DIGITS, scale)
 
 
+_JSON = frozenset({"JSON", "jsonb"})
+"""Types of the engine of which a member is read as text whatever they hold; Postgres' `json` fails on some."""
+
+
 def comparable_type(column: LiveColumn) -> SqlType:
     """Return a column's type as expressions have it: what is compared is compared in one type of the engine."""
+    if column.type.kind is Kind.OPAQUE and column.engine_type in _JSON:
+        return replace(column.type, has_members=True)
     is_key = column.type.kind is Kind.OPAQUE and column.is_bytewise and column.engine_type in KEY_TYPES
     is_wide = column.engine_type.startswith("numeric(") and column.engine_type != str(column.type)
     keeps = is_key or is_wide or column.engine_type in _COMPARED_AS

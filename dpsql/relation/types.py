@@ -66,7 +66,7 @@ class SqlType:
 
     `engine`: the engine's own type where our kind stands for several and values are compared: of OPAQUE
     keys, and HUGEINT, which is NUMERIC(38,0) to us. Two of those are one type only if it is the same.
-    `element`: of an ARRAY.
+    `element`: of an ARRAY. `has_members`: an OPAQUE column of people's is JSON, of which members are read.
     """
 
     kind: Kind
@@ -74,6 +74,7 @@ class SqlType:
     scale: int | None = None
     engine: str | None = None
     element: SqlType | None = None
+    has_members: bool = False
 
     @property
     def is_integer(self) -> bool:

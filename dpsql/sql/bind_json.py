@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from sqlglot import exp
@@ -17,6 +18,9 @@ from .json_text import json_constant, sorted_keys
 from .literals import listed
 from .scope import Scope, fold_name
 from .text import said_of
+
+_PLAIN_KEY = re.compile(r"(?=.*[^\W\d])[\w -]{1,100}", re.ASCII)
+"""A key that no engine reads as a path, a place or a pattern."""
 
 __all__ = ["JSON_CALLS", "as_json_value", "bind_json_value", "bind_part", "bind_path", "parse_json"]
 
@@ -186,6 +190,8 @@ def bind_part(binder: Binder, node: exp.Expr) -> Expr:
         )  # fmt: skip
     key = coerce_literal(key, TEXT) if not key.type.is_integer else coerce_literal(key, BIGINT)
     part = Call(value.type, "json_part", (value, key), position=position)
+    if value.type.has_members:
+        return _member(part, position) if isinstance(node, exp.JSONExtractScalar) else part
     return call("json_text", [part], position) if isinstance(node, exp.JSONExtractScalar) else part
 
 
@@ -228,13 +234,37 @@ def bind_path(binder: Binder, node: exp.Expr) -> Expr:
         raise Refusal(
             "a path of JSON has texts alone", sqlstate="PV202", position=position, hint="j #> '{a,0}'"
         )
-    found: Expr = Call(value.type, "json_at", (value, *steps), position=position)
+    if value.type.has_members:
+        found = value
+        for step in steps:
+            found = Call(value.type, "json_part", (found, step), position=position)
+        return _member(found, position) if isinstance(node, exp.JSONBExtractScalar) else found
+    found = Call(value.type, "json_at", (value, *steps), position=position)
     return call("json_text", [found], position) if isinstance(node, exp.JSONBExtractScalar) else found
+
+
+def _member(part: Expr, position: Position | None) -> Expr:
+    """Return a member of people's JSON as text: of the column, by all keys that lead to it.
+
+    Raises:
+        Refusal: PV202 for keys that are no constants of plain characters.
+    """
+    keys: list[Expr] = []
+    while part.calls("json_part"):
+        part, key = part.args
+        written = key.constant
+        if not isinstance(written, str) or not _PLAIN_KEY.fullmatch(written):
+            raise Refusal(
+                "a member of people's JSON has a constant key of letters, digits, _, - and blanks",
+                sqlstate="PV202", position=position, hint="write c ->> 'a', or c -> 'a' ->> 'b'",
+            )  # fmt: skip
+        keys.insert(0, key)
+    return call("json_member", [part, *keys], position, said="->>")
 
 
 def _of(binder: Binder, node: exp.Expr, symbol: str) -> Expr:
     value = binder.bind(node.args["this"])
-    if not value.type.is_json:
+    if not value.type.is_json and not value.type.has_members:
         raise Refusal(
             f"{symbol} takes json or jsonb, not {value.type}", sqlstate="42883", position=binder.position(node),
             hint="json_build_object('a', x), or a constant '{\"a\": 1}'::jsonb",

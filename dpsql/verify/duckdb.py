@@ -39,6 +39,7 @@ class DuckDB:
     FUNCTIONS: Mapping[str, str] = MappingProxyType(
         {
             "strlen": "BYTES",
+            "json_valid": "JSONVALID",
             "round_even": "ROUND",
             "epoch_us": "EPOCH_US",
             "to_microseconds": "INTERVAL",

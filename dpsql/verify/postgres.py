@@ -27,7 +27,14 @@ class Postgres:
     WIDEST = 64
     INTEGERS_DIVIDE_WHOLE = True
     DECIMALS_ARE_FIXED = False
-    FUNCTIONS: Mapping[str, str] = MappingProxyType({"octet_length": "BYTES", "trim_scale": "TRIM_SCALE"})
+    FUNCTIONS: Mapping[str, str] = MappingProxyType(
+        {
+            "octet_length": "BYTES",
+            "trim_scale": "TRIM_SCALE",
+            "jsonb_object_field": "JSONFIELD",
+            "jsonb_object_field_text": "JSONMEMBER",
+        }
+    )
 
     def type_of(self, text: str) -> Type:
         """A type as the catalog or a CAST says it; texts of a limited length are texts, padded ones are not."""

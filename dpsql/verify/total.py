@@ -209,12 +209,28 @@ class Total:
             raise Refused("total: what a text is taken apart by is constant", repr(term)[:300])
         if name == "SPLITPART" and not (given[1].args[0] and given[2].op == "num" and given[2].args[0] > 0):
             raise Refused("total: a part has a place from 1", repr(term)[:300])
+        if name in ("JSONFIELD", "JSONMEMBER"):
+            self._member(term, given)
         if name in ("LN", "LOG", "SQRT", "EXP"):
             ends = self.values.ends(term.args[-1])
             least = {"SQRT": 0, "EXP": -(2**1000)}.get(name, Fraction(1, 2**1000))
             most = 600 if name == "EXP" else 2**1000
             if ends.low is None or ends.high is None or ends.low < least or ends.high > most:
                 raise Refused("total: a function has a value", repr(term)[:300])
+
+    def _member(self, term: Term, given: list[Term]) -> None:
+        """Premise of a member of JSON: its keys are constant, and what it is of is JSON: Postgres' own type, or a
+        text that is NULL where it is none."""
+        whole = given[0]
+        is_valid = (
+            whole.op == "case"
+            and len(whole.args[0]) == 1
+            and whole.args[0][0][0] is self.values.pool("fn", "JSONVALID", whole.args[0][0][1])
+            and whole.args[1].op == "null"
+        )
+        is_json = self.values.type(whole) == ("other", "jsonb")
+        if not (is_valid or is_json) or any(one.op != "text" for one in given[1:]):
+            raise Refused("total: a member is of JSON", repr(term)[:300])
 
     def _sum(self, term: Term) -> None:
         """Premise of SUM: 2^40 values fit the sum's type; of doubles there is none (`relations`)."""

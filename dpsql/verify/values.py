@@ -1251,7 +1251,11 @@ _FUNCTIONS = {
         "LEFT RIGHT LOWER UPPER SUBSTRING TRIM MD5 CHR SPLITPART REPLACE REGEXPREPLACE": Function(
             _TEXT, _where_arguments_are
         ),
-        "PAD TEXT ARRAYTOSTRING FORMAT TRANSLATE REGEXPEXTRACT": Function(_TEXT),
+        "PAD TEXT ARRAYTOSTRING FORMAT TRANSLATE REGEXPEXTRACT JSONMEMBER": Function(_TEXT),
+        "JSONFIELD": Function(_of(("other", "jsonb"))),
+        "JSONVALID": Function(
+            _of(("bool",)), _where_arguments_are, lambda values, args, parts: Ends(0, 1, 1)
+        ),
         "REGEXPLIKE": Function(
             _of(("bool",)), _where_arguments_are, lambda values, args, parts: Ends(0, 1, 1)
         ),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import Refusal
 from ...relation.expressions import Call, Expr
+from ...relation.facts import TEXT_CUT
 from ...relation.functions import FUNCTIONS
 from ...relation.functions.above.patterns import Pattern, like_similar, read_pattern, replacement
 
@@ -89,8 +90,23 @@ def _rewritten(printer: PrivatePrinter, expr: Call) -> str:
     return engine.replaced(printer.value(expr.args[0]), pattern.text, written, is_each="g" in flags)
 
 
+def _json_member(printer: PrivatePrinter, expr: Call) -> str:
+    column, *keys = expr.args
+    declared = printer.env.declared(column)
+    if declared is None or not declared.type.has_members:
+        raise Refusal(
+            "a member of JSON is read of a table's own column", sqlstate="PV202", position=expr.position,
+            hint="name the member in the subquery that reads the table, and use it outside by its name",
+        )  # fmt: skip
+    found = printer.dialect.json_member(
+        printer.as_number(column), [str(key.constant) for key in keys], expr.position
+    )
+    return printer.dialect.cut(printer.dialect.as_text(found), TEXT_CUT)
+
+
 TEXT_FORMS: dict[str, Callable[[PrivatePrinter, Call], str]] = {
     "split_part": _split_part, "replace": _replace, "md5": _md5, "regexp_replace": _rewritten,
+    "json_member": _json_member,
     **dict.fromkeys(("regexp_matches", "regexp_matches_no_case", "regexp_like", "similar_to"), _matches),
     **dict.fromkeys(("regexp_substr", "substring_matching"), _matched),
 }  # fmt: skip

@@ -17,7 +17,7 @@ from fractions import Fraction
 from inspect import getattr_static
 from typing import Any, ClassVar
 
-from ...errors import Position
+from ...errors import Position, Refusal
 from ...relation.catalog import Table
 from ...relation.expressions import Expr, Literal, Months
 from ...relation.facts import TEXT_CUT
@@ -301,6 +301,16 @@ class Dialect(ABC):
     def cut_column(self, shown: str, type_: SqlType, most: int) -> str:
         """Return the first characters of a table's column, as expressions read it."""
         return self.cut(self.column(shown, type_), most)
+
+    def json_member(self, shown: str, keys: Sequence[str], position: Position | None) -> str:
+        """Return the text of a member of a JSON column, NULL where there is none, whatever the column holds.
+
+        Raises Refusal (PV202): this engine's own has no print that cannot fail.
+        """
+        raise Refusal(
+            f"->> of people's rows is not answered on {self.name}", sqlstate="PV202", position=position,
+            hint="ask the owner for a column that holds the member",
+        )  # fmt: skip
 
     @abstractmethod
     def octets(self, sql: str) -> str:

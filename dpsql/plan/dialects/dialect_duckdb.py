@@ -70,6 +70,11 @@ class DuckDBDialect(Dialect):
         # An ENUM is TEXT to us; compared with a text outside its list it would raise.
         return self.as_text(shown) if type_.kind is Kind.TEXT else shown
 
+    def json_member(self, shown: str, keys: Sequence[str], position: Position | None) -> str:
+        # A file may hold text that is no JSON under that type: it is none before a member is looked for.
+        whole, path = self.as_text(shown), "".join(f'."{key}"' for key in keys)
+        return f"json_extract_string(CASE WHEN json_valid({whole}) THEN {whole} END, {text('$' + path)})"
+
     def octets(self, sql: str) -> str:
         return f"strlen({sql})"
 

@@ -98,6 +98,11 @@ class PostgresDialect(Dialect):
     def cut_column(self, shown: str, type_: SqlType, most: int) -> str:
         return self.cut(f"CAST({shown} AS text)", most)
 
+    def json_member(self, shown: str, keys: Sequence[str], position: Position | None) -> str:
+        for key in keys[:-1]:
+            shown = f"jsonb_object_field({shown}, {text(key)})"
+        return f"jsonb_object_field_text({shown}, {text(keys[-1])})"
+
     def octets(self, sql: str) -> str:
         return f"octet_length({sql})"
 

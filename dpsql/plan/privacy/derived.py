@@ -328,7 +328,8 @@ def _column(expr: Expr, env: Environment) -> Column:
         elif values is None and facts.values is not None and column.type.kind is Kind.TEXT:
             values = facts.values
         enforced = replace(column.enforced, not_null=column.enforced.not_null or not facts.nullable)
-        column = replace(column, bounds=bounds, values=values, enforced=enforced)
+        type_ = replace(column.type, has_members=False)  # a subquery carries whether there is one
+        column = replace(column, type=type_, bounds=bounds, values=values, enforced=enforced)
         return replace(column, max_length=facts.size) if column.type.kind is Kind.TEXT else column
     proven = facts_of(expr, env)
     type_ = DOUBLE if expr.type.is_number and not _is_decimal(proven.grid) else expr.type

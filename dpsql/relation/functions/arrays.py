@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from ..facts import TEXT_CUT
 from ..relations import MAX_ROW_SERIES
 from ..types import BOOLEAN, INTEGER, JSON, TEXT, Kind, SqlType, array_of
 from .row import Args, Function, Shorthand, Syntax, TypeRule, common_type
@@ -157,6 +158,10 @@ def _of_json(result: SqlType) -> TypeRule:
     return rule
 
 
+def _member(args: Args) -> SqlType | None:
+    return TEXT if args[0].type.has_members and all(arg.type.kind is Kind.TEXT for arg in args[1:]) else None
+
+
 _SIDES = ("this", "expression")
 
 JSON_ROWS = (
@@ -182,12 +187,17 @@ JSON_ROWS = (
         "json_part", "j -> 'a'", "the value of a key; `j -> 0`: an element, from 0, or from the end below 0; "
         "NULL where there is none", _same,
         syntax=(Syntax(exp.JSONExtract, read=(*_SIDES, "only_json_types")),), null=lambda args, call: True,
-        symbol="->", private=False,
+        symbol="->", private=False, below="take a member as text, j ->> 'a', or use it on the aggregated result",
     ),
     Function(
         "json_text", "j ->> 'a'", "the same as text", _of_json(TEXT),
         syntax=(Syntax(exp.JSONExtractScalar, read=(*_SIDES, "only_json_types")),), null=lambda args, call: True,
         symbol="->>", private=False,
+    ),
+    Function(
+        "json_member", "c -> 'a' ->> 'b'", "a member of people's JSON (`jsonb` of Postgres, DuckDB's JSON), by "
+        "constant keys; `c #>> '{a,b}'`", _member, size=lambda args, call: TEXT_CUT,
+        null=lambda args, call: True, symbol="->>", public=False,
     ),
     Function(
         "json_at", "j #> '{a,0}'", "what a constant path of keys and places leads to; `j #>> '{a,0}'`: as text", _same,

@@ -27,6 +27,7 @@ BMI = "CASE WHEN bmi BETWEEN 0 AND 90 THEN bmi WHEN bmi < 0 THEN 0 WHEN bmi > 90
         f"(CAST(id AS BIGINT) % NULLIF(CAST(({CLAMP}) AS BIGINT), 0)) * 7 > 3",
         "split_part(city, ',', 2) = 'a'",
         "regexp_matches(city, '^[a-z]+$') OR regexp_replace(city, 'a', 'b', 'g') = 'b'",
+        "json_extract_string(CASE WHEN json_valid(city) THEN city END, '$.\"a\".\"b\"') = 'b'",
         "CASE WHEN regexp_matches(city, 'a(.)') THEN regexp_extract(city, 'a(.)', 1) END = 'b'",
     ],
 )
@@ -60,6 +61,19 @@ def test_what_fits_is_total(condition: str) -> None:
         ("split_part(city, ',', age) = 'a'", "total: what a text is taken apart by is constant"),
         ("regexp_matches('a', city)", "total: what a text is taken apart by is constant"),
         ("regexp_replace(city, city, 'b') = 'b'", "total: what a text is taken apart by is constant"),
+        ("json_extract_string(city, '$.\"a\"') = 'b'", "total: a member is of JSON"),
+        (
+            "json_extract_string(CASE WHEN json_valid('{}') THEN city END, '$.\"a\"') = 'b'",
+            "total: a member is of JSON",
+        ),
+        (
+            "json_extract_string(CASE WHEN json_valid(city) THEN city ELSE city END, '$.\"a\"') = 'b'",
+            "total: a member is of JSON",
+        ),
+        (
+            "json_extract_string(CASE WHEN json_valid(city) THEN city END, '$.\"a\"[0]') = 'b'",
+            "read: an expression of a listed kind",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(condition: str, rule: str) -> None:

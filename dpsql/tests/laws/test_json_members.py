@@ -1,0 +1,205 @@
+"""Members of people's JSON: no content makes one fail, on any engine, and none tells that it is there (soundness.md
+1.11, 1.17)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dpsql import Session
+from dpsql.backends import Backend, DuckDBBackend, PostgresBackend
+from dpsql.budget import Caps, open_store
+from dpsql.engine.dataset import Dataset
+from dpsql.errors import Refusal
+from dpsql.mechanisms import ATTO, NANO
+from dpsql.plan.dialects import Dialect, dialect_of
+from dpsql.plan.dialects.dialect_duckdb import DUCKDB, DuckDBDialect
+from dpsql.policy import parse_policy
+from dpsql.postprocess import SealedEngine
+from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.postgres_twin import READER, let_read
+
+POLICY = """
+database = "duckdb:log.duckdb"
+[privacy]
+epsilon = 10
+delta = 1e-5
+neighbours = "add-remove"
+[defaults]
+epsilon = 1
+max_epsilon = 10
+delta = 1e-6
+[tables.kinds]
+public = true
+[tables.kinds.columns]
+kind = {}
+about = {}
+[tables.log]
+unit = "person"
+max_rows = 30
+[tables.log.columns]
+row_id = {}
+doc = {}
+"""
+TABLES = """
+CREATE TABLE kinds (kind text PRIMARY KEY, about jsonb);
+CREATE TABLE log (row_id integer PRIMARY KEY, person integer NOT NULL, doc jsonb);
+INSERT INTO log SELECT n, n % 9999, CAST(CASE WHEN n < 5000 THEN '{"a": "x"}' ELSE '{"a": "y"}' END AS jsonb)
+FROM generate_series(1, 10000) AS g(n);
+"""
+SMALL = "{" + ", ".join(f'"k{i}": {i}' for i in range(200)) + "}"
+DOCS = (
+    None, "null", "7", '"a"', "[]", "{}", "[1, 2]", '["a"]', '{"a": "x"}', '{"a": null}', '{"a": {"b": "y"}}', '{"a": ["b"]}',
+    '{"a": "\\u00e9\\ud83d\\ude42"}', '{"a": "' + "z" * 6_000 + '"}', '{"a": "\\\\\\""}', '{"A": "x"}', '{"a b-c_1": "x"}',
+    '{"a": ' + "[" * 4_000 + "]" * 4_000 + "}", '{"a": true}', '{"a": -12}', '{"": "x"}', '{"a.b": 1}', '{"$": 1}', SMALL,
+    '{"a": "%"}', '{"a": " x "}', '{"a": ""}',
+)  # fmt: skip
+"""What both engines take as JSON, and have the same texts of, but for blanks and spelled numbers."""
+NO_JSON = (
+    "", "{", '{"a"', '{"a":}', '{"a": "\\ud800"}', '{"a": "\\u0000"}', "NaN", '{"a": NaN}', "[1,]", '{"a":1,}', "nul", "'",
+    '{"a": 1} x', "\ufeff{}", '{"a": 1e999}', '{"a": ' + "9" * 999 + "}", "{" * 9_000, '{"a":' * 9_000 + "1" + "}" * 9_000,
+    "/* */ {}", '{"a": "\x01"}', '{a: 1}', "\\", '{"a": "\\x"}', '{"a":1,"a":2}', '{"a": 0x1}', "-", '{"a": --1}',
+)  # fmt: skip
+"""What a file may hold under the type, or as a number that has no other spelling."""
+KEYS = (["a"], ["a", "b"], ["a b-c_1"], ["k7"], ["A"])
+
+
+@pytest.fixture
+def asked(engine: PostgresServer | None, tmp_path: Path) -> Iterator[tuple[Session, Session]]:
+    """Sessions over neighbours: the second has a person more, whose rows are as bad as JSON can be."""
+    policy = parse_policy(POLICY, tmp_path / "policy.toml")
+    bad = [(number, 99_999, doc) for number, doc in enumerate(DOCS, 50_000)]
+    with ExitStack() as stack:
+        sessions = []
+        for name, rows in (("without", bad[:1]), ("with", bad)):
+            backend: Backend
+            if engine is None:
+                connection = stack.enter_context(duckdb.connect())
+                connection.execute(TABLES.replace("jsonb", "json"))
+                connection.executemany("INSERT INTO log VALUES (?, ?, ?)", rows)
+                backend = DuckDBBackend.over(connection)
+            else:
+                database = engine.create_database()
+                stack.callback(engine.drop_database, database)
+                owner = stack.enter_context(engine.admin(database))
+                owner.execute(TABLES.encode())
+                owner.cursor().executemany("INSERT INTO log VALUES (%s, %s, %s)", rows)
+                let_read(owner, "public")
+                backend = PostgresBackend(engine.url(database, READER), policy.read_from)
+                stack.callback(backend.close_idle)
+            sealed = SealedEngine()
+            stack.callback(sealed.close)
+            caps = Caps(10 * NANO, int(1e-5 * ATTO), {})
+            path = tmp_path / f"{name}.db"
+            store = open_store(f"sqlite:{path}", policy.dataset_id, caps, create=True, log=path)
+            stack.callback(store.close)
+            dataset = Dataset(policy, backend, store, sealed)
+            sessions.append(Session(dataset, "analyst", _noise=ZeroNoise()))
+        yield sessions[0], sessions[1]
+
+
+ASKED = (
+    "SELECT count(*) FROM log WHERE doc->>'a' = 'x'",
+    "SELECT count(doc->>'a') FROM log",
+    "SELECT count(DISTINCT doc->'a'->>'b') FROM log",
+    "SELECT count(*) FROM log WHERE lower(doc #>> '{a,b}') LIKE '%y%' OR doc->>'a b-c_1' IS NULL",
+    "SELECT sum(length(doc->>'a')) FROM log",
+    "SELECT count(*) FROM (SELECT person, min(doc->>'a') AS a, count(DISTINCT doc->>'k7') AS n FROM log GROUP BY person) p "
+    "WHERE a <> 'x' OR n > 0",
+    "SELECT doc->>'a' AS a, count(*) FROM log GROUP BY a",
+)  # fmt: skip
+
+
+def test_a_person_with_bad_json_only_counts(asked: tuple[Session, Session]) -> None:
+    for sql in ASKED:
+        without, beside = (session.execute(sql).rows for session in asked)
+        if "GROUP BY a" in sql:  # found groups: those that are the person's alone stay hidden
+            assert {row[0] for row in without} == {row[0] for row in beside} == {"x", "y"}
+            continue
+        most = len(DOCS) * 1_000 if "sum" in sql else len(DOCS)
+        assert 0 <= beside[0][0] - without[0][0] <= most
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("SELECT count(*) FROM log WHERE doc->>0 = 'a'", "constant key"),
+        ("SELECT count(*) FROM log WHERE doc->>'a\"b' = 'a'", "constant key"),
+        ("SELECT count(*) FROM log WHERE doc->>'12' = 'a'", "constant key"),
+        ("SELECT count(*) FROM log WHERE doc #>> '{a,0}' = 'a'", "constant key"),
+        ("SELECT count(p->>'a') FROM (SELECT *, doc AS p, row_number() OVER (PARTITION BY person ORDER BY row_id) AS n "
+         "FROM log) t WHERE n = 1", "table's own column"),
+        ("SELECT about->>'a' FROM kinds", "cannot be answered"),
+        ("SELECT count(*) FROM kinds WHERE about->>'a' = 'x'", "cannot be answered"),
+        ("SELECT count(*) FROM log WHERE (doc->'a') IS NULL", "private rows"),
+    ],
+)  # fmt: skip
+def test_what_is_no_member_is_refused(asked: tuple[Session, Session], sql: str, says: str) -> None:
+    with pytest.raises(Refusal, match=says) as raised:
+        asked[0].execute(sql)
+    assert raised.value.hint
+
+
+def _printed(dialect: Dialect, keys: list[str], column: str) -> str:
+    return dialect.cut(dialect.as_text(dialect.json_member(column, keys, None)), 1000)
+
+
+@pytest.mark.parametrize("keys", KEYS, ids=".".join)
+def test_both_engines_find_the_same_members(postgres: PostgresServer, keys: list[str]) -> None:
+    here, there = (dialect_of(name, "pg_c_utf8") for name in ("duckdb", "postgres"))
+    with postgres.admin("postgres") as connection, duckdb.connect() as db:
+        for doc in DOCS:
+            text = "NULL" if doc is None else there.text_literal(doc)
+            (one,) = (
+                connection.execute(
+                    f"SELECT {_printed(there, keys, f'CAST({text} AS jsonb)')}".encode()
+                ).fetchone()
+                or ()
+            )
+            (other,) = db.execute(f"SELECT {_printed(here, keys, '$1')}", [doc]).fetchone() or ()
+            if one is None or other is None:
+                assert one == other, doc
+            else:
+                assert one.replace(" ", "")[:400] == other.replace(" ", "")[:400]
+
+
+def _over_bad_texts(dialect: Dialect) -> list[str | None]:
+    with duckdb.connect() as db:
+        db.execute("CREATE TABLE t (doc VARCHAR)")
+        db.executemany("INSERT INTO t VALUES (?)", [(doc,) for doc in (*NO_JSON, *DOCS)])
+        shown = _printed(dialect, ["a"], "doc")
+        kept = db.execute(
+            f"SELECT {shown} FROM t WHERE {shown} IS NOT NULL OR length({shown}) > 3"
+        ).fetchall()
+        grouped = db.execute(
+            f"SELECT {shown}, count(*) FROM t GROUP BY 1 HAVING count({shown}) > 0"
+        ).fetchall()
+    assert {one for (one,) in kept} == {one for one, _ in grouped}
+    return [one for (one,) in kept]
+
+
+def test_what_is_no_json_has_no_member() -> None:
+    assert all(one is None or len(one) <= 1_000 for one in _over_bad_texts(DUCKDB))
+
+
+class _Unguarded(DuckDBDialect):
+    """The fault: a member of the column as it stands."""
+
+    def json_member(self, shown: str, keys: object, position: object) -> str:
+        return f"json_extract_string({shown}, '$.\"a\"')"
+
+
+def test_without_its_guard_a_row_makes_it_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DuckDBDialect, "json_member", _Unguarded.json_member)
+    with pytest.raises(duckdb.Error, match="JSON"):
+        _over_bad_texts(DUCKDB)
+
+
+def test_spark_has_no_member() -> None:
+    with pytest.raises(Refusal, match="not answered on spark"):
+        dialect_of("spark", None).json_member("doc", ["a"], None)
