@@ -57,6 +57,7 @@ from .ownership import resolve_owner, scanned
 from .public_inputs import NotInPlace, drawn_first, is_single, read_in_place, static_range
 from .release_boundary import one_person, owner_of, release_each_set
 from .rows import OwnedRows, PrivateBlock, read_by, whole
+from .text_lists import asked_of_texts
 
 __all__ = ["Analyzed", "analyze", "private_rows"]
 
@@ -340,6 +341,8 @@ class _Analysis:
         if expr.calls("cast") and expr.args[0] == Literal(NULL, None):
             return Literal(expr.type, None, position=expr.position)
         if isinstance(expr, Call) and not FUNCTIONS[expr.function].private:
+            if (asked := asked_of_texts(expr)) is not None:
+                return self._below(asked)
             raise Refusal(
                 f"{FUNCTIONS[expr.function].said} cannot be used on private rows",
                 sqlstate="PV202",
