@@ -1,6 +1,7 @@
 """The program `dpsql`: its global options, its commands, and how a failure leaves it.
 
-The engine, DuckDB and psycopg are imported inside the commands that need them.
+A command's module is imported when it is asked for: what every start loads is here, and what one command needs in its
+module. The engine, DuckDB and psycopg are imported inside the commands that need them.
 """
 
 from __future__ import annotations
@@ -8,33 +9,16 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from importlib import import_module
 from io import TextIOWrapper
 
 import click
 
 from ..errors import DpsqlError, EngineFailure, PolicyError
 from . import interrupts
-from .bounds import bounds
-from .budget import budget
-from .check import check
-from .demo import demo
-from .docs import docs, help_about
-from .doctor import doctor
 from .faults import Failure, install_bug_hook, leave_streams, tell
-from .files import convert, refresh
-from .init import init
-from .local import local
-from .page import page
-from .prepare import prepare
-from .query import explain, query
-from .release import release
-from .serve import serve
 from .settings import CommandSettings
-from .synthesize import synthesize
 from .terminal import fill_closed
-from .textbook import textbook
-from .user import user
-from .verify import audit, verify
 
 __all__ = ["program", "run"]
 
@@ -45,8 +29,46 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)
 """Standard output takes nothing more, or is closed."""
 
 
+_COMMANDS = {
+    "audit": "verify:audit",
+    "bounds": "bounds:bounds",
+    "budget": "budget:budget",
+    "check": "check:check",
+    "convert": "files:convert",
+    "demo": "demo:demo",
+    "docs": "docs:docs",
+    "doctor": "doctor:doctor",
+    "explain": "query:explain",
+    "help": "docs:help_about",
+    "init": "init:init",
+    "local": "local:local",
+    "page": "page:page",
+    "prepare": "prepare:prepare",
+    "query": "query:query",
+    "refresh": "files:refresh",
+    "release": "release:release",
+    "serve": "serve:serve",
+    "synthesize": "synthesize:synthesize",
+    "textbook": "textbook:textbook",
+    "user": "user:user",
+    "verify": "verify:verify",
+}
+"""Each command's name, and its module with the name that it has there."""
+
+
 class _Program(click.Group):
     """A group in which every `DpsqlError` becomes its text and its exit code, and Ctrl-C that of 57014."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name].partition(":")
+        command = getattr(import_module(f"{__package__}.{module}"), name)
+        assert isinstance(command, click.Command)
+        return command
 
     def invoke(self, ctx: click.Context) -> None:
         interrupts.forget()
@@ -106,13 +128,6 @@ def program(ctx: click.Context, policy_path: str, analyst: str) -> None:
     if not analyst.isprintable() or not analyst:
         raise click.UsageError("--analyst is a name: letters, digits, blanks and signs.")
     ctx.obj = CommandSettings.of(policy_path, analyst)
-
-
-for _command in (
-    query, explain, release, check, doctor, verify, audit, bounds, init, convert, prepare, budget, refresh, synthesize,
-    serve, page, user, local, demo, textbook, docs, help_about,
-):  # fmt: skip
-    program.add_command(_command)
 
 
 def run() -> None:

@@ -25,7 +25,11 @@ from ..docs.documents import blocks, text
 def commands(
     group: click.Group, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        assert command.name == name
         yield (*path, name), command
         if isinstance(command, click.Group):
             yield from commands(command, (*path, name))
@@ -44,10 +48,32 @@ def test_a_command_has_help(path: tuple[str, ...]) -> None:
             assert parameter.help, f"{parameter.name} has no help"
 
 
+def test_a_command_loads_its_own_module_alone() -> None:
+    """What the program loads at every start is none of what the engine, the server or a command needs."""
+    told = "import sys, dpsql.cli.application as a; {}; print(*sorted(m for m in sys.modules if m in {!r}))"
+    heavy = (
+        "numpy",
+        "sqlglot",
+        "duckdb",
+        "asyncio",
+        "dpsql.policy.model",
+        "dpsql.cli.query",
+        "dpsql.cli.serve",
+    )
+    for act, loaded in (
+        ("pass", ""),
+        ("a.program.get_command(None, 'docs')", ""),
+        ("a.program.get_command(None, 'nothing')", ""),
+        ("a.program.get_command(None, 'query')", "dpsql.cli.query dpsql.policy.model numpy sqlglot"),
+    ):
+        run = [sys.executable, "-c", told.format(act, heavy)]
+        assert subprocess.run(run, capture_output=True, text=True, check=True).stdout.strip() == loaded
+
+
 def test_the_program_has_help() -> None:
     result = CliRunner().invoke(program, ["--help"])
     assert result.exit_code == 0
-    assert all(f"\n  {name} " in result.output for name in program.commands)
+    assert all(f"\n  {name} " in result.output for name in program.list_commands(click.Context(program)))
     assert "not an identity" in " ".join(result.output.split())
 
 
