@@ -7,10 +7,11 @@ owner's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..errors import PolicyError
 from ..relation.catalog import quoted_names
-from ..relation.types import Kind
-from .live_schema import LiveTable
+from .live_schema import LiveColumn, LiveTable
 from .model import Policy, TablePolicy
 from .section import quote_text, suggest
 
@@ -27,12 +28,18 @@ _LOOSE = {
 
 
 def row_number_of(
-    where: str, policy: Policy, declared: TablePolicy, table: LiveTable, *, holds_owner: bool
+    where: str,
+    policy: Policy,
+    declared: TablePolicy,
+    table: LiveTable,
+    owner: Sequence[LiveColumn],
+    *,
+    holds_owner: bool,
 ) -> str | None:
     """Return the column that numbers the rows of each person, as the engine enforces it (soundness.md 1.39).
 
-    `holds_owner`: the unit's columns hold the person's own key. Raises PolicyError, with a sentence for each way in
-    which a number would hold nothing.
+    `owner`: the unit's columns; `holds_owner`: they hold the person's own key. Raises PolicyError, with a sentence for
+    each way in which a number would hold nothing.
     """
     name = declared.row_number
     if name is None:
@@ -63,9 +70,9 @@ def row_number_of(
     if column.is_generated:
         raise PolicyError(f'{where}: "{name}" is computed when it is read; store it')
     if not column.type.is_integer:
-        type_ = column.engine_type.lower() if column.type.kind is Kind.OPAQUE else str(column.type)
         raise PolicyError(
-            f'{where}: "{name}" is {type_}, of which many values may lie between 1 and 2; make it an integer'
+            f'{where}: "{name}" is {column.engine_type.lower()}, of which many values may lie between 1 and 2; make it '
+            "an integer"
         )
     if not column.not_null:
         raise PolicyError(
@@ -77,13 +84,13 @@ def row_number_of(
             f"{where}: {quoted_names(unit)} leads to a person over other tables; the person's own key has to stand in "
             f"the row: dpsql prepare {shown} makes such a copy"
         )
-    if not all(found is not None and found.not_null for found in map(table.column, unit)):
+    if not all(one.not_null for one in owner):
         raise PolicyError(
             f"{where}: {quoted_names(unit)} may be NULL, and a key holds nothing of such rows; make it NOT NULL"
         )
     wanted, names = {*unit, name}, quoted_names([*unit, name])
-    held = table.proved.keys if table.proved is not None else ()
-    if any(set(key) == wanted for key in held):
+    assert table.proved is not None, "what proves nothing was refused"
+    if any(set(key) == wanted for key in table.proved.keys):
         return name
     for key, why in table.loose_keys:
         if set(key) == wanted:

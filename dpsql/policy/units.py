@@ -124,7 +124,9 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
         max_groups=declared.max_groups,
         max_norm=declared.max_norm,
         also=tuple(_build_also(f"{where}.also", policy, names, one, table, live) for one in declared.also),
-        row_number=row_number_of(f"{where}.row_number", policy, declared, table, holds_owner=holds_owner),
+        row_number=row_number_of(
+            f"{where}.row_number", policy, declared, table, columns, holds_owner=holds_owner
+        ),
     )
 
 

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import duckdb
@@ -12,6 +15,8 @@ import pytest
 from dpsql.backends import DuckDBBackend, PostgresBackend
 from dpsql.errors import PolicyError
 from dpsql.policy import LiveSchema, build_catalog, check, parse_policy
+from dpsql.policy.model import Period, Time
+from dpsql.policy.units import build_unit
 from dpsql.tests.support.postgres_server import PostgresServer
 
 POLICY = """
@@ -32,7 +37,7 @@ KEY = "CREATE TABLE person (id INTEGER PRIMARY KEY, code INTEGER UNIQUE NOT NULL
 WHOLE = "CREATE TABLE visit (owner INTEGER NOT NULL, n INTEGER NOT NULL, g INTEGER, PRIMARY KEY (owner, n))"
 
 ON_BOTH = {
-    "a decimal": (WHOLE.replace("n INTEGER", "n NUMERIC(9, 2)"), "of which many values may lie between 1 and 2"),
+    "a decimal": (WHOLE.replace("n INTEGER", "n NUMERIC(9, 2)"), "(9,2), of which many values may lie between 1 and 2"),
     "a double": (WHOLE.replace("n INTEGER", "n DOUBLE PRECISION"), "of which many values may lie between 1 and 2"),
     "NULL numbers": (
         "CREATE TABLE visit (owner INTEGER NOT NULL, n INTEGER, g INTEGER, UNIQUE (owner, n))",
@@ -127,7 +132,7 @@ def on_postgres(postgres: PostgresServer) -> Iterator[Live]:
 
 def refused(folder: Path, live: LiveSchema, said: str, text: str = POLICY) -> None:
     policy = parse_policy(text, folder / "laws.toml")
-    with pytest.raises(PolicyError, match=said):
+    with pytest.raises(PolicyError, match=re.escape(said)):
         build_catalog(policy, live)
     assert any(said in problem for problem in check(policy, live).problems), "and check says the same"
 
@@ -175,4 +180,65 @@ def test_files_enforce_nothing(tmp_path: Path, on_duckdb: Live) -> None:
     )
     text = text.replace("max_rows = 3\n", 'max_rows = 3\nsource = "v.parquet"\n')
     with pytest.raises(PolicyError, match="files and tables of a lake enforce no key"):
+        build_catalog(parse_policy(text, tmp_path / "laws.toml"), on_duckdb(KEY + WHOLE))
+
+
+def test_beside_periods_it_is_refused(
+    tmp_path: Path, on_duckdb: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = parse_policy(POLICY, tmp_path / "laws.toml")
+    timed = replace(policy, privacy=replace(policy.privacy, time=Time(Period.MONTH, date(2020, 1, 1))))
+    schema = on_duckdb(KEY + WHOLE)
+    assert build_catalog(policy, schema)
+    with pytest.raises(PolicyError, match=r"is not answered beside privacy\.time"):
+        build_unit("visit", timed, timed.tables["visit"], schema)
+
+
+def test_a_number_that_is_computed(tmp_path: Path, on_duckdb: Live) -> None:
+    schema = (
+        "CREATE TABLE visit (owner INTEGER NOT NULL, g INTEGER, n INTEGER GENERATED ALWAYS AS (g) VIRTUAL)"
+    )
+    refused(tmp_path, on_duckdb(KEY + schema), "is computed when it is read")
+
+
+@pytest.mark.parametrize("why", ["deferrable", "partial", "expression", "invalid"])
+def test_why_a_key_holds_nothing(tmp_path: Path, on_duckdb: Live, why: str) -> None:
+    """As a Postgres says it; a key of other columns is not what was meant."""
+    live = on_duckdb(KEY + ON_BOTH["no key"][0])
+    said = {
+        "deferrable": 'the key of "owner", "n" is DEFERRABLE, .*; make it NOT DEFERRABLE',
+        "partial": 'the key of "owner", "n" is of some rows alone',
+        "expression": 'the key of "owner", "n" is of an expression',
+        "invalid": 'the key of "owner", "n" is not valid',
+    }
+    for key, expected in (("n", "owner"), said[why]), (("owner", "g"), "no PRIMARY KEY or UNIQUE constraint"):
+        tables = tuple(replace(one, loose_keys=((key, why),)) for one in live.tables)
+        with pytest.raises(PolicyError, match=expected):
+            build_catalog(parse_policy(POLICY, tmp_path / "laws.toml"), replace(live, tables=tables))
+
+
+@pytest.mark.parametrize("nullable", ["hospital", "no"])
+def test_each_column_of_a_person_is_there(tmp_path: Path, on_duckdb: Live, nullable: str) -> None:
+    schema = """
+        CREATE TABLE person (hospital TEXT, no INTEGER, PRIMARY KEY (hospital, no));
+        CREATE TABLE visit (hospital TEXT NOT NULL, no INTEGER NOT NULL, n INTEGER NOT NULL, g INTEGER, UNIQUE (hospital, no, n))
+    """
+    text = POLICY.replace('unit = "id"', 'unit = ["hospital", "no"]').replace(
+        OWNED, 'unit = { column = ["hospital", "no"], references = ["person.hospital", "person.no"] }'
+    )
+    live = on_duckdb(schema)
+    unit = build_catalog(parse_policy(text, tmp_path / "laws.toml"), live).tables["visit"].unit
+    assert unit is not None
+    assert unit.row_number == "n"
+    columns = lambda one: tuple(replace(c, not_null=c.not_null and c.name != nullable) for c in one.columns)  # noqa: E731
+    tables = tuple(
+        replace(one, columns=columns(one)) if one.path[1] == "visit" else one for one in live.tables
+    )
+    with pytest.raises(PolicyError, match='"hospital", "no" may be NULL'):
+        build_catalog(parse_policy(text, tmp_path / "laws.toml"), replace(live, tables=tables))
+
+
+def test_one_of_several_columns(tmp_path: Path, on_duckdb: Live) -> None:
+    text = POLICY.replace("columns = { g = {} }", "columns = { g = {}, n = {} }")
+    with pytest.raises(PolicyError, match="no statement reads it"):
         build_catalog(parse_policy(text, tmp_path / "laws.toml"), on_duckdb(KEY + WHOLE))

@@ -336,7 +336,11 @@ def test_number_by_fractions(tmp_path: Path, monkeypatch: Patch, type_: str) -> 
 
 def test_believe_a_key_that_nobody_enforces(tmp_path: Path, monkeypatch: Patch) -> None:
     schema = SCHEMA.replace(", PRIMARY KEY (owner, n))", ")")
-    plant(monkeypatch, row_numbers.row_number_of, ("if any(set(key) == wanted for key in held):", "if True:"))
+    plant(
+        monkeypatch,
+        row_numbers.row_number_of,
+        ("if any(set(key) == wanted for key in table.proved.keys):", "if True:"),
+    )
     people = heavy()
     rows = tuple((1, 1, *row[2:]) if row[0] == 1 else row for row in people.visit)
     for made in opened(tmp_path, schema=schema):

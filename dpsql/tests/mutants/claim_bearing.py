@@ -128,6 +128,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "budget/slices.py": ("budget/test_slices.py", "budget/test_sliced_ledger.py", "budget/test_division.py"),
     "budget/odometer.py": ("budget/test_odometer.py",),
     "policy/periods.py": ("policy/test_periods.py", "budget/test_periods.py", "budget/test_sliced_ledger.py"),
+    "policy/row_numbers.py": ("backends/test_row_number.py",),
     "plan/grounds.py": ("policy/test_grounds.py", "budget/test_resting.py"),
     "verify/check.py": ("verify/test_certificate.py",),
     "verify/laws.py": ("verify/test_certificate.py",),
@@ -143,7 +144,9 @@ LAWS: dict[str, tuple[str, ...]] = {
     "plan/planner.py": (
         "test_neighbours_zcdp.py", "test_published_keys.py", "test_own_draws.py", "test_noise_always_on.py",
         "test_one_draw.py", "test_neighbours.py", "test_neighbours_together.py", "test_top_groups.py",
+        "test_numbered.py",
     ),
+    "policy/row_numbers.py": ("test_numbered.py",),
     "plan/release_plan.py": (
         "test_neighbours_zcdp.py", "test_published_keys.py", "test_found_keys.py", "test_reuse_orders.py",
     ),
@@ -182,7 +185,7 @@ LAWS: dict[str, tuple[str, ...]] = {
     "verify/check.py": ("test_searched.py",),
     "verify/laws.py": ("test_searched.py",),
     "verify/lemmas.py": ("test_searched.py",),
-    "verify/relations.py": ("test_searched.py",),
+    "verify/relations.py": ("test_searched.py", "test_numbered.py"),
     "verify/total.py": ("test_total.py",),
     "verify/values.py": ("test_searched.py",),
     "verify/windows.py": ("test_searched.py",),
