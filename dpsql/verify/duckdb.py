@@ -40,6 +40,7 @@ class DuckDB:
         {
             "strlen": "BYTES",
             "json_valid": "JSONVALID",
+            "list_last": "LISTLAST",
             "round_even": "ROUND",
             "epoch_us": "EPOCH_US",
             "to_microseconds": "INTERVAL",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from typing import NamedTuple
 
 from dpsql.verify.certificate import Facts
 from dpsql.verify.read import columns_of, ordered
@@ -69,6 +70,16 @@ class Joined:
 
     def canonical(self, identity: Identity) -> Identity:
         return identity[0], tuple(self.find(term) for term in identity[1])
+
+
+class CutOff(NamedTuple):
+    """Of the rows of a block those of owners in `heavy` up to the `most`-th least `order` of each."""
+
+    most: int
+    owner: tuple[Term, ...]
+    order: Term
+    heavy: Term
+    rows: Term
 
 
 class Relations:
@@ -507,6 +518,17 @@ class Relations:
 
     # --- equality, NULL, keys ---
 
+    def _spread(self, term: Term) -> Term | None:
+        """c of `(c * a) % 2^32`. Premise: c is an integer of 32 bits, a is odd and below 2^32. Conclusion: one value
+        of c for each. Why: numbers from 0 to 2^31 keep apart modulo 2^32 when multiplied by an odd one, those below 0
+        do, and a remainder has its number's sign."""
+        if term.op != "mod" or term.args[0].op != "mul" or self.number(term.args[1]) != 2**32:
+            return None
+        inner, times = self.bare(term.args[0].args[0]), self.number(term.args[0].args[1])
+        kind = self.values.type(inner)
+        is_narrow = kind[0] == "int" and kind[1] <= 32
+        return inner if is_narrow and times is not None and times % 2 == 1 and 0 < times < 2**32 else None
+
     def bare(self, term: Term) -> Term:
         """A column under casts that tell all its values apart: text as text, labels as texts, integers as wider
         ones."""
@@ -544,9 +566,11 @@ class Relations:
         """Classes and sources that given terms determine (soundness.md 1.12): a source one of whose keys is known
         is one row, and all its columns are known; of a LEFT JOIN no more than one row, and nothing of it is
         known."""
-        known = {joined.find(self.bare(term)) for term in start} | {
+        given = [*start]
+        known = {joined.find(self.bare(term)) for term in given} | {
             joined.find(one) for one in joined.constants
         }
+        known |= {joined.find(one) for one in map(self._spread, given) if one is not None}
         sources, outer, _ = joined.block.args
         ons = dict(outer)
         done: set[Term] = set()
@@ -677,7 +701,59 @@ class Relations:
             mult = _least(mult, self._ranked(joined))
             mult = _least(mult, self._few(joined))
             mult = _least(mult, self._numbered(joined))
+            mult = _least(mult, self._up_to_last(block))
         return mult
+
+    def last_kept(self, block: Term) -> CutOff | None:
+        """A block that is the rows of B of the owners of heavy, which groups B by them and has those with many rows, up
+        to the R-th least of a number of theirs; None where it is no such block."""
+        sources, outer, conditions = block.args
+        for ends in sources:
+            if ends.args[0].op != "agg" or ends.args[0].args[2]:
+                continue
+            inner, owner, _, columns = ends.args[0].args
+            ons = [one for one in conditions if ends in one.free]
+            tests = [
+                one
+                for one in ons
+                if one.op == "le" and one.args[1].op == "col" and one.args[1].args[0] is ends
+            ]
+            if len(tests) != 1:
+                continue
+            last = dict(columns)[tests[0].args[1].args[1]]
+            if last.args[:1] != ("LISTLAST",) or last.args[1].op != "lowest" or last.args[1].args[2]:
+                continue
+            order, most = last.args[1].args[0], self.number(last.args[1].args[1])
+            ons.remove(tests[0])
+            rest = self.pool(
+                "block", tuple(one for one in sources if one is not ends), outer,
+                ordered(one for one in conditions if ends not in one.free),
+            )  # fmt: skip
+            heavies = [one for one in inner.args[0] if one not in rest.args[0]]
+            if most is None or order is not tests[0].args[0] or len(heavies) != 1:
+                continue
+            [heavy] = heavies
+            left = tuple(one for one in inner.args[0] if one is not heavy)
+            matched = [one for one in inner.args[2] if heavy in one.free]
+            others = ordered(one for one in inner.args[2] if heavy not in one.free)
+            if (
+                self.pool("block", left, inner.args[1], others) is rest
+                and heavy.args[0].op == "agg"
+                and heavy.args[0].args[0] is rest
+                and set(heavy.args[0].args[1]) == set(owner)
+                and self.matches_owner(matched, heavy, heavy.args[0], owner)
+                and self.matches_owner(ons, ends, ends.args[0], owner)
+            ):
+                return CutOff(most, owner, order, heavy.args[0], rest)
+        return None
+
+    def _up_to_last(self, block: Term) -> int | None:
+        """R of a block that keeps rows up to the R-th least of a number that no two rows share: R rows of an owner."""
+        cut = self.last_kept(block)
+        if cut is None or self.above(cut.heavy) is None:
+            return None
+        _, told = self.closure(self.joined(cut.rows), [cut.order])
+        return cut.most if told == set(cut.rows.args[0]) else None
 
     def unit_terms(self, joined: Joined) -> list[Term]:
         """Terms that are the same in all rows of an owner: the owner, and what an owner has one row of."""
@@ -861,8 +937,13 @@ class Relations:
         exists = [
             one.args[0] for one in first.args[0].args[2] if one.op == "not" and one.args[0].op == "exists"
         ]
+        if few is None or ranked is None:
+            return None
+        if (cut := self.last_kept(second.args[0])) is not None:
+            listed = [[source.args[0] for source in one.args[0].args[0]] for one in exists]
+            return max(few, ranked) if listed == [[cut.heavy]] else None
         window = second.args[0].args[0][0].args[0] if len(second.args[0].args[0]) == 1 else None
-        if few is None or ranked is None or window is None or window.op != "window":
+        if window is None or window.op != "window":
             return None
         return max(few, ranked) if any(one in window.args[0].args[2] for one in exists) else None
 
@@ -872,15 +953,18 @@ class Relations:
         if self._cut_before_a_join(union) is None:
             return False
         first, second = (dict(one.args[1]) for one in union.args[0])
-        [window] = union.args[0][1].args[0].args[0]
-        columns = columns_of(window.args[0])
-        passed = all(
-            (other := second.get(name)) is not None
-            and other.op == "col"
-            and other.args[0] is window
-            and columns[other.args[1]] is first.get(name)
-            for name in names
-        )
+        if self.last_kept(union.args[0][1].args[0]) is not None:
+            passed = all(first.get(name) is not None and first[name] is second.get(name) for name in names)
+        else:
+            [window] = union.args[0][1].args[0].args[0]
+            columns = columns_of(window.args[0])
+            passed = all(
+                (other := second.get(name)) is not None
+                and other.op == "col"
+                and other.args[0] is window
+                and columns[other.args[1]] is first.get(name)
+                for name in names
+            )
         return passed and all(self.determined(one, names) for one in union.args[0])
 
     def without_ways(self, block: Term, read: Sequence[Term]) -> Term:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dpsql.verify.certificate import Facts, ForeignKey
 from dpsql.verify.read import columns_of, ordered
@@ -14,6 +15,17 @@ from dpsql.verify.relations import UNIT, Joined, Relations
 from dpsql.verify.terms import Pool, Refused, Term
 
 __all__ = ["References", "TwoOwners", "first_rows"]
+
+
+class _Kept(NamedTuple):
+    """R, the owner, the order, what is shown, and J; `is_exact`: rows that tie would all be kept."""
+
+    most: int
+    owner: tuple[Term, ...]
+    order: list[Term]
+    shown: list[Term]
+    joined: Term
+    is_exact: bool
 
 
 @dataclass(frozen=True)
@@ -44,7 +56,7 @@ def first_rows(pool: Pool, relations: Relations, block: Term) -> TwoOwners | Non
     found = _cut_at(pool, relations, few, many)
     if found is None:
         return None
-    most, owner, order, shown, inner = found
+    most, owner, order, shown, inner, is_exact = found
     joined, groups = _owners(relations, inner)
     if len(groups) < 2:
         return None
@@ -63,6 +75,8 @@ def first_rows(pool: Pool, relations: Relations, block: Term) -> TwoOwners | Non
     first = _fan_of_one(relations, joined, groups[1 - theirs[0]])
     _, told = relations.closure(joined, order)
     if told != set(joined.block.args[0]):
+        if is_exact:
+            raise Refused("lookup: an order of rows is total")
         basis = {relations.bare(term) for term in (*owner, *order) if relations.alike_where_equal(term)}
         if not all(relations.bare(term) in basis for term in shown):
             raise Refused("lookup: an order of rows is total")
@@ -80,13 +94,10 @@ def _members(block: Term) -> tuple[Term, Term] | None:
     return members[0], members[1]
 
 
-def _cut_at(
-    pool: Pool, relations: Relations, few: Term, many: Term
-) -> tuple[int, tuple[Term, ...], list[Term], list[Term], Term] | None:
-    """(R, owner, order, what is shown, J): the rows of J of owners with at most R, and the first R of the others."""
+def _cut_at(pool: Pool, relations: Relations, few: Term, many: Term) -> _Kept | None:
+    """The rows of J of owners with at most R, and the first R of the others; None where these are no such rows."""
     denied = [one for one in few.args[0].args[2] if one.op == "not" and one.args[0].op == "exists"]
-    [window] = many.args[0].args[0] if len(many.args[0].args[0]) == 1 else [None]
-    if len(denied) != 1 or window is None or window.args[0].op != "window" or many.args[0].args[1]:
+    if len(denied) != 1:
         return None
     exists = denied[0].args[0]
     heavies, none, matched = exists.args[0].args
@@ -97,12 +108,20 @@ def _cut_at(
     sources, outer, conditions = inner.args
     if few.args[0] is not pool("block", sources, outer, ordered([*conditions, denied[0]])):
         return None
-    if window.args[0].args[0] is not pool("block", sources, outer, ordered([*conditions, exists])):
-        return None
     if not relations.matches_owner(matched, heavies[0], heavy, owner):
         return None
     number = relations.number(having[0].args[0]) if len(having) == 1 and having[0].op == "lt" else None
     if number is None or having[0].args[1] is not pool("count*", ()):
+        return None
+    if (cut := relations.last_kept(many.args[0])) is not None:
+        same = cut.heavy is heavy and cut.rows is inner and cut.most == number
+        if not same or dict(few.args[1]) != dict(many.args[1]):
+            return None
+        return _Kept(number, owner, [cut.order], [term for _, term in few.args[1]], inner, True)
+    [window] = many.args[0].args[0] if len(many.args[0].args[0]) == 1 else [None]
+    if window is None or window.args[0].op != "window" or many.args[0].args[1]:
+        return None
+    if window.args[0].args[0] is not pool("block", sources, outer, ordered([*conditions, exists])):
         return None
     columns = columns_of(window.args[0])
     rank = many.args[0].args[2]
@@ -125,7 +144,7 @@ def _cut_at(
         shown.append(term)
     if len(passed) != len(few.args[1]):
         return None
-    return number, owner, [one for one, _, _ in over.args[2]], shown, inner
+    return _Kept(number, owner, [one for one, _, _ in over.args[2]], shown, inner, False)
 
 
 def _owners(relations: Relations, block: Term) -> tuple[Joined, list[list[Term]]]:

@@ -1280,7 +1280,7 @@ _FUNCTIONS = {
         "TIMESTAMPTRUNC": Function(_as_argument, _of_finite, _truncated),
         "TIMESTAMPADD ATTIMEZONE": Function(_MOMENT),
         "FIELD": Function(_of_a_field, _of_fields, _of_field),
-        "EXPLODE": Function(_of_an_element),
+        "EXPLODE LISTLAST": Function(_of_an_element),
         "VALID": Function(_as_argument, _of_utf_8),
         "TRYCAST": Function(lambda values, args: tuple(args[2])),
         "FROMJSON": Function(

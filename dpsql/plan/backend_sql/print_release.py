@@ -257,26 +257,23 @@ class _Release:
         """
         sources = SourcePrinter(self.dialect, 1)
         inner = self._inner(sources, numbers, more=lookup.key, shows_unit=True)
-        keys = [(inner.item(inner.printer.whole(one), "o"), one.type) for one in lookup.key]
+        whole = [inner.printer.whole(one) for one in lookup.key]
+        own = [
+            inner.item(self.dialect.scattered_apart(one) if lookup.is_spread else one, "o") for one in whole
+        ]
         coordinates = self._coordinates(numbers, GroupSums(inner))
         columns = [*self.key_names, *inner.items.values(), *inner.later_items.values()]
-        names = list(dict.fromkeys([*(name for name, _ in keys), *columns]))
-        order = [*spread(keys, self.dialect), *(f"{name} NULLS LAST" for name in names)]
-        unit, shown = ", ".join(self.unit), ", ".join([*self.unit, *names])
-        same = " AND ".join(f"heavy.{one} = s.{one}" for one in self.unit)
-        has_more = f"EXISTS (SELECT 1 FROM heavy WHERE {same})"
-        by = ", ".join(f"s.{one}" for one in self.unit)
-        ordered = f" ORDER BY {', '.join(order)}" if order else ""
-        rank = f"ROW_NUMBER() OVER (PARTITION BY {by}{ordered}) AS rn"
-        ranked = f"SELECT s.*, {rank} FROM s WHERE {has_more}"
-        kept = (
-            f"SELECT {shown} FROM s WHERE NOT {has_more} UNION ALL "
-            f"SELECT {shown} FROM ({ranked}) AS ranked WHERE rn <= {lookup.most}"
-        )
+        names = list(dict.fromkeys([*own, *columns]))
+        keys = [(name, one.type) for name, one in zip(own, lookup.key, strict=True)]
+        order = ", ".join([*spread(keys, self.dialect), *(f"{name} NULLS LAST" for name in names)])
+        if lookup.is_spread:
+            order = f"s.{own[0]}"
+            names.remove(own[0])
+        unit, shown = ", ".join(self.unit), [*self.unit, *names]
         steps = [
             self.dialect.step("s", inner.sql(), is_kept=True),
             f"heavy AS (SELECT {unit} FROM s GROUP BY {unit} HAVING COUNT(*) > {lookup.most})",
-            f"r AS ({kept})",
+            f"r AS ({sources.first_rows(self.unit, shown, order, lookup.most, is_number=lookup.is_spread)})",
         ]
         body = self._outer("r", coordinates, in_domain=True)
         return _query(f"WITH {', '.join(steps)} {body}", numbers, sources)

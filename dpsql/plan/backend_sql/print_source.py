@@ -251,21 +251,39 @@ class SourcePrinter:
         columns = ", ".join([*listed, *(f"{printer.row[index]} AS c{index}" for index in sorted(read))])
         clause = " AND ".join([*where, *(f"({sql} IS NOT NULL)" for sql in owner)])
         names = [f"s.c{index}" for index in range(len(cut.columns))]
-        order = _cut_order(self._printer(Environment(cut.uncut.columns), names), cut, read, len(key))
-        over = (
-            f"PARTITION BY {', '.join(f's.{name}' for name in unit)}{f' ORDER BY {order}' if order else ''}"
+        if cut.by is None:
+            order = _cut_order(self._printer(Environment(cut.uncut.columns), names), cut, read, len(key))
+        else:
+            columns += f", {self.dialect.scattered_apart(printer.row[cut.by])} AS o"
+            order = "s.o"
+        kept = [f"c{index}" for index in needed]
+        first = self.first_rows(unit, kept, order, most, is_number=cut.by is not None)
+        heavy = (
+            f"heavy AS (SELECT {', '.join(unit)} FROM s GROUP BY {', '.join(unit)} HAVING COUNT(*) > {most})"
         )
-        shown = ", ".join(f"c{index}" for index in needed) or "1 AS one"
-        has_more = (
-            f"EXISTS (SELECT 1 FROM heavy WHERE {' AND '.join(f'heavy.{name} = s.{name}' for name in unit)})"
-        )
-        by = ", ".join(unit)
-        return (
-            f"WITH s AS (SELECT {columns} FROM {from_} WHERE {clause}), "
-            f"heavy AS (SELECT {by} FROM s GROUP BY {by} HAVING COUNT(*) > {most}) "
-            f"SELECT {shown} FROM s WHERE NOT {has_more} UNION ALL SELECT {shown} FROM "
-            f"(SELECT s.*, ROW_NUMBER() OVER ({over}) AS rn FROM s WHERE {has_more}) AS ranked WHERE rn <= {most}"
-        )
+        return f"WITH s AS (SELECT {columns} FROM {from_} WHERE {clause}), {heavy} {first}"
+
+    def first_rows(
+        self, unit: Sequence[str], shown: Sequence[str], order: str, most: int, *, is_number: bool
+    ) -> str:
+        """Return the first `most` rows of each unit by an order of a step s; a step heavy lists whose are more.
+
+        Who is not listed keeps all. Of the others, where the order is one number that no two rows share, an engine may
+        find the last that is kept without a sort.
+        """
+        same = " AND ".join(f"heavy.{one} = s.{one}" for one in unit)
+        listed = ", ".join(shown) or "1 AS one"
+        few = f"SELECT {listed} FROM s WHERE NOT EXISTS (SELECT 1 FROM heavy WHERE {same})"
+        by = ", ".join(f"s.{one}" for one in unit)
+        last = self.dialect.last(order, most) if is_number else None
+        if last is not None:
+            ends = f"SELECT {by}, {last} AS last FROM s CROSS JOIN heavy WHERE {same} GROUP BY {by}"
+            kept = " AND ".join([*(f"e.{one} = s.{one}" for one in unit), f"{order} <= e.last"])
+            told = ", ".join(f"s.{one}" for one in shown) or "1 AS one"
+            return f"{few} UNION ALL SELECT {told} FROM s CROSS JOIN ({ends}) AS e WHERE {kept}"
+        over = f"PARTITION BY {by}{f' ORDER BY {order}' if order else ''}"
+        ranked = f"SELECT s.*, ROW_NUMBER() OVER ({over}) AS rn FROM s WHERE EXISTS (SELECT 1 FROM heavy WHERE {same})"
+        return f"{few} UNION ALL SELECT {listed} FROM ({ranked}) AS ranked WHERE rn <= {most}"
 
     def fan(self, fan: Fan) -> str:
         """Return the query that counts a fan: one number."""

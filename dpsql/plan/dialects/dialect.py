@@ -449,6 +449,18 @@ class Dialect(ABC):
         """
         return None
 
+    def scattered_apart(self, sql: str) -> str:
+        """Return a bigint that a whole number of 32 bits alone has, in an order that says nothing of it (1.38).
+
+        Multiplied by an odd number, those of one sign keep apart modulo 2^32, and the sign stays; no product passes
+        2^63.
+        """
+        return f"({self.cast(sql, 'BIGINT')} * 2654435761) % 4294967296"
+
+    def last(self, sql: str, most: int) -> str | None:
+        """Return the aggregate of the last of the so many least numbers, None where the engine has none, or no room."""
+        return None
+
 
 def dialect_of(name: str, case_collation: str | None) -> Dialect:
     """Return the dialect of a catalog. A name that no class has is a bug: KeyError, never another engine's SQL."""

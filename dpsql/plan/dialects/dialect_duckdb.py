@@ -175,5 +175,8 @@ class DuckDBDialect(Dialect):
         columns = ", ".join([*unit, *(f"one.{name}" for name in shown)])
         return f"SELECT {columns} FROM (SELECT {by}, unnest({least}) AS one FROM {rows} GROUP BY {by}) AS f"
 
+    def last(self, sql: str, most: int) -> str | None:
+        return f"list_last(min({sql}, {most}))" if most < _LEAST_TAKE else None
+
 
 DUCKDB = DuckDBDialect()

@@ -19,6 +19,7 @@ from ...errors import Position, Refusal
 from ...relation.catalog import HIDDEN, Also, quoted_names
 from ...relation.expressions import Expr, Field, walk
 from ...relation.relations import AggregateCall
+from ...relation.types import Kind
 from .functional_dependencies import Classes, equalities, functional_closure
 from .rows import Item, Lookup, Placed, Source, fields_in
 
@@ -139,7 +140,13 @@ def find_lookup(
             owner_hint=f"write max_rows in [tables.{table.name}]",
         )  # fmt: skip
     whose = _group_of(groups, other)
-    return Lookup(first, also.max_rows, own, _key_of(at), other), groups[whose]
+    key = _key_of(at)
+    points = {name for one in table.unit.also for name in one.columns}
+    is_spread = [one.type.kind for one in key] in _SPREAD and not points & {one.name for one in key}
+    return Lookup(first, also.max_rows, own, key, other, is_spread), groups[whose]
+
+
+_SPREAD = ([Kind.SMALLINT], [Kind.INTEGER])
 
 
 def _group_of(groups: Sequence[Sequence[int]], place: int) -> int:

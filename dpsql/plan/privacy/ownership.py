@@ -346,6 +346,9 @@ def _of_two(
         lambda one: _with_owner((Item(one),), catalog),
         position,
     )
+    if lookup.is_spread:
+        start = fields_in(private.items)[lookup.place].start
+        cut = replace(cut, source=replace(cut.source, by=lookup.key[0].index - start))
     items[lookup.place] = cut
     whole, links, owner = _with_owner(tuple(items), catalog, set(pointed))
     return OwnedRows(
