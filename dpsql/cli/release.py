@@ -9,14 +9,16 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import click
 
-from ..errors import DpsqlError
+from ..errors import DpsqlError, PolicyError
 from . import interrupts
 from .faults import Failure, tell
+from .owner import open_ledger
 from .query import script_text
 from .render import FORMATS, receipt_line, render
 from .settings import CommandSettings, json_option, pass_settings, wants_json
@@ -50,6 +52,12 @@ _SHOWN = 72
     help="Write the answers to this new or empty folder, one CSV file a statement: all of them, or none.",
 )
 @click.option(
+    "--every",
+    metavar="PERIOD",
+    type=click.Choice(["day", "week", "month", "year"]),
+    help="Once for each such period that closes, into a folder of its name below --output; needs --yes.",
+)
+@click.option(
     "--format",
     "format_name",
     type=click.Choice(FORMATS),
@@ -66,6 +74,7 @@ def release(
     dry_run: bool,
     yes: bool,
     folder: Path | None,
+    every: str | None,
     format_name: str,
 ) -> None:
     """Release a dashboard or a report: all queries of FILE planned together, and charged once.
@@ -77,14 +86,25 @@ def release(
     SET lines in FILE hold for the queries after them: SET dpsql.accuracy = 50 says how far off the next ones may be,
     SET dpsql.epsilon = 0.2 that they are to be as exact as asked alone at 0.2.
 
+    With --every month a run does nothing unless a month of the data has closed since the last one that did: so a timer
+    may call it each day. It needs [privacy.time] in the policy.
+
     \b
       dpsql release dashboard.sql --dry-run
       dpsql release report.sql --epsilon 1 --yes --output report
+      dpsql release report.sql --every month --yes --output reports
     """
     from ..engine.batch import price_batch, read_batch, run_batch
     from ..mechanisms import parse_epsilon
 
     require_output()
+    if every is not None:
+        if folder is None or not yes or dry_run:
+            raise click.UsageError("--every needs --output FOLDER and --yes, and no --dry-run.")
+        folder /= _newest(settings.policy_path, every)
+        if folder.exists():
+            tell(f"{folder.name} is released already; the next {every} is not over yet.")
+            return
     chosen = "json" if wants_json() else format_name
     script = script_text(None, source_file)
     assert script is not None
@@ -100,6 +120,23 @@ def release(
         except DpsqlError as error:
             raise Failure(error, script) from None
         _write(running, statements, answers, chosen, draft, folder)
+
+
+def _newest(policy_path: Path, every: str) -> str:
+    """Return the name of the last period of the data that has closed. Raises PolicyError, LedgerError."""
+    from ..policy import Period, load_policy
+    from ..policy.periods import last_closed, period_text
+
+    policy, period = load_policy(policy_path), Period(every)
+    time = policy.privacy.time
+    if time is None:
+        raise PolicyError(
+            f"{policy.source}: privacy.time: is missing: no {every} of the data ever closes",
+            hint=f'write [privacy.time] with period = "{every}", or release the file without --every',
+        )
+    with open_ledger(policy_path) as ledger:
+        now = max(datetime.now(UTC), datetime.fromisoformat(ledger.moment()))
+    return period_text(period, last_closed(period, time.zone, time.settle, now))
 
 
 def _show(price: PricedBatch, *, is_json: bool, alone: bool) -> None:

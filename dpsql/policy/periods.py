@@ -17,8 +17,8 @@ from zoneinfo import ZoneInfo
 from .model import Period
 
 __all__ = [
-    "MOST_NUMBER", "UNDATED", "Over", "Slices", "end_of", "ends_digest", "first_day", "instant_of", "number_of",
-    "period_text", "run_text", "start_of",
+    "MOST_NUMBER", "UNDATED", "Over", "Slices", "end_of", "ends_digest", "first_day", "instant_of", "last_closed",
+    "number_of", "period_text", "run_text", "start_of",
 ]  # fmt: skip
 
 UNDATED = -1
@@ -78,6 +78,11 @@ def instant_of(period: Period, number: int, zone: str) -> datetime:
     """Return the moment, in UTC, at which the period of a number begins in a zone."""
     day = first_day(period, number)
     return datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(zone)).astimezone(UTC)
+
+
+def last_closed(period: Period, zone: str, settle: timedelta, now: datetime) -> int:
+    """Return the number of the last period that was over, by `settle`, at a moment."""
+    return number_of(period, (now - settle).astimezone(ZoneInfo(zone)).date()) - 1
 
 
 @lru_cache(maxsize=64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 
@@ -22,9 +22,10 @@ from dpsql.engine.dataset import open_ledger
 from dpsql.mechanisms import Laplace
 from dpsql.policy import Slices, load_policy, load_time
 from dpsql.policy.model import Period
-from dpsql.policy.periods import number_of, period_text
+from dpsql.policy.periods import last_closed, number_of, period_text
 
 Run = Callable[..., Result]
+THREE_DAYS = timedelta(days=3)
 
 POLICY = """\
 dataset = "shop-2026"
@@ -225,3 +226,29 @@ def test_the_owners_page_draws_periods_as_bars(shop: Path, run: Run) -> None:
     chart = period_chart([(one.name, one.number, one.spent / 10**9) for one in found], 10, "epsilon", 340)
     assert chart.count("<rect") == 3
     assert "2026-02: 2.5 of 10" in chart
+
+
+def test_a_file_is_released_once_for_each_period_that_closes(shop: Path, run: Run) -> None:
+    file = shop.parent / "tiles.sql"
+    file.write_text("SELECT COUNT(*) FROM orders;", "utf-8")
+    words = ("release", str(file), "--every", "month")
+    run("budget", "create")
+    unsure = run(*words, "--yes")
+    assert unsure.exit_code == 2
+    assert "--every needs --output FOLDER and --yes" in unsure.stderr
+    never = run(*words, "--yes", "--output", "reports")
+    assert never.exit_code == 5
+    assert "no month of the data ever closes" in never.stderr
+    by_month(shop)
+    for name in ("ledger.db", "ledger.db.log"):
+        (shop.parent / name).unlink()
+    run("budget", "create")
+    done = (
+        shop.parent
+        / "reports"
+        / period_text(Period.MONTH, last_closed(Period.MONTH, "UTC", THREE_DAYS, datetime.now(UTC)))
+    )
+    done.mkdir(parents=True)
+    again = run(*words, "--yes", "--output", str(done.parent))
+    assert again.exit_code == 0, again.stderr
+    assert f"{done.name} is released already; the next month is not over yet." in again.stderr

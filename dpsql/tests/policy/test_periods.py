@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsql.policy import Over, Period, Slices
-from dpsql.policy.periods import UNDATED, end_of, first_day, instant_of, number_of, start_of
+from dpsql.policy.periods import UNDATED, end_of, first_day, instant_of, last_closed, number_of, start_of
 
 DAYS = st.dates(date(1, 1, 1), date(9998, 12, 31))
 NUMBERS = st.sets(st.integers(0, 40))
@@ -79,3 +79,15 @@ def test_words() -> None:
     assert Slices(((day, day + 1),)).text(Period.DAY) == "2026-03-01 to 2026-03-02"
     assert Slices(((2024, 2026),)).text(Period.YEAR) == "2024 to 2026"
     assert end_of(Period.YEAR, date(2026, 5, 1)) - timedelta(days=1) == date(2026, 12, 31)
+
+
+def test_a_period_closes_when_it_is_over_by_what_late_rows_may_take() -> None:
+    march = number_of(Period.MONTH, date(2026, 3, 1))
+    days = timedelta(days=3)
+    for text, zone, closed in [
+        ("2026-04-03T23:59:59+00:00", "UTC", march - 1),
+        ("2026-04-04T00:00:00+00:00", "UTC", march),
+        ("2026-04-03T22:00:00+00:00", "Europe/Berlin", march),
+        ("2026-04-03T21:59:00+00:00", "Europe/Berlin", march - 1),
+    ]:
+        assert last_closed(Period.MONTH, zone, days, datetime.fromisoformat(text)) == closed, text
