@@ -67,7 +67,7 @@ def spent(campus: Path) -> float:
 @pytest.mark.parametrize(
     "module",
     [
-        "signal", "dpsql.cli.interrupts", "dpsql.errors", "click", "dpsql.cli.render", "dpsql.cli.query",
+        "signal", "dpsql.cli.interrupts", "dpsql.errors", "click", "dpsql.cli.render", "dpsql.cli.worker",
         "numpy", "_duckdb", "duckdb", "sqlglot", "dpsql.release.post_processing", "dpsql.budget.ledger", "dpsql.engine.session",
     ],
 )  # fmt: skip
