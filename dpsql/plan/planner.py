@@ -194,7 +194,7 @@ def _plan_by_periods(
         return _plan_analyzed(person, known, privacy, read)
     pairs: Plan | None = None
     with suppress(NotByPeriod, Refusal):
-        pairs = _plan_by_pairs(relation, catalog, privacy, clock, scans, _ordered(person), read)
+        pairs = _plan_by_pairs(relation, catalog, privacy, clock, scans, person, read)
     whole, known = by_person(relation, catalog, clock, scans, is_ever=True)
     try:
         plan_ = _plan_analyzed(analyze(whole, known), known, privacy, read)
@@ -207,13 +207,14 @@ def _plan_by_periods(
 
 def _plan_by_pairs(
     relation: Relation, catalog: Catalog, privacy: PrivacyParameters, clock: Clock,
-    scans: dict[int, frozenset[int]], person: Sequence[Release], read: ReadKeys | None,
+    scans: dict[int, frozenset[int]], by_person_: Analyzed, read: ReadKeys | None,
 ) -> Plan:  # fmt: skip
-    """Return the plan with (person, period) as the unit. `person`: what the analysis by person has accepted.
+    """Return the plan with (person, period) as the unit. `by_person_`: what the analysis by person has accepted.
 
-    Raises NotByPeriod, Refusal: where that analysis does not accept it, or groups have to be found, which counts
-    people, and not their periods.
+    Raises NotByPeriod, Refusal: where that analysis does not accept it, or takes something of each person for something
+    of all; or groups have to be found, which counts people, and not their periods.
     """
+    person = _ordered(by_person_)
     undated = sum(table.unit is not None and table.unit.time is None for table in tables_in(relation))
     if undated != sum(undated_scans(release.rows) for release in person):
         raise NotByPeriod
@@ -222,7 +223,12 @@ def _plan_by_pairs(
     whole, known = by_period(relation, catalog, clock, scans)
     analyzed = analyze(whole, known)
     found = _ordered(analyzed)
-    if analyzed.intermediates or len(found) != len(person):
+    if analyzed.intermediates or _shape(analyzed) != _shape(by_person_):
+        raise NotByPeriod
+    # nothing of people's undated rows stands where public rows do
+    if any(table.is_undated for table in tables_in(analyzed.root)):
+        raise NotByPeriod
+    if undated != sum(undated_scans(release.rows) for release in found):
         raise NotByPeriod
     for release in found:
         if not joins_plainly(release.rows) or any(
@@ -233,6 +239,17 @@ def _plan_by_pairs(
     if any(release.counted is not None for release in planned.releases):
         raise NotByPeriod
     return planned
+
+
+def _shape(analyzed: Analyzed) -> list[tuple[object, ...]]:
+    """Return of which parts a statement is made, and what each release measures: of two analyses of one statement."""
+    return [
+        (type(part).__name__, len(part.columns))
+        if not isinstance(part, Release)
+        else (len(part.keys), *((call.function, call.distinct) for call in part.aggregates))
+        for root in (analyzed.root, *analyzed.intermediates)
+        for part in all_parts(root)
+    ]
 
 
 def _is_finer(one: Plan, other: Plan) -> bool:

@@ -396,7 +396,7 @@ class SourcePrinter:
 
 def _numbered(column: str, word: str, numbers: Sequence[tuple[str | None, int]]) -> str:
     """Return the number of a row's period, found by halves: each literal is where the next one begins."""
-    if len(numbers) == 1:
+    if len(numbers) < 2:
         return str(numbers[0][1]) if numbers else "NULL"
     half = len(numbers) // 2
     left, right = (_numbered(column, word, part) for part in (numbers[:half], numbers[half:]))

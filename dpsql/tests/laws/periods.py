@@ -60,7 +60,7 @@ columns = {{ id = {{}}, city = {{ values = ["A", "B"] }}, age = {{ bounds = [0, 
 unit = {{ column = "user_id", references = "users.id" }}
 time = "bought"
 max_rows = 2
-columns = {{ id = {{}}, bought = {{}}, amount = {{ bounds = [-3, 4] }}, kind = {{}} }}
+columns = {{ id = {{}}, user_id = {{ bounds = [0, 3] }}, bought = {{}}, amount = {{ bounds = [-3, 4] }}, kind = {{}} }}
 [tables.items]
 unit = {{ column = "order_id", references = "orders.id" }}
 time = "orders.bought"
@@ -305,6 +305,8 @@ STATEMENTS = {
     "SELECT amount, COUNT(*) FROM (SELECT amount, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY bought) AS place FROM orders) t "
     "WHERE place = 1 GROUP BY amount": "person",
     "SELECT COUNT(*) FROM (SELECT id FROM users UNION ALL SELECT user_id FROM orders) t": "person",
+    "SELECT u.city, COUNT(*) FROM users u JOIN (SELECT user_id, COUNT(*) AS n FROM orders GROUP BY user_id) t ON t.user_id = u.id "
+    "GROUP BY u.city": "person",
     # undated rows alone
     "SELECT city, COUNT(*), AVG(age) FROM users GROUP BY city": "undated",
 }  # fmt: skip
