@@ -25,7 +25,7 @@ from ..plan.privacy.rows import AddedUp, Item, Label, Lookup, OwnedRows, Release
 from ..plan.release_plan import ReleasePlan
 from ..policy import Accounting
 from ..policy.periods import first_day
-from ..relation.catalog import Table
+from ..relation.catalog import PERIOD, Table
 from ..relation.expressions import Field, fields_of, walk
 from ..relation.intervals import facts_of
 from ..relation.relations import all_parts
@@ -269,6 +269,11 @@ def bounds_of(release: ReleasePlan, of: str = "") -> list[str]:
     return found
 
 
+def _each_period(release: ReleasePlan) -> str:
+    """Return of which rows a person's are bounded, where it is those of each period."""
+    return " in each period" if PERIOD in release.release.rows.root[1] else ""
+
+
 def _norms_of(release: ReleasePlan) -> str:
     """Return by what norms a person's rows are bounded besides; a column that has no name here is not named."""
     table = release.release.rows.table_alone
@@ -293,7 +298,7 @@ def contribution_lines(release: ReleasePlan) -> Iterator[str]:
         yield "one row per person, held by the database"
         return
     if bounds := bounds_of(release):
-        yield f"at most {' and '.join(bounds)} of a person{_norms_of(release)}"
+        yield f"at most {' and '.join(bounds)} of a person{_each_period(release)}{_norms_of(release)}"
     if declared := declared_in(release):
         binding = what_binds(release)
         yield f"  declared: {'; '.join(declared)}" + (
@@ -400,7 +405,7 @@ def contribution_notes(release: ReleasePlan, known: Known) -> Iterator[BoundNote
         )
         return
     if bounds := bounds_of(release, f' of "{rows.shown_name}"'):
-        of = f"{' and '.join(bounds)}{_norms_of(release)}"
+        of = f"{' and '.join(bounds)}{_each_period(release)}{_norms_of(release)}"
         yield BoundNote(f"a person counts with at most {of}{_said(release, known)}")
     for (most, name), parts in sorted(_cut_per_person(rows).items()):
         yield BoundNote(

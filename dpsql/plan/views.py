@@ -287,7 +287,7 @@ class _Reader:
         privacy = PrivacyParameters(
             policy.defaults.epsilon, delta, policy.defaults.minimum_units,
             policy.privacy.neighbours is Neighbours.REPLACE_ONE, None, policy.privacy.together,
-            policy.privacy.accounting, clock=Clock.now(policy.privacy.time),
+            policy.privacy.accounting, clock=Clock.of_any(policy.privacy.time),
         )  # fmt: skip
         plan(_bound(query, known), known, privacy)
 

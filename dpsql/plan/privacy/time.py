@@ -75,6 +75,16 @@ class Clock:
         """Return what is over by this machine's clock; None where there are no periods."""
         return None if time is None else cls.at(time, datetime.now(UTC))
 
+    @classmethod
+    def of_any(cls, time: Time | None) -> Clock | None:
+        """Return it as if at least the first period were over: to see what is ever answered, whatever the day is."""
+        now = cls.now(time)
+        return (
+            None
+            if now is None
+            else cls(now.time, max(now.end, number_of(now.time.period, now.time.since) + 1))
+        )
+
     @property
     def closed(self) -> range:
         """The periods that statements read: from the first one that the policy names, up to the last that is over."""

@@ -337,7 +337,7 @@ GAPS = "SELECT COUNT(*) FROM orders WHERE extract(month FROM bought) IN (1, 3) A
 def held_in_all(made: World) -> None:
     rng = random.Random(5)
     planned = {sql: plan_at(made, sql) for sql in (*STATEMENTS, GAPS)}
-    for _ in range(12):
+    for _ in range(40):
         held_in(made, random_shop(rng), rng, planned)
 
 
