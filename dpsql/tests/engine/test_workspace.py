@@ -180,6 +180,18 @@ def test_no_bar_is_claimed_of_noise_that_was_kept(alice: Session) -> None:
     assert all(low is None and high is not None and kept is None for low, high, kept in ends)
 
 
+def test_a_number_that_was_sent_is_a_constant(alice: Session) -> None:
+    """Sent back, a released number is no draw: the bar of what is asked beside it covers just when its own does."""
+    ((released, low, high),) = rows(
+        alice, "SELECT count(*), dp_low(count(*)), dp_high(count(*)) FROM person WHERE age < 50"
+    )
+    alice.execute("CREATE TABLE sent (n bigint)")
+    alice.execute("INSERT INTO sent VALUES ($1)", (released,))
+    asked = "SELECT sent.n - q.c, dp_low(sent.n - q.c), dp_high(sent.n - q.c) FROM sent, ({}) AS q"
+    counted = asked.format("SELECT count(*) AS c FROM person WHERE age < 50")
+    assert rows(alice, counted) == [(0, released - high, released - low)]
+
+
 def test_no_bar_is_claimed_beside_rows_that_noise_chose(alice: Session) -> None:
     """Their number is moved by the noise that chose them, also where no noisy column was kept."""
     alice.execute("CREATE VIEW v AS " + COUNTS)
