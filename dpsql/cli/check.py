@@ -14,7 +14,15 @@ import click
 
 from ..errors import LedgerError, LedgerMissing, PolicyError
 from .faults import error_text, exit_code
-from .owner import found_complete, found_keys, found_orphans, key_checks, looks_of_values, read_live_schema
+from .owner import (
+    found_complete,
+    found_keys,
+    found_orphans,
+    found_times,
+    key_checks,
+    looks_of_values,
+    read_live_schema,
+)
 from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .terminal import terminal_text
 
@@ -115,6 +123,27 @@ def _with_complete(report: Report, policy: Policy, live: LiveSchema, catalog: Ca
             )
         else:
             notes.setdefault(one.table, []).append(f'"{one.column}" is complete, in all {one.rows:,} rows')
+    return _with_notes(replace(report, warnings=(*report.warnings, *warnings)), notes)
+
+
+def _with_times(report: Report, policy: Policy) -> Report:
+    """Return the report with the rows that are of no period, and of one that has not begun. Raises PolicyError."""
+    if policy.privacy.time is None:
+        return report
+    warnings, notes = [], dict[str, list[str]]()
+    for one in found_times(policy):
+        where = f"{policy.source}: tables.{one.table}.time: {{:,}} of {one.rows:,} rows {{}}"
+        for count, said in (
+            (one.without, f'have no "{one.column}", and are never counted'),
+            (one.before, f"are of before {policy.privacy.time.since}, and are never counted"),
+            (one.later, f"are of a {policy.privacy.time.period.value} that has not begun, and wait for it"),
+        ):
+            if count:
+                warnings.append(where.format(count, said))
+        if not (one.without or one.before or one.later):
+            notes.setdefault(one.table, []).append(
+                f'all {one.rows:,} rows have a "{one.column}" of some period'
+            )
     return _with_notes(replace(report, warnings=(*report.warnings, *warnings)), notes)
 
 
@@ -267,7 +296,7 @@ def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
         said = f"{policy.source}: {gone.text(policy.privacy.accounting)}"
         report = replace(report, warnings=(*report.warnings, said))
     if catalog is not None and is_data and not report.problems:
-        report = _with_complete(report, policy, live, catalog)
+        report = _with_times(_with_complete(report, policy, live, catalog), policy)
     report = _with_keys(report, policy, live, fault, is_data=is_data)
     _tell_report(settings, report, fault, gone)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..backends import Backend
     from ..budget import BudgetStore, KeyCheck, LedgerStore
-    from ..engine.asserted_keys import Complete, FoundKey, LaterRows, Orphans
+    from ..engine.asserted_keys import Complete, FoundKey, LaterRows, Orphans, Times
     from ..policy.live_schema import LiveSchema
     from ..policy.model import FileSources, Policy
     from ..relation.catalog import Catalog
@@ -31,6 +31,7 @@ __all__ = [
     "found_keys",
     "found_later_rows",
     "found_orphans",
+    "found_times",
     "key_checks",
     "login_name",
     "open_ledger",
@@ -294,6 +295,16 @@ def found_later_rows(policy: Policy, after: datetime) -> tuple[LaterRows, ...]:
 
     with _readable_files(policy, is_recorded=True) as backend:
         return look_at_later_rows(policy, backend, after)
+
+
+def found_times(policy: Policy) -> tuple[Times, ...]:
+    """Look at the times of all rows that have one. Raises PolicyError."""
+    from datetime import UTC, datetime
+
+    from ..engine.asserted_keys import look_at_times
+
+    with _readable_files(policy, is_recorded=True) as backend:
+        return look_at_times(policy, backend, datetime.now(UTC).date())
 
 
 def found_complete(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
 from ..backends import Backend, Snapshot
@@ -26,6 +26,7 @@ from ..plan.privacy.axes import spelled
 from ..policy import Policy
 from ..policy.catalog import table_key
 from ..policy.live_schema import LiveSchema, LiveTable, comparable_type
+from ..policy.periods import first_day, instant_of, number_of
 from ..policy.units import asserted_key, build_unit
 from ..relation.catalog import Catalog, Column, Scalar, reference_text
 from ..relation.expressions import Literal
@@ -36,10 +37,12 @@ __all__ = [
     "FoundKey",
     "LaterRows",
     "Orphans",
+    "Times",
     "look_at_columns",
     "look_at_keys",
     "look_at_later_rows",
     "look_at_orphans",
+    "look_at_times",
     "require_verified",
 ]
 
@@ -206,6 +209,61 @@ def look_at_later_rows(policy: Policy, backend: Backend, after: datetime) -> tup
                 f"SELECT COUNT(CASE WHEN {read} >= {first} THEN 1 END) FROM {dialect.path(live.place_of(name))}",
             )
             found.append(LaterRows(name, column.name, rows))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Of a table's rows: those without a time, those before the first period, and those after the running one."""
+
+    table: str
+    column: str
+    rows: int
+    without: int
+    before: int
+    later: int
+
+
+def look_at_times(policy: Policy, backend: Backend, today: date) -> tuple[Times, ...]:
+    """Return of which times the rows of each table with a time of its own are. An owner's act.
+
+    Raises PolicyError, EngineFailure.
+    """
+    time, found = policy.privacy.time, list[Times]()
+    if time is None:
+        return ()
+    first, running = (number_of(time.period, day) for day in (time.since, today))
+    ends = [instant_of(time.period, number, time.zone) for number in (first, running + 1)]
+    days = [first_day(time.period, number) for number in (first, running + 1)]
+    with backend.snapshot() as snapshot:
+        live = snapshot.schema()
+        dialect = dialect_of(live.dialect, live.case_collation)
+        for name, table in policy.tables.items():
+            live_table = next((one for one in live.tables if live.name_of(one.path) == name), None)
+            if table.time is None or table.time[0] != name or live_table is None:
+                continue
+            column = live_table.column(table.time[1])
+            if column is None:
+                continue  # a problem of its own
+            kind = comparable_type(column)
+            read = dialect.stored(dialect.identifier(column.name), kind)
+            moments = [
+                datetime(day.year, day.month, day.day, tzinfo=UTC) if kind.kind is Kind.DATE else end
+                for day, end in zip(days, ends, strict=True)
+            ]
+            since, after = (
+                dialect.literal(
+                    Literal(kind, (moment - datetime(1970, 1, 1, tzinfo=UTC)) // _UNIT[kind.kind])
+                )
+                for moment in moments
+            )
+            counts = _numbers(
+                snapshot,
+                f"SELECT COUNT(*), COUNT(CASE WHEN {read} IS NULL THEN 1 END), "
+                f"COUNT(CASE WHEN {read} < {since} THEN 1 END), "
+                f"COUNT(CASE WHEN {read} >= {after} THEN 1 END) FROM {dialect.path(live.place_of(name))}",
+            )
+            found.append(Times(name, column.name, *counts))
     return tuple(found)
 
 

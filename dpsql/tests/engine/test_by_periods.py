@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from dpsql.engine.asserted_keys import look_at_times
 from dpsql.engine.dataset import open_ledger
 from dpsql.engine.session import Session
 from dpsql.errors import BudgetExhausted, PolicyError, Refusal
@@ -129,3 +130,13 @@ def test_check_warns_of_a_time_that_changes(session: Session) -> None:
     assert "name a date or timestamp column" in problem
     with pytest.raises(PolicyError):
         Session.open(policy.path)
+
+
+def test_check_with_the_data_counts_rows_of_no_period(session: Session) -> None:
+    policy = load_policy(session.policy.path)
+    session.dataset.backend.close_idle()
+    with duckdb.connect(policy.database.removeprefix("duckdb:")) as database:
+        for moment in ("NULL", "'2023-12-31 23:59:59'", "'2999-01-01'", "'2024-01-01'"):
+            database.execute(f"INSERT INTO orders VALUES (1, {moment}, NULL, 1, NULL)")
+    (found,) = look_at_times(policy, session.dataset.backend, datetime.now(UTC).date())
+    assert (found.table, found.rows, found.without, found.before, found.later) == ("orders", 254, 1, 1, 1)
