@@ -186,7 +186,7 @@ def lookup_hint(left: Source, right: Source) -> str | None:
             if target is not None and target.name == also.references[0]:
                 pairs = zip(also.columns, also.references[1], strict=True)
                 said = " AND ".join(f"{one.said}.{a} = {other.said}.{b}" for a, b in pairs)
-                return f"join them by {said} in the block that counts: then rows of both people count"
+                return f"join them by {said}, with JOIN, in the block that counts: then rows of both people count"
     return None
 
 

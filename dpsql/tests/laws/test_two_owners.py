@@ -327,7 +327,7 @@ def test_what_is_said_of_them(adding: World) -> None:
         adding.plan("SELECT COUNT(*) FROM post p JOIN vote v ON v.id = p.id")
     assert (
         caught.value.hint
-        == "join them by vote.post = post.id in the block that counts: then rows of both people count"
+        == "join them by vote.post = post.id, with JOIN, in the block that counts: then rows of both people count"
     )
 
 
