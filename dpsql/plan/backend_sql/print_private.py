@@ -336,6 +336,10 @@ class PrivatePrinter:
 
     def sides(self, left: Expr, right: Expr, expr: Expr) -> list[str]:
         """Return both sides of a comparison: computed numbers on one grid, bare columns and literals as they stand."""
+        columns = left.column is not None and right.column is not None
+        if expr.calls("eq") and columns and left.type.is_integer and right.type.is_integer:
+            # whole: what links rows of one person is equal as it is, and not by what it is clamped to (1.10)
+            return [self.as_number(left), self.as_number(right)]
         if left.type.is_number and right.type.is_number:
             bare = self._is_bare(left) and self._is_bare(right)
             if not bare:

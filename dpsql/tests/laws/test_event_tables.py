@@ -7,6 +7,7 @@ are NULL anywhere, and the columns of the unit have three widths.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -22,7 +23,7 @@ from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_events import SCHEMA_OF_EVENTS, policy_of_events
 from dpsql.tests.support.random_joins import Database, load, row, without
 
-from .measured import World, measure_release, world
+from .measured import World, compared, measure_release, world
 from .planting import plant
 from .test_growth_rows import check as check_growth
 from .test_growth_rows import extreme
@@ -203,3 +204,44 @@ def test_take_units_that_collate_equal_for_one(
     monkeypatch.setattr("dpsql.backends.duckdb_schema._columns_with", lambda *_: set())
     with pytest.raises((AssertionError, EngineFailure)):  # the engine itself objects to two collations (L2)
         check_spelled(tmp_path_factory, " COLLATE NOCASE")
+
+
+BOUNDED = """
+database = "duckdb:laws.db"
+[privacy]
+epsilon = 10
+[tables.a]
+unit = "u"
+max_rows = 2
+columns = { u = { bounds = [0, 3] } }
+[tables.b]
+unit = "u"
+max_rows = 2
+columns = { u = { bounds = [0, 3] } }
+"""
+
+
+@pytest.mark.parametrize("person", [3, 7, 9])
+def test_a_person_beyond_the_bounds_of_the_number_is_not_the_one_at_their_end(
+    tmp_path: Path, person: int
+) -> None:
+    """Whose a row is, is the number as it is: 7 and 9 are no 3, though sums take them for it."""
+    sql = "SELECT COUNT(*) FROM a WHERE u IN (SELECT t.u FROM (SELECT u FROM a UNION ALL SELECT u FROM b) t)"
+    policy = parse_policy(BOUNDED, tmp_path / "laws.toml")
+    with world(
+        tmp_path, policy=policy, schema="CREATE TABLE a (u INTEGER); CREATE TABLE b (u INTEGER)"
+    ) as made:
+        made.connection.execute(
+            "INSERT INTO a VALUES (3), (3), (7), (7), (9), (9); INSERT INTO b VALUES (3), (7)"
+        )
+        plan_ = made.plan(sql.replace("SELECT u FROM a UNION", "SELECT u FROM a WHERE u < 0 UNION"))
+        (release,) = plan_.releases
+        found = []
+        for gone in (None, person):
+            if gone is not None:
+                made.connection.execute(f"DELETE FROM a WHERE u = {gone}; DELETE FROM b WHERE u = {gone}")
+            with made.backend.snapshot() as snapshot:
+                found.append(measure_release(release, snapshot))
+            made.refresh()
+        assert compared(plan_, [found[0]], [found[1]], sql) <= 1
+        assert found[0][0] == {(): (4 * 2**20,)}
