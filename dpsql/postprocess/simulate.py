@@ -63,6 +63,7 @@ __all__ = [
     "error_bars",
     "few_rows",
     "joint_bars",
+    "quotient_ends",
     "seed_of",
     "shown_ends",
     "shown_replicas",
@@ -362,6 +363,35 @@ def shown_replicas(rule: Showing, noisy: npt.NDArray[Any], draws: int, seed: byt
         rows = which == place
         found[rows] = people[np.minimum(np.searchsorted(rising, uniform[rows]), len(people) - 1)]
     return found
+
+
+# --- bars of quotients of many rows -------------------------------------------------------------------------
+
+
+def quotient_ends(
+    numerator: Floats, denominator: Floats, places: Floats, halves: Floats
+) -> tuple[Floats, Floats]:
+    """Return the least and the greatest w of each row, shapes (rows,), with |numerator - w·denominator| <= h(w).
+
+    h is even; `halves` are its values at `places`, which rise from 0 to the largest w there is, and between them it is
+    the chord. Where the denominator does not rise faster than h, nothing is left out: -/+ the largest w.
+    """
+    places = np.concatenate([-places[:0:-1], places])
+    halves = np.concatenate([halves[:0:-1], halves])
+    slope = float(np.max(np.abs(np.diff(halves) / np.diff(places))))
+    known = denominator > slope
+
+    def greatest(above: Floats) -> Floats:
+        # w·denominator - above - h(w) rises with w: where it passes 0
+        at = np.outer(denominator, places) - above[:, None] - halves
+        after = np.clip((at <= 0).sum(axis=1), 1, len(places) - 1)
+        row = np.arange(len(at))
+        first, second = at[row, after - 1], at[row, after]
+        share = np.clip(-first / np.where(second > first, second - first, 1), 0, 1)
+        found: Floats = places[after - 1] + share * (places[after] - places[after - 1])
+        return np.where(known, found, places[-1])
+
+    return -greatest(-numerator), greatest(numerator)
 
 
 # --- bars of variances and deviations of few rows -----------------------------------------------------------
