@@ -58,6 +58,7 @@ from .public_inputs import NotInPlace, drawn_first, is_single, read_in_place, st
 from .release_boundary import one_person, owner_of, release_each_set
 from .rows import OwnedRows, PrivateBlock, read_by, whole
 from .text_lists import asked_of_texts
+from .unmatched import narrowed, unmatched_left_out
 
 __all__ = ["Analyzed", "analyze", "private_rows"]
 
@@ -165,6 +166,7 @@ class _Analysis:
 
     def _filter(self, node: Block, source: PrivateBlock) -> PrivateBlock:
         terms = conjuncts(self._onto(node.predicate, source))
+        source = narrowed(source, terms)
         return replace(source, predicate=tuple(sorted(dict.fromkeys((*source.predicate, *terms)), key=repr)))
 
     def _projected(self, node: Block, source: PrivateBlock) -> PrivateBlock:
@@ -293,7 +295,10 @@ class _Analysis:
         # Only what stands above the release takes rows in an order; MODE chooses among ties by noise.
         aggregates = tuple(replace(call, orders=()) for call in mapped)
         read = (*keys, *(expr for call in aggregates for expr in read_by(call)))
-        rows = resolve_owner(source, self.catalog, node.position, read, of_two=True)
+        rows = resolve_owner(source, self.catalog, node.position, read, of_two=True, is_grouped=True)
+        rows = unmatched_left_out(source, rows, keys, aggregates)
+        if rows.unmatched is not None:
+            return release_each_set(group, rows, keys, aggregates, node.position)
         if rows.lookup is not None:
             check_aggregates(aggregates)
             return release_each_set(group, rows, keys, aggregates, node.position)

@@ -6,7 +6,8 @@ House rules:
    because *nothing* of a private table matches must be some person's own row, or it tells of everybody.
    - inner, cross: sources side by side; `ownership.resolve_owner` holds them to one owner, once WHERE is known.
    - left: the left rows stay, so the left is private (or both are public); a private right side matches
-     by an identity in ON, so that what matches is of the left row's own person. right: the mirror.
+     by an identity in ON, so that what matches is of the left row's own person. right: the mirror. Public rows beside
+     people's may stay on the way to a release that leaves them out (`unmatched`).
    - full: rows of both sides stay; both are private, matched by an identity, owned by either.
    - mark (EXISTS, IN): a column of the left row, computed from rows of its own person or public ones.
 2. An outer or marked side that is more than one table becomes a subquery of its own, with an owner of its own.
@@ -23,8 +24,9 @@ from ...relation.expressions import Call, Expr, Field, conjuncts, moved, shifted
 from ...relation.relations import Join
 from ...relation.types import BOOLEAN
 from .derived import full_join, nullable, plain
-from .ownership import are_linked, held, refuse_different_owners, resolve_owner
+from .ownership import are_linked, held, keeps_public_rows, refuse_different_owners, resolve_owner
 from .rows import Item, PrivateBlock, Select, Source, whole
+from .unmatched import kept_beside
 
 __all__ = ["join_blocks"]
 
@@ -39,6 +41,9 @@ def join_blocks(
     Raises:
         Refusal: PV003 where a row would have two owners, or none.
     """
+    for side in (left, right):
+        if side.unmatched is not None:
+            raise keeps_public_rows(side.unmatched.position or node.position)
     names = (*left.names, *right.names)
     if node.kind in ("inner", "cross"):
         shift = len(left.columns)
@@ -69,11 +74,8 @@ def _left(
 ) -> PrivateBlock:
     source, filters = _as_one(right, catalog, node.position)
     if source.is_private and not left.is_private:
-        raise Refusal(
-            "this outer join keeps rows that nobody owns, and their absence would tell who is there",
-            sqlstate="PV003", position=node.position,
-            hint="use an inner join; to see groups without rows, group by a column with declared values",
-        )  # fmt: skip
+        inner = replace(node, kind="inner", condition=condition)
+        return kept_beside(left, join_blocks(inner, left, right, catalog, below), node.position)
     fields, on = _matched(left, right, source, filters, condition, below)
     item = Item(_outer(source), "left", on, node.position)
     _check_link(node, left, item, catalog)

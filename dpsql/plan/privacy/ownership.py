@@ -191,16 +191,19 @@ def resolve_owner(
     read: Iterable[Expr] | None = None,
     *,
     of_two: bool = False,
+    is_grouped: bool = False,
 ) -> OwnedRows:
     """Return the block's rows with their owner, and what the engine's keys say of them.
 
     `read`: what is computed of the rows; None: the block's outputs. `of_two`: rows of two people are taken, as by a
-    release (`Lookup`).
+    release (`Lookup`). `is_grouped`: public rows without a match are left out by who asks (`unmatched`).
 
     Raises:
-        Refusal: PV003 when the sources are not of one owner.
+        Refusal: PV003 when the sources are not of one owner, or some rows have none.
     """
     items = private.items
+    if private.unmatched is not None and not is_grouped:
+        raise keeps_public_rows(private.unmatched.position or position)
     check_references(items, private.predicate, private.outputs if read is None else read)
     if len(items) > MAX_SOURCES:
         raise Refusal(
@@ -239,6 +242,15 @@ def resolve_owner(
         fixed_columns=frozenset(fixed), is_single=all(at_most_one), max_rows_per_group=bounds.rows,
         max_groups=bounds.groups, max_rows=bounds.in_all, undeclared=bounds.undeclared, reach=held_.reach,
         works=held_.works, alone=bounds.alone, is_replaced=catalog.is_replaced,
+    )  # fmt: skip
+
+
+def keeps_public_rows(position: Position | None) -> Refusal:
+    """Return the refusal of an outer join that keeps rows that nobody owns."""
+    return Refusal(
+        "this outer join keeps rows that nobody owns, and their absence would tell who is there",
+        sqlstate="PV003", position=position,
+        hint="group by the public columns and take the private table's, as in COUNT(o.order_id); or use an inner join",
     )  # fmt: skip
 
 

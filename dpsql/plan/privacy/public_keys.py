@@ -65,6 +65,10 @@ def key_lists(
     One key alone whose values the text or the policy declares needs no list; of several of one table they are read
     together, so that only pairs that are there are groups.
     """
+    if rows.unmatched is not None:  # the keys are over its items, which stand first
+        kept = rows.unmatched
+        items = tuple(Item(item.source) for item in kept.items)
+        return (KeyList(tuple(range(len(keys))), keys, items, kept.predicate, may_miss=False),)
     placed = [one for one in fields_in(rows.items) if _is_public(one.item)]
     keys, predicate = _over_public(placed, rows.columns, keys, rows.predicate)
     parts: dict[tuple[int, ...], list[int]] = {}

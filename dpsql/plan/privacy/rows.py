@@ -356,14 +356,26 @@ class Select:
         return columns_of(self.items)
 
 
+@dataclass(frozen=True)
+class Unmatched:
+    """Public rows that stay where none of people's match: those of `items` under `predicate`, which WHERE alone is."""
+
+    items: tuple[Item, ...]
+    predicate: tuple[Expr, ...]
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
 @dataclass(frozen=True, repr=False)
 class PrivateBlock(Select):
     """Rows that have owners, as far as the statement has been read; `names`: of its outputs.
+
+    `unmatched`: it is the inner join of a join that keeps public rows, and may but be grouped by these.
 
     A block over public sources alone is one too while it is on its way into a private one.
     """
 
     names: tuple[str, ...] = field(kw_only=True)
+    unmatched: Unmatched | None = field(default=None, kw_only=True)
 
     def __repr__(self) -> str:
         return "Private(…)"
@@ -397,7 +409,8 @@ class OwnedRows(Select):
     rows of one owner, `works`: of what its joins multiply, on the way too. `alone`: the item of which each row is made
     of one row, and no two rows of the same; None where there is none. `lookup`: of rows of two people, of whom `owner`
     is the one who is pointed at; a release, by `release_each_set`, is all that takes them. `is_replaced`: neighbours
-    have other rows of the same person, whatever the promise is else (soundness.md 1.40).
+    have other rows of the same person, whatever the promise is else (soundness.md 1.40). `unmatched`: the public
+    rows that groups are listed from.
     """
 
     owner: tuple[Field, ...]
@@ -414,6 +427,7 @@ class OwnedRows(Select):
     alone: int | None
     lookup: Lookup | None = None
     is_replaced: bool = False
+    unmatched: Unmatched | None = None
 
     def __repr__(self) -> str:
         return "Private(…)"
@@ -469,7 +483,8 @@ class OwnedRows(Select):
 
     def identity(self) -> object:
         """Return what the rows depend on, as a value whose repr is canonical."""
-        own = (self.items, self.predicate, *self.owner)
+        own: tuple[object, ...] = (self.items, self.predicate, *self.owner)
+        own = own if self.unmatched is None else (*own, self.unmatched)
         lookup = self.lookup
         return own if lookup is None else (*own, lookup.first, lookup.most, lookup.is_spread)
 

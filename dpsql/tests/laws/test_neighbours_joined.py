@@ -126,6 +126,9 @@ def test_the_bound_is_reached_by_the_rows_that_a_cut_leaves(adding: World) -> No
 
 
 ATTACKS = (
+    # public rows that stay where nothing matches
+    "SELECT t.tag, COUNT(n.person_id), COUNT(DISTINCT n.city) FROM tag t LEFT JOIN note n ON n.tag = t.tag GROUP BY t.tag",
+    "SELECT t.tag, COUNT(n.n) FROM note n RIGHT JOIN tag t ON n.tag = t.tag AND n.city = 'a' GROUP BY t.tag",
     # a key on the nullable side is not one key of a person
     "SELECT f.city, COUNT(*) FROM note n LEFT JOIN profile f ON f.person_id = n.person_id AND n.city = 'a' GROUP BY f.city",
     "SELECT t.c, COUNT(*) FROM person p LEFT JOIN (SELECT tag AS k, COUNT(*) AS c FROM note GROUP BY tag) t ON t.k = p.home GROUP BY t.c",
