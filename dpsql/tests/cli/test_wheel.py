@@ -51,7 +51,13 @@ def test_an_index_would_take_wheel_and_sdist(built: Path) -> None:
     assert "\ndpsql = dpsql.cli:main\n" in entries, "what uvx dpsql and pipx run dpsql look for"
     with tarfile.open(files[1]) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
-    assert {"deploy/Containerfile", "deploy/dpsql.service", ".dockerignore", "Makefile", "LICENSE"} <= names
+    assert {
+        "dpsql/docs/deploy/Containerfile",
+        "dpsql/docs/deploy/dpsql.service",
+        ".dockerignore",
+        "Makefile",
+        "LICENSE",
+    } <= names
     assert {"dpsql/tests/conftest.py", "grammar_tests/conftest.py"} <= names
 
 

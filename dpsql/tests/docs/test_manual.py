@@ -126,7 +126,7 @@ def test_lines_fit_a_screen(name: str) -> None:
     assert [line for line in plain.splitlines() if len(line) > 125 and not line.startswith("|")] == []
 
 
-DEPLOY = ROOT / "deploy"
+DEPLOY = ROOT / "dpsql" / "docs" / "deploy"
 UNITS = ("dpsql.service", "dpsql-backup.service", "dpsql-backup.timer")
 
 
@@ -269,12 +269,11 @@ def test_the_image_is_built_and_answers(tmp_path: Path) -> None:
     if not _has_builder():
         pytest.skip("there is no daemon that builds images")
     context = tmp_path / "context"
-    for name in ("dpsql", "deploy"):
-        shutil.copytree(ROOT / name, context / name, ignore=shutil.ignore_patterns("__pycache__", "tests"))
+    shutil.copytree(ROOT / "dpsql", context / "dpsql", ignore=shutil.ignore_patterns("__pycache__", "tests"))
     for name in ("pyproject.toml", "README.md", "LICENSE", ".dockerignore"):
         shutil.copy(ROOT / name, context)
     subprocess.run([sys.executable, "-m", "build", "--wheel", str(context)], check=True)
-    build = ["docker", "build", "--file", "deploy/Containerfile", "--tag", "dpsql-under-test", "."]
+    build = ["docker", "build", "--file", "dpsql/docs/deploy/Containerfile", "--tag", "dpsql-under-test", "."]
     subprocess.run(build, cwd=context, check=True)
     run = ["docker", "run", "--rm", "--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "dpsql-under-test"]
     shown = subprocess.run([*run, "--version"], capture_output=True, text=True, check=True).stdout
