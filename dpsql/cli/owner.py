@@ -303,7 +303,8 @@ def found_times(policy: Policy) -> tuple[Times, ...]:
 
     from ..engine.asserted_keys import look_at_times
 
-    with _readable_files(policy, is_recorded=True) as backend:
+    is_recorded = policy.files is not None and policy.files.record.exists()
+    with _readable_files(policy, is_recorded=is_recorded) as backend:
         return look_at_times(policy, backend, datetime.now(UTC).date())
 
 
