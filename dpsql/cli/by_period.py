@@ -110,7 +110,8 @@ def _person_lines(ledger: LedgerStore, odometer: Odometer, in_rho: bool) -> list
         where = _text(promise, worst.first, worst.first + length - 1)
         spent, most = _amount(worst.amount, in_rho), _amount(allowed, in_rho)
         unit = "rho" if in_rho else "epsilon"
-        lines.append(f"over {length} {period}s: at most {unit} {spent} of {most}, in {where}")
+        told = f", in {where}" if worst.amount else ""
+        lines.append(f"over {length} {period}s: at most {unit} {spent} of {most}{told}")
     said = f"epsilon {_amount(odometer.ever, in_rho)}"
     if in_rho:
         delta = Fraction(promise.conversion_delta_atto, ATTO)
