@@ -6,6 +6,7 @@ of two policies: posts are people's, or public. On DuckDB processor time is comp
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -62,6 +63,25 @@ amount = {{ bounds = [0, 500] }}
 [tables.post]
 {post}
 """
+_MESSAGES = """
+database = "duckdb:{database}"
+ledger = "sqlite:{ledger}"
+[privacy]
+accounting = "{accounting}"
+epsilon = 1000
+delta = 0.5
+[defaults]
+epsilon = 1
+[tables.person]
+unit = "id"
+[tables.message]
+unit = {{ column = "sender", references = "person.id" }}
+max_rows = {first}
+also = [{{ column = "receiver", references = "person.id", max_rows = {most} }}]
+[tables.message.columns]
+id = {{}}
+month = {{ values = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] }}
+"""
 _TWO = 'also = [{{ column = "post_id", references = "post.id", max_rows = {most} }}]'
 _OWNED = 'unit = { column = "owner", references = "person.id" }\ncolumns = { id = {} }'
 _JOIN = "FROM vote v JOIN post p ON v.post_id = p.id"
@@ -81,6 +101,7 @@ def measure(size: Size) -> Iterator[Figure]:
         for statement in [*_TABLES.split(";"), *_filled(rows).split(";")]:
             connection.execute(statement)
     yield from _ratios(size, "DuckDB", f"duckdb:{path}")
+    yield from _errors(size, rows)
     with PostgresServer(find_servers()[-1], settings={"shared_buffers": "1GB"}) as server:
         database = server.create_database()
         with server.admin(database) as admin, duckdb.connect(str(path), read_only=True) as connection:
@@ -92,6 +113,47 @@ def measure(size: Size) -> Iterator[Figure]:
                         copied.write_row(row)
             admin.execute("ANALYZE")
         yield from _ratios(size, "Postgres", server.create_reader(database))
+
+
+def _errors(size: Size, rows: int) -> Iterator[Figure]:
+    """Yield how far off messages by month are at epsilon 1: noise and what is cut, of a mean group, in percent."""
+    path, people = size.folder / "messages.db", max(10, rows // 10)
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE person (id INTEGER PRIMARY KEY)")
+        connection.execute(f"INSERT INTO person SELECT range FROM range({people})")
+        connection.execute(
+            "CREATE TABLE message (id INTEGER PRIMARY KEY, sender INTEGER, receiver INTEGER, month INTEGER)"
+        )
+        draws = [f"(hash(range * 16 + {start}) % 4294967296 / 4294967296.0)" for start in (1, 7)]
+        sent, received = (
+            f"floor({people} * pow({u}, {a}))" for u, a in zip(draws, (1.67, 1.55), strict=True)
+        )
+        connection.execute(
+            f"INSERT INTO message SELECT range, {sent}, {people} - 1 - {received}, range % 12 + 1 FROM range({rows})"
+        )
+        exact = dict(connection.execute("SELECT month, COUNT(*) FROM message GROUP BY month").fetchall())
+    for accounting, first, most, limit in (("pure", 100, 200, 1.1), ("zcdp", 150, 200, 0.7)):
+        ledger, policy = (
+            size.folder / f"messages-{accounting}.db",
+            size.folder / f"messages-{accounting}.toml",
+        )
+        text = _MESSAGES.format(database=path, ledger=ledger, accounting=accounting, first=first, most=most)
+        policy.write_text(text, "utf-8")
+        open_ledger(parse_policy(text, policy), create=True)
+        with Session.open(policy) as session:
+            sql = (
+                "SELECT m.month, COUNT(*) FROM message m JOIN person r ON m.receiver = r.id GROUP BY m.month"
+            )
+            (release,) = session.explain(sql).plan.releases
+            spread = float(release.measures[0].scale / release.measurements[0].denominator)
+            (query,) = release.queries((0,))
+        with duckdb.connect(str(path), read_only=True) as connection:
+            kept = dict(connection.execute(query.sql).fetchall())
+        noise = 2 * spread**2 if accounting == "pure" else spread**2
+        squares = [noise + (exact[month] - kept[month]) ** 2 for month in exact]
+        error = 100 * math.sqrt(sum(squares) / len(squares)) / (rows / 12)
+        where = f"at most {first} and {most} rows, noise alone {100 * math.sqrt(noise) / (rows / 12):.2f}"
+        yield Figure(f"messages by month, {accounting}, epsilon 1", error, limit, "%", where)
 
 
 def _filled(rows: int) -> str:
