@@ -19,6 +19,7 @@ import pytest
 from dpsql.engine.contribution import contribution_lines
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql import print_release
+from dpsql.plan.dialects.dialect_duckdb import DUCKDB as DIALECT
 from dpsql.plan.measures.measurements import Measurement
 from dpsql.plan.privacy import lookup, ownership
 from dpsql.plan.privacy.rows import Lookup
@@ -331,6 +332,22 @@ def test_what_is_said_of_them(adding: World) -> None:
         caught.value.hint
         == "join them by vote.post = post.id, with JOIN, in the block that counts: then rows of both people count"
     )
+
+
+def test_no_two_keys_have_one_place_in_the_order(adding: World) -> None:
+    """At both ends of the type and around 0, on the engine: as many places as keys, and none overflows."""
+    parts = " UNION ALL ".join(
+        f"SELECT CAST({end} AS BIGINT) + i AS x FROM {numbers}"
+        for end, numbers in (
+            (-(2**31), "one"), (-5000, "one"), (2**31 - 10000, "one"), (2**30, "one"), (-(2**30), "one"),
+        )
+    )  # fmt: skip
+    series = "generate_series(0, 9999) AS t(i)"
+    place = DIALECT.scattered_apart("CAST(x AS INTEGER)")
+    sql = f"SELECT COUNT(DISTINCT {place}) AS a, COUNT(DISTINCT x) AS b FROM (WITH one AS (SELECT i FROM {series}) {parts}) AS q"
+    with adding.backend.snapshot() as snapshot:
+        [(places, keys)] = [row for batch in snapshot.run(sql) for row in batch]
+    assert places == keys == 50_000
 
 
 # --- mutants ------------------------------------------------------------------------------------------------
