@@ -27,6 +27,7 @@ _ELSEWHERE = {
     "F0V01": "the owner's policy file: dpsql/tests/policy",
     "F0V02": "the owner's ledger: dpsql/tests/budget",
     "P0002": "an answer without a group, where that is to be an error: dpsql/tests/engine/test_answer_values.py",
+    "PV104": "periods that are not over, whose dates move on: dpsql/tests/engine/test_by_periods.py",
     "XX000": "a plan that is not verified: dpsql/tests/release/test_verifying.py",
 }
 

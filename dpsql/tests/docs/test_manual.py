@@ -32,7 +32,7 @@ def test_every_document_is_a_topic() -> None:
     folder = next(iter(MANUAL.values())).parent
     assert {path.stem for path in folder.iterdir() if path.suffix in (".md", ".ipynb")} == set(MANUAL)
     folders = {path.name for path in folder.iterdir() if path.suffix not in (".md", ".ipynb")}
-    assert folders == {"pictures", *(topic for topic in MANUAL if parts_of(topic))}
+    assert folders == {"deploy", "pictures", *(topic for topic in MANUAL if parts_of(topic))}
 
 
 @pytest.mark.parametrize("topic", [topic for topic in MANUAL if parts_of(topic)])
