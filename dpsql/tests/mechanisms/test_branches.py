@@ -565,6 +565,10 @@ FORCED = {
     "box, big reaches": box_forced(Box(F(5, 2), (1, 2**60)), dtype=object),
     "box, big reaches of small vectors": box_forced(Box(F(1, 2), (1, 2**55))),
     "box, big geometric numbers": box_forced(Box(F(5, 2), (1, 3)), lowered={(L, "_LARGEST_SAFE_V"): -1}, dtype=np.int64),
+    "box, radii that are read off": box_forced(Box(F(5, 2), (1, 3)), lowered={(box, "_LEAST_KEPT"): 2}),
+    "box, the same of big integers": box_forced(
+        Box(F(5, 2), (1, 3)), lowered={(box, "_LEAST_KEPT"): 2, (box, "_INT64"): 2**4}, dtype=object
+    ),
     "box, big scale": box_forced(Box(F(2**58), (1, 7)), dtype=object),
     "truncated, cut": truncated_forced(Truncated(F(5, 2), 4, F(1, 2))),
     "truncated, proposed evenly": truncated_forced(Truncated(F(25, 2), 4, F(1, 2))),
@@ -675,6 +679,9 @@ def others(source: SeededSource) -> None:
     randomized_response.report_bits(3, 1, channels[-1], source)
     for first in (b"", bytes(16)):
         choice.choose((1, 2), (0, 1), F(1, 3), first, source)
+    law = Box(F(1, 10), (1, 1000, 10**6))
+    edge = box._cumulative(law.scale, law.reaches, 128)[0][2]  # undecided: two words leave two radii
+    box._radii(law, 1, Tape(b"".join(word.to_bytes(8, "little") for word in (edge >> 64, edge % 2**64, 0))))
     third = (2**64 // 3).to_bytes(8, "big")  # undecided: whether 1/3 is above
     for more in (bytes(8), b"\xff" * 8):
         choice.coin(lambda bits: (F(1, 3), F(1, 3)), Tape(third + more))
