@@ -334,9 +334,9 @@ FAULTS: list[Callable[[Patch], None]] = [
 GAPS = "SELECT COUNT(*) FROM orders WHERE extract(month FROM bought) IN (1, 3) AND bought >= '2026-01-01'"
 
 
-def held_in_all(made: World) -> None:
+def held_in_all(made: World, word: str) -> None:
     rng = random.Random(5)
-    planned = {sql: plan_at(made, sql) for sql in (*STATEMENTS, GAPS)}
+    planned = {sql: plan_at(made, sql) for sql in (*STATEMENTS, GAPS) if word in sql}
     for _ in range(40):
         held_in(made, random_shop(rng), rng, planned)
 
@@ -345,10 +345,11 @@ def held_in_all(made: World) -> None:
 def test_each_unsound_variant_dies(
     tmp_path: Path, monkeypatch: Patch, fault: Callable[[Patch], None]
 ) -> None:
+    word = "users" if fault in (undated_free, other_peoples_undated) else ""  # which tables it is about
     with shops(tmp_path) as made:
         fault(monkeypatch)
         with pytest.raises((AssertionError, ValueError)):
-            held_in_all(made)
+            held_in_all(made, word)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
