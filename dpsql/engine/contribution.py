@@ -439,7 +439,10 @@ def _said(release: ReleasePlan, known: Known) -> str:
     calls = release.release.aggregates
     unheld = [number for number in range(len(calls)) if cut_of(release, number, known.find) is None]
     if len(unheld) == len(calls):
-        return f"{quoted}; {_UNBOUNDED}{_never(rows) if is_all and measured is None else ''}"
+        can_be = (
+            is_all and measured is None and release.slices is None
+        )  # bounds of one period are not measured
+        return f"{quoted}; {_UNBOUNDED}{_never(rows) if can_be else ''}"
     if not known.has_bars:
         return quoted
     if not unheld and not known.is_computed:

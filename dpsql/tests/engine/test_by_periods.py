@@ -109,6 +109,14 @@ def test_explain_names_the_months_and_what_bounds_a_person(session: Session) -> 
     assert f"charge: epsilon 0.5 (nothing, if it is answered already); 1 left, of {low} to {high}" in told
 
 
+def test_no_note_names_a_measurement_that_is_refused(session: Session) -> None:
+    for sql in (of_month(3), "SELECT COUNT(*) FROM orders", "SELECT COUNT(*) FROM users"):
+        assert "dpsql bounds" not in session.explain(sql).text()
+        receipt = session.execute(sql).receipt
+        assert receipt is not None
+        assert not any("dpsql bounds" in note for note in receipt.notes)
+
+
 def test_what_no_filter_bounds_says_so_before_it_is_charged(session: Session) -> None:
     sql = f"SELECT COUNT(*) FROM orders WHERE shipped_at >= '{months_ago(3)}'"
     told = "\n".join(str(row[0]) for row in session.execute(f"EXPLAIN {sql}").rows)
