@@ -127,7 +127,9 @@ def test_lines_fit_a_screen(name: str) -> None:
 
 
 DEPLOY = ROOT / "dpsql" / "docs" / "deploy"
-UNITS = ("dpsql.service", "dpsql-backup.service", "dpsql-backup.timer")
+UNITS = (
+    "dpsql.service", "dpsql-backup.service", "dpsql-backup.timer", "dpsql-release.service", "dpsql-release.timer",
+)  # fmt: skip
 
 
 def _read_unit(name: str) -> configparser.ConfigParser:
@@ -185,6 +187,15 @@ def test_the_nightly_unit_backs_up_and_compares(reader: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
     (folder,) = [path for path in reader.iterdir() if re.fullmatch(r"\d{4}-\d\d-\d\d", path.name)]
     assert {"campus-ledger.db", "campus-ledger.db.log"} <= {path.name for path in folder.iterdir()}
+
+
+def test_what_the_units_release_is_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its words are read, and it ends at the policy that is not there."""
+    monkeypatch.chdir(tmp_path)
+    Path("report.sql").write_text("SELECT 1", "utf-8")
+    _, *arguments = shlex.split(_read_unit("dpsql-release.service")["Service"]["ExecStart"])
+    tried = CliRunner().invoke(program, arguments)
+    assert (tried.exit_code, "campus.toml" in tried.stderr) == (5, True), tried.output
 
 
 def _dockerfile() -> list[tuple[str, str]]:
