@@ -325,8 +325,11 @@ def log(settings: CommandSettings, limit: int) -> None:
 
     with open_ledger(settings.policy_path) as ledger:
         entries = ledger.log(limit)
-        in_rho = ledger.status().in_rho
+        in_rho, promise = ledger.status().in_rho, ledger.promise
     for entry in entries:
+        of = ""  # as of what was charged before the ledger was divided
+        if promise.period is not None and entry.slices is not None:
+            of = entry.slices.text(promise.period, promise.since)
         epsilon, delta = _epsilon(entry.charge.epsilon_nano), Fraction(entry.charge.delta_atto, _ATTO)
         if wants_json():
             body = {
@@ -337,6 +340,7 @@ def log(settings: CommandSettings, limit: int) -> None:
                 "epsilon": float(epsilon),
                 "delta": float(delta),
                 **({"rho": entry.charge.rho_atto / _ATTO} if in_rho else {}),
+                **({"of": of} if of else {}),
                 "state": entry.state.value,
                 "note": entry.note,
                 "statement": entry.statement,
@@ -345,6 +349,7 @@ def log(settings: CommandSettings, limit: int) -> None:
             continue
         cost = f"epsilon {decimal_text(epsilon)}" + (f", delta {decimal_text(delta)}" if delta else "")
         cost += f", rho {rho_text(entry.charge.rho_atto)}" if in_rho else ""
+        cost += f" of {of}" if of else ""
         click.echo(f"{entry.at}  {terminal_text(entry.analyst)}  {cost}  {entry.state.value}")
         click.echo(f"    {terminal_text(entry.note)}")
         click.echo(f"    {terminal_text(' '.join(entry.statement.split()))}")

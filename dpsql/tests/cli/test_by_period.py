@@ -180,6 +180,19 @@ def test_show_says_what_each_period_has_left_and_what_a_person_may_have_lost(sho
     assert (said["period"], said["person"], said["windows"]) == ("month", {"spent": 13.25, "cap": None}, [])
 
 
+def test_log_says_of_which_periods_each_charge_is(shop: Path, run: Run) -> None:
+    run("budget", "create")
+    run("query", "SELECT COUNT(*) FROM users")
+    by_month(shop)
+    assert run("budget", "account", "month", "--yes").exit_code == 0
+    charge(shop, "2026-03", "2026-05", 100_000)
+    lines = run("budget", "log").stdout.splitlines()
+    assert lines[0].endswith("  local  epsilon 0.1 of 2026-03 to 2026-05  failed")
+    assert lines[3].endswith("  local  epsilon 0.1  committed")
+    newest, oldest = (json.loads(line) for line in run("budget", "log", "--json").stdout.splitlines())
+    assert (newest["of"], "of" in oldest) == ("2026-03 to 2026-05", False)
+
+
 def test_show_says_the_caps_over_periods_and_puts_long_lists_together(shop: Path, run: Run) -> None:
     by_month(shop)
     text = shop.read_text("utf-8").replace(
