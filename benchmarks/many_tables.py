@@ -24,7 +24,7 @@ def measure(size: Size) -> Iterator[Figure]:
         half = _cost(size, max(1, tables // 2), columns // (1 if tables > 1 else 2))
         whole = _cost(size, tables, columns)
         yield Figure(f"open of {name}, without the engine's", whole, 0.2, "s")
-        yield Figure(f"open of {name}, beside half as many", whole / half, 3, "x")
+        yield Figure(f"open of {name}, beside half as many", whole / half, 2.6, "x")
 
 
 def _cost(size: Size, tables: int, columns: int) -> float:

@@ -90,7 +90,7 @@ _ASKED = (
     f"SELECT v.month, COUNT(*), SUM(v.amount) {_JOIN} GROUP BY v.month",
 )
 _BOUNDS = ((20, 100), (200, 1000))
-_LIMITS = {"DuckDB": 4.0, "Postgres": 3.0}
+_LIMITS = {"DuckDB": 2.0, "Postgres": 2.0}
 
 
 def measure(size: Size) -> Iterator[Figure]:
@@ -132,7 +132,7 @@ def _errors(size: Size, rows: int) -> Iterator[Figure]:
             f"INSERT INTO message SELECT range, {sent}, {people} - 1 - {received}, range % 12 + 1 FROM range({rows})"
         )
         exact = dict(connection.execute("SELECT month, COUNT(*) FROM message GROUP BY month").fetchall())
-    for accounting, first, most, limit in (("pure", 100, 200, 1.1), ("zcdp", 150, 200, 0.7)):
+    for accounting, first, most, limit in (("pure", 100, 200, 1.1), ("zcdp", 150, 200, 0.5)):
         ledger, policy = (
             size.folder / f"messages-{accounting}.db",
             size.folder / f"messages-{accounting}.toml",
