@@ -81,11 +81,8 @@ def people_policy(policy: Policy, name: str, of: str | None = None) -> Policy:
     `of`: the column by whose values they are counted in place of rows.
     """
     path = path_to_owner(policy, name)
-    columns: dict[str, set[str]] = {table.name: set(_unit_of(table).columns) for table in path}
+    columns = _linking(path)
     columns[name].update(() if of is None else (of,))
-    for table in path[:-1]:
-        parent, key = _references(table)
-        columns[parent].update(key)
     tables = {policy.root: _bare(policy.tables[policy.root], set(), None)}
     for table in path:
         tables[table.name] = _bare(table, columns[table.name], MAX_CONTRIBUTION)
@@ -107,14 +104,11 @@ def declared_also(policy: Policy, name: str, columns: tuple[str, ...]) -> AlsoPo
 
 def pointed_policy(policy: Policy, name: str, also: AlsoPolicy) -> Policy:
     """Return the policy under which a table's rows are counted with those that they point at (soundness.md 1.38)."""
-    ways = path_to_owner(policy, name), path_to_owner(policy, also.references[0])
-    columns: dict[str, set[str]] = {one.name: set(_unit_of(one).columns) for way in ways for one in way}
-    columns[name].update(also.columns)
-    columns[also.references[0]].update(also.references[1])
-    for table in (one for way in ways for one in way[:-1]):
-        parent, key = _references(table)
-        columns[parent].update(key)
-    columns.setdefault(policy.root, set())
+    columns: dict[str, set[str]] = {policy.root: set()}
+    for start, own in ((name, also.columns), also.references):
+        for table, linking in _linking(path_to_owner(policy, start)).items():
+            columns.setdefault(table, set()).update(linking)
+        columns[start].update(own)
     tables = {one: _bare(policy.tables[one], columns[one], policy.tables[one].max_rows) for one in columns}
     tables[name] = replace(tables[name], also=(also,))
     return _of(policy, tables)
@@ -129,6 +123,15 @@ def column_policy(policy: Policy, name: str, column: ColumnPolicy) -> Policy:
     is_of_people = path[0].name == policy.root and policy.tables[name].max_rows is None
     tables[name] = replace(own, columns=columns, max_rows=None if is_of_people else 1, max_norm=())
     return _of(policy, tables)
+
+
+def _linking(path: tuple[TablePolicy, ...]) -> dict[str, set[str]]:
+    """Return the columns of each table of a way to the owner that lead along it."""
+    columns = {table.name: set(_unit_of(table).columns) for table in path}
+    for table in path[:-1]:
+        parent, key = _references(table)
+        columns[parent].update(key)
+    return columns
 
 
 def _of(policy: Policy, tables: dict[str, TablePolicy]) -> Policy:

@@ -20,7 +20,7 @@ from dpsql.cli.owner_page.facts import _periods
 from dpsql.cli.owner_page.write import period_chart
 from dpsql.engine.dataset import open_ledger
 from dpsql.mechanisms import Laplace
-from dpsql.policy import Slices, load_policy, load_time
+from dpsql.policy import Slices, load_policy
 from dpsql.policy.model import Period
 from dpsql.policy.periods import last_closed, number_of, period_text
 
@@ -58,7 +58,6 @@ TIME = '[privacy.time]\nperiod = "month"\nsince = 2026-01-01\n'
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(load_time, "_IS_READY", True, raising=False)
     monkeypatch.chdir(tmp_path)
     with duckdb.connect(str(tmp_path / "shop.duckdb")) as database:
         database.execute("CREATE TABLE users (id INTEGER PRIMARY KEY)")
