@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...errors import Position, Refusal
+from ...relation.aggregates import AGGREGATES, Asks
 from ...relation.catalog import HIDDEN, Also, quoted_names
 from ...relation.expressions import Expr, Field, walk
 from ...relation.relations import AggregateCall
@@ -222,14 +223,13 @@ def undeclared(
     return None
 
 
-_ANSWERED = frozenset({"count", "sum", "avg"})
-
-
 def check_aggregates(calls: Iterable[AggregateCall]) -> None:
     """Refuse aggregates of rows of two people that no sensitivity is derived for (1.38)."""
     for call in calls:
-        if call.function not in _ANSWERED or (call.distinct and call.function != "count"):
+        is_sum = AGGREGATES[call.function].asks in (Asks.COUNT, Asks.SUMS)
+        if not is_sum or (call.distinct and call.function != "count"):
             raise Refusal(
                 f"{call.function.upper()} of rows of two people is not answered", sqlstate="PV003",
-                position=call.position, hint="COUNT, SUM, AVG and COUNT(DISTINCT …) are",
+                position=call.position,
+                hint="counts, sums, averages, variances and correlations are, COUNT(DISTINCT …) too",
             )  # fmt: skip

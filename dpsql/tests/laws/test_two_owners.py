@@ -76,6 +76,8 @@ public = true
 
 COUNT = "SELECT COUNT(*) FROM vote v JOIN post p ON v.post = p.id"
 BY_KIND = "SELECT v.kind, COUNT(*) FROM vote v JOIN post p ON v.post = p.id GROUP BY v.kind"
+VARIANCES = "SELECT v.kind, VAR_POP(v.amount) FROM vote v JOIN post p ON v.post = p.id GROUP BY v.kind"
+CORRELATIONS = "SELECT v.kind, CORR(v.amount, v.amount * v.amount) FROM vote v JOIN post p ON v.post = p.id GROUP BY v.kind"
 STATEMENTS = (
     COUNT,
     BY_KIND,
@@ -92,6 +94,10 @@ STATEMENTS = (
     "SELECT COUNT(*) FROM message m JOIN person r ON r.id = m.receiver",
     "SELECT r.city, COUNT(*), SUM(m.chars) FROM message m JOIN person r ON r.id = m.receiver GROUP BY r.city",
     "SELECT p.cat, v.kind, COUNT(*) FROM vote v JOIN post p ON v.post = p.id GROUP BY ROLLUP (p.cat, v.kind)",
+    "SELECT STDDEV(v.amount) FROM vote v JOIN post p ON v.post = p.id",
+    VARIANCES,
+    CORRELATIONS,
+    "SELECT VAR_POP(m.chars) FILTER (WHERE r.city = 'a') FROM message m JOIN person r ON r.id = m.receiver",
 )  # fmt: skip
 
 
@@ -239,6 +245,7 @@ def test_the_claim_is_reached(adding: World) -> None:
     people, alone = star(), star(is_alone=True)
     assert check(adding, STATEMENTS[1:4], people, [people.without(1)]) == [1, 1, Fraction(33, 35)]
     assert check(adding, (COUNT,), alone, [alone.without(1)]) == [1]
+    assert check(adding, (VARIANCES, CORRELATIONS), people, [people.without(1)]) == [1, 1]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -300,7 +307,7 @@ def test_a_reference_is_read_in_one_way(adding: World) -> None:
     "sql",
     [
         "SELECT MAX(v.amount) FROM vote v JOIN post p ON v.post = p.id",
-        "SELECT VAR_POP(v.amount) FROM vote v JOIN post p ON v.post = p.id",
+        "SELECT AVG(DISTINCT v.amount) FROM vote v JOIN post p ON v.post = p.id",
         "SELECT dp_avg_direct(v.amount) FROM vote v JOIN post p ON v.post = p.id",
         "SELECT v.amount, COUNT(*) FROM vote v JOIN post p ON v.post = p.id WHERE v.kind = 0 GROUP BY v.amount / 2.5",
         "SELECT p.id, COUNT(*) FROM vote v JOIN post p ON v.post = p.id GROUP BY p.id",
