@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..budget import Charge, Status
-    from ..engine.bounds import Measured, Pointed, Wish
+    from ..engine.bounds import Measured, Normed, Pointed, Wish
     from ..policy import ColumnPolicy
     from ..release.left_out import LeftOut
 
@@ -68,6 +68,12 @@ _ENOUGH = 10_000
     metavar="NAME[,NAME]",
     help="Measure how many rows count of each person whom this column points at, for the max_rows of also.",
 )
+@click.option(
+    "--norm",
+    "norm",
+    metavar="NAME",
+    help="Measure how many rows a person has on each value of this column, squared and added up, for max_norm.",
+)
 @click.option("--yes", "is_sure", is_flag=True, help="With --all: do not ask before it is charged.")
 @json_option
 @pass_settings
@@ -80,6 +86,7 @@ def bounds(
     columns: tuple[str, ...],
     groups: tuple[str, ...],
     also: str | None,
+    norm: str | None,
     is_sure: bool,
 ) -> None:
     """Measure, privately, which max_rows fits TABLE, how many people have more rows, and what that leaves out.
@@ -97,15 +104,19 @@ def bounds(
       dpsql bounds loan
       dpsql bounds loan --epsilon 0.5 --column fee=0,1000 --column loaned_on=2020-01-01,2025-12-31
       dpsql bounds vote --also post_id
+      dpsql bounds loan --norm loaned_on
     """
-    from ..engine.bounds import Wish, measure, measure_pointed
+    from ..engine.bounds import Measured, Wish, measure, measure_norm, measure_pointed
     from ..mechanisms import parse_epsilon
     from ..policy.measured import read_range
 
     if (table is None) != is_all or (is_all and (columns or groups)):
         raise click.UsageError("Name one table, or say --all; --column and --groups are for one table.")
-    if also is not None and (is_all or columns or groups):
-        raise click.UsageError("--also is measured by itself: leave --all, --column and --groups out.")
+    for name, alone in (("--also", also), ("--norm", norm)):
+        if alone is not None and (is_all or columns or groups):
+            raise click.UsageError(f"{name} is measured by itself: leave --all, --column and --groups out.")
+    if also is not None and norm is not None:
+        raise click.UsageError("--also and --norm are measured one after the other: leave one out.")
     later = None if for_epsilon is None else parse_epsilon(for_epsilon)
     if is_all:
         price = None if epsilon is None else parse_epsilon(epsilon)
@@ -120,6 +131,7 @@ def bounds(
         ["dpsql bounds", table, *(f"--column {column}" for column in columns)]
         + [f"--groups {column}" for column in groups]
         + ([] if also is None else [f"--also {also}"])
+        + ([] if norm is None else [f"--norm {norm}"])
         + [
             f"--{name} {value}"
             for name, value in (("epsilon", epsilon), ("for-epsilon", for_epsilon))
@@ -134,17 +146,23 @@ def bounds(
             names = tuple(name.strip() for name in also.split(","))
             pointed = running.run(measure_pointed, running.session, wish, names, command)
             left = _left(running.session.budget())
-            lines = map(terminal_text, _pointed_lines(pointed, left))
-            click.echo(json.dumps(_pointed_json(pointed)) if wants_json() else "\n".join(lines))
+            said = "\n".join(map(terminal_text, _pointed_lines(pointed, left)))
+            click.echo(json.dumps(_pointed_json(pointed)) if wants_json() else said)
             return
-        found = running.run(measure, running.session, wish, command)
+        found: Measured | Normed | str
+        if norm is not None:
+            found = running.run(measure_norm, running.session, wish, norm, command)
+        else:
+            found = running.run(measure, running.session, wish, command)
         left = _left(running.session.budget())
-    if wants_json():
-        click.echo(json.dumps(_nothing_json(wish, found) if isinstance(found, str) else _json(found)))
-    elif isinstance(found, str):
-        click.echo(terminal_text(f"{found} Nothing was charged."))
+    lines: Iterator[str]
+    if isinstance(found, str):
+        body, lines = _nothing_json(wish, found), iter([f"{found} Nothing was charged."])
+    elif isinstance(found, Measured):
+        body, lines = _json(found), _lines(found, left)
     else:
-        click.echo("\n".join(map(terminal_text, _lines(found, left))))
+        body, lines = _norm_json(found), _norm_lines(found, left)
+    click.echo(json.dumps(body) if wants_json() else "\n".join(map(terminal_text, lines)))
 
 
 def measure_tables(
@@ -263,6 +281,37 @@ def _also_lines(found: Pointed) -> Iterator[str]:
     yield f"also = [{{ {said}, max_rows = {found.suggested} }}]  {note}"
 
 
+def _norm_lines(found: Normed, left: Fraction) -> Iterator[str]:
+    """Yield what norms by a column leave out, and what to paste."""
+    from ..release.left_out import left_text
+
+    spent = _epsilon(found.spent)
+    cost = f"charged epsilon {spent}" if found.spent.epsilon_nano else "free: measured before, and stored"
+    yield f"{cost}; {decimal_text(left)} left"
+    yield ""
+    yield f"Rows of {found.wish.table} by {found.column}, each value's squared and added up, of a person:"
+    for most, one in found.left_out:
+        named = (("declared", found.declared), ("suggested", found.suggested))
+        which = " and ".join(name for name, value in named if value == most)
+        what = f"rows that max_rows = {found.max_rows} keeps"
+        yield f"  max_norm = {most} ({which}): {left_text(one.left, what)}"
+    asked = decimal_text(found.wish.for_epsilon)
+    yield f"max_norm = {found.suggested} suits GROUP BY {found.column} at epsilon {asked}:"
+    yield f"its noise hides {found.suggested:,} rows of a person, where max_rows alone hides {found.max_rows:,}."
+    yield ""
+    yield "Paste into the policy, beside what stands in max_norm:"
+    yield ""
+    yield from _norm_policy_lines(found)
+
+
+def _norm_policy_lines(found: Normed) -> Iterator[str]:
+    from ..policy.section import quote_key
+
+    note = f"# measured privately, epsilon {_epsilon(found.paid)} of the ledger, {found.measured}"
+    yield f"[tables.{quote_key(found.wish.table)}]"
+    yield f"max_norm = {{ {quote_key(found.column)} = {found.suggested} }}  {note}"
+
+
 def _share_lines(one: LeftOut, found: Measured) -> Iterator[str]:
     from ..release.left_out import FEW, TAIL, about, left_text, percent
 
@@ -359,6 +408,28 @@ def _pointed_json(found: Pointed) -> dict[str, object]:
         "max_rows": {"declared": found.declared.max_rows, "suggested": found.suggested},
         "kept": [{"max_rows": most, "rows": rows, "plus_minus_95": near} for most, rows, near in found.kept],
         "policy": "\n".join(_also_lines(found)),
+    }
+
+
+def _norm_json(found: Normed) -> dict[str, object]:
+    shares = ((most, one.left) for most, one in found.left_out)
+    return {
+        "table": found.wish.table,
+        "norm": found.column,
+        "epsilon": decimal_text(found.wish.epsilon),
+        "for_epsilon": decimal_text(found.wish.for_epsilon),
+        "charged": {"epsilon": _epsilon(found.spent)},
+        "measured": found.measured,
+        "max_norm": {"declared": found.declared, "suggested": found.suggested},
+        "left_out": [
+            {
+                "max_norm": most,
+                "share_of_rows_left_out": None if left is None else left[0],
+                "share_of_rows_left_out_plus_minus_95": None if left is None else left[1],
+            }
+            for most, left in shares
+        ],
+        "policy": "\n".join(_norm_policy_lines(found)),
     }
 
 

@@ -21,7 +21,7 @@ from ..budget import ZERO, Charge
 from ..budget.filter import refuse_over_cap
 from ..errors import PolicyError, Refusal
 from ..mechanisms import NANO, floor_to_nano
-from ..plan.dialects.quote import identifier
+from ..plan.dialects.quote import identifier, literal
 from ..plan.measures.clip import GRID, left_above, people_above
 from ..plan.measures.formulas import Chosen
 from ..plan.measures.ranks import RankMeasurement
@@ -34,13 +34,16 @@ from ..policy.measured import (
     declared_also,
     declared_column,
     find_table,
+    norms_policy,
     path_to_owner,
     pointed_policy,
+    require_squares,
 )
 from ..policy.model import AlsoPolicy, Bound
-from ..relation.catalog import Catalog
+from ..relation.catalog import Catalog, Column
+from ..relation.expressions import Literal
 from ..relation.types import Kind, SqlType
-from ..release.left_out import LeftOut, people_keys, rungs_for, steps_between
+from ..release.left_out import LeftOut, LeftOutByNorms, norms_key, people_keys, rungs_for, steps_between
 from ..release.run import ReleasedRows
 from ..sql.bind_select import bind
 from ..sql.scope import BindingContext
@@ -50,11 +53,13 @@ from .session import Session
 __all__ = [
     "Groups",
     "Measured",
+    "Normed",
     "Pointed",
     "Wish",
     "group_columns",
     "measure",
     "measure_all",
+    "measure_norm",
     "measure_pointed",
     "people_between",
     "tables_to_measure",
@@ -229,6 +234,67 @@ def measure_pointed(session: Session, wish: Wish, columns: tuple[str, ...], stat
     return Pointed(wish, declared, best, of_two[0], kept, min(act.days), act.spent, act.paid)
 
 
+@dataclass(frozen=True, slots=True)
+class Normed:
+    """By what the rows of nearly all people come to by a column, as roots of sums of squares (soundness.md 1.36).
+
+    `left_out`: by such a bound, the rows that it leaves out of those that `max_rows` keeps.
+    """
+
+    wish: Wish
+    column: str
+    declared: int | None
+    suggested: int
+    max_rows: int
+    left_out: tuple[tuple[int, LeftOutByNorms], ...]
+    measured: str
+    spent: Charge
+    paid: Charge
+
+
+def measure_norm(session: Session, wish: Wish, column: str, statement: str) -> Normed | str:
+    """Return which norm by a column few people exceed, and the share of rows that it and the declared one leave out.
+
+    The bound is a choice by rank over the people's sums of squares, and pays half of the price; each count of rows,
+    under a bound and under `max_rows` alone, of sensitivity R, has an equal part of the rest. In words, where there is
+    nothing to measure: then nothing is charged. `statement`: the command, for the ledger's record.
+    Raises PolicyError for what can have no norm, BudgetExhausted, EngineFailure, LedgerError.
+    """
+    table = find_table(session.policy, wish.table)
+    unit = session.catalog.tables[wish.table].unit
+    if unit is None or unit.is_row or unit.is_unique or table.max_rows == 1:
+        return f'nobody has several rows in "{wish.table}": nothing of it needs a norm.'
+    require_squares(session.policy, wish.table, column)
+    assert table.max_rows is not None, "else it is refused"
+    declared = dict(table.max_norm).get(column)
+    others = tuple(one for one in table.max_norm if one[0] != column)
+    choice = _choice(session, wish, floor_to_nano(wish.epsilon / 2), column, is_squared=True)
+    act = _Act(session, statement)
+    act.require([choice], wish.epsilon)
+    (rows,) = act.carry_out([choice])
+    best = min(_suggested(declared, GRID[int(rows.measurements[0].values[0][0])]), table.max_rows - 1)
+    bounds = sorted({declared or best, best})
+    norms = [(*others, (column, most)) for most in bounds]
+    price = floor_to_nano(wish.epsilon / 2 / (len(norms) + 1))
+    act.carry_out([_under_norms(session, wish.table, one, price) for one in ((), *norms)])
+    found = (
+        (most, session.dataset.left_out_by_norms(wish.table, one))
+        for most, one in zip(bounds, norms, strict=True)
+    )
+    left_out = tuple((most, one) for most, one in found if one is not None)
+    return Normed(wish, column, declared, best, table.max_rows, left_out, min(act.days), act.spent, act.paid)
+
+
+def _under_norms(
+    session: Session, name: str, norms: tuple[tuple[str, int], ...], epsilon: Fraction
+) -> _KeyedPlan:
+    """Return the release of a table's rows that count under norms, which is found again by `norms_key`."""
+    policy = norms_policy(session.policy, name, norms)
+    sql = f"SELECT COUNT(*) FROM {_quoted(name)}"
+    catalog = session.dataset.catalog_under(policy)
+    return _keyed(sql, policy, catalog, epsilon, (norms_key(policy, catalog, name, norms),))
+
+
 def _around(declared: int) -> tuple[int, ...]:
     """Return bounds to measure around a declared one, itself among them."""
     place = min(range(len(GRID)), key=lambda number: abs(math.log(GRID[number] / declared)))
@@ -348,8 +414,8 @@ class _Act:
 
 
 @dataclass(frozen=True)
-class _PeoplePlan(ReleasePlan):
-    """The release of a table's people between rungs, whose numbers are found again by `people_keys`."""
+class _KeyedPlan(ReleasePlan):
+    """A release whose numbers are found again by keys of their own, however the statement is printed."""
 
     keys: tuple[bytes, ...] = ()
 
@@ -359,11 +425,17 @@ class _PeoplePlan(ReleasePlan):
 
 def people_between(
     policy: Policy, catalog: Catalog, name: str, rungs: Sequence[int], of: str | None, epsilon: Fraction
-) -> _PeoplePlan:
+) -> _KeyedPlan:
     """Return the release of the people of a table by where their rows, or groups, stand between rungs."""
-    (release,) = _planned(_counts_sql(policy, name, rungs, of), catalog, policy, epsilon).releases
-    known = {one.name: getattr(release, one.name) for one in fields(release)}
-    return _PeoplePlan(**known, keys=people_keys(policy, catalog, name, rungs, of))
+    keys = people_keys(policy, catalog, name, rungs, of)
+    return _keyed(_counts_sql(policy, name, rungs, of), policy, catalog, epsilon, keys)
+
+
+def _keyed(
+    sql: str, policy: Policy, catalog: Catalog, epsilon: Fraction, keys: tuple[bytes, ...]
+) -> _KeyedPlan:
+    (release,) = _planned(sql, catalog, policy, epsilon).releases
+    return _KeyedPlan(**{one.name: getattr(release, one.name) for one in fields(release)}, keys=keys)
 
 
 def _keys(release: ReleasePlan, number: int) -> tuple[bytes, ...]:
@@ -393,6 +465,32 @@ def _planned(sql: str, catalog: Catalog, policy: Policy, epsilon: Fraction) -> P
 
 def _rows_each(policy: Policy, name: str, of: str | None = None) -> str:
     """Return SQL for a row n for each person who has rows of a table: how many, or in how many groups of a column."""
+    text, by = _with_owners(policy, name)
+    key = "" if of is None else f"t0.{identifier(of)}"
+    groups = f"COUNT(DISTINCT {key}) + MAX(CASE WHEN {key} IS NULL THEN 1 ELSE 0 END)"
+    return f"(SELECT {groups if key else 'COUNT(*)'} AS n FROM {text} GROUP BY {', '.join(by)}) AS p"
+
+
+def _squares_each(policy: Policy, name: str, column: Column) -> str:
+    """Return SQL for a row n for each person who has rows of a table: the sum of the squares of how many are in each
+    of a column's places, those beside its list together (soundness.md 1.36)."""
+    text, by = _with_owners(policy, name)
+    key = f"t0.{identifier(column.name)}"
+    if column.values is not None:
+        listed = f"{key} IN ({', '.join(literal(Literal(column.type, one)) for one in column.values)})"
+    else:
+        assert column.bounds is not None, "such a column can have no norm"
+        ends = (literal(Literal(column.type, int(end))) for end in column.bounds)
+        listed = f"{key} BETWEEN {' AND '.join(ends)}"
+    people = [f"u{number}" for number in range(len(by))]
+    owners = ", ".join(f"{one} AS {person}" for one, person in zip(by, people, strict=True))
+    places = f"SELECT {owners}, CASE WHEN {listed} THEN {key} END AS place, COUNT(*) AS m FROM {text} "
+    places += f"GROUP BY {', '.join(map(str, range(1, len(by) + 2)))}"
+    return f"(SELECT SUM(m * m) AS n FROM ({places}) AS c GROUP BY {', '.join(people)}) AS p"
+
+
+def _with_owners(policy: Policy, name: str) -> tuple[str, list[str]]:
+    """Return SQL for a table's rows, t0, joined along the way to their owner, and for the owner's key."""
     path = path_to_owner(policy, name)
     text = f"{_quoted(path[0].name)} AS t0"
     for number, table in enumerate(path[1:], 1):
@@ -406,10 +504,7 @@ def _rows_each(policy: Policy, name: str, of: str | None = None) -> str:
         text += f" JOIN {_quoted(table.name)} AS t{number} ON {on}"
     owner = path[-1].unit
     assert owner is not None
-    by = ", ".join(f"t{len(path) - 1}.{identifier(column)}" for column in owner.columns)
-    key = "" if of is None else f"t0.{identifier(of)}"
-    groups = f"COUNT(DISTINCT {key}) + MAX(CASE WHEN {key} IS NULL THEN 1 ELSE 0 END)"
-    return f"(SELECT {groups if key else 'COUNT(*)'} AS n FROM {text} GROUP BY {by}) AS p"
+    return text, [f"t{len(path) - 1}.{identifier(column)}" for column in owner.columns]
 
 
 def _counts_sql(policy: Policy, name: str, rungs: Sequence[int], of: str | None = None) -> str:
@@ -431,11 +526,26 @@ def _quoted(name: str) -> str:
     return ".".join(map(identifier, name.split(".")))
 
 
-def _choice(session: Session, wish: Wish, epsilon: Fraction, of: str | None = None) -> ReleasePlan:
-    """Return the release of one place in the grid, near the one that leaves as many people above it as is best."""
+def _choice(
+    session: Session, wish: Wish, epsilon: Fraction, of: str | None = None, *, is_squared: bool = False
+) -> ReleasePlan:
+    """Return the release of one place in the grid, near the one that leaves as many people above it as is best.
+
+    `of`: the column whose groups are counted in place of rows; `is_squared`: what is bounded is the root of the sum of
+    the squares of a person's rows by it.
+    """
     policy, catalog = session.dataset.under_people(wish.table, of)
-    places = " ".join(f"WHEN n <= {value} THEN {place}" for place, value in enumerate(GRID[:-1]))
-    each = f"(SELECT CASE {places} ELSE {len(GRID) - 1} END AS place FROM {_rows_each(policy, wish.table, of)}) AS q"
+    if is_squared:
+        assert of is not None, "squares are by a column"
+        normed = norms_policy(session.policy, wish.table, ((of, 1),))
+        column = session.dataset.catalog_under(normed).tables[wish.table].column(of)
+        assert column is not None, "it is declared"
+        people = _squares_each(policy, wish.table, column)
+    else:
+        people = _rows_each(policy, wish.table, of)
+    ends = (value * value if is_squared else value for value in GRID[:-1])
+    places = " ".join(f"WHEN n <= {end} THEN {place}" for place, end in enumerate(ends))
+    each = f"(SELECT CASE {places} ELSE {len(GRID) - 1} END AS place FROM {people}) AS q"
     (release,) = _planned(f"SELECT MAX(place) FROM {each}", catalog, policy, epsilon).releases
     (largest,) = release.measurements
     assert isinstance(largest, RankMeasurement)

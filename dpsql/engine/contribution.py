@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -31,7 +31,7 @@ from ..relation.intervals import facts_of
 from ..relation.relations import all_parts
 from ..relation.types import Kind
 from ..release.cut import FindLeftOut, cut_of, groups_of, measured_of
-from ..release.left_out import LeftOut, percent
+from ..release.left_out import LeftOut, LeftOutByNorms, left_text, percent
 from ..words import counted
 from .answer import BoundNote
 from .settings import decimal_text
@@ -240,13 +240,14 @@ _UNBOUNDED = "cut not bounded"
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of what bounds leave out: `find` says what was measured.
+    """What is known of what bounds leave out: `find` says what was measured, `find_norms` of a table's norms.
 
     `has_bars`: error bars are asked for; `is_computed`: some of them are of what is computed from several numbers,
     which hold the noise alone. `is_agreed`: numbers were made to agree with others, of which the same is so.
     """
 
     find: FindLeftOut
+    find_norms: Callable[[str], LeftOutByNorms | None] = lambda name: None
     has_bars: bool = False
     is_computed: bool = False
     is_agreed: bool = False
@@ -427,7 +428,7 @@ def _said(release: ReleasePlan, known: Known) -> str:
     is_all = any(measurement.query.takes_all_rows for measurement in release.measurements)
     quoted = ""
     if is_all and release.bounding.norms:
-        return f"; {_UNBOUNDED}: what max_norm leaves out was never measured"
+        return f"; {_UNBOUNDED}: {_left_by_norms(rows, known)}"
     if is_all and measured is None:
         quoted = _quoted([rows], release.bounding.in_all, known)
     elif measured is not None and is_all and release.bounding.in_all == measured.max_rows:
@@ -451,6 +452,15 @@ def _said(release: ReleasePlan, known: Known) -> str:
     names = [release.release.names[first + number] or calls[number].function for number in unheld]
     names += ["what is computed of several numbers"] if known.is_computed else []
     return f"{quoted}; {_UNBOUNDED} for {', '.join(dict.fromkeys(names))}"
+
+
+def _left_by_norms(rows: OwnedRows, known: Known) -> str:
+    """Return how much of a table's rows its norms leave out, as it was measured, or that it was not."""
+    table = rows.table_alone
+    measured = None if table is None or table.noted != table.name else known.find_norms(table.name)
+    if measured is None:
+        return "what max_norm leaves out was never measured"
+    return f"of max_norm, {left_text(measured.left)} {measured.when}"
 
 
 def _never(rows: OwnedRows) -> str:

@@ -33,11 +33,17 @@ from ..plan.planner import Plan
 from ..plan.privacy.time import Clock
 from ..plan.views import build_catalog
 from ..policy import Access, Analyst, Policy, check_access, load_policy, narrowed
-from ..policy.measured import people_policy
+from ..policy.measured import norms_policy, people_policy
 from ..postprocess import SealedEngine
 from ..postprocess.bars import has_companions
 from ..relation.catalog import Catalog, OwnView, Table, View
-from ..release.left_out import LeftOut, find_left_out
+from ..release.left_out import (
+    LeftOut,
+    LeftOutByNorms,
+    find_left_out,
+    find_left_out_by_norms,
+    norms_key,
+)
 from ..release.post_processing import Compiled
 from ..release.verifying import Verifier
 from .answer import Answer, AnswerColumn, GroupNote
@@ -265,7 +271,8 @@ class Dataset:
         self.answers: Cache[Answer] = Cache(_MAX_CACHED)
         self.last_read = LastRead()
         self._people: dict[tuple[str, str | None], tuple[Policy, Catalog]] = {}
-        self._last_said: dict[tuple[str, int, str | None], LeftOut | None] = {}
+        self._last_said: dict[object, LeftOut | LeftOutByNorms | None] = {}
+        self._normed: dict[object, tuple[bytes, bytes]] = {}
 
     def take_in(self, member: Analyst) -> None:
         """Have a member of a group be an analyst, with the group's cap from here on. Nothing that is spent changes."""
@@ -344,10 +351,31 @@ class Dataset:
         An answer that is remembered says what was known then: where that has changed, none is. Raises LedgerError.
         """
         found = find_left_out(self.store, *self.under_people(name, of), name, max_rows, of)
-        if self._last_said.setdefault((name, max_rows, of), found) != found:
-            self._last_said[name, max_rows, of] = found
-            self.answers.clear()
+        self._say((name, max_rows, of), found)
         return found
+
+    def left_out_by_norms(
+        self, name: str, norms: tuple[tuple[str, int], ...] | None = None
+    ) -> LeftOutByNorms | None:
+        """Return how many rows of a table norms leave out, as it was measured last, or None. As `left_out`.
+
+        `norms`: by column; None: the declared ones.
+        """
+        asked = self.policy.tables[name].max_norm if norms is None else norms
+        if (name, asked) not in self._normed:
+            policies = ((one, norms_policy(self.policy, name, one)) for one in (asked, ()))
+            kept, whole = (
+                norms_key(policy, self.catalog_under(policy), name, one) for one, policy in policies
+            )
+            self._normed[name, asked] = kept, whole
+        found = find_left_out_by_norms(self.store, self._normed[name, asked])
+        self._say((name, asked), found)
+        return found
+
+    def _say(self, what: object, found: LeftOut | LeftOutByNorms | None) -> None:
+        if self._last_said.setdefault(what, found) != found:
+            self._last_said[what] = found
+            self.answers.clear()
 
     @contextmanager
     def snapshot(self, owner: object) -> Iterator[Snapshot]:

@@ -758,12 +758,12 @@ class Spine:
     def _known(self, compiled: Compiled, find: FindLeftOut, *, is_agreed: bool = False) -> Known:
         """Return what is known of what bounds leave out, and of which bars hold it."""
         if self.settings.intervals is None:
-            return Known(find)
+            return Known(find, self.dataset.left_out_by_norms)
         bars = (bar for found in compiled.bars.values() for bar in found)
         is_computed = bool(compiled.simulations) or any(
             bar.terms is None and bar.chosen is None for bar in bars
         )
-        return Known(find, True, is_computed, is_agreed)
+        return Known(find, self.dataset.left_out_by_norms, True, is_computed, is_agreed)
 
     def _receipt(self, charge: Charge, status: Status, *, reused: bool, notes: tuple[str, ...]) -> Receipt:
         left, delta = Fraction(status.left_nano, NANO), Fraction(charge.delta_atto, ATTO)

@@ -12,12 +12,12 @@ from dataclasses import replace
 from ..errors import PolicyError
 from ..relation.catalog import References
 from .load_tables import MAX_CONTRIBUTION, read_bounds
-from .model import AlsoPolicy, Bound, ColumnPolicy, Policy, TablePolicy, UnitPolicy
+from .model import Accounting, AlsoPolicy, Bound, ColumnPolicy, Policy, TablePolicy, UnitPolicy
 from .section import Section, read_decimal, suggest
 
 __all__ = [
-    "column_policy", "declared_also", "declared_column", "find_table", "path_to_owner", "people_policy",
-    "pointed_policy", "read_range",
+    "column_policy", "declared_also", "declared_column", "find_table", "norms_policy", "path_to_owner", "people_policy",
+    "pointed_policy", "read_range", "require_squares",
 ]  # fmt: skip
 
 
@@ -111,6 +111,34 @@ def pointed_policy(policy: Policy, name: str, also: AlsoPolicy) -> Policy:
         columns[start].update(own)
     tables = {one: _bare(policy.tables[one], columns[one], policy.tables[one].max_rows) for one in columns}
     tables[name] = replace(tables[name], also=(also,))
+    return _of(policy, tables)
+
+
+def require_squares(policy: Policy, name: str, column: str) -> None:
+    """Hold that a table can have a norm by a column, which it declares. Raises PolicyError."""
+    table = policy.tables[name]
+    if policy.privacy.accounting is not Accounting.ZCDP:
+        raise PolicyError(
+            'max_norm bounds squares, which add up under privacy.accounting = "zcdp" alone',
+            hint=f"max_rows and max_groups are what bounds a person here: dpsql bounds {name} --groups {column}",
+        )
+    if table.max_rows is None:
+        raise PolicyError(f'table "{name}" declares no max_rows, which max_norm tightens; declare that first')
+    if not any(one.name == column for one in table.columns):
+        raise PolicyError(f'table "{name}" declares no column "{column}"')
+
+
+def norms_policy(policy: Policy, name: str, norms: tuple[tuple[str, int], ...]) -> Policy:
+    """Return the policy under which a table's rows are counted with these norms (soundness.md 1.36)."""
+    path = path_to_owner(policy, name)
+    columns = _linking(path)
+    tables = {policy.root: _bare(policy.tables[policy.root], set(), None)}
+    for table in path:
+        tables[table.name] = _bare(table, columns[table.name], table.max_rows)
+    asked = {column for column, _ in norms}
+    own = [column for column in tables[name].columns if column.name not in asked]
+    own += [column for column in policy.tables[name].columns if column.name in asked]
+    tables[name] = replace(tables[name], columns=tuple(own), max_norm=norms)
     return _of(policy, tables)
 
 

@@ -34,9 +34,12 @@ __all__ = [
     "TAIL",
     "Excess",
     "LeftOut",
+    "LeftOutByNorms",
     "about",
     "find_left_out",
+    "find_left_out_by_norms",
     "left_text",
+    "norms_key",
     "people_keys",
     "percent",
     "rungs_for",
@@ -166,7 +169,7 @@ class LeftOut:
     @property
     def when(self) -> str:
         """When it was measured, and that the data are others since, in words."""
-        return f"(measured {self.measured}{'' if self.is_current else '; the data have changed since'})"
+        return _when(self.measured, self.is_current)
 
     def excess(self, bound: int) -> Excess | None:
         """Return the rows that this bound, or a larger one, leaves out: of each person's what is beyond it.
@@ -216,6 +219,70 @@ class LeftOut:
         return max(Fraction(0), number - half), max(Fraction(0), number + half)
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOutByNorms:
+    """Noisy numbers of a table's rows that count: under norms, and under max_rows alone, as they are stored.
+
+    `laws`: of the noise on each, which are independent.
+    """
+
+    kept: int
+    all_rows: int
+    laws: tuple[Law, Law]
+    measured: str
+    is_current: bool
+
+    @property
+    def left(self) -> tuple[float, float] | None:
+        """The share of the rows that norms leave out of those that max_rows keeps, and the half width of its bar at
+        95 %; None: too few rows to say.
+
+        With s the share that is found, s·(all rows) - (all rows - kept) is off from 0 by the two noises alone, of
+        weights 1 - s and 1.
+        """
+        if self.all_rows <= 0:
+            return None
+        share = Fraction(max(0, self.all_rows - self.kept), self.all_rows)
+        noises = zip(self.laws, (Fraction(1), 1 - share), strict=True)
+        half = half_width_of([(law, weight) for law, weight in noises if weight], _BETA) / self.all_rows
+        return (float(share), float(half)) if half <= _WIDEST else None
+
+    @property
+    def when(self) -> str:
+        """When it was measured, and that the data are others since, in words."""
+        return _when(self.measured, self.is_current)
+
+
+def norms_key(policy: Policy, catalog: Catalog, name: str, norms: tuple[tuple[str, int], ...]) -> bytes:
+    """Return what the rows of a table that count under norms are stored under; of none, under max_rows alone.
+
+    A function of what a policy and a schema say of the table, of the way to its owner and of the norms' columns, as
+    `people_keys` is: `policy` is `norms_policy` of these.
+    """
+    tables = [policy.tables[table.name] for table in path_to_owner(policy, name)]
+    way = [(table.name, table.unit, table.max_rows) for table in tables]
+    own = [column for column in tables[0].columns if column.name in dict(norms)]
+    keys = [(column.name, column.bounds, column.values) for column in own]
+    promise = policy.privacy.neighbours.value, policy.privacy.together
+    said = repr(("rows under norms", way, promise, sorted(all_grounds(catalog)), norms, keys))
+    return hashlib.sha256(said.encode()).digest()
+
+
+def find_left_out_by_norms(store: BudgetStore, keys: Sequence[bytes]) -> LeftOutByNorms | None:
+    """Return what is stored of a table's rows under norms, and under max_rows alone; None: one was never measured.
+
+    `keys`: of the two, as `norms_key` has them. Raises LedgerError.
+    """
+    found = [store.newest([key]) for key in keys]
+    kept, whole = found
+    if kept is None or whole is None:
+        return None
+    rows, all_rows = (int(decode(one.draw.payload, one.draw.law).values[0][0]) for one in (kept, whole))
+    laws = kept.draw.law.at(0), whole.draw.law.at(0)
+    is_current = kept.is_current and whole.is_current
+    return LeftOutByNorms(rows, all_rows, laws, min(kept.at, whole.at)[:10], is_current)
+
+
 def rungs_for(max_rows: int, few: int) -> tuple[int, ...]:
     """Return the bounds to count people between, where few are said to have more rows than `few`."""
     ladders = [tuple(max_rows * step for step in ladder) for ladder in _LADDERS]
@@ -262,6 +329,10 @@ def find_left_out(
     values = decode(found.draw.payload, found.draw.law).values
     high, low = (tuple(map(int, values[found.draw.measures.index(key)])) for key in keys)
     return LeftOut(rungs, low, high, found.draw.law.at(0), found.at[:10], found.is_current)
+
+
+def _when(day: str, is_current: bool) -> str:
+    return f"(measured {day}{'' if is_current else '; the data have changed since'})"
 
 
 def about(share: float | None) -> str:
