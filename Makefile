@@ -13,7 +13,7 @@ QUICK := dpsql/tests/plan dpsql/tests/sql dpsql/tests/policy dpsql/tests/mechani
   --deselect=dpsql/tests/plan/privacy/test_contradiction.py::test_a_free_zero_is_the_truth
 
 .PHONY: help demo serve gate quick limits mutants mutants-changed test test-all test-spark tools check bench pictures \
-  docs constraints clean
+  studio docs constraints clean
 
 help:
 	@echo "make demo      make a small university database and ask it some questions"
@@ -29,6 +29,7 @@ help:
 	@echo "make check     style, types and the one-way imports alone"
 	@echo "make bench     the measurements in benchmarks/"
 	@echo "make pictures  the pictures of README and manual, by the code of the owner's page"
+	@echo "make studio    the editor and charts of dpsql studio, bundled anew (npm; asks its registry)"
 	@echo "make docs      the manual as a site, in build/site (installs its generator; half a minute)"
 	@echo "make constraints  pin what is installed, with hashes, in dpsql/constraints.txt (asks the package index)"
 	@echo "make clean     remove .venv and what the tools left behind"
@@ -126,6 +127,10 @@ bench: .venv/ready
 
 pictures: .venv/ready
 	$(BIN)/python -m dpsql.tests.support.make_pictures
+
+# What is pinned in dpsql/tests/support/studio_bundle, as one file: a test holds its sha256.
+studio: .venv/ready
+	$(BIN)/python -m dpsql.tests.support.make_studio
 
 .venv/docs-ready: .venv/ready pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs

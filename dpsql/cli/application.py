@@ -48,6 +48,7 @@ _COMMANDS = {
     "refresh": "files:refresh",
     "release": "release:release",
     "serve": "serve:serve",
+    "studio": "studio:studio",
     "synthesize": "synthesize:synthesize",
     "textbook": "textbook:textbook",
     "user": "user:user",

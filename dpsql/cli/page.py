@@ -6,8 +6,9 @@ import errno
 import os
 import signal
 import threading
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from .terminal import terminal_text
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["page"]
+__all__ = ["page", "serving"]
 
 
 @click.command()
@@ -87,21 +88,28 @@ def _serve(port: int, write: Callable[[], str]) -> None:
     except OSError as error:
         why = "is taken" if error.errno == errno.EADDRINUSE else os.strerror(error.errno or 0)
         raise click.UsageError(f"Port {port}: {why}. Take another with --port.") from None
+    with serving(server):
+        click.echo(server.link)
+        tell("Open it on this machine; whoever has the link sees the page. Ctrl-C ends it.")
+
+
+@contextmanager
+def serving(server: ThreadingHTTPServer) -> Iterator[None]:
+    """Serve behind the block, and after it until Ctrl-C or SIGTERM; then close the server."""
     stopped = threading.Event()
 
     def stop(_: int, __: FrameType | None) -> None:
         stopped.set()
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    serving = threading.Thread(target=server.serve_forever, daemon=True)
-    serving.start()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
     try:
-        click.echo(server.link)
-        tell("Open it on this machine; whoever has the link sees the page. Ctrl-C ends it.")
+        yield
         stopped.wait()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
         server.shutdown()
         server.server_close()
-        serving.join()
+        thread.join()

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING
 import click
 from prompt_toolkit.completion import Completer, Completion
 
+from ..engine.offers import AGGREGATES, SETTINGS, Offers
+from ..meant import KEYWORDS, nearest
 from ..sql.text import ScriptStatement, ends_statement, split_statements
 from . import interrupts, terminal
 from .docs import said_of
-from .faults import KEYWORDS, Failure, nearest, tell
+from .faults import Failure, tell
 from .render import FORMATS, View, show
 from .terminal import display_width, terminal_text
 from .worker import RunningSession
@@ -37,9 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMMANDS",
-    "SETTINGS",
     "Command",
-    "Offers",
     "Prompt",
     "SqlCompleter",
     "describe_table",
@@ -410,75 +410,14 @@ def _history() -> FileHistory | InMemoryHistory:
     return FileHistory(str(path))
 
 
-# --- what Tab offers at the prompt, each with what it means: tables, columns, functions, settings, words of SQL
+# --- what Tab offers at the prompt
 
 
-SETTINGS = {
-    "dpsql.epsilon": "what a statement may spend",
-    "dpsql.accuracy": "by how much a number may be off: the least epsilon for it is found",
-    "dpsql.intervals": "the level of error bars, such as 0.95, or off",
-    "dpsql.interval_names": "what the columns of their ends are called: '%_low %_high'",
-    "dpsql.max_rows": "how many rows of a person count, if fewer than the policy says",
-    "dpsql.reuse": "off: draw anew and pay, in place of the stored answer",
-    "dpsql.selection": "off: measure all groups, where the largest would be chosen first",
-    "dpsql.found_share": "what part of epsilon finds groups that nobody has declared",
-    "dpsql.edition": "the edition that answers, as receipts name them: nothing is drawn, or newest",
-    "dpsql.unlisted": "on: compare with values that the policy does not list",
-    "dpsql.grids": "empty: rows that WHERE keeps are answered with their columns, and no row",
-    "dpsql.on_empty": "error: an answer of which no group is shown says why as an error",
-    "dpsql.budget": "what is left (SHOW only)",
-}
-"""Each setting with its meaning."""
-
-_AGGREGATES = {
-    "COUNT": "how many rows, or values that are not NULL",
-    "COUNT(DISTINCT ": "how many different values",
-    "SUM": "their sum",
-    "AVG": "their mean: a noisy sum by a noisy count",
-    "MEDIAN": "the middle value, chosen near its rank",
-    "STDDEV": "the standard deviation",
-    "VARIANCE": "the variance",
-    "CORR": "the correlation of two columns",
-    "MIN": "a value near the smallest",
-    "MAX": "a value near the largest",
-    "MODE": "the most frequent value",
-    "PERCENTILE_CONT": "a percentile, WITHIN GROUP (ORDER BY …)",
-}
 _TYPED = re.compile(r"\\?[\w.]*\Z")
 _AFTER_TABLE_WORD = re.compile(r"\b(?:from|join)\s+(?:\w+\s*,\s*)*[\w.]*\Z", re.IGNORECASE)
 _AFTER_SETTING_WORD = re.compile(r"\A\s*(?:set|show|reset)\s+(?:local\s+)?[\w.]*\Z", re.IGNORECASE)
 _AFTER_COMMAND = re.compile(r"\A\s*\\(?:d|dt|d\+)\s+\w*\Z")
 _LONGEST = 76
-
-
-class Offers:
-    """What a session offers: name and meaning, by kind."""
-
-    def __init__(self, session: Session) -> None:
-        from ..policy.describe import column_comment, table_comment
-        from ..relation.functions import ROWS
-
-        policy = session.policy
-        shown = session.seen.everything
-        self.tables = {name: table_comment(table) for name, table in shown.items()}
-        self.columns = {
-            name: {one.name: column_comment(table, one.name, policy.has_delta) for one in table.named}
-            for name, table in shown.items()
-        }
-        named = ((re.match(r"([a-z_]\w*)\(", row.form), row) for row in ROWS)
-        self.functions = {match[1]: f"{row.form}: {row.doc}" for match, row in named if match}
-
-    def of_statement(self, text: str) -> dict[str, str]:
-        """Return the columns of the tables that a statement names, of all tables where it names none."""
-        words = set(re.findall(r"\w+", text.lower()))
-        tables = [name for name in self.columns if name.lower().rpartition(".")[2] in words] or list(
-            self.columns
-        )
-        found: dict[str, str] = {}
-        for name in tables:
-            for column, meaning in self.columns[name].items():
-                found.setdefault(column, meaning)
-        return found
 
 
 class SqlCompleter(Completer):
@@ -517,9 +456,7 @@ class SqlCompleter(Completer):
         if not typed:
             return offers.of_statement(text).items()
         words = [(word if typed.isupper() else word.lower(), "") for word in KEYWORDS]
-        calls = [
-            (name if typed.isupper() else name.lower(), meaning) for name, meaning in _AGGREGATES.items()
-        ]
+        calls = [(name if typed.isupper() else name.lower(), meaning) for name, meaning in AGGREGATES.items()]
         return [
             *offers.of_statement(text).items(),
             *calls,

@@ -21,14 +21,15 @@ from prompt_toolkit.document import Document
 
 from dpsql.cli import interrupts, prompt
 from dpsql.cli.application import program
-from dpsql.cli.faults import meant
-from dpsql.cli.prompt import COMMANDS, SETTINGS, Offers, Prompt, SqlCompleter, read_command
+from dpsql.cli.prompt import COMMANDS, Prompt, SqlCompleter, read_command
 from dpsql.cli.query import ask
 from dpsql.cli.render import View
 from dpsql.cli.worker import RunningSession, open_session
+from dpsql.engine.offers import SETTINGS, Offers
 from dpsql.engine.session import Session
 from dpsql.engine.settings import NAMES
 from dpsql.errors import Refusal
+from dpsql.meant import meant
 
 from .conftest import COUNT, ENDLESS
 

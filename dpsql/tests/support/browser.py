@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import shutil
@@ -56,6 +57,24 @@ class Browser:
         """Have a screen of so many pixels, a telephone's as well."""
         screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self._ask("/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": screen})
+
+    def scheme(self, name: str) -> None:
+        """Have a person prefer `light` or `dark`."""
+        features = [{"name": "prefers-color-scheme", "value": name}]
+        self._ask(
+            "/goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": {"features": features}}
+        )
+
+    def press(self, key: str, *held: str) -> None:
+        """Press a key while others are held."""
+        down = [{"type": "keyDown", "value": one} for one in (*held, key)]
+        up = [{"type": "keyUp", "value": one} for one in (key, *reversed(held))]
+        self._ask("/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": [*down, *up]}]})
+
+    def picture(self) -> bytes:
+        """Return what is seen, as a PNG."""
+        found = self._ask("/goog/cdp/execute", {"cmd": "Page.captureScreenshot", "params": {"format": "png"}})
+        return base64.b64decode(found["data"])
 
     def complaints(self) -> list[str]:
         """Return what the console has said since the last time: errors, and what the page may not load."""

@@ -1,0 +1,128 @@
+"""An analyst's desk: a session that asks, and one that only plans while the analyst types.
+
+House rules:
+
+1. One planning at a time, and the last text wins: a newer one stops what is planned, and those between are dropped.
+2. The session that plans cannot read a row: where it would open the owner's database, it says so instead.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from typing import NoReturn, TypeVar
+
+from ..dbapi.connection import Schema
+from ..engine.answer import Answer
+from ..engine.dataset import Dataset, LazySnapshot
+from ..engine.session import Session
+from ..engine.settings import Settings
+from ..errors import EngineFailure
+
+__all__ = ["USUAL_LEVEL", "Desk", "Overtaken", "TypingSession", "Unread"]
+
+_T = TypeVar("_T")
+USUAL_LEVEL = Fraction(19, 20)
+"""The level of the bars that every answer has here."""
+
+
+class Unread(Exception):
+    """A price depends on public rows, and nothing is read while somebody types."""
+
+
+class Overtaken(Exception):
+    """A newer text came: nobody waits for this one."""
+
+
+class TypingSession(Session):
+    """A session for prices: it raises Unread where another would open the owner's database."""
+
+    @contextmanager
+    def snapshot(self) -> Iterator[LazySnapshot]:
+        def refuse() -> NoReturn:
+            raise Unread
+
+        yield LazySnapshot(refuse, self._cancelled)
+
+    def cancel(self) -> None:
+        """Stop what is planned. Nothing else runs here."""
+        self._cancelled.set()
+
+
+class Desk:
+    """One analyst's place at a dataset that others may use too. Any thread may call it.
+
+    `name`: the analyst's, as the ledger has it.
+    """
+
+    def __init__(self, dataset: Dataset, name: str) -> None:
+        self.dataset, self.name = dataset, name
+        self.asking = Session(dataset, name, is_shared=True)
+        self.asking.settings = self.asking.settings.with_usual_bars(USUAL_LEVEL)
+        self._typing = TypingSession(dataset, name, is_shared=True)
+        self._schema = Schema(self.asking)
+        self._arrivals, self._newest = itertools.count(1), 0
+        self._planning, self._running = threading.Lock(), threading.Lock()
+
+    def close(self) -> None:
+        """Let both sessions go; a statement that runs is stopped, and what it has charged stays spent."""
+        self.asking.cancel()
+        self._typing.cancel()
+        with self._running, self._planning:
+            self._schema.close()
+            self.asking.close()
+            self._typing.close()
+
+    def plan(self, call: Callable[[Session], _T], settings: Settings) -> _T:
+        """Return what is planned for the newest text. Raises Overtaken: it is not this one; Unread; DpsqlError."""
+        mine = self._newest = next(self._arrivals)
+        self._typing.cancel()
+        with self._planning:
+            if mine != self._newest:
+                raise Overtaken
+            bars = (
+                settings.intervals if settings.draws_ends else None
+            )  # usual ones change nothing that is drawn
+            self._typing.settings = replace(settings, intervals=bars)
+            try:
+                return call(self._typing)
+            except EngineFailure as failure:
+                if failure.sqlstate == "57014" and mine != self._newest:
+                    raise Overtaken from None
+                raise
+
+    @property
+    def settings(self) -> Settings:
+        """What the analyst has set."""
+        return self.asking.settings
+
+    def under(self, **values: str) -> Settings:
+        """Return the settings with some of the page's own controls. Raises Refusal: a value is none."""
+        settings = self.settings
+        for name, value in values.items():
+            settings = settings.set(f"dpsql.{name}", value, self.dataset.policy)
+        return settings
+
+    def run(self, sql: str, settings: Settings | None) -> Answer:
+        """Answer a statement, one at a time. `settings`: for it alone; None: it sets what holds from here on.
+
+        Raises DpsqlError.
+        """
+        with self._running:
+            usual = self.asking.settings
+            self.asking.settings = settings or usual
+            try:
+                of_schema = self._schema.answer(sql, ())
+                return self.asking.execute(sql) if of_schema is None else of_schema
+            finally:
+                if settings is not None:
+                    self.asking.settings = usual
+
+    def cancel(self) -> None:
+        """Stop the running statement; what it has charged stays spent."""
+        self.asking.cancel()
+        self._schema.interrupt()

@@ -1,0 +1,79 @@
+"""Who is asking: the link's one-time token, then a cookie; and whether a request comes from this page.
+
+House rules:
+
+1. A request names this server as its host, so that no page of elsewhere reaches it under a name of its own (DNS
+   rebinding). What changes or asks anything is a POST of JSON whose Origin is this server: no other page sends one.
+2. The link's token opens once and becomes a cookie, which no script sees and no other site sends. Both are compared in
+   constant time.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import threading
+from collections.abc import Collection
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+
+from .desk import Desk
+
+__all__ = ["LoopbackDoor", "Seat"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Who asks: an analyst's desk; `is_owner`: whether whoever sits there has the policy file in hand."""
+
+    desk: Desk
+    is_owner: bool
+
+
+class LoopbackDoor:
+    """The door of this machine: one seat, the owner's, for whoever has the link."""
+
+    def __init__(self, seat: Seat, port: int) -> None:
+        self._seat, self._port = seat, port
+        self._token, self._session = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        self._lock, self._is_used = threading.Lock(), False
+
+    @property
+    def link(self) -> str:
+        """The address with the token."""
+        return f"http://127.0.0.1:{self._port}/?token={self._token}"
+
+    @property
+    def hosts(self) -> Collection[str]:
+        """What a request may name as its host."""
+        return f"127.0.0.1:{self._port}", f"localhost:{self._port}"
+
+    @property
+    def scheme(self) -> str:
+        """How its pages are addressed."""
+        return "http"
+
+    def open(self, token: str) -> str | None:
+        """Return the cookie for a token; None: it is none, or was used."""
+        with self._lock:
+            if self._is_used or not _same(token, self._token):
+                return None
+            self._is_used = True
+        return f"{self._name}={self._session}; Path=/; HttpOnly; SameSite=Strict"
+
+    def seat(self, cookies: str) -> Seat | None:
+        """Return whose seat a request's cookies are; None: nobody's."""
+        try:
+            found = SimpleCookie(cookies).get(self._name)
+        except CookieError:
+            return None
+        return self._seat if found is not None and _same(found.value, self._session) else None
+
+    @property
+    def _name(self) -> str:
+        """The cookie's name: a browser has the cookies of all ports together."""
+        return f"dpsql_studio_{self._port}"
+
+
+def _same(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode(errors="replace"), wanted.encode())

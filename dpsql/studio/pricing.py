@@ -1,0 +1,73 @@
+"""What a statement would cost and how far off it would be, or why it would be refused: told while somebody types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..engine.answer import said_delta
+from ..engine.explain import Explanation, expected_errors
+from ..engine.session import Session
+from ..engine.settings import decimal_text
+from ..errors import DpsqlError
+from ..mechanisms import NANO
+from ..sql.statement import AdmittedQuery, Explain, parse_statement
+from .body import Body, refusal, statement_at
+from .desk import Overtaken, Unread
+from .door import Seat
+
+__all__ = ["ENDPOINTS", "priced"]
+
+_FREE = "this sets or shows something, and costs nothing"
+_KEPT = "what this statement keeps costs what its query costs: price the query alone"
+_UNREAD = "the price depends on rows of a public table, which are not read while you type"
+
+
+def price(seat: Seat, body: Body) -> Mapping[str, Any]:
+    """Return the price of the statement at the cursor. Nothing is charged and no row is read."""
+    text = body.text("text")
+    piece = statement_at(text, body.number("cursor", len(text)))
+    if piece is None:
+        return {"state": "empty"}
+    place = {"start": piece.start, "end": piece.start + len(piece.text)}
+    try:
+        settings = seat.desk.under(**body.controls())
+        found = seat.desk.plan(lambda session: _planned(session, piece.text), settings)
+    except Overtaken:
+        return {"state": "overtaken"}
+    except Unread:
+        return place | {"state": "unread", "said": _UNREAD}
+    except DpsqlError as error:
+        return place | {"state": "refused", "refusal": refusal(error, piece, is_owner=seat.is_owner)}
+    return place | found
+
+
+def _planned(session: Session, sql: str) -> dict[str, Any]:
+    statement = parse_statement(sql)
+    if isinstance(statement, AdmittedQuery | Explain):
+        return priced(session.explain(sql))
+    session.describe(sql)
+    return {"state": "free", "said": _FREE}
+
+
+def priced(explanation: Explanation) -> dict[str, Any]:
+    """Return what EXPLAIN tells, as far as a page shows it at a glance; amounts are exact decimals as text."""
+    said: Any = explanation.as_dict()
+    return {
+        "state": "priced",
+        "charge": said["charge"],
+        "now": decimal_text(explanation.cost),
+        "delta": said_delta(explanation.plan.delta) if explanation.plan.delta else "",
+        "fits": explanation.cost * NANO <= explanation.status.left_nano,
+        "left": said["left"],
+        "columns": [
+            {"name": name, "expected": expected}
+            for name, expected in expected_errors(explanation.plan, explanation.compiled)
+        ],
+        "groups": explanation.rows,
+        "notes": said["notes"],
+        "stored": said["from_the_store"],
+    }
+
+
+ENDPOINTS = {"price": price}

@@ -1,0 +1,201 @@
+"""The studio over HTTP: who may come in, what is sent with every reply, and which endpoint answers.
+
+House rules:
+
+1. Nothing is served before the host, and nothing but a new link before the cookie, was looked at (`door`).
+2. What is told of an error is a `DpsqlError`'s own words. Of a fault of dpsql's own it is told that there was one.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from types import MappingProxyType
+from urllib.parse import parse_qs, urlsplit
+
+from ..errors import DpsqlError
+from .body import BadRequest, Body, refusal
+from .desk import Desk
+from .door import LoopbackDoor, Seat
+from .endpoints import endpoint_for
+
+__all__ = ["ASSETS", "StudioServer", "asset"]
+
+_HOST = "127.0.0.1"
+_SECONDS = 60
+_MOST_BYTES = 1 << 20
+_TYPES = MappingProxyType({"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"})
+
+
+def _listed(folder: str) -> list[str]:
+    found = []
+    for one in files(__package__).joinpath("page", folder).iterdir():
+        if one.name.rpartition(".")[2] in _TYPES:
+            found.append(f"{folder}/{one.name}" if folder else one.name)
+    return found
+
+
+ASSETS = frozenset((*_listed(""), *_listed("views"), *_listed("vendor")))
+"""What the page is made of, by its path below /page/."""
+
+
+def asset(name: str) -> bytes:
+    """Return a file of the page."""
+    return files(__package__).joinpath("page", *name.split("/")).read_bytes()
+
+
+class StudioServer(ThreadingHTTPServer):
+    """The studio of one desk on this machine. Raises OSError where the port is taken."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int, desk: Desk) -> None:
+        super().__init__((_HOST, port), _Handler)
+        self.door = LoopbackDoor(Seat(desk, is_owner=True), self.server_port)
+
+    def handle_error(self, *_: object) -> None:
+        """Say nothing of a browser that went away; of a fault its kind alone, since its text may hold anything."""
+        kind = sys.exc_info()[0]
+        if kind is not None and not issubclass(kind, OSError):
+            sys.stderr.write(f"dpsql met a bug ({kind.__name__}) in the studio\n")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: StudioServer
+    timeout = _SECONDS
+    protocol_version = "HTTP/1.1"
+    server_version = "dpsql"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        if not self._is_here():
+            return
+        address = urlsplit(self.path)
+        token = parse_qs(address.query).get("token", [""])[0]
+        if address.path == "/" and token:
+            self._open(token)
+        elif self._seat() is None:
+            self._say(403, "Open the link that dpsql studio has printed.")
+        elif address.path == "/":
+            nonce = secrets.token_urlsafe(16)
+            page = asset("index.html").decode().replace("{{nonce}}", nonce)
+            self._reply(200, page.encode(), "text/html", nonce)
+        elif (name := address.path.removeprefix("/page/")) in ASSETS:
+            self._reply(200, asset(name), _TYPES[name.rpartition(".")[2]])
+        else:
+            self._say(404, "There is nothing here.")
+
+    def do_POST(self) -> None:
+        if not self._is_here():
+            return
+        seat = self._seat()
+        if seat is None:
+            self._refuse(403, "this page is of another run; open the link that dpsql studio has printed")
+            return
+        if not self._is_own_page():
+            self._refuse(403, "another page has sent this")
+            return
+        endpoint = endpoint_for(seat, urlsplit(self.path).path.removeprefix("/api/"))
+        if endpoint is None:
+            self._refuse(404, "there is nothing here")
+            return
+        try:
+            found = endpoint(seat, self._body())
+        except BadRequest:
+            self._refuse(400, "this is not what the page sends")
+        except DpsqlError as error:
+            self._json(200, {"error": refusal(error, None, is_owner=seat.is_owner)})
+        else:
+            self._json(200, found)
+
+    # --- what is looked at first -----------------------------------------------------------------------------
+
+    def _is_here(self) -> bool:
+        if self.headers.get("Host") in self.server.door.hosts:
+            return True
+        self._say(421, "This server goes by another name.")
+        return False
+
+    def _is_own_page(self) -> bool:
+        """Say whether a request comes from this page: a browser says truly where a POST comes from."""
+        own = f"{self.server.door.scheme}://{self.headers.get('Host')}"
+        is_json = self.headers.get("Content-Type", "").partition(";")[0].strip() == "application/json"
+        site = self.headers.get("Sec-Fetch-Site", "same-origin")
+        return self.headers.get("Origin") == own and site == "same-origin" and is_json
+
+    def _seat(self) -> Seat | None:
+        return self.server.door.seat(self.headers.get("Cookie", ""))
+
+    def _open(self, token: str) -> None:
+        cookie = self.server.door.open(token)
+        if cookie is not None:
+            self._reply(303, b"", "text/html", headers={"Location": "/", "Set-Cookie": cookie})
+        elif self._seat() is not None:
+            self._reply(303, b"", "text/html", headers={"Location": "/"})
+        else:
+            self._say(403, "This link is of another run, or was used; dpsql studio prints a new one.")
+
+    def _body(self) -> Body:
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal() or int(length) > _MOST_BYTES:
+            self.close_connection = True
+            raise BadRequest
+        try:
+            return Body(json.loads(self.rfile.read(int(length))))
+        except (ValueError, RecursionError):
+            raise BadRequest from None
+
+    # --- what is replied -------------------------------------------------------------------------------------
+
+    def _json(self, status: int, content: object) -> None:
+        self._reply(status, json.dumps(content).encode(), "application/json")
+
+    def _refuse(self, status: int, words: str) -> None:
+        self.close_connection = True
+        self._json(status, {"error": {"code": "", "message": words}})
+
+    def _say(self, status: int, words: str) -> None:
+        self.close_connection = True
+        text = f"<!doctype html><html lang='en'><title>dpsql studio</title><p>{words}</p></html>\n"
+        self._reply(status, text.encode(), "text/html")
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse what is no HTTP, or another method, without telling it back."""
+        self._say(405 if code == 501 else code, "This is not answered here.")
+
+    def _reply(
+        self,
+        status: int,
+        content: bytes,
+        kind: str,
+        nonce: str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        styles = "'self'" if nonce is None else f"'self' 'nonce-{nonce}'"
+        policy = (
+            f"default-src 'none'; script-src 'self'; style-src {styles}; img-src 'self'; connect-src 'self'; "
+            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        )
+        self.send_response(status)
+        for name, value in {
+            "Content-Type": f"{kind}; charset=utf-8",
+            "Content-Length": str(len(content)),
+            "Content-Security-Policy": policy,
+            "Cache-Control": "no-store",
+            "Referrer-Policy": "no-referrer",
+            "X-Content-Type-Options": "nosniff",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Cross-Origin-Opener-Policy": "same-origin",
+            **({"Connection": "close"} if self.close_connection else {}),
+            **(headers or {}),
+        }.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet: the link's token is in what would be told."""
