@@ -41,7 +41,7 @@ from ...relation.expressions import (
     fields_of,
     walk,
 )
-from ...relation.facts import Facts, common_grid, hull, intersect
+from ...relation.facts import Facts, common_grid, grid_of, hull, intersect
 from ...relation.intervals import Environment, facts_of, narrowed_facts, undeclared
 from ...relation.types import BIGINT, Kind
 from .rows import OwnedRows
@@ -135,10 +135,19 @@ def _narrowing(term: Expr) -> tuple[Expr, Facts] | None:
         return left, _listed(left, [value])
     if not isinstance(value, Fraction):
         return left, Facts(nullable=False)
-    step = 1 if left.type.is_temporal and function in ("gt", "lt") else 0  # the next day, or microsecond
     if function in ("gt", "ge"):
-        return left, Facts(lo=value + step, nullable=left.type.is_float)  # NaN is above every number
-    return left, Facts(hi=value - step, nullable=False)
+        least = _beyond(value, left, 1) if function == "gt" else value
+        return left, Facts(lo=least, nullable=left.type.is_float)  # NaN is above every number
+    return left, Facts(hi=_beyond(value, left, -1) if function == "lt" else value, nullable=False)
+
+
+def _beyond(value: Fraction, expr: Expr, sign: int) -> Fraction:
+    """Return the value of an expression's type next above (1) or below (-1) a number: the next day, microsecond, cent;
+    the number itself where the type alone does not say which values there are."""
+    type_ = expr.type  # what is computed, and what an engine does not hold to it, may have more decimals
+    is_typed = type_.kind is not Kind.NUMERIC or (expr.column is not None and type_.engine is None)
+    step = grid_of(type_) if is_typed else None
+    return value if step is None else sign * (math.floor(sign * value / step) + 1) * step
 
 
 def _listed(expr: Expr, values: list[Scalar]) -> Facts:

@@ -57,6 +57,9 @@ def domain(sql: str) -> list[object] | None:
         ("urgent", "urgent", [True]),
         ("fee", "", None),  # 6,001 points
         ("fee", "fee BETWEEN 0.5 AND 0.52", [Fraction(50, 100), Fraction(51, 100), Fraction(52, 100)]),
+        ("fee", "fee > 0.5 AND fee < 0.53", [Fraction(51, 100), Fraction(52, 100)]),  # the next cent
+        ("fee", "fee > 0.505 AND fee < 0.525", [Fraction(51, 100), Fraction(52, 100)]),
+        ("days", "days > 2.5 AND days < 4.5", [3, 4]),
         ("no", "", None),  # no bounds
         ("CASE WHEN days > 3 THEN 'long' ELSE 'short' END", "", ["long", "short"]),
     ],
