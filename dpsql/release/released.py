@@ -34,7 +34,8 @@ from ..relation.types import Kind, SqlType
 
 __all__ = [
     "Array", "Groups", "ReleasedMeasurement", "canonical", "completed", "declared_groups", "decode", "encode",
-    "integers", "leading", "listed", "listed_part", "others_of", "publishable", "shown", "vectors_of",
+    "integers", "leading", "listed", "listed_part", "most_drawn", "others_of", "publishable", "shown",
+    "vectors_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -159,6 +160,15 @@ def completed(plan: ReleasePlan, number: int) -> Groups | None:
         return None
     columns = zip(*cells_of(plan.axes), strict=True)
     return Groups(tuple(map(list, columns)), math.prod(axis.size for axis in plan.axes))
+
+
+def most_drawn(plan: ReleasePlan) -> int | None:
+    """Return of how many groups a measurement's numbers are drawn at most; None: which they are was found before."""
+    if plan.groups is None:
+        return None
+    if plan.top is not None:
+        return plan.top.count
+    return len(plan.groups) if plan.axes is None else math.prod(axis.size for axis in plan.axes)
 
 
 def listed_part(values: Array, axes: Sequence[Axis] | None) -> Array:

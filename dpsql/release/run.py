@@ -175,8 +175,9 @@ class PlanRunner:
     that moment nobody finds it in the store. `cost` is kept up to date. `finer`: what stored draws of other questions
     say, by release and measurement; what is there from the start is what the plan takes of the store.
     `pending`: in a batch, the store with what is drawn and not stored yet. `verifier`: of what is about to be asked;
-    None of a runner that asks nothing. `verified`: the texts that were; `facts`: by these. `edition`: the ledger entry
-    up to which stored draws answer; None: all do.
+    None of a runner that asks nothing. `verified`: the texts that were; `facts`: by these; `most_drawn`: of how many
+    groups numbers are drawn by the certificate, by release. `edition`: the ledger entry up to which stored draws
+    answer; None: all do.
     """
 
     plan: Plan
@@ -196,6 +197,7 @@ class PlanRunner:
     pending: Pending | None = None
     verifier: Verifier | None = field(default=None, kw_only=True)
     verified: set[str] = field(default_factory=set, kw_only=True)
+    most_drawn: dict[int, int | None] = field(default_factory=dict, kw_only=True)
     facts: Facts | None = field(default=None, kw_only=True)
     edition: int | None = field(default=None, kw_only=True)
     _given: dict[tuple[int, int], Finer] = field(default_factory=dict, init=False)
@@ -404,18 +406,30 @@ class PlanRunner:
         Unverified.
         """
         self.facts = facts
-        asked = []
+        asked = {}
         for number, rows in enumerate(self.rows):
             stored = {index: keys for (release, index), keys in places.items() if release == number}
-            asked.append(replace(Asked.of(rows.plan, stored), stored=stored))
+            asked[number] = replace(Asked.of(rows.plan, stored), stored=stored)
         return self._require(asked)
 
-    def _require(self, asked: Sequence[Asked]) -> Certified:
+    def _require(self, asked: Mapping[int, Asked]) -> Certified:
+        """Verify what is to be drawn, by the number of a release. Raises Unverified."""
         assert self.verifier is not None, "who asks is verified"
         assert self.facts is not None, "it was verified before it was charged"
-        found = self.verifier.require(certify(asked, self.facts))
-        self.verified |= {query.sql for one in asked for query in one.queries}
+        certificate = certify(list(asked.values()), self.facts)
+        found = self.verifier.require(certificate)
+        self.verified |= {query.sql for one in asked.values() for query in one.queries}
+        claimed = (number for number, one in asked.items() if one.wanted)
+        for number, release in zip(claimed, certificate.releases, strict=True):
+            self.most_drawn[number] = release.groups.drawn
         return found
+
+    def _size(self, number: int, index: int) -> int:
+        """Return of how many groups a measurement is drawn, no more than were verified (soundness.md 5.6, V18)."""
+        size, most = _drawn(self.rows[number], index).size, self.most_drawn[number]
+        if most is not None and size > most:
+            raise AssertionError("more groups are drawn than were verified")
+        return size
 
     def _verify_drawn(self, reservation: Reservation, wanted: Wanted) -> None:
         """Verify what is drawn under another noise, or for less, than was claimed (soundness.md 3.13)."""
@@ -426,7 +440,7 @@ class PlanRunner:
         for number, rows in enumerate(self.rows):
             charges = {index: charge for (release, index), charge in changed.items() if release == number}
             if charges:
-                self._require([replace(Asked.of(rows.plan, charges), charges=charges)])
+                self._require({number: replace(Asked.of(rows.plan, charges), charges=charges)})
 
     # --- the engine --------------------------------------------------------------------------------------
 
@@ -546,7 +560,7 @@ class PlanRunner:
         assert rows.groups is not None
         # before the engine is asked: how long it takes to draw says nothing of what is added to (soundness.md 2.3)
         noises: dict[int, Drawn] = {
-            index: draw(plan, index, _drawn(rows, index).size, self.noise)
+            index: draw(plan, index, self._size(number, index), self.noise)
             for index in wanted
             if index != plan.counted
         }
@@ -657,7 +671,8 @@ class PlanRunner:
         for number, unique in released_keys(plan).items():
             self._hold_key(number, unique)
         if query.sql not in self.verified:  # it was printed from what is released meanwhile
-            self._require([Asked(plan, query.measurements, (query,))])
+            number = next(number for number, one in enumerate(self.rows) if one is rows)
+            self._require({number: Asked(plan, query.measurements, (query,))})
         parameters: list[object] = [salt] if query.salted else []
         parameters += [self._parameter(intermediate) for intermediate in query.intermediates]
         if query.of_shown:

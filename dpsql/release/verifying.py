@@ -72,6 +72,7 @@ from ..verify.certificate import (
     dumps,
 )
 from .facts import read_facts
+from .released import most_drawn
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
@@ -197,9 +198,9 @@ def _groups(plan: ReleasePlan, place: Mapping[int, int]) -> Groups:
         return (
             Groups("chosen", len(plan.groups), plan.top.count)
             if is_made
-            else Groups("declared", plan.top.count)
+            else Groups("declared", plan.top.count, drawn=most_drawn(plan))
         )
-    return Groups("declared", len(plan.groups))
+    return Groups("declared", len(plan.groups), drawn=most_drawn(plan))
 
 
 def _query(query: BackendQuery, plan: ReleasePlan, place: dict[int, int]) -> Query:

@@ -204,11 +204,16 @@ class Threshold:
 @dataclass(frozen=True, slots=True)
 class Groups:
     """Which groups are answered. `one`: no keys. `declared`: `count` of a list fixed before private rows are read.
-    `found`: by a threshold. `chosen`: `chosen` of `count` declared ones, by the release's `flip` measurement."""
+    `found`: by a threshold. `chosen`: `chosen` of `count` declared ones, by the release's `flip` measurement.
+
+    `drawn`: of a declared list, of how many groups numbers are drawn at most, those for all other values too (1.34);
+    None: not told. `count` does not say so: of groups that were found before it is 1, and no certificate from before
+    `drawn` was told has the cells of other values in it."""
 
     kind: Literal["one", "declared", "found", "chosen"]
     count: int = 1
     chosen: int | None = None
+    drawn: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class _Release:
         self.reader = Reader(self.pool, self.dialect, facts, self.values.type)
         self.values.checks = self.reader.checks
         self.relations = Relations(self.pool, self.values, facts)
-        self.lemmas = Lemmas(self.pool, self.values, self.relations)
+        self.lemmas = Lemmas(self.pool, self.values, self.relations, release.groups.drawn)
         self.total = Total(self.values, self.dialect)
         self.references = References(facts)
         self.windows = Windows(self.pool, self.values, self.lemmas, self.reader)
@@ -114,6 +114,8 @@ class _Release:
             raise Refused("laws: found groups are tested")
         if (release.groups.kind == "one") != (not release.keys):
             raise Refused("laws: one group has no keys")
+        if (drawn := release.groups.drawn) is not None and (release.groups.kind != "declared" or drawn < 1):
+            raise Refused("laws: how many groups are drawn is said of a declared list")
         parsed = self.periods.plain([self.reader.parse(query.sql) for query in release.queries])
         trees = [self._read(query, tree) for query, tree in zip(release.queries, parsed, strict=True)]
         self.values.spells_doubles = self.total.spells_doubles

@@ -59,12 +59,13 @@ _OF_ROWS = ("col", "exists", "scalar", "over")
 
 
 class Lemmas:
-    """The lemmas over one query's relations."""
+    """The lemmas over one query's relations. `drawn`: of how many groups of a list, fixed before, numbers are drawn."""
 
-    def __init__(self, pool: Pool, values: Values, relations: Relations) -> None:
+    def __init__(self, pool: Pool, values: Values, relations: Relations, drawn: int | None = None) -> None:
         self.pool = pool
         self.values = values
         self.relations = relations
+        self._drawn = drawn
         self._boxed = False
         self._masks: list[int] = []
         self._reaches: list[tuple[int, ...]] = []
@@ -500,10 +501,28 @@ class Lemmas:
             return self.by_unit(part, p, forms, weight)
         mult = self.relations.mult(self.pool("select", part.block, ()))
         mult = mult if mult is not None else self._ranked(forms)
-        if mult is None:
-            raise Refused("lemmas: an owner's rows are bounded")
+        mult = self._of_drawn(mult, joined, part)
         self._owner_is_known(joined)
         return self.plain_move("plain", forms, joined, part, mult)
+
+    def _of_drawn(self, mult: int | None, joined: Joined, part: Part) -> int:
+        """An owner's rows in the groups that are drawn. Premise: one row of an owner in a group, groups that are not
+        merged, a list that is fixed before. Conclusion: no more than groups are drawn. Why: of rows of other groups no
+        number is drawn, so they move none (V18)."""
+        drawn = self._drawn
+        if (
+            drawn is not None
+            and not part.merged
+            and (mult is None or mult > drawn)
+            and self._is_single(joined, part)
+        ):
+            return drawn
+        if mult is None:
+            raise Refused("lemmas: an owner's rows are bounded")
+        return mult
+
+    def _is_single(self, joined: Joined, part: Part) -> bool:
+        return self._one_row_in_a_group(joined, part.keys) or self._one_row_of_p(part)
 
     def looked_up(self, part: Part, names: Sequence[str], two: TwoOwners) -> Move:
         """Lemma *lookup*. Premise: of rows of two owners, R_a + R_b go and R_a come at most. Conclusion: 2·R_a + R_b
@@ -552,7 +571,7 @@ class Lemmas:
         reach = self.values.reach(forms, known, self.measure)
         ends = self.each_ends(forms, known)
         low, high = _hull(ends)
-        single = self._one_row_in_a_group(joined, part.keys) or self._one_row_of_p(part)
+        single = self._is_single(joined, part)
         return Move(
             lemma,
             mult,
@@ -616,9 +635,7 @@ class Lemmas:
             raise Refused("lemmas: a number is a sum over rows", "DISTINCT beside others")
         if self.values.type(items[0].args[0][0])[0] == "float":
             raise Refused("lemmas: distinct values are of an exact type")
-        mult = self.relations.mult(self.pool("select", part.block, ()))
-        if mult is None:
-            raise Refused("lemmas: an owner's rows are bounded")
+        mult = self._of_drawn(self.relations.mult(self.pool("select", part.block, ())), joined, part)
         self._owner_is_known(joined)
         return self.plain_move("plain, distinct", [{(): {(): 1}}], joined, part, mult)
 

@@ -388,3 +388,39 @@ def test_a_charge_is_held_against_what_was_derived_and_not_against_what_is_claim
                 half = Gaussian(Fraction(int(entry.law.scale * parts) // 2, parts))
                 assert not proofs._is_of(replace(entry, law=half), claimed)
     assert forged > 4
+
+
+PEOPLE = "SELECT place, COUNT(DISTINCT person_id) FROM visit GROUP BY place"
+
+
+@pytest.mark.parametrize("told", [1, 13, 14])
+def test_no_more_groups_are_drawn_than_were_verified(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, asked: list[str], told: int
+) -> None:
+    session = opened()
+    monkeypatch.setattr(verifying, "most_drawn", lambda plan: told)
+    monkeypatch.setattr(verifying, "verify", lambda *_: ())
+    if told == 14:
+        assert len(session.execute(PEOPLE).rows) == 14
+        return
+    with pytest.raises(AssertionError, match="more groups are drawn than were verified"):
+        session.execute(PEOPLE)
+    assert private(asked) == []
+
+
+def test_the_cells_of_other_values_are_among_those_that_are_drawn(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, checked = opened(), Checked(monkeypatch)
+    session.execute("SELECT city, COUNT(*) FROM person GROUP BY city")
+    session.execute(PEOPLE)
+    session.execute(NAMES)
+    session.execute(COUNT)
+    counts, people, names, whole, *_ = (one.releases[0].groups for one in checked.seen)
+    assert (counts.count, counts.drawn) == (8, 9)  # with all other cities as one
+    assert (people.count, people.drawn) == (14, 15)
+    assert names.drawn is None
+    assert whole.drawn is None
+    session.execute("SELECT name, AVG(age) FROM person GROUP BY name")
+    found = checked.seen[-1].releases[0].groups
+    assert (found.kind, found.drawn) == ("declared", None)  # which they are was found before

@@ -54,6 +54,7 @@ def certificate_of(
     part: Part | None = None,
     law: Law | None = None,
     share: Charge | None = None,
+    groups: Groups | None = None,
     **more: object,
 ) -> Certificate:
     """One query with one measurement: Laplace noise of the sensitivity at epsilon 1, unless a law is given."""
@@ -67,7 +68,7 @@ def certificate_of(
     )
     release = Release(
         keys=keys,
-        groups=Groups("declared", 3) if keys else Groups("one"),
+        groups=groups or (Groups("declared", 3) if keys else Groups("one")),
         measurements=(replace(measurement, **more),),  # type: ignore[arg-type]
         queries=(Query(sql, (0,), parameters, part),),
         charge=share,

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from dpsql.tests.verify.clinic import FACTS, check
-from dpsql.verify.certificate import Charge, Facts, ForeignKey, Law, Unit
+from dpsql.verify.certificate import Charge, Facts, ForeignKey, Groups, Law, Unit
 from dpsql.verify.terms import Refused
 
 CLAMP = "CASE WHEN age BETWEEN 0 AND 120 THEN age WHEN age < 0 THEN 0 WHEN age > 120 THEN 120 END"
@@ -524,3 +524,47 @@ def test_a_key_tells_nothing_but_the_group(key: str) -> None:
     shown = f"SELECT {key} AS k0, COUNT(*) AS m0_0 FROM main.patient GROUP BY city"
     assert check(shown.replace(key, "city || 'x'"), 1, keys=("k0",)).moved == 1
     assert refused(shown, 1, keys=("k0",))
+
+
+PAIRS = "SELECT k0, COUNT(*) AS m0_0 FROM (SELECT patient AS u, ward AS k0 FROM main.visit GROUP BY patient, ward) AS p GROUP BY k0"
+
+
+def _listed(drawn: int | None, count: int = 3) -> Groups:
+    return Groups("declared", count, drawn=drawn)
+
+
+def test_drawn_groups_bound_who_has_one_row_in_each() -> None:
+    line = check(PAIRS, 3, keys=("k0",), groups=_listed(3))
+    assert (line.lemma, line.rows, line.moved) == ("plain", 3, 3)
+    short = "laws: a draw loses no more than its share"
+    assert refused(PAIRS, 2, keys=("k0",), groups=_listed(3)) == short
+    # nobody says how many are drawn, as of groups that were found before: `count` does not
+    unbounded = "lemmas: an owner's rows are bounded"
+    assert refused(PAIRS, 3, keys=("k0",), groups=_listed(None)) == unbounded
+    assert refused(PAIRS, 3, keys=("k0",), groups=_listed(None, 1)) == unbounded
+    # several rows of an owner in a group; and groups that are merged, where a ward holds all pairs of its patients
+    many = "SELECT ward AS k0, COUNT(*) AS m0_0 FROM main.visit GROUP BY ward"
+    assert refused(many, 3, keys=("k0",), groups=_listed(3)) == unbounded
+    merged = (
+        "SELECT substr(k0, 1, 1) AS k0, SUM(m0_0) AS m0_0 FROM (SELECT k0, COUNT(*) AS m0_0 FROM (SELECT patient AS u, "
+        "ward AS k0 FROM main.visit GROUP BY patient, ward) AS p GROUP BY k0) AS g GROUP BY substr(k0, 1, 1)"
+    )
+    assert refused(merged, 3, keys=("k0",), groups=_listed(3)) == unbounded
+    # rows of nobody, and sums, by their reach
+    free = replace(FACTS.tables["main.visit"], not_null=("no",))
+    nobody = replace(FACTS, tables={**FACTS.tables, "main.visit": free})
+    assert (
+        refused(PAIRS, 3, keys=("k0",), groups=_listed(3), facts=nobody)
+        == "lemmas: rows of nobody are left out"
+    )
+    sums = PAIRS.replace("COUNT(*)", "5 * COUNT(*)")
+    assert check(sums, 15, keys=("k0",), groups=_listed(3)).moved == 15
+    assert refused(sums, 14, keys=("k0",), groups=_listed(3)) == short
+
+
+def test_drawn_groups_are_said_of_lists_alone() -> None:
+    rule = "laws: how many groups are drawn is said of a declared list"
+    assert refused(PAIRS, 3, keys=("k0",), groups=_listed(0)) == rule
+    assert refused(PAIRS, 3, keys=("k0",), groups=_listed(-3)) == rule
+    assert refused("SELECT COUNT(*) AS m0_0 FROM main.patient", 1, groups=Groups("one", drawn=1)) == rule
+    assert refused(PAIRS, 3, keys=("k0",), groups=Groups("chosen", 9, 3, drawn=3)) == rule
