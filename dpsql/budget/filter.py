@@ -9,7 +9,7 @@ House rule: what is added up is what has the cap. An epsilon that was converted 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -145,17 +145,15 @@ def refuse_over_slices(
     everybody, *others = caps.scopes
     own = [scope for scope in others if scope not in caps.rations]
 
-    def over(of: Callable[[Piece], tuple[int, int]], cap: int) -> list[tuple[Piece, int, int]]:
-        found = ((piece, *of(piece)) for piece in pieces)
-        return [(piece, needs, cap - spent) for piece, spent, needs in found if needs > cap - spent]
-
     kind = 2 if caps.in_rho else 0
-
     words = _Words(caps, pieces, promise, column)
-    words.refuse(everybody, over(lambda piece: (piece.everybody[kind], piece.charge[kind]), everybody.cap))
-    words.refuse(None, over(lambda piece: (piece.everybody[1], piece.charge[1]), caps.delta_cap_atto))
+    for scope, of in ((everybody, kind), (None, 1)):
+        cap = caps.delta_cap_atto if scope is None else scope.cap
+        over = [piece for piece in pieces if piece.everybody[of] + piece.charge[of] > cap]
+        words.refuse(scope, [(piece, piece.charge[of], cap - piece.everybody[of]) for piece in over])
     for scope in own:
-        words.refuse(scope, over(lambda piece: (piece.own[kind], piece.charge[kind]), scope.cap))
+        over = [piece for piece in pieces if piece.own[kind] + piece.charge[kind] > scope.cap]
+        words.refuse(scope, [(piece, piece.charge[kind], scope.cap - piece.own[kind]) for piece in over])
     for scope in caps.rations:
         _refuse_over(scope, charge, caps.accounting, caps.clock)
 

@@ -73,8 +73,8 @@ from .journal import Journal, certificates_path, sealed_path, write_whole
 from .slices import Steps
 
 __all__ = [
-    "GRANTED", "MOMENT", "Database", "Ledger", "Replayed", "Statement", "Step", "identity", "known_ends", "met",
-    "require_promise", "slices_met", "utc_now",
+    "GRANTED", "MOMENT", "Database", "Ledger", "Replayed", "Statement", "Step", "alike_met", "identity", "known_ends",
+    "met", "most_met", "require_promise", "slices_met", "utc_now",
 ]  # fmt: skip
 
 _RESERVED = "SELECT seq, holder FROM record WHERE state = 'reserved'"
@@ -84,10 +84,10 @@ _TELLS_ENDS = (
     "SELECT body FROM record WHERE kind IN ('entry', 'division', 'segment') ORDER BY seq DESC LIMIT 1"
 )
 _DIVISIONS = "SELECT body FROM record WHERE kind = 'division' ORDER BY seq"
-SLICES_MET = (
-    "SELECT first_period, last_period, epsilon_nano, delta_atto, rho_atto FROM slice WHERE analyst = ?"
+_MET = (
+    " FROM slice WHERE analyst = ?"
     " AND first_period >= COALESCE((SELECT MAX(first_period) FROM slice WHERE analyst = ? AND first_period <= ?), ?)"
-    " AND first_period <= ? ORDER BY first_period"
+    " AND first_period <= ?"
 )
 """What was charged of the periods from one to another, and perhaps of some before: `met`."""
 _SLICES = (
@@ -1006,13 +1006,37 @@ def _slices(db: Database) -> dict[str, Steps]:
 
 def slices_met(name: str, first: int, last: int) -> Statement:
     """Ask for what was charged to an analyst, or to all under no name, of the periods from first to last."""
-    return SLICES_MET, (name, name, first, first, last)
+    columns = "SELECT first_period, last_period, epsilon_nano, delta_atto, rho_atto"
+    return f"{columns}{_MET} ORDER BY first_period", (name, name, first, first, last)
+
+
+def most_met(name: str, first: int, last: int, *, in_rho: bool) -> Statement:
+    """Ask for the most of one of these periods: of what is added up, and of delta, each as a text that begins with
+    100 + its length, so that texts and numbers have one order; NULL where nothing was charged.
+    """
+    most = ", ".join(f"MAX((100 + LENGTH({of})) || {of})" for of in (_added_up(in_rho=in_rho), "delta_atto"))
+    return f"SELECT {most}{_MET} AND last_period >= ?", (name, name, first, first, last, first)
+
+
+def alike_met(name: str, first: int, last: int, amount: int, *, in_rho: bool) -> Statement:
+    """Ask which of these periods, and some beside them, were charged so much of what is added up."""
+    columns, alike = "SELECT first_period, last_period", f"{_added_up(in_rho=in_rho)} = ?"
+    return f"{columns}{_MET} AND last_period >= ? AND {alike}", (
+        *(name, name, first, first, last, first), str(amount),
+    )  # fmt: skip
+
+
+def _added_up(*, in_rho: bool) -> str:
+    return "rho_atto" if in_rho else "epsilon_nano"
 
 
 def met(rows: Iterable[Sequence[Any]], first: int) -> list[Run]:
     """Return the runs of such rows that meet the periods from first on."""
-    runs = ((begin, end, (int(epsilon), int(delta), int(rho))) for begin, end, epsilon, delta, rho in rows)
-    return [run for run in runs if run[1] >= first]
+    return [
+        (begin, end, (int(epsilon), int(delta), int(rho)))
+        for begin, end, epsilon, delta, rho in rows
+        if end >= first
+    ]
 
 
 def _add_to_slices(db: Database, more: dict[str, Steps]) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from ..errors import EngineFailure, LedgerError
+from ..errors import BudgetExhausted, EngineFailure, LedgerError
 from ..mechanisms import Law, UnknownLaw, law_of
 from ..policy import Accounting, Neighbours, Over, Slices
 from ..policy.periods import MOST_NUMBER, UNDATED, ends_digest, number_of
@@ -83,7 +83,19 @@ from .filter import (
     refuse_over_slices,
     refuse_past,
 )  # fmt: skip
-from .ledger import GRANTED, MOMENT, Database, Ledger, Statement, known_ends, met, slices_met, utc_now
+from .ledger import (
+    GRANTED,
+    MOMENT,
+    Database,
+    Ledger,
+    Statement,
+    alike_met,
+    known_ends,
+    met,
+    most_met,
+    slices_met,
+    utc_now,
+)
 from .match import Found, Laws, choose_draws, combined_draws, running_draws
 from .odometer import Odometer
 from .period import KEPT_HOURS, Rations
@@ -390,8 +402,13 @@ class LedgerStore:
             column = column or measurement.slices.column
             for first, last in measurement.slices.runs:
                 pending.add(first, last, (own.epsilon_nano, own.delta_atto, own.rho_atto))
-        pieces = _pieces(db, analyst, pending)
-        refuse_over_slices(status, pieces, charge, promise, column)
+        is_sure = False
+        with suppress(BudgetExhausted):  # where the most of each run has room, each of its slices has
+            most = _most_of_runs(db, analyst, pending, in_rho=promise.accounting is not Accounting.PURE)
+            refuse_over_slices(status, most, charge, promise, column)
+            is_sure = True
+        if not is_sure:
+            refuse_over_slices(status, _pieces(db, analyst, pending), charge, promise, column)
         if self._caps.windows or self._caps.person_nano is not None:
             lengths = tuple(length for length, _ in self._caps.windows)
             odometer = self._read_odometer(db, lengths)
@@ -454,24 +471,27 @@ class LedgerStore:
 
     def left_of(self, slices: Slices, analyst: str | None = None) -> Left:
         """See `BudgetStore.left_of`."""
-        asked = Steps()
-        for first, last in slices.runs:
-            asked.add(first, last, (0, 0, 0))
+        in_rho = self._ledger.promise.accounting is not Accounting.PURE
+        names = ("",) if analyst is None else ("", analyst)
         with self._ledger.read() as db:
             epoch, grants = (rows.fetchall() for rows in [db.execute(*one) for one in (_EPOCH, _GRANTS)])
-            pieces = _pieces(db, analyst, asked)
-        kind = 0 if self._ledger.promise.accounting is Accounting.PURE else 2
-        everybody = max((piece.everybody for piece in pieces), key=lambda sums: sums[kind])
-        own = max((piece.own for piece in pieces), key=lambda sums: sums[kind])
-        delta = max(piece.everybody[1] for piece in pieces)
-        most = Charge(everybody[0], delta, everybody[2]), Charge(*own)
-        status = self._status(epoch, most, grants, analyst=analyst)
-        least = min(status.scopes[: 1 + (status.analyst_cap_nano is not None)], key=lambda scope: scope.left)
-        is_own = least != status.scopes[0]
-        worst = (own if is_own else everybody)[kind]
-        alike = [one for one in pieces if (one.own if is_own else one.everybody)[kind] == worst]
-        runs = Slices.joined((one.first, one.last) for one in alike if one.first != UNDATED)
-        where = Slices(runs, is_undated=any(one.first == UNDATED for one in alike))
+            everybody, *mine = (_highest(db, name, slices.runs, in_rho=in_rho) for name in names)
+            own = mine[0] if mine else ZERO
+            status = self._status(epoch, (everybody, own), grants, analyst=analyst)
+            scopes = status.scopes[: 1 + (status.analyst_cap_nano is not None)]
+            least = min(scopes, key=lambda scope: scope.left)
+            name, most = (names[0], everybody) if least == scopes[0] else (names[-1], own)
+            amount = most.rho_atto if in_rho else most.epsilon_nano
+            where = slices
+            if amount:
+                asked = [db.execute(*alike_met(name, *run, amount, in_rho=in_rho)) for run in slices.runs]
+                runs = [
+                    (max(first, begin), min(last, end))
+                    for (first, last), rows in zip(slices.runs, asked, strict=True)
+                    for begin, end in rows.fetchall()
+                ]
+                dated = [run for run in runs if run[0] != UNDATED]
+                where = Slices(Slices.joined(dated), is_undated=len(dated) < len(runs))
         return Left(replace(status, of=self._words(where)), where)
 
     def slices(self, analyst: str | None = None) -> Steps:
@@ -981,6 +1001,30 @@ def _grounds(text: str) -> Grounds:
     return None if found is None else tuple((of, said) for of, said in found)
 
 
+def _highest(db: Database, name: str, runs: Iterable[tuple[int, int]], *, in_rho: bool) -> Charge:
+    """Return the most that was charged to an analyst, or by all, of some slices: of what is added up, and of delta."""
+    asked = [db.execute(*most_met(name, *run, in_rho=in_rho)) for run in runs]
+    found = [rows.fetchone() for rows in asked]
+    amount, delta = (max(_of_length(row[i]) for row in found) for i in (0, 1))
+    return Charge(0, delta, amount) if in_rho else Charge(amount, delta, 0)
+
+
+def _of_length(text: str | None) -> int:
+    """Return the number of a text that begins with its length; see `most_met`."""
+    return 0 if text is None else int(text[3:])
+
+
+def _most_of_runs(db: Database, analyst: str | None, pending: Steps, *, in_rho: bool) -> list[Piece]:
+    """Return `_pieces` as if in each run of a claim all slices were charged as much as the one that was the most."""
+    names = ("",) if analyst is None else ("", analyst)
+    found = []
+    for first, last, charge in pending:
+        most = [_highest(db, name, [(first, last)], in_rho=in_rho) for name in names]
+        everybody, *own = ((one.epsilon_nano, one.delta_atto, one.rho_atto) for one in most)
+        found.append(Piece(first, last, everybody, own[0] if own else _NOTHING, charge))
+    return found
+
+
 def _pieces(db: Database, analyst: str | None, pending: Steps) -> list[Piece]:
     """Return what was charged of the slices of a claim, each run of which is to be charged `pending`."""
     names = ("",) if analyst is None else ("", analyst)
@@ -988,13 +1032,14 @@ def _pieces(db: Database, analyst: str | None, pending: Steps) -> list[Piece]:
     found: list[Piece] = []
     for (first, last, sums), rows in asked:
         everybody, *own = (met(each.fetchall(), first) for each in rows)
-        mine = Steps(own[0] if own else ())
-        for begin, end, spent in added(everybody, first, last, (0, 0, 0)):
+        mine = iter(own[0] if own else ())
+        until, share = first - 1, _NOTHING
+        ahead = next(mine, None)
+        for begin, end, spent in added(everybody, first, last, _NOTHING):
             if first <= begin and end <= last:
-                share = (
-                    next((one for _, _, one in mine.meet(begin, end)), _NOTHING) if len(mine) else _NOTHING
-                )
-                found.append(Piece(begin, end, spent, share, sums))
+                while ahead is not None and ahead[0] <= begin:  # where one of theirs ends, one of all ends
+                    (_, until, share), ahead = ahead, next(mine, None)
+                found.append(Piece(begin, end, spent, share if begin <= until else _NOTHING, sums))
     return found
 
 

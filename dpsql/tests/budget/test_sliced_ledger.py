@@ -464,3 +464,51 @@ def test_in_utc_nothing_is_said_of_ends(place: Place) -> None:
     assert store.log(1)[0].ends is None
     assert '"ends"' not in place.log.read_text()
     store.close()
+
+
+def test_what_is_left_and_refused_is_that_of_one_number_a_month(place: Place) -> None:
+    """Whether a run is looked at as a whole or month by month: the same months have room, and the same are the worst."""
+    chance = random.Random(7)
+    caps = Caps(12 * TENTH, 40, {"alice": 6 * TENTH})
+    store, refused = place.open(caps), 0
+    charged: dict[str, dict[int, tuple[int, int]]] = {"": {}, "alice": {}}
+
+    def spent_of(name: str, number: int) -> tuple[int, int]:
+        return charged[name].get(number, (0, 0))
+
+    for number in range(90):
+        first = chance.randrange(12)
+        runs = [(first, first + chance.randrange(5))]
+        runs += [(runs[0][1] + 2, runs[0][1] + 3)] if chance.random() < 0.3 else []
+        slices = of(*runs, is_undated=chance.random() < 0.2)
+        name, epsilon, delta = (
+            chance.choice(["alice", "bob"]), chance.randrange(1, 4) * TENTH, chance.randrange(4)
+        )  # fmt: skip
+        reached = [each for begin, end in slices.runs for each in range(begin, end + 1)]
+        room = min(
+            *(12 * TENTH - spent_of("", each)[0] for each in reached),
+            *(6 * TENTH - spent_of("alice", each)[0] for each in reached if name == "alice"),
+            20 * TENTH,
+        )
+        left = store.left_of(slices, name)
+        assert left.status.left_nano == room
+        worst = {
+            each
+            for each in reached
+            if 12 * TENTH - spent_of("", each)[0] == room
+            or (name == "alice" and 6 * TENTH - spent_of("alice", each)[0] == room)
+        }
+        told = {each for begin, end in left.where.runs for each in range(begin, end + 1)}
+        assert told
+        assert told <= worst
+        if epsilon > room or any(spent_of("", each)[1] + delta > 40 for each in reached):
+            refusal(store, slices, epsilon, delta, name)
+            refused += 1
+            continue
+        ask(store, f"n{number}", slices, epsilon, delta, name)
+        for of_name in {"", name} & {*charged}:
+            for each in reached:
+                before = spent_of(of_name, each)
+                charged[of_name][each] = before[0] + epsilon, before[1] + delta
+    assert 15 < refused < 75
+    store.close()
