@@ -42,8 +42,19 @@ _TO_PASTE = (
 @click.option(
     "--guess", type=float, metavar="GPA", help="With --challenge: say whether that is the secret, and tell it."
 )  # fmt: skip
+@click.option(
+    "--month",
+    is_flag=True,
+    help="Walk through a library (DIR: library) whose loans go on: each month of them has a budget of its own.",
+)
 def demo(
-    folder: Path | None, fresh: bool, serve: bool, port: int, challenge: bool, guess: float | None
+    folder: Path | None,
+    fresh: bool,
+    serve: bool,
+    port: int,
+    challenge: bool,
+    guess: float | None,
+    month: bool,
 ) -> None:
     """Make a small university database in DIR (default: demo) and ask it some questions.
 
@@ -53,6 +64,13 @@ def demo(
     """
     if guess is not None and not challenge:
         raise click.UsageError("--guess is of a --challenge.")
+    if month and (challenge or serve):
+        raise click.UsageError("--month is a walk of its own: leave --serve and --challenge out.")
+    if month:
+        from .demo_months import walk_months  # the engine takes long to load
+
+        walk_months(folder or Path("library"), fresh=fresh)
+        return
     if challenge:
         _challenge(folder or Path("challenge"), fresh, port, guess)
         return

@@ -26,7 +26,7 @@ from .worker import RunningSession, open_session
 if TYPE_CHECKING:
     from ..engine import Answer
 
-__all__ = ["QUESTIONS", "Question", "walk"]
+__all__ = ["QUESTIONS", "Question", "asking", "goes_on", "say", "set_to", "walk"]
 
 _EVERYBODY = "SELECT COUNT(*) FROM student WHERE gpa = 3.36"
 _OTHERS = f"{_EVERYBODY} AND id <> 7"
@@ -86,37 +86,37 @@ def walk(folder: Path) -> bool:
     truths = _truths(folder / DATABASE)
     tally = _Tally()
     policy = folder / MAIN_POLICY
-    with _asking(policy) as running:
+    with asking(policy) as running:
         _attack(running, truths, tally)
     for place, question in enumerate(QUESTIONS):
-        if not _goes_on("four answers as pictures" if place == 0 else "the next one"):
+        if not goes_on("four answers as pictures" if place == 0 else "the next one"):
             return False
         if place == 0:
             truth, both = truth_marks()
-            _say(
+            say(
                 f"\nFour questions, and their error bars. {truth} is the truth, which the owner alone has,\n"
                 f"{both} where the answer is at it."
             )
-        with _asking(policy) as running:
+        with asking(policy) as running:
             _draw(running, question, truths[question.sql], tally)
-    if not _goes_on("a median, what all this cost, and the textbook's average"):
+    if not goes_on("a median, what all this cost, and the textbook's average"):
         return False
-    _say(f"\n{tally.held} of {tally.bars} bars hold the truth; in the long run 95 of 100 do.")
-    with _asking(policy) as running:
+    say(f"\n{tally.held} of {tally.bars} bars hold the truth; in the long run 95 of 100 do.")
+    with asking(policy) as running:
         _rest(running, tally)
     _textbook(folder / TEXTBOOK_POLICY)
     return True
 
 
 @contextmanager
-def _asking(policy: Path) -> Iterator[RunningSession]:
+def asking(policy: Path) -> Iterator[RunningSession]:
     """Open a session that gives bars; none is open while the reader reads, so that Ctrl-C leaves."""
     with open_session(policy, "local") as running:
-        _set(running, "intervals", "0.95")
+        set_to(running, "intervals", "0.95")
         yield running
 
 
-def _goes_on(what: str) -> bool:
+def goes_on(what: str) -> bool:
     """Wait for Enter where somebody sits at a terminal; return whether the walk goes on."""
     if not _sits_there():
         return True
@@ -133,8 +133,8 @@ def _sits_there() -> bool:
 
 def _attack(running: RunningSession, truths: Mapping[str, Mapping[str, float]], tally: _Tally) -> None:
     """Tell the attack, on exact counts and through dpsql, in six lines."""
-    _say("\nAn attack: two counts that differ by one person, exact and through dpsql.")
-    _set(running, "epsilon", "0.1")
+    say("\nAn attack: two counts that differ by one person, exact and through dpsql.")
+    set_to(running, "epsilon", "0.1")
     exact, noisy = [], []
     for sql in (_EVERYBODY, _OTHERS):
         answer = _ask(running, sql, tally)
@@ -149,7 +149,7 @@ def _attack(running: RunningSession, truths: Mapping[str, Mapping[str, float]], 
 
 
 def _draw(running: RunningSession, question: Question, truth: Mapping[str, float], tally: _Tally) -> None:
-    _set(running, "epsilon", question.epsilon)
+    set_to(running, "epsilon", question.epsilon)
     answer = _ask(running, question.sql, tally)
     click.echo()
     for line in question.sql.split("\n"):
@@ -169,7 +169,7 @@ def _rest(running: RunningSession, tally: _Tally) -> None:
     """Tell a median, and what is left."""
     from ..engine.answer import RankNote, in_statements
 
-    _set(running, "epsilon", "0.1")
+    set_to(running, "epsilon", "0.1")
     answer = _ask(running, _MEDIAN, tally)
     click.echo()
     _tell(_MEDIAN, _with_bar(answer))
@@ -181,16 +181,16 @@ def _rest(running: RunningSession, tally: _Tally) -> None:
     cost = f"cost epsilon {decimal_text(tally.charged)}" if tally.charged else "was free, from the store"
     usual = running.session.policy.defaults.epsilon
     left = f"{decimal_text(cap - spent)} of {decimal_text(cap)} is left"
-    _say(f"\nAll this {cost}. {left}: {in_statements(status, usual)}.")
+    say(f"\nAll this {cost}. {left}: {in_statements(status, usual)}.")
     click.echo("Asked again it is free, with the same numbers: an average of many would tell.")
 
 
 def _textbook(policy: Path) -> None:
     """Tell the textbook's example: what EXPLAIN says of the noise, at two epsilons."""
-    _say("\nThe textbook noises the average itself: one GPA in [2, 4] moves it by 2.")
+    say("\nThe textbook noises the average itself: one GPA in [2, 4] moves it by 2.")
     with open_session(policy, "local") as running:
         for epsilon in ("0.01", "0.0001"):
-            _set(running, "epsilon", epsilon)
+            set_to(running, "epsilon", epsilon)
             lines = running.run(running.session.explain, _DIRECT).text().split("\n")
             (noise,) = (line.strip() for line in lines if line.strip().startswith("sensitivity"))
             click.echo(f"  at {epsilon}: {styled(noise.removesuffix(' at 95 %'), colour='cyan')}")
@@ -200,7 +200,7 @@ def _textbook(policy: Path) -> None:
 # --- asking -------------------------------------------------------------------------------------------------
 
 
-def _set(running: RunningSession, name: str, value: str) -> None:
+def set_to(running: RunningSession, name: str, value: str) -> None:
     running.run(running.session.execute, f"SET dpsql.{name} = {value}")
 
 
@@ -246,7 +246,7 @@ def _number(value: object) -> float:
 # --- telling ------------------------------------------------------------------------------------------------
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     click.echo("\n".join(styled(line, bold=True) if line else "" for line in text.split("\n")))
 
 
