@@ -9,11 +9,20 @@ import datetime
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-__all__ = ["counted", "float_text", "listed", "plain_text", "plural", "small_text", "terminal_text"]
+__all__ = [
+    "counted",
+    "csv_lines",
+    "float_text",
+    "listed",
+    "plain_text",
+    "plural",
+    "small_text",
+    "terminal_text",
+]
 
 
 def plural(number: int, noun: str) -> str:
@@ -110,3 +119,17 @@ def _spelled(character: str) -> str:
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def csv_lines(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
+    """Yield a table's lines. RFC 4180 with Postgres' NULL: an empty cell is NULL, a quoted one is the empty text."""
+
+    def cell(value: object) -> str:
+        text = plain_text(value)
+        if value is not None and (not text or any(c in text for c in ',"\r\n')):
+            return '"' + text.replace('"', '""') + '"'
+        return text
+
+    yield ",".join(map(cell, names))
+    for row in rows:
+        yield ",".join(map(cell, row))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..words import plural
+from ..words import csv_lines, plural
 from . import terminal
 from .terminal import decimal_text, display_width, float_text, plain_text, terminal_text
 
@@ -75,7 +75,7 @@ def render(answer: Answer, format_name: str, *, for_people: bool = False, is_exp
     if format_name == "json":
         return _json(answer)
     if format_name == "csv":
-        return "\n".join(_csv_lines([column.name for column in answer.columns], answer.rows))
+        return "\n".join(csv_lines([column.name for column in answer.columns], answer.rows))
     cells = Cells.exact(answer, _cell)
     if format_name == "markdown":
         return "\n".join(_markdown_lines(cells))
@@ -140,20 +140,6 @@ def _markdown_lines(cells: Cells) -> Iterator[str]:
     yield line(cells.names)
     yield "|" + "|".join(" ---: " if type_.is_number else " --- " for type_ in cells.types) + "|"
     yield from map(line, cells.rows)
-
-
-def _csv_lines(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
-    """RFC 4180 with Postgres' NULL: an empty cell is NULL, a quoted empty cell is the empty text."""
-
-    def cell(value: object) -> str:
-        text = plain_text(value)
-        if value is not None and (not text or any(c in text for c in ',"\r\n')):
-            return '"' + text.replace('"', '""') + '"'
-        return text
-
-    yield ",".join(map(cell, names))
-    for row in rows:
-        yield ",".join(map(cell, row))
 
 
 def _json(answer: Answer) -> str:

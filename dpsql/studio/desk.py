@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import NoReturn, TypeVar
 
@@ -23,9 +25,10 @@ from ..engine.session import Session
 from ..engine.settings import Settings
 from ..errors import EngineFailure
 
-__all__ = ["USUAL_LEVEL", "Desk", "Overtaken", "TypingSession", "Unread"]
+__all__ = ["USUAL_LEVEL", "Asked", "Desk", "Overtaken", "TypingSession", "Unread"]
 
 _T = TypeVar("_T")
+_MOST_ASKED = 50
 USUAL_LEVEL = Fraction(19, 20)
 """The level of the bars that every answer has here."""
 
@@ -53,10 +56,20 @@ class TypingSession(Session):
         self._cancelled.set()
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A statement that was answered here: its number at this desk, its text, when (UTC), and the answer."""
+
+    number: int
+    sql: str
+    at: str
+    answer: Answer
+
+
 class Desk:
     """One analyst's place at a dataset that others may use too. Any thread may call it.
 
-    `name`: the analyst's, as the ledger has it.
+    `name`: the analyst's, as the ledger has it. `began`: when it was set up.
     """
 
     def __init__(self, dataset: Dataset, name: str) -> None:
@@ -66,6 +79,8 @@ class Desk:
         self._typing = TypingSession(dataset, name, is_shared=True)
         self._schema = Schema(self.asking)
         self._arrivals, self._newest = itertools.count(1), 0
+        self._asked: deque[Asked] = deque(maxlen=_MOST_ASKED)
+        self._numbers, self.began = itertools.count(1), datetime.now(UTC).replace(microsecond=0)
         self._planning, self._running = threading.Lock(), threading.Lock()
 
     def close(self) -> None:
@@ -107,7 +122,7 @@ class Desk:
             settings = settings.set(f"dpsql.{name}", value, self.dataset.policy)
         return settings
 
-    def run(self, sql: str, settings: Settings | None) -> Answer:
+    def run(self, sql: str, settings: Settings | None) -> Asked:
         """Answer a statement, one at a time. `settings`: for it alone; None: it sets what holds from here on.
 
         Raises DpsqlError.
@@ -117,12 +132,28 @@ class Desk:
             self.asking.settings = settings or usual
             try:
                 of_schema = self._schema.answer(sql, ())
-                return self.asking.execute(sql) if of_schema is None else of_schema
+                answer = self.asking.execute(sql) if of_schema is None else of_schema
+                asked = Asked(next(self._numbers), sql, _now(), answer)
+                self._asked.append(asked)
+                return asked
             finally:
                 if settings is not None:
                     self.asking.settings = usual
+                self.dataset.backend.close_idle()  # while somebody thinks, whoever loads data may
+
+    def asked(self, number: int) -> Asked | None:
+        """Return an answer that is kept here; None where it is not, or no more."""
+        return next((one for one in self.all_asked() if one.number == number), None)
+
+    def all_asked(self) -> list[Asked]:
+        """Return the answers that are kept, the newest first."""
+        return [*reversed(self._asked.copy())]
 
     def cancel(self) -> None:
         """Stop the running statement; what it has charged stays spent."""
         self.asking.cancel()
         self._schema.interrupt()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

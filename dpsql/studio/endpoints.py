@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from . import naming, pricing
+from . import naming, pricing, running
 from .body import BadRequest, Body
 from .door import Seat
 
@@ -18,7 +18,9 @@ __all__ = ["ANALYST", "OWNER", "BadRequest", "Body", "Endpoint", "endpoint_for"]
 
 Endpoint = Callable[[Seat, Body], Mapping[str, Any]]
 
-ANALYST: Mapping[str, Endpoint] = MappingProxyType({**naming.ENDPOINTS, **pricing.ENDPOINTS})
+ANALYST: Mapping[str, Endpoint] = MappingProxyType(
+    {**naming.ENDPOINTS, **pricing.ENDPOINTS, **running.ENDPOINTS}
+)
 """Each analyst's, of what is theirs."""
 
 OWNER: Mapping[str, Endpoint] = MappingProxyType({})

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ..engine.answer import said_delta
 from ..engine.explain import Explanation, expected_errors
 from ..engine.session import Session
 from ..engine.settings import decimal_text
-from ..errors import DpsqlError
+from ..errors import DpsqlError, Refusal
 from ..mechanisms import NANO
-from ..sql.statement import AdmittedQuery, Explain, parse_statement
+from ..sql.statement import AdmittedQuery, Explain, ResetSetting, SetSetting, ShowSetting, parse_statement
+from ..sql.workspace import WorkspaceStatement
 from .body import Body, refusal, statement_at
 from .desk import Overtaken, Unread
 from .door import Seat
+from .fixes import Fix, fix_of
 
 __all__ = ["ENDPOINTS", "priced"]
 
 _FREE = "this sets or shows something, and costs nothing"
-_KEPT = "what this statement keeps costs what its query costs: price the query alone"
+_OWN = "this writes to tables of your own, and costs nothing; whether it can is told when it is run"
 _UNREAD = "the price depends on rows of a public table, which are not read while you type"
 
 
@@ -39,14 +42,45 @@ def price(seat: Seat, body: Body) -> Mapping[str, Any]:
         return place | {"state": "unread", "said": _UNREAD}
     except DpsqlError as error:
         return place | {"state": "refused", "refusal": refusal(error, piece, is_owner=seat.is_owner)}
+    if isinstance(found, _Refused):
+        told = refusal(found.error, piece, is_owner=seat.is_owner)
+        return place | {"state": "refused", "refusal": told, "fix": found.fix and _offered(found.fix)}
     return place | found
 
 
-def _planned(session: Session, sql: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    error: DpsqlError
+    fix: Fix | None
+
+
+def _planned(session: Session, sql: str) -> dict[str, Any] | _Refused:
+    try:
+        return _priced(session, sql)
+    except Refusal as error:
+        return _Refused(error, fix_of(session, sql, error))
+
+
+def _offered(fix: Fix) -> dict[str, str]:
+    widths = [
+        f"{name} {expected}"
+        for name, expected in expected_errors(fix.explanation.plan, fix.explanation.compiled)
+    ]
+    cost = f"epsilon {decimal_text(fix.explanation.cost)}" if fix.explanation.cost else "free"
+    return {"sql": fix.sql, "said": fix.said, "cost": "; ".join([cost, *widths[:3]])}
+
+
+def _priced(session: Session, sql: str) -> dict[str, Any]:
     statement = parse_statement(sql)
     if isinstance(statement, AdmittedQuery | Explain):
         return priced(session.explain(sql))
-    session.describe(sql)
+    if isinstance(statement, WorkspaceStatement):
+        kept = session.workspace.query_of(statement, session.catalog)
+        return {"state": "free", "said": _OWN} if kept is None else priced(session.explain(kept.query.text))
+    if isinstance(statement, SetSetting):
+        session.settings.set(statement.name, statement.value, session.policy)
+    elif isinstance(statement, ShowSetting | ResetSetting) and statement.name != "dpsql.budget":
+        session.settings.show(statement.name)
     return {"state": "free", "said": _FREE}
 
 

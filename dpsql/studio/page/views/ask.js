@@ -1,54 +1,115 @@
 // The analyst's view: a statement, what it would cost while it is typed, and its answer.
 
+import { answerCard, refusedCard } from "/page/answer.js";
 import { ask } from "/page/api.js";
-import { element, plain } from "/page/dom.js";
-import { makeEditor } from "/page/editor.js";
 import { completer } from "/page/complete.js";
-import { showPrice } from "/page/price.js";
+import { element } from "/page/dom.js";
+import { makeEditor } from "/page/editor.js";
+import { saidOf, showPrice } from "/page/price.js";
+import { tablesPanel } from "/page/tables.js";
 
-const SETTLED = 25;
+const SETTLED = 20;
+const SPOKEN = 900;
+const FIRST = "-- What does it cost? It says so below, while you type.\n";
+const isMac = /Mac|iP(hone|ad)/.test(navigator.platform);
 
 export const askView = {
   name: "ask",
   title: "Ask",
   mount(place, room) {
-    const price = element("div", { class: "price", id: "price", role: "status", "aria-live": "polite" });
+    const price = element("div", { class: "price", id: "price" });
+    const spoken = element("p", { class: "unseen", role: "status", "aria-live": "polite" });
     const field = element("div", { class: "field" });
-    place.append(element("section", { class: "card", "aria-label": "Statement" }, field, price));
+    const answers = element("div", { class: "answers", "aria-live": "off" });
+    const epsilon = element("input", {
+      id: "epsilon", type: "text", inputmode: "decimal", autocomplete: "off", size: 6, placeholder: room.about.epsilon,
+      title: `What the statement may spend, at most ${room.about.max_epsilon}`,
+    });
+    const runButton = element("button", { class: "run", type: "button", onclick: () => run() },
+      element("span", {}, "Run"), element("kbd", {}, isMac ? "⌘ ↵" : "Ctrl ↵"));
+    const stopButton = element("button", { class: "stop", type: "button", hidden: true, onclick: () => ask("cancel") }, "Stop");
+    const names = ask("names");
+    const panel = tablesPanel(names, (written) => editor.insert(written), (sql) => editor.replace(sql));
+    place.append(
+      panel,
+      element("div", { class: "work" },
+        element("section", { class: "card statement", "aria-label": "Statement" },
+          field,
+          element("div", { class: "tools" },
+            runButton, stopButton,
+            element("label", { class: "control", for: "epsilon" }, "epsilon", epsilon)),
+          price, spoken),
+        answers),
+    );
 
-    let waiting = null, isAsked = false;
+    const controls = () => ({ epsilon: epsilon.value.trim() });
+    let waiting = null, isAsked = false, timer = 0, speaking = 0;
     const settle = async () => {
       if (isAsked) return;
       isAsked = true;
       while (waiting) {
         const sent = waiting;
         waiting = null;
+        let found;
         try {
-          const found = await ask("price", sent);
-          if (!waiting && found.state !== "overtaken") {
-            showPrice(price, found, editor);
-            editor.mark(found.refusal?.offset, found.refusal?.message ?? "");
-          }
+          found = await ask("price", sent);
         } catch (failure) {
-          showPrice(price, { state: "lost", said: failure.message }, editor);
+          found = { state: "lost", said: failure.message };
         }
+        if (waiting || found.state === "overtaken") continue;
+        showPrice(price, found, (fix) => { editor.replace(fix, found.start, found.end); changed(); });
+        editor.mark(found.refusal?.offset, found.refusal?.message ?? "");
+        clearTimeout(speaking);
+        speaking = setTimeout(() => { spoken.textContent = saidOf(found); }, SPOKEN);
       }
       isAsked = false;
     };
-    let timer = 0;
-    const changed = (text, cursor) => {
-      waiting = { text, cursor, controls: {} };
+    const changed = () => {
+      waiting = { text: editor.text, cursor: editor.cursor, controls: controls() };
       clearTimeout(timer);
       timer = setTimeout(settle, SETTLED);
     };
-    const names = ask("names");
+    epsilon.addEventListener("input", () => changed());
+    epsilon.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") { event.preventDefault(); run(); }
+    });
+
+    let isRunning = false;
+    const run = async () => {
+      if (isRunning) return;
+      isRunning = true;
+      runButton.disabled = true;
+      stopButton.hidden = false;
+      place.dataset.running = "";
+      try {
+        const found = await ask("run", { text: editor.text, cursor: editor.cursor, controls: controls() });
+        if (found.left) room.showLeft(found.left);
+        if (found.state === "answered") answers.replaceChildren(answerCard(found));
+        if (found.state === "refused") answers.replaceChildren(refusedCard(found));
+      } catch (failure) {
+        answers.replaceChildren(refusedCard({ sql: "", refusal: failure.refusal ?? { code: "", message: failure.message } }));
+      }
+      isRunning = false;
+      runButton.disabled = false;
+      stopButton.hidden = true;
+      delete place.dataset.running;
+      changed();
+    };
     const editor = makeEditor(field, {
-      text: "",
+      text: FIRST,
       onChange: changed,
-      onRun() {},
-      onEscape() {},
+      onRun: () => run(),
+      onEscape: () => (isRunning ? ask("cancel") : runButton.focus()),
       complete: completer(names),
     });
-    return { show() { editor.focus(); } };
+    names.catch(() => {});
+    changed();
+    return {
+      show(given) {
+        if (given?.sql !== undefined) editor.replace(given.sql);
+        if (given?.answer) answers.replaceChildren(answerCard(given.answer));
+        editor.focus();
+      },
+    };
   },
 };

@@ -1,0 +1,28 @@
+// The tables that may be asked, with their columns: a click puts a name at the cursor.
+
+import { element, plain } from "/page/dom.js";
+
+export const quoted = (name) =>
+  name.split(".").map((part) => (/^[a-z_][a-z0-9_]*$/.test(part) ? part : `"${part.replaceAll('"', '""')}"`)).join(".");
+
+const column = (one, insert) =>
+  element("li", {},
+    element("button", { type: "button", class: "column", title: plain(one.said || one.type), onclick: () => insert(quoted(one.name)) },
+      element("span", { class: "name" }, plain(one.name)), element("span", { class: "type" }, plain(one.type))));
+
+/** Return the panel; `names`: a promise of the tables. */
+export const tablesPanel = (names, insert, replace) => {
+  const list = element("div", { class: "tables" }, element("p", { class: "quiet" }, "…"));
+  const wide = window.matchMedia("(min-width: 1000px)");
+  const panel = element("details", { class: "schema", open: wide.matches },
+    element("summary", {}, "Tables"), list);
+  wide.addEventListener("change", () => { panel.open = wide.matches; });
+  names.then((found) => {
+    list.replaceChildren(...found.tables.map((table, place) =>
+      element("details", { class: "table", open: place === 0 },
+        element("summary", {}, plain(table.name)),
+        element("p", { class: "about" }, plain(table.said)),
+        element("ul", {}, ...table.columns.map((one) => column(one, insert))))));
+  }, (failure) => list.replaceChildren(element("p", { role: "alert" }, failure.message)));
+  return panel;
+};
