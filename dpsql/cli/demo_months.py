@@ -145,16 +145,15 @@ def _spend(folder: Path, newest: int) -> None:
     """Spend most of the last months: a table of them, some questions, and one that has no room."""
     first = newest - _ASKED + 1
     asked = f"{_name(first)} to {_name(newest)}"
-    say(f"\nLoans of {asked}, by month, at 0.1: charged to each of these months.")
     with asking(folder / POLICY) as running:
-        answer = _ask(running, _by_month(first, newest), "0.1")
-        _tell_months(answer)
-        say(f"\nThree more questions about them, at {_SPENT_EACH}:")
+        say(f"\nThree questions about {asked}, each charged to each of these:")
         for sql in _SPENDING:
             _ask(running, sql.format(months=_where(first, newest)), _SPENT_EACH)
             click.echo(f"  {sql.format(months='...')}")
+        say("\nTheir loans, by month, at 0.1:")
+        _tell_months(_ask(running, _by_month(first, newest), "0.1"))
     _tell_budget(folder)
-    say("\nAnd a fourth:")
+    say(f"\nA fourth, at {_SPENT_EACH}:")
     _tell_refusal(folder, first, newest)
 
 
@@ -165,10 +164,9 @@ def _tell_arrived(folder: Path, asked: str, before: Answer, arrived: Sequence[in
         again = _ask(running, asked, "0.1")
         is_same = again.rows == before.rows and not (again.receipt and again.receipt.epsilon)
         _tell_months(again, "  as before, free" if is_same else "  drawn anew")
-        new = _ask(running, _by_month(first, last), "0.1")
-        _tell_months(new)
         sql = _ONE_MORE.format(months=_where(last, last))
         total = _ask(running, sql, _SPENT_EACH)
+        _tell_months(_ask(running, _by_month(first, last), "0.1"))
         click.echo(f"  its loans of more than 14 days, at {_SPENT_EACH}: {_with_bar(total.rows[0])}")
     say("\nIts budget is its own: what was spent of the months before stays spent.")
     _tell_budget(folder)
