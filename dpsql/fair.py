@@ -18,16 +18,16 @@ House rules:
 
 from __future__ import annotations
 
-import asyncio
 import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from .errors import EngineFailure
+from .records import dataclass
 
 __all__ = ["Pace", "Place", "Precedence", "Turn", "Turns"]
 
@@ -154,9 +154,11 @@ class Precedence:
 
     async def stand_back(self, owner: str | None, longest: float) -> None:
         """As `rest`, in the event loop. `owner`: None for who has not said who it is, and is behind everybody."""
+        from asyncio import sleep  # only a server has a loop, and this is loaded with every command
+
         end = self.clock() + longest
         while self._must_stand_back(owner) and (left := end - self.clock()) > 0:
-            await asyncio.sleep(min(left, _LOOKS_IN_LOOP))
+            await sleep(min(left, _LOOKS_IN_LOOP))
 
     def _must_stand_back(self, owner: str | None) -> bool:
         with self._changed:

@@ -16,10 +16,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from .errors import EngineFailure
+from .records import dataclass
 
 __all__ = ["MIB", "STATEMENT_BYTES", "MemoryLimits", "ResultMemory", "Share", "give_back", "weight_of"]
 

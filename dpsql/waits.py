@@ -22,10 +22,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
 from .errors import EngineFailure
+from .records import dataclass
 
 __all__ = [
     "GRACE_SECONDS",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, TypeVar
 
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from ..errors import EngineFailure, PolicyError
 from ..policy.live_schema import LiveSchema
+from ..records import dataclass
 
 __all__ = [
     "CHUNK_ROWS",

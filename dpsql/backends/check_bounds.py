@@ -13,7 +13,6 @@ bound: the reader of a bound has to deal with both.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +20,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from ..records import dataclass
 from ..relation.calendar import parse_date
 from ..relation.types import Kind, SqlType
 

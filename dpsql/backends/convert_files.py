@@ -11,12 +11,12 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
 from ..errors import PolicyError
+from ..records import dataclass
 
 __all__ = ["Converted", "convert"]
 

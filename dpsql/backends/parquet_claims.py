@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from ..records import dataclass
 
 __all__ = [
     "BINARY",

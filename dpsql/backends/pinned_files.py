@@ -15,12 +15,13 @@ import json
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ..errors import FilesChanged, PolicyError
 from ..policy.model import FileSources
+from ..records import dataclass
 
 __all__ = [
     "PinnedFile",

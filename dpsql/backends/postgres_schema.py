@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..policy.live_schema import (
@@ -29,6 +29,7 @@ from ..policy.live_schema import (
     open_numeric,
     without_days,
 )
+from ..records import dataclass
 from ..relation import types
 from ..relation.catalog import Proved
 from ..relation.types import SqlType, numeric

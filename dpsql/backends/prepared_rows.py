@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -23,6 +22,7 @@ from ..errors import PolicyError
 from ..policy.live_schema import LiveSchema, LiveTable
 from ..policy.model import Policy, TablePolicy
 from ..policy.units import find_live_table
+from ..records import dataclass
 from ..relation.catalog import References
 
 __all__ = ["Numbering", "Prepared", "numbering_of", "prepare"]

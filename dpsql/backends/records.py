@@ -7,11 +7,11 @@ House rule: only an owner's command comes here. What is taken is written once th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ..policy.model import FILES, FileSources
+from ..records import dataclass
 from . import pinned_files
 from .backend import Finding, Severity
 

@@ -29,7 +29,7 @@ import threading
 from base64 import b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,6 +39,7 @@ import pyarrow as pa
 
 from ..errors import EngineFailure
 from ..policy.live_schema import LiveSchema
+from ..records import dataclass
 from ..waits import acquire
 from .backend import CHUNK_ROWS, Backend, Finding, OpenSnapshots, Severity, Snapshot, Stoppable, implements
 from .spark_connection import SparkConnection, guarded, guarding

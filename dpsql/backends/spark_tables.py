@@ -24,7 +24,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,7 @@ from pyspark.sql.types import StructField, StructType
 from ..errors import FilesChanged, PolicyError
 from ..policy.live_schema import LiveColumn, LiveSchema, LiveTable
 from ..policy.model import FileSources
+from ..records import dataclass
 from ..relation import types
 from ..relation.types import Kind, SqlType, numeric
 from .backend import Finding, Severity

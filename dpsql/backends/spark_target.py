@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from ..errors import EngineFailure, PolicyError
+from ..records import dataclass
 
 __all__ = ["TOKEN", "SparkTarget", "target_of"]
 

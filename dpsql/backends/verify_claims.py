@@ -21,7 +21,6 @@ import struct
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,6 +29,7 @@ from typing import Any
 import duckdb
 
 from ..errors import PolicyError
+from ..records import dataclass
 from ..relation import types
 from .duckdb_schema import read_type
 from .parquet_claims import Column, Said, alone, read_claims

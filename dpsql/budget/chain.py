@@ -20,12 +20,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from ..errors import LedgerError
 from ..policy import Slices
+from ..records import dataclass
 from .entry import CHAINED, Clock, Division, Entry, Header, Record, Segment, Sums, add, read_linked
 from .slices import Steps
 

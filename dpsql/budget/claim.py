@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from ..mechanisms import NANO, Law, Wish, precision_of, pure_epsilon, rho_of_pure
 from ..policy import Slices
+from ..records import dataclass
 from ..relation.catalog import Ground
 from .match import MOST_COMBINED, Laws, combined_draws
 

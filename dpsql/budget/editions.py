@@ -10,8 +10,9 @@ House rules:
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from ..records import dataclass
 
 if TYPE_CHECKING:
     from .ledger import Database

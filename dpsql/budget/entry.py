@@ -14,7 +14,7 @@ import enum
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from operator import attrgetter
 from typing import Any
@@ -23,6 +23,7 @@ from ..errors import LedgerError
 from ..mechanisms import Law, law_of
 from ..policy import Accounting, Over, Period, Slices
 from ..policy.periods import MOST_NUMBER, UNDATED
+from ..records import dataclass
 from ..relation.catalog import Ground
 from .claim import KEY_BYTES, Charge, Draw, Grouping, GroupingKey, epsilon_nano_of, is_digest
 

@@ -10,13 +10,14 @@ House rule: what is added up is what has the cap. An epsilon that was converted 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from ..errors import BudgetExhausted, LedgerError
 from ..mechanisms import ATTO, NANO, epsilon_of_rho, rho_within
 from ..policy import Accounting, Slices
 from ..policy.periods import UNDATED, first_day, period_text, run_text
+from ..records import dataclass
 from .claim import Charge, delta_text, epsilon_nano_of, epsilon_text, rho_text, shown_epsilon
 from .entry import Promise, Scope, Status, Sums
 from .odometer import Odometer

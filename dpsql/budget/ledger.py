@@ -22,13 +22,14 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ..errors import LedgerAway, LedgerError
 from ..policy import Accounting
+from ..records import dataclass
 from ..waits import check
 from . import certificates
 from .chain import (

@@ -15,7 +15,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from ..errors import BudgetExhausted, EngineFailure, LedgerError
 from ..mechanisms import Law, UnknownLaw, law_of
 from ..policy import Accounting, Neighbours, Over, Slices
 from ..policy.periods import MOST_NUMBER, UNDATED, ends_digest, number_of
+from ..records import dataclass
 from ..waits import Stopped
 from . import certificates, editions
 from .chain import Note, Testimony, moment_of, note_of

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..policy import Over, Slices
 from ..policy.periods import MOST_NUMBER, UNDATED
+from ..records import dataclass
 from .claim import Charge
 from .entry import Division, Entry, Record, Segment, Sums
 

@@ -14,11 +14,12 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime, timedelta
 
 from ..policy import Period
 from ..policy.periods import end_of, number_of
+from ..records import dataclass
 from .chain import moment_of, passed
 from .claim import ZERO, Charge
 from .entry import Scope, Status

@@ -30,31 +30,81 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)
 
 
 _COMMANDS = {
-    "audit": "verify:audit",
-    "bounds": "bounds:bounds",
-    "budget": "budget:budget",
-    "check": "check:check",
-    "convert": "files:convert",
-    "demo": "demo:demo",
-    "docs": "docs:docs",
-    "doctor": "doctor:doctor",
-    "explain": "query:explain",
-    "help": "docs:help_about",
-    "init": "init:init",
-    "local": "local:local",
-    "page": "page:page",
-    "prepare": "prepare:prepare",
-    "query": "query:query",
-    "refresh": "files:refresh",
-    "release": "release:release",
-    "serve": "serve:serve",
-    "studio": "studio:studio",
-    "synthesize": "synthesize:synthesize",
-    "textbook": "textbook:textbook",
-    "user": "user:user",
-    "verify": "verify:verify",
+    "audit": (
+        "verify:audit",
+        "Attack your own policy, on made-up people: what would one person's data show?",
+    ),
+    "bounds": (
+        "bounds:bounds",
+        "Measure, privately, which max_rows fits TABLE, how many people have more rows, and what that leaves "
+        "out.",
+    ),
+    "budget": (
+        "budget:budget",
+        "Make the ledger, show what is spent, list what it was spent on, allow more.",
+    ),
+    "check": ("check:check", "Check the policy file against the live database."),
+    "convert": ("files:convert", "Convert CSV files, or JSON lines, to Parquet files beside them."),
+    "demo": (
+        "demo:demo",
+        "Make a small university database in DIR (default: demo) and ask it some questions.",
+    ),
+    "docs": ("docs:docs", "Show a document of the manual, or without TOPIC what there is."),
+    "doctor": ("doctor:doctor", "Say in one screen what of this installation is not as it should be."),
+    "explain": (
+        "query:explain",
+        "Show how a statement would be answered: sensitivity, noise, error, charge.",
+    ),
+    "help": (
+        "docs:help_about",
+        "Say what an error's code means, why it is refused and what helps; or show a command's options.",
+    ),
+    "init": (
+        "init:init",
+        "Write a first policy file for SOURCES: a database, such as duckdb:campus.duckdb, or data files.",
+    ),
+    "local": (
+        "local:local",
+        "Randomise answers before they are sent, so that nobody need be trusted with the true ones.",
+    ),
+    "page": (
+        "page:page",
+        "Show what is spent, by whom and on what, the policy in sentences, and what other settings would do.",
+    ),
+    "prepare": (
+        "prepare:prepare",
+        "Number the rows of each person, in a copy of a table, for row_number in the policy.",
+    ),
+    "query": ("query:query", "Run SQL statements and print their differentially private answers."),
+    "refresh": ("files:refresh", "Make stored answers stop answering, after new data has been loaded."),
+    "release": (
+        "release:release",
+        "Release a dashboard or a report: all queries of FILE planned together, and charged once.",
+    ),
+    "serve": (
+        "serve:serve",
+        "Serve the policy to analysts over Postgres' protocol, until SIGTERM or Ctrl-C.",
+    ),
+    "studio": (
+        "studio:studio",
+        "Write SQL in a page that says, while you type, what it would cost and how far off it would be.",
+    ),
+    "synthesize": (
+        "synthesize:synthesize",
+        "Write a made-up TABLE that has about the counts which were answered of the real one.",
+    ),
+    "textbook": (
+        "textbook:textbook",
+        "Show an exercise of the textbook, or say whether ANSWER is right; without EXERCISE, what there is.",
+    ),
+    "user": ("user:user", "Passwords of the analysts who may connect to dpsql serve."),
+    "verify": (
+        "verify:verify",
+        "Verify again what was charged: in the policy's ledger, in LEDGER, a copy of its file with its log "
+        "beside it, or from a certificate in FILE.",
+    ),
 }
-"""Each command's name, and its module with the name that it has there."""
+"""Each command's name, its module with the name that it has there, and its line in `dpsql --help`, which loads none."""
 
 
 class _Program(click.Group):
@@ -66,10 +116,16 @@ class _Program(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module, _, name = _COMMANDS[cmd_name].partition(":")
+        module, _, name = _COMMANDS[cmd_name][0].partition(":")
         command = getattr(import_module(f"{__package__}.{module}"), name)
         assert isinstance(command, click.Command)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        room = formatter.width - 6 - max(map(len, _COMMANDS))
+        told = {name: click.Command(name, help=line) for name, (_, line) in sorted(_COMMANDS.items())}
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.get_short_help_str(room)) for name, one in told.items()])
 
     def invoke(self, ctx: click.Context) -> None:
         interrupts.forget()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..mechanisms import ATTO, NANO, epsilon_of_rho, rho_of_pure
 from ..policy.periods import MOST_NUMBER, UNDATED, first_day, number_of, run_text
+from ..records import dataclass
 from .terminal import decimal_text
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import pairwise
 
 from ..engine.barred import aligned
 from ..engine.picture import Picture, Point
+from ..records import dataclass
 from .terminal import can_write, display_width, plain_text, styled, terminal_text, width
 
 __all__ = ["chart_lines", "truth_marks"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +18,7 @@ import click
 
 from ..engine.barred import barred_cell
 from ..engine.picture import pictures
+from ..records import dataclass
 from .chart import chart_lines, truth_marks
 from .demo_folder import DATABASE, MAIN_POLICY, TEXTBOOK_POLICY
 from .terminal import decimal_text, is_read_by_people, plain_text, styled

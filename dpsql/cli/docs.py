@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import resources
 
 import click
 
 from ..errors import CODES
+from ..records import dataclass
 
 __all__ = [
     "NOTEBOOKS",

@@ -27,7 +27,6 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from importlib import metadata
@@ -37,6 +36,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import DpsqlError, EngineFailure, LedgerMissing
+from ..records import dataclass
 from ..waits import Stop, is_told, until
 from .check import missing_or_old, untested
 from .settings import CommandSettings, json_option, pass_settings, wants_json

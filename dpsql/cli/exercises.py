@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 import click
 
+from ..records import dataclass
 from .demo_folder import DATABASE, MAIN_POLICY
 
 __all__ = ["EXERCISES", "Check", "Figure", "Statement", "Word"]

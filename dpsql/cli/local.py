@@ -10,7 +10,6 @@ import io
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..mechanisms import Channel, exact_parameter, is_one_report_better, report, report_bits, unary_bit
+from ..records import dataclass
 from .faults import tell
 from .terminal import terminal_text
 

@@ -6,13 +6,11 @@ import getpass
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import EngineFailure, FilesChanged, PolicyError
-from ..policy.model import SPARK
-from ..relation.types import Kind
+from ..records import dataclass
 from .faults import tell
 
 if TYPE_CHECKING:
@@ -58,6 +56,7 @@ def read_live_schema(database_url: str, files: FileSources | None = None) -> Liv
     screen, so it says why (the backend's detail, which holds no text of the engine and no value).
     """
     from ..backends import open_backend
+    from ..policy.model import SPARK
 
     try:
         backend = open_backend(database_url, files=files, is_recorded=False)
@@ -99,6 +98,7 @@ def public_keys(
     from ..backends import open_backend
     from ..plan.dialects import dialect_of
     from ..policy.units import find_live_table
+    from ..relation.types import Kind
 
     table = find_live_table("--public", name, live)
     key = table.primary_key or table.asserted
@@ -130,6 +130,7 @@ def looks_of_values(policy: Policy, live: LiveSchema) -> tuple[tuple[str, str, s
     from ..backends import open_backend
     from ..plan.dialects import dialect_of
     from ..policy.personal import MOST_READ, look_of
+    from ..relation.types import Kind
 
     dialect = dialect_of(live.dialect, live.case_collation)
     backend = open_backend(policy.database, policy.read_from, policy.files, is_recorded=False)

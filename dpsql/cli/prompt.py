@@ -10,7 +10,6 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from prompt_toolkit.completion import Completer, Completion
 
 from ..engine.offers import AGGREGATES, SETTINGS, Offers
 from ..meant import KEYWORDS, nearest
+from ..records import dataclass
 from ..sql.text import ScriptStatement, ends_statement, split_statements
 from . import interrupts, terminal
 from .docs import said_of

@@ -17,7 +17,6 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..errors import UNLISTED, DpsqlError, EngineFailure, LedgerMissing
-from ..sql.text import ScriptStatement, split_statements
 from . import interrupts
 from .faults import Failure, tell
 from .owner import open_ledger
@@ -28,6 +27,7 @@ from .worker import RunningSession, open_session
 
 if TYPE_CHECKING:
     from ..engine import Answer, Receipt
+    from ..sql.text import ScriptStatement
 
 __all__ = [
     "apply_settings",
@@ -114,6 +114,8 @@ def script_text(statement: str | None, source_file: IO[str] | None) -> str | Non
         raise click.UsageError("Give the statement or --file, not both.")
     if statement is None and source_file is None and sys.stdin.isatty():
         return None
+    from ..sql.text import split_statements
+
     text = (
         statement
         if statement is not None
@@ -211,6 +213,8 @@ def query(
       dpsql query --intervals 0.95 "SELECT AVG(gpa) FROM student WHERE major = $1" -p CS
       dpsql query -f report.sql --format csv > report.csv
     """
+    from ..sql.text import split_statements
+
     require_output()
     chosen = "json" if wants_json() else format_name
     view = View(chosen)
@@ -331,6 +335,8 @@ def explain(
     \b
       dpsql explain "SELECT AVG(gpa) FROM student"
     """
+    from ..sql.text import split_statements
+
     script = script_text(statement, source_file)
     if script is None:
         raise click.UsageError("Give a statement.")

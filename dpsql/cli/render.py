@@ -8,7 +8,6 @@ import math
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..records import dataclass
 from ..words import csv_lines, plural
 from . import terminal
 from .terminal import decimal_text, display_width, float_text, plain_text, terminal_text

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from ..records import dataclass
 
 __all__ = ["CommandSettings", "json_option", "pass_settings", "wants_json"]
 

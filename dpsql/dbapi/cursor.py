@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex, cast
 from ..engine import Answer, AnswerColumn, Explanation, Receipt
 from ..engine.barred import answer_html, answer_text
 from ..engine.frames import arrow_table, pandas_frame, polars_frame
+from ..records import dataclass
 from ..relation.types import Kind, SqlType
 from ..words import plural, terminal_text
 from .errors import InterfaceError, ProgrammingError, guarded

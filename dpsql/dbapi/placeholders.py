@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ import numpy as np
 from sqlglot.tokenizer_core import TokenType
 
 from ..errors import Position
+from ..records import dataclass
 from ..sql.text import blank_prefix, place, tokenize
 from ..words import counted
 from .errors import ProgrammingError, guarded

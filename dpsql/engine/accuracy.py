@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
 
@@ -23,6 +22,7 @@ from ..plan.measures.bivariate import Bivariate
 from ..plan.measures.formulas import Linear, Variance
 from ..plan.planner import Plan, releases_of
 from ..plan.release_plan import ReleasePlan
+from ..records import dataclass
 from ..relation.relations import AggregateCall
 from ..release.expected_error import expected_error
 from .contribution import cells_of, sums_of

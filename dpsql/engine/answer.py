@@ -7,13 +7,13 @@ rho; what is left is said as a number of statements.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..budget import Scope, Status, epsilon_text, rho_text, shown_epsilon
 from ..mechanisms import ATTO, NANO, rho_of_pure
+from ..records import dataclass
 from ..relation.types import SqlType
 from ..words import plural, small_text
 from .settings import decimal_text

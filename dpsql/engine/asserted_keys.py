@@ -14,7 +14,6 @@ they are is never read.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
@@ -28,6 +27,7 @@ from ..policy.catalog import table_key
 from ..policy.live_schema import LiveSchema, LiveTable, comparable_type
 from ..policy.periods import first_day, instant_of, number_of
 from ..policy.units import asserted_key, build_unit
+from ..records import dataclass
 from ..relation.catalog import Catalog, Column, Scalar, reference_text
 from ..relation.expressions import Literal
 from ..relation.types import Kind

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from html import escape
 from typing import TYPE_CHECKING
 
+from ..records import dataclass
 from ..relation.types import SqlType
 from ..words import plain_text, plural, terminal_text
 

@@ -17,7 +17,7 @@ import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,7 @@ from ..budget import (
 from ..errors import DpsqlError, EngineFailure, Position, Refusal
 from ..mechanisms import ATTO, NANO
 from ..plan.planner import Plan
+from ..records import dataclass
 from ..release.batch_split import Drawn, relative_errors, split, wishing
 from ..release.consistent import consistent
 from ..release.cost import Cost, telling

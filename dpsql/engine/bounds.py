@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 
@@ -40,6 +40,7 @@ from ..policy.measured import (
     require_squares,
 )
 from ..policy.model import AlsoPolicy, Bound
+from ..records import dataclass
 from ..relation.catalog import Catalog, Column
 from ..relation.expressions import Literal
 from ..relation.types import Kind, SqlType

@@ -14,7 +14,6 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from ..plan.measures.measurements import BoundingQuery
@@ -25,6 +24,7 @@ from ..plan.privacy.rows import AddedUp, Item, Label, Lookup, OwnedRows, Release
 from ..plan.release_plan import ReleasePlan
 from ..policy import Accounting
 from ..policy.periods import first_day
+from ..records import dataclass
 from ..relation.catalog import PERIOD, Table
 from ..relation.expressions import Field, fields_of, walk
 from ..relation.intervals import facts_of

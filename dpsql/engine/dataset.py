@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,7 @@ from ..policy import Access, Analyst, Policy, check_access, load_policy, narrowe
 from ..policy.measured import norms_policy, people_policy
 from ..postprocess import SealedEngine
 from ..postprocess.bars import has_companions
+from ..records import dataclass
 from ..relation.catalog import Catalog, OwnView, Table, View
 from ..release.left_out import (
     LeftOut,

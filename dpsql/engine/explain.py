@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
 from textwrap import wrap
@@ -22,6 +21,7 @@ from ..plan.measures.value_bars import Ends
 from ..plan.planner import Plan, releases_of
 from ..plan.privacy.rows import OwnedRows, Release, selects_in
 from ..plan.release_plan import ReleasePlan
+from ..records import dataclass
 from ..relation.intervals import LOG_PARTS, LogLattice
 from ..relation.map_tables import tables_in
 from ..relation.relations import AggregateCall, Block, Relation

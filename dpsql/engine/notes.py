@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
@@ -24,6 +24,7 @@ from ..plan.measures.value_bars import COUNT_MISSES, BarKey, Bars, ValueBar, bar
 from ..plan.planner import Plan, PrivacyParameters, count_of, releases_of, with_bars
 from ..plan.privacy.keys import environment_of
 from ..plan.release_plan import ReleasePlan
+from ..records import dataclass
 from ..relation.aggregates import Asks
 from ..relation.catalog import Catalog, Table
 from ..relation.expressions import Scalar, fields_of, walk

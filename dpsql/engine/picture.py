@@ -10,10 +10,10 @@ In matplotlib a number whose bar is not known has no whisker.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Refusal
+from ..records import dataclass
 from ..relation.types import Kind
 from ..words import plain_text, terminal_text
 from .barred import Shown, drawn_columns

@@ -11,8 +11,8 @@ import json
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from html import escape
 from typing import Any
-from xml.sax.saxutils import escape
 
 from .explain import Explanation
 from .settings import decimal_text
@@ -91,7 +91,7 @@ def _xml(key: str, value: object, depth: int) -> str:
 
 
 def _xml_text(value: object) -> str:
-    return "" if value is None else escape(_NO_XML.sub("\ufffd", _plain(value)))
+    return "" if value is None else escape(_NO_XML.sub("\ufffd", _plain(value)), quote=False)
 
 
 def _plain(value: object) -> str:

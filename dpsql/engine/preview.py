@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -22,6 +22,7 @@ from ..plan.planner import Plan, PrivacyParameters, plan
 from ..plan.privacy.time import Clock
 from ..plan.release_plan import ReleasePlan
 from ..policy import Accounting, Neighbours, Policy
+from ..records import dataclass
 from ..relation.catalog import Catalog, Column, Table
 from ..release.expected_error import expected_error
 from ..sql.bind_select import bind

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 from ..budget import Entry, LedgerStore
 from ..errors import LedgerError, PolicyError
 from ..mechanisms import ATTO, NANO, Gaussian, Gaussians
+from ..records import dataclass
 from ..release.verifying import law_of_noise, verdict_on
 from ..verify import Checked, Verified
 from ..verify.certificate import Certificate, Facts, Measurement, Table, loads

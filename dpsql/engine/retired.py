@@ -7,12 +7,12 @@ answer again under a policy that says what the one said that they were drawn und
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from ..budget import ZERO, Charge, Resting, epsilon_text, rho_text
 from ..plan.grounds import units_ground
 from ..policy import Accounting, Policy
 from ..policy.catalog import MEASURING
+from ..records import dataclass
 from ..relation.catalog import Catalog, Ground
 from ..relation.map_tables import all_grounds
 

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from ..plan.planner import is_empty_by_text
 from ..plan.privacy.analyze import private_rows
+from ..records import dataclass
 from ..relation.catalog import Catalog
 from ..relation.expressions import TRUE, Expr, Field
 from ..relation.relations import Join, Relation, Values, ends_in, projected, skipped, unordered

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import Refusal
 from ..mechanisms import parse_epsilon
 from ..policy import Policy
+from ..records import dataclass
 
 __all__ = ["NAMES", "OWN", "Accuracy", "Settings", "decimal_text", "number_text"]
 

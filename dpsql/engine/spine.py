@@ -32,7 +32,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import cache
 from typing import Any, TypeVar
@@ -48,6 +48,7 @@ from ..plan.privacy.rows import Item, Source, selects_in, written_in
 from ..plan.release_plan import ReleasePlan
 from ..policy import Neighbours, Policy, access_of
 from ..postprocess.bars import add_companions
+from ..records import dataclass
 from ..relation.catalog import Catalog, Column, OwnView, Scalar, Table, View
 from ..relation.expressions import Expr, Literal, walk
 from ..relation.relations import AggregateCall, Relation, ends_in

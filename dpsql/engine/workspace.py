@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -29,6 +29,7 @@ from ..policy import Policy
 from ..postprocess.bars import kept_noise, noisy_columns, noisy_rows
 from ..postprocess.public_parts import needed_below
 from ..postprocess.workspace import Contents, Store, StoredColumn, StoredObject, file_of
+from ..records import dataclass
 from ..relation.catalog import (
     OWN_SCHEMA,
     TEMPORARY,

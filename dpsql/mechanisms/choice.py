@@ -32,13 +32,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
 from operator import mul
 from typing import ClassVar, Final
 
+from ..records import dataclass
 from .laplace_accuracy import bounds_of_exp
 from .rank_choice import Window
 from .uniform import RandomSource

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from ..records import dataclass
 from .choice import choose, permute_and_flip
 from .law import Law
 from .uniform import OS_RANDOM, RandomSource, draw_coins

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeVar
 
+from ..records import dataclass
 from .choice import FIRST_BYTES, choose
 from .laplace_accuracy import bounds_of_exp
 from .uniform import OS_RANDOM, RandomSource, draw_one_below

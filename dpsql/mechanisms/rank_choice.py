@@ -35,10 +35,12 @@ import decimal
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Final
+
+from ..records import dataclass
 
 __all__ = [
     "CLAMP_BITS",

@@ -13,10 +13,10 @@ House rules:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from ..records import dataclass
 from .conversion import ATTO, NANO
 from .law import Law
 from .laws import Gaussian, Laplace

@@ -19,13 +19,14 @@ import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from ..errors import Refusal
 from ..mechanisms import pure_epsilon
 from ..policy.model import Accounting
 from ..policy.periods import first_day
+from ..records import dataclass
 from ..relation.aggregates import AGGREGATES, Asks
 from ..relation.catalog import Catalog, Ground, Scalar
 from ..relation.expressions import Expr, Field, conjuncts, fields_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -24,6 +24,7 @@ from ..mechanisms import (
     pure_epsilon,
 )
 from ..policy.periods import Slices
+from ..records import dataclass
 from ..relation.catalog import Ground, Scalar
 from ..relation.expressions import Expr, IntermediateValue, walk
 from ..relation.intervals import Environment, facts_of

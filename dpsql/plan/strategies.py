@@ -10,8 +10,8 @@ House rule: from the text and the policy alone; so is which levels are drawn.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ..records import dataclass
 from ..relation.expressions import Expr, Field, fields_of, walk
 from ..relation.relations import Block, Relation, WindowCall, all_parts, skipped
 from .privacy.partitions import usual_keys

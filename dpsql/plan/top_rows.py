@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from ..records import dataclass
 from ..relation.relations import Block, Relation, ends_in, skipped, subqueries
 from .privacy.rows import Release
 

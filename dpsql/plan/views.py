@@ -11,7 +11,7 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
@@ -33,6 +33,7 @@ from ..policy.check import ColumnReport, TableReport
 from ..policy.describe import VIEWS, allowed_text, declared_text, keys_text
 from ..policy.model import ViewPolicy
 from ..policy.section import plain, quote_key, suggest
+from ..records import dataclass
 from ..relation.catalog import Catalog, Column, Enforced, Ground, Table, View
 from ..relation.catalog import Scalar as CatalogScalar
 from ..relation.expressions import walk

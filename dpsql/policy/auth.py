@@ -11,10 +11,10 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from ..records import dataclass
 from .model import Analyst, DirectoryPolicy, IssuerPolicy, NamePattern
 from .section import Section, quote_key
 

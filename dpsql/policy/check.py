@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from fractions import Fraction
 
 from ..errors import PolicyError
+from ..records import dataclass
 from ..relation.catalog import Column, References, Unit, quoted_names, reference_text
 from ..relation.types import Kind
 from .catalog import (

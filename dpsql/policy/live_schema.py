@@ -7,9 +7,10 @@ schema: names, types, constraints, enum labels. No value of a row is ever part o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 
+from ..records import dataclass
 from ..relation.catalog import Allowed, Proved
 from ..relation.types import Kind, SqlType, numeric
 

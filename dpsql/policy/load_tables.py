@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime
 from fractions import Fraction
 from functools import partial
 
+from ..records import dataclass
 from ..relation.catalog import References
 from .model import AlsoPolicy, Bound, ColumnPolicy, Key, RandomizedPolicy, TablePolicy, UnitPolicy, ViewPolicy
 from .section import Section, exact, plain

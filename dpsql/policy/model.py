@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 
+from ..records import dataclass
 from ..relation.catalog import References
 
 __all__ = [

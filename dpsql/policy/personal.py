@@ -20,8 +20,8 @@ import ipaddress
 import re
 import unicodedata
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
+from ..records import dataclass
 from ..relation.types import Kind
 from .live_schema import LiveColumn, LiveSchema, LiveTable
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..records import dataclass
 from ..relation.types import Kind
 from .live_schema import KEY_TYPES, LiveColumn, LiveForeignKey, LiveSchema, LiveTable
 from .personal import (

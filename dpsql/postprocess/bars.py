@@ -10,7 +10,7 @@ The laws are those of the draws that answer, so they are not known here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -18,6 +18,7 @@ from ..plan.measures.formulas import Chosen, Linear
 from ..plan.measures.measurements import Coord
 from ..plan.privacy.rows import AddedUp, Release
 from ..plan.release_plan import ReleasePlan
+from ..records import dataclass
 from ..relation.expressions import (
     Call,
     Expr,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ..errors import Refusal
@@ -29,6 +29,7 @@ from ..plan.measures.formulas import (
 from ..plan.measures.measurements import Coord
 from ..plan.privacy.rows import AddedUp, Release
 from ..plan.release_plan import ReleasePlan
+from ..records import dataclass
 from ..relation.aggregates import Asks
 from ..relation.catalog import Table
 from ..relation.expressions import Call, Expr, Field, Literal, Scalar

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ..errors import Refusal
 from ..plan.privacy.rows import AddedUp
+from ..records import dataclass
 from ..relation.expressions import (
     TRUE,
     Expr,

@@ -15,12 +15,13 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from ..plan.measures.formulas import Chosen
 from ..plan.privacy.rows import AddedUp, Release
 from ..plan.release_plan import ReleasePlan
+from ..records import dataclass
 from ..relation.expressions import (
     TRUE,
     Call,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, overload
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import Refusal
+from ..records import dataclass
 from ..relation.expressions import Call
 from ..relation.relations import Relation, projected
 from ..relation.types import Kind, SqlType

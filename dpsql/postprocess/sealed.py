@@ -19,7 +19,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import duckdb
@@ -27,6 +26,7 @@ import duckdb
 from ..cache import Cache
 from ..errors import EngineFailure, Refusal
 from ..fair import Turns
+from ..records import dataclass
 from ..relation.relations import MAX_RECURSION, MAX_ROW_SERIES
 from ..relation.types import SqlType
 from ..seal import seal

@@ -38,7 +38,6 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -49,6 +48,7 @@ from ..errors import EngineFailure
 from ..mechanisms import Law
 from ..plan.measures.formulas import Linear, Variance
 from ..plan.measures.measurements import Coord
+from ..records import dataclass
 from ..relation.types import BIGINT
 from .bind import to_double
 from .sealed import SealedEngine

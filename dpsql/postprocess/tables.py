@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -25,6 +24,7 @@ from ..errors import EngineFailure
 from ..plan.backend_sql.print_private import PrivatePrinter
 from ..plan.dialects import dialect_of
 from ..plan.dialects.dialect import Dialect
+from ..records import dataclass
 from ..relation.calendar import calendar_ends
 from ..relation.catalog import Column, Table
 from ..relation.expressions import Field, Literal

@@ -23,7 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -35,6 +35,7 @@ import numpy.typing as npt
 
 from ..errors import EngineFailure, Refusal
 from ..memory import MIB
+from ..records import dataclass
 from ..relation.types import Kind, SqlType
 from ..seal import NO_WAY_OUT, seal
 from ..waits import check

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 
 from sqlglot import exp
 
+from ..records import dataclass
 from .types import BIGINT, BOOLEAN, DOUBLE, JSON, JSONB, NUMERIC, TEXT, Kind, SqlType, array_of
 
 __all__ = ["AGGREGATES", "ROWS", "Aggregate", "Asks", "Needs", "check_printers"]

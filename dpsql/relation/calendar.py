@@ -15,10 +15,10 @@ import calendar
 import datetime
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from ..records import dataclass
 from .expressions import LiteralValue, Months
 from .types import Kind, SqlType
 

@@ -9,11 +9,12 @@ from the engine's own constraints and may let the printer leave an operator out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ..mechanisms import Channel
+from ..records import dataclass
 from .types import SqlType
 
 if TYPE_CHECKING:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import Position
+from ..records import dataclass
 from .types import BOOLEAN, SqlType
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
+from ..records import dataclass
 from .catalog import Scalar
 from .types import Kind, SqlType
 

@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 
 from ..errors import Refusal
+from ..records import dataclass
 from .calendar import parse_date, parse_timestamp
 from .catalog import Column, Scalar
 from .expressions import Call, Expr, Field, IntermediateValue, Literal, walk

@@ -13,13 +13,14 @@ the sealed engine, whose memory and time are limited, is where they run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from operator import is_not
 from typing import ClassVar, TypeGuard, TypeVar
 
 from ..errors import Position, Refusal
+from ..records import dataclass
 from .aggregates import AGGREGATES
 from .aggregates import Aggregate as AggregateRow
 from .catalog import PERIOD, Column, Table

@@ -17,9 +17,9 @@ import itertools
 import zoneinfo
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from ..records import dataclass
 from .calendar import DAY, step_units, truncated
 
 __all__ = [

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +42,7 @@ from ..postprocess.simulate import (
     variance_ends,
 )
 from ..postprocess.tables import FetchedTable
+from ..records import dataclass
 from ..relation.types import BIGINT, DOUBLE, SqlType
 from .cut import Cut
 from .run import ReleasedRows

@@ -11,7 +11,7 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from ..mechanisms import ATTO, NANO, Law
@@ -19,6 +19,7 @@ from ..plan.measures.formulas import Chosen, Linear
 from ..plan.measures.ranks import Ranked
 from ..plan.planner import Plan
 from ..plan.release_plan import ReleasePlan
+from ..records import dataclass
 from .expected_error import expected_error
 from .run import Place, PlanRunner
 

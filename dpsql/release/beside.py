@@ -13,7 +13,7 @@ House rules (soundness.md 3.8):
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from ..budget import StoredDraws
@@ -22,6 +22,7 @@ from ..mechanisms import Law, half_width_of
 from ..plan.measures.formulas import Chosen, Linear
 from ..plan.planner import Plan, other_measures
 from ..plan.release_plan import ReleasePlan
+from ..records import dataclass
 from .expected_error import expected_error
 from .finer import Finer, find_finer
 from .price import reads_each_alone

@@ -22,7 +22,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from ..plan.privacy.axes import is_reported
 from ..plan.privacy.keys import environment_of
 from ..plan.privacy.partitions import Places
 from ..plan.release_plan import ReleasePlan
+from ..records import dataclass
 from ..relation.expressions import Expr
 from .estimate import Sums, design_of
 from .finer import (

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from ..budget import ZERO, Charge, delta_text, epsilon_text
 from ..errors import DpsqlError
+from ..records import dataclass
 
 __all__ = ["Cost", "telling"]
 

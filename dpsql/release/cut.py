@@ -7,7 +7,6 @@ apart by it, and hold the truth then (soundness.md 3.18).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from ..mechanisms import Law, half_width_of
@@ -15,6 +14,7 @@ from ..plan.measures.formulas import Linear
 from ..plan.measures.measurements import BoundingQuery, Measurement
 from ..plan.privacy.keys import environment_of
 from ..plan.release_plan import ReleasePlan
+from ..records import dataclass
 from ..relation.intervals import lattice_of
 from ..relation.relations import AggregateCall
 from .left_out import Excess, LeftOut

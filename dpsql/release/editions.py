@@ -15,12 +15,12 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..budget import Draw, Edition, Laws, StoredDraws, StoredGrouping, Together
 from ..mechanisms import Gaussian, Law
+from ..records import dataclass
 from .estimate import CELL_PARTS, Design
 from .released import Array
 

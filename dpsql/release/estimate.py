@@ -20,7 +20,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
@@ -28,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..plan.privacy.axes import Partition
+from ..records import dataclass
 
 __all__ = [
     "CELL_PARTS",

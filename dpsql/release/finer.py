@@ -16,7 +16,7 @@ import hashlib
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -28,6 +28,7 @@ from ..plan.privacy.keys import domain_of, environment_of
 from ..plan.privacy.partitions import Places, refined, usual_keys
 from ..plan.privacy.rows import selects_in
 from ..plan.release_plan import ReleasePlan
+from ..records import dataclass
 from ..relation.catalog import Scalar
 from ..relation.expressions import Expr, Field, fields_of, walk
 from ..relation.intervals import Environment

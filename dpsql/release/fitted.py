@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from ..budget import Draw
 from ..mechanisms import Coordinate, Gaussian, Law, WeightedSum, best_weights
 from ..postprocess.rounding import rounded, rounded_noise
 from ..postprocess.simulate import Seeded
+from ..records import dataclass
 from .estimate import CELL_PARTS, PARTS, Design, Forms, Sums, forms_of
 from .released import Array, Groups, ReleasedMeasurement
 

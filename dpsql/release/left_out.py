@@ -18,13 +18,13 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from ..budget import BudgetStore, DatedDraw
 from ..mechanisms import Law, half_width_of
 from ..policy import Policy
 from ..policy.measured import path_to_owner
+from ..records import dataclass
 from ..relation.catalog import Catalog
 from ..relation.map_tables import all_grounds
 from .released import decode

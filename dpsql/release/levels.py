@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -29,6 +29,7 @@ from ..plan.privacy.keys import environment_of
 from ..plan.privacy.partitions import refined
 from ..plan.release_plan import ReleasePlan
 from ..plan.strategies import Level, Running, Strategy, levels_of, running_totals
+from ..records import dataclass
 from ..relation.catalog import Catalog, Scalar
 from ..relation.expressions import fields_of
 from .estimate import Sums, design_of

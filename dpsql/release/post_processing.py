@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,7 @@ from ..postprocess.replicas import Ends
 from ..postprocess.rows import ResultRows, check_carried, check_size, finish_columns, show_intervals
 from ..postprocess.spool import Spool, chunk_rows
 from ..postprocess.tables import FetchedTable, carried_type, encode_fetched, fetch_statement
+from ..records import dataclass
 from ..relation.catalog import OwnRows, Scalar, Table
 from ..relation.relations import Relation, Scan, called_in
 from ..relation.types import BIGINT, TEXT, Kind, SqlType

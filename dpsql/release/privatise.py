@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 import numpy as np
@@ -24,6 +24,7 @@ import numpy as np
 from ..mechanisms import FIRST_BYTES, FlipChoice, Near, Noise, RankSplit, Window, first_bytes_of
 from ..plan.backend_sql.print_release import Part
 from ..plan.release_plan import ReleasePlan
+from ..records import dataclass
 from ..relation.catalog import Scalar
 from .released import Array, Groups, ReleasedMeasurement, integers, publishable
 

@@ -15,7 +15,6 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -28,6 +27,7 @@ from ..mechanisms import Assembled, Law, Vector, sum_of
 from ..plan.measures.measurements import BoundingQuery
 from ..plan.privacy.axes import Axis, cells_of, spelled
 from ..plan.release_plan import ReleasePlan
+from ..records import dataclass
 from ..relation.calendar import parse_date, parse_timestamp
 from ..relation.catalog import Scalar
 from ..relation.types import Kind, SqlType

@@ -20,7 +20,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -51,6 +51,7 @@ from ..plan.planner import Plan, check_grown
 from ..plan.privacy.axes import Axis
 from ..plan.privacy.rows import IntermediateColumn
 from ..plan.release_plan import ReleasePlan, Work
+from ..records import dataclass
 from ..relation.catalog import Scalar
 from ..relation.expressions import IntermediateValue
 from ..relation.types import SqlType

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
@@ -27,6 +26,7 @@ from ..plan.privacy.axes import Partition
 from ..plan.privacy.keys import environment_of
 from ..plan.privacy.partitions import Places, refined
 from ..plan.release_plan import ReleasePlan
+from ..records import dataclass
 from ..relation.expressions import Expr, Field, walk
 from ..relation.types import SqlType
 from .estimate import Sums

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -51,6 +51,7 @@ from ..plan.measures.top import TopGroups
 from ..plan.privacy.rows import IntermediateColumn, selects_in
 from ..plan.release_plan import ReleasePlan
 from ..policy import Policy, Verify
+from ..records import dataclass
 from ..relation.catalog import PERIOD
 from ..relation.expressions import IntermediateValue
 from ..verify import Refused, Verified, verify

@@ -14,11 +14,11 @@ import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ..pgwire import tls_server_end_point
+from ..records import dataclass
 from .report import ClientGone, Seldom
 
 __all__ = [

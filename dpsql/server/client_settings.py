@@ -21,11 +21,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 
 from ..engine.settings import OWN, Settings
 from ..policy import Policy
+from ..records import dataclass
 from ..relation.catalog import OWN_SCHEMA
 from .report import Fault
 from .statements import Modes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 
@@ -20,6 +20,7 @@ from ..pgwire import (
     ParameterError,
     read_parameter,
 )
+from ..records import dataclass
 from ..relation.expressions import Months
 from ..relation.types import DATE, TEXT, TIMESTAMP, Kind, SqlType
 from ..sql.literals import TypedNull

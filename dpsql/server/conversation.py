@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from .. import pgwire
 from ..errors import DpsqlError
 from ..fair import Pace
 from ..pgwire import FieldDescription, Format, ServerMessage
+from ..records import dataclass
 from ..sql.text import ScriptStatement, split_statements
 from .columns import in_formats, must_be_typed, parameter_types, read_values, typed_nulls
 from .dispatch import Dispatcher

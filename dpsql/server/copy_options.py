@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..pgwire import CsvOptions, FieldDescription, TextOptions
+from ..records import dataclass
 from ..sql.text import read_constant
 from .report import Fault, unsupported
 
@@ -23,7 +24,7 @@ class CopyOptions:
     """How rows are copied: `lines`, None for binary. `forced`: the columns that are quoted whatever they hold; ("*",)
     for all."""
 
-    lines: TextOptions | CsvOptions | None = TextOptions()  # noqa: RUF009 (frozen)
+    lines: TextOptions | CsvOptions | None = TextOptions()
     forced: tuple[str, ...] = ()
 
     def of(self, columns: tuple[FieldDescription, ...]) -> TextOptions | CsvOptions | None:

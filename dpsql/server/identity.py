@@ -13,12 +13,13 @@ House rules:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from ..errors import PolicyError
 from ..policy import Analyst, Policy
 from ..policy.model import DirectoryPolicy, IssuerPolicy
+from ..records import dataclass
 
 __all__ = ["Identity", "Unproved", "Voucher", "analyst_of", "open_voucher"]
 

@@ -30,13 +30,13 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..cache import Cache
 from ..errors import PolicyError
 from ..fair import Precedence
 from ..policy import Policy
+from ..records import dataclass
 from ..sql.text_process import TextProcess
 from .channel import Channel, Options, accepted, address_of, is_loopback, load_encryption, open_listeners
 from .client import Client

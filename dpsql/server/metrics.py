@@ -16,7 +16,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import accumulate
 from pathlib import Path
@@ -28,6 +27,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from ..errors import DpsqlError
+from ..records import dataclass
 from ..waits import interrupt_after
 from .channel import CannotListen, Encryption, is_loopback, refuse_open
 from .report import SECONDS, Tally

@@ -26,7 +26,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from .. import pgwire
 from ..cache import Cache
@@ -37,6 +37,7 @@ from ..errors import EngineFailure, LedgerError, PolicyError
 from ..fair import Pace, Precedence
 from ..memory import MIB, MemoryLimits, ResultMemory, give_back
 from ..policy import Access, Analyst, Policy, ServerPolicy
+from ..records import dataclass
 from ..relation.catalog import Catalog
 from ..sql.text_process import TextProcess
 from ..system_catalog import SystemCatalog

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Generic, TypeVar, overload
 
 from ..engine import Session
 from ..engine.settings import OWN
 from ..memory import Share, weight_of
 from ..pgwire import Bind, FieldDescription, Format, NoticeResponse, Oid, ParameterStatus, TransactionStatus
+from ..records import dataclass
 from .client_settings import ClientSettings
 from .report import Fault
 from .statements import (

@@ -12,11 +12,11 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import TokenType
 
 from ..pgwire import CsvOptions, FieldDescription, NoticeResponse, TextOptions
+from ..records import dataclass
 from ..sql.sent_rows import count_sent, read_sent_rows
 from ..sql.text import (
     MAX_TEXT,

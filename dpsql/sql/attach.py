@@ -19,9 +19,10 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ..errors import Position, Refusal
+from ..records import dataclass
 from ..relation.expressions import (
     TRUE,
     Call,

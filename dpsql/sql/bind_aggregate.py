@@ -7,13 +7,14 @@ be keeps the engine from a value beyond its types (`print_public` has the house 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from sqlglot import exp
 
 from ..errors import Position, Refusal
+from ..records import dataclass
 from ..relation.aggregates import Aggregate
 from ..relation.expressions import TRUE, Call, Expr, Literal, Months
 from ..relation.relations import AggregateCall, Order, WindowCall

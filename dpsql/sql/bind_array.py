@@ -13,11 +13,12 @@ from __future__ import annotations
 import calendar
 import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from ..errors import Position, Refusal
+from ..records import dataclass
 from ..relation.calendar import DAY
 from ..relation.expressions import TRUE, Call, Expr, Field, Literal, Months, Scalar
 from ..relation.functions import NAMES, common_type

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sqlglot import exp
 
 from ..errors import Position, Refusal
+from ..records import dataclass
 from ..relation.catalog import OwnView, Table, View
 from ..relation.expressions import TRUE, Call, Expr, Field, Literal, conjunction, conjuncts
 from ..relation.functions import common_type

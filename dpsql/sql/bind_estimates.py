@@ -27,10 +27,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 
 from ..errors import Position, Refusal
+from ..records import dataclass
 from ..relation.aggregates import AGGREGATES
 from ..relation.expressions import (
     TRUE,

@@ -18,12 +18,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from ..errors import Position, Refusal
+from ..records import dataclass
 from ..relation.calendar import DAY, EXACT_FIELDS, EXTRACT_FIELDS, TRUNC_UNITS, parse_zoned
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.functions import FUNCTIONS, SYNTAX, WRITTEN, common_type

@@ -11,11 +11,12 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from ..errors import Position, Refusal
+from ..records import dataclass
 from ..relation.aggregates import Asks
 from ..relation.expressions import Expr, Field, map_children
 from ..relation.functions import WRITTEN, common_type

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from decimal import Decimal
 
 from ..errors import Position, Refusal
+from ..records import dataclass
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.types import TEXT, Kind, SqlType
 

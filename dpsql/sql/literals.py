@@ -11,13 +11,14 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from fractions import Fraction
 
 from sqlglot import exp
 
 from ..errors import Position, Refusal
+from ..records import dataclass
 from ..relation.expressions import Expr, Literal, LiteralValue, Months
 from ..relation.types import (
     BIGINT,

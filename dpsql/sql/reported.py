@@ -12,10 +12,11 @@ is refused, never guessed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..errors import Position, Refusal
 from ..mechanisms import Channel
+from ..records import dataclass
 from ..relation.catalog import Column
 from ..relation.expressions import Call, Expr, Field, Literal, Scalar, conjuncts, fields_of, moved, walk
 from ..relation.intervals import Environment, facts_of

@@ -7,11 +7,12 @@ whatever a search path says. What an analyst has made is looked for after that.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sqlglot import exp
 
 from ..errors import Position, Refusal
+from ..records import dataclass
 from ..relation.catalog import OWN_SCHEMA, TEMPORARY, Catalog, OwnView, Table, View
 from ..relation.expressions import Expr, Field, moved
 from ..relation.relations import OutputColumn, Relation

@@ -12,12 +12,12 @@ import datetime
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from ..errors import Refusal
+from ..records import dataclass
 from ..relation.expressions import Literal
 from ..relation.types import BOOLEAN, NULL, TEXT, Kind, SqlType
 from .constants import cast_literal, coerce_literal

@@ -18,7 +18,6 @@ import itertools
 import logging
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -26,6 +25,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ..errors import Refusal
+from ..records import dataclass
 from ..relation.functions import FUNCTIONS, NAMES
 from ..relation.functions.above.refused import REFUSED
 from .admit import admit

@@ -22,7 +22,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
@@ -31,6 +30,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from ..errors import Position, Refusal
+from ..records import dataclass
 
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token

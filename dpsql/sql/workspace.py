@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ..errors import Position, Refusal
+from ..records import dataclass
 from ..relation.types import (
     BIGINT,
     BOOLEAN,

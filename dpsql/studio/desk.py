@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import NoReturn, TypeVar
@@ -24,6 +24,7 @@ from ..engine.dataset import Dataset, LazySnapshot
 from ..engine.session import Session
 from ..engine.settings import Settings
 from ..errors import EngineFailure
+from ..records import dataclass
 
 __all__ = ["USUAL_LEVEL", "Asked", "Desk", "Overtaken", "TypingSession", "Unread"]
 

@@ -14,9 +14,9 @@ import hmac
 import secrets
 import threading
 from collections.abc import Collection
-from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 
+from ..records import dataclass
 from .desk import Desk
 
 __all__ = ["LoopbackDoor", "Seat"]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
@@ -22,6 +21,7 @@ from ..engine.session import Session
 from ..errors import DpsqlError, Refusal
 from ..meant import meant, nearest
 from ..plan.dialects.quote import identifier
+from ..records import dataclass
 from ..relation.catalog import Column, OwnView, Table, View
 from .desk import Unread
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ..engine.answer import said_delta
@@ -12,6 +11,7 @@ from ..engine.session import Session
 from ..engine.settings import decimal_text
 from ..errors import DpsqlError, Refusal
 from ..mechanisms import NANO
+from ..records import dataclass
 from ..sql.statement import AdmittedQuery, Explain, ResetSetting, SetSetting, ShowSetting, parse_statement
 from ..sql.workspace import WorkspaceStatement
 from .body import Body, refusal, statement_at

@@ -12,11 +12,12 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from sqlglot import exp
 
+from ..records import dataclass
 from .errors import CatalogRefusal, unsupported
 from .functions import AGGREGATES, BARE, FUNCTIONS, OPERATORS
 from .parse import CallNode, TypeName, call_of, inner, is_query, name_of, parts_of, plain, sort_keys, type_of

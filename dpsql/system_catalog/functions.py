@@ -6,10 +6,10 @@ The tables give arguments and results as Postgres declares them, so that their t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import reduce
 from types import MappingProxyType
 
+from ..records import dataclass
 from .errors import MOST_OF_A_SERIES, raised
 from .pg_types import BY_NAME, BY_OID, PSEUDO, PgType, record_of
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 
 from ..policy.describe import column_comment, table_comment
+from ..records import dataclass
 from ..relation.catalog import OWN_SCHEMA, TEMPORARY, Catalog, OwnView, Table, View
 from ..relation.types import Kind, SqlType
 from .errors import CatalogRefusal, unsupported

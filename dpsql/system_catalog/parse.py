@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from ..records import dataclass
 from ..sql.text import MAX_DEPTH, MAX_NODES, MAX_TEXT, PostgresAsWritten, dialect_of, is_text
 from .errors import CatalogRefusal, unsupported
 from .pg_types import CHAR, SPELLED

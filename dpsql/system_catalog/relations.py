@@ -10,12 +10,12 @@ given are NULL. An analyst sees their own role and the owner's, and no other ana
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 
 from ..errors import EngineFailure
+from ..records import dataclass
 from ..seal import seal
 from .errors import CatalogRefusal
 from .objects import Objects

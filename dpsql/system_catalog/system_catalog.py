@@ -17,7 +17,6 @@ import enum
 import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,6 +25,7 @@ from sqlglot import exp
 
 from ..cache import Cache
 from ..errors import EngineFailure
+from ..records import dataclass
 from ..relation.catalog import Catalog
 from ..sql.text import unquoted
 from ..waits import Watch, interrupt_after

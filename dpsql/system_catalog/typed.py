@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ..records import dataclass
 from .errors import CatalogRefusal, unsupported
 from .functions import FUNCTIONS, Signature
 from .objects import Names

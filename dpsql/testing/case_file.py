@@ -46,10 +46,12 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+
+from ..records import dataclass
 
 __all__ = [
     "Accepted", "Case", "CaseFileError", "ExpectedCharge", "Measure", "Outcome", "Refused", "ReleaseClaim",

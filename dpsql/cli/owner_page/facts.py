@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
@@ -35,6 +35,7 @@ from ...policy import Policy
 from ...policy.describe import policy_sentences
 from ...policy.model import ColumnPolicy, Neighbours, TablePolicy
 from ...policy.periods import MOST_NUMBER, number_of, run_text
+from ...records import dataclass
 from ...relation.catalog import Catalog
 from ...release.left_out import LeftOut
 from ...sql.bind_select import bind

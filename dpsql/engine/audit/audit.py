@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -26,6 +26,7 @@ from ...plan.release_plan import ReleasePlan
 from ...plan.views import build_catalog
 from ...policy import Accounting, Neighbours, Policy
 from ...policy.live_schema import LiveSchema
+from ...records import dataclass
 from ...relation.catalog import Catalog, Scalar, Table
 from ...relation.types import Kind
 from ...release.privatise import Exact, publish

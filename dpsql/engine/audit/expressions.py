@@ -9,9 +9,9 @@ from __future__ import annotations
 import datetime
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
+from ...records import dataclass
 from ...relation.catalog import Column
 from ...relation.types import Kind
 from ..preview import sql_name

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from fractions import Fraction
 
 from ...backends import DuckDBBackend
@@ -19,6 +19,7 @@ from ...plan.planner import Plan
 from ...plan.views import build_catalog
 from ...policy import Policy
 from ...policy.live_schema import LiveSchema
+from ...records import dataclass
 from ...release.facts import read_facts
 from ...release.verifying import certificate_of, rule_against
 from .audit import Measures, claim_of, measured_over, moved_by, neighbours_in, plan_audited

@@ -15,8 +15,9 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ...records import dataclass
 from ...relation.catalog import Catalog, Column, Table, View
 from ..preview import sql_name
 from .expressions import Item, Named, Scope

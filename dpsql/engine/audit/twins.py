@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +23,7 @@ from ...plan.views import build_catalog
 from ...policy import Policy
 from ...policy.live_schema import LiveColumn, LiveSchema, LiveTable
 from ...policy.model import FILES, FileSources
+from ...records import dataclass
 from ...relation.catalog import Catalog, Column
 from ...relation.types import Kind
 

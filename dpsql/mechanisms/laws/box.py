@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
 from itertools import count
@@ -30,6 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ...records import dataclass
 from ..discrete_laplace import ARRAY_LIMIT, draw_geometric, sampled_scale
 from ..laplace_accuracy import bounds_of_exp
 from ..law import Independent, Law, WholeVectors

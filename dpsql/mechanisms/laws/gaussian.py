@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, Final
@@ -20,6 +19,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 
+from ...records import dataclass
 from ..discrete_gaussian import draw_discrete_gaussian
 from ..gaussian_accuracy import MOST_SUMMED, half_width, tail, upper_quantile
 from ..law import Independent, Law, WholeVectors

@@ -8,13 +8,13 @@ on integers Ghosh, Roughgarden, Sundararajan 2009).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from ...records import dataclass
 from ..discrete_laplace import draw_discrete_laplace, sampled_scale
 from ..laplace_accuracy import half_width, upper_quantile
 from ..law import Independent

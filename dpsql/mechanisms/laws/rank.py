@@ -7,13 +7,13 @@ of which misses by nothing, Pr[d >= r] <= N·exp(-r / scale) (McSherry, Talwar 2
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from ...records import dataclass
 from ..law import Independent
 from ..rank_choice import CLAMP_BITS, log_above
 from ..uniform import RandomSource

@@ -8,13 +8,13 @@ House rule: a group of nobody is never tested, since Y alone could bring it abov
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from ...records import dataclass
 from ..law import Independent
 from ..uniform import RandomSource
 from .gaussian import Gaussian

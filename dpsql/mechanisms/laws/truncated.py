@@ -17,7 +17,6 @@ from __future__ import annotations
 import decimal
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -25,6 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ...records import dataclass
 from ..discrete_laplace import draw_discrete_laplace, draw_exp_of_fraction, sampled_scale
 from ..laplace_accuracy import bounds_of_exp
 from ..law import Independent

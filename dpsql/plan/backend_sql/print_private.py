@@ -20,10 +20,11 @@ House rules (law L2, L3; soundness.md 1.9, 1.11):
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 
 from ...errors import Refusal
+from ...records import dataclass
 from ...relation.calendar import calendar_ends
 from ...relation.expressions import Call, Expr, Field, IntermediateValue, Literal, Months
 from ...relation.facts import TEXT_CUT, decimal_scale

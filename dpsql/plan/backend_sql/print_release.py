@@ -34,10 +34,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 
 from ...mechanisms import FlipChoice, Near
+from ...records import dataclass
 from ...relation.catalog import Scalar
 from ...relation.expressions import Expr, Field, IntermediateValue, Literal
 from ...relation.intervals import Lattice

@@ -27,9 +27,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ...errors import Refusal
+from ...records import dataclass
 from ...relation.aggregates import check_printers
 from ...relation.catalog import PERIOD, Column, Table
 from ...relation.expressions import Call, Expr, Field, fields_of

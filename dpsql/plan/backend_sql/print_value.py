@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ...records import dataclass
 from ...relation.expressions import Expr
 from ...relation.intervals import Lattice
 from ...relation.types import Kind

@@ -22,9 +22,9 @@ House rules (soundness.md 1.20):
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ...mechanisms import Near
+from ...records import dataclass
 from ...relation.intervals import LOG_PARTS, Lattice, LogLattice, rung_of
 from ..dialects.dialect import Dialect
 from .print_value import MAX_ROWS

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from inspect import getattr_static
 from typing import Any, ClassVar
 
 from ...errors import Position, Refusal
+from ...records import dataclass
 from ...relation.catalog import Table
 from ...relation.expressions import Expr, Literal, Months
 from ...relation.facts import TEXT_CUT

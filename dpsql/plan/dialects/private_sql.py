@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 from ...errors import Refusal
+from ...records import dataclass
 from ...relation.expressions import Expr, walk
 from ...relation.facts import decimal_scale
 from ...relation.intervals import Facts

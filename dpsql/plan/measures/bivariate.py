@@ -6,9 +6,9 @@ whatever was released, and NULL by noisy numbers and public ones alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
+from ...records import dataclass
 from ...relation.aggregates import check_printers
 from ...relation.types import SqlType
 from .formulas import Formula, HalfOf, Linear, double, of_values

@@ -8,10 +8,11 @@ numbers of rows cost nothing, and a value that nobody reaches is as far off as t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from fractions import Fraction
 
 from ...mechanisms import Rank, RankChoice, Window, log_above
+from ...records import dataclass
 from .ranks import RankMeasurement
 
 __all__ = ["GRID", "ClipMeasurement", "left_above", "people_above"]

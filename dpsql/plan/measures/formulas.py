@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
+from ...records import dataclass
 from ...relation.catalog import Scalar
 from ...relation.expressions import Literal
 from ...relation.types import Kind, SqlType

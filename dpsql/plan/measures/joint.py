@@ -12,9 +12,10 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 
+from ...records import dataclass
 from ...relation.expressions import Expr
 from ...relation.intervals import Environment, Lattice, lattice_of
 from .measurements import Bounding, Centred, Count, Joint, Mask, Measurement, Moment, Present, Product

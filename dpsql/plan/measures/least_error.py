@@ -16,11 +16,12 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 
 from ...errors import Refusal
+from ...records import dataclass
 from ...relation.aggregates import check_printers
 from ...relation.expressions import Expr
 from ...relation.facts import Facts, common_grid

@@ -23,7 +23,7 @@ import enum
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import ClassVar, NamedTuple, NewType, Protocol
 
@@ -42,6 +42,7 @@ from ...mechanisms import (
     pure_epsilon,
     rho_of_pure,
 )
+from ...records import dataclass
 from ...relation.catalog import Scalar
 from ...relation.expressions import Expr
 from ...relation.intervals import Lattice

@@ -9,10 +9,10 @@ House rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from ...mechanisms import FlipChoice, Rank
+from ...records import dataclass
 from ...relation.catalog import Scalar
 from .measurements import Loss, Measurement
 from .ranks import WeighedChoice

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 
 from ...errors import Refusal
+from ...records import dataclass
 from ...relation.aggregates import Asks, Needs
 from ...relation.expressions import Call, Expr
 from ...relation.intervals import Environment, narrowed_facts

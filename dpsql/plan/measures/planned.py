@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 from ...mechanisms import Law
+from ...records import dataclass
 from .measurements import Choice, Loss, Measurement
 
 __all__ = ["Planned"]

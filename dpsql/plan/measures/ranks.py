@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import lru_cache
 
 from ...mechanisms import HASH_BITS, NANO, Law, Rank, RankChoice, RankSplit, clamp_of, log_above
+from ...records import dataclass
 from .measurements import Bounding, BoundingQuery, Choice, Loss, Measurement, Steps, Sums
 
 __all__ = [

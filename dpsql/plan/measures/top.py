@@ -10,10 +10,11 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 
 from ...mechanisms import Law, Rank
+from ...records import dataclass
 from ...relation.intervals import Environment
 from ...relation.relations import AggregateCall
 from ..privacy.rows import Units

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 
 from ...mechanisms import Law
+from ...records import dataclass
 from ...relation.expressions import Expr
 from .measurements import Coord, Mask
 from .ranks import MAX_FRACTIONS, SplitMeasurement

@@ -13,9 +13,10 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ...errors import Refusal
+from ...records import dataclass
 from ...relation.catalog import Catalog
 from ...relation.expressions import (
     Call,

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+from ...records import dataclass
 from ...relation.calendar import parse_date, parse_timestamp
 from ...relation.catalog import Scalar
 from ...relation.expressions import Expr, compared, fields_of

@@ -10,9 +10,10 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
+from ...records import dataclass
 from ...relation.catalog import Allowed
 from ...relation.expressions import MIRRORED, Call, Expr, compared, conjuncts
 from ...relation.relations import AggregateCall

@@ -12,8 +12,9 @@ House rules (soundness.md 1.12; law L9):
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ...records import dataclass
 from ...relation.catalog import Column
 from ...relation.expressions import Expr, Field, fields_of
 from ...relation.size_rules import is_cut, read_length

@@ -14,9 +14,10 @@ not sure raises `NotTold`, and is left out by whoever asked (`value_set`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
+from ...records import dataclass
 from ...relation.calendar import DAY, finest_unit
 from ...relation.expressions import Call, Expr, Field, Months, compared, fields_of
 from ...relation.facts import common_grid

@@ -31,9 +31,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...errors import Position, Refusal
+from ...records import dataclass
 from ...relation.expressions import Expr, Field, conjuncts, fields_of, shifted
 from ...relation.types import Kind
 from .functional_dependencies import Classes, equalities, functional_closure

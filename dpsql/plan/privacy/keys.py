@@ -24,10 +24,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from ...errors import Position, Refusal
+from ...records import dataclass
 from ...relation.calendar import step_units
 from ...relation.catalog import MAX_DERIVED, Column, Scalar
 from ...relation.expressions import (

@@ -18,9 +18,10 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...errors import Position, Refusal
+from ...records import dataclass
 from ...relation.catalog import HIDDEN, Catalog, Column, Enforced, Table, Unit
 from ...relation.expressions import Call, Expr, Field, fields_of
 from ...relation.relations import Scan

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
+from ...records import dataclass
 from ...relation.calendar import DAY, calendar_ends, step_units
 from ...relation.expressions import Field, Literal, LiteralValue
 from ...relation.facts import Facts, decimal_scale

@@ -10,8 +10,9 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ...records import dataclass
 from ...relation.catalog import Allowed, Proved, Table
 from ...relation.expressions import Expr
 from .functional_dependencies import Classes, equalities, functional_closure

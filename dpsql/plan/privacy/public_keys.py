@@ -14,9 +14,10 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
+from ...records import dataclass
 from ...relation.catalog import Column
 from ...relation.expressions import (
     Call,

@@ -17,11 +17,12 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from functools import cached_property
 from typing import NamedTuple
 
 from ...errors import Position
+from ...records import dataclass
 from ...relation.catalog import Column, Enforced, Scalar, Table
 from ...relation.expressions import Call, Expr, Field, IntermediateValue, Literal, fields_of, walk
 from ...relation.relations import AggregateCall, OutputColumn, Relation, WindowCall

@@ -21,13 +21,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from types import MappingProxyType
 
 from ...policy.model import Time
 from ...policy.periods import Over, Slices, first_day, instant_of, number_of
+from ...records import dataclass
 from ...relation.calendar import parse_date, parse_timestamp
 from ...relation.catalog import PERIOD, Catalog, Column, EventTime, Spans, Table, Unit
 from ...relation.expressions import Call, Expr, Field, Literal, fields_of, moved

@@ -26,7 +26,7 @@ import math
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -34,6 +34,7 @@ import duckdb
 
 from ...cache import Cache
 from ...errors import Refusal
+from ...records import dataclass
 from ...relation.calendar import parse_date, parse_timestamp
 from ...relation.catalog import Column, Scalar
 from ...relation.expressions import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
 from sqlglot import exp
 
+from ...records import dataclass
 from ..expressions import Call
 from ..facts import ONE, ZERO, Facts
 from ..types import DOUBLE, INTEGER, NUMERIC, Kind, SqlType

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
+from ...records import dataclass
 from ..expressions import Call, Expr
 from ..facts import Facts
 from ..size_rules import SizeRule

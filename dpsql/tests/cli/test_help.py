@@ -57,6 +57,7 @@ def test_a_command_loads_its_own_module_alone() -> None:
         "duckdb",
         "asyncio",
         "dpsql.policy.model",
+        "dpsql.cli.budget",
         "dpsql.cli.query",
         "dpsql.cli.serve",
     )
@@ -64,10 +65,50 @@ def test_a_command_loads_its_own_module_alone() -> None:
         ("pass", ""),
         ("a.program.get_command(None, 'docs')", ""),
         ("a.program.get_command(None, 'nothing')", ""),
-        ("a.program.get_command(None, 'query')", "dpsql.cli.query dpsql.policy.model numpy sqlglot"),
+        ("a.program.main(['--help'], standalone_mode=False)", ""),
+        ("a.program.get_command(None, 'query')", "dpsql.cli.query"),
+        ("a.program.main(['query', '--help'], standalone_mode=False)", "dpsql.cli.query"),
     ):
         run = [sys.executable, "-c", told.format(act, heavy)]
-        assert subprocess.run(run, capture_output=True, text=True, check=True).stdout.strip() == loaded
+        told_last = subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
+        assert told_last == loaded
+
+
+def test_the_list_of_commands_says_what_they_say_themselves() -> None:
+    """Each has its line in a table, so that `--help` loads none of them."""
+    result = CliRunner().invoke(program, ["--help"], terminal_width=400)
+    for path, command in ALL.items():
+        if len(path) == 1:
+            line = re.search(rf"^  {path[0]}  +(.*)$", result.output, re.MULTILINE)
+            assert line is not None
+            assert line[1] == command.get_short_help_str(line.end(1) - line.start(1) + 1)
+            assert not command.hidden
+
+
+def test_a_query_loads_what_it_needs_alone(campus: Path) -> None:
+    """Not the parts of the program that other commands, other engines and Python's own servers are for."""
+    told = (
+        "import sys, dpsql.cli.application as a\n"
+        "a.program.main(['-P', {!r}, 'query', 'SELECT COUNT(*) FROM student'], standalone_mode=False)\n"
+        "print(*sorted(m for m in sys.modules if m in {!r} or m.startswith('dpsql.server')))"
+    )
+    spared = (
+        "asyncio",
+        "http.client",
+        "xml.sax",
+        "psycopg",
+        "pandas",
+        "pyarrow",
+        "dpsql.cli.budget",
+        "dpsql.cli.prompt",
+        "dpsql.engine.audit",
+        "dpsql.engine.bounds",
+        "dpsql.backends.postgres_backend",
+        "dpsql.backends.spark_backend",
+        "dpsql.budget.postgres_ledger",
+    )
+    run = [sys.executable, "-c", told.format(str(campus), spared)]
+    assert subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()[-1] == ""
 
 
 def test_the_program_has_help() -> None:

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
+from ....records import dataclass
 from ...types import BOOLEAN, Kind, SqlType
 from ..row import Args, Function, Syntax, binary
 from .formats import FormatError, constant

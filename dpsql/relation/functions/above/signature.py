@@ -10,9 +10,9 @@ any of these but the constants.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
+from ....records import dataclass
 from ...types import (
     BIGINT,
     BOOLEAN,
