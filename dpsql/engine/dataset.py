@@ -136,6 +136,8 @@ class LastRead:
 
 
 _MAX_CACHED = 256
+_MOST_EXPLAINED = 2**21
+"""Characters of explanations that are remembered."""
 
 
 class SchemaChanged(EngineFailure):
@@ -176,6 +178,21 @@ class PreparedPlan:
                     ends[place + 1] = ends[place + 2] = place
                 place += 3 if is_barred else 1
         return tuple(AnswerColumn(one.name, one.type, end) for one, end in zip(shown, ends, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What EXPLAIN said of a statement under `status`, which the ledger gives again, the very same object, while nobody
+    has written to it, and under `policy`.
+    """
+
+    answer: Answer
+    status: Status
+    policy: Policy
+
+
+def _characters(_: object, explained: Explained) -> int:
+    return sum(len(str(line)) for (line,) in explained.answer.rows)
 
 
 class LazySnapshot:
@@ -270,6 +287,7 @@ class Dataset:
         self.verifier = Verifier(self.policy, self.store, self.catalog.dialect)
         self.prepared: Cache[PreparedPlan] = Cache(_MAX_CACHED)
         self.answers: Cache[Answer] = Cache(_MAX_CACHED)
+        self.explained: Cache[Explained] = Cache(_MOST_EXPLAINED, _characters)
         self.last_read = LastRead()
         self._people: dict[tuple[str, str | None], tuple[Policy, Catalog]] = {}
         self._last_said: dict[object, LeftOut | LeftOutByNorms | None] = {}

@@ -37,7 +37,7 @@ from ..sql.statement import (
 from ..sql.workspace import CreateTable, ObjectName, WorkspaceStatement
 from ..waits import Stop, Stopped, until
 from .answer import Answer, AnswerColumn, EmptyNote, OnceNote, Receipt, budget_text
-from .dataset import ASK_SECONDS, Dataset, LazySnapshot, PreparedPlan
+from .dataset import ASK_SECONDS, Dataset, Explained, LazySnapshot, PreparedPlan
 from .explain import Explanation
 from .notes import bias_notes
 from .plan_shape import plan_lines
@@ -131,17 +131,24 @@ class Session(Spine):
             status = self._asked(self._held(key))
         if isinstance(status, Answer):
             return status
-        if (known := self._remembered(key, status)) is not None:
+        if (known := self._remembered(key, status) or self._explained(key, status)) is not None:
             return known
         statement = self._parsed(sql)
         if isinstance(statement, AdmittedQuery):
             return self.once(self._query(statement, tuple(parameters), key, status.epoch))
         if isinstance(statement, Explain):
+            is_lasting, column = False, _plan_column(statement)
             if statement.verify:
                 lines = self._verified(statement.query, tuple(parameters))
             else:
-                lines = plan_lines(self._explain(statement.query, tuple(parameters)), statement.form)
-            return Answer((_plan_column(statement),), [(line,) for line in lines], "EXPLAIN", None)
+                told, is_lasting = self._explain(statement.query, tuple(parameters))
+                lines = plan_lines(told, statement.form)
+            answer = Answer((column,), [(line,) for line in lines], "EXPLAIN", None)
+            if (
+                is_lasting
+            ):  # under what was read of the ledger before: what was written since has it forgotten
+                self.dataset.explained.put((key, self.analyst), Explained(answer, status, self.policy))
+            return answer
         if isinstance(statement, WorkspaceStatement):
             return self._write(statement, tuple(parameters), status.epoch)
         return self._setting(statement)
@@ -212,13 +219,20 @@ class Session(Spine):
         Raises LedgerError.
         """
         key = self._key(sql, parameters)
-        if not self.settings.reuse or self.dataset.prepared.get(key) is None:
+        is_explained = self.dataset.explained.get((key, self.analyst)) is not None
+        if not is_explained and (not self.settings.reuse or self.dataset.prepared.get(key) is None):
             return None
         status = self.dataset.store.status_at_once(self.analyst)
         if status is None:
             return None
         self.dataset.last_read.read(self.analyst, status)
-        return self._remembered(key, status)
+        return self._explained(key, status) if is_explained else self._remembered(key, status)
+
+    def _explained(self, key: object, status: Status) -> Answer | None:
+        """Return what EXPLAIN said, where neither the ledger nor the policy is another since; None where it may be."""
+        known = self.dataset.explained.get((key, self.analyst))
+        is_same = known is not None and known.status is status and known.policy is self.policy
+        return known.answer if known is not None and is_same else None
 
     def _held(self, key: object) -> tuple[Answer, Receipt, Status] | None:
         """Return the answer to a statement that is in memory under what was read last of the ledger, with its receipt
@@ -273,7 +287,7 @@ class Session(Spine):
             statement = statement.query
         if not isinstance(statement, AdmittedQuery):
             raise Refusal("only queries can be explained", sqlstate="0A000")
-        return self._explain(statement, tuple(parameters))
+        return self._explain(statement, tuple(parameters))[0]
 
     def describe(self, sql: str, parameters: Sequence[object] = ()) -> tuple[AnswerColumn, ...]:
         """Return the columns that `execute` would give; nothing is charged, and no row is read.
@@ -457,7 +471,8 @@ class Session(Spine):
                 self.read_text(check_statement, sql)
             return parse_statement(sql)
 
-    def _explain(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> Explanation:
+    def _explain(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> tuple[Explanation, bool]:
+        """Return what EXPLAIN tells, and whether only the ledger, the policy and the settings can change it."""
         status = self.budget()
         with self.snapshot() as snapshot:
             key = self._key("EXPLAIN " + query.text, parameters)
@@ -474,13 +489,14 @@ class Session(Spine):
             claim, places = runner.claim()
             more = self.dataset.store.quote(claim)
         known = self._known(prepared.compiled, cache(self.dataset.left_out))
-        return Explanation(
+        told = Explanation(
             prepared.plan, prepared.compiled, prepared.intermediates, self._left_of(prepared.plan, status),
             self.policy.defaults.epsilon,
             runner.origins, prepared.chosen, (*prepared.bar_notes, *bias_notes(prepared.plan, known)), more,
             tuple(number for number, _ in places),
             tuple(_groups_beforehand(rows) for rows in runner.rows),
         )  # fmt: skip
+        return told, prepared.is_lasting
 
     def _left_of(self, planned: Plan, status: Status) -> Status:
         """Return the status of the slices that a plan is charged to of which the least is left; else the ledger's."""

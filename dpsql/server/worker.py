@@ -340,7 +340,7 @@ class Queries:
         if asked is None or asked[0] != query.text:
             return None
         text, values, answer = asked
-        if answer.receipt is None or answer.receipt.epsilon or answer.receipt.delta:
+        if answer.receipt is not None and (answer.receipt.epsilon or answer.receipt.delta):
             return None
         known = self.worker.recall(text, values)
         return None if known is None or known.rows is not answer.rows else (values, answer.rows)
