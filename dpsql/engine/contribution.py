@@ -320,6 +320,8 @@ def _lines_of_two(rows: OwnedRows, lookup: Lookup) -> Iterator[str]:
         f"  one person leaving: {lookup.apart} = 2 x {lookup.first} + {lookup.most} rows at most ({lookup.first} out "
         f"and {lookup.first} others in, {lookup.most} that point at them)"
     )
+    if rows.items[lookup.other].source.is_looked_up:
+        yield f'  "{other}" is looked up for what is read of "{own}": rows that point at nothing there are not counted'
     yield f"  {_hidden_of_two(own)}"
 
 

@@ -25,8 +25,10 @@ from ..relation.relations import (
     Relation,
     Scan,
     SetOperation,
+    Unnest,
     Values,
     WindowCall,
+    all_parts,
     ends_in,
     filtered,
     limited,
@@ -620,7 +622,9 @@ def _lateral_join(
         )
     refused = Refusal(
         "LATERAL beside people's rows is not answered", sqlstate="PV004", position=position,
-        hint="aggregate the people's rows in a subquery first, and join its result",
+        hint="ask for each value by itself, as in COUNT(*) FILTER (WHERE 'a' = ANY (string_to_array(words, ',')))"
+        if any(isinstance(part, Unnest) for part in all_parts(right))
+        else "aggregate the people's rows in a subquery first, and join its result",
     )  # fmt: skip
     return Lateral(side or "inner", left, right, condition, refused, position=position)
 

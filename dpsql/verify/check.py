@@ -104,7 +104,7 @@ class _Release:
         self.relations = Relations(self.pool, self.values, facts)
         self.lemmas = Lemmas(self.pool, self.values, self.relations, release.groups.drawn)
         self.total = Total(self.values, self.dialect)
-        self.references = References(facts)
+        self.references = References(self.relations)
         self.windows = Windows(self.pool, self.values, self.lemmas, self.reader)
 
     def lines(self) -> list[Checked]:

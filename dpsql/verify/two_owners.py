@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dpsql.verify.certificate import Facts, ForeignKey
+from dpsql.verify.certificate import ForeignKey
 from dpsql.verify.read import columns_of, ordered
 from dpsql.verify.relations import UNIT, Joined, Relations
 from dpsql.verify.terms import Pool, Refused, Term
@@ -195,14 +195,16 @@ def _fan_of_one(relations: Relations, joined: Joined, own: Sequence[Term]) -> in
 class References:
     """Declared references of a query's tables are read as equal to their key, and in no other way."""
 
-    def __init__(self, facts: Facts) -> None:
-        self.facts = facts
+    def __init__(self, relations: Relations) -> None:
+        self.facts = relations.facts
+        self._bare = relations.bare
         self._said: dict[Term, tuple[Term, ForeignKey, str] | None] = {}
 
     def check(self, relation: Term) -> None:
         """Premise: a column that refers to a person's row is passed on as it is, orders a ROW_NUMBER, or is equated,
-        all columns of the reference together, with the key that it refers to, in WHERE or the ON of a join. Why:
-        nothing else of a row then says whom it points at."""
+        all columns of the reference together, with the key that it refers to, in WHERE or the ON of a join; each of
+        them bare, or under casts that tell all its values apart. Why: nothing else of a row then says whom it points
+        at."""
         if not any(table.also for table in self.facts.tables.values()):
             return
         seen: set[Term] = set()
@@ -241,7 +243,8 @@ class References:
         """The conditions that equate whole references with the keys that they refer to."""
         found: dict[tuple[Term, ForeignKey, Term], dict[str, Term]] = {}
         for one in conditions if conditions else ():
-            for side, other in (one.args, one.args[::-1]) if one.op == "eq" else ():
+            sides = tuple(map(self._bare, one.args)) if one.op == "eq" else ()
+            for side, other in (sides, sides[::-1]) if sides else ():
                 said = self._refers(side)
                 if said is None or other.op != "col" or other.args[0].args[0].op != "table":
                     continue
@@ -258,6 +261,7 @@ class References:
 
     def _refers(self, term: Term) -> tuple[Term, ForeignKey, str] | None:
         """(source, reference, its column) of a column that refers to a person's row, passed on or not."""
+        term = self._bare(term) if term.op == "cast" else term
         if term.op != "col":
             return None
         if term not in self._said:

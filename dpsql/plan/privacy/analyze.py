@@ -50,6 +50,7 @@ from ...relation.relations import (
 from ...relation.types import INTEGER, NULL
 from ...sql.attach import Outer
 from .above_alone import ReadsAround, check_whole, is_plain_frame
+from .added_lookup import Looked, with_lookups
 from .correlated_keys import held_to, keys_asked_for
 from .derived import group_by_owner, plain, union, window_by_owner, with_declared
 from .join import join_blocks
@@ -295,8 +296,9 @@ class _Analysis:
         mapped = (call.map(lambda expr: self._onto(expr, source)) for call in group.aggregates)
         # Only what stands above the release takes rows in an order; MODE chooses among ties by noise.
         aggregates = tuple(replace(call, orders=()) for call in mapped)
-        read = (*keys, *(expr for call in aggregates for expr in read_by(call)))
-        rows = resolve_owner(source, self.catalog, node.position, read, of_two=True, is_grouped=True)
+        looked = with_lookups(Looked(source, keys, aggregates), self.catalog)
+        source, keys, aggregates = looked.block, looked.keys, looked.aggregates
+        rows = resolve_owner(source, self.catalog, node.position, looked.read, of_two=True, is_grouped=True)
         rows = unmatched_left_out(source, rows, keys, aggregates)
         if rows.unmatched is not None:
             return release_each_set(group, rows, keys, aggregates, node.position)

@@ -3,7 +3,8 @@
 House rules:
 
 1. A declared reference (`also`) is read in one way alone: all of its columns equal to the key that they refer to, by
-   printed AND terms. Any other reading would tell how many rows point at somebody, and is refused.
+   printed AND terms. Any other reading would tell how many rows point at somebody: it is that of the key, of a row that
+   `added_lookup` joins where the statement does not, or it is refused.
 2. Rows are kept in this order: the first R_a of each owner of the source that points, as a function of that
    owner's own rows; the joins and filters, row by row; the first R_b of each person who is pointed at. No filter that
    reads what is looked up stands before the first of these.
@@ -24,10 +25,19 @@ from ...relation.types import Kind
 from .functional_dependencies import Classes, equalities, functional_closure
 from .rows import Item, Lookup, Placed, Source, fields_in
 
-__all__ = ["check_aggregates", "check_references", "find_lookup", "lookup_hint", "undeclared"]
+__all__ = [
+    "check_aggregates",
+    "check_references",
+    "find_lookup",
+    "lookup_hint",
+    "pointing",
+    "read_besides",
+    "targets",
+    "undeclared",
+]
 
 
-def _pointing(items: Sequence[Item]) -> Iterator[tuple[Placed, Also, tuple[int, ...]]]:
+def pointing(items: Sequence[Item]) -> Iterator[tuple[Placed, Also, tuple[int, ...]]]:
     """Yield the declared references of a block's tables, with the columns of the block that they stand in."""
     for placed in fields_in(items):
         table = placed.item.source.uncut.table
@@ -39,7 +49,7 @@ def _pointing(items: Sequence[Item]) -> Iterator[tuple[Placed, Also, tuple[int, 
                 yield placed, also, tuple(placed.start + shown.index(name) for name in also.columns)
 
 
-def _targets(
+def targets(
     items: Sequence[Item], also: Also, own: tuple[int, ...], terms: Iterable[Expr]
 ) -> Iterator[tuple[int, frozenset[frozenset[int]]]]:
     """Yield the inner sources whose key a reference equals in every row, by place, with the equalities that say so."""
@@ -61,24 +71,33 @@ def check_references(items: Sequence[Item], predicate: Iterable[Expr], read: Ite
 
     `read`: what is computed of the rows besides. Raises Refusal (PV003).
     """
-    terms, others = tuple(predicate), tuple(read)
-    joined = [(item, start) for item, start in fields_in(items) if item.on]
-    for placed, also, own in _pointing(items):
-        if placed.item.kind == "mark":  # its columns stand in its own ON alone
-            seen: list[Expr] = list(placed.item.on)
-        else:
-            allowed = frozenset[frozenset[int]]()
-            if placed.item.kind == "inner":
-                allowed = allowed.union(*(pairs for _, pairs in _targets(items, also, own, terms)))
-            seen = [
-                term for term in terms if not any(frozenset(pair) in allowed for pair in equalities((term,)))
-            ]
-            seen += others
-            for item, start in joined:
-                seen += item.on if start > placed.start or item is placed.item else ()
-        for part in (part for expr in seen for part in walk(expr)):
-            if part.column in own:
-                raise _only_equal(placed.item.source, also, part.position)
+    read = tuple(read)
+    for placed, also, own in pointing(items):
+        if (part := next(read_besides(items, predicate, read, placed, also, own), None)) is not None:
+            raise _only_equal(placed.item.source, also, part.position)
+
+
+def read_besides(
+    items: Sequence[Item],
+    predicate: Iterable[Expr],
+    read: Iterable[Expr],
+    placed: Placed,
+    also: Also,
+    own: tuple[int, ...],
+) -> Iterator[Expr]:
+    """Yield where a block reads a declared reference of one of its sources, but as equal to its key."""
+    terms = tuple(predicate)
+    if placed.item.kind == "mark":  # its columns stand in its own ON alone
+        seen: list[Expr] = list(placed.item.on)
+    else:
+        allowed = frozenset[frozenset[int]]()
+        if placed.item.kind == "inner":
+            allowed = allowed.union(*(pairs for _, pairs in targets(items, also, own, terms)))
+        seen = [term for term in terms if not any(frozenset(pair) in allowed for pair in equalities((term,)))]
+        seen += read
+        for item, start in fields_in(items):
+            seen += item.on if start > placed.start or item is placed.item else ()
+    yield from (part for expr in seen for part in walk(expr) if part.column in own)
 
 
 def _only_equal(source: Source, also: Also, position: Position | None) -> Refusal:
@@ -107,8 +126,8 @@ def find_lookup(
     placed = fields_in(items)
     found = [
         (at, also, place)
-        for at, also, own in _pointing(items)
-        for place, _ in _targets(items, also, own, predicate)
+        for at, also, own in pointing(items)
+        for place, _ in targets(items, also, own, predicate)
         if at.item.kind == "inner" and _group_of(groups, placed.index(at)) != _group_of(groups, place)
     ]
     if not found:
@@ -179,15 +198,27 @@ def _check_plain(items: tuple[Item, ...], at: Placed, position: Position | None)
             )  # fmt: skip
 
 
-def lookup_hint(left: Source, right: Source) -> str | None:
-    """Return how rows of two people are joined where a declared reference leads from one source to the other."""
+def lookup_hint(left: Source, right: Source, word: str = "") -> str | None:
+    """Return how rows of two people are joined where a declared reference leads from one source to the other.
+
+    `word`: of a subquery, whose rows are counted instead.
+    """
     for one, other in ((left, right), (right, left)):
         table, target = one.uncut.table, other.uncut.table
         for also in () if table is None or table.unit is None or target is None else table.unit.also:
-            if target is not None and target.name == also.references[0]:
-                pairs = zip(also.columns, also.references[1], strict=True)
-                said = " AND ".join(f"{one.said}.{a} = {other.said}.{b}" for a, b in pairs)
-                return f"join them by {said}, with JOIN, in the block that counts: then rows of both people count"
+            if target is None or target.name != also.references[0]:
+                continue
+            if len(also.columns) == 1 and word in ("EXISTS", "IN"):
+                column = f"{one.said}.{also.columns[0]}"
+                return (
+                    f"COUNT(DISTINCT {column}) is how many rows of {other.said} are pointed at; subtract it from "
+                    "COUNT(*) for how many are not"
+                )
+            own, theirs = (one.said, other.said) if one.said != other.said else ("a", "b")
+            pairs = zip(also.columns, also.references[1], strict=True)
+            said = " AND ".join(f"{own}.{a} = {theirs}.{b}" for a, b in pairs)
+            joined = f"join them by {said}" if own != "a" else f"join {one.said} a and {one.said} b by {said}"
+            return f"{joined}, with JOIN, in the block that counts: then rows of both people count"
     return None
 
 

@@ -25,7 +25,7 @@ from ...records import dataclass
 from ...relation.catalog import HIDDEN, Catalog, Column, Enforced, Table, Unit
 from ...relation.expressions import Call, Expr, Field, fields_of
 from ...relation.relations import Scan
-from ...relation.types import BOOLEAN
+from ...relation.types import BOOLEAN, SqlType
 from .functional_dependencies import Classes, classes_of, equalities, functional_closure
 from .growth import Grown, cut_before, grown
 from .lookup import check_references, find_lookup, lookup_hint, undeclared
@@ -52,6 +52,7 @@ __all__ = [
     "identity_of",
     "links_of",
     "path_begins",
+    "pointed_source",
     "refuse_different_owners",
     "resolve_owner",
     "scan_source",
@@ -77,6 +78,23 @@ def scan_source(table: Table, catalog: Catalog) -> Source:
     source = _table_source(table, catalog, columns, [column.name for column in columns])
     declares = _declared_anew(table, catalog)
     return replace(source, declares=declares) if declares else source
+
+
+def pointed_source(table: Table, key: tuple[str, ...], types: Sequence[SqlType], catalog: Catalog) -> Source:
+    """Return a private table as `scan_source`, by a key of it that the engine holds unique and not NULL, declared or
+    not."""
+    columns = [*table.columns, *table.owner_columns]
+    known = {column.name for column in columns}
+    added = [
+        Column(name, type_, Enforced(not_null=True))
+        for name, type_ in zip(key, types, strict=True)
+        if name not in known
+    ]
+    if not added:
+        return scan_source(table, catalog)
+    columns += added
+    held = replace(table, referred=tuple(dict.fromkeys((*table.referred, tuple(sorted(key))))))
+    return _table_source(held, catalog, columns, [column.name for column in columns])
 
 
 def scanned(node: Scan, catalog: Catalog) -> PrivateBlock:
@@ -397,13 +415,13 @@ def refuse_different_owners(
                 "person's; aggregate both sides first, and join the results"
             )
             return Refusal(said, sqlstate="PV003", position=position, hint=hint)
-    hint, owner_hint = hints or (_link_between(left, right, catalog), None)
+    hint, owner_hint = hints or (_link_between(left, right, catalog, word), None)
     return Refusal(said, sqlstate="PV003", position=position, hint=hint, owner_hint=owner_hint)
 
 
-def _link_between(left: Source, right: Source, catalog: Catalog) -> str:
+def _link_between(left: Source, right: Source, catalog: Catalog, word: str) -> str:
     """Return what would make two sources one person's, in the columns' own names."""
-    if hint := lookup_hint(left, right):
+    if hint := lookup_hint(left, right, word):
         return hint
     for places, known in left.identities.items():
         for others in right.holds(known):

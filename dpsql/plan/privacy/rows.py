@@ -143,7 +143,8 @@ class Source:
     (soundness.md 1.33). Such a source has no identities: nothing makes two of its rows one unit's.
 
     `table`: the base table, `shown` the names of the `columns` in the database; `is_on_way`: no statement reads it, it
-    was joined for the key and the unit of it, on the way to an owner.
+    was joined for the key and the unit of it, on the way to an owner. `is_looked_up`: the statement does not name it,
+    it was joined for a reference that is read (`added_lookup`).
     `parts`: of a subquery its one select, or those of a UNION ALL; the last columns of a private one are the owner.
     `reach`: the most rows of one owner.
     `most`: a cut of so many rows of each owner (`growth`), whose one part is the source, the path to its owner, and the
@@ -169,6 +170,7 @@ class Source:
     table: Table | None = field(default=None, compare=False)
     shown: tuple[str, ...] = ()
     is_on_way: bool = field(default=False, compare=False)
+    is_looked_up: bool = field(default=False, compare=False)
     parts: tuple[Select, ...] = ()
     reach: Reach = field(default=LINEAR, compare=False)
     most: int | None = None

@@ -15,7 +15,7 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ...errors import Position, Refusal
@@ -24,7 +24,7 @@ from ...relation.relations import AggregateCall
 from .ownership import keeps_public_rows
 from .rows import OwnedRows, PrivateBlock, Unmatched, columns_of
 
-__all__ = ["kept_beside", "narrowed", "unmatched_left_out"]
+__all__ = ["is_null_where", "kept_beside", "narrowed", "unmatched_left_out"]
 
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div", "mod", "neg", "abs", "floor", "ceil", "round", "trunc"})
 _STRICT = _ARITHMETIC | {"cast", "length", "lower", "upper", "date_trunc", "extract"}
@@ -84,7 +84,7 @@ def unmatched_left_out(
         if (
             call.function not in _SKIPPING
             or len(call.args) != 1
-            or not _is_null_unmatched(call.args[0], width)
+            or not is_null_where(call.args[0], lambda index: index >= width)
         ):
             raise Refusal(
                 f"{call.function}() would count the public rows that an outer join keeps", sqlstate="PV003",
@@ -94,8 +94,8 @@ def unmatched_left_out(
     return replace(rows, unmatched=kept)
 
 
-def _is_null_unmatched(expr: Expr, width: int) -> bool:
-    """Say whether an expression is NULL where all of people's columns are."""
+def is_null_where(expr: Expr, is_null: Callable[[int], bool]) -> bool:
+    """Say whether an expression is NULL where all of some columns are."""
     if expr.column is not None:
-        return expr.column >= width
-    return expr.calls(*_STRICT) and any(_is_null_unmatched(arg, width) for arg in expr.args)
+        return is_null(expr.column)
+    return expr.calls(*_STRICT) and any(is_null_where(arg, is_null) for arg in expr.args)

@@ -21,12 +21,13 @@ from dpsql.errors import Refusal
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.dialects.dialect_duckdb import DUCKDB as DIALECT
 from dpsql.plan.measures.measurements import Measurement
-from dpsql.plan.privacy import lookup, ownership
+from dpsql.plan.privacy import added_lookup, analyze, lookup, ownership
 from dpsql.plan.privacy.rows import Lookup
 from dpsql.policy import Accounting, Neighbours, Policy, parse_policy
 from dpsql.release.facts import read_facts
 from dpsql.release.verifying import certificate_of, rule_against
 from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.verify.certificate import Facts
 
 from .measured import World, compared, measure_release, world
 from .planting import plant
@@ -54,7 +55,7 @@ unit = "id"
 columns = { city = { values = ["a", "b"] } }
 [tables.post]
 unit = { column = "owner", references = "person.id" }
-columns = { id = {}, cat = { values = ["x", "y"] } }
+columns = { cat = { values = ["x", "y"] }, id = {} }
 [tables.vote]
 unit = { column = "voter", references = "person.id" }
 max_rows = 2
@@ -72,6 +73,7 @@ also = [{ column = "receiver", references = "person.id", max_rows = 3 }]
 columns = { chars = { bounds = [0, 9] } }
 [tables.kind]
 public = true
+columns = { name = { values = ["x", "y"] } }
 """
 
 COUNT = "SELECT COUNT(*) FROM vote v JOIN post p ON v.post = p.id"
@@ -98,6 +100,17 @@ STATEMENTS = (
     VARIANCES,
     CORRELATIONS,
     "SELECT VAR_POP(m.chars) FILTER (WHERE r.city = 'a') FROM message m JOIN person r ON r.id = m.receiver",
+    *(LOOKED_UP := (
+        "SELECT COUNT(*) FROM vote WHERE post = 1",
+        "SELECT COUNT(*) FROM vote WHERE NOT post IN (2, 3)",
+        "SELECT COUNT(DISTINCT post) FROM vote",
+        "SELECT COUNT(post) FROM vote",
+        "SELECT kind, SUM(amount) FROM vote WHERE post > 0 AND (post < 2 OR amount > 0) GROUP BY kind",
+        "SELECT kind, COUNT(*) FILTER (WHERE post = 1), COUNT(DISTINCT post) FROM opinion GROUP BY kind",
+        "SELECT COUNT(*) FROM vote v JOIN post p ON v.post = p.id WHERE v.post < 5",
+        "SELECT name, COUNT(*) FROM vote v JOIN kind k ON k.no = v.post GROUP BY name",
+        "SELECT COUNT(DISTINCT receiver) FROM message",
+    )),
 )  # fmt: skip
 
 
@@ -229,11 +242,15 @@ def check(
     return worst
 
 
+def read_facts_of(made: World) -> Facts:
+    """What a verifier is told of the database."""
+    with made.backend.snapshot() as snapshot:
+        return read_facts(snapshot, made.policy, lambda *_: None)
+
+
 def verdict(made: World, sql: str) -> str:
     """The rule by which a statement is not verified; "" where it is."""
-    with made.backend.snapshot() as snapshot:
-        facts = read_facts(snapshot, made.policy, lambda *_: None)
-    return rule_against(certificate_of(made.plan(sql).releases, facts))
+    return rule_against(certificate_of(made.plan(sql).releases, read_facts_of(made)))
 
 
 @pytest.mark.parametrize("sql", STATEMENTS)
@@ -279,16 +296,15 @@ def test_other_promises_hold(tmp_path: Path, engine: PostgresServer | None, how:
 
 def test_a_reference_is_read_in_one_way(adding: World) -> None:
     for sql in (
-        "SELECT COUNT(*) FROM vote WHERE post = 1",
         "SELECT COUNT(*) FROM vote WHERE post IS NULL",
+        "SELECT COUNT(*) FROM vote WHERE post = 1 OR kind = 1",
+        "SELECT COUNT(*) FROM vote WHERE NOT (post = 1 AND kind = 1)",
+        "SELECT COUNT(*) FROM vote WHERE (post = 1) IS NOT TRUE",
         "SELECT post, COUNT(*) FROM vote GROUP BY post",
-        "SELECT COUNT(DISTINCT post) FROM vote",
-        "SELECT COUNT(post) FROM vote",
-        "SELECT COUNT(*) FROM message WHERE sender = receiver",
+        "SELECT COUNT(*), COUNT(post) FROM vote",
+        "SELECT kind, COUNT(DISTINCT post) FROM vote GROUP BY kind",
         "SELECT COUNT(*) FROM vote v JOIN vote w ON v.post = w.post",
-        "SELECT COUNT(*) FROM vote v JOIN post p ON v.post = p.id WHERE v.post < 5",
         "SELECT COUNT(*) FROM vote v LEFT JOIN post p ON v.post = p.id",
-        "SELECT COUNT(*) FROM vote v JOIN kind k ON k.no = v.post",
         "SELECT COUNT(*) FROM (SELECT DISTINCT voter, post FROM vote) t",
         "SELECT COUNT(*) FROM (SELECT voter, ROW_NUMBER() OVER (PARTITION BY voter ORDER BY post) AS n FROM vote) t",
         "SELECT COUNT(*) FROM person p WHERE EXISTS (SELECT 1 FROM vote v WHERE v.voter = p.id AND v.post = 1)",
@@ -299,8 +315,31 @@ def test_a_reference_is_read_in_one_way(adding: World) -> None:
     assert adding.plan("SELECT COUNT(*) FROM vote WHERE kind = 1").releases, (
         "what does not read it is as before"
     )
-    own = "SELECT COUNT(*) FROM vote v JOIN post p ON v.post = p.id WHERE p.owner = v.voter"
-    assert adding.plan(own).releases[0].bounding.of_two is None, "one person's rows"
+    for own in (
+        "SELECT COUNT(*) FROM vote v JOIN post p ON v.post = p.id WHERE p.owner = v.voter",
+        "SELECT COUNT(*) FROM message WHERE sender = receiver",
+    ):
+        assert adding.plan(own).releases[0].bounding.of_two is None, "one person's rows"
+        assert verdict(adding, own) == ""
+
+
+def test_what_is_read_of_a_reference_is_read_of_its_row(adding: World) -> None:
+    for sql in LOOKED_UP:
+        (release,) = adding.plan(sql).releases
+        assert release.bounding.of_two == (FIRST, MOST), sql
+
+
+def test_a_row_is_looked_up_by_a_key_that_no_statement_names(
+    tmp_path: Path, engine: PostgresServer | None
+) -> None:
+    policy = parse_policy(
+        POLICY.replace('columns = { cat = { values = ["x", "y"] }, id = {} }', ""), tmp_path / "laws.toml"
+    )
+    people = star()
+    with world(tmp_path, policy=policy, schema=SCHEMA, server=engine) as made:
+        for sql in ("SELECT COUNT(*) FROM vote WHERE post = 1", "SELECT COUNT(DISTINCT post) FROM vote"):
+            assert verdict(made, sql) == ""
+            check(made, (sql,), people, [people.without(1)])
 
 
 @pytest.mark.parametrize(
@@ -369,6 +408,14 @@ def falls(made: World, patch: Patch, sql: str, *, verified: bool = False) -> Non
         check(made, (sql,), people, [people.without(1)])
 
 
+def test_read_a_reference_that_is_looked_up(adding: World, monkeypatch: Patch) -> None:
+    """A lookup is joined, and the reference is read all the same."""
+    monkeypatch.setattr(added_lookup, "_of_key", lambda asked, *_: asked)
+    monkeypatch.setattr(ownership, "check_references", lambda *_: None)
+    rule = "references: read as equal to their key alone"
+    assert verdict(adding, "SELECT COUNT(DISTINCT post) FROM vote") == rule
+
+
 def test_leave_out_the_rows_that_come_in(adding: World, monkeypatch: Patch) -> None:
     plant(monkeypatch, Lookup.apart.fget, ("2 * self.first", "self.first"))  # type: ignore[attr-defined]
     falls(adding, monkeypatch, BY_KIND)
@@ -411,10 +458,27 @@ def test_rank_by_who_points_twice(adding: World, monkeypatch: Patch) -> None:
 def test_read_a_reference_without_its_lookup(adding: World, monkeypatch: Patch) -> None:
     """No number moves further than R_a rows: but it tells how many rows point at somebody."""
     monkeypatch.setattr(ownership, "check_references", lambda *_: None)
+    monkeypatch.setattr(analyze, "with_lookups", lambda asked, _: asked)
     rule = "references: read as equal to their key alone"
     assert verdict(adding, "SELECT COUNT(*) FROM vote WHERE post = 1") == rule
     assert verdict(adding, "SELECT COUNT(*) FROM message WHERE sender = receiver") == rule
     assert verdict(adding, "SELECT COUNT(DISTINCT post) FROM vote WHERE kind = 1") == rule
+
+
+def test_pass_a_reference_on_under_a_cast(adding: World) -> None:
+    """A cast that tells all values apart is no other reading, nor does it hide one."""
+    whole = certificate_of(adding.plan(COUNT).releases, read_facts_of(adding))
+    (query,) = whole.releases[0].queries
+    for old, new, is_said in (
+        ("t0.c1 = t1.", "CAST(t0.c1 AS BIGINT) = t1.", True),
+        ("t0.c1 = t1.", "CAST(t0.c1 AS BIGINT) < 5 AND t0.c1 = t1.", False),
+        ("t0.c1 = t1.", "CAST(t0.c1 AS SMALLINT) = t1.", False),
+    ):
+        before, found, after = query.sql.partition(old)
+        assert found, old
+        changed = replace(query, sql=f"{before}{new}{after}")
+        rule = rule_against(replace(whole, releases=(replace(whole.releases[0], queries=(changed,)),)))
+        assert (rule == "") is is_said, new
 
 
 def test_believe_a_key_that_nobody_enforces(adding: World, monkeypatch: Patch) -> None:

@@ -1,4 +1,4 @@
-"""Plausible rows of the six data sets, the same at every run: a seed of its own for each set.
+"""Plausible rows of the data sets, the same at every run: a seed of its own for each set.
 
 Each function returns the rows of each table, in the order in which foreign keys let them be stored. No value lies
 outside the bounds of the set's policy, and nobody has more rows than it counts, so that a noiseless answer is the
@@ -13,6 +13,8 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
 from typing import Any, TypeVar
+
+from .rows_of_two import board, market, messenger
 
 __all__ = ["ROWS", "Rows"]
 
@@ -473,5 +475,8 @@ ROWS: dict[str, Callable[[], Rows]] = {
     "hospital": _hospital,
     "payroll": _payroll,
     "forum": _forum,
+    "board": board,
+    "market": market,
+    "messenger": messenger,
 }
 """What makes the rows of each data set."""
