@@ -38,8 +38,8 @@ const lying = (picture, width) => {
   const texts = picture.told ?? picture.bars, isNarrow = width < 460;
   const letters = isNarrow ? 14 : 26;
   const labels = picture.labels.slice(0, rows).map((label) => short(plain(label), letters));
-  const left = 12 + 7.2 * Math.max(1, ...labels.map((label) => label.length));
-  const right = isNarrow ? 24 : 24 + 7.2 * Math.max(...texts.slice(0, rows).map((text) => text.length));
+  const left = Math.max(30, 12 + 7.2 * Math.max(...labels.map((label) => label.length)));
+  const right = isNarrow ? 28 : 28 + 7.2 * Math.max(...texts.slice(0, rows).map((text) => text.length));
   const top = 6, height = top + rows * ROW + 30;
   const x = spread(picture, [left, Math.max(left + 60, width - right)]);
   const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, width, height });

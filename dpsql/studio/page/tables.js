@@ -10,8 +10,22 @@ const column = (one, insert) =>
     element("button", { type: "button", class: "column", title: plain(one.said || one.type), onclick: () => insert(quoted(one.name)) },
       element("span", { class: "name" }, plain(one.name)), element("span", { class: "type" }, plain(one.type))));
 
+/** Return statements to begin with, over the tables that may be asked. */
+export const examples = (tables) => {
+  const found = [];
+  for (const table of tables) {
+    const from = quoted(table.name);
+    const listed = table.columns.find((one) => one.values.length > 1 && one.values.length <= 20);
+    const number = table.columns.find((one) => /^(numeric|double|real)/.test(one.type)) ?? null;
+    if (listed) found.push(`SELECT ${quoted(listed.name)}, COUNT(*) AS n FROM ${from} GROUP BY ${quoted(listed.name)}`);
+    if (listed && number) found.push(`SELECT ${quoted(listed.name)}, AVG(${quoted(number.name)}) AS mean FROM ${from} GROUP BY ${quoted(listed.name)}`);
+    if (!listed) found.push(`SELECT COUNT(*) AS n FROM ${from}`);
+  }
+  return found.slice(0, 4);
+};
+
 /** Return the panel; `names`: a promise of the tables. */
-export const tablesPanel = (names, insert, replace) => {
+export const tablesPanel = (names, insert) => {
   const list = element("div", { class: "tables" }, element("p", { class: "quiet" }, "…"));
   const wide = window.matchMedia("(min-width: 1000px)");
   const panel = element("details", { class: "schema", open: wide.matches },

@@ -3,10 +3,10 @@
 import { answerCard, refusedCard } from "/page/answer.js";
 import { ask } from "/page/api.js";
 import { completer } from "/page/complete.js";
-import { element } from "/page/dom.js";
+import { element, plain } from "/page/dom.js";
 import { makeEditor } from "/page/editor.js";
 import { saidOf, showPrice } from "/page/price.js";
-import { tablesPanel } from "/page/tables.js";
+import { examples, tablesPanel } from "/page/tables.js";
 
 const SETTLED = 20;
 const SPOKEN = 900;
@@ -29,7 +29,7 @@ export const askView = {
       element("span", {}, "Run"), element("kbd", {}, isMac ? "⌘ ↵" : "Ctrl ↵"));
     const stopButton = element("button", { class: "stop", type: "button", hidden: true, onclick: () => ask("cancel") }, "Stop");
     const names = ask("names");
-    const panel = tablesPanel(names, (written) => editor.insert(written), (sql) => editor.replace(sql));
+    const panel = tablesPanel(names, (written) => editor.insert(written));
     place.append(
       panel,
       element("div", { class: "work" },
@@ -102,7 +102,14 @@ export const askView = {
       onEscape: () => (isRunning ? ask("cancel") : runButton.focus()),
       complete: completer(names),
     });
-    names.catch(() => {});
+    names.then((found) => {
+      const offered = examples(found.tables);
+      if (answers.children.length || !offered.length) return;
+      answers.replaceChildren(element("section", { class: "first", "aria-label": "To begin with" },
+        element("h2", {}, "To begin with"),
+        element("ul", {}, ...offered.map((sql) => element("li", {},
+          element("button", { type: "button", onclick: () => editor.replace(sql) }, plain(sql)))))));
+    }, () => {});
     changed();
     return {
       show(given) {
