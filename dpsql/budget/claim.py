@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ..mechanisms import NANO, Law, Wish, precision_of, pure_epsilon, rho_of_pure
 from ..policy import Slices
+from ..policy.periods import most_of
 from ..records import dataclass
 from ..relation.catalog import Ground
 from .match import MOST_COMBINED, Laws, combined_draws
@@ -41,6 +43,7 @@ __all__ = [
     "Resting",
     "StoredGrouping",
     "Together",
+    "charge_of",
     "delta_text",
     "epsilon_nano_of",
     "epsilon_text",
@@ -172,6 +175,20 @@ class Charge:
 
 
 ZERO = Charge(0, 0, 0)
+
+
+def charge_of(parts: Iterable[tuple[Slices | None, Charge]]) -> Charge:
+    """Return what draws are charged together: under a budget by periods, what the slice is that is charged most."""
+    own = list(parts)
+    if all(slices is None for slices, _ in own):
+        return sum((one for _, one in own), ZERO)
+
+    def most(of: Callable[[Charge], int]) -> int:
+        return int(most_of((slices, Fraction(of(one))) for slices, one in own))
+
+    return Charge(
+        most(lambda one: one.epsilon_nano), most(lambda one: one.delta_atto), most(lambda one: one.rho_atto)
+    )
 
 
 @dataclass(frozen=True, slots=True)

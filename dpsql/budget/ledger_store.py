@@ -47,6 +47,7 @@ from .claim import (
     Resting,
     StoredGrouping,
     Together,
+    charge_of,
     epsilon_text,
     fresh_of,
     require_integer,
@@ -358,7 +359,7 @@ class LedgerStore:
                 )
                 fresh = tuple(_fresh(one, draws) if one.found is None else None for one in wanted)
             missed = [one for one in wanted if one.found is None]
-            charge = sum((one.fresh.charge for one in missed), ZERO)
+            charge = charge_of((one.claim.slices, one.fresh.charge) for one in missed)
             entries: tuple[int | None, ...] = (None,) * len(wanted)
             if missed:
                 self._refuse(db, status, claim.analyst, [(one.claim, one.fresh.charge) for one in missed])

@@ -70,7 +70,7 @@ def choose(planned: Plan, wanted: Accuracy, level: Fraction, most: Fraction, cou
     _check_has_no_coins(planned)
     counted: list[int] = []
     needs = []
-    blocks = sum((Fraction(*one.release.share) for one in planned.releases), Fraction(0))
+    blocks = planned.blocks
     for release in _answering(planned):
         cells = max((cells_of(release, node) for node in sums_of(planned, release.release)), default=1)
         for index, call in enumerate(release.release.aggregates):

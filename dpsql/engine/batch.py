@@ -31,6 +31,7 @@ from ..budget import (
     Pending,
     Status,
     StoredDraws,
+    charge_of,
     fresh_of,
 )
 from ..errors import DpsqlError, EngineFailure, Position, Refusal
@@ -131,7 +132,7 @@ class _Step:
 
     @property
     def charge(self) -> Charge:
-        return sum((fresh.charge for _, fresh in self.paid.values()), ZERO)
+        return charge_of((claim.slices, fresh.charge) for claim, fresh in self.paid.values())
 
     @property
     def draws(self) -> frozenset[int]:

@@ -13,17 +13,19 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from fractions import Fraction
+from functools import reduce
 
 from ..plan.measures.measurements import BoundingQuery
 from ..plan.planner import Plan
 from ..plan.privacy.axes import spelled
 from ..plan.privacy.keys import environment_of
 from ..plan.privacy.rows import AddedUp, Item, Label, Lookup, OwnedRows, Release, Select, selects_in
+from ..plan.privacy.time import Clock
 from ..plan.release_plan import ReleasePlan
 from ..policy import Accounting
-from ..policy.periods import first_day
+from ..policy.periods import Slices, first_day
 from ..records import dataclass
 from ..relation.catalog import PERIOD, Table
 from ..relation.expressions import Field, fields_of, walk
@@ -38,6 +40,7 @@ from .settings import decimal_text
 
 __all__ = [
     "Known",
+    "apart_lines",
     "asserted_keys",
     "bounds_of",
     "cells_of",
@@ -64,6 +67,35 @@ def period_lines(plan: Plan, release: ReleasePlan) -> list[str]:
     clock, slices = plan.privacy.clock, release.slices
     if clock is None or slices is None or release.is_empty:
         return []
+    return _period_lines(clock, release, slices)
+
+
+def apart_lines(plan: Plan, group: Sequence[int], drawn: Collection[int]) -> list[str]:
+    """Return the same of releases, by number, that are one of the statement's, a period each (soundness.md 1.41).
+
+    `drawn`: those that would be drawn now; the others are stored.
+    """
+    clock, releases = plan.privacy.clock, [plan.releases[number] for number in group]
+    own = [one.slices for one in releases if one.slices is not None and not one.is_empty]
+    if clock is None or not own:
+        return []
+    period, since = clock.time.period, clock.time.since
+    stored = [
+        one for number in group if number not in drawn and (one := plan.releases[number].slices) is not None
+    ]
+    left = [one for number in group if number in drawn and (one := plan.releases[number].slices) is not None]
+    said = f"a draw of each {period.value} by itself, which other intervals are answered from as well"
+    if not stored:
+        said += "; none is stored yet"
+    elif not left:
+        said += "; all are stored"
+    else:
+        told, paid = (reduce(Slices.union, those).text(period, since) for those in (stored, left))
+        said += f"; stored: {told}; to be paid: {paid}"
+    return [*_period_lines(clock, releases[0], reduce(Slices.union, own), is_apart=True), said]
+
+
+def _period_lines(clock: Clock, release: ReleasePlan, slices: Slices, *, is_apart: bool = False) -> list[str]:
     period = clock.time.period
     said = slices.text(period, clock.time.since)
     epsilon = sum((one.epsilon for one in release.measures), Fraction(0))
@@ -81,10 +113,19 @@ def period_lines(plan: Plan, release: ReleasePlan) -> list[str]:
         found.append(
             f"bounded by person: one {period.value} changes how a person counts, and does not take it away"
         )
+    elif slices.count > 1 and is_apart:
+        found.append(
+            f"bounded by person in each {period.value}; a person in all of them: {slices.count} times that"
+        )
     elif slices.count > 1:
         found.append(
             f"bounded by person and {period.value}; a person in all of them: {slices.count} times that"
         )
+        if all(one.query is BoundingQuery.SCALED for one in release.measurements):
+            found.append(
+                f"one draw of all {slices.count}: the sum of one for each {period.value} would be "
+                f"{math.sqrt(slices.count):.3g} times as far off"
+            )
     return found
 
 

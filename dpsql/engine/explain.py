@@ -10,7 +10,7 @@ from html import escape
 from textwrap import wrap
 from typing import Any
 
-from ..budget import ZERO, Charge, Fresh, Status, shown_epsilon
+from ..budget import ZERO, Charge, Fresh, Status, charge_of, shown_epsilon
 from ..mechanisms import ATTO, NANO, Gaussian, RankChoice, RankSplit, Thresholded, Truncated
 from ..plan.measures.bivariate import Bivariate
 from ..plan.measures.formulas import Chosen, ChosenOf, Linear, Variance
@@ -21,10 +21,11 @@ from ..plan.measures.value_bars import Ends
 from ..plan.planner import Plan, releases_of
 from ..plan.privacy.rows import OwnedRows, Release, selects_in
 from ..plan.release_plan import ReleasePlan
+from ..policy.periods import most_of
 from ..records import dataclass
 from ..relation.intervals import LOG_PARTS, LogLattice
 from ..relation.map_tables import tables_in
-from ..relation.relations import AggregateCall, Block, Relation
+from ..relation.relations import AggregateCall, Block, Relation, SetOperation
 from ..release.expected_error import MISSING, expected_error
 from ..release.post_processing import Compiled, DatabasePart
 from ..release.price import said_of_entries, said_of_missing
@@ -32,6 +33,7 @@ from ..words import counted
 from .answer import charged_text, left_text, said_delta
 from .batch import PricedBatch, PricedStatement
 from .contribution import (
+    apart_lines,
     asserted_keys,
     cells_of,
     contribution_lines,
@@ -52,7 +54,7 @@ __all__ = [
     "call_text",
     "expected_errors",
     "layout_sql",
-    "origin_of",
+    "origins_of",
 ]
 
 Names = dict[tuple[Release, int], str]
@@ -83,22 +85,25 @@ class Explanation:
     @property
     def costs(self) -> list[Fraction]:
         """The epsilon that each release would be charged now."""
-        drawn = [(number, one) for number, one in zip(self.places, self.more, strict=True) if one is not None]
-        return [
-            self._epsilon(one for of, one in drawn if of == number)
-            for number in range(len(self.plan.releases))
-        ]
+        releases = range(len(self.plan.releases))
+        return [self._epsilon((of, one) for of, one in self._drawn if of == number) for number in releases]
 
     @property
     def cost(self) -> Fraction:
         """The epsilon that the statement would be charged now."""
-        return self._epsilon(one for one in self.more if one is not None)
+        return self._epsilon(self._drawn)
 
-    def _epsilon(self, drawn: Iterable[Fresh]) -> Fraction:
-        charges = [one.charge for one in drawn]
+    @property
+    def _drawn(self) -> list[tuple[int, Fresh]]:
+        """What would be drawn now, and for which release."""
+        places = zip(self.places, self.more, strict=True)
+        return [(number, one) for number, one in places if one is not None]
+
+    def _epsilon(self, drawn: Iterable[tuple[int, Fresh]]) -> Fraction:
+        charge = charge_of((self.plan.releases[number].slices, one.charge) for number, one in drawn)
         if self.status.in_rho:
-            return Fraction(shown_epsilon(sum(one.rho_atto for one in charges)))
-        return Fraction(sum(one.epsilon_nano for one in charges), NANO)
+            return Fraction(shown_epsilon(charge.rho_atto))
+        return Fraction(charge.epsilon_nano, NANO)
 
     @property
     def rows(self) -> int:
@@ -109,10 +114,15 @@ class Explanation:
 
     def as_dict(self) -> dict[str, object]:
         """Return all that is said, for programs; numbers are exact decimals or fractions as text."""
-        names = _result_names(self.compiled.relation)
-        releases = enumerate(self.plan.releases)
+        names = _result_names(self.compiled.relation, is_apart=bool(self.plan.apart))
+        releases = [_release(self.plan, number, one, names) for number, one in enumerate(self.plan.releases)]
+        drawn = {number for number, _ in self._drawn}
+        for group in self.plan.apart:
+            releases[group[0]]["periods"] = apart_lines(self.plan, group, drawn)
+            for number in group[1:]:
+                releases[number]["as"] = f"r{group[0]}"
         return {
-            "releases": [_release(self.plan, number, release, names) for number, release in releases],
+            "releases": releases,
             "charge": self._charge(),
             "epsilon_left": decimal_text(Fraction(self.status.left_nano, NANO)),
             "left": left_text(self.status, self.usual),
@@ -175,6 +185,8 @@ class Explanation:
     def _lines(self, *, with_sql: bool) -> Iterator[str]:
         shown: Any = self.as_dict()
         for release, plan in zip(shown["releases"], self.plan.releases, strict=True):
+            if "as" in release:
+                continue  # but for its period it is the first one's, which says all
             yield from _release_lines(release)
             yield from _backend_lines(plan) if with_sql else ()
         yield f"charge: {shown['charge']['said']}; {shown['left']}"
@@ -190,7 +202,11 @@ class Explanation:
 
 def rho_of(plan: Plan) -> int:
     """Return the zCDP loss of what is to be drawn, in 1e-18."""
-    return sum(release.measures[i].rho_atto for release in plan.releases for i in _paid(release))
+    paid = (
+        (release.slices, sum(release.measures[i].rho_atto for i in _paid(release)))
+        for release in plan.releases
+    )
+    return int(most_of((slices, Fraction(rho)) for slices, rho in paid))
 
 
 def _paid(release: ReleasePlan) -> tuple[int, ...]:
@@ -626,9 +642,11 @@ def _at(level: str | None) -> str:
 
 def expected_errors(plan: Plan, compiled: Compiled) -> Iterator[tuple[str, str]]:
     """Yield the aggregates that an answer is made of, by the names of their columns, with their expected errors."""
-    names, asked = _result_names(compiled.relation), set(releases_of(plan.root))
-    for release in plan.releases:
-        if release.release not in asked or release.is_empty:
+    names = _result_names(compiled.relation, is_apart=bool(plan.apart))
+    asked = set(releases_of(plan.root))
+    later = {number for group in plan.apart for number in group[1:]}
+    for number, release in enumerate(plan.releases):
+        if release.release not in asked or release.is_empty or number in later:
             continue
         for index, call in enumerate(release.release.aggregates):
             name = names.get((release.release, len(release.release.keys) + index))
@@ -639,24 +657,29 @@ def expected_errors(plan: Plan, compiled: Compiled) -> Iterator[tuple[str, str]]
 # --- whose column an output is ----------------------------------------------------------------------
 
 
-def _result_names(root: Relation) -> Names:
+def _result_names(root: Relation, *, is_apart: bool) -> Names:
     """Return the analyst's column names of release outputs that reach the result as they are."""
     names: Names = {}
     for index, column in enumerate(root.columns):
-        origin = origin_of(root, index)
-        if origin is not None and column.name:
-            names.setdefault(origin, column.name)
+        for origin in origins_of(root, index, is_apart=is_apart):
+            if column.name:
+                names.setdefault(origin, column.name)
     return names
 
 
-def origin_of(relation: Relation, index: int) -> tuple[Release, int] | None:
-    """Return the release and its output that column `index` of a relation carries unchanged, if one."""
+def origins_of(relation: Relation, index: int, *, is_apart: bool) -> Iterator[tuple[Release, int]]:
+    """Yield the releases and their output that column `index` of a relation carries unchanged, one or none; where
+    some are one release, period by period (`is_apart`), all of these."""
     while isinstance(relation, Block):
         origin = None if relation.last == "distinct" else relation.origin(index)
         if origin is None:
-            return None
+            return
         relation, index = origin
-    return (relation, index) if isinstance(relation, Release) else None
+    if isinstance(relation, Release):
+        yield relation, index
+    elif is_apart and isinstance(relation, SetOperation) and relation.kind == "union" and relation.all:
+        for side in relation.inputs:
+            yield from origins_of(side, index, is_apart=True)
 
 
 def call_text(call: AggregateCall, rows: OwnedRows) -> str:

@@ -38,7 +38,7 @@ from ..release.run import ReleasedRows
 from ..release.stored_count import counted_beside
 from .answer import EmptyNote, GroupNote, OnceNote, OpenRankNote, RankNote
 from .contribution import Known, contribution_notes, nothing_measured, period_notes, set_notes
-from .explain import call_text, origin_of
+from .explain import call_text, origins_of
 from .selection import selection_notes
 from .settings import decimal_text, number_text
 
@@ -86,7 +86,7 @@ def draw_bars(
     planned: Plan, catalog: Catalog, privacy: PrivacyParameters, level: Fraction, stored: StoredCountAt
 ) -> Barred:
     """Return the plan that draws the ends of its chosen values' bars with them, where the rows' number is known."""
-    blocks = sum((Fraction(*one.release.share) for one in planned.releases), Fraction(0))
+    blocks = planned.blocks
     releases, notes, uses_store = list(planned.releases), list[RankNote](), False
     for number, release in enumerate(releases):
         calls = _shown(planned, release)
@@ -113,19 +113,16 @@ def draw_bars(
         notes += [RankNote(_too_few(release, asked[key][0])) for key in known.keys() - bars.keys()]
         if bars:
             releases[number] = barred(bars)
-    return Barred(replace(planned, releases=tuple(releases)), tuple(notes), uses_store)
+    return Barred(replace(planned, releases=tuple(releases)), tuple(dict.fromkeys(notes)), uses_store)
 
 
 def _shown(planned: Plan, release: ReleasePlan) -> list[AggregateCall]:
     """Return the chosen numbers of a release that are columns of the answer."""
     first, found = len(release.release.keys), dict[AggregateCall, None]()
     for index, column in enumerate(planned.root.columns):
-        origin = origin_of(planned.root, index)
-        if (
-            origin is None
-            or origin[0] != release.release
-            or not first <= origin[1] < first + len(release.formulas)
-        ):
+        origins = origins_of(planned.root, index, is_apart=bool(planned.apart))
+        origin = next((one for one in origins if one[0] == release.release), None)
+        if origin is None or not first <= origin[1] < first + len(release.formulas):
             continue
         formula = release.formulas[origin[1] - first]
         if column.type.is_number and isinstance(formula, Chosen) and formula.coordinate is not None:

@@ -14,7 +14,6 @@ from ..backends import Backend
 from ..budget import ZERO, Charge, Status
 from ..errors import LedgerAway, NothingShown, PolicyError, Refusal
 from ..plan.planner import Plan
-from ..plan.privacy.time import Clock
 from ..policy import Policy, Slices
 from ..relation.types import JSON, TEXT, SqlType
 from ..release.cost import Cost, telling
@@ -541,7 +540,7 @@ class Session(Spine):
     def _key(self, sql: str, parameters: Sequence[object]) -> object:
         """Return what a plan depends on besides the dataset."""
         values = tuple((type(value).__name__, repr(value)) for value in parameters)
-        clock = Clock.now(self.policy.privacy.time)
+        clock = self.dataset.clock()
         return sql, values, self.settings, self.access, None if clock is None else clock.end
 
 

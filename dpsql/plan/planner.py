@@ -25,7 +25,7 @@ from fractions import Fraction
 from ..errors import Refusal
 from ..mechanisms import pure_epsilon
 from ..policy.model import Accounting
-from ..policy.periods import first_day
+from ..policy.periods import first_day, most_of
 from ..records import dataclass
 from ..relation.aggregates import AGGREGATES, Asks
 from ..relation.catalog import Catalog, Ground, Scalar
@@ -38,6 +38,7 @@ from ..relation.types import BIGINT, SqlType
 from ..relation.types import Kind as SqlKind
 from .backend_sql.print_release import BackendQuery, print_keys
 from .dialects import Dialect, dialect_of
+from .each_period import MOST_PERIODS, each_period, ordered
 from .grounds import grounds_below, grounds_of, units_ground
 from .measures.least_error import ChosenMeasurements, choose_measurements, others, together
 from .measures.measurements import (
@@ -130,7 +131,7 @@ class Plan:
 
     `releases` in order of drawing; `intermediates` are relations over them, of one cell or, those in `tables`, of
     rows; `root` the statement. `strategies`: releases that are drawn with others, which `root` reads; `plain`: the plan
-    without them.
+    without them. `apart`: releases, by number, that are one of the statement's, period by period (soundness.md 1.41).
     """
 
     root: Relation
@@ -140,6 +141,14 @@ class Plan:
     privacy: PrivacyParameters
     strategies: tuple[Strategy, ...] = ()
     plain: Plan | None = None
+    apart: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def blocks(self) -> Fraction:
+        """The sum of the shares that a slice is charged: of what is drawn period by period each has one."""
+        others = {number for group in self.apart for number in group[1:]}
+        shares = (one.release.share for number, one in enumerate(self.releases) if number not in others)
+        return sum((Fraction(*share) for share in shares), Fraction(0))
 
     @property
     def levels(self) -> frozenset[int]:
@@ -151,17 +160,21 @@ class Plan:
         """The charge in epsilon, when nothing is in the store; of rho, that of the pure draw that costs as much."""
         if self.privacy.accounting is Accounting.ZCDP:
             return pure_epsilon(self.rho_atto)
-        return sum((one.epsilon for release in self.releases for one in release.measures), Fraction(0))
+        return self._most(lambda release: sum((one.epsilon for one in release.measures), Fraction(0)))
 
     @property
     def rho_atto(self) -> int:
         """The charge in rho, in 1e-18, when nothing is in the store; 0 in a pure dataset, where it is not counted."""
-        return sum(one.loss.rho or 0 for release in self.releases for one in release.measures)
+        return int(self._most(lambda release: Fraction(sum(one.loss.rho or 0 for one in release.measures))))
 
     @property
     def delta(self) -> Fraction:
         """The charge in delta, when nothing is in the store."""
-        return sum((release.delta for release in self.releases), Fraction(0))
+        return self._most(lambda release: release.delta)
+
+    def _most(self, of: Callable[[ReleasePlan], Fraction]) -> Fraction:
+        """Return what all releases have together; under a budget by periods that of the slice which has most."""
+        return most_of((release.slices, of(release)) for release in self.releases)
 
 
 def plan(
@@ -188,11 +201,12 @@ def _plan_by_periods(
     """Return the plan of a statement under a budget by periods: (a), (b) or (c) of soundness.md 1.40."""
     relation, count = numbered_scans(relation)
     scans = {number: frozenset(clock.closed) for number in range(count)}
-    scans |= reached(_ordered(analyze(relation, catalog)), clock)
+    scans |= reached(ordered(analyze(relation, catalog)), clock)
     whole, known = by_person(relation, catalog, clock, scans, is_ever=False)
     person = analyze(whole, known)
-    if all(is_of_one_period(release.rows, clock) for release in _ordered(person)):
-        return _plan_analyzed(person, known, privacy, read)
+    if all(is_of_one_period(release.rows, clock) for release in ordered(person)):
+        alone = each_period(person, [[release] for release in ordered(person)])
+        return _plan_analyzed(person if alone is None else alone.analyzed, known, privacy, read)
     pairs: Plan | None = None
     with suppress(NotByPeriod, Refusal):
         pairs = _plan_by_pairs(relation, catalog, privacy, clock, scans, person, read)
@@ -215,7 +229,7 @@ def _plan_by_pairs(
     Raises NotByPeriod, Refusal: where that analysis does not accept it, or takes something of each person for something
     of all; or groups have to be found, which counts people, and not their periods.
     """
-    person = _ordered(by_person_)
+    person = ordered(by_person_)
     undated = sum(table.unit is not None and table.unit.time is None for table in tables_in(relation))
     if undated != sum(undated_scans(release.rows) for release in person):
         raise NotByPeriod
@@ -223,7 +237,7 @@ def _plan_by_pairs(
         raise NotByPeriod
     whole, known = by_period(relation, catalog, clock, scans)
     analyzed = analyze(whole, known)
-    found = _ordered(analyzed)
+    found = ordered(analyzed)
     if analyzed.intermediates or _shape(analyzed) != _shape(by_person_):
         raise NotByPeriod
     # nothing of people's undated rows stands where public rows do
@@ -236,10 +250,49 @@ def _plan_by_pairs(
             fan.items for work in release.rows.works for fan in work.fans
         ):
             raise NotByPeriod
-    planned = _plan_analyzed(analyzed, known, privacy, read)
-    if any(release.counted is not None for release in planned.releases):
+    each = _plan_each_period(relation, catalog, privacy, clock, scans, by_person_, read)
+    planned = each or _plan_analyzed(analyzed, known, privacy, read)
+    if each is None and any(release.counted is not None for release in planned.releases):
         raise NotByPeriod
     return planned
+
+
+def _plan_each_period(
+    relation: Relation, catalog: Catalog, privacy: PrivacyParameters, clock: Clock,
+    scans: dict[int, frozenset[int]], by_person_: Analyzed, read: ReadKeys | None,
+) -> Plan | None:  # fmt: skip
+    """Return the plan of a statement that is accepted by (person, period) as a release for each period (1.41); None:
+    its groups are not periods, or these are too many.
+    """
+    periods = sorted(frozenset[int]().union(*scans.values()))
+    whole = ordered(by_person_)
+    if len(periods) > MOST_PERIODS or not any(release.keys for release in whole):
+        return None
+    found: list[list[Release | None]] = [[] for _ in whole]
+    for period in periods:
+        own = {number: reached_ & {period} for number, reached_ in scans.items()}
+        over, known = by_person(relation, catalog, clock, own, is_ever=False)
+        analyzed = analyze(over, known)
+        releases = ordered(analyzed)
+        if analyzed.intermediates or len(releases) != len(whole) or _shape(analyzed) != _shape(by_person_):
+            return None
+        for parts, release in zip(found, releases, strict=True):
+            slices = slices_of(release.rows, clock)
+            parts.append(None if slices is None else release)
+            if slices is not None and not is_of_one_period(release.rows, clock):
+                return None
+    each = each_period(by_person_, found)
+    if each is None:
+        return None
+    planned = _plan_analyzed(each.analyzed, known, privacy, read, _blocks(whole))
+    number = {release.release: i for i, release in enumerate(planned.releases)}
+    return replace(
+        planned, apart=tuple(tuple(number[part] for part in parts) for parts in each.parts if len(parts) > 1)
+    )
+
+
+def _blocks(releases: Sequence[Release]) -> Fraction:
+    return sum((Fraction(*release.share) for release in releases), Fraction(0))
 
 
 def _shape(analyzed: Analyzed) -> list[tuple[object, ...]]:
@@ -256,7 +309,11 @@ def _shape(analyzed: Analyzed) -> list[tuple[object, ...]]:
 def _is_finer(one: Plan, other: Plan) -> bool:
     """Say whether a plan has less noise than another one of the same statement: in the mean, measure by measure."""
     ratios = []
-    for mine, theirs in zip(one.releases, other.releases, strict=True):
+    others = {number for group in other.apart for number in group[1:]}
+    parts = [release for number, release in enumerate(other.releases) if number not in others]
+    if len(parts) != len(one.releases):
+        return False
+    for mine, theirs in zip(one.releases, parts, strict=True):
         if len(mine.measures) != len(theirs.measures):
             return False
         for a, b in zip(mine.measures, theirs.measures, strict=True):
@@ -269,22 +326,16 @@ def _is_finer(one: Plan, other: Plan) -> bool:
     return bool(ratios) and sum(ratios) < len(ratios)
 
 
-def _ordered(analyzed: Analyzed) -> tuple[Release, ...]:
-    """Return the releases of a statement in order of drawing."""
-    ordered: dict[Release, None] = {}
-    for part in (*analyzed.intermediates, analyzed.root):
-        ordered.update(dict.fromkeys(releases_of(part)))
-    return tuple(ordered)
-
-
 def _plan_analyzed(
-    analyzed: Analyzed, catalog: Catalog, privacy: PrivacyParameters, read: ReadKeys | None
-) -> Plan:
-    ordered = _ordered(analyzed)
-    blocks = sum((Fraction(*release.share) for release in ordered), Fraction(0))
+    analyzed: Analyzed, catalog: Catalog, privacy: PrivacyParameters, read: ReadKeys | None,
+    blocks: Fraction | None = None,
+) -> Plan:  # fmt: skip
+    """Return the plan of an analyzed statement. `blocks`: the sum of shares that a slice is charged; None: of all."""
+    found = ordered(analyzed)
+    blocks = _blocks(found) if blocks is None else blocks
     looking = Looking()
     below = grounds_below((part, list(releases_of(part))) for part in analyzed.intermediates)
-    has_groups = any(release.keys for release in ordered)
+    has_groups = any(release.keys for release in found)
     tops = top_rows((*analyzed.intermediates, analyzed.root)) if privacy.selection and has_groups else {}
     kept = kept_groups((*analyzed.intermediates, analyzed.root))
     releases = tuple(
@@ -304,7 +355,7 @@ def _plan_analyzed(
             privacy,
             blocks,
         )
-        for release in ordered
+        for release in found
     )
     for release in releases:
         # printing may refuse: before anything is charged

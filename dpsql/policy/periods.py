@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import field
 from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -19,7 +20,7 @@ from .model import Period
 
 __all__ = [
     "MOST_NUMBER", "UNDATED", "Over", "Slices", "end_of", "ends_digest", "first_day", "instant_of", "last_closed",
-    "number_of", "period_text", "run_text", "start_of",
+    "most_of", "number_of", "period_text", "run_text", "start_of",
 ]  # fmt: skip
 
 UNDATED = -1
@@ -170,6 +171,23 @@ class Slices:
         told = [run_text(period, first, last, since) for first, last in self.periods]
         listed = ", ".join(told)
         return listed + (" and " if listed else "") + "undated rows" if self.is_undated else listed
+
+
+def most_of(parts: Iterable[tuple[Slices | None, Fraction]]) -> Fraction:
+    """Return what the slice has that has most of all that is added to some slices each; None: to all of them."""
+    everywhere, steps = Fraction(0), dict[int, Fraction]()
+    for slices, amount in parts:
+        if slices is None:
+            everywhere += amount
+            continue
+        for first, last in slices.runs:
+            steps[first] = steps.get(first, Fraction(0)) + amount
+            steps[last + 1] = steps.get(last + 1, Fraction(0)) - amount
+    most = now = Fraction(0)
+    for place in sorted(steps):
+        now += steps[place]
+        most = max(most, now)
+    return everywhere + most
 
 
 def run_text(period: Period, first: int, last: int, since: date | None = None) -> str:

@@ -41,6 +41,7 @@ from ..budget import (
     Reservation,
     StoredDraws,
     Together,
+    charge_of,
     fresh_of,
 )
 from ..errors import EngineFailure, LedgerAway, Refusal
@@ -51,6 +52,7 @@ from ..plan.planner import Plan, check_grown
 from ..plan.privacy.axes import Axis
 from ..plan.privacy.rows import IntermediateColumn
 from ..plan.release_plan import ReleasePlan, Work
+from ..policy.periods import most_of
 from ..records import dataclass
 from ..relation.catalog import Scalar
 from ..relation.expressions import IntermediateValue
@@ -376,18 +378,17 @@ class PlanRunner:
     def price(self) -> Fraction:
         """Return what is to be charged for what was not found, in what adds up: of a batch all that it would cost."""
         if self.pending is None:
-            fresh = self.store.quote(self.claim()[0])
-            whole = sum((one.charge for one in fresh if one is not None), ZERO)
+            claim = self.claim()[0]
+            fresh = self.store.quote(claim)
+            paid = zip(claim.measurements, fresh, strict=True)
+            whole = charge_of((of.slices, one.charge) for of, one in paid if one is not None)
             is_zcdp = any(rows.plan.is_zcdp for rows in self.rows)
             return Fraction(whole.rho_atto, ATTO) if is_zcdp else Fraction(whole.epsilon_nano, NANO)
-        return sum(
-            (
-                loss
-                for rows in self.rows
-                for i, loss in enumerate(rows.plan.losses)
-                if i not in rows.measurements
-            ),
-            Fraction(0),
+        return most_of(
+            (rows.plan.slices, loss)
+            for rows in self.rows
+            for i, loss in enumerate(rows.plan.losses)
+            if i not in rows.measurements
         )
 
     def take_estimates(self) -> None:
@@ -711,7 +712,8 @@ class Wanted:
         """Return its part of a reservation, which begins at a place among all claims."""
         part = slice(start, start + len(self.claims))
         fresh = reservation.fresh[part]
-        charge = sum((one.charge for one in fresh if one is not None), ZERO)
+        paid = zip(self.claims, fresh, strict=True)
+        charge = charge_of((of.slices, one.charge) for of, one in paid if one is not None)
         return Reservation(
             reservation.entries[part], reservation.found[part], charge, reservation.epoch, fresh
         )

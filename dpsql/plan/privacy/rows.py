@@ -153,7 +153,7 @@ class Source:
     `declares`: what a view declares of some columns: other rows than the table's or the subquery's, since what is
     declared clamps them, and so a part of what is compared, and of what is stored by (soundness.md 1.28).
     `intermediate`: the earlier intermediate result whose rows these are: a release, or public rows that the owner's
-    engine need not compute.
+    engine need not compute. `between`: of a table with a time, the periods that are read of it, as they are printed.
     """
 
     name: str
@@ -177,6 +177,14 @@ class Source:
     by: int | None = field(default=None, compare=False)
     declares: Declarations = ()
     intermediate: int | None = None
+    between: tuple[object, ...] = field(default=(), init=False)
+
+    def __post_init__(self) -> None:
+        """Take in which periods of the table are read: scans of others are other rows."""
+        if self.table is not None and self.table.spans is not None:
+            spans = self.table.spans
+            said = spans.time.table, spans.time.column, spans.between, spans.numbered
+            object.__setattr__(self, "between", said)
 
     def __repr__(self) -> str:
         """Return what the keys of stored answers are made of: for one meaning it is the same for good."""
@@ -190,9 +198,8 @@ class Source:
             else (("TableSource", "DeclaredTable"), f"shown={self.shown!r}")
         )
         declares = f", declares={self.declares!r}" if self.declares else ""
-        if self.table is not None and self.table.spans is not None:
-            spans = self.table.spans
-            declares += f", spans={(spans.time.table, spans.time.column, spans.between, spans.numbered)!r}"
+        if self.between:
+            declares += f", spans={self.between!r}"
         return f"{kinds[bool(self.declares)]}(name={self.name!r}, {own}{declares})"
 
     @property

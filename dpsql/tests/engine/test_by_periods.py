@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
@@ -15,7 +16,7 @@ from dpsql.engine.session import Session
 from dpsql.errors import BudgetExhausted, PolicyError, Refusal
 from dpsql.policy import check, load_policy
 from dpsql.policy.model import Period
-from dpsql.policy.periods import first_day, number_of
+from dpsql.policy.periods import Slices, first_day, number_of
 
 POLICY = """
 database = "duckdb:shop.duckdb"
@@ -83,11 +84,95 @@ def test_several_months_are_charged_together_and_answered_by_month(session: Sess
     rows = session.execute(by_month).rows
     told = [row[0].date() for row in rows if row[0] is not None]
     assert told[:3] == [months_ago(4), months_ago(3), months_ago(2)]
-    session.execute(of_month(3))
+    session.execute(of_month(3, "SUM(amount)"))
     with pytest.raises(BudgetExhausted):
-        session.execute(of_month(3, "SUM(amount)"))
+        session.execute(of_month(3, "AVG(amount)"))
     assert session.execute(by_month).receipt is not None  # stored: free
     session.execute(of_month(5))
+
+
+def by_month(count: int, what: str = "COUNT(*)", more: str = "") -> str:
+    """Return a statement over the months from one on, each by itself."""
+    where = f"ordered_at >= '{months_ago(count)}' {more}"
+    return f"SELECT date_trunc('month', ordered_at) AS m, {what} AS n FROM orders WHERE {where} GROUP BY 1 ORDER BY 1"
+
+
+def paid(session: Session, sql: str) -> Fraction:
+    """Return what a statement was charged."""
+    receipt = session.execute(sql).receipt
+    assert receipt is not None
+    return receipt.epsilon
+
+
+def told(session: Session, sql: str) -> str:
+    """Return what EXPLAIN says of a statement, on one line."""
+    return " ".join(session.explain(sql).text().split())
+
+
+def test_each_month_is_one_stored_number_whatever_interval_is_asked(session: Session) -> None:
+    """Three months cost their own charge each, a fourth one alone, and no number moves by it."""
+    first = session.execute(by_month(3))
+    assert first.receipt is not None
+    assert first.receipt.epsilon == Fraction(1, 2)
+    low, high, new = (f"{months_ago(count):%Y-%m}" for count in (3, 2, 4))
+    said = told(session, by_month(4))
+    assert f"stored: {low} to" in said
+    assert f"to be paid: {new}" in said
+    assert said.count("release r") == 1
+    more = session.execute(by_month(4))
+    assert more.receipt is not None
+    assert more.receipt.epsilon == Fraction(1, 2)
+    assert [*more.rows][1:] == [*first.rows]
+    store = session.dataset.store
+    first_month = number_of(Period.MONTH, months_ago(4))
+    for count in range(4):
+        left = store.left_of(Slices.of([first_month + count - (count > 2)])).status
+        assert left.left_nano == 5 * 10**8
+    assert "all are stored" in told(session, by_month(4))
+    assert high
+
+
+def test_a_month_asked_for_by_itself_is_the_same_number(session: Session) -> None:
+    rows = {str(month)[:7]: number for month, number in session.execute(by_month(4)).rows}
+    for count in (4, 3, 2):
+        assert session.execute(of_month(count)).rows[0][0] == rows[f"{months_ago(count):%Y-%m}"]
+        assert paid(session, of_month(count)) == 0
+    between = f"ordered_at::date BETWEEN '{months_ago(3)}' AND '{months_ago(2) - timedelta(1)}'"
+    for where in (
+        between,
+        f"to_char(ordered_at, 'YYYY-MM') = '{months_ago(3):%Y-%m}'",
+        f"date_trunc('month', ordered_at) = '{months_ago(3)}'",
+    ):
+        assert paid(session, f"SELECT COUNT(*) FROM orders WHERE {where}") == 0, where
+
+
+def test_a_filter_that_cuts_a_month_is_another_number_of_that_month_alone(session: Session) -> None:
+    session.execute(by_month(3))
+    cut = by_month(3, more=f"AND ordered_at >= '{months_ago(3) + timedelta(9)}'")
+    said = told(session, cut)
+    assert f"to be paid: {months_ago(3):%Y-%m}" in said
+    assert paid(session, cut) == Fraction(1, 2)
+    assert paid(session, cut) == 0
+
+
+def test_what_has_groups_of_several_months_is_one_draw(session: Session) -> None:
+    session.execute(by_month(3))
+    for sql in (
+        f"SELECT COUNT(*) FROM orders WHERE ordered_at >= '{months_ago(3)}'",
+        f"SELECT date_trunc('week', ordered_at), COUNT(*) FROM orders WHERE ordered_at >= '{months_ago(3)}' GROUP BY 1",
+    ):
+        assert "a draw of each month" not in told(session, sql)
+        assert session.explain(sql).cost == Fraction(1, 2)
+
+
+def test_days_and_cities_within_a_month_and_what_stands_above(session: Session) -> None:
+    days = f"SELECT date_trunc('day', ordered_at) AS d, city, COUNT(*) AS n, AVG(amount) FROM orders JOIN users ON id = user_id WHERE ordered_at >= '{months_ago(3)}' GROUP BY 1, 2"
+    rows = session.execute(f"SELECT d, city, n, dp_low(n), dp_high(n) FROM ({days}) t ORDER BY 1, 2").rows
+    days_in = (months_ago(1) - months_ago(3)).days
+    assert len(rows) >= 2 * days_in
+    assert all(low <= number <= high for _, _, number, low, high in rows)
+    top = session.execute(f"SELECT m, n FROM ({by_month(3)}) t ORDER BY n DESC LIMIT 1")
+    assert len(top.rows) == 1
 
 
 def test_the_running_month_is_refused_with_the_filter_that_helps(session: Session) -> None:

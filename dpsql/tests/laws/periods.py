@@ -282,8 +282,12 @@ STATEMENTS = {
     "SELECT COUNT(*) FROM orders o JOIN visits v ON v.user_id = o.user_id "
     f"WHERE {ONE} AND v.day >= '2026-02-01' AND v.day < '2026-03-01'": "one",
     f"SELECT n, COUNT(*) FROM (SELECT user_id, COUNT(*) AS n FROM orders WHERE {ONE} GROUP BY user_id) t GROUP BY n": "one",
+    # groups are periods: (a) in each of them
+    f"SELECT date_trunc('month', bought), COUNT(*), SUM(amount) FROM orders WHERE {SOME} GROUP BY 1": "one",
+    f"SELECT date_trunc('day', o.bought), u.city, AVG(o.amount) FROM orders o JOIN users u ON u.id = o.user_id WHERE {SOME} GROUP BY 1, 2": "one",
+    "SELECT date_trunc('month', day), COUNT(*), COUNT(DISTINCT user_id) FROM visits WHERE day < '2026-03-01' GROUP BY 1": "one",
+    f"SELECT to_char(bought, 'YYYY-MM'), kind, COUNT(*) FROM orders WHERE {SOME} AND amount > 0 GROUP BY 1, 2": "one",
     # (b) by (person, period)
-    f"SELECT date_trunc('month', bought), COUNT(*), SUM(amount) FROM orders WHERE {SOME} GROUP BY 1": "pair",
     "SELECT COUNT(*), AVG(amount), STDDEV(amount) FROM orders": "pair",
     f"SELECT u.city, COUNT(*) FROM orders o JOIN users u ON u.id = o.user_id WHERE {SOME} GROUP BY u.city": "pair",
     f"SELECT SUM(i.n) FROM items i JOIN orders o ON o.id = i.order_id WHERE {SOME}": "pair",
