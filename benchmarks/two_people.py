@@ -132,7 +132,7 @@ def _errors(size: Size, rows: int) -> Iterator[Figure]:
             f"INSERT INTO message SELECT range, {sent}, {people} - 1 - {received}, range % 12 + 1 FROM range({rows})"
         )
         exact = dict(connection.execute("SELECT month, COUNT(*) FROM message GROUP BY month").fetchall())
-    for accounting, first, most, limit in (("pure", 100, 200, 1.1), ("zcdp", 150, 200, 0.5)):
+    for accounting, first, most, limit in (("pure", 100, 200, 1.1), ("zcdp", 200, 100, 0.5)):
         ledger, policy = (
             size.folder / f"messages-{accounting}.db",
             size.folder / f"messages-{accounting}.toml",
@@ -150,7 +150,8 @@ def _errors(size: Size, rows: int) -> Iterator[Figure]:
         with duckdb.connect(str(path), read_only=True) as connection:
             kept = dict(connection.execute(query.sql).fetchall())
         noise = 2 * spread**2 if accounting == "pure" else spread**2
-        squares = [noise + (exact[month] - kept[month]) ** 2 for month in exact]
+        unit = release.measurements[0].denominator
+        squares = [noise + (exact[month] - kept[month] / unit) ** 2 for month in exact]
         error = 100 * math.sqrt(sum(squares) / len(squares)) / (rows / 12)
         where = f"at most {first} and {most} rows, noise alone {100 * math.sqrt(noise) / (rows / 12):.2f}"
         yield Figure(f"messages by month, {accounting}, epsilon 1", error, limit, "%", where)

@@ -334,7 +334,7 @@ def contribution_lines(release: ReleasePlan) -> Iterator[str]:
         yield "each row is a unit by itself"
         return
     if release.release.rows.lookup is not None:
-        yield from _lines_of_two(release.release.rows, release.release.rows.lookup)
+        yield from _lines_of_two(release, release.release.rows.lookup)
         return
     if release.bounding.per_row and release.bounding.numbered is None:
         yield "one row per person, held by the database"
@@ -350,8 +350,9 @@ def contribution_lines(release: ReleasePlan) -> Iterator[str]:
         yield "  a person's groups share these rows: WHERE on one group's key would cut less than GROUP BY"
 
 
-def _lines_of_two(rows: OwnedRows, lookup: Lookup) -> Iterator[str]:
+def _lines_of_two(release: ReleasePlan, lookup: Lookup) -> Iterator[str]:
     """Yield EXPLAIN's lines on rows of two people: how many count of each, how many one moves, what is hidden."""
+    rows = release.release.rows
     own, other = (rows.items[place].source.shown_name for place in (lookup.place, lookup.other))
     yield (
         f'rows of two people: at most {counted(lookup.first, "row")} of "{own}" of a person, and of those joined at '
@@ -363,6 +364,11 @@ def _lines_of_two(rows: OwnedRows, lookup: Lookup) -> Iterator[str]:
     )
     if rows.items[lookup.other].source.is_looked_up:
         yield f'  "{other}" is looked up for what is read of "{own}": rows that point at nothing there are not counted'
+    if any(measurement.is_clamped for measurement in release.measurements):
+        yield (
+            f"  counts by group: of who is pointed at {lookup.most} in root-sum-of-squares over the groups, in place "
+            f"of {counted(lookup.most, 'row')}"
+        )
     yield f"  {_hidden_of_two(own)}"
 
 

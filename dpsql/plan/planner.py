@@ -429,6 +429,8 @@ def _plan_release(
     groups, domains, listed = _known_groups(release, env, dialect, read, looking)
     bounding = _normed(_bounding(release, env, privacy, groups), release, privacy, groups, domains)
     is_zcdp = privacy.accounting is Accounting.ZCDP
+    if is_zcdp and rows.lookup is not None and dialect.keeps_steps:
+        bounding = replace(bounding, clamped=max(1, len(groups or ())))
     rowless, unused, (text_zeros, zeros) = _without_rows(release, kept)
     is_empty = groups == () or rowless[0] or unused[0]
     is_proved = not is_empty and (rowless[1] or unused[1])
@@ -477,8 +479,7 @@ def _plan_release(
         grounds |= {units_ground(privacy.minimum_units)}
     rests = tuple(sorted(grounds))
     said: tuple[object, ...] = (rests, rows.identity(), release.keys, bounding, *bounding.norms, domains)
-    if bounding.numbered is not None:
-        said = (*said, bounding.numbered)
+    said = (*said, *(one for one in (bounding.numbered, bounding.clamped) if one is not None))
     whole = math.prod(len(domain.values) for domain in domains if domain)
     if groups is not None and (listed or len(groups) < whole):
         said = (*said, groups)  # not all that the domains make

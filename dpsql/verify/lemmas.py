@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import isqrt
 
 from sqlglot import exp
 
@@ -16,7 +17,7 @@ from dpsql.verify.certificate import Measurement
 from dpsql.verify.read import Reader, columns_of
 from dpsql.verify.relations import ROW, UNIT, Joined, Relations
 from dpsql.verify.terms import AGGREGATES, Pool, Refused, Term, walk
-from dpsql.verify.two_owners import TwoOwners, first_rows
+from dpsql.verify.two_owners import Cells, TwoOwners, clamped_cells, first_rows
 from dpsql.verify.values import Form, Number, Poly, Values, add_forms, scaled
 
 __all__ = ["Lemmas", "Move", "Part"]
@@ -468,6 +469,8 @@ class Lemmas:
         used = [part for part in parts if any(not self._nothing(part.columns[name]) for name in names)]
         if len(used) == 1:
             return self._merged(used[0], self.single(used[0], names))
+        if len(used) == 2 and (move := self.clamped(used[0], used[1], names)) is not None:
+            return move
         if len(used) == 2:
             return self._merged(used[0], self.corrected(used[0], used[1], names))
         raise Refused("lemmas: a pattern with a lemma", f"{len(used)} parts")
@@ -548,6 +551,173 @@ class Lemmas:
         return Move(
             "lookup", two.apart, reach, most, -most, most, False, most, squared=square if is_square else None
         )
+
+    def clamped(self, light: Part, heavy: Part, names: Sequence[str]) -> Move | None:
+        """Lemma *clamp*; None where it is another pattern.
+
+        Premise: of rows of two owners, masks that are disjoint, and G listed cells. Of b with at most `few` rows each
+        row counts u; of the others, a cell of c rows, cut to `cap`, counts `c·K // D`, with D the larger of T·V and of
+        the step of Newton's for V times the root of s = Σ c², from z, the engine's root in whole numbers; K = u·T·V.
+        Conclusion: squares add up to the square of `u·T + R_a·(u + ceil(sqrt G) + 4)`. Why: D is not below V·sqrt(s),
+        whatever z is, so what b counts is of norm u·T at most; and, the root being right to 20 bits, within a step and
+        2 of the projection on that ball, which no row moves by more than u (1.38)."""
+        flags = [
+            flag
+            for term in light.columns.values()
+            for one in walk(term)
+            if one.op == "count*"
+            for flag in one.args[0]
+        ]
+        found = clamped_cells(self.pool, self.relations, light.block, heavy.block, [*light.keys, *flags])
+        if found is None:
+            return None
+        refused = Refused("lemmas: clamp, counts of cells by their norm")
+        _, keys, having, _ = found.cells.args[0].args
+        shown = columns_of(found.cells.args[0])
+        if light.merged or heavy.merged or light.having != frozenset(having):
+            raise refused
+        self.key_having(light)
+        self.key_having(heavy)
+        told = [shown[key.args[1]] for key in heavy.keys if key.op == "col" and key.args[0] is found.cells]
+        if tuple(told) != light.keys or len(keys) != len(found.owner) + len(light.keys):
+            raise refused
+        if not set(keys) <= {*found.owner, *light.keys}:
+            raise refused
+        forms, units, caps, shares, cells = [], set(), set(), set(), []
+        for name in names:
+            form, cell = (
+                self.form(self.plain(light.columns[name])),
+                self._share_of_cell(heavy.columns[name], found),
+            )
+            [(told_by, poly)] = form.items()
+            column, share, divisor = cell
+            counted, cap = self._counted_to(shown[column])
+            if self.form(counted) != {told_by: {(): 1}} or set(poly) != {()}:
+                raise refused
+            forms.append(form)
+            units.add(poly[()])
+            caps.add(cap)
+            shares.add((share, divisor))
+            cells.append(self.pool("col", found.cells, column))
+        if len(units) != 1 or len(caps) != 1 or len(shares) != 1 or len(set(cells)) != len(names):
+            raise refused
+        [unit], [cap], [(share, divisor)] = units, caps, shares
+        many = self._listed(light.keys, having) * len(names)
+        norm = self._newton(divisor, found, cells, many * cap**2)
+        ok = (
+            isinstance(unit, int)
+            and isinstance(share, int)
+            and 1 <= unit <= norm[1]
+            and share == unit * norm[0]
+        )
+        whole = Fraction(norm[0], norm[1])
+        if not ok or found.few > whole or found.few > cap or whole * unit > 2**40:
+            raise refused
+        if self.values.reach(forms, (), self.values.extent) != unit:
+            raise refused
+        root = isqrt(many - 1) + 1
+        most = whole * unit + found.first * (unit + root + 4)
+        return Move(
+            "clamp",
+            found.first,
+            unit,
+            root * most,
+            -root * most,
+            root * most,
+            False,
+            root * most,
+            squared=most**2,
+        )
+
+    def _share_of_cell(self, term: Term, found: Cells) -> tuple[str, Number | None, Term]:
+        """(c, K, D) of `SUM(c·K // D)`, c a column of cells."""
+        total = self.plain(term)
+        quotient = self._uncast(total.args[0]) if total.op == "sum" and not total.args[1] else total
+        product = self._uncast(quotient.args[0]) if quotient.op == "intdiv" else quotient
+        cell = self._uncast(product.args[0]) if product.op == "mul" else product
+        if cell.op != "col" or cell.args[0] is not found.cells or quotient.op != "intdiv":
+            raise Refused("lemmas: clamp, counts of cells by their norm")
+        self._cuts(quotient)
+        return cell.args[1], self._constant(product.args[1]), self._uncast(quotient.args[1])
+
+    def _counted_to(self, term: Term) -> tuple[Term, int]:
+        """(COUNT(*), cap) of the least of both."""
+        given = term.args if term.op == "least" else ()
+        caps = [number for one in given if isinstance(number := self._constant(one), int)]
+        counted = [one for one in given if one.op == "count*"]
+        if len(caps) != 1 or len(counted) != 1 or len(given) != 2 or caps[0] < 1:
+            raise Refused("lemmas: clamp, counts of cells by their norm")
+        return counted[0], caps[0]
+
+    def _newton(self, divisor: Term, found: Cells, cells: Sequence[Term], most: int) -> tuple[int, int]:
+        """(T·V, V) of `GREATEST((z + s·V² // z) // 2 + 1, T·V)`, with `z = GREATEST(CAST(LEAST(sqrt(s)·V, b)), 1)` and
+        s the sum of squares of the cells, `most` at most and cut to no less, b not below sqrt(s)·V."""
+        refused = Refused("lemmas: clamp, a divisor by the root of squares")
+
+        def pair(term: Term, op: str) -> tuple[Term, int]:
+            """The two sides of which the other is a whole number."""
+            for one, other in (term.args, term.args[::-1]) if term.op == op and len(term.args) == 2 else ():
+                if isinstance(number := self._constant(other), int):
+                    return self._uncast(one), number
+            raise refused
+
+        step, least = pair(divisor, "greatest")
+        half, one = pair(step, "add")
+        if half.op != "intdiv":
+            raise refused
+        both, two = self._uncast(half.args[0]), self._constant(half.args[1])
+        if (one, two) != (1, 2) or both.op != "add":
+            raise refused
+        quotients = [side for side in map(self._uncast, both.args) if side.op == "intdiv"]
+        roots = [side for side in map(self._uncast, both.args) if side.op != "intdiv"]
+        if len(quotients) != 1 or len(roots) != 1 or self._uncast(quotients[0].args[1]) is not roots[0]:
+            raise refused
+        self._cuts(half)
+        self._cuts(quotients[0])
+        s, square = pair(self._uncast(quotients[0].args[0]), "mul")
+        guess, smallest = pair(roots[0], "greatest")
+        scale = isqrt(square)
+        if scale**2 != square or scale < 2**20 or smallest != 1 or guess.op != "least":
+            raise refused
+        ends = [one.args[0] for one in guess.args if one.op == "num"]
+        products = [one for one in guess.args if one.op == "mul"]
+        if len(ends) != 1 or len(products) != 1 or len(guess.args) != 2:
+            raise refused
+        factors = [one.args[0] for one in products[0].args if one.op == "num"]
+        root = [one for one in products[0].args if one.op == "fn" and one.args[0] == "SQRT"]
+        if factors != [scale] or len(root) != 1 or self._uncast(root[0].args[1], "float") is not s:
+            raise refused
+        total = columns_of(found.made.args[0])[s.args[1]] if s.op == "col" and s.args[0] is found.made else s
+        sums, bound = pair(self._uncast(total), "least")
+        below = found.made.args[0].args[0].args[0][0]
+        own = [self.pool("col", below, one.args[1]) for one in cells]
+        if sums.op != "sum" or sums.args[1] or bound < most or ends[0] ** 2 < square * bound:
+            raise refused
+        if self.values.poly(sums.args[0]) != {(one, one): 1 for one in own}:
+            raise refused
+        return least, scale
+
+    def _uncast(self, term: Term, more: str = "int") -> Term:
+        """A number without casts that keep it, or that read it as a double."""
+        while term.op == "cast" and term.args[1][0] in ("int", "decimal", more):
+            term = term.args[0]
+        return term
+
+    def _listed(self, keys: Sequence[Term], having: Sequence[Term]) -> int:
+        """How many groups there are at most, by lists of each key's values in HAVING."""
+        groups = 1
+        for key in keys:
+            sizes = []
+            for one in having:
+                tests = one.args if one.op == "or" else (one,)
+                values = [test.args[1] for test in tests if test.op == "in" and test.args[0] is key]
+                null = [test for test in tests if test.op == "isnull" and test.args[0] is key]
+                if len(values) + len(null) == len(tests):
+                    sizes.append(sum(map(len, values)) + len(null))
+            if not sizes:
+                raise Refused("lemmas: clamp, groups are listed")
+            groups *= min(sizes)
+        return groups
 
     def _ranked(self, forms: Sequence[Form]) -> int | None:
         """C, where only rows of rank up to C among their owner's add something: `FILTER (WHERE rn <= C)`."""

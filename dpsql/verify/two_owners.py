@@ -1,6 +1,7 @@
 """Rows of two owners: a row of one, joined with what it points at, which is another's (soundness.md 1.38, 5.6).
 
-`first_rows` derives in how many rows the results over two neighbours differ; `References` holds every declared
+`first_rows` derives in how many rows the results over two neighbours differ, `clamped_cells` whose counts are cut by
+their norm; `References` holds every declared
 reference to be read in one way alone, equal to the key that it refers to."""
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dpsql.verify.read import columns_of, ordered
 from dpsql.verify.relations import UNIT, Joined, Relations
 from dpsql.verify.terms import Pool, Refused, Term
 
-__all__ = ["References", "TwoOwners", "first_rows"]
+__all__ = ["Cells", "References", "TwoOwners", "clamped_cells", "first_rows"]
 
 
 class _Kept(NamedTuple):
@@ -57,22 +58,10 @@ def first_rows(pool: Pool, relations: Relations, block: Term) -> TwoOwners | Non
     if found is None:
         return None
     most, owner, order, shown, inner, is_exact = found
-    joined, groups = _owners(relations, inner)
-    if len(groups) < 2:
+    looked = _looked_up(relations, inner, owner, [*order, *shown])
+    if looked is None:
         return None
-    if len(groups) > 2:
-        raise Refused("lookup: rows of two owners")
-    _is_plain(inner, [*owner, *order, *shown])
-    theirs = [
-        number
-        for number, sources in enumerate(groups)
-        for source in sources
-        for kind, terms in map(joined.canonical, relations.identities(source))
-        if kind == UNIT and set(terms) == {joined.find(relations.bare(term)) for term in owner}
-    ]
-    if len(set(theirs)) != 1 or not all(relations.sure(term, joined) for term in owner):
-        raise Refused("lookup: rows are kept by who is pointed at")
-    first = _fan_of_one(relations, joined, groups[1 - theirs[0]])
+    joined, first = looked
     _, told = relations.closure(joined, order)
     if told != set(joined.block.args[0]):
         if is_exact:
@@ -81,6 +70,130 @@ def first_rows(pool: Pool, relations: Relations, block: Term) -> TwoOwners | Non
         if not all(relations.bare(term) in basis for term in shown):
             raise Refused("lookup: an order of rows is total")
     return TwoOwners(first, most)
+
+
+class Cells(NamedTuple):
+    """R_a; the most rows of a b whose counts are as they are; b; c, the counts of the others by b and keys, and q, what
+    is made of each b's: sources of the second part."""
+
+    first: int
+    few: int
+    owner: tuple[Term, ...]
+    cells: Term
+    made: Term
+
+
+def clamped_cells(
+    pool: Pool, relations: Relations, light: Term, heavy: Term, terms: Sequence[Term]
+) -> Cells | None:
+    """The pattern of lemma *clamp*; None where the second block joins no cells with what is made of them.
+
+    Premise: the first block has the rows of J of the b who have R rows there at most; the second joins c with q by b, c
+    groups the rows of J of all other b by b and keys, and q groups c by b. J and its owners are those of *lookup*;
+    `terms`: what else is read of its rows.
+    """
+    pair = _cells_and_made(heavy)
+    if pair is None:
+        return None
+    refused = Refused("clamp: cells by who is pointed at")
+    cells, made = pair
+    found = _few(pool, relations, light)
+    if found is None:
+        raise refused
+    few, owner, relation, inner = found
+    block, keys, _, columns = cells.args[0].args
+    beside = [one for one in block.args[0] if one.args[0] is relation]
+    if len(beside) != 1 or beside[0] in dict(block.args[1]):
+        raise refused
+    on = [one for one in block.args[2] if beside[0] in one.free]
+    rest = pool(
+        "block",
+        tuple(one for one in block.args[0] if one is not beside[0]),
+        block.args[1],
+        tuple(one for one in block.args[2] if one not in on),
+    )
+    if rest is not inner or not relations.matches_owner(on, beside[0], relation, owner):
+        raise refused
+    shown, below = dict(columns), made.args[0].args[0].args[0][0]
+    by = {
+        name: shown.get(term.args[1])
+        for name, term in columns_of(made.args[0]).items()
+        if term in made.args[0].args[1] and term.op == "col" and term.args[0] is below
+    }
+    matched = set()
+    for one in heavy.args[2]:
+        sides = {
+            side.args[0]: side.args[1] for side in one.args if isinstance(side, Term) and side.op == "col"
+        }
+        if one.op != "eq" or set(sides) != {cells, made} or by.get(sides[made]) is not shown[sides[cells]]:
+            raise refused
+        matched.add(shown[sides[cells]])
+    is_by_owner = matched == set(owner) == set(by.values()) and set(owner) <= set(keys)
+    if not is_by_owner or len(made.args[0].args[1]) != len(owner) or made.args[0].args[2]:
+        raise refused
+    looked = _looked_up(relations, inner, owner, terms)
+    if looked is None:
+        raise refused
+    return Cells(looked[1], few, owner, cells, made)
+
+
+def _cells_and_made(block: Term) -> tuple[Term, Term] | None:
+    """(c, q) of a block that is a grouping c joined with a grouping q of the rows of c."""
+    sources, outer, _ = block.args
+    if len(sources) != 2 or outer or any(one.args[0].op != "agg" for one in sources):
+        return None
+    for cells, made in (sources, sources[::-1]):
+        below = made.args[0].args[0]
+        if (
+            len(below.args[0]) == 1
+            and below.args[0][0].args[0] is cells.args[0]
+            and below.args[1:] == ((), ())
+        ):
+            return cells, made
+    return None
+
+
+def _few(pool: Pool, relations: Relations, block: Term) -> tuple[int, tuple[Term, ...], Term, Term] | None:
+    """(R, owner, heavy, J) of a block with the rows of J of owners who have R there at most, not listed in heavy."""
+    denied = [one for one in block.args[2] if one.op == "not" and one.args[0].op == "exists"]
+    if len(denied) != 1:
+        return None
+    heavies, none, matched = denied[0].args[0].args[0].args
+    if len(heavies) != 1 or none or heavies[0].args[0].op != "agg":
+        return None
+    heavy: Term = heavies[0].args[0]
+    inner, owner, having, _ = heavy.args
+    sources, outer, conditions = inner.args
+    if block is not pool("block", sources, outer, ordered([*conditions, denied[0]])):
+        return None
+    if not relations.matches_owner(matched, heavies[0], heavy, owner):
+        return None
+    number = relations.number(having[0].args[0]) if len(having) == 1 and having[0].op == "lt" else None
+    if number is None or having[0].args[1] is not pool("count*", ()):
+        return None
+    return number, owner, heavy, inner
+
+
+def _looked_up(
+    relations: Relations, inner: Term, owner: Sequence[Term], terms: Sequence[Term]
+) -> tuple[Joined, int] | None:
+    """J looked at, and R_a; None where it is one owner's. Premise: `owner` is who is pointed at, never NULL."""
+    joined, groups = _owners(relations, inner)
+    if len(groups) < 2:
+        return None
+    if len(groups) > 2:
+        raise Refused("lookup: rows of two owners")
+    _is_plain(inner, [*owner, *terms])
+    theirs = [
+        number
+        for number, sources in enumerate(groups)
+        for source in sources
+        for kind, ones in map(joined.canonical, relations.identities(source))
+        if kind == UNIT and set(ones) == {joined.find(relations.bare(term)) for term in owner}
+    ]
+    if len(set(theirs)) != 1 or not all(relations.sure(term, joined) for term in owner):
+        raise Refused("lookup: rows are kept by who is pointed at")
+    return joined, _fan_of_one(relations, joined, groups[1 - theirs[0]])
 
 
 def _members(block: Term) -> tuple[Term, Term] | None:
@@ -96,23 +209,14 @@ def _members(block: Term) -> tuple[Term, Term] | None:
 
 def _cut_at(pool: Pool, relations: Relations, few: Term, many: Term) -> _Kept | None:
     """The rows of J of owners with at most R, and the first R of the others; None where these are no such rows."""
-    denied = [one for one in few.args[0].args[2] if one.op == "not" and one.args[0].op == "exists"]
-    if len(denied) != 1:
+    found = _few(pool, relations, few.args[0])
+    if found is None:
         return None
-    exists = denied[0].args[0]
-    heavies, none, matched = exists.args[0].args
-    if len(heavies) != 1 or none or heavies[0].args[0].op != "agg":
-        return None
-    heavy: Term = heavies[0].args[0]
-    inner, owner, having, _ = heavy.args
+    number, owner, heavy, inner = found
     sources, outer, conditions = inner.args
-    if few.args[0] is not pool("block", sources, outer, ordered([*conditions, denied[0]])):
-        return None
-    if not relations.matches_owner(matched, heavies[0], heavy, owner):
-        return None
-    number = relations.number(having[0].args[0]) if len(having) == 1 and having[0].op == "lt" else None
-    if number is None or having[0].args[1] is not pool("count*", ()):
-        return None
+    exists = next(
+        one.args[0] for one in few.args[0].args[2] if one.op == "not" and one.args[0].op == "exists"
+    )
     if (cut := relations.last_kept(many.args[0])) is not None:
         same = cut.heavy is heavy and cut.rows is inner and cut.most == number
         if not same or dict(few.args[1]) != dict(many.args[1]):

@@ -45,10 +45,12 @@ from ...relation.intervals import Lattice
 from ...relation.types import Kind, SqlType
 from ..dialects.dialect import Dialect
 from ..measures.measurements import (
+    MAX_SQUARES,
     WEIGHT,
     Bounding,
     BoundingQuery,
     Choice,
+    Count,
     Direct,
     Mask,
     Measurement,
@@ -67,7 +69,16 @@ from .print_sums import CappedSums, GroupSums, InnerRows, KeptSums, UnitSums, We
 from .print_value import print_whole
 from .print_windows import WindowPrinter, print_candidate
 
-__all__ = ["BackendQuery", "Part", "Tested", "print_fan", "print_keys", "print_part", "print_release"]
+__all__ = [
+    "BackendQuery",
+    "Part",
+    "Tested",
+    "norm_divisor",
+    "print_fan",
+    "print_keys",
+    "print_part",
+    "print_release",
+]
 
 
 _SCATTERING = frozenset(
@@ -145,7 +156,10 @@ def print_release(
         if measurements[i].query is BoundingQuery.RANK
     )
     if rows.lookup is not None:
-        return (release.looked_up(wanted, rows.lookup),)
+        clamped = tuple(i for i in wanted if measurements[i].is_clamped)
+        plain = tuple(i for i in wanted if i not in clamped)
+        queries = [release.looked_up(plain, rows.lookup)] if plain else []
+        return (*queries, *(release.clamped(i, rows.lookup) for i in clamped))
     if bounding.per_row:
         summed = tuple(i for i in wanted if measurements[i].query is not BoundingQuery.RANK)
         # an average of several groups is none of theirs added up
@@ -198,6 +212,23 @@ def print_keys(listed: KeyList, dialect: Dialect) -> BackendQuery:
     return _query(sources.keys(listed, MAX_DOMAIN + 1), (), sources)
 
 
+def norm_divisor(dialect: Dialect, most: int) -> tuple[str, str]:
+    """Return (z of s, d of s and z): with V = 2^20, V times the root of s, at least V times `most` (soundness.md 1.38).
+
+    z is the engine's root, in whole numbers; a step of Newton's from it is not below the true one, whatever z is.
+    """
+    root = f"sqrt({dialect.as_double('s')}) * {dialect.double_literal(Fraction(WEIGHT))}"
+    root = dialect.rounded(
+        f"LEAST({root}, {dialect.double_literal(Fraction(_MAX_ROOT))})", "BIGINT", _MAX_ROOT
+    )
+    largest = MAX_SQUARES * WEIGHT**2
+    other = dialect.quotient(f"({dialect.cast('s', 'HUGEINT')} * {WEIGHT**2})", "z", wide=True, most=largest)
+    half = dialect.quotient(f"(z + {other})", "2", wide=True, most=largest)
+    return f"GREATEST({root}, 1)", f"GREATEST({half} + 1, {most * WEIGHT})"
+
+
+_MAX_ROOT = 2**50
+"""Above all roots of `MAX_SQUARES`, times `WEIGHT`."""
 _FAR = 64
 """How many times what is kept of a unit it has, for its first to be taken by an engine's heap and not by a window.
 
@@ -278,6 +309,60 @@ class _Release:
         ]
         body = self._outer("r", coordinates, in_domain=True)
         return _query(f"WITH {', '.join(steps)} {body}", numbers, sources)
+
+    def clamped(self, number: int, lookup: Lookup) -> BackendQuery:
+        """Counts of all joined rows, each person who is pointed at cut to R_b by the norm of their counts.
+
+        Who has R_b rows at most is within it. Of the others c has the counts by group and mask, q the sum of their
+        squares.
+        """
+        measurement = self.measurements[number]
+        assert isinstance(measurement, Count)
+        sources = SourcePrinter(self.dialect, 1)
+        inner = self._inner(sources, (number,), shows_unit=True)
+        only = [inner.only(mask) for mask in measurement.masks]
+        unit, listed = ", ".join(self.unit), self._in_domain()
+        own = [f"s.{one}" for one in (*self.unit, *self.key_names)]
+        cells = [f"LEAST(COUNT(*){one}, {measurement.most_in_cell}) AS c{i}" for i, one in enumerate(only)]
+        squares = " + ".join(f"c{i} * c{i}" for i in range(len(only)))
+        s = self.dialect.cast(f"LEAST(SUM({squares}), {MAX_SQUARES})", "BIGINT")
+        root, divisor = norm_divisor(self.dialect, lookup.most)
+        same, of = (
+            " AND ".join(f"{left}.{one} = {right}.{one}" for one in self.unit)
+            for left, right in (("heavy", "s"), ("d", "c"))
+        )
+        steps = [
+            self.dialect.step("s", inner.sql(), is_kept=True),
+            f"heavy AS (SELECT {unit} FROM s GROUP BY {unit} HAVING COUNT(*) > {lookup.most})",
+            f"c AS (SELECT {', '.join([*own, *cells])} FROM s CROSS JOIN heavy WHERE {same} GROUP BY {', '.join(own)}"
+            f"{listed})",
+            f"q AS (SELECT {unit}, {s} AS s FROM c GROUP BY {unit})",
+            f"z AS (SELECT {unit}, s, {root} AS z FROM q)",
+            f"d AS (SELECT {unit}, {divisor} AS d FROM z)",
+        ]
+        names, weight = [f"m{number}_{i}" for i in range(len(only))], self.bounding.weight
+        light = [f"COALESCE({weight} * COUNT(*){one}, 0)" for one in only]
+        heavy = [
+            f"COALESCE(SUM({self._share_of(f'c.c{i}', weight * lookup.most, measurement)}), 0)"
+            for i in range(len(only))
+        ]
+        by = f" GROUP BY {', '.join(self.key_names)}{listed}" if self.keys else ""
+        both = [
+            f"SELECT {self._listed(list(zip(names, sums, strict=True)))} FROM {rows}{by}"
+            for sums, rows in (
+                (light, f"s WHERE NOT EXISTS (SELECT 1 FROM heavy WHERE {same})"),
+                (heavy, f"c CROSS JOIN d WHERE {of}"),
+            )
+        ]
+        body = self._added_up(f"({' UNION ALL '.join(both)}) AS b", names)
+        return _query(f"WITH {', '.join(steps)} {body}", (number,), sources)
+
+    def _share_of(self, cell: str, most: int, measurement: Count) -> str:
+        """Return a cell's count times `most` and over the divisor d, which is V times its person's norm."""
+        whole = f"({self.dialect.cast(cell, 'HUGEINT')} * {most * WEIGHT})"
+        return self.dialect.quotient(
+            whole, "d.d", wide=True, most=measurement.most_in_cell * self.bounding.weight
+        )
 
     def _by_group(self, source: str, coordinates: list[tuple[str, str]]) -> str:
         """Return the sums of rows by group: of each listed one, and of all others of a key in one."""

@@ -49,6 +49,7 @@ from ...relation.intervals import Lattice
 from ..dialects.dialect import Dialect
 
 __all__ = [
+    "MAX_SQUARES",
     "WEIGHT",
     "Bounding",
     "BoundingQuery",
@@ -77,6 +78,11 @@ __all__ = [
 
 WEIGHT = 2**20
 """U: the weight of a row of a unit with at most R of them."""
+
+
+MAX_SQUARES = 2**58
+"""Most of the sum of squares of one person's cells: their root times `WEIGHT` is a double's whole number."""
+_MAX_CELLS, _MAX_NORM = 2**18, 2**20
 
 
 Steps = NewType("Steps", int)
@@ -194,9 +200,10 @@ class Bounding:
     printed rank (else the domain has at most C groups). `norms`: what bounds a unit's rows besides, whatever the
     groups are; `in_norm`: the least T of those whose places hold whole groups (soundness.md 1.36). `of_two`: of rows of
     two people, (R_a, R_b), as they are kept by printed ranks: then each counts as it is, as `per_row`, and R is K, in
-    how many rows two results differ (1.38). `numbered`: rows with a number from 1 to R are all that there are, so each
-    counts as it is, as `per_row`, and a unit has R of them (1.39). `replace_one`, `together`: neighbours differ in as
-    many units. `grouped`: there are group keys.
+    how many rows two results differ (1.38). `clamped`: then, in a zCDP dataset, in how many groups counts are, of which
+    each person who is pointed at is cut to R_b by their norm, in place of by rows. `numbered`: rows with a number from
+    1 to R are all that there are, so each counts as it is, as `per_row`, and a unit has R of them (1.39).
+    `replace_one`, `together`: neighbours differ in as many units. `grouped`: there are group keys.
     """
 
     in_all: int
@@ -215,6 +222,7 @@ class Bounding:
     )  # said by whoever makes a key, where there are any
     in_norm: int | None = field(default=None, repr=False)
     of_two: tuple[int, int] | None = field(default=None, repr=False)  # said with the rows
+    clamped: int | None = field(default=None, repr=False)  # said by whoever makes a key, where it is one
     numbered: Numbered | None = field(
         default=None, repr=False
     )  # said by whoever makes a key, where it is one
@@ -326,7 +334,29 @@ class Measurement(ABC):
     def denominator(self) -> int:
         """U: coordinates count fractions of a lattice unit, 1 / U, a power of two; 1 where nothing is scaled."""
         is_weighed = self.query is BoundingQuery.SCALED and not self.bounding.per_row
-        return self.bounding.weight if is_weighed else 1
+        return self.bounding.weight if is_weighed or self.is_clamped else 1
+
+    @property
+    def is_clamped(self) -> bool:
+        """Whether who is pointed at is bounded by the norm of their counts, and not by rows (soundness.md 1.38)."""
+        return False
+
+    @property
+    def cells(self) -> int:
+        """G of what is clamped: how many cells are told apart, groups times masks."""
+        return (self.bounding.clamped or 1) * len(self.masks)
+
+    @property
+    def most_in_cell(self) -> int:
+        """How many rows of a person are counted in one cell: 2^20 or more, so that squares add up to `MAX_SQUARES`."""
+        return 1 << ((MAX_SQUARES // self.cells).bit_length() - 1) // 2
+
+    def _clamped_norm(self) -> int:
+        """Return (R_a + R_b)·U, and what is rounded of R_a people; replaced: twice (soundness.md 1.38)."""
+        assert self.bounding.of_two is not None
+        first, most = self.bounding.of_two
+        one = (first + most) * self.bounding.weight + first * (_root_above(self.cells) + 4)
+        return (2 if self.bounding.replace_one else 1) * one
 
     @property
     def claim_unit(self) -> int:
@@ -344,6 +374,8 @@ class Measurement(ABC):
     @property
     def of_one(self) -> Parts:
         """The same for one unit. Replace-one is remove and add: twice, but for one coordinate without groups."""
+        if self.is_clamped:
+            return Parts(_root_above(self.cells) * self._clamped_norm())
         alone = None if self.bounding.grouped or len(self.masks) > 1 else self.replaced_alone
         if self.bounding.of_two is not None:
             return Parts((2 if self.bounding.replace_one else 1) * self._of_two(self.bounding.of_two, alone))
@@ -398,6 +430,8 @@ class Measurement(ABC):
 
         Replace-one is v' - v: with one sign |v' - v|² <= |v|² + |v'|², else (|v| + |v'|)²; and never more than L1².
         """
+        if self.is_clamped:
+            return self._clamped_norm() ** 2
         times = 1 if not self.bounding.replace_one else 2 if self.has_one_sign else 4
         squared = self.squared
         if self.bounding.of_two is not None and self.has_one_sign:
@@ -499,6 +533,23 @@ class Count(Measurement):
     label = "count of rows"
     in_joint = ("count", "counts")
     is_count = True
+
+    @property
+    def is_clamped(self) -> bool:
+        """Where a person can be in several cells: of one alone the norm is the number of rows."""
+        bounding = self.bounding
+        if (
+            bounding.clamped is None
+            or bounding.of_two is None
+            or not (bounding.grouped or len(self.masks) > 1)
+        ):
+            return False
+        return self.cells <= _MAX_CELLS and bounding.of_two[1] <= _MAX_NORM
+
+    @property
+    def largest(self) -> int:
+        """A person's cell stands for a row where norms are cut."""
+        return self.most_in_cell if self.is_clamped else 1
 
     @property
     def replaced_alone(self) -> Steps:
@@ -888,6 +939,10 @@ class Joint(Measurement):
     def family_key(self) -> tuple[object, ...]:
         key = (self.kind, self.value, self.lattice, self.null_rows, self.masks)
         return (*key, tuple(part.said for part in self.parts))
+
+
+def _root_above(number: int) -> int:
+    return math.isqrt(number - 1) + 1
 
 
 def counted_in(measurements: Iterable[Measurement]) -> tuple[Expr, ...]:

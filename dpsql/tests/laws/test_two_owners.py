@@ -288,8 +288,8 @@ def test_other_promises_hold(tmp_path: Path, engine: PostgresServer | None, how:
         assert [verdict(made, sql) for sql in STATEMENTS] == [""] * len(STATEMENTS)
         neighbours = come.get(how, [gone])
         worst = check(made, STATEMENTS, gone if how == "replace" else people, neighbours)
-        if how == "zcdp":  # what goes in one group, and what comes in another: 2, 2 and 3 of (2 + 3)² + 2²
-            assert worst[1] > Fraction(2**2 + 2**2 + 3**2, 5**2 + 2**2) - Fraction(1, 1000)
+        if how == "zcdp":  # what goes in one group, and what comes in another: 2·5, 2·4 and 3·5 of (5·7)²
+            assert worst[3] > Fraction(10**2 + 8**2 + 15**2, 35**2) - Fraction(1, 1000)
             alone = star(is_alone=True)
             assert check(made, (COUNT,), alone, [alone.without(1)])[0] > Fraction(999, 1000)
 

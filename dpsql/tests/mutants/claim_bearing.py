@@ -179,7 +179,7 @@ LAWS: dict[str, tuple[str, ...]] = {
     "plan/each_period.py": ("test_each_period.py",),
     "plan/privacy/time.py": ("test_periods.py",),
     "verify/periods.py": ("test_periods.py",),
-    "verify/two_owners.py": ("test_two_owners.py",),
+    "verify/two_owners.py": ("test_two_owners.py", "test_two_owners_clamped.py"),
     "mechanisms/laws/box.py": ("test_joint.py",),
     "mechanisms/laws/thresholded.py": ("test_neighbours_zcdp.py",),
     "mechanisms/laws/truncated.py": ("test_neighbours.py",),
