@@ -68,7 +68,7 @@ FIGURES = {
     "whole_groups": whole_groups.measure,
     "norms": norms.measure,
     "two_people": two_people.measure,
-    "running-totals": running_totals.measure,
+    "running_totals": running_totals.measure,
     "wire": wire.measure,
     "years": years.measure,
     "periods": periods.measure,
