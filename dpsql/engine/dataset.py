@@ -49,6 +49,7 @@ from ..release.post_processing import Compiled
 from ..release.verifying import Verifier
 from .answer import Answer, AnswerColumn, GroupNote
 from .asserted_keys import require_verified
+from .refusals import RefusalLog
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
@@ -292,6 +293,7 @@ class Dataset:
         self._people: dict[tuple[str, str | None], tuple[Policy, Catalog]] = {}
         self._last_said: dict[object, LeftOut | LeftOutByNorms | None] = {}
         self._normed: dict[object, tuple[bytes, bytes]] = {}
+        self.refusals = RefusalLog(self.policy)
 
     def take_in(self, member: Analyst) -> None:
         """Have a member of a group be an analyst, with the group's cap from here on. Nothing that is spent changes."""

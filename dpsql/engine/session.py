@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ..backends import Backend
 from ..budget import ZERO, Charge, Status
-from ..errors import LedgerAway, NothingShown, PolicyError, Refusal
+from ..errors import DpsqlError, LedgerAway, NothingShown, PolicyError, Refusal
 from ..plan.planner import Plan
 from ..policy import Policy, Slices
 from ..relation.types import JSON, TEXT, SqlType
@@ -134,7 +134,8 @@ class Session(Spine):
             return known
         statement = self._parsed(sql)
         if isinstance(statement, AdmittedQuery):
-            return self.once(self._query(statement, tuple(parameters), key, status.epoch))
+            with self.refusals_kept(statement):
+                return self.once(self._query(statement, tuple(parameters), key, status.epoch))
         if isinstance(statement, Explain):
             is_lasting, column = False, _plan_column(statement)
             if statement.verify:
@@ -151,6 +152,15 @@ class Session(Spine):
         if isinstance(statement, WorkspaceStatement):
             return self._write(statement, tuple(parameters), status.epoch)
         return self._setting(statement)
+
+    @contextmanager
+    def refusals_kept(self, query: AdmittedQuery | None) -> Iterator[None]:
+        """Have the owner's log keep what is refused of a query, or of several, and raise it."""
+        try:
+            yield
+        except DpsqlError as error:
+            self.dataset.refusals.record(self.analyst, error, "" if query is None else query.text)
+            raise
 
     def _write(self, statement: WorkspaceStatement, parameters: tuple[object, ...], epoch: int) -> Answer:
         """Carry out a statement that writes the analyst's own tables. Raises as `execute`."""
@@ -210,7 +220,8 @@ class Session(Spine):
         """Answer the queries of a batch, planned together and charged once. Arguments and errors: `batch.release`."""
         from .batch import release
 
-        return release(self, statements, epsilon)
+        with self.refusals_kept(None):
+            return release(self, statements, epsilon)
 
     def recall(self, sql: str, parameters: Sequence[object] = ()) -> Answer | None:
         """Return what `execute` would, for a statement whose answer is remembered here; None where that takes time.
@@ -304,7 +315,8 @@ class Session(Spine):
     def _described(self, sql: str, parameters: tuple[object, ...], key: object) -> tuple[AnswerColumn, ...]:
         statement = self._parsed(sql)
         if isinstance(statement, AdmittedQuery):
-            return self._prepare(statement, parameters, key).columns
+            with self.refusals_kept(statement):
+                return self._prepare(statement, parameters, key).columns
         if isinstance(statement, Explain):
             return (_plan_column(statement),)
         if isinstance(statement, WorkspaceStatement):
@@ -345,8 +357,10 @@ class Session(Spine):
         awaited = tuple(Awaited(type_) for type_ in declared)
         try:
             columns = self.planned(query, awaited).columns
-        except Refusal:
+        except Refusal as error:
             if not awaited or self.settings.intervals is not None:
+                if query is statement:
+                    self.dataset.refusals.record(self.analyst, error, query.text)
                 raise
             bound = bind(query, self._context(query, awaited)).columns
             columns = tuple(AnswerColumn(column.name, column.type) for column in bound)

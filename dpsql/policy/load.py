@@ -447,10 +447,15 @@ def _read_server(top: Section, folder: Path) -> ServerPolicy:
             raise section.error(f"is above {getattr(usual, name)}, the most that is answered", name)
     own = section.count("workspace_mib", least=0)
     auth = read_auth(section, folder)
+    refusals = section.text("refusals") or usual.refusals
+    if refusals not in ("codes", "shapes", "texts"):
+        raise section.error(
+            'is what is kept of refused statements; write "codes", "shapes" or "texts"', "refusals"
+        )
     section.finish()
     return ServerPolicy(
         has_grid is not False, seconds or _LONGEST_STATEMENT, memory, files, **public,
-        workspace_mib=usual.workspace_mib if own is None else own, auth=auth,
+        workspace_mib=usual.workspace_mib if own is None else own, auth=auth, refusals=refusals,
     )  # fmt: skip
 
 

@@ -387,8 +387,9 @@ class ServerPolicy:
     `files_mib`: what the answers that are kept for clients may take together, in memory and in files, of which an
     analyst has a quarter; None: what the machine allows. Of public tables: `public_seconds` and `public_rows` that one
     statement may take and give, `public_at_once` of one analyst. `workspace_mib`: what an analyst's own tables may
-    take; 0: there are none. `auth`: who says who an analyst is; None: a
-    password in the policy.
+    take; 0: there are none. `auth`: who says who an analyst is; None: a password in the policy. `refusals`: what the
+    owner's log of refusals holds of statements: nothing ("codes"), what is left of them without literals ("shapes"), or
+    all ("texts").
     """
 
     has_grid: bool = True
@@ -400,6 +401,7 @@ class ServerPolicy:
     public_at_once: int = 1
     workspace_mib: int = 256
     auth: DirectoryPolicy | IssuerPolicy | None = None
+    refusals: str = "codes"
 
 
 @dataclass(frozen=True, slots=True)
