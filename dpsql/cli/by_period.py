@@ -3,63 +3,17 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..mechanisms import ATTO, NANO, epsilon_of_rho, rho_of_pure
 from ..policy.periods import MOST_NUMBER, UNDATED, first_day, number_of, run_text
-from ..records import dataclass
 from .terminal import decimal_text
 
 if TYPE_CHECKING:
-    from ..budget import BudgetStore, LedgerStore, Odometer, Promise, Status
+    from ..budget import LedgerStore, Odometer, Promise, Status
+    from ..budget.stretches import Stretch
 
-__all__ = ["Stretch", "period_body", "period_lines", "stretches_of"]
-
-_MOST_LINES = 12
-"""Longer lists are put together, until they are so long."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Some periods in a row, by number: the least and the most that one of them was charged, in what is added up."""
-
-    first: int
-    last: int
-    least: int
-    most: int
-
-    def join(self, other: Stretch) -> Stretch:
-        """Return both and what lies between, where nothing is."""
-        gap = [] if other.first <= self.last + 1 else [0]
-        least = min(self.least, other.least, *gap)
-        return Stretch(self.first, other.last, least, max(self.most, other.most))
-
-
-def stretches_of(ledger: BudgetStore, in_rho: bool, most: int = _MOST_LINES) -> list[Stretch]:
-    """Return what was charged of each period, the oldest first, undated rows before all; at most so many stretches.
-
-    Those that were charged alike are one; of the others the two that differ least are put together first.
-    """
-    kind = 2 if in_rho else 0
-    found: list[Stretch] = []
-    for first, last, sums in ledger.slices():
-        new = Stretch(first, last, sums[kind], sums[kind])
-        before = found[-1] if found and found[-1].last == first - 1 and found[-1].last != UNDATED else None
-        if before is not None and before.most == new.most:
-            found[-1] = before.join(new)
-        else:
-            found.append(new)
-    undated = [one for one in found if one.last == UNDATED]
-    dated = [one for one in found if one.last != UNDATED]
-    while len(dated) > most:
-        pairs = [one.join(other) for one, other in pairwise(dated)]
-        place = min(
-            range(len(pairs)),
-            key=lambda at: (pairs[at].most - pairs[at].least, pairs[at].last - pairs[at].first),
-        )
-        dated[place : place + 2] = [pairs[place]]
-    return undated + dated
+__all__ = ["period_body", "period_lines"]
 
 
 def _statements(left: int, usual: Fraction, in_rho: bool) -> int:
@@ -80,6 +34,8 @@ def _amount(amount: int, in_rho: bool) -> str:
 
 def period_lines(ledger: LedgerStore, status: Status, usual: Fraction) -> list[str]:
     """Return the lines of `dpsql budget show` about a ledger that is kept by periods, none about another."""
+    from ..budget.stretches import stretches_of
+
     promise = ledger.promise
     if promise.period is None:
         return []
@@ -128,6 +84,8 @@ def _person_lines(ledger: LedgerStore, odometer: Odometer, in_rho: bool) -> list
 
 def period_body(ledger: LedgerStore, status: Status, usual: Fraction) -> dict[str, Any]:
     """Return what `dpsql budget show --json` says beside, about a ledger that is kept by periods."""
+    from ..budget.stretches import stretches_of
+
     promise = ledger.promise
     if promise.period is None:
         return {}

@@ -51,7 +51,7 @@ def page(settings: CommandSettings, port: int, file: Path | None) -> None:
       dpsql page --export campus.html
     """
     from ..engine.dataset import Dataset
-    from .owner_page.facts import bench_statements, facts_of
+    from ..studio.facts import bench_statements, facts_of
     from .owner_page.write import write_page
 
     with closing(Dataset.open(settings.policy_path)) as dataset:

@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ..backends import Backend, DuckDBBackend, open_backend, refuse_unsafe
+from ..backends.schema_only import SchemaOnly
 from ..budget import BudgetStore, Caps, LedgerStore, Promise, Ration, Status, open_store
 from ..cache import Cache
 from ..errors import EngineFailure
@@ -357,6 +358,11 @@ class Dataset:
     def catalog_under(self, policy: Policy) -> Catalog:
         """Return the catalog that another policy makes of the same schema. Raises PolicyError."""
         return build_catalog(policy, self._live)
+
+    def imagined(self, policy: Policy) -> Dataset:
+        """Return this dataset under another policy, for plans alone: it has the same schema and the ledger's sums, and
+        no row of it can be read. Raises PolicyError. Nothing of it is to be closed."""
+        return Dataset(policy, SchemaOnly(self._live), self.store, self.sealed)
 
     def under_people(self, name: str, of: str | None = None) -> tuple[Policy, Catalog]:
         """Return the policy and the catalog under which the people of a table are counted by their rows."""

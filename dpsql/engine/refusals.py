@@ -20,15 +20,15 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from ..errors import BudgetExhausted, DpsqlError, Refusal
 from ..policy import Policy
+from ..records import dataclass
 from ..sql.text import tokenize, unquoted
 
 __all__ = ["SLOTS", "SLOT_BYTES", "RefusalLog", "Refused"]
@@ -71,11 +71,12 @@ class RefusalLog:
         scheme, _, path = policy.ledger.partition(":")
         self._ledger = Path(path) if scheme == "sqlite" else policy.ledger_log
         self.folder = self._ledger.with_name(f"{self._ledger.name}.refusals")
-        names = {policy.root, *policy.tables, *policy.views}
-        for table in (*policy.tables.values(), *policy.views.values()):
-            names.update(column.name for column in table.columns)
+        names = {*policy.tables, *policy.views}
         for table in policy.tables.values():
+            names.update(column.name for column in table.columns)
             names.update(() if table.unit is None else table.unit.columns)
+        for view in policy.views.values():
+            names.update(column.name for column in view.columns)
         self._known = frozenset(part for name in names for part in (name, *name.split(".")))
 
     def record(self, analyst: str, error: DpsqlError, statement: str) -> None:

@@ -36,6 +36,13 @@ class Body:
             raise BadRequest
         return found
 
+    def texts(self, name: str) -> list[str]:
+        """Return texts. Raises BadRequest."""
+        found = self._content.get(name)
+        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+            raise BadRequest
+        return list(found)
+
     def controls(self) -> dict[str, str]:
         """Return what the page's own controls set, by the setting's name. Raises BadRequest."""
         found = self._content.get("controls", {})

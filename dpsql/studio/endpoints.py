@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from . import naming, pricing, running
+from . import naming, pricing, running, spending, trying
 from .body import BadRequest, Body
 from .door import Seat
 
@@ -23,7 +23,7 @@ ANALYST: Mapping[str, Endpoint] = MappingProxyType(
 )
 """Each analyst's, of what is theirs."""
 
-OWNER: Mapping[str, Endpoint] = MappingProxyType({})
+OWNER: Mapping[str, Endpoint] = MappingProxyType({**spending.ENDPOINTS, **trying.ENDPOINTS})
 """Of who has the policy file in hand."""
 
 

@@ -19,9 +19,9 @@ from itertools import pairwise
 
 from ... import __version__
 from ...release.left_out import LeftOut, percent
+from ...studio.facts import Facts
 from ...words import counted
 from ..terminal import terminal_text
-from .facts import Facts
 
 __all__ = [
     "SERIES",

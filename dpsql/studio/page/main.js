@@ -4,9 +4,11 @@ import { ask } from "/page/api.js";
 import { element, plain } from "/page/dom.js";
 import { askView } from "/page/views/ask.js";
 import { historyView } from "/page/views/history.js";
+import { policyView } from "/page/views/policy.js";
+import { spendingView } from "/page/views/spending.js";
 
 /** Each view: its name in the address, its title, whether it is the owner's alone, and what shows it. */
-const VIEWS = [askView, historyView];
+const VIEWS = [askView, historyView, spendingView, policyView];
 
 const at = (id) => document.getElementById(id);
 const shown = new Map();

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from dpsql.cli.owner_page.facts import Day, forecast_of
 from dpsql.cli.owner_page.server import PageServer
+from dpsql.studio.facts import Day, forecast_of
 
 from .conftest import Run, length_of_log
 

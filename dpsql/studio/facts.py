@@ -20,28 +20,28 @@ from fractions import Fraction
 
 from sqlglot.tokens import Tokenizer
 
-from ...budget import BudgetStore, Entry, EntryState, Status, epsilon_text, rho_text
-from ...engine.answer import in_statements, ration_text, said_delta, spent_text
-from ...engine.dataset import Dataset
-from ...errors import DpsqlError
-from ...mechanisms import NANO
-from ...plan.dialects.quote import identifier
-from ...plan.measures.clip import GRID
-from ...plan.measures.formulas import Linear
-from ...plan.planner import PrivacyParameters, plan
-from ...plan.privacy.time import Clock
-from ...plan.release_plan import ReleasePlan
-from ...policy import Policy
-from ...policy.describe import policy_sentences
-from ...policy.model import ColumnPolicy, Neighbours, TablePolicy
-from ...policy.periods import MOST_NUMBER, number_of, run_text
-from ...records import dataclass
-from ...relation.catalog import Catalog
-from ...release.left_out import LeftOut
-from ...sql.bind_select import bind
-from ...sql.scope import BindingContext
-from ...sql.statement import AdmittedQuery, parse_statement
-from ..by_period import stretches_of
+from ..budget import BudgetStore, Entry, EntryState, Status, epsilon_text, rho_text
+from ..budget.stretches import stretches_of
+from ..engine.answer import in_statements, ration_text, said_delta, spent_text
+from ..engine.dataset import Dataset
+from ..errors import DpsqlError
+from ..mechanisms import NANO
+from ..plan.dialects.quote import identifier
+from ..plan.measures.clip import GRID
+from ..plan.measures.formulas import Linear
+from ..plan.planner import PrivacyParameters, plan
+from ..plan.privacy.time import Clock
+from ..plan.release_plan import ReleasePlan
+from ..policy import Policy
+from ..policy.describe import policy_sentences
+from ..policy.model import ColumnPolicy, Neighbours, TablePolicy
+from ..policy.periods import MOST_NUMBER, number_of, run_text
+from ..records import dataclass
+from ..relation.catalog import Catalog
+from ..release.left_out import LeftOut
+from ..sql.bind_select import bind
+from ..sql.scope import BindingContext
+from ..sql.statement import AdmittedQuery, parse_statement
 
 __all__ = [
     "EPSILONS",

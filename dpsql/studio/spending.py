@@ -1,0 +1,156 @@
+"""The owner's: what was spent, by whom, on which tables and periods, until when it lasts, and what was refused.
+
+House rule: from the ledger, the policy and the log of refusals alone. No row is read and nothing is charged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from ..budget import Entry
+from ..engine.refusals import Refused
+from ..errors import CODES, DpsqlError
+from .body import Body, refusal, statement_at
+from .desk import Overtaken, Unread
+from .door import Seat
+from .facts import Facts, facts_of
+from .pricing import priced
+
+__all__ = ["ENDPOINTS"]
+
+_MOST_ENTRIES = 2_000
+_MOST_REFUSALS = 1_000
+
+
+def spending(seat: Seat, _: Body) -> Mapping[str, Any]:
+    """Return all that is spent, day by day, and the newest charges and refusals one by one."""
+    dataset = seat.desk.dataset
+    found, now = facts_of(dataset, ()), datetime.now(UTC)
+    entries = dataset.store.log(_MOST_ENTRIES)
+    return {
+        "today": now.date().isoformat(),
+        "unit": found.unit,
+        "spent": found.amount(found.spent),
+        "cap": found.amount(found.cap),
+        "share": _part(found.spent, found.cap),
+        "left": found.left_in_words,
+        "delta": found.delta,
+        "as_epsilon": found.as_epsilon,
+        "rations": found.rations,
+        "forecast": _forecast(found),
+        "days": [
+            {
+                "day": one.day.isoformat(),
+                "left": _part(one.left, found.cap),
+                "spent": {name: _part(amount, found.cap) for name, amount in one.spent.items()},
+            }
+            for one in found.days
+        ],
+        "spenders": [
+            {
+                "name": one.name,
+                "spent": found.amount(one.spent),
+                "cap": None if one.cap is None else found.amount(one.cap),
+                "share": _part(one.spent, found.cap if one.cap is None else one.cap),
+                "left": one.left,
+            }
+            for one in found.spenders
+        ],
+        "tables": _by_table(entries, found),
+        "periods": None if found.periods is None else [
+            {"name": one.name, "spent": found.amount(one.spent), "share": _part(one.spent, found.cap)}
+            for one in found.periods
+        ],
+        "entries": [_entry(one, found) for one in entries],
+        "is_cut": len(entries) == _MOST_ENTRIES,
+        "refusals": [_refused(one) for one in dataset.refusals.read()[:_MOST_REFUSALS]],
+        "refusals_hold": dataset.policy.server.refusals,
+    }  # fmt: skip
+
+
+def errors(seat: Seat, body: Body) -> Mapping[str, Any]:
+    """Return how far off a statement's numbers are expected to be under the policy of today. Nothing is read."""
+    text = body.text("statement")
+    piece = statement_at(text, 0)
+    if piece is None:
+        return {"state": "empty"}
+    try:
+        return seat.desk.plan(lambda session: priced(session.explain(piece.text)), seat.desk.settings)
+    except Overtaken:
+        return {"state": "overtaken"}
+    except Unread:
+        return {"state": "unread"}
+    except DpsqlError as error:
+        return {"state": "refused", "refusal": refusal(error, piece, is_owner=True)}
+
+
+def _forecast(found: Facts) -> dict[str, Any]:
+    one = found.forecast
+    return {
+        "days": one.days,
+        "spent": _part(one.spent, found.cap),
+        "ends": None if one.day is None else one.day.isoformat(),
+    }
+
+
+def _by_table(entries: Sequence[Entry], found: Facts) -> list[dict[str, Any]]:
+    """Return the charges of the releases that read each table; one that reads two counts for both."""
+    spent, number = Counter[str](), Counter[str]()
+    for entry in entries:
+        for name in _tables(entry, found):
+            spent[name] += _cost(entry, found)
+            number[name] += 1
+    return [
+        {
+            "name": name,
+            "spent": found.amount(amount),
+            "share": _part(amount, found.cap),
+            "charges": number[name],
+        }
+        for name, amount in spent.most_common()
+    ]
+
+
+def _tables(entry: Entry, found: Facts) -> list[str]:
+    names = entry.note.partition(":")[0].split(", ")
+    return [name for name in names if name in found.policy.tables]
+
+
+def _entry(entry: Entry, found: Facts) -> dict[str, Any]:
+    return {
+        "at": entry.at,
+        "analyst": entry.analyst,
+        "statement": entry.statement,
+        "note": entry.note,
+        "spent": found.amount(_cost(entry, found)),
+        "share": _part(_cost(entry, found), found.cap),
+        "tables": _tables(entry, found),
+        "state": entry.state.value,
+        "noise": entry.law.text,
+    }
+
+
+def _refused(one: Refused) -> dict[str, Any]:
+    return {
+        "at": one.at,
+        "analyst": one.analyst,
+        "code": one.code,
+        "means": CODES.get(one.code, ""),
+        "statement": one.statement,
+        "message": one.message,
+        "is_of_budget": one.is_of_budget,
+    }
+
+
+def _cost(entry: Entry, found: Facts) -> int:
+    return entry.charge.rho_atto if found.status.in_rho else entry.charge.epsilon_nano
+
+
+def _part(amount: int, whole: int) -> float:
+    return amount / whole if whole else 0.0
+
+
+ENDPOINTS = {"spending": spending, "errors": errors}
