@@ -11,7 +11,6 @@ from ..engine.session import Session
 from ..engine.settings import decimal_text
 from ..errors import DpsqlError, Refusal
 from ..mechanisms import NANO
-from ..records import dataclass
 from ..sql.statement import AdmittedQuery, Explain, ResetSetting, SetSetting, ShowSetting, parse_statement
 from ..sql.workspace import WorkspaceStatement
 from .body import Body, refusal, statement_at
@@ -35,39 +34,48 @@ def price(seat: Seat, body: Body) -> Mapping[str, Any]:
     place = {"start": piece.start, "end": piece.start + len(piece.text)}
     try:
         settings = seat.desk.under(**body.controls())
-        found = seat.desk.plan(lambda session: _planned(session, piece.text), settings)
+        found = seat.desk.plan(lambda session: _priced(session, piece.text), settings)
     except Overtaken:
         return {"state": "overtaken"}
     except Unread:
         return place | {"state": "unread", "said": _UNREAD}
     except DpsqlError as error:
         return place | {"state": "refused", "refusal": refusal(error, piece, is_owner=seat.is_owner)}
-    if isinstance(found, _Refused):
-        told = refusal(found.error, piece, is_owner=seat.is_owner)
-        return place | {"state": "refused", "refusal": told, "fix": found.fix and _offered(found.fix)}
     return place | found
 
 
-@dataclass(frozen=True, slots=True)
-class _Refused:
-    error: DpsqlError
-    fix: Fix | None
+def fix(seat: Seat, body: Body) -> Mapping[str, Any]:
+    """Return a statement that works in place of the one at the cursor, where it is refused and one is known.
 
-
-def _planned(session: Session, sql: str) -> dict[str, Any] | _Refused:
+    It is asked once nobody types for a moment: it takes several plans.
+    """
+    text = body.text("text")
+    piece = statement_at(text, body.number("cursor", len(text)))
+    if piece is None:
+        return {"fix": None}
     try:
-        return _priced(session, sql)
+        settings = seat.desk.under(**body.controls())
+        found = seat.desk.plan(lambda session: _fixed(session, piece.text), settings)
+    except (Overtaken, Unread, DpsqlError):
+        return {"fix": None}
+    return {"fix": found and _offered(found), "start": piece.start, "end": piece.start + len(piece.text)}
+
+
+def _fixed(session: Session, sql: str) -> Fix | None:
+    try:
+        _priced(session, sql)
     except Refusal as error:
-        return _Refused(error, fix_of(session, sql, error))
+        return fix_of(session, sql, error)
+    return None
 
 
-def _offered(fix: Fix) -> dict[str, str]:
+def _offered(found: Fix) -> dict[str, str]:
     widths = [
         f"{name} {expected}"
-        for name, expected in expected_errors(fix.explanation.plan, fix.explanation.compiled)
+        for name, expected in expected_errors(found.explanation.plan, found.explanation.compiled)
     ]
-    cost = f"epsilon {decimal_text(fix.explanation.cost)}" if fix.explanation.cost else "free"
-    return {"sql": fix.sql, "said": fix.said, "cost": "; ".join([cost, *widths[:3]])}
+    cost = f"epsilon {decimal_text(found.explanation.cost)}" if found.explanation.cost else "free"
+    return {"sql": found.sql, "said": found.said, "cost": "; ".join([cost, *widths[:3]])}
 
 
 def _priced(session: Session, sql: str) -> dict[str, Any]:
@@ -104,4 +112,4 @@ def priced(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-ENDPOINTS = {"price": price}
+ENDPOINTS = {"price": price, "fix": fix}

@@ -67,6 +67,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: StudioServer
     timeout = _SECONDS
     protocol_version = "HTTP/1.1"
+    wbufsize, disable_nagle_algorithm = -1, True  # a reply is one packet, which waits for none
     server_version = "dpsql"
     sys_version = ""
 

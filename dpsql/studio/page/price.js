@@ -45,14 +45,10 @@ const priced = (found) => {
   ];
 };
 
-const refused = (found, take) => [
+const refused = (found) => [
   element("p", { class: "refusal" },
     element("code", { class: "code" }, found.refusal.code), " ", plain(found.refusal.message)),
   found.refusal.hint ? element("p", { class: "hint" }, plain(found.refusal.hint)) : null,
-  found.fix ? element("div", { class: "fix" },
-    element("p", {}, element("strong", {}, "This works"), `, ${plain(found.fix.said)}: `, element("span", { class: "quiet" }, plain(found.fix.cost))),
-    element("pre", {}, plainLines(found.fix.sql)),
-    element("button", { type: "button", onclick: () => take(found.fix.sql) }, "Take this statement")) : null,
 ];
 
 const plainLines = (text) => text.split("\n").map(plain).join("\n");
@@ -67,14 +63,22 @@ export const saidOf = (found) => {
   return found.said ?? "";
 };
 
-/** Show what the server has said of the statement at the cursor; `take(sql)`: the statement that works is wanted. */
-export const showPrice = (place, found, take) => {
+/** Show what the server has said of the statement at the cursor. */
+export const showPrice = (place, found) => {
   place.dataset.state = found.state;
   const lines = {
     priced: () => priced(found),
-    refused: () => refused(found, take),
+    refused: () => refused(found),
     empty: () => [element("p", { class: "quiet" }, "Type a statement. What it would cost, and how far off it would be, shows here: free, and no row is read.")],
   };
   const made = (lines[found.state] ?? (() => [element("p", { class: "quiet" }, plain(found.said))]))();
   place.replaceChildren(...made.filter(Boolean));
+};
+
+/** Show below a refusal the statement that works; `take(sql)`: it is wanted. */
+export const showFix = (place, fix, take) => {
+  place.append(element("div", { class: "fix" },
+    element("p", {}, element("strong", {}, "This works"), `, ${plain(fix.said)}: `, element("span", { class: "quiet" }, plain(fix.cost))),
+    element("pre", {}, plainLines(fix.sql)),
+    element("button", { type: "button", onclick: () => take(fix.sql) }, "Take this statement")));
 };

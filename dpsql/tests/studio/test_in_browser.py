@@ -149,6 +149,7 @@ def test_a_refusal_is_underlined_and_what_works_is_one_click(
     assert seen(browser, ".cm-lintRange-error") == "majr"
     typed(browser, "SELECT name, gpa FROM student")
     assert seen(browser, "#price").startswith("PV002 ")
+    until(browser, "document.querySelector('.fix button')")
     browser.run("document.querySelector('.fix button').click()")
     until(browser, "document.querySelector('.price').dataset.state === 'priced'")
     assert seen(browser, ".cm-content") == "SELECT AVG(gpa) AS gpa FROM student"

@@ -62,6 +62,7 @@ def test_typing_touches_no_database_and_charges_nothing(
     for length in range(len(statement) + 1):
         found = page.ask("price", text=statement[:length], cursor=length)
         assert found["state"] in ("priced", "refused", "free", "empty", "unread")
+        page.ask("fix", text=statement[:length], cursor=length)
     assert log.read_bytes() == before
 
 

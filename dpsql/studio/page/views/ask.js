@@ -5,10 +5,11 @@ import { ask } from "/page/api.js";
 import { completer } from "/page/complete.js";
 import { element, plain } from "/page/dom.js";
 import { makeEditor } from "/page/editor.js";
-import { saidOf, showPrice } from "/page/price.js";
+import { saidOf, showFix, showPrice } from "/page/price.js";
 import { examples, tablesPanel } from "/page/tables.js";
 
 const SETTLED = 20;
+const PAUSED = 180;
 const SPOKEN = 900;
 const FIRST = "-- What does it cost? It says so below, while you type.\n";
 const isMac = /Mac|iP(hone|ad)/.test(navigator.platform);
@@ -43,7 +44,14 @@ export const askView = {
     );
 
     const controls = () => ({ epsilon: epsilon.value.trim() });
-    let waiting = null, isAsked = false, timer = 0, speaking = 0;
+    let waiting = null, isAsked = false, timer = 0, speaking = 0, fixing = 0;
+    const offer = async (sent) => {
+      const found = await ask("fix", sent).catch(() => ({ fix: null }));
+      const isSame = !waiting && editor.text === sent.text && editor.cursor === sent.cursor;
+      if (!found.fix || !isSame || price.dataset.state !== "refused") return;
+      showFix(price, found.fix, (sql) => { editor.replace(sql, found.start, found.end); changed(); });
+      spoken.textContent += `; this works: ${found.fix.said}`;
+    };
     const settle = async () => {
       if (isAsked) return;
       isAsked = true;
@@ -57,7 +65,9 @@ export const askView = {
           found = { state: "lost", said: failure.message };
         }
         if (waiting || found.state === "overtaken") continue;
-        showPrice(price, found, (fix) => { editor.replace(fix, found.start, found.end); changed(); });
+        showPrice(price, found);
+        clearTimeout(fixing);
+        if (found.state === "refused") fixing = setTimeout(() => offer(sent), PAUSED);
         editor.mark(found.refusal?.offset, found.refusal?.message ?? "");
         clearTimeout(speaking);
         speaking = setTimeout(() => { spoken.textContent = saidOf(found); }, SPOKEN);
