@@ -131,6 +131,7 @@ pictures: .venv/ready
 # What is pinned in dpsql/tests/support/studio_bundle, as one file: a test holds its sha256.
 studio: .venv/ready
 	$(BIN)/python -m dpsql.tests.support.make_studio
+	$(BIN)/python -m dpsql.tests.support.make_studio_picture
 
 .venv/docs-ready: .venv/ready pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs

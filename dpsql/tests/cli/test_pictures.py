@@ -9,8 +9,8 @@ from pathlib import Path
 from ..docs.documents import ROOT
 from ..support.make_pictures import PICTURES, pictures
 
-SEEN = {"superset-band.png"}
-"""What tools themselves have drawn, photographed by `make tools`."""
+SEEN = {"superset-band.png", "studio.png"}
+"""What tools themselves have drawn, photographed by `make tools`; and the studio, by `make studio`."""
 
 
 def test_the_committed_pictures_are_made_by_the_code(made_once: Path) -> None:
@@ -26,6 +26,10 @@ def test_they_stand_alone() -> None:
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
         assert root.get("aria-label")
         assert not re.search(r"<script|href|url\(|@import", path.read_text("utf-8"))
+
+
+def test_photographs_are_small() -> None:
+    assert all((PICTURES / name).stat().st_size < 200_000 for name in SEEN)
 
 
 def test_each_is_shown_with_words_for_who_cannot_see_it() -> None:
