@@ -28,7 +28,7 @@ from ..relation.catalog import (
     Table,
     Unit,
 )
-from ..relation.types import Kind, SqlType
+from ..relation.types import DOUBLE, PLAIN_KEY, TEXT, Kind, SqlType
 from .live_schema import (
     MAX_SCALE,
     OPEN_NUMERIC,
@@ -46,12 +46,14 @@ __all__ = [
     "MEASURING",
     "build_catalog",
     "build_column",
+    "build_member",
     "column_key",
     "database_names",
     "describe_column",
     "ends_with_a_day",
     "event_time",
     "match_column",
+    "member_path",
     "table_key",
     "type_range",
     "view_ground",
@@ -393,6 +395,46 @@ def match_column(where: str, declared: ColumnPolicy, table: LiveTable) -> LiveCo
     return column
 
 
+def member_path(declared: ColumnPolicy, table: LiveTable) -> tuple[str, tuple[str, ...]] | None:
+    """Return the column of JSON and the keys whose member a declared name is: `props.os`; None of a column's name."""
+    name, *keys = declared.name.split(".")
+    return None if not keys or table.column(declared.name) is not None else (name, tuple(keys))
+
+
+def build_member(where: str, declared: ColumnPolicy, table: LiveTable) -> Column:
+    """Return what is declared of a member of JSON: numbers where it has bounds, else texts. Raises PolicyError."""
+    path = member_path(declared, table)
+    assert path is not None, "it is no column's name"
+    live = match_column(where, replace(declared, name=path[0]), table)
+    if not comparable_type(live).has_members:
+        _fail(where, "", f'"{path[0]}" is {live.engine_type.lower()}, which has no members; name one of JSON')
+    if not all(PLAIN_KEY.fullmatch(key) for key in path[1]):
+        _fail(where, "", "is no path: write keys of letters, digits, _, - and blanks, joined by dots")
+    if declared.complete or declared.randomized is not None:
+        _fail(where, "complete" if declared.complete else "randomized", "is of a column; take it out")
+    type_ = TEXT if declared.bounds is None and declared.step is None else DOUBLE
+    return build_column(where, declared, LiveColumn(declared.name, type_, str(type_)))
+
+
+def _with_members(
+    policy: Policy, declared: TablePolicy, table: LiveTable, columns: dict[str, Column]
+) -> dict[str, Column]:
+    """Return columns with what is declared of their members. Raises PolicyError."""
+    found = dict(columns)
+    for member in declared.columns:
+        path = member_path(member, table)
+        if path is None:
+            continue
+        where = column_key(policy, declared.name, member.name)
+        built, (name, keys) = build_member(where, member, table), path
+        if declared.unit is None:
+            _fail(where, "", "is of a public table, whose rows are shown as they are; take it out")
+        if name not in found:
+            _fail(where, "", f"is of a column that is not declared; declare it too: {quote_key(name)} = {{}}")
+        found[name] = replace(found[name], members=(*found[name].members, (keys, built)))
+    return found
+
+
 def whole_table(policy: Policy, name: str, live: LiveSchema) -> Table:
     """Return a table with all of its columns, as views read it. Raises PolicyError."""
     return _grounded(policy, name, live, _of_dataset(policy, live), is_whole=True)
@@ -423,8 +465,10 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_
             _fail(where, "", f'has a column "{PERIOD}", which is the name of the period here; rename it')
     columns: dict[str, Column] = {}
     for column in declared.columns:
-        place = column_key(policy, declared.name, column.name)
-        columns[column.name] = build_column(place, column, match_column(place, column, table))
+        if member_path(column, table) is None:
+            place = column_key(policy, declared.name, column.name)
+            columns[column.name] = build_column(place, column, match_column(place, column, table))
+    columns = _with_members(policy, declared, table, columns)
     ordered = []
     pointing = {name for one in declared.also for name in one.columns}
     for live_column in table.columns:
@@ -612,16 +656,25 @@ def _unit_content(unit: Unit, found: LiveTable) -> list[object]:
 
 
 def _column_content(column: Column, found: LiveTable) -> list[object]:
-    enforced, values = column.enforced, column.values
+    enforced = column.enforced
     return [
         column.name,
         [str(column.type), _engine_type(column.name, found)],
         [enforced.not_null, _text(enforced.lo), _text(enforced.hi), enforced.max_length],
+        *_said_of(column)[:4],
+        None if column.randomized is None else repr(column.randomized),
+        *(["log"] if column.is_log else []),
+        *([keys, *_said_of(member)] for keys, member in column.members),
+    ]
+
+
+def _said_of(column: Column) -> list[object]:
+    values = column.values
+    return [
         None if column.bounds is None else [str(bound) for bound in column.bounds],
         _text(column.step),
         None if values is None else [[type(value).__name__, str(value)] for value in values],
         column.max_length,
-        None if column.randomized is None else repr(column.randomized),
         *(["log"] if column.is_log else []),
     ]
 

@@ -13,11 +13,13 @@ from ..relation.catalog import Column, References, Unit, quoted_names, reference
 from ..relation.types import Kind
 from .catalog import (
     build_column,
+    build_member,
     column_key,
     describe_column,
     ends_with_a_day,
     event_time,
     match_column,
+    member_path,
     table_key,
 )
 from .describe import allowed_text, declared_text, keys_text
@@ -165,6 +167,9 @@ def _column_reports(
     for column in declared.columns:
         where = column_key(policy, declared.name, column.name)
         try:
+            if member_path(column, table) is not None:
+                build_member(where, column, table)
+                continue
             built[column.name] = build_column(where, column, match_column(where, column, table))
         except PolicyError as error:
             problems.append(error.message)

@@ -90,7 +90,8 @@ class Column:
     `randomized`: by which coins its values, in their order, were reported in place of the true ones (soundness.md
     1.24); it changes what is made of released numbers, and no scale. `is_complete`: no row has a value beside its
     values, or outside its bounds, as the owner says: believed where stored numbers are added up, nowhere else (1.34).
-    `is_log`: a value that is chosen of it by rank is one of a grid by magnitude (1.20).
+    `is_log`: a value that is chosen of it by rank is one of a grid by magnitude (1.20). `members`: of JSON, what is
+    declared of its members, by the keys that lead to one: as of a column, of text or of numbers.
     """
 
     name: str
@@ -106,6 +107,11 @@ class Column:
     randomized: Channel | None = None
     is_complete: bool = field(default=False, compare=False, repr=False)
     is_log: bool = field(default=False, repr=False)
+    members: tuple[tuple[tuple[str, ...], Column], ...] = ()
+
+    def member(self, keys: tuple[str, ...]) -> Column | None:
+        """Return what is declared of a member of JSON; None: nothing is."""
+        return next((member for path, member in self.members if path == keys), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ __all__ = [
     "grid_of",
     "intersect",
     "lattice_of",
+    "member_of",
     "narrowed_facts",
     "rung_of",
     "undeclared",
@@ -153,10 +154,30 @@ def facts_of(expr: Expr, env: Environment) -> Facts:
         args, row = [facts_of(arg, env) for arg in expr.args], FUNCTIONS[expr.function]
         known = Facts() if row.interval is None else _sized(row.interval(args, expr))
         known = replace(known, nullable=row.null(args, expr))
-        if expr.type.kind is not Kind.TEXT:
-            return known
-        return replace(known, declared=True, size=size_of_call(row.size, args, expr))
+        if expr.type.kind is Kind.TEXT:
+            known = replace(known, declared=True, size=size_of_call(row.size, args, expr))
+        member = member_of(expr, env)
+        return known if member is None else _of_member(member, known)
     return Facts()
+
+
+def member_of(expr: Expr, env: Environment) -> Column | None:
+    """Return what is declared of the member of JSON that an expression is, as text or read as a number."""
+    inner = expr.args[0] if expr.calls("cast") and expr.type.is_number else expr
+    if not inner.calls("json_member"):
+        return None
+    column, *keys = inner.args
+    declared = env.declared(column)
+    member = None if declared is None else declared.member(tuple(str(key.constant) for key in keys))
+    return member if member is not None and member.type.is_number == expr.type.is_number else None
+
+
+def _of_member(member: Column, known: Facts) -> Facts:
+    """Return the facts of a member with what is declared of it, which is enforced where it is printed (law L9)."""
+    own = _of_column(member)
+    if member.type.is_number:
+        return replace(intersect(known, Facts(own.lo, own.hi)), declared=own.declared)
+    return replace(known, values=own.values, nullable=True, declared=True, size=own.size)
 
 
 def _sized(facts: Facts) -> Facts:
@@ -292,7 +313,7 @@ def lattice_of(expr: Expr, env: Environment, *, squared: bool) -> Lattice | None
             if loose
             else "clamp it: GREATEST(low, LEAST(high, …))",
         )
-    column = env.declared(expr)
+    column = env.declared(expr) or member_of(expr, env)
     declared = None if column is None else column.step
     step = declared or facts.grid
     if step is not None and facts.grid is not None and (step / facts.grid).denominator == 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 
 from ..records import dataclass
 
@@ -18,6 +19,7 @@ __all__ = [
     "NULL",
     "NUMERIC",
     "OPAQUE",
+    "PLAIN_KEY",
     "REAL",
     "SMALLINT",
     "TEXT",
@@ -27,6 +29,10 @@ __all__ = [
     "array_of",
     "numeric",
 ]  # fmt: skip
+
+
+PLAIN_KEY = re.compile(r"(?=.*[^\W\d])[\w -]{1,100}", re.ASCII)
+"""A key of JSON that no engine reads as a path, a place or a pattern."""
 
 
 class Kind(enum.Enum):

@@ -104,7 +104,6 @@ _ANEW = "build it anew: jsonb_build_object('a', j -> 'a')"
 _HINTS: dict[type[exp.Expr], str] = {
     exp.BitString: "write a whole number: 5, for B'101'",
     exp.Placeholder: "write $1, $2, … where the values belong that are sent beside the statement",
-    exp.JSONBContainsTopKey: "write j -> 'a' IS NOT NULL, of an object",
     exp.ColumnDef: "take the values out by hand: json_array_elements(j) AS e, and (e ->> 'a')::integer",
     exp.JSONBDeleteAtPath: _ANEW,
     **dict.fromkeys(

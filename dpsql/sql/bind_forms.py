@@ -44,7 +44,7 @@ from .bind_array import (
     refuse_unnest,
 )
 from .bind_expression import Binder, Condition, Form, call, cast, negated
-from .bind_json import JSON_CALLS, bind_part, bind_path, parse_json
+from .bind_json import JSON_CALLS, bind_has, bind_part, bind_path, parse_json
 from .bind_lists import bind_comparison, is_in, joined, list_items, row_parts, rows_compared
 from .bind_moments import at_time_zone, bind_cut, bind_extract, bind_operator, bind_overlaps, constant_moment
 from .bind_patterns import bind_escape, bind_like, bind_regex
@@ -452,6 +452,7 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.Grouping: bind_grouping, exp.Window: bind_window,
     exp.WithinGroup: bind_within_group, exp.Array: bind_array, exp.Explode: refuse_unnest,
     exp.ExplodingGenerateSeries: refuse_unnest,
+    exp.JSONBContainsTopKey: bind_has,
     exp.JSONExtract: bind_part, exp.JSONExtractScalar: bind_part, exp.JSONBExtract: bind_path,
     exp.JSONBExtractScalar: bind_path, exp.ParseJSON: parse_json,
     exp.Bracket: bind_element, exp.ArrayPosition: bind_place,

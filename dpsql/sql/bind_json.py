@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.expressions import Call, Expr, Literal
-from ..relation.types import BIGINT, JSON, JSONB, TEXT, Kind, SqlType
+from ..relation.types import BIGINT, JSON, JSONB, PLAIN_KEY, TEXT, Kind, SqlType
 from .attach import Outer
 from .bind_expression import Binder, call
 from .bind_lists import array_items, row_parts
@@ -19,10 +18,15 @@ from .literals import listed
 from .scope import Scope, fold_name
 from .text import said_of
 
-_PLAIN_KEY = re.compile(r"(?=.*[^\W\d])[\w -]{1,100}", re.ASCII)
-"""A key that no engine reads as a path, a place or a pattern."""
-
-__all__ = ["JSON_CALLS", "as_json_value", "bind_json_value", "bind_part", "bind_path", "parse_json"]
+__all__ = [
+    "JSON_CALLS",
+    "as_json_value",
+    "bind_has",
+    "bind_json_value",
+    "bind_part",
+    "bind_path",
+    "parse_json",
+]
 
 
 def parse_json(binder: Binder, node: exp.Expr) -> Expr:
@@ -243,8 +247,20 @@ def bind_path(binder: Binder, node: exp.Expr) -> Expr:
     return call("json_text", [found], position) if isinstance(node, exp.JSONBExtractScalar) else found
 
 
-def _member(part: Expr, position: Position | None) -> Expr:
-    """Return a member of people's JSON as text: of the column, by all keys that lead to it.
+def bind_has(binder: Binder, node: exp.Expr) -> Expr:
+    """Return `c ? 'a'` of people's JSON. Raises Refusal: PV001 of any other."""
+    value, position = binder.bind(node.args["this"]), binder.position(node)
+    if not value.type.has_members:
+        raise Refusal(
+            "the operator ? is of people's JSON here", sqlstate="PV001", position=position,
+            hint="write j -> 'a' IS NOT NULL, of an object",
+        )  # fmt: skip
+    key = coerce_literal(binder.bind(node.args["expression"]), TEXT)
+    return _member(Call(value.type, "json_part", (value, key), position=position), position, "json_has", "?")
+
+
+def _member(part: Expr, position: Position | None, function: str = "json_member", said: str = "->>") -> Expr:
+    """Return a member of people's JSON as text, or whether it is there: of the column, by all keys that lead to it.
 
     Raises:
         Refusal: PV202 for keys that are no constants of plain characters.
@@ -253,13 +269,13 @@ def _member(part: Expr, position: Position | None) -> Expr:
     while part.calls("json_part"):
         part, key = part.args
         written = key.constant
-        if not isinstance(written, str) or not _PLAIN_KEY.fullmatch(written):
+        if not isinstance(written, str) or not PLAIN_KEY.fullmatch(written):
             raise Refusal(
                 "a member of people's JSON has a constant key of letters, digits, _, - and blanks",
                 sqlstate="PV202", position=position, hint="write c ->> 'a', or c -> 'a' ->> 'b'",
             )  # fmt: skip
         keys.insert(0, key)
-    return call("json_member", [part, *keys], position, said="->>")
+    return call(function, [part, *keys], position, said=said)
 
 
 def _of(binder: Binder, node: exp.Expr, symbol: str) -> Expr:

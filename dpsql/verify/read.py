@@ -755,17 +755,18 @@ class Reader:
         is_pattern = len(parts) > 1 and self.type_of(parts[1])[0] == "text"
         return self.pool("fn", "REGEXPEXTRACT" if is_pattern else "SUBSTRING", *parts)
 
-    def _read_jsonextractscalar(self, node: exp.JSONExtractScalar, scope: Scope) -> Term:
-        """DuckDB's text of a member, by keys alone."""
+    def _read_jsonextract(self, node: exp.JSONExtractScalar | exp.JSONExtract, scope: Scope) -> Term:
+        """DuckDB's member, as JSON or as text, by keys alone."""
         path = node.expression
         steps = path.expressions if isinstance(path, exp.JSONPath) else []
         keys = [one.this for one in steps[1:] if type(one) is exp.JSONPathKey and isinstance(one.this, str)]
         more = any(value for name, value in node.args.items() if name not in ("this", "expression"))
         if more or self.dialect.NAME != "duckdb" or not keys or len(keys) < len(steps) - 1:
             raise Refused("read: an expression of a listed kind", "JSON path")
-        return self.pool(
-            "fn", "JSONMEMBER", self.term(node.this, scope), *(self.pool("text", key) for key in keys)
-        )
+        name = "JSONMEMBER" if isinstance(node, exp.JSONExtractScalar) else "JSONFIELD"
+        return self.pool("fn", name, self.term(node.this, scope), *(self.pool("text", key) for key in keys))
+
+    _read_jsonextractscalar = _read_jsonextract
 
     def _read_struct(self, node: exp.Struct, scope: Scope) -> Term:
         names = tuple(one.this.name for one in node.expressions)

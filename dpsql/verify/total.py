@@ -6,6 +6,7 @@ of CASE early, so an argument's ends are those that it has whatever stands aroun
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 
@@ -178,7 +179,8 @@ class Total:
 
     def _cast(self, term: Term) -> None:
         """Premise of a cast: of a number, that it fits; a double that becomes an exact one has ends, so it is no NaN.
-        Of a text, that it is constant, passed, or made of hexadecimal digits. A day that becomes a moment has ends."""
+        Of a text, that it is constant, passed, made of hexadecimal digits, or of those that a pattern finds. A day that
+        becomes a moment has ends."""
         inner, kind = term.args
         given = self.values.type(inner)
         if kind in (("text",), given) or given == ("null",) or given[0] == "bool":
@@ -188,10 +190,31 @@ class Total:
         if given[0] in ("int", "decimal", "float") and kind[0] in ("int", "decimal"):
             if given[0] != "decimal" or kind[0] == "int" or kind[1] is not None:
                 self._fits(self.most(inner), kind, term)
-        elif given[0] in ("text", "bits", "other") and not _is_hexadecimal(inner):
+        elif given[0] in ("text", "bits", "other") and not (
+            _is_hexadecimal(inner) or self._is_numeral(inner, kind)
+        ):
             raise Refused("total: a text that is read as a number is passed", repr(term)[:300])
         elif (given[0], kind[0]) == ("date", "timestamp") and None in self.values.ends(inner)[:2]:
             raise Refused("total: a result fits its type", repr(term)[:300])
+
+    def _is_numeral(self, term: Term, kind: tuple[object, ...]) -> bool:
+        """Whether a text is NULL or what the one group of a pattern finds: digits that fit a type of numbers."""
+        found, groups = term, term.args[3:]
+        if self.dialect.NAME == "duckdb":  # '' where nothing is found
+            if term.op != "nullif" or term.args[1].op != "text" or term.args[1].args[0]:
+                return False
+            found = term.args[0]
+            groups = found.args[3:]
+            if len(groups) != 1 or groups[0].op != "num" or groups[0].args[0] != 1:
+                return False
+        elif self.dialect.NAME != "postgres" or groups:  # NULL where nothing is found
+            return False
+        if found.op != "fn" or found.args[0] != "REGEXPEXTRACT" or found.args[2].op != "text":
+            return False
+        whole, real = (one.fullmatch(found.args[2].args[0]) for one in (_WHOLE, _REAL))
+        if whole is not None and kind == ("int", 64):
+            return int(whole[1]) <= 18
+        return real is not None and kind == ("float", 64) and max(map(int, real.groups())) <= 100
 
     def _compared(self, term: Term) -> None:
         """Premise of a comparison: no text of a row beside a number, which an engine may read it as."""
@@ -239,6 +262,10 @@ class Total:
             self._fits(self.most(term), kind, term)
 
 
+_WHOLE = re.compile(r"\^ \*\(\[-\+\]\?\[0-9\]\{1,([0-9]{1,3})\}\) \*\$")
+"""The pattern of a whole number of so many digits between blanks, as one group."""
+_REAL = re.compile(r"\^ \*\(\[-\+\]\?\[0-9\]\{1,([0-9]{1,3})\}\(\[\.\]\[0-9\]\{1,([0-9]{1,3})\}\)\?\) \*\$")
+"""The pattern of a number of so many digits before a point, and after it, between blanks, as the first group."""
 _RULES: dict[str, Callable[[Total, Term], None]] = {
     **dict.fromkeys(("add", "sub", "mul"), Total._arithmetic),
     **dict.fromkeys(("intdiv", "mod", "div"), Total._divided),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -11,6 +12,7 @@ from ...errors import Refusal
 from ...relation.calendar import EXACT_FIELDS
 from ...relation.expressions import Call
 from ...relation.functions import FUNCTIONS
+from ...relation.functions.comparisons import INTEGER_DIGITS, REAL_DIGITS
 from ...relation.intervals import Facts, facts_of
 from ...relation.types import Kind
 from ..dialects.private_sql import LARGEST, Number, integer_kind, reach_of, unbounded
@@ -226,10 +228,35 @@ def _circular(name: str) -> Callable[[PrivatePrinter, Call, Facts], Number]:
     return form
 
 
+WHOLE = f"^ *([-+]?[0-9]{{1,{INTEGER_DIGITS}}}) *$"
+REAL = f"^ *([-+]?[0-9]{{1,{REAL_DIGITS}}}([.][0-9]{{1,{REAL_DIGITS}}})?) *$"
+
+
+def _numeral(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+    """Return a text read as a number: the part of it that is one, or NULL, is what is cast (soundness.md 1.11)."""
+    assert facts.lo is not None
+    assert facts.hi is not None
+    is_whole, dialect = expr.type.is_integer, printer.dialect
+    found = dialect.patterns(expr.position).first_group(
+        printer.value(expr.args[0]), WHOLE if is_whole else REAL
+    )
+    if not is_whole:
+        return bounded(
+            Number(f"({printer.clamped_double(dialect.as_double(found), facts.lo, facts.hi)})", None),
+            facts.lo, facts.hi,
+        )  # fmt: skip
+    number, lo, hi = dialect.cast(found, "BIGINT"), str(math.ceil(facts.lo)), str(math.floor(facts.hi))
+    inside = f"CASE WHEN {number} BETWEEN {lo} AND {hi} THEN {number} END"
+    inside = dialect.clamp(number, lo, hi) if facts.declared else inside
+    return Number(f"({inside})", Fraction(1), reach_of(facts, Fraction(1), expr))
+
+
 def _cast_number(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     source, target = expr.args[0], expr.type
     if source.type.kind is Kind.BOOLEAN:
         return Number(printer.dialect.flag(printer.boolean(source)), Fraction(1), 1)
+    if source.type.kind is Kind.TEXT and (target.scale is None or target.is_integer):
+        return _numeral(printer, expr, facts)
     if not source.type.is_number:
         raise Refusal(
             f"a cast from {source.type} to {target} could fail on some row",

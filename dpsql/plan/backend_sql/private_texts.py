@@ -11,10 +11,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...errors import Refusal
-from ...relation.expressions import Call, Expr
+from ...relation.expressions import Call, Expr, Literal
 from ...relation.facts import TEXT_CUT
 from ...relation.functions import FUNCTIONS
 from ...relation.functions.above.patterns import Pattern, like_similar, read_pattern, replacement
+from ...relation.intervals import member_of
+from ...relation.size_rules import read_length
+from ...relation.types import TEXT
 
 if TYPE_CHECKING:
     from ..dialects.patterns import Patterns
@@ -90,23 +93,46 @@ def _rewritten(printer: PrivatePrinter, expr: Call) -> str:
     return engine.replaced(printer.value(expr.args[0]), pattern.text, written, is_each="g" in flags)
 
 
+def _not_a_column(expr: Call) -> Refusal:
+    return Refusal(
+        "a member of JSON is read of a table's own column", sqlstate="PV202", position=expr.position,
+        hint="name the member in the subquery that reads the table, and use it outside by its name",
+    )  # fmt: skip
+
+
 def _json_member(printer: PrivatePrinter, expr: Call) -> str:
     column, *keys = expr.args
     declared = printer.env.declared(column)
     if declared is None or not declared.type.has_members:
-        raise Refusal(
-            "a member of JSON is read of a table's own column", sqlstate="PV202", position=expr.position,
-            hint="name the member in the subquery that reads the table, and use it outside by its name",
-        )  # fmt: skip
-    found = printer.dialect.json_member(
+        raise _not_a_column(expr)
+    found = printer.dialect.as_text(
+        printer.dialect.json_member(
+            printer.as_number(column), [str(key.constant) for key in keys], expr.position
+        )
+    )
+    member = member_of(expr, printer.env)
+    if member is None or member.values is None:
+        return printer.dialect.cut(found, TEXT_CUT if member is None else read_length(member))
+    listed = ", ".join(
+        printer.dialect.literal(Literal(TEXT, one)) for one in member.values if one is not None
+    )
+    return f"(CASE WHEN {found} IN ({listed}) THEN {found} END)" if listed else "CAST(NULL AS text)"
+
+
+def _json_has(printer: PrivatePrinter, expr: Call) -> str:
+    column, *keys = expr.args
+    declared = printer.env.declared(column)
+    if declared is None or not declared.type.has_members:
+        raise _not_a_column(expr)
+    found = printer.dialect.json_field(
         printer.as_number(column), [str(key.constant) for key in keys], expr.position
     )
-    return printer.dialect.cut(printer.dialect.as_text(found), TEXT_CUT)
+    return f"({found} IS NOT NULL)"
 
 
 TEXT_FORMS: dict[str, Callable[[PrivatePrinter, Call], str]] = {
     "split_part": _split_part, "replace": _replace, "md5": _md5, "regexp_replace": _rewritten,
-    "json_member": _json_member,
+    "json_member": _json_member, "json_has": _json_has,
     **dict.fromkeys(("regexp_matches", "regexp_matches_no_case", "regexp_like", "similar_to"), _matches),
     **dict.fromkeys(("regexp_substr", "substring_matching"), _matched),
 }  # fmt: skip

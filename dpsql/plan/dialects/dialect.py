@@ -312,6 +312,10 @@ class Dialect(ABC):
             hint="ask the owner for a column that holds the member",
         )  # fmt: skip
 
+    def json_field(self, shown: str, keys: Sequence[str], position: Position | None) -> str:
+        """Return a member of a JSON column as JSON, NULL where there is none. Raises Refusal (PV202), as its text."""
+        return self.json_member(shown, keys, position)
+
     @abstractmethod
     def octets(self, sql: str) -> str:
         """Return how many bytes a text has."""

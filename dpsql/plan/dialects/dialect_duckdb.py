@@ -72,8 +72,14 @@ class DuckDBDialect(Dialect):
 
     def json_member(self, shown: str, keys: Sequence[str], position: Position | None) -> str:
         # A file may hold text that is no JSON under that type: it is none before a member is looked for.
+        return f"json_extract_string({self._json_path(shown, keys)})"
+
+    def json_field(self, shown: str, keys: Sequence[str], position: Position | None) -> str:
+        return f"json_extract({self._json_path(shown, keys)})"
+
+    def _json_path(self, shown: str, keys: Sequence[str]) -> str:
         whole, path = self.as_text(shown), "".join(f'."{key}"' for key in keys)
-        return f"json_extract_string(CASE WHEN json_valid({whole}) THEN {whole} END, {text('$' + path)})"
+        return f"CASE WHEN json_valid({whole}) THEN {whole} END, {text('$' + path)}"
 
     def octets(self, sql: str) -> str:
         return f"strlen({sql})"

@@ -99,9 +99,13 @@ class PostgresDialect(Dialect):
         return self.cut(f"CAST({shown} AS text)", most)
 
     def json_member(self, shown: str, keys: Sequence[str], position: Position | None) -> str:
-        for key in keys[:-1]:
+        inner = self.json_field(shown, keys[:-1], position)
+        return f"jsonb_object_field_text({inner}, {text(keys[-1])})"
+
+    def json_field(self, shown: str, keys: Sequence[str], position: Position | None) -> str:
+        for key in keys:
             shown = f"jsonb_object_field({shown}, {text(key)})"
-        return f"jsonb_object_field_text({shown}, {text(keys[-1])})"
+        return shown
 
     def octets(self, sql: str) -> str:
         return f"octet_length({sql})"

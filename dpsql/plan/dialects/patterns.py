@@ -25,6 +25,10 @@ class Patterns(ABC):
         """Return the first match of a pattern of so many groups, or its first group; NULL where there is none."""
 
     @abstractmethod
+    def first_group(self, sql: str, pattern: str) -> str:
+        """Return what the first group of a pattern finds, which is never empty; NULL where there is no match."""
+
+    @abstractmethod
     def replaced(self, sql: str, pattern: str, new: tuple[str, str], *, is_each: bool) -> str:
         """Return a text with the first match, or each, replaced; `new`: by what, as Postgres and as RE2 write it."""
 
@@ -41,6 +45,9 @@ class Re2Patterns(Patterns):
         found = f"regexp_extract({sql}, {text(pattern)}, {int(is_group)})"  # '' where there is none
         return f"CASE WHEN {self.matches(sql, pattern)} THEN {found} END"
 
+    def first_group(self, sql: str, pattern: str) -> str:
+        return f"NULLIF(regexp_extract({sql}, {text(pattern)}, 1), '')"
+
     def replaced(self, sql: str, pattern: str, new: tuple[str, str], *, is_each: bool) -> str:
         return f"regexp_replace({sql}, {text(pattern)}, {text(new[1])}{_flags(is_each)})"
 
@@ -56,6 +63,9 @@ class PostgresPatterns(Patterns):
     def matched(self, sql: str, pattern: str, groups: int, *, is_group: bool) -> str:
         whole = f"({pattern})" if groups and not is_group else pattern  # its first group, where it has one
         return f"substring({sql}, {text(whole)})"
+
+    def first_group(self, sql: str, pattern: str) -> str:
+        return f"substring({sql}, {text(pattern)})"
 
     def replaced(self, sql: str, pattern: str, new: tuple[str, str], *, is_each: bool) -> str:
         return f"regexp_replace({sql}, {text(pattern)}, {text(new[0])}{_flags(is_each)})"

@@ -42,7 +42,7 @@ from ...relation.expressions import (
     walk,
 )
 from ...relation.facts import Facts, common_grid, grid_of, hull, intersect
-from ...relation.intervals import Environment, facts_of, narrowed_facts, undeclared
+from ...relation.intervals import Environment, facts_of, member_of, narrowed_facts, undeclared
 from ...relation.types import BIGINT, Kind
 from .rows import OwnedRows
 from .value_set import Looking, atoms, canonical, existing, tells_apart
@@ -169,7 +169,7 @@ def domain_of(key: Expr, env: Environment) -> Domain | None:
     """
     facts = narrowed_facts(key, env)
     null: tuple[Scalar, ...] = (None,) if facts.nullable else ()
-    column = env.declared(key)
+    column = env.declared(key) or member_of(key, env)
     if column is not None and column.values is not None:
         null = (None,) if None in column.values and facts.nullable else ()
     if facts.values is not None and (key.type.kind is Kind.TEXT or key.type.kind is Kind.BOOLEAN):

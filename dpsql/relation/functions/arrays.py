@@ -158,8 +158,14 @@ def _of_json(result: SqlType) -> TypeRule:
     return rule
 
 
-def _member(args: Args) -> SqlType | None:
-    return TEXT if args[0].type.has_members and all(arg.type.kind is Kind.TEXT for arg in args[1:]) else None
+def _of_member(result: SqlType) -> TypeRule:
+    """Return the rule of a function of people's JSON and the keys of a member."""
+
+    def rule(args: Args) -> SqlType | None:
+        fits = args[0].type.has_members and all(arg.type.kind is Kind.TEXT for arg in args[1:])
+        return result if fits else None
+
+    return rule
 
 
 _SIDES = ("this", "expression")
@@ -196,8 +202,12 @@ JSON_ROWS = (
     ),
     Function(
         "json_member", "c -> 'a' ->> 'b'", "a member of people's JSON (`jsonb` of Postgres, DuckDB's JSON), by "
-        "constant keys; `c #>> '{a,b}'`", _member, size=lambda args, call: TEXT_CUT,
+        "constant keys; `c #>> '{a,b}'`", _of_member(TEXT), size=lambda args, call: TEXT_CUT,
         null=lambda args, call: True, symbol="->>", public=False,
+    ),
+    Function(
+        "json_has", "c ? 'a'", "whether people's JSON, an object, has a member, be it null", _of_member(BOOLEAN),
+        syntax=(Syntax(exp.JSONBContainsTopKey, read=_SIDES),), symbol="?", public=False,
     ),
     Function(
         "json_at", "j #> '{a,0}'", "what a constant path of keys and places leads to; `j #>> '{a,0}'`: as text", _same,

@@ -226,10 +226,26 @@ def _moment(a: Facts, call: Call) -> Facts:
     return Facts(Fraction(a.lo // DAY), Fraction(a.hi // DAY), ONE, declared=a.declared)
 
 
+INTEGER_DIGITS, REAL_DIGITS = 18, 15
+"""Most digits of a whole number that is read of people's texts; before the point, and after it, of any other."""
+
+
+def _numeral(target: SqlType) -> Facts:
+    """Return the facts of a number that is read of a text; what is none, or does not fit, is NULL."""
+    if not target.is_integer:
+        most = Fraction(10) ** REAL_DIGITS
+        return Facts(-most, most)
+    bits = {Kind.SMALLINT: 15, Kind.INTEGER: 31}.get(target.kind)
+    most = Fraction(10) ** INTEGER_DIGITS if bits is None else Fraction(2**bits)
+    return Facts(1 - most, most - 1, ONE)
+
+
 def _cast(args: list[Facts], call: Call) -> Facts:
     a, source, target = args[0], call.args[0].type, call.type
     if _is_between_moments(call):
         return _moment(a, call)
+    if source.kind is Kind.TEXT and target.is_number:
+        return _numeral(target)
     if target.is_integer or (target.kind is Kind.NUMERIC and target.scale is not None):
         step = grid_of(target)
         assert step is not None
@@ -251,13 +267,15 @@ def _size(args: list[Facts], call: Call) -> int:
 
 
 def _null(args: list[Facts], call: Call) -> bool:
+    if call.args[0].type.kind is Kind.TEXT and call.type.is_number:
+        return True
     return any_null(args, call) or (_is_between_moments(call) and not args[0].bounded)
 
 
 CASTS = (
     Function(
         "cast", "CAST(x AS type)", "another type, `x::type` too: numbers, moments, truth values "
-        "as integers, all as text; `varchar(n)` cuts", _type, _cast,
+        "as integers, all as text, people's texts as numbers, NULL where one is none; `varchar(n)` cuts", _type, _cast,
         (Syntax(exp.Cast, read=("this", "to")),), size=_size, null=_null,
     ),
 )  # fmt: skip

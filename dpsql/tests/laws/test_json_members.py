@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,12 +16,14 @@ from dpsql import Session
 from dpsql.backends import Backend, DuckDBBackend, PostgresBackend
 from dpsql.budget import Caps, open_store
 from dpsql.engine.dataset import Dataset
-from dpsql.errors import Refusal
+from dpsql.errors import EngineFailure, Refusal, Unverified
 from dpsql.mechanisms import ATTO, NANO
+from dpsql.plan.backend_sql import private_numbers
 from dpsql.plan.dialects import Dialect, dialect_of
 from dpsql.plan.dialects.dialect_duckdb import DUCKDB, DuckDBDialect
 from dpsql.policy import parse_policy
 from dpsql.postprocess import SealedEngine
+from dpsql.release import verifying
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import READER, let_read
@@ -27,8 +31,8 @@ from dpsql.tests.support.postgres_twin import READER, let_read
 POLICY = """
 database = "duckdb:log.duckdb"
 [privacy]
-epsilon = 10
-delta = 1e-5
+epsilon = 100
+delta = 1e-4
 neighbours = "add-remove"
 [defaults]
 epsilon = 1
@@ -41,10 +45,13 @@ kind = {}
 about = {}
 [tables.log]
 unit = "person"
-max_rows = 30
+max_rows = 80
 [tables.log.columns]
 row_id = {}
 doc = {}
+"doc.n" = { bounds = [0, 100] }
+"doc.k" = { values = ["x", "y"] }
+"doc.m.k" = { values = ["x", { null = true }] }
 """
 TABLES = """
 CREATE TABLE kinds (kind text PRIMARY KEY, about jsonb);
@@ -60,6 +67,19 @@ DOCS = (
     '{"a": "%"}', '{"a": " x "}', '{"a": ""}',
 )  # fmt: skip
 """What both engines take as JSON, and have the same texts of, but for blanks and spelled numbers."""
+NUMERALS = (
+    "12", "+3", "-4", " 7 ", "  007", "-0", "", " ", "-", "+", "1 2", "12.5", "12.50", ".5", "5.", "-0.25", "+1.5 ", "1e5", "1E2",
+    "0x1F", "0b1", "1_000", "1,5", "NaN", "Infinity", "-inf", "\u0663", "\u00bd", "\uff11", "\u00a07", "7\n", "\t7", "7\u200b",
+    "2147483647", "2147483648", "-2147483648", "32768", "9" * 15, "9" * 16, "9" * 18, "9" * 19, "-" + "9" * 18, "9" * 999,
+    "9" * 16 + ".5", "1." + "9" * 15, "1." + "9" * 16, "--1", "+-1", "1-", "true", "null", "x12", "12x", " " * 990 + "1",
+    " " * 1_000 + "1", "1" + " " * 5_000,
+)  # fmt: skip
+"""Texts that are numbers, and that some engine's cast takes or fails on."""
+WITH_NUMERALS = (
+    *(json.dumps({"n": one}) for one in NUMERALS), '{"n": 12}', '{"n": -5}', '{"n": 250}', '{"n": 1.25}', '{"n": null}',
+    '{"n": true}', '{"n": {"n": 1}}', '{"n": [1]}', '{"k": "x"}', '{"k": "z"}', '{"k": null}', '{"m": {"k": "x"}}',
+    '{"m": {"k": "y"}}', '["n"]', '"n"',
+)  # fmt: skip
 NO_JSON = (
     "", "{", '{"a"', '{"a":}', '{"a": "\\ud800"}', '{"a": "\\u0000"}', "NaN", '{"a": NaN}', "[1,]", '{"a":1,}', "nul", "'",
     '{"a": 1} x', "\ufeff{}", '{"a": 1e999}', '{"a": ' + "9" * 999 + "}", "{" * 9_000, '{"a":' * 9_000 + "1" + "}" * 9_000,
@@ -72,35 +92,42 @@ KEYS = (["a"], ["a", "b"], ["a b-c_1"], ["k7"], ["A"])
 @pytest.fixture
 def asked(engine: PostgresServer | None, tmp_path: Path) -> Iterator[tuple[Session, Session]]:
     """Sessions over neighbours: the second has a person more, whose rows are as bad as JSON can be."""
-    policy = parse_policy(POLICY, tmp_path / "policy.toml")
     bad = [(number, 99_999, doc) for number, doc in enumerate(DOCS, 50_000)]
     with ExitStack() as stack:
-        sessions = []
-        for name, rows in (("without", bad[:1]), ("with", bad)):
-            backend: Backend
-            if engine is None:
-                connection = stack.enter_context(duckdb.connect())
-                connection.execute(TABLES.replace("jsonb", "json"))
-                connection.executemany("INSERT INTO log VALUES (?, ?, ?)", rows)
-                backend = DuckDBBackend.over(connection)
-            else:
-                database = engine.create_database()
-                stack.callback(engine.drop_database, database)
-                owner = stack.enter_context(engine.admin(database))
-                owner.execute(TABLES.encode())
-                owner.cursor().executemany("INSERT INTO log VALUES (%s, %s, %s)", rows)
-                let_read(owner, "public")
-                backend = PostgresBackend(engine.url(database, READER), policy.read_from)
-                stack.callback(backend.close_idle)
-            sealed = SealedEngine()
-            stack.callback(sealed.close)
-            caps = Caps(10 * NANO, int(1e-5 * ATTO), {})
-            path = tmp_path / f"{name}.db"
-            store = open_store(f"sqlite:{path}", policy.dataset_id, caps, create=True, log=path)
-            stack.callback(store.close)
-            dataset = Dataset(policy, backend, store, sealed)
-            sessions.append(Session(dataset, "analyst", _noise=ZeroNoise()))
-        yield sessions[0], sessions[1]
+        without = _session(stack, engine, tmp_path, "without", bad[:1])
+        yield without, _session(stack, engine, tmp_path, "with", bad)
+
+
+def _session(
+    stack: ExitStack,
+    engine: PostgresServer | None,
+    tmp_path: Path,
+    name: str,
+    rows: list[tuple[int, int, str | None]],
+) -> Session:
+    policy = parse_policy(POLICY, tmp_path / "policy.toml")
+    backend: Backend
+    if engine is None:
+        connection = stack.enter_context(duckdb.connect())
+        connection.execute(TABLES.replace("jsonb", "json"))
+        connection.executemany("INSERT INTO log VALUES (?, ?, ?)", rows)
+        backend = DuckDBBackend.over(connection)
+    else:
+        database = engine.create_database()
+        stack.callback(engine.drop_database, database)
+        owner = stack.enter_context(engine.admin(database))
+        owner.execute(TABLES.encode())
+        owner.cursor().executemany("INSERT INTO log VALUES (%s, %s, %s)", rows)
+        let_read(owner, "public")
+        backend = PostgresBackend(engine.url(database, READER), policy.read_from)
+        stack.callback(backend.close_idle)
+    sealed = SealedEngine()
+    stack.callback(sealed.close)
+    caps = Caps(100 * NANO, int(1e-4 * ATTO), {})
+    path = tmp_path / f"{name}.db"
+    store = open_store(f"sqlite:{path}", policy.dataset_id, caps, create=True, log=path)
+    stack.callback(store.close)
+    return Session(Dataset(policy, backend, store, sealed), "analyst", _noise=ZeroNoise())
 
 
 ASKED = (
@@ -143,6 +170,76 @@ def test_what_is_no_member_is_refused(asked: tuple[Session, Session], sql: str, 
     with pytest.raises(Refusal, match=says) as raised:
         asked[0].execute(sql)
     assert raised.value.hint
+
+
+def _read(text: str | None, pattern: str) -> float | None:
+    """What a text is read as: the reference, over what is carried of it."""
+    found = None if text is None else re.fullmatch(f" *({pattern}) *", text[:1_000], re.ASCII)
+    return None if found is None else float(found[1])
+
+
+def _numerals() -> list[str | None]:
+    found: list[str | None] = []
+    for doc in WITH_NUMERALS:
+        whole = json.loads(doc)
+        if isinstance(whole, dict) and "n" in whole:
+            one = whole["n"]
+            found.append(one if one is None or isinstance(one, str) else json.dumps(one))
+    return found
+
+
+WHOLE, REAL = r"[-+]?\d{1,18}", r"[-+]?\d{1,15}(?:\.\d{1,15})?"
+
+
+def test_a_text_is_read_as_a_number_or_is_null(numerals: Session) -> None:
+    texts = _numerals()
+    whole, real = ([_read(text, pattern) for text in texts] for pattern in (WHOLE, REAL))
+    wholes, reals = ([one for one in found if one is not None] for found in (whole, real))
+
+    def asked(sql: str) -> float:
+        ((value,),) = numerals.execute(sql).rows
+        return float(value)
+
+    for type_, bits in (("smallint", 15), ("integer", 31), ("bigint", 63)):
+        # what has no place in the type is none; between declared bounds it is one: the nearer end
+        assert asked(f"SELECT count((doc->>'n')::{type_}) FROM log") == len(wholes), type_
+        read = [one for one in wholes if -(2**bits) < one < 2**bits]
+        assert asked(f"SELECT count((doc->'n'->>'n')::{type_}) FROM log") == 1, read
+    for type_ in ("numeric", "double precision"):
+        assert asked(f"SELECT count((doc->>'n')::{type_}) FROM log") == len(reals), type_
+    inside = [min(max(one, 0), 100) for one in wholes]
+    assert asked("SELECT sum((doc->>'n')::integer) FROM log") == sum(inside)
+    assert asked("SELECT sum((doc->>'n')::numeric) FROM log") == pytest.approx(
+        sum(min(max(one, 0), 100) for one in reals), rel=1e-6
+    )
+    assert asked("SELECT max((doc->>'n')::integer) FROM log WHERE (doc->>'n')::integer < 50") <= 50
+    assert asked("SELECT count(*) FROM log WHERE doc ? 'n'") == len(texts)
+    assert asked("SELECT count(*) FROM log WHERE doc -> 'n' ? 'n'") == 1
+    assert numerals.execute("SELECT doc->>'k' AS k, count(*) FROM log GROUP BY k").rows == [
+        ("x", 1),
+        ("y", 0),
+    ]
+    rows = numerals.execute("SELECT doc->'m'->>'k' AS k, count(*) FROM log GROUP BY k").rows
+    assert dict(rows) == {"x": 1, None: 10_000 + len(WITH_NUMERALS) - 1}
+
+
+@pytest.mark.parametrize("pattern", ["^(.*)$", "^ *([-+]?[0-9]{1,30}) *$", "^ *([-+]?[0-9]{0,18}) *$"])
+def test_no_other_text_is_cast(numerals: Session, monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
+    sql = "SELECT {}((doc->>'n')::integer) FROM log WHERE doc ? 'n'"
+    monkeypatch.setattr(private_numbers, "WHOLE", pattern)
+    with pytest.raises(Unverified):
+        numerals.execute(sql.format("count"))
+    monkeypatch.setattr(verifying, "verify", lambda *_: ())
+    with pytest.raises(EngineFailure):
+        numerals.execute(sql.format("sum"))
+
+
+@pytest.fixture
+def numerals(engine: PostgresServer | None, tmp_path: Path) -> Iterator[Session]:
+    """A session over one person's rows of each."""
+    rows = [(number, 99_999, doc) for number, doc in enumerate(WITH_NUMERALS, 50_000)]
+    with ExitStack() as stack:
+        yield _session(stack, engine, tmp_path, "numerals", rows)
 
 
 def _printed(dialect: Dialect, keys: list[str], column: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 from dpsql.errors import PolicyError
 from dpsql.policy import LiveSchema, build_catalog, check
 from dpsql.relation.catalog import Column, Enforced, Unit
-from dpsql.relation.types import BIGINT, INTEGER, SMALLINT, TEXT, numeric
+from dpsql.relation.types import BIGINT, DOUBLE, INTEGER, SMALLINT, TEXT, numeric
 
 from .conftest import HEAD, STUDENT, policy_from
 
@@ -371,3 +371,69 @@ def test_the_catalog_type_of_a_small_integer(campus: LiveSchema) -> None:
     assert column_of(campus, "credits", "{}").type == SMALLINT
     text = BASE + loan(table="card") + "columns.big = {}"
     assert build_catalog(policy_from(text), campus).tables["card"].columns[0].type == BIGINT
+
+
+JSON_TABLE = 'CREATE TABLE log (id INTEGER PRIMARY KEY, props JSON, plain VARCHAR, "a.b" INTEGER)'
+
+
+def members_of(read_live: Callable[[str], LiveSchema], columns: str) -> Column:
+    """The JSON column of a catalog whose policy declares some columns."""
+    text = f'[tables.log]\nunit = "id"\n[tables.log.columns]\n{columns}\n'
+    [table] = build_catalog(policy_from(HEAD + text), read_live(JSON_TABLE)).tables.values()
+    return next(column for column in table.columns if column.name == "props")
+
+
+def test_members_of_json_are_declared_by_their_path(read_live: Callable[[str], LiveSchema]) -> None:
+    column = members_of(
+        read_live,
+        'props = {}\n"props.os" = { values = ["a", "b", { null = true }] }\n"props.geo.lat" = { bounds = [-90, 90], step = 0.5 }\n'
+        '"props.note" = { max_length = 20 }\n"a.b" = { bounds = [0, 9] }',
+    )
+    os, lat, note = (column.member(path) for path in (("os",), ("geo", "lat"), ("note",)))
+    assert os is not None
+    assert (os.values, os.type) == (("a", "b", None), TEXT)
+    assert lat is not None
+    assert (lat.bounds, lat.step, lat.type) == ((-90, 90), Fraction(1, 2), DOUBLE)
+    assert note is not None
+    assert note.max_length == 20
+    assert column.member(("lat",)) is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (
+            '"props.os" = {}',
+            'tables.log.columns."props.os": is of a column that is not declared; declare it too: props = {}',
+        ),
+        ('plain = {}\n"plain.os" = {}', '"plain" is varchar, which has no members; name one of JSON'),
+        (
+            'props = {}\n"props.a.0" = {}',
+            "is no path: write keys of letters, digits, _, - and blanks, joined by dots",
+        ),
+        ('props = {}\n"props." = {}', "is no path"),
+        ('props = {}\n"prop.os" = {}', 'table "log" has no column "prop"'),
+        ('props = {}\n"props.os" = { values = ["a"], complete = true }', "is of a column; take it out"),
+        ('props = {}\n"props.os" = { values = [1] }', "props.os"),
+        ('props = {}\n"props.n" = { bounds = [2024-01-01, 2025-01-01] }', "props.n"),
+    ],
+)
+def test_what_is_no_member(read_live: Callable[[str], LiveSchema], columns: str, message: str) -> None:
+    with pytest.raises(PolicyError) as raised:
+        members_of(read_live, columns)
+    assert message in raised.value.message
+
+
+def test_an_edit_of_a_member_is_a_ground(read_live: Callable[[str], LiveSchema]) -> None:
+    def ground(columns: str) -> tuple[object, ...]:
+        text = f'[tables.log]\nunit = "id"\n[tables.log.columns]\nprops = {{}}\n{columns}\n'
+        [table] = build_catalog(policy_from(HEAD + text), read_live(JSON_TABLE)).tables.values()
+        return table.column_grounds
+
+    texts = (
+        "",
+        '"props.n" = { bounds = [0, 9] }',
+        '"props.n" = { bounds = [0, 8] }',
+        '"props.m" = { bounds = [0, 9] }',
+    )
+    assert len({ground(text) for text in texts}) == 4

@@ -172,7 +172,7 @@ def test_types_that_do_not_fit_are_refused(text: str) -> None:
     assert caught.value.position is not None
 
 
-BELOW = {"json_member"}
+BELOW = {"json_has", "json_member"}
 """What is of people's rows alone."""
 ABOVE = {
     "dp_low", "dp_high", "array", "element", "cardinality", "slice", "series", "array_has", "array_position", "array_compared", "array_cast",

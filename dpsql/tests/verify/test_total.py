@@ -28,6 +28,9 @@ BMI = "CASE WHEN bmi BETWEEN 0 AND 90 THEN bmi WHEN bmi < 0 THEN 0 WHEN bmi > 90
         "split_part(city, ',', 2) = 'a'",
         "regexp_matches(city, '^[a-z]+$') OR regexp_replace(city, 'a', 'b', 'g') = 'b'",
         "json_extract_string(CASE WHEN json_valid(city) THEN city END, '$.\"a\".\"b\"') = 'b'",
+        "json_extract(CASE WHEN json_valid(city) THEN city END, '$.\"a\"') IS NULL",
+        "CAST(NULLIF(regexp_extract(city, '^ *([-+]?[0-9]{1,18}) *$', 1), '') AS BIGINT) > 3",
+        "CAST(NULLIF(regexp_extract(city, '^ *([-+]?[0-9]{1,9}([.][0-9]{1,9})?) *$', 1), '') AS DOUBLE) > 3",
         "CASE WHEN regexp_matches(city, 'a(.)') THEN regexp_extract(city, 'a(.)', 1) END = 'b'",
     ],
 )
@@ -62,6 +65,28 @@ def test_what_fits_is_total(condition: str) -> None:
         ("regexp_matches('a', city)", "total: what a text is taken apart by is constant"),
         ("regexp_replace(city, city, 'b') = 'b'", "total: what a text is taken apart by is constant"),
         ("json_extract_string(city, '$.\"a\"') = 'b'", "total: a member is of JSON"),
+        ("json_extract(city, '$.\"a\"') IS NULL", "total: a member is of JSON"),
+        # '' is no number; digits that fit; one group, the first; nothing but digits; anchored; the type of these
+        *(
+            (f"CAST({text} AS {kind}) > 3", "total: a text that is read as a number is passed")
+            for text, kind in (
+                ("regexp_extract(city, '^ *([-+]?[0-9]{1,18}) *$', 1)", "BIGINT"),
+                ("NULLIF(regexp_extract(city, '^ *([-+]?[0-9]{1,18}) *$', 1), 'x')", "BIGINT"),
+                ("NULLIF(regexp_extract(city, '^ *([-+]?[0-9]{1,19}) *$', 1), '')", "BIGINT"),
+                ("NULLIF(regexp_extract(city, '^ *([-+]?[0-9]{1,18}) *$', 0), '')", "BIGINT"),
+                ("NULLIF(regexp_extract(city, '^ *([-+]?[0-9]{1,18}) *$'), '')", "BIGINT"),
+                ("NULLIF(regexp_extract(city, '^ *([-+]?[0-9]{1,18}) *', 1), '')", "BIGINT"),
+                ("NULLIF(regexp_extract(city, '^ *([-+]?[0-9]{0,18}) *$', 1), '')", "BIGINT"),
+                ("NULLIF(regexp_extract(city, '^ *([-+]?.{1,18}) *$', 1), '')", "BIGINT"),
+                ("NULLIF(regexp_extract(city, '^ *([-+]?[0-9]{1,18}) *$', 1), '')", "INTEGER"),
+                ("NULLIF(regexp_extract(city, '^ *([-+]?[0-9]{1,9}([.][0-9]{1,9})?) *$', 1), '')", "BIGINT"),
+                (
+                    "NULLIF(regexp_extract(city, '^ *([-+]?[0-9]{1,400}([.][0-9]{1,9})?) *$', 1), '')",
+                    "DOUBLE",
+                ),
+                ("NULLIF(regexp_extract(city, '^ *([-+]?[0-9]{1,18}) *$', 1), '')", "DOUBLE"),
+            )
+        ),
         (
             "json_extract_string(CASE WHEN json_valid('{}') THEN city END, '$.\"a\"') = 'b'",
             "total: a member is of JSON",
