@@ -48,6 +48,7 @@ from ..release.together import find_together
 from ..sql.statement import AdmittedQuery, ResetSetting, SetSetting, parse_statement
 from ..sql.text import split_statements
 from .answer import Answer
+from .copies import with_laws
 from .dataset import LazySnapshot, PreparedPlan
 from .settings import Settings, decimal_text
 
@@ -620,7 +621,11 @@ def _answers(
         own = runner.rows if runner.plan.intermediates else list(itertools.islice(agreeing, len(runner.rows)))
         charge = charges.get(statement.number, ZERO)
         with _under(session, statement), _naming_refusals(statement):
-            answers[statement.number] = session.answer(step.prepared, runner, charge, public, None, own)
+            with session.snapshot() as snapshot:
+                above = with_laws(session, step.prepared, own, snapshot, public)
+            answers[statement.number] = session.answer(
+                step.prepared, runner, charge, public, None, own, above
+            )
     return answers
 
 

@@ -15,6 +15,7 @@ from ..budget import ZERO, Charge, Status
 from ..errors import DpsqlError, LedgerAway, NothingShown, PolicyError, Refusal
 from ..plan.planner import Plan
 from ..policy import Policy, Slices
+from ..postprocess.workspace import Origin
 from ..relation.types import JSON, TEXT, SqlType
 from ..release.cost import Cost, telling
 from ..release.run import PlanRunner, ReleasedRows
@@ -36,6 +37,7 @@ from ..sql.statement import (
 from ..sql.workspace import CreateTable, ObjectName, WorkspaceStatement
 from ..waits import Stop, Stopped, until
 from .answer import Answer, AnswerColumn, EmptyNote, OnceNote, Receipt, budget_text
+from .copies import asked_as, with_laws
 from .dataset import ASK_SECONDS, Dataset, Explained, LazySnapshot, PreparedPlan
 from .explain import Explanation
 from .notes import bias_notes
@@ -169,7 +171,7 @@ class Session(Spine):
             found = self.workspace.run(
                 statement, self.catalog, parameters, lambda query: self.bound(parse_own_view(query.text)),
                 lambda kept: self.planned(written_query(kept.query), parameters, kept=kept).columns,
-                lambda kept: self._ask_kept(kept, parameters, epoch),
+                lambda kept: self._ask_kept(kept, parameters, epoch), lambda kept: self._origin(kept, parameters),
             )  # fmt: skip
         return found if found.receipt is None else self.once(found)
 
@@ -201,6 +203,11 @@ class Session(Spine):
             yield
         finally:
             self.settings = before
+
+    def _origin(self, kept: Kept, parameters: tuple[object, ...]) -> Origin | None:
+        """Return how a query was asked that has just been answered from the store, or into it."""
+        newest = self.dataset.store.log(1)
+        return asked_as(self.settings, kept, parameters, newest[0].seq) if newest else None
 
     def _ask_kept(
         self, kept: Kept, parameters: tuple[object, ...], epoch: int
@@ -417,10 +424,10 @@ class Session(Spine):
             if is_whole:
                 if is_proved:
                     snapshot.open()  # its constraints are those that prove it
+                rows = self.agreeing(runner, epoch)
+                above = with_laws(self, prepared, rows, snapshot, public)
                 return self._shown_groups(
-                    self.answer(
-                        prepared, runner, ZERO, public, own and (own, since), self._agreeing(runner, epoch)
-                    )
+                    self.answer(prepared, runner, ZERO, public, own and (own, since), rows, above)
                 )
             self.check_edition()
             self.try_out(prepared, public)
@@ -434,9 +441,9 @@ class Session(Spine):
             kept = own and (own, since + 1)  # forgotten by its own draw alone
             if prepared is not asked[0]:
                 prepared, runner = self._again(*asked) or (prepared, runner)
-            return self._shown_groups(
-                self.answer(prepared, runner, charge, public, kept, self._agreeing(runner, epoch))
-            )
+            rows = self.agreeing(runner, epoch)
+            above = with_laws(self, prepared, rows, snapshot, public)
+            return self._shown_groups(self.answer(prepared, runner, charge, public, kept, rows, above))
 
     def _again(self, prepared: PreparedPlan, runner: PlanRunner) -> tuple[PreparedPlan, PlanRunner] | None:
         """Return a statement as whoever asks it again finds it: of several sets of measures that are stored now the

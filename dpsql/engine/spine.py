@@ -75,6 +75,7 @@ from ..waits import Stop, until
 from .accuracy import choose
 from .answer import Answer, OpenRankNote, Receipt, left_text
 from .contribution import Known
+from .copies import LOST, Above
 from .dataset import Dataset, LazySnapshot, PreparedPlan
 from .notes import Barred, bias_notes, draw_bars, found_notes, hidden_notes, model_notes, rank_notes
 from .row_previews import row_preview
@@ -499,14 +500,28 @@ class Spine:
             return Barred(planned)
         return draw_bars(planned, self.catalog, planned.privacy, self.settings.intervals, self._counted_at)
 
+    def barred_root(self, planned: Plan) -> Relation:
+        """Return what a statement means above its releases, with the columns of its bars."""
+        if self.settings.intervals is None:
+            return planned.root
+        plans = {one.release: one for one in planned.releases}
+        return add_companions(planned.root, plans, self.settings.interval_names)
+
     def compiled(self, planned: Plan) -> Compiled:
         """Return the statement above its releases, with the columns of its bars."""
-        root = planned.root
-        if self.settings.intervals is not None:
-            root = add_companions(
-                root, {p.release: p for p in planned.releases}, self.settings.interval_names
-            )
-        return compile_public(root, planned.releases, self.dataset.dialect)
+        return compile_public(self.barred_root(planned), planned.releases, self.dataset.dialect)
+
+    def run_above(
+        self,
+        compiled: Compiled,
+        rows: Sequence[ReleasedRows],
+        public: PublicRows,
+        patience: Patience,
+        find: FindLeftOut | None = None,
+    ) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of a compiled statement over its releases. Raises as `run_public`."""
+        cuts = self._cuts([one.plan for one in rows], find or cache(self.dataset.left_out))
+        return run_public(compiled, rows, self._sealed, self._level(), public, patience, cuts)
 
     def _level(self) -> Fraction:
         """Return at which level bars hold."""
@@ -683,7 +698,7 @@ class Spine:
 
     # --- answered --------------------------------------------------------------------------------------------
 
-    def _agreeing(self, runner: PlanRunner, epoch: int) -> Sequence[ReleasedRows]:
+    def agreeing(self, runner: PlanRunner, epoch: int) -> Sequence[ReleasedRows]:
         """Return a statement's releases with the numbers that agree (soundness.md 3.15), where all are of one epoch."""
         if len(runner.rows) < 2 or runner.plan.intermediates or are_told(runner.plan, runner.rows):
             return runner.rows
@@ -692,20 +707,22 @@ class Spine:
     def answer(
         self, prepared: PreparedPlan, runner: PlanRunner, charge: Charge, public: PublicRows,
         kept: tuple[object, int] | None, rows: Sequence[ReleasedRows] | None = None,
+        above: Above | None = None,
     ) -> Answer:  # fmt: skip
         """Return the answer. `rows`: as the statement's releases agree with what is read together with them; None: as
-        they are. `kept`: under which key it is remembered, and how often answers had been forgotten before the store
+        they are. `above`: the statement over the queries that own tables are copies of, in its place.
+        `kept`: under which key it is remembered, and how often answers had been forgotten before the store
         was read for it: what another draw joined meanwhile is of an edition that is over (soundness.md 3.8).
         """
         self.doing = "computing from the noisy numbers"
         rows = runner.rows if rows is None else rows
+        above = above or Above(prepared.compiled, rows)
         find = cache(self.dataset.left_out)  # each is asked of the ledger once
         level = self._level()
         with self._to_compute():
             patience = Patience(self.time_limit)
             try:
-                cuts = self._cuts(prepared.plan.releases, find)
-                found = run_public(prepared.compiled, rows, self._sealed, level, public, patience, cuts)
+                found = self.run_above(above.compiled, above.rows, public, patience, find)
             except EngineFailure as failure:
                 raise self._told(failure, patience.limit, has_releases=bool(rows)) from None
         reused = charge == ZERO and any(row.plan.measurements and not row.plan.is_empty for row in rows)
@@ -713,11 +730,12 @@ class Spine:
         ranks = tuple(dict.fromkeys(rank_notes(rows, level, self._counted)))
         notes += (*found_notes(rows), *hidden_notes(runner.rows, _SURE), *ranks, *prepared.bar_notes)
         is_agreed = any(row.is_agreed for row in rows)
-        known = self._known(prepared.compiled, find, is_agreed=is_agreed)
+        known = self._known(above.compiled, find, is_agreed=is_agreed)
         notes += (*bias_notes(prepared.plan, known), *runner.origins)
         notes += (runner.said_of_price,) if runner.said_of_price else ()
         notes += (_AGREE,) if is_agreed else ()
         notes += (_WITHOUT_BARS,) if patience.without_bars else ()
+        notes += (LOST,) if above.is_lost else ()
         notes += model_notes(prepared.compiled.tables.values())
         receipt = self._receipt(charge, self.budget(), reused=reused, notes=notes)
         answer = Answer(prepared.columns, found, "SELECT", receipt)

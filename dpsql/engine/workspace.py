@@ -26,9 +26,9 @@ import numpy.typing as npt
 from ..errors import Position, Refusal
 from ..plan.privacy.rows import Release, Select, fields_in, selects_in, written_in
 from ..policy import Policy
-from ..postprocess.bars import kept_noise, noisy_columns, noisy_rows
+from ..postprocess.bars import has_laws, kept_noise, noisy_columns, noisy_rows
 from ..postprocess.public_parts import needed_below
-from ..postprocess.workspace import Contents, Store, StoredColumn, StoredObject, file_of
+from ..postprocess.workspace import Change, Contents, Origin, Store, StoredColumn, StoredObject, file_of
 from ..records import dataclass
 from ..relation.catalog import (
     OWN_SCHEMA,
@@ -73,6 +73,8 @@ __all__ = ["Kept", "Workspace", "folder_of", "is_own", "public_columns"]
 _Bound = tuple[Relation, list[Table | View | OwnView]]
 """What a query means, and what it names."""
 _RESERVED = ("pg_", "information_schema")
+_MOST_COMPARED = 100_000
+"""Most rows of a table that is compared with what its query gives."""
 _MOST_COLUMNS = 1_600
 """As in Postgres."""
 
@@ -95,19 +97,24 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a query gave that is kept; `noisy`: of each column, whether noise moved it; `is_chosen`: and its rows."""
+    """What a query gave that is kept; `noisy`: of each column, whether noise moved it; `is_chosen`: and its rows.
+
+    `ends`: of each column, whether it has the ends of bars. `has_laws`: whether laws may be known of all its noise.
+    """
 
     rows: Sequence[tuple[Any, ...]]
     reads: frozenset[str]
     noisy: tuple[bool, ...]
+    ends: tuple[bool, ...]
     is_chosen: bool
+    has_laws: bool
     answer: Answer
 
     def onto(self, one: StoredObject) -> StoredObject:
         """Return a table as it is with these rows in it."""
         columns = tuple(
-            replace(column, is_noisy=column.is_noisy or is_noisy)
-            for column, is_noisy in zip(one.columns, self.noisy, strict=True)
+            replace(column, is_noisy=column.is_noisy or is_noisy, is_end=is_end)
+            for column, is_noisy, is_end in zip(one.columns, self.noisy, self.ends, strict=True)
         )
         is_chosen = one.is_chosen or self.is_chosen
         return replace(one, columns=columns, reads=one.reads | self.reads, is_chosen=is_chosen)
@@ -143,6 +150,12 @@ class Workspace:
     def columns(self, own: OwnRows, sql: str) -> list[tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]]:
         """Return columns of an own table as arrays. Raises EngineFailure."""
         return self._store(is_temporary=own.is_temporary).read(sql)
+
+    def origin_of(self, own: OwnRows) -> Origin | None:
+        """Return the query of which an own table is a copy; None: of none, or with too many rows."""
+        found = self._store(is_temporary=own.is_temporary).contents().objects.values()
+        known = next((one for one in found if one.number == own.number), None)
+        return None if known is None or known.rows > _MOST_COMPARED else known.origin
 
     # --- blocks ----------------------------------------------------------------------------------------------
 
@@ -221,8 +234,10 @@ class Workspace:
         bound: Callable[[WrittenQuery], _Bound],
         columns: Callable[[Kept], tuple[AnswerColumn, ...]],
         ask: Callable[[Kept], tuple[Answer, PreparedPlan]],
+        origin: Callable[[Kept], Origin | None],
     ) -> Answer:
-        """Carry a statement out. `bound`: a query's relation; `columns`: what it would give; `ask`: its answer.
+        """Carry a statement out. `bound`: a query's relation; `columns`: what it would give; `ask`: its answer;
+        `origin`: how it was asked.
 
         Raises Refusal, EngineFailure, and as `Session.execute` does.
         """
@@ -231,7 +246,7 @@ class Workspace:
         seen = self.seen(catalog)
         match statement:
             case CreateTable():
-                return self._create(statement, seen, columns, ask)
+                return self._create(statement, seen, columns, ask, origin)
             case CreateView():
                 return self._create_view(statement, seen, bound)
             case CreateSchema():
@@ -263,6 +278,7 @@ class Workspace:
         seen: Catalog,
         columns: Callable[[Kept], tuple[AnswerColumn, ...]],
         ask: Callable[[Kept], tuple[Answer, PreparedPlan]],
+        origin: Callable[[Kept], Origin | None],
     ) -> Answer:
         space, name = self._target(seen, statement.name, is_temporary=statement.is_temporary)
         tag = "CREATE TABLE" if statement.query is None else "CREATE TABLE AS"
@@ -289,6 +305,8 @@ class Workspace:
             return _done(tag)
         found = _given(*ask(kept))
         made = found.onto(made)
+        if found.has_laws and (made.is_chosen or any(one.is_noisy for one in made.columns)):
+            made = replace(made, origin=origin(kept))
         with self._store(is_temporary=is_temporary).change(in_block=self.in_block) as change:
             count = change.insert(change.add(made), found.rows)
         return _wrote(f"SELECT {count}", found.answer)
@@ -619,7 +637,7 @@ class Workspace:
             )
         with self._store(is_temporary=wanted.pop()).change(in_block=self.in_block) as change:
             contents = change.contents()
-            yield [(change, _object(contents, table)) for table in tables]
+            yield [(change, _written(change, _object(contents, table))) for table in tables]
 
     def _check_room(self, *, is_temporary: bool) -> None:
         """Raise Refusal (53100) where nothing more can be kept: before a query is charged."""
@@ -636,9 +654,9 @@ def _table_of(one: StoredObject, *, is_temporary: bool) -> Table | OwnView:
     if one.text is not None:
         return OwnView(one.name, path, columns, one.text, one.names)
     noisy = tuple(column.is_noisy for column in one.columns)
-    return Table(
-        one.name, path, columns, None, own=OwnRows(is_temporary, one.number, one.reads, noisy, one.is_chosen)
-    )
+    ends = tuple(column.is_end for column in one.columns)
+    own = OwnRows(is_temporary, one.number, one.reads, noisy, one.is_chosen, one.origin is not None, ends)
+    return Table(one.name, path, columns, None, own=own)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -676,6 +694,15 @@ def _object(contents: Contents, table: Table | OwnView) -> StoredObject:
     if found is None:
         raise Refusal(f'"{name}" is gone', sqlstate="42P01", hint="another session of yours has dropped it")
     return found
+
+
+def _written(change: Change, one: StoredObject) -> StoredObject:
+    """Return a table that is about to be written: it is the copy of no query any more."""
+    if one.origin is None:
+        return one
+    whole = replace(one, origin=None)
+    change.redefine(whole)
+    return whole
 
 
 def _policys(seen: Catalog, name: str) -> bool:
@@ -763,7 +790,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 def _check_types(columns: Sequence[AnswerColumn]) -> None:
     for column in columns:
-        if column.type.kind in (Kind.INTERVAL, Kind.ARRAY, Kind.OPAQUE):
+        if column.type.kind in (Kind.INTERVAL, Kind.ARRAY, Kind.OPAQUE, Kind.TIME):
             raise Refusal(
                 f'"{column.name}" is {column.type}, which is not kept in a table', sqlstate="0A000",
                 hint="cast it to text, or take numbers out of it",
@@ -852,7 +879,9 @@ def _literal(cell: Expr, type_: SqlType) -> Literal:
 def _given(answer: Answer, prepared: PreparedPlan) -> _Found:
     plans = {one.release: one for one in prepared.plan.releases}
     is_chosen = noisy_rows(prepared.plan.root, plans)
-    return _Found(answer.rows, public_columns(prepared), _noisy(prepared), is_chosen, answer)
+    ends = tuple(one.bar_of is not None for one in prepared.columns)
+    is_told = has_laws(prepared.plan.root)
+    return _Found(answer.rows, public_columns(prepared), _noisy(prepared), ends, is_chosen, is_told, answer)
 
 
 def _noisy(prepared: PreparedPlan) -> tuple[bool, ...]:

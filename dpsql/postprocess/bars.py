@@ -9,7 +9,7 @@ The laws are those of the draws that answer, so they are not known here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -19,6 +19,7 @@ from ..plan.measures.measurements import Coord
 from ..plan.privacy.rows import AddedUp, Release
 from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
+from ..relation.catalog import OwnRows
 from ..relation.expressions import (
     Call,
     Expr,
@@ -59,6 +60,8 @@ __all__ = [
     "WithBars",
     "add_companions",
     "has_companions",
+    "has_laws",
+    "holds_kept_noise",
     "kept_noise",
     "noisy_columns",
     "noisy_rows",
@@ -77,6 +80,8 @@ class _Noise:
     rows: bool = False
     is_kept: bool = False
     """Whether it is about the noise that is in an analyst's own tables already, and not about that of releases."""
+    is_lawless: bool = False
+    """Of that, about the noise alone of which no law is known."""
 
     def moves(self, exprs: Iterable[Expr]) -> bool:
         """Say whether noise can move any of the expressions."""
@@ -88,7 +93,9 @@ class _Noise:
         )
 
     def _moves_within(self, node: Relation) -> bool:
-        return _holds_kept_noise(node) if self.is_kept else not is_public(node)
+        if self.is_lawless:
+            return not has_laws(node)
+        return holds_kept_noise(node) if self.is_kept else not is_public(node)
 
 
 def noisy_columns(node: Relation, plans: Mapping[Release, ReleasePlan]) -> tuple[bool, ...]:
@@ -102,10 +109,15 @@ def noisy_columns(node: Relation, plans: Mapping[Release, ReleasePlan]) -> tuple
 def kept_noise(node: Relation) -> tuple[bool, ...]:
     """Return for each column whether noise can move it that was in an analyst's own tables before.
 
-    Which draws that noise is of, and how they depend on each other and on the statement's own, is not known: there are
-    no bars.
+    Which draws that noise is of, and how they depend on each other and on the statement's own, the tables do not say:
+    there are bars where the queries that made them do (`engine.copies`).
     """
     return _kept_noise(node).columns
+
+
+def _lawless(node: Relation) -> tuple[bool, ...]:
+    """Return for each column whether noise can move it that was in own tables, and of which no law is known."""
+    return _kept_noise(node, is_lawless=True).columns
 
 
 def noisy_rows(node: Relation, plans: Mapping[Release, ReleasePlan]) -> bool:
@@ -113,22 +125,34 @@ def noisy_rows(node: Relation, plans: Mapping[Release, ReleasePlan]) -> bool:
     return _noise(node, plans).rows or _kept_noise(node).rows
 
 
-def _holds_kept_noise(node: Relation) -> bool:
-    return any(
-        isinstance(one, Scan)
-        and one.table.own is not None
-        and (one.table.own.is_chosen or any(one.table.own.noisy))
-        for one in all_parts(node)
-    )
+def holds_kept_noise(node: Relation) -> bool:
+    """Say whether a relation reads own tables in which noise has moved something."""
+    return any(one.is_chosen or any(one.noisy) for one in _own_in(node))
 
 
-def _kept_noise(node: Relation) -> _Noise:
-    if not _holds_kept_noise(node):
-        return _Noise((False,) * len(node.columns), is_kept=True)
+def has_laws(node: Relation) -> bool:
+    """Say whether the laws of all noise may be known that is in the own tables that a relation reads."""
+    return not any(one.is_lawless for one in _own_in(node))
+
+
+def _own_in(node: Relation) -> Iterator[OwnRows]:
+    """Yield where the rows of the own tables are that a relation reads, in subqueries too."""
+    for one in all_parts(node):
+        if isinstance(one, Scan) and one.table.own is not None:
+            yield one.table.own
+
+
+def _kept_noise(node: Relation, *, is_lawless: bool = False) -> _Noise:
+    if not holds_kept_noise(node):
+        return _Noise((False,) * len(node.columns), is_kept=True, is_lawless=is_lawless)
     if isinstance(node, Scan):
-        assert node.table.own is not None
-        return _Noise(node.table.own.noisy, node.table.own.is_chosen, is_kept=True)
-    return _above(node, [_kept_noise(child) for child in node.reads], is_kept=True)
+        own = node.table.own
+        assert own is not None
+        if is_lawless:
+            return _Noise(own.lawless, own.is_chosen and not own.has_laws, is_kept=True, is_lawless=True)
+        return _Noise(own.noisy, own.is_chosen, is_kept=True)
+    below = [_kept_noise(child, is_lawless=is_lawless) for child in node.reads]
+    return _above(node, below)
 
 
 def _noise(node: Relation, plans: Mapping[Release, ReleasePlan]) -> _Noise:
@@ -144,21 +168,21 @@ def _noise(node: Relation, plans: Mapping[Release, ReleasePlan]) -> _Noise:
     return _above(node, [_noise(child, plans) for child in node.reads])
 
 
-def _above(node: Relation, below: Sequence[_Noise], *, is_kept: bool = False) -> _Noise:
-    """Return what noise can move above a relation's last step."""
+def _above(node: Relation, below: Sequence[_Noise]) -> _Noise:
+    """Return what noise can move above a relation's last step, of what it moves below: one kind of noise."""
     if isinstance(node, Block):
         return _of_part(node, below[0])
     if isinstance(node, SetOperation):
         either = tuple(a or b for a, b in zip(below[0].columns, below[1].columns, strict=True))
         rows = below[0].rows or below[1].rows or (not node.all and any(either))
-        return _Noise(either, rows, is_kept)
+        return replace(below[0], columns=either, rows=rows)
     if isinstance(node, Join):
-        both = _Noise(below[0].columns + below[1].columns, is_kept=is_kept)
+        both = replace(below[0], columns=below[0].columns + below[1].columns, rows=False)
         moved = both.moves([node.condition])
         if node.kind == "mark":
-            return _Noise((*below[0].columns, moved or below[1].rows), below[0].rows, is_kept)
-        return _Noise(both.columns, below[0].rows or below[1].rows or moved, is_kept)
-    return _Noise((True,) * len(node.columns), True, is_kept)
+            return replace(below[0], columns=(*below[0].columns, moved or below[1].rows))
+        return replace(both, rows=below[0].rows or below[1].rows or moved)
+    return _Noise((True,) * len(node.columns), True)
 
 
 def _of_part(node: Block, below: _Noise) -> _Noise:
@@ -236,12 +260,13 @@ class WithBars(Relation):
 def has_companions(root: Relation, plans: Mapping[Release, ReleasePlan]) -> tuple[bool, ...]:
     """Return for each column whether it is told with error bars: it is a number that noise can move.
 
-    Not where noise can move it that was kept before.
+    Not where noise can move it that was kept before and of which no law is known.
     """
-    noisy, kept = noisy_columns(root, plans), kept_noise(root)
+    noisy, kept, lawless = noisy_columns(root, plans), kept_noise(root), _lawless(root)
+    has_ends = any(lawless) and any(any(one.ends) for one in _own_in(root))  # whose bars are columns already
     return tuple(
-        column.type.is_number and is_noisy and not is_kept
-        for column, is_noisy, is_kept in zip(root.columns, noisy, kept, strict=True)
+        column.type.is_number and (is_noisy or (is_kept and not has_ends)) and not is_lawless
+        for column, is_noisy, is_kept, is_lawless in zip(root.columns, noisy, kept, lawless, strict=True)
     )
 
 

@@ -23,7 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import field
+from dataclasses import astuple, field
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -42,7 +42,7 @@ from ..waits import check
 from .tables import ReleasedColumn, encode_column, quote
 from .tables import carried_type as stored_type
 
-__all__ = ["MOST_ROWS", "Change", "Contents", "Store", "StoredColumn", "StoredObject", "file_of"]
+__all__ = ["MOST_ROWS", "Change", "Contents", "Origin", "Store", "StoredColumn", "StoredObject", "file_of"]
 
 MOST_ROWS = 1_000_000
 """Most rows of a table."""
@@ -53,10 +53,10 @@ _SPARE = 4
 _MEMORY_MIB = 256
 _CHUNK = 20_000
 _BUSY_SECONDS, _BUSY_PAUSE = 2.0, 0.05
-_FORMAT = "2"
+_FORMAT = "3"
 _LOADING = "loading$"
 _WIDTHS = {Kind.BOOLEAN: 1, Kind.DATE: 4}
-_NEVER = (Kind.INTERVAL, Kind.OPAQUE, Kind.ARRAY)
+_NEVER = (Kind.INTERVAL, Kind.OPAQUE, Kind.ARRAY, Kind.TIME)
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS about (name VARCHAR, value VARCHAR);
@@ -76,19 +76,35 @@ def file_of(folder: Path, analyst: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A column of an own table or view; `is_noisy`: it holds numbers that noise has moved."""
+    """A column of an own table or view; `is_noisy`: noise has moved its numbers; `is_end`: they are ends of bars."""
 
     name: str
     type: SqlType
     not_null: bool = False
     is_noisy: bool = False
+    is_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A query as it was asked, of which a table has the rows.
+
+    `settings`: each with its value as it is shown, the ledger entry up to which draws answered among them.
+    `draws_ends`: whether ends of chosen values were drawn with bars.
+    """
+
+    text: str
+    parameters: tuple[str | int | float | bool | None, ...]
+    settings: tuple[tuple[str, str], ...]
+    draws_ends: bool
 
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
     """A table, or (`text`) a view. `reads`: public columns that its rows rest on. `names`: what a view calls columns.
 
-    `drops`: it goes at the end of the block that made it. `is_chosen`: noise has moved which rows there are.
+    `drops`: it goes at the end of the block that made it. `is_chosen`: noise has moved which rows there are. `origin`:
+    the query whose answer its rows are; None: they are not, or no noise is in them.
     """
 
     space: str
@@ -99,6 +115,7 @@ class StoredObject:
     names: tuple[str, ...] = ()
     drops: bool = False
     is_chosen: bool = False
+    origin: Origin | None = None
     number: int = 0
     rows: int = 0
     bytes: int = 0
@@ -111,30 +128,39 @@ class StoredObject:
     def made(self) -> str:
         """Return what is stored of it beside its name and size."""
         columns = [
-            [one.name, one.type.kind.value, one.type.precision, one.type.scale, one.not_null, one.is_noisy]
-            for one in self.columns
+            [c.name, c.type.kind.value, c.type.precision, c.type.scale, c.not_null, c.is_noisy, c.is_end]
+            for c in self.columns
         ]
-        return json.dumps([columns, sorted(self.reads), self.text, self.names, self.drops, self.is_chosen])
+        origin = None if self.origin is None else astuple(self.origin)
+        return json.dumps(
+            [columns, sorted(self.reads), self.text, self.names, self.drops, self.is_chosen, origin]
+        )
 
     @classmethod
     def read(cls, row: Sequence[Any]) -> StoredObject:
         """Return an object as `made` has written it; `row`: number, space, name, made, rows, bytes."""
         number, space, name, made, rows, size = row
-        columns, reads, text, names, drops, is_chosen = _read_made(made)
-        return cls(space, name, columns, reads, text, names, drops, is_chosen, number, rows, size)
+        return cls(space, name, *_read_made(made), number, rows, size)
 
 
 @lru_cache(maxsize=2_048)
 def _read_made(
     made: str,
-) -> tuple[tuple[StoredColumn, ...], frozenset[str], str | None, tuple[str, ...], bool, bool]:
+) -> tuple[tuple[StoredColumn, ...], frozenset[str], str | None, tuple[str, ...], bool, bool, Origin | None]:
     """Return what `StoredObject.made` has written: of a thousand tables, a statement changes one."""
-    columns, reads, text, names, drops, is_chosen = json.loads(made)
+    columns, reads, text, names, drops, is_chosen, origin = json.loads(made)
     known = tuple(
-        StoredColumn(one, SqlType(Kind(kind), precision, scale), not_null, is_noisy)
-        for one, kind, precision, scale, not_null, is_noisy in columns
+        StoredColumn(one, SqlType(Kind(kind), precision, scale), not_null, is_noisy, is_end)
+        for one, kind, precision, scale, not_null, is_noisy, is_end in columns
     )
-    return known, frozenset(reads), text, tuple(names), drops, is_chosen
+    return known, frozenset(reads), text, tuple(names), drops, is_chosen, _read_origin(origin)
+
+
+def _read_origin(origin: list[Any] | None) -> Origin | None:
+    if origin is None:
+        return None
+    text, parameters, settings, draws_ends = origin
+    return Origin(text, tuple(parameters), tuple((name, value) for name, value in settings), draws_ends)
 
 
 @dataclass(frozen=True, slots=True)

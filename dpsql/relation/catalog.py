@@ -216,7 +216,8 @@ class OwnRows:
     `is_temporary`: in the session's memory, else in the analyst's file. `number`: of the table there. `reads`: the
     columns of public tables, and of views, that its rows rest on, as `table.column`, and the tables, as `table.`.
     `noisy`: of each column, whether it holds numbers that noise has moved; `is_chosen`: whether noise has moved which
-    rows there are.
+    rows there are. `has_laws`: the query that made it is kept with it, so that its noise may be known; `ends`: of each
+    column, whether it holds the low or the high ends of bars.
     """
 
     is_temporary: bool
@@ -224,6 +225,18 @@ class OwnRows:
     reads: frozenset[str] = field(default=frozenset(), repr=False)
     noisy: tuple[bool, ...] = field(default=(), repr=False)
     is_chosen: bool = False
+    has_laws: bool = False
+    ends: tuple[bool, ...] = field(default=(), repr=False)
+
+    @property
+    def lawless(self) -> tuple[bool, ...]:
+        """Of each column, whether it holds numbers that noise has moved of which no law is known."""
+        return self.ends if self.has_laws else self.noisy
+
+    @property
+    def is_lawless(self) -> bool:
+        """Whether there is noise in it of which no law is known."""
+        return any(self.lawless) or (self.is_chosen and not self.has_laws)
 
 
 ForeignKey = tuple[tuple[str, ...], tuple[str, str], tuple[str, ...]]

@@ -156,9 +156,10 @@ def test_bars_are_columns_of_what_is_made(alice: Session) -> None:
 
 
 def test_no_bar_is_claimed_of_noise_that_was_kept(alice: Session) -> None:
-    """One draw twice is never taken for two, nor for none: what is made of a copy's noisy numbers has no bars."""
+    """One draw twice is never taken for two, nor for none: what is made of noisy numbers that are written has no bars."""
     alice.execute("CREATE VIEW v AS " + COUNTS)
-    alice.execute(f"CREATE TABLE t AS {COUNTS}")
+    alice.execute("CREATE TABLE t (city text, n bigint)")
+    alice.execute(f"INSERT INTO t {COUNTS}")
     alice.execute("CREATE TABLE copied AS SELECT city, n * 2 AS twice, 1 AS one FROM t")
     alice.execute("CREATE TABLE sent (n bigint)")
     alice.execute("INSERT INTO sent VALUES (5)")
@@ -195,9 +196,9 @@ def test_a_number_that_was_sent_is_a_constant(alice: Session) -> None:
 def test_no_bar_is_claimed_beside_rows_that_noise_chose(alice: Session) -> None:
     """Their number is moved by the noise that chose them, also where no noisy column was kept."""
     alice.execute("CREATE VIEW v AS " + COUNTS)
-    alice.execute(f"CREATE TABLE chosen AS SELECT city FROM ({COUNTS}) AS q WHERE n > 990")
-    alice.execute(f"CREATE TABLE first AS SELECT city FROM ({COUNTS}) AS q ORDER BY n LIMIT 1")
-    alice.execute(f"CREATE TABLE whole AS SELECT city FROM ({COUNTS}) AS q")
+    for name, rest in (("chosen", " WHERE n > 990"), ("first", " ORDER BY n LIMIT 1"), ("whole", "")):
+        alice.execute(f"CREATE TABLE {name} (city text)")
+        alice.execute(f"INSERT INTO {name} SELECT city FROM ({COUNTS}) AS q{rest}")
     alice.execute("CREATE TABLE later (city text)")
     alice.execute("INSERT INTO later SELECT city FROM chosen")
     alice.execute("SET dpsql.intervals = 0.95")
