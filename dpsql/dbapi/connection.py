@@ -45,6 +45,7 @@ from ..relation.types import (
     REAL,
     SMALLINT,
     TEXT,
+    TIME,
     TIMESTAMP,
     SqlType,
 )
@@ -78,7 +79,7 @@ _PROCESS = 0
 """There is one, which has no number."""
 _TYPES: dict[int, SqlType] = {
     16: BOOLEAN, 20: BIGINT, 21: SMALLINT, 23: INTEGER, 26: BIGINT, 700: REAL, 701: DOUBLE, 1082: DATE,
-    1114: TIMESTAMP, 1184: TIMESTAMP, 1700: NUMERIC,
+    1083: TIME, 1114: TIMESTAMP, 1184: TIMESTAMP, 1700: NUMERIC,
 }  # fmt: skip
 """By Postgres' numbers; what is not here is shown as text."""
 

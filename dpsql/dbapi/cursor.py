@@ -86,13 +86,13 @@ STRING = TypeObject("STRING", Kind.TEXT, Kind.JSON, Kind.JSONB, Kind.NULL)
 NUMBER = TypeObject(
     "NUMBER", Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE, Kind.BOOLEAN
 )
-DATETIME = TypeObject("DATETIME", Kind.DATE, Kind.TIMESTAMP, Kind.INTERVAL)
+DATETIME = TypeObject("DATETIME", Kind.DATE, Kind.TIMESTAMP, Kind.TIME, Kind.INTERVAL)
 BINARY = TypeObject("BINARY", Kind.OPAQUE)
 ROWID = TypeObject("ROWID")
 
 _BYTES = {
     Kind.BOOLEAN: 1, Kind.SMALLINT: 2, Kind.INTEGER: 4, Kind.BIGINT: 8, Kind.REAL: 4, Kind.DOUBLE: 8,
-    Kind.DATE: 4, Kind.TIMESTAMP: 8, Kind.INTERVAL: 16,
+    Kind.DATE: 4, Kind.TIMESTAMP: 8, Kind.TIME: 8, Kind.INTERVAL: 16,
 }  # fmt: skip
 
 

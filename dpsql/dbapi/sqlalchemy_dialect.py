@@ -159,6 +159,7 @@ _TYPES: dict[Kind, types.TypeEngine[Any]] = {
     Kind.BOOLEAN: types.BOOLEAN(), Kind.SMALLINT: types.SMALLINT(), Kind.INTEGER: types.INTEGER(),
     Kind.BIGINT: types.BIGINT(), Kind.REAL: types.REAL(), Kind.DOUBLE: types.DOUBLE_PRECISION(),
     Kind.TEXT: types.TEXT(), Kind.DATE: types.DATE(), Kind.TIMESTAMP: types.TIMESTAMP(),
+    Kind.TIME: types.TIME(),
     Kind.INTERVAL: postgresql.INTERVAL(), Kind.JSON: postgresql.JSON(), Kind.JSONB: postgresql.JSONB(),
 }  # fmt: skip
 _NATIVE: dict[Any, Any] = {types.Interval: postgresql.INTERVAL}

@@ -36,7 +36,7 @@ __all__ = ["arrow_table", "needed", "pandas_frame", "polars_frame"]
 _PLAIN = {
     Kind.BOOLEAN: "bool", Kind.SMALLINT: "int16", Kind.INTEGER: "int32", Kind.BIGINT: "int64",
     Kind.REAL: "float", Kind.DOUBLE: "double", Kind.DATE: "date32", Kind.TIMESTAMP: "timestamp[us]",
-    Kind.INTERVAL: "duration[us]",
+    Kind.TIME: "time64[us]", Kind.INTERVAL: "duration[us]",
 }  # fmt: skip
 _DIGITS, _WIDE_DIGITS = 38, 76
 _DEFAULT_SCALE = 18

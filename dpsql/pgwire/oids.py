@@ -90,9 +90,11 @@ class Oid(enum.IntEnum):
     BPCHAR = 1042
     VARCHAR = 1043
     DATE = 1082
+    TIME = 1083
     TIMESTAMP = 1114
     TIMESTAMP_ARRAY = 1115
     DATE_ARRAY = 1182
+    TIME_ARRAY = 1183
     TIMESTAMPTZ = 1184
     TIMESTAMPTZ_ARRAY = 1185
     INTERVAL = 1186
@@ -140,6 +142,7 @@ _SCALARS = (
     TypeInfo(Oid.BPCHAR, "character", -1),
     TypeInfo(Oid.VARCHAR, "character varying", -1),
     TypeInfo(Oid.DATE, "date", 4),
+    TypeInfo(Oid.TIME, "time without time zone", 8),
     TypeInfo(Oid.TIMESTAMP, "timestamp without time zone", 8),
     TypeInfo(Oid.TIMESTAMPTZ, "timestamp with time zone", 8),
     TypeInfo(Oid.INTERVAL, "interval", 16),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -76,6 +76,13 @@ def _date(data: bytes) -> date:
         raise _out_of_range(Oid.DATE) from None
 
 
+def _time(data: bytes) -> time:
+    length = _INT8(data)
+    if not 0 <= length < 86_400 * 10**6:
+        raise ParameterError(f"a parameter of type {TYPES[Oid.TIME].name} is out of range", sqlstate="22008")
+    return (EPOCH + timedelta(microseconds=length)).time()
+
+
 def _timestamp(data: bytes) -> datetime:
     try:
         return EPOCH + timedelta(microseconds=_INT8(data))
@@ -143,6 +150,7 @@ _SCALARS: dict[int, Reader] = {
     Oid.FLOAT8: _unpack("d"),
     Oid.NUMERIC: read_numeric,
     Oid.DATE: _date,
+    Oid.TIME: _time,
     Oid.TIMESTAMP: _timestamp,
     Oid.TIMESTAMPTZ: _timestamptz,
     Oid.INTERVAL: _interval,

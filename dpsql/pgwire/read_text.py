@@ -6,7 +6,7 @@ import math
 import re
 import struct
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
@@ -81,6 +81,11 @@ _TIMESTAMP = re.compile(
     r"(?P<era> +(?:AD|BC))?",
     re.IGNORECASE,
 )
+_TIME = re.compile(
+    r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{0,9}))?)?"
+    r" *(?:Z|UTC|GMT|[+-][0-9]{1,2}(?::?[0-9]{2})?)?",
+    re.IGNORECASE,
+)
 _LONGEST_DATE = 100
 _SPECIAL = frozenset({"infinity", "-infinity", "+infinity"})
 _HINT = "Write it as 2024-12-31, 2024-12-31 23:59:59 or 2024-12-31 23:59:59+00."
@@ -89,6 +94,23 @@ _HINT = "Write it as 2024-12-31, 2024-12-31 23:59:59 or 2024-12-31 23:59:59+00."
 def _read_date(text: str) -> date:
     """Return a date; a time after it is dropped, as Postgres does. Raises ParameterError (22007, 22008)."""
     return _moment(text, "date")[0].date()
+
+
+def _read_time(text: str) -> time:
+    """Return a time of day before 24:00; a zone after it is dropped, as Postgres does. Raises ParameterError."""
+    word = text.strip()
+    match = _TIME.fullmatch(word) if len(word) <= _LONGEST_DATE else None
+    if match is None:
+        raise ParameterError(
+            f'invalid input syntax for type time: "{text[:100]}"',
+            sqlstate="22007",
+            hint="Write it as 23:59:59.",
+        )
+    clock = [int(match[part] or 0) for part in ("hour", "minute", "second")]
+    micro = round(Decimal(f"0.{match['fraction'] or 0}") * 10**6)
+    if clock[0] > 23 or clock[1] > 59 or clock[2] > 59 or micro > 999_999:
+        raise _date_out_of_range(text, "time")
+    return time(clock[0], clock[1], clock[2], micro)
 
 
 def _read_timestamp(text: str) -> datetime:
@@ -394,6 +416,7 @@ _SCALARS: dict[int, Reader] = {
     Oid.FLOAT8: _float8,
     Oid.NUMERIC: _numeric,
     Oid.DATE: _read_date,
+    Oid.TIME: _read_time,
     Oid.TIMESTAMP: _read_timestamp,
     Oid.TIMESTAMPTZ: _read_timestamptz,
     Oid.INTERVAL: _read_interval,

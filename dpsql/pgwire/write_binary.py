@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
@@ -132,6 +132,12 @@ def _date(value: Any) -> bytes:
     return _INT4(value.toordinal() - _EPOCH_DAY)
 
 
+def _time(value: Any) -> bytes:
+    if time.utcoffset(value) is not None:
+        raise TypeError("a time zone")
+    return _timestamp(datetime.combine(EPOCH, value))
+
+
 def _timestamp(value: Any) -> bytes:
     return _INT8((value - EPOCH) // _MICROSECOND)
 
@@ -187,6 +193,7 @@ _SCALARS: dict[int, Writer] = {
     Oid.FLOAT8: struct.Struct(">d").pack,
     Oid.NUMERIC: _write_numeric,
     Oid.DATE: _date,
+    Oid.TIME: _time,
     Oid.TIMESTAMP: _timestamp,
     Oid.TIMESTAMPTZ: _timestamptz,
     Oid.INTERVAL: _interval,

@@ -10,7 +10,7 @@ import math
 import re
 import struct
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
@@ -105,6 +105,13 @@ def _date(value: Any) -> str:
     return date.isoformat(value)
 
 
+def _time(value: Any) -> str:
+    if value.tzinfo is not None:
+        raise TypeError("a time zone")
+    text = time.isoformat(value)
+    return text.rstrip("0") if value.microsecond else text
+
+
 def _timestamp(value: Any) -> str:
     if value.tzinfo is not None:
         raise TypeError("a time zone")
@@ -188,6 +195,7 @@ _SCALARS: dict[int, Writer] = {
     Oid.FLOAT8: _float8,
     Oid.NUMERIC: _numeric,
     Oid.DATE: _date,
+    Oid.TIME: _time,
     Oid.TIMESTAMP: _timestamp,
     Oid.TIMESTAMPTZ: _timestamptz,
     Oid.INTERVAL: _interval,

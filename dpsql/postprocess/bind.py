@@ -42,6 +42,7 @@ _ENGINE_TYPES = {
     Kind.TEXT: "VARCHAR",
     Kind.DATE: "DATE",
     Kind.TIMESTAMP: "TIMESTAMP",
+    Kind.TIME: "TIME",
     Kind.INTERVAL: "INTERVAL",
     Kind.NULL: "VARCHAR",
     Kind.JSON: "VARCHAR",

@@ -177,6 +177,8 @@ def cast(operand: str, source: SqlType, target: SqlType) -> str:
     if source.kind is Kind.TEXT and target.is_temporal:
         moment = keep(f"TRY_CAST({_matching(operand, _MOMENT)} AS TIMESTAMP)", "v >= DATE '0001-01-01'")
         return f"CAST({moment} AS {engine_type(target)})"
+    if source.kind is Kind.TEXT and target.kind is Kind.TIME:
+        return keep(f"TRY_CAST({_matching(operand, _TIME)} AS TIME)", "v <= TIME '23:59:59.999999'")
     is_truth = target.kind is Kind.BOOLEAN and (source.is_integer or source.kind is Kind.BOOLEAN)
     if is_truth or (target.is_temporal and source.is_temporal):
         return f"CAST(({operand}) AS {engine_type(target)})"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from ..plan.dialects.dialect_duckdb import DUCKDB
 from ..plan.dialects.quote import literal, text
-from ..relation.calendar import DAY
+from ..relation.calendar import DAY, time_text
 from ..relation.expressions import Call, Expr, Literal, Months
 from ..relation.functions import FUNCTIONS, check_printers
 from ..relation.functions.above.formats import HIDDEN_BRACE
@@ -43,6 +43,8 @@ def print_literal(value: Literal) -> str:
         return "NULL" if value.type.kind is Kind.NULL else f"CAST(NULL AS {engine_type(value.type)})"
     if value.type.is_number:
         return f"CAST({literal(value)} AS {engine_type(value.type)})"
+    if value.type.kind is Kind.TIME and isinstance(value.value, int):
+        return f"TIME '{time_text(value.value)}'"
     return literal(value)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, overload
 
@@ -263,6 +263,10 @@ def _to_timestamp(value: Any) -> datetime | None:
     return datetime(value.year, value.month, value.day) if isinstance(value, date) else None
 
 
+def _to_time(value: Any) -> time | None:
+    return value if isinstance(value, time) else None
+
+
 # --- intervals: the engine's client has no type that keeps months, so they travel as text -------------
 
 _PART = re.compile(r"([+-]?\d+) (year|mon|day)s?")
@@ -326,6 +330,7 @@ _CONVERSIONS: dict[Kind, tuple[type, Callable[[Any], Any]]] = {
     Kind.BOOLEAN: (bool, _to_boolean),
     Kind.DATE: (date, _to_date),
     Kind.TIMESTAMP: (datetime, _to_timestamp),
+    Kind.TIME: (time, _to_time),
     Kind.INTERVAL: (Interval, read_interval),
 }
 """The Python type that needs no conversion (floats always need a look), and the conversion."""

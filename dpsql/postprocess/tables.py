@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -123,6 +124,13 @@ def encode_column(column: ReleasedColumn) -> EncodedColumn:
     if kind is Kind.DATE:
         days = np.array(column.values, dtype="datetime64[D]").astype("datetime64[us]")
         return EncodedColumn(carried, {"v": days}, whole)
+    if kind is Kind.TIME:  # of times there are no arrays: as moments of one day
+        moments = [None if one is None else datetime.combine(date(1970, 1, 1), one) for one in column.values]
+        return EncodedColumn(
+            carried,
+            {"v": np.array(moments, dtype="datetime64[us]")},
+            f'CAST(CAST("{{}}v" AS TIMESTAMP) AS {carried})',
+        )
     if kind is Kind.TIMESTAMP:
         return EncodedColumn(carried, {"v": np.array(column.values, dtype="datetime64[us]")}, whole)
     return EncodedColumn(carried, {"v": _objects(column.values)}, whole)

@@ -122,14 +122,20 @@ def parse_timestamp(text: str) -> int | None:
     days = parse_date(date)
     if days is None or not time or _UTC.fullmatch(time.strip()):
         return None if days is None else days * DAY
-    match = _TIME.fullmatch(time.strip())
+    since = parse_time(time)
+    return None if since is None else days * DAY + since
+
+
+def parse_time(text: str) -> int | None:
+    """Return microseconds since midnight for a time of day without zone or in UTC, before 24:00; None for others."""
+    match = _TIME.fullmatch(text.strip())
     if match is None:
         return None
     hour, minute, second = (int(part or 0) for part in match.groups()[:3])
     if hour > 23 or minute > 59 or second > 59:
         return None
     fraction = int((match[4] or "").ljust(6, "0"))
-    return days * DAY + ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
+    return ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
 
 
 _ZONED = re.compile(r"(.*[0-9:. T][0-9.:]+?)\s*([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
@@ -167,13 +173,18 @@ def date_text(days: int) -> str:
     return f"{year:04d}{ending}" if year > 0 else f"{1 - year:04d}{ending} (BC)"
 
 
+def time_text(microseconds: int) -> str:
+    """Return the text of a time of day."""
+    seconds, fraction = divmod(microseconds, 1_000_000)
+    time = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return time + (f".{fraction:06d}" if fraction else "")
+
+
 def timestamp_text(microseconds: int) -> str:
     """Return the ISO text of a timestamp, with a space, as Postgres prints it."""
     days, rest = divmod(microseconds, DAY)
     date, _, era = date_text(days).partition(" ")
-    seconds, fraction = divmod(rest, 1_000_000)
-    time = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-    shown = f"{date} {time}" + (f".{fraction:06d}" if fraction else "")
+    shown = f"{date} {time_text(rest)}"
     return f"{shown} {era}" if era else shown
 
 

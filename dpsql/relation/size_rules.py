@@ -64,7 +64,7 @@ SizeRule = Callable[[list[Facts], Call], int]
 
 _DIGITS = {
     Kind.BOOLEAN: 5, Kind.SMALLINT: 6, Kind.INTEGER: 11, Kind.BIGINT: 20, Kind.NUMERIC: 45, Kind.REAL: 32,
-    Kind.DOUBLE: 32, Kind.DATE: 32, Kind.TIMESTAMP: 48, Kind.INTERVAL: 100, Kind.NULL: 0,
+    Kind.DOUBLE: 32, Kind.DATE: 32, Kind.TIMESTAMP: 48, Kind.TIME: 15, Kind.INTERVAL: 100, Kind.NULL: 0,
 }  # fmt: skip
 """Kind -> most characters of a value written as text: every engine's years before Christ, 39 digits of a number."""
 

@@ -23,6 +23,7 @@ __all__ = [
     "REAL",
     "SMALLINT",
     "TEXT",
+    "TIME",
     "TIMESTAMP",
     "Kind",
     "SqlType",
@@ -38,7 +39,8 @@ PLAIN_KEY = re.compile(r"(?=.*[^\W\d])[\w -]{1,100}", re.ASCII)
 class Kind(enum.Enum):
     """What a value is. OPAQUE (uuid, blob, …) can only be a privacy unit; NULL is the type of a bare NULL.
 
-    ARRAY, JSON and JSONB are above the release alone: several values in one.
+    ARRAY, JSON and JSONB are above the release alone: several values in one. TIME is the time of day that a moment has;
+    below the release it is printed as its whole microseconds, and no table has a column of it.
     """
 
     BOOLEAN = "boolean"
@@ -51,6 +53,7 @@ class Kind(enum.Enum):
     TEXT = "text"
     DATE = "date"
     TIMESTAMP = "timestamp"
+    TIME = "time"
     INTERVAL = "interval"
     OPAQUE = "opaque"
     ARRAY = "array"
@@ -135,6 +138,7 @@ DOUBLE = SqlType(Kind.DOUBLE)
 TEXT = SqlType(Kind.TEXT)
 DATE = SqlType(Kind.DATE)
 TIMESTAMP = SqlType(Kind.TIMESTAMP)
+TIME = SqlType(Kind.TIME)
 INTERVAL = SqlType(Kind.INTERVAL)
 OPAQUE = SqlType(Kind.OPAQUE)
 JSON = SqlType(Kind.JSON)

@@ -210,6 +210,10 @@ def shown(column: KeyColumn, type_: SqlType) -> list[Any] | Array:
         return [_EPOCH.date() + datetime.timedelta(days=v) if isinstance(v, int) else None for v in column]
     if type_.kind is Kind.TIMESTAMP:
         return [_EPOCH + datetime.timedelta(microseconds=v) if isinstance(v, int) else None for v in column]
+    if type_.kind is Kind.TIME:
+        return [
+            None if v is None else (_EPOCH + datetime.timedelta(microseconds=int(v))).time() for v in column
+        ]
     if type_.kind is Kind.NUMERIC:
         return [None if v is None else _decimal(Fraction(v)) for v in column]
     return column

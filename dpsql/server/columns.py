@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 
 from ..engine import AnswerColumn
@@ -169,13 +169,14 @@ _TYPES = {
     "text": Oid.TEXT, "varchar": Oid.VARCHAR, "character varying": Oid.VARCHAR, "unknown": Oid.UNKNOWN,
     "date": Oid.DATE,
     "timestamp": Oid.TIMESTAMP, "timestamp without time zone": Oid.TIMESTAMP,
+    "time": Oid.TIME, "time without time zone": Oid.TIME,
     "timestamptz": Oid.TIMESTAMPTZ, "timestamp with time zone": Oid.TIMESTAMPTZ,
 }  # fmt: skip
 _TYPE = (
-    r"(?:pg_catalog\s*\.\s*)?(double\s+precision|character\s+varying|timestamp\s+with(?:out)?\s+time\s+zone|[a-z]\w*)"
+    r"(?:pg_catalog\s*\.\s*)?(double\s+precision|character\s+varying|time(?:stamp)?\s+with(?:out)?\s+time\s+zone|[a-z]\w*)"
     r"(?:\s*\(\s*\d+(?:\s*,\s*\d+)?\s*\))?"
 )
-_BEFORE = compile_form(r"\s*(?:(?P<cast>cast\s*\(\s*)|(?P<typed>date|timestamp)\s*(?='))?")
+_BEFORE = compile_form(r"\s*(?:(?P<cast>cast\s*\(\s*)|(?P<typed>date|timestamp|time)\s*(?='))?")
 _AFTER = compile_form(rf"\s*(?:::\s*(?P<type>{_TYPE})\s*)?")
 _AFTER_CAST = compile_form(rf"\s+as\s+(?P<type>{_TYPE})\s*\)\s*")
 
@@ -298,6 +299,6 @@ def _rounded(value: object, given: SqlType) -> str:
 def _text(value: object, written: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (datetime, date, int)):
+    if isinstance(value, (datetime, date, time, int)):
         return str(value)
     return written

@@ -320,6 +320,7 @@ _NUMBERS = {
     Kind.BOOLEAN: "COUNT(*) FILTER (WHERE x) counts the rows where it holds",
     Kind.DATE: "MIN, MAX, MEDIAN and COUNT take dates",
     Kind.TIMESTAMP: "MIN, MAX, MEDIAN and COUNT take timestamps",
+    Kind.TIME: "MIN, MAX and COUNT take times",
     Kind.INTERVAL: "extract(epoch FROM x) is its seconds, extract(year FROM x) its years",
 }
 """Type of what an aggregate of numbers does not take -> what to write."""

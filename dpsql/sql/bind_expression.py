@@ -29,6 +29,7 @@ from ..relation.calendar import DAY, EXACT_FIELDS, EXTRACT_FIELDS, TRUNC_UNITS, 
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.functions import FUNCTIONS, SYNTAX, WRITTEN, common_type
 from ..relation.functions.above.moments import EXTRACTED, TRUNCATED
+from ..relation.functions.moments import has_whole_minutes
 from ..relation.relations import AggregateCall, WindowCall
 from ..relation.types import BOOLEAN, DATE, DOUBLE, INTEGER, INTERVAL, NULL, TEXT, TIMESTAMP, Kind, SqlType
 from .attach import Attachment
@@ -144,14 +145,22 @@ def cast(expr: Expr, target: SqlType, position: Position | None) -> Expr:
         literal = cast_literal(expr, target)
         if literal is not None:
             return literal
+    if expr.calls("time_of_day") and target.kind is Kind.TEXT and has_whole_minutes(expr.args[0]):
+        return call("to_char", [expr.args[0], Literal(TEXT, 'HH24:MI":00"')], position)
     if expr.type.kind is Kind.INTERVAL and target.kind is Kind.TEXT:
         return Call(TEXT, "interval_text", (expr,), position=position)
+    if target.kind is Kind.TIME and expr.type.is_temporal:
+        return Call(target, "time_of_day", (expr,), position=position)
     if not _castable(expr.type, target):
         hint = "take a text out of it first: (j ->> 'a')::integer" if expr.type.is_json else None
         raise Refusal(
             f"{expr.type} cannot be cast to {target}", sqlstate="42804", position=position, hint=hint
         )
     return Call(target, "cast", (expr,), position=position)
+
+
+_OF_TIMES = frozenset({"hour", "minute", "second", "milliseconds", "microseconds"})
+"""Fields that a moment and its time of day have alike."""
 
 
 def _castable(source: SqlType, target: SqlType) -> bool:
@@ -165,7 +174,7 @@ def _castable(source: SqlType, target: SqlType) -> bool:
         return True
     if source.kind is Kind.BOOLEAN:
         return target.kind is Kind.INTEGER or target.kind is Kind.BOOLEAN
-    return source.kind is Kind.TEXT and (target.is_number or target.is_temporal)
+    return source.kind is Kind.TEXT and (target.is_number or target.is_temporal or target.kind is Kind.TIME)
 
 
 def negated(node: exp.Expr, expr: Expr) -> Expr:
@@ -409,6 +418,8 @@ class Binder:
             unit, value, known, name = node.args["unit"], node.args["this"], TRUNC_UNITS, "date_trunc"
         word = self.unit_word(unit, name)
         bound = self.bind(value)
+        if name == "extract" and bound.calls("time_of_day") and word in _OF_TIMES:
+            bound = bound.args[0]
         more = EXTRACTED if name == "extract" else TRUNCATED
         if word in more and (word not in known or bound.type.kind is Kind.INTERVAL):
             return bind_row(self, node, name, [more[word]], [coerce_literal(bound, TIMESTAMP)])

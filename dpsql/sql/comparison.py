@@ -94,6 +94,8 @@ def _constant(function: str, left: Literal, right: Literal) -> bool | None:
     elif left.type.is_temporal and right.type.is_temporal:
         ends = [cast_literal(side, TIMESTAMP) for side in (left, right)]
         a, b = (None if end is None else exact_value(end) for end in ends)
+    elif left.type.kind is Kind.TIME and right.type.kind is Kind.TIME:
+        a, b = exact_value(left), exact_value(right)
     else:
         return None
     return None if a is None or b is None else _ORDER[function](a, b)

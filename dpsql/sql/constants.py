@@ -22,8 +22,10 @@ from ..relation.calendar import (
     extracted,
     formatted,
     parse_day,
+    parse_time,
     parse_timestamp,
     seconds,
+    time_text,
     timestamp_text,
     truncated,
 )
@@ -98,11 +100,20 @@ def coerce_literal(expr: Expr, target: SqlType) -> Expr:
         value = parse_day(text)
     elif target.kind is Kind.TIMESTAMP:
         value = parse_timestamp(text)
+    elif target.kind is Kind.TIME:
+        value = parse_time(text)
     elif target.kind is Kind.BOOLEAN:
         value = _boolean_of(text.lower())
     if value is None:
-        raise _not_a(target, expr.position, "dates: 'YYYY-MM-DD'" if target.is_temporal else None)
+        raise _not_a(target, expr.position, _WRITTEN.get(target.kind))
     return Literal(target, value, position=expr.position)
+
+
+_WRITTEN = {
+    Kind.DATE: "dates: 'YYYY-MM-DD'",
+    Kind.TIMESTAMP: "dates: 'YYYY-MM-DD'",
+    Kind.TIME: "times: 'HH:MM' or 'HH:MM:SS', before 24:00",
+}
 
 
 def _not_a(target: SqlType, position: Position | None, hint: str | None = None) -> Refusal:
@@ -166,6 +177,9 @@ def cast_literal(literal: Literal, target: SqlType) -> Literal | None:
         return _cast_boolean(value, target, position)
     if isinstance(value, Months):
         return None
+    if literal.type.kind is Kind.TIME:
+        assert isinstance(value, int)
+        return Literal(TEXT, time_text(value), position=position) if target.kind is Kind.TEXT else None
     if literal.type.is_temporal:
         assert isinstance(value, int)
         return _cast_moment(value, literal.type, target, position)
@@ -182,6 +196,8 @@ def _cast_moment(value: int, source: SqlType, target: SqlType, position: Positio
     is_date = source.kind is Kind.DATE
     if target.kind is Kind.TEXT:
         return Literal(TEXT, date_text(value) if is_date else timestamp_text(value), position=position)
+    if target.kind is Kind.TIME:
+        return Literal(target, 0 if is_date else value % DAY, position=position)
     if not target.is_temporal:
         return None
     if source.kind is not target.kind:

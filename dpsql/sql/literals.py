@@ -34,6 +34,7 @@ from ..relation.types import (
     REAL,
     SMALLINT,
     TEXT,
+    TIME,
     TIMESTAMP,
     SqlType,
     array_of,
@@ -193,6 +194,9 @@ def parameter_literal(value: object, number: int, position: Position | None) -> 
         return Literal(TIMESTAMP, (value - _EPOCH) // datetime.timedelta(microseconds=1))
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         return Literal(DATE, (value - _EPOCH.date()).days)
+    if isinstance(value, datetime.time) and value.tzinfo is None:
+        since = datetime.datetime.combine(_EPOCH, value) - _EPOCH
+        return Literal(TIME, since // datetime.timedelta(microseconds=1))
     if isinstance(value, Months):
         return Literal(INTERVAL, value)
     if isinstance(value, datetime.timedelta):
@@ -203,7 +207,7 @@ def parameter_literal(value: object, number: int, position: Position | None) -> 
     raise Refusal(
         f"parameter ${number} has no SQL type here",
         sqlstate="22023",
-        hint="pass None, bool, int, Decimal, a finite float, str, date, timedelta or datetime without zone",
+        hint="pass None, bool, int, Decimal, a finite float, str, date, time, timedelta or datetime without zone",
     )
 
 
@@ -212,7 +216,7 @@ def parameter_literal(value: object, number: int, position: Position | None) -> 
 _NAMES = {
     "SMALLINT": SMALLINT, "INT": INTEGER, "BIGINT": BIGINT, "DECIMAL": NUMERIC, "FLOAT": REAL,
     "DOUBLE": DOUBLE, "TEXT": TEXT, "VARCHAR": TEXT, "BOOLEAN": BOOLEAN, "DATE": DATE, "TIMESTAMP": TIMESTAMP,
-    "TIMESTAMPTZ": TIMESTAMP,
+    "TIMESTAMPTZ": TIMESTAMP, "TIME": TIME,
     "INTERVAL": INTERVAL, "JSON": JSON, "JSONB": JSONB,
 }  # fmt: skip
 
@@ -246,10 +250,10 @@ def cast_target(node: exp.Expr, position: Position | None) -> SqlType:
     name = getattr(node.args.get("this"), "name", "")
     params = listed(node)
     found = _NAMES.get(name)
-    if name in ("TIME", "TIMETZ"):
+    if name == "TIMETZ":
         raise Refusal(
-            "the type time is not supported", sqlstate="0A000", position=position,
-            hint="take a number or a text of it: EXTRACT(hour FROM x), to_char(x, 'HH24:MI')",
+            "the type time with time zone is not supported", sqlstate="0A000", position=position,
+            hint="all moments are in UTC: x::time",
         )  # fmt: skip
     if found is None or node.args.get("nested") or (params and found is not NUMERIC):
         raise Refusal(
@@ -257,7 +261,7 @@ def cast_target(node: exp.Expr, position: Position | None) -> SqlType:
             sqlstate="0A000",
             position=position,
             hint="smallint, integer, bigint, numeric, numeric(p,s), real, double precision, text, boolean, "
-            "date, timestamp, json, jsonb",
+            "date, time, timestamp, json, jsonb",
         )
     if found is NUMERIC and params:
         digits = [str(param.args["this"].args.get("this")) for param in params]

@@ -47,8 +47,8 @@ _OIDS = 2**31 - FIRST_OID
 _PUBLIC = 2200
 TYPE_OIDS = {
     Kind.BOOLEAN: 16, Kind.SMALLINT: 21, Kind.INTEGER: 23, Kind.BIGINT: 20, Kind.NUMERIC: 1700, Kind.REAL: 700,
-    Kind.DOUBLE: 701, Kind.TEXT: 25, Kind.DATE: 1082, Kind.TIMESTAMP: 1114, Kind.INTERVAL: 1186, Kind.OPAQUE: 25,
-    Kind.NULL: 25, Kind.JSON: 114, Kind.JSONB: 3802,
+    Kind.DOUBLE: 701, Kind.TEXT: 25, Kind.DATE: 1082, Kind.TIMESTAMP: 1114, Kind.TIME: 1083, Kind.INTERVAL: 1186,
+    Kind.OPAQUE: 25, Kind.NULL: 25, Kind.JSON: 114, Kind.JSONB: 3802,
 }  # fmt: skip
 """The numbers of types in Postgres; what has no type of its own here is text."""
 _OPAQUE = {"uuid": 2950, "blob": 17, "bytea": 17}

@@ -101,6 +101,7 @@ _SCALARS = (
     PgType(1042, "bpchar", -1, "VARCHAR", "text"),
     PgType(1043, "varchar", -1, "VARCHAR", "text", 1015),
     PgType(1082, "date", 4, "DATE", "moment", 1182),
+    PgType(1083, "time", 8, "TIME", "time", 1183),
     PgType(1114, "timestamp", 8, "TIMESTAMP", "moment", 1115),
     PgType(1184, "timestamptz", 8, "TIMESTAMP", "moment", 1185),
     PgType(1186, "interval", 16, "INTERVAL", "interval", 1187),

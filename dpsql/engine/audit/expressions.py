@@ -37,6 +37,7 @@ _OF_ONE_TEXT = (
     "lower({})", "upper({})", "trim({})", "substring({} FROM 1 FOR 2)", "left({}, 1)", "right({}, 2)",
     "({} || '-')", "concat({}, 'x')", "coalesce({}, 'none')", "nullif({}, 'a')", "({0} || {0})",
 )  # fmt: skip
+_CLOCKS = ("TIME '09:30'", "TIME '23:59:59.5'")
 _OF_ONE_TIME = (
     "CAST({} AS DATE)", "CAST({} AS TIMESTAMP)", "({} + INTERVAL '1 day')", "({} + INTERVAL '-2 months')",
     "({} + INTERVAL '90 minutes')", "date_bin('7 days', {}, TIMESTAMP '2001-01-01')",
@@ -240,6 +241,7 @@ class Scope:
         ]
         if self.columns("time"):
             forms.append(f"({self.time()} {self.pick(*_SIGNS)} {self.pick(self.time(), *_TIMES)})")
+            forms.append(f"(CAST({self.time()} AS TIME) {self.pick(*_SIGNS)} {self.pick(*_CLOCKS)})")
         return self.rng.choice(forms)
 
 

@@ -121,6 +121,11 @@ class PrivatePrinter:
 
     def new_text(self, expr: Expr) -> str:
         """Return a value as text that a longer one is made of, no longer than its size."""
+        if expr.type.kind is Kind.TIME:
+            raise Refusal(
+                "a time of people's rows is no text", sqlstate="PV202", position=expr.position,
+                hint="take the text of its moment: to_char(x, 'HH24:MI')",
+            )  # fmt: skip
         shown = self.dialect.text_of(self.value(expr), expr.type)
         if not is_long_number(expr):
             return shown

@@ -419,7 +419,7 @@ _CARRIERS = {
     Kind.SMALLINT: ("BIGINT", ""), Kind.INTEGER: ("BIGINT", ""), Kind.BIGINT: ("BIGINT", ""),
     Kind.DOUBLE: ("DOUBLE", ""), Kind.BOOLEAN: ("BOOLEAN", ""), Kind.TEXT: ("VARCHAR", ""),
     Kind.DATE: ("VARCHAR", "DATE"), Kind.TIMESTAMP: ("VARCHAR", "TIMESTAMP"), Kind.NULL: ("VARCHAR", ""),
-    Kind.NUMERIC: ("VARCHAR", ""),
+    Kind.NUMERIC: ("VARCHAR", ""), Kind.TIME: ("BIGINT", ""),
 }  # fmt: skip
 """Kind -> the type that a column of released values travels as, and what it is read as then."""
 

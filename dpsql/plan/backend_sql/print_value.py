@@ -137,6 +137,8 @@ def print_whole(
     if expr.type.is_temporal:
         name = item(dialect.since_1970(printer.moment(expr), expr.type), "z")
         return f"({dialect.clamp(name, *ends)})"
+    if expr.type.kind is Kind.TIME:
+        return f"({dialect.clamp(item(printer.value(expr), 'z'), *ends)})"
     value = print_value(printer, item, expr, lattice, early=True)
     whole = f"({dialect.clamp(value.z, *ends)})" if value.ends is not None else value.z
     return dialect.cast(whole, "BIGINT")

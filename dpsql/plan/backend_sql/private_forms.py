@@ -18,7 +18,7 @@ from ...relation.functions import FUNCTIONS
 from ...relation.intervals import facts_of
 from ...relation.types import TEXT, Kind
 from ..dialects.private_sql import is_bare, unbounded
-from .private_moments import date_bin, to_char
+from .private_moments import date_bin, time_of_day, to_char
 from .private_texts import TEXT_FORMS
 from .private_zones import zone_cut, zone_moved
 
@@ -200,5 +200,6 @@ FORMS: dict[str, Callable[[PrivatePrinter, Call], str]] = {
     **dict.fromkeys(("lower", "upper"), _letter_case), **dict.fromkeys(("trim", "ltrim", "rtrim"), _trimmed),
     "concat": _concat, "concat_op": _concat, "date_trunc": _date_trunc, "date_bin": date_bin, "to_char": to_char,
     "add": _shift, "sub": _shift, "zone_clock": zone_moved, "zone_moment": zone_moved, "zone_cut": zone_cut,
+    "time_of_day": time_of_day,
     "cast": _cast_value, **TEXT_FORMS,
 }  # fmt: skip

@@ -17,7 +17,7 @@ from ..dialects.written import written
 if TYPE_CHECKING:
     from .print_private import PrivatePrinter
 
-__all__ = ["age_seconds", "date_bin", "to_char"]
+__all__ = ["age_seconds", "date_bin", "time_of_day", "to_char"]
 
 
 def to_char(printer: PrivatePrinter, expr: Call) -> str:
@@ -36,13 +36,36 @@ def date_bin(printer: PrivatePrinter, expr: Call) -> str:
             "these bins could leave the years 1 to 9999", sqlstate="PV202", position=expr.position,
             hint="narrow the bounds with BETWEEN",
         )  # fmt: skip
+    moment = _timestamp(printer, expr.args[1])
+    return printer.dialect.less_microseconds(moment, _gone(printer, expr, moment))
+
+
+def _gone(printer: PrivatePrinter, expr: Call, moment: str) -> str:
+    """Return the microseconds of a moment's bin that have gone by."""
     width, origin = bin_of(expr)
-    moment = printer.moment(expr.args[1])
-    if expr.args[1].type.kind is Kind.DATE:
-        moment = printer.dialect.cast(moment, "TIMESTAMP")
-    since = f"({printer.dialect.since_1970(moment, TIMESTAMP)} - {origin % width})"
-    gone = f"((({since} % {width}) + {width}) % {width})"
-    return printer.dialect.less_microseconds(moment, gone)
+    return _modulo(f"({printer.dialect.since_1970(moment, TIMESTAMP)} - {origin % width})", width)
+
+
+def _modulo(sql: str, by: int) -> str:
+    """Return what is left of a whole number below or above 0, from 0 up."""
+    return f"((({sql} % {by}) + {by}) % {by})"
+
+
+def _timestamp(printer: PrivatePrinter, expr: Expr) -> str:
+    moment = printer.moment(expr)
+    return printer.dialect.cast(moment, "TIMESTAMP") if expr.type.kind is Kind.DATE else moment
+
+
+def time_of_day(printer: PrivatePrinter, expr: Call) -> str:
+    """Return the time of day of a moment as its whole microseconds, a BIGINT from 0 to the last of a day."""
+    inner = expr.args[0]
+    if isinstance(inner, Call) and inner.calls(
+        "date_bin"
+    ):  # whole numbers all the way, and no moment between
+        moment = _timestamp(printer, inner.args[1])
+        begun = f"({printer.dialect.since_1970(moment, TIMESTAMP)} - {_gone(printer, inner, moment)})"
+        return _modulo(begun, DAY)
+    return _clock(printer, _timestamp(printer, inner))
 
 
 def age_seconds(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
@@ -63,15 +86,17 @@ def age_seconds(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
 
 def _by_month(printer: PrivatePrinter, arg: Expr) -> tuple[str, str]:
     """Return a timestamp, and the microseconds of its months of 30 days with what is within its month."""
-    moment = printer.moment(arg)
-    moment = printer.dialect.cast(moment, "TIMESTAMP") if arg.type.kind is Kind.DATE else moment
+    moment = _timestamp(printer, arg)
     months = f"({_field(printer, 'year', moment)} * 12 + {_field(printer, 'month', moment)})"
     return moment, f"({months} * {30 * DAY} + {_within(printer, moment)})"
 
 
 def _within(printer: PrivatePrinter, moment: str) -> str:
-    clock = f"((({printer.dialect.since_1970(moment, TIMESTAMP)} % {DAY}) + {DAY}) % {DAY})"
-    return f"({_field(printer, 'day', moment)} * {DAY} + {clock})"
+    return f"({_field(printer, 'day', moment)} * {DAY} + {_clock(printer, moment)})"
+
+
+def _clock(printer: PrivatePrinter, moment: str) -> str:
+    return _modulo(printer.dialect.since_1970(moment, TIMESTAMP), DAY)
 
 
 def _field(printer: PrivatePrinter, field: str, moment: str) -> str:

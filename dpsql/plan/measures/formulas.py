@@ -13,6 +13,7 @@ from dataclasses import field
 from fractions import Fraction
 
 from ...records import dataclass
+from ...relation.calendar import time_text
 from ...relation.catalog import Scalar
 from ...relation.expressions import Literal
 from ...relation.types import Kind, SqlType
@@ -278,7 +279,8 @@ class Chosen(Formula):
         if self.constant is None:
             return "NULL"
         (value,) = self.sums
-        return _moment(value.integer(), type_) if type_.is_temporal else value.sql(type_)
+        is_moment = type_.is_temporal or type_.kind is Kind.TIME
+        return _moment(value.integer(), type_) if is_moment else value.sql(type_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +297,7 @@ class ChosenOf(Chosen):
             Kind.BOOLEAN: "BOOLEAN",
             Kind.DATE: "DATE",
             Kind.TIMESTAMP: "TIMESTAMP",
+            Kind.TIME: "TIME",
         }.get(type_.kind, "BIGINT" if type_.is_integer else "DOUBLE")
         cases = " ".join(
             f"WHEN {place} THEN CAST({_spelled(value, type_)} AS {carried})"
@@ -320,6 +323,8 @@ def _spelled(value: Scalar, type_: SqlType) -> str:
         return text(value)
     if isinstance(value, Fraction) and (type_.is_temporal or value.denominator == 1):
         value = int(value)
+    if type_.kind is Kind.TIME and isinstance(value, int):
+        return text(time_text(value))
     return literal(Literal(type_, value))
 
 
@@ -344,7 +349,9 @@ def _is_whole(type_: SqlType) -> bool:
 
 
 def _moment(count: str, type_: SqlType) -> str:
-    """Return days or microseconds as a date or timestamp."""
+    """Return days or microseconds as a date, a timestamp, or a time of day."""
     if type_.kind is Kind.DATE:
         return f"TRY(CAST(DATE '1970-01-01' + CAST({count} AS INTEGER) AS DATE))"
+    if type_.kind is Kind.TIME:
+        return f"CAST(make_timestamp({count}) AS TIME)"
     return f"TRY(make_timestamp({count}))"

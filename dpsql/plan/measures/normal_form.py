@@ -20,7 +20,7 @@ from ...relation.aggregates import Asks, Needs
 from ...relation.expressions import Call, Expr
 from ...relation.intervals import Environment, narrowed_facts
 from ...relation.relations import AggregateCall
-from ...relation.types import BOOLEAN
+from ...relation.types import BOOLEAN, Kind
 from ..privacy.contradiction import are_disjoint
 from ..privacy.rows import Units, holds_unit
 from .measurements import Mask
@@ -130,11 +130,12 @@ def _counted(call: AggregateCall, env: Environment, units: Units) -> NormalizedA
 
 
 def _ranked(call: AggregateCall, env: Environment, units: Units) -> NormalizedAggregate:
-    if not (call.args[0].type.is_number or call.args[0].type.is_temporal):
+    type_ = call.args[0].type
+    if not (type_.is_number or type_.is_temporal or type_.kind is Kind.TIME):
         raise Refusal(
             f"{call.function.upper()} of {call.args[0].type} is one person's value",
             position=call.position,
-            hint="it is answered for numbers, dates and timestamps; of others it never will be: the value is "
+            hint="it is answered for numbers, dates, timestamps and times; of others it never will be: the value is "
             "somebody's own",
         )
     return _plain("rank", call.args[0], call)

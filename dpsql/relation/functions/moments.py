@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from math import gcd
 
 from sqlglot import exp
 
@@ -25,9 +26,9 @@ from ..calendar import (
     truncate_bounds,
 )
 from ..catalog import MAX_DERIVED
-from ..expressions import Call, Months
+from ..expressions import Call, Expr, Months
 from ..facts import ONE, ZERO, Facts
-from ..types import NUMERIC, TEXT, TIMESTAMP, Kind, SqlType
+from ..types import NUMERIC, TEXT, TIME, TIMESTAMP, Kind, SqlType
 from ..zones import Steps, clock_steps, cut_ends, cut_values, moment_steps
 from .above.signature import above
 from .row import Args, Function, Shorthand, Syntax, any_null
@@ -39,6 +40,7 @@ __all__ = [
     "bin_of",
     "binned",
     "constant_in_zone",
+    "has_whole_minutes",
     "steps_of",
     "word_of",
     "written_format",
@@ -166,6 +168,41 @@ def _date_trunc(args: list[Facts], call: Call) -> Facts:
     return Facts(lo, hi, ONE, declared=a.declared)
 
 
+_EVEN_UNITS = {"hour": 3_600_000_000, "minute": 60_000_000}
+_MINUTES = 1_440
+"""Most times of day that are listed: as many as a day has minutes."""
+
+
+def has_whole_minutes(of: Expr) -> bool:
+    """Say whether every moment that an expression may be is at a whole minute, by how it is cut or binned."""
+    return _within_day(of) % 60_000_000 == 0
+
+
+def _within_day(of: Expr) -> int:
+    """Return the microseconds of which every time of day of a moment is a multiple: as the moment is cut, or binned."""
+    if of.type.kind is Kind.DATE:
+        return DAY
+    if of.calls("date_trunc"):
+        return _EVEN_UNITS.get(of.literal(0, str), DAY)
+    if isinstance(of, Call) and of.calls("date_bin"):
+        return gcd(*bin_of(of), DAY)
+    return 1
+
+
+def _time_type(args: Args) -> SqlType | None:
+    return TIME if args[0].type.is_temporal else None
+
+
+def _time_of_day(args: list[Facts], call: Call) -> Facts:
+    step = _within_day(call.args[0])
+    values = tuple(Fraction(since) for since in range(0, DAY, step)) if DAY // step <= _MINUTES else None
+    return Facts(ZERO, Fraction(DAY - step), Fraction(step), values=values, declared=True)
+
+
+def _time_null(args: list[Facts], call: Call) -> bool:
+    return any_null(args, call) or not args[0].bounded  # outside the years 1 to 9999: NULL
+
+
 def _trunc_null(args: list[Facts], call: Call) -> bool:
     return any_null(args, call) or not args[1].bounded  # outside the years 1 to 9999: NULL
 
@@ -189,6 +226,10 @@ ROWS: tuple[Function | Shorthand, ...] = (
         "to_char", "to_char(x, 'YYYY-MM')",
         f"as text, of {', '.join(FORMAT_PATTERNS)}, \"words\"",
         _char_type, _to_char, (), _to_char_size, null=_char_null,
+    ),
+    Function(
+        "time_of_day", "x::time", "the time of day of a moment, in UTC; compared with times: `x::time >= '09:00'`",
+        _time_type, _time_of_day, (), null=_time_null, above="CAST(CAST({a} AS TIMESTAMP) AS TIME)",
     ),
     Shorthand(
         "extract(year FROM age(x))", "full years from a moment to today, or `age(x, y)` from `y` to `x`; also month",

@@ -284,6 +284,13 @@ def moments(depth: int) -> st.SearchStrategy[str]:
     )  # fmt: skip
 
 
+def times(depth: int) -> st.SearchStrategy[str]:
+    """Times of day."""
+    leaf = st.sampled_from(("TIME '09:30'", "TIME '23:59:59.999999'"))
+    one = moments(max(0, depth - 1)).map(lambda x: f"CAST({x} AS time)")
+    return st.one_of(leaf, one, *_choices(one, depth - 1)) if depth > 0 else st.one_of(leaf, one)
+
+
 def booleans(depth: int) -> st.SearchStrategy[str]:
     """Predicates."""
     leaf = st.sampled_from(("b", "TRUE", "FALSE", "(i32 > 3)", "(s = 'a')", "(f < 0.5)", "(NULL)"))
@@ -291,7 +298,7 @@ def booleans(depth: int) -> st.SearchStrategy[str]:
         return leaf
     signs = ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
     one = booleans(depth - 1)
-    kinds = (numbers(depth - 1), texts(depth - 1), moments(depth - 1))
+    kinds = (numbers(depth - 1), texts(depth - 1), moments(depth - 1), times(depth - 1))
     listed = st.lists(st.sampled_from(_LITERALS), min_size=1, max_size=3).map(", ".join)
     return st.one_of(
         leaf, *(_infix(kind, signs, kind) for kind in kinds), _infix(one, ("AND", "OR"), one),

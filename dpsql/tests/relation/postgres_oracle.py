@@ -69,6 +69,8 @@ def evaluate(expr: Expr, row: Sequence[Value]) -> Value:
         return _cast(args[0], expr.args[0].type, expr.type)
     if name == "concat_op":
         return "".join(_text(arg, part.type) for arg, part in zip(args, expr.args, strict=True))
+    if name == "time_of_day":
+        return 0 if expr.args[0].type.kind is Kind.DATE else args[0] % DAY
     if name in ("date_trunc", "extract"):
         return _calendar(name, str(args[0]), args[1], expr.args[1].type)
     if name in _ZONED:

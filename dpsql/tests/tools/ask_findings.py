@@ -52,7 +52,8 @@ ASKED: dict[str, list[Asked]] = {
         ("SELECT approx_count_distinct(city) FROM person", (), 1),
         ("WITH p AS (SELECT 30 AS age) SELECT COUNT(*) FROM person, p WHERE person.age > p.age", (), 1),
         ("SELECT COUNT(*) FROM person s, LATERAL (SELECT 1) l", (), 1),
-        ("SELECT taken::time FROM loan", (), "0A000"),
+        ("SELECT COUNT(*) FROM loan WHERE taken::time >= '09:00'", (), 1),
+        ("SELECT date_trunc('hour', taken)::time, COUNT(*) FROM loan GROUP BY 1", (), 25),
         ("SELECT pg_typeof(count(*)) FROM person", (), "42883"),
     ],
     "F4 what the schema proves": [
