@@ -94,7 +94,8 @@ class _Noise:
 
     def _moves_within(self, node: Relation) -> bool:
         if self.is_lawless:
-            return not has_laws(node)
+            found = _kept_noise(node, is_lawless=True)
+            return found.rows or any(found.columns)
         return holds_kept_noise(node) if self.is_kept else not is_public(node)
 
 
@@ -132,7 +133,7 @@ def holds_kept_noise(node: Relation) -> bool:
 
 def has_laws(node: Relation) -> bool:
     """Say whether the laws of all noise may be known that is in the own tables that a relation reads."""
-    return not any(one.is_lawless for one in _own_in(node))
+    return all(one.has_laws or not (one.is_chosen or any(one.noisy)) for one in _own_in(node))
 
 
 def _own_in(node: Relation) -> Iterator[OwnRows]:

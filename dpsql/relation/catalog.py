@@ -233,11 +233,6 @@ class OwnRows:
         """Of each column, whether it holds numbers that noise has moved of which no law is known."""
         return self.ends if self.has_laws else self.noisy
 
-    @property
-    def is_lawless(self) -> bool:
-        """Whether there is noise in it of which no law is known."""
-        return any(self.lawless) or (self.is_chosen and not self.has_laws)
-
 
 ForeignKey = tuple[tuple[str, ...], tuple[str, str], tuple[str, ...]]
 """Columns of a table, the path of the one that they point at, and its columns, in their order."""
