@@ -16,6 +16,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from ..records import dataclass
 from .model import Analyst, DirectoryPolicy, IssuerPolicy, NamePattern
+from .name_maps import NameMap, read_map
 from .section import Section, quote_key
 
 __all__ = ["check_identities", "read_auth"]
@@ -30,7 +31,7 @@ def read_auth(section: Section, folder: Path) -> DirectoryPolicy | IssuerPolicy 
     said = _Said(
         section.text("auth_groups"), section.text("auth_ca"), section.text("auth_bind"),
         section.text("auth_password_file"), section.text("auth_audience"), section.text("auth_scope"),
-        section.text("auth_names"),
+        _written_names(section),
     )  # fmt: skip
     if written is None:
         for key, value in said.keys().items():
@@ -60,9 +61,9 @@ class _Said:
     password_file: str | None
     audience: str | None
     scope: str | None
-    names: str | None
+    names: tuple[str, ...] | None
 
-    def keys(self) -> dict[str, str | None]:
+    def keys(self) -> dict[str, str | tuple[str, ...] | None]:
         return {
             "auth_groups": self.groups, "auth_ca": self.ca, "auth_bind": self.bind,
             "auth_password_file": self.password_file, "auth_audience": self.audience, "auth_scope": self.scope,
@@ -87,12 +88,30 @@ def _issuer(section: Section, parts: SplitResult, said: _Said, ca: Path | None) 
     return IssuerPolicy(parts.geturl(), said.audience, scope, groups, ca, _names(section, said.names))
 
 
-def _names(section: Section, written: str | None) -> NamePattern:
+def _written_names(section: Section) -> tuple[str, ...] | None:
+    """Return what is written of names: one pattern, or several. Raises PolicyError: it is no text."""
+    given = section.take("auth_names")
+    if not isinstance(given, list):
+        text = section.text("auth_names")
+        return None if text is None else (text,)
+    names = tuple(one for one in given if isinstance(one, str) and one)
+    if len(names) < len(given) or not names:
+        raise section.error("write patterns in quotes, like ['…', '…']", "auth_names")
+    return names
+
+
+def _names(section: Section, written: tuple[str, ...] | None) -> NamePattern | NameMap:
     """Return how names are made of short ones. Raises PolicyError: there is no one place of the short one in it."""
     if written is None:
         return NamePattern()
-    before, _, after = written.partition("*")
-    if written.count("*") != 1 or not before + after or not written.isprintable():
+    if len(written) > 1 or written[0].startswith("/"):
+        found = read_map(written)
+        if isinstance(found, str):
+            raise section.error(found, "auth_names")
+        return found
+    (only,) = written
+    before, _, after = only.partition("*")
+    if only.count("*") != 1 or not before + after or not only.isprintable():
         raise section.error(
             "says with one * where an analyst's name stands in the person's: \"*@example.org\"", "auth_names"
         )

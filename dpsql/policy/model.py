@@ -12,6 +12,7 @@ from dataclasses import field, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
+from typing import Protocol
 
 from ..records import dataclass
 from ..relation.catalog import References
@@ -322,6 +323,16 @@ class Analyst:
         return self.identity
 
 
+class Names(Protocol):
+    """How people's names at a directory or an issuer and analysts' names are made of one another."""
+
+    def person(self, user: str) -> str:
+        """Return the name of the person whom somebody means who writes it whole, or short."""
+
+    def short(self, name: str) -> str | None:
+        """Return what is short for a name; None: it is not made so."""
+
+
 @dataclass(frozen=True, slots=True)
 class NamePattern:
     """How a person's name at a directory or an issuer is made of a short one: what stands before it, and behind it.
@@ -362,7 +373,7 @@ class DirectoryPolicy:
     bind: str | None = None
     password_file: Path | None = None
     ca: Path | None = None
-    names: NamePattern = NamePattern()
+    names: Names = NamePattern()
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +387,7 @@ class IssuerPolicy:
     scope: str = "openid"
     groups: str = "groups"
     ca: Path | None = None
-    names: NamePattern = NamePattern()
+    names: Names = NamePattern()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from dpsql.errors import PolicyError
 from dpsql.policy import Policy, parse_policy
 from dpsql.policy.model import DirectoryPolicy, IssuerPolicy, NamePattern
+from dpsql.policy.name_maps import NameMap, read_map
 
 HEAD = 'database = "duckdb:x.db"\nprivacy.epsilon = 5\n[tables.student]\nunit = "id"\n'
 LDAP = '[server]\nauth = "ldaps://ldap.example.org/ou=people,dc=example,dc=org?uid"\n'
@@ -169,3 +171,120 @@ def test_groups_and_members() -> None:
     assert joined.members == {"carol"}
     seen = joined.as_for("alice")
     assert (list(seen.analysts), seen.groups, seen.members) == (["alice"], {}, frozenset())
+
+
+# --- maps of names ----------------------------------------------------------------------------------------------
+
+
+def mapped(*patterns: str) -> NameMap:
+    found = read_map(patterns)
+    assert isinstance(found, NameMap), found
+    return found
+
+
+TWO = (r"/^([a-z]+)@example\.org$ \1", r"/^([a-z]+)@partner\.org$ partner_\1")
+
+
+def test_a_map_says_who_is_who() -> None:
+    names = mapped(*TWO)
+    for person, analyst in (("eve@example.org", "eve"), ("eve@partner.org", "partner_eve")):
+        assert names.short(person) == analyst
+        assert names.person(analyst) == person
+        assert names.person(person) == person
+    assert mapped(r"/^CN=(.+)$ \1").short("CN=Eve M.") == "Eve M."
+    assert mapped(r"/^u(\d{3,5})$").short("u123456") is None
+    assert mapped(r"/^u(\d{3,5})$").short("u12345") == "12345"
+    assert mapped(r"/^(\w+)@x$").short("a_1@x") == "a_1"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "eve@example.org\n", "\neve@example.org", "eve@exampleXorg", "EVE@example.org", "@example.org", "eve@example.orga",
+        "xeve@example.org@example.org", "eve @example.org", "éve@example.org", "eve\0@example.org", "eve@example.org\0",
+        "eve@partner.org@example.org", "ｅve@example.org", "eve‮@example.org", "a" * 65 + "@example.org", "", "eve",
+    ],
+)  # fmt: skip
+def test_a_name_that_is_not_made_so_is_nobodys(name: str) -> None:
+    names = mapped(*TWO)
+    assert names.short(name) is None
+    assert names.short(names.person(name)) in (None, name, name.removeprefix("partner_"))
+
+
+@pytest.mark.parametrize(
+    ("patterns", "said"),
+    [
+        ((r"/([a-z]+)@x$",), "is no pattern"),  # not anchored
+        ((r"/^([a-z]+)@x",), "is no pattern"),
+        ((r"/^[a-z]+@x$",), "is no pattern"),  # no group
+        ((r"/^([a-z]+)@([a-z]+)$ \1",), "is no pattern"),  # two
+        ((r"/^(([a-z]+))@x$",), "is no pattern"),
+        ((r"/^([a-z]+)@.*$ \1",), "is no pattern"),  # whose all else is not in the analyst's name
+        ((r"/^([a-z]+)@x.org$ \1",), "is no pattern"),
+        ((r"/^([a-z]+)@(?:x|y)$ \1",), "is no pattern"),
+        ((r"/^([a-z]+)x?$ \1",), "is no pattern"),
+        ((r"/^([a-z]+|b)$ \1",), "is no pattern"),
+        ((r"/^(?i)([a-z]+)$ \1",), "is no pattern"),
+        ((r"/^([^@]+)@x$ \1",), "is no pattern"),
+        ((r"/^([a-z]+?)@x$ \1",), "is no pattern"),
+        ((r"/^([a-z]+)@x$ all",), "is no pattern"),  # everybody one analyst
+        ((r"/^([a-z]+)@x$ \1\1",), "is no pattern"),
+        ((r"/^([a-z]+)@x$ \2",), "is no pattern"),
+        ((r"/^([a-z]+)@x$ \1 \1",), "is no pattern"),
+        ((r"/^([z-a]+)@x$",), "is no pattern"),
+        ((r"/^([a-z]{0,3})@x$",), "is no pattern"),
+        ((r"/^([a-z]{3,99})@x$",), "is no pattern"),
+        ((r"/^([à-ý]+)@x$",), "is no pattern"),
+        ((r"/^([a-z]+)@x$", "*@y"), "is no pattern"),
+        ((r"/^([a-z]+)@example\.org$", r"/^([a-z]+)@partner\.org$"), "two people one name"),
+        ((r"/^([a-z]+)@x$ \1", r"/^([a-z_]+)@y$ p_\1"), None),
+        ((r"/^([a-z_]+)@x$ \1", r"/^([a-z]+)@y$ p_\1"), "two people one name"),  # p_eve@x
+        ((r"/^(\d+)@x$ \1", r"/^([a-z]+)@y$ \1"), None),
+        ((r"/^(.+)@x$ \1", r"/^(.+)@y$ \1"), "two people one name"),
+        ((r"/^([a-z]{2})@x$ \1", r"/^([a-z]{3})@y$ \1"), None),
+        ((r"/^([a-z]{2,3})@x$ \1", r"/^([a-z]{3})@y$ \1"), "two people one name"),
+        ((r"/^([a-z]+)@x$ a-\1", r"/^([a-z@]+)@x$ b-\1"), "one person two names"),
+        ((TWO[0], TWO[0]), "two people one name"),
+    ],
+)
+def test_a_map_in_which_somebody_could_be_another_is_refused(
+    patterns: tuple[str, ...], said: str | None
+) -> None:
+    found = read_map(patterns)
+    if said is None:
+        assert isinstance(found, NameMap)
+    else:
+        assert isinstance(found, str)
+        assert said in found
+
+
+def test_no_two_names_of_two_patterns_are_one_for_any_letters() -> None:
+    """What is decided of the patterns, against all short names over a few letters."""
+    words = ["".join(one) for size in (1, 2, 3) for one in itertools.product("ab_", repeat=size)]
+    classes = ("[ab]+", "[a_]+", "[b]{2}", "[ab_]{1,2}", "a_[ab]+", "[ab]+_")
+    for first, second in itertools.product(classes, repeat=2):
+        rules = []
+        for one, host in ((first, "x"), (second, "y")):
+            before, after = (
+                (one.partition("[")[0], one.rpartition("]")[2].lstrip("+")) if "{" not in one else ("", "")
+            )
+            rules.append(
+                f"/^([{one.partition('[')[2].partition(']')[0]}]{'+' if '+' in one else one[one.index('{') :]})@{host}$ {before}\\1{after}"
+            )
+        alone = [mapped(rule) for rule in rules]
+        given = [
+            {names.short(f"{word}@{host}") for word in words} - {None}
+            for names, host in zip(alone, "xy", strict=True)
+        ]
+        if given[0] & given[1]:
+            assert isinstance(read_map(rules), str), rules
+
+
+def test_a_map_is_read_from_the_policy() -> None:
+    found = policy_from(f"{LDAP}auth_names = {list(TWO)!r}\n".replace("\\\\", "\\") + ALICE).server.auth
+    assert isinstance(found, DirectoryPolicy)
+    assert found.names == mapped(*TWO)
+    assert "is a member" not in wrong(f"{LDAP}auth_names = ['/^(.+)@x$', '/^(.+)@y$']\n")
+    assert "in quotes" in wrong(f"{LDAP}auth_names = [1]\n")
+    two = f"{LDAP}auth_names = '/^([a-z]+)@x$'\n{ALICE}[analysts.bob]\nepsilon = 1\nidentity = \"alice@x\"\n"
+    assert "a person is one analyst" in wrong(two)
