@@ -72,4 +72,5 @@ def _headers(server: StudioServer, connection: http.client.HTTPConnection) -> di
         "Cookie": (reply.getheader("Set-Cookie") or "").partition(";")[0],
         "Origin": f"http://127.0.0.1:{server.server_port}",
         "Content-Type": "application/json",
+        "X-Dpsql-Key": (reply.getheader("Location") or "").removeprefix("/#key="),
     }

@@ -86,7 +86,9 @@ class Desk:
 
     def close(self) -> None:
         """Let both sessions go; a statement that runs is stopped, and what it has charged stays spent."""
-        self.asking.cancel()
+        while not self._running.acquire(timeout=0.1):
+            self.cancel()
+        self._running.release()
         self._typing.cancel()
         with self._running, self._planning:
             self._schema.close()

@@ -6,6 +6,9 @@ House rules:
    rebinding). What changes or asks anything is a POST of JSON whose Origin is this server: no other page sends one.
 2. The link's token opens once and becomes a cookie, which no script sees and no other site sends. Both are compared in
    constant time.
+3. A browser sends the cookies of a host to all of its ports, and another user of this machine may listen on one of
+   them. So a cookie alone shows the empty page: what is asked brings a key, too, which comes in the fragment of an
+   address, is kept by the browser for this port alone, and is sent to no server but this one.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ class LoopbackDoor:
 
     def __init__(self, seat: Seat, port: int) -> None:
         self._seat, self._port = seat, port
-        self._token, self._session = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        self._token, self._session, self._key = (secrets.token_urlsafe(32) for _ in range(3))
         self._lock, self._is_used = threading.Lock(), False
 
     @property
@@ -53,13 +56,13 @@ class LoopbackDoor:
         """How its pages are addressed."""
         return "http"
 
-    def open(self, token: str) -> str | None:
-        """Return the cookie for a token; None: it is none, or was used."""
+    def open(self, token: str) -> tuple[str, str] | None:
+        """Return the cookie for a token, and where the page goes on; None: it is none, or was used."""
         with self._lock:
             if self._is_used or not _same(token, self._token):
                 return None
             self._is_used = True
-        return f"{self._name}={self._session}; Path=/; HttpOnly; SameSite=Strict"
+        return f"{self._name}={self._session}; Path=/; HttpOnly; SameSite=Strict", f"/#key={self._key}"
 
     def seat(self, cookies: str) -> Seat | None:
         """Return whose seat a request's cookies are; None: nobody's."""
@@ -68,6 +71,11 @@ class LoopbackDoor:
         except CookieError:
             return None
         return self._seat if found is not None and _same(found.value, self._session) else None
+
+    def asks(self, cookies: str, key: str) -> Seat | None:
+        """Return whose seat asks something: it has brought the key as well."""
+        seat = self.seat(cookies)
+        return seat if seat is not None and _same(key, self._key) else None
 
     @property
     def _name(self) -> str:

@@ -92,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         if not self._is_here():
             return
-        seat = self._seat()
+        seat = self.server.door.asks(self.headers.get("Cookie", ""), self.headers.get("X-Dpsql-Key", ""))
         if seat is None:
             self._refuse(403, "this page is of another run; open the link that dpsql studio has printed")
             return
@@ -131,9 +131,10 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.door.seat(self.headers.get("Cookie", ""))
 
     def _open(self, token: str) -> None:
-        cookie = self.server.door.open(token)
-        if cookie is not None:
-            self._reply(303, b"", "text/html", headers={"Location": "/", "Set-Cookie": cookie})
+        opened = self.server.door.open(token)
+        if opened is not None:
+            cookie, place = opened
+            self._reply(303, b"", "text/html", headers={"Location": place, "Set-Cookie": cookie})
         elif self._seat() is not None:
             self._reply(303, b"", "text/html", headers={"Location": "/"})
         else:

@@ -51,7 +51,8 @@ export const answerCard = (found) => {
   const charts = found.pictures.filter((one) => one.points.some(Boolean)).map((one) => chart(one));
   return element("section", { class: "card answer", "aria-label": "Answer" },
     head,
-    found.columns.length ? element("div", { class: charts.length ? "both" : "one" },
+    found.command === "EXPLAIN" ? element("pre", { class: "plan" }, found.rows.map((row) => plain(row[0]?.[0] ?? "")).join("\n"))
+    : found.columns.length ? element("div", { class: charts.length ? "both" : "one" },
       charts.length ? element("div", { class: "charts" }, ...charts) : null, table(found)) : null,
     receipt?.notes.length ? element("ul", { class: "notes-list" }, ...receipt.notes.map((one) => element("li", {}, plain(one)))) : null);
 };

@@ -1,5 +1,12 @@
 // What the page asks its server: one function. Every reply is JSON; `error` in it is told as the server says it.
 
+const HELD = "dpsql-studio-key";
+const brought = new URLSearchParams(location.hash.slice(1)).get("key");
+if (brought) {
+  localStorage.setItem(HELD, brought);
+  history.replaceState(null, "", location.pathname);
+}
+
 export class ApiError extends Error {
   constructor(error) {
     super(error.message);
@@ -13,7 +20,7 @@ export const ask = async (name, body = {}, signal = undefined) => {
   try {
     reply = await fetch(`/api/${name}`, {
       method: "POST",
-      headers: { "Content-Type": "application/json" },
+      headers: { "Content-Type": "application/json", "X-Dpsql-Key": localStorage.getItem(HELD) ?? "" },
       body: JSON.stringify(body),
       signal,
     });

@@ -27,7 +27,7 @@ class Page:
         self.server = server
         self.port = server.server_port
         self.origin = f"http://127.0.0.1:{self.port}"
-        self.cookie = ""
+        self.cookie = self.key = ""
 
     def request(
         self, method: str, path: str, body: object = None, **headers: str
@@ -46,11 +46,21 @@ class Page:
         """Open the link."""
         _, headers, _ = self.request("GET", self.server.door.link.removeprefix(self.origin))
         self.cookie = headers["set-cookie"].partition(";")[0]
+        self.key = headers["location"].removeprefix("/#key=")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What the page sends with each request."""
+        return {
+            "Cookie": self.cookie,
+            "Origin": self.origin,
+            "Content_Type": "application/json",
+            "X_Dpsql_Key": self.key,
+        }
 
     def ask(self, name: str, /, **body: Any) -> Any:
         """Return what an endpoint replies."""
-        headers = {"Cookie": self.cookie, "Origin": self.origin, "Content_Type": "application/json"}
-        status, _, found = self.request("POST", f"/api/{name}", body, **headers)
+        status, _, found = self.request("POST", f"/api/{name}", body, **self.headers)
         assert status == 200, found
         return json.loads(found)
 

@@ -24,7 +24,8 @@ def test_the_link_opens_once_and_becomes_a_cookie_that_no_script_has(server: Stu
     assert page.request("GET", "/")[0] == 403
     assert page.request("GET", "/?token=x")[0] == 403
     status, headers, _ = page.request("GET", path_of(server))
-    assert (status, headers["location"]) == (303, "/")
+    assert status == 303
+    assert re.fullmatch(r"/#key=[\w-]{43}", headers["location"])
     assert re.fullmatch(
         rf"dpsql_studio_{page.port}=[\w-]{{43}}; Path=/; HttpOnly; SameSite=Strict", headers["set-cookie"]
     )
@@ -66,16 +67,28 @@ def test_nothing_is_served_under_another_name(page: Page, path: str, host: str) 
     ],
 )
 def test_no_other_page_asks_anything(page: Page, changed: dict[str, str]) -> None:
-    usual = {"Cookie": page.cookie, "Origin": page.origin, "Content_Type": JSON}
+    usual = page.headers
     assert page.request("POST", "/api/about", {}, **usual)[0] == 200
     status, _, body = page.request("POST", "/api/about", {}, **(usual | changed))
     assert status == 403
     assert b"ada" not in body
 
 
+def test_the_cookie_alone_which_other_ports_see_shows_the_empty_page(page: Page) -> None:
+    assert page.request("GET", "/", Cookie=page.cookie)[0] == 200
+    for key in ("", page.key[:-1], page.cookie.partition("=")[2]):
+        status, _, body = page.request("POST", "/api/about", {}, **(page.headers | {"X_Dpsql_Key": key}))
+        assert status == 403
+        assert b"campus" not in body
+    for path in ("/", "/page/main.js", "/page/api.js"):
+        assert page.key.encode() not in page.request("GET", path, Cookie=page.cookie)[2]
+    status, headers, _ = page.request("GET", path_of(page.server), Cookie=page.cookie)
+    assert page.key not in headers["location"]
+
+
 def test_without_the_cookie_there_is_nothing(page: Page) -> None:
     for cookie in ("", page.cookie[:-1], f"dpsql_studio_{page.port}=", "dpsql_studio_1=x", "="):
-        headers = {"Cookie": cookie, "Origin": page.origin, "Content_Type": JSON}
+        headers = page.headers | {"Cookie": cookie}
         assert page.request("POST", "/api/about", {}, **headers)[0] == 403
         assert page.request("GET", "/page/main.js", Cookie=cookie)[0] == 403
 
@@ -119,8 +132,7 @@ def test_the_policy_of_the_page_has_no_inline_script_and_nothing_of_elsewhere(pa
     "body", [[], "text", None, {"text": 1}, {"text": "SELECT 1", "controls": {"reuse": "off"}}]
 )
 def test_what_the_page_does_not_send_is_refused(page: Page, body: object) -> None:
-    headers = {"Cookie": page.cookie, "Origin": page.origin, "Content_Type": JSON}
-    assert page.request("POST", "/api/price", body, **headers)[0] == 400
+    assert page.request("POST", "/api/price", body, **page.headers)[0] == 400
 
 
 def test_the_owners_endpoints_are_of_the_owners_seat_alone(page: Page) -> None:

@@ -64,6 +64,7 @@ def test_typing_touches_no_database_and_charges_nothing(
         assert found["state"] in ("priced", "refused", "free", "empty", "unread")
         page.ask("fix", text=statement[:length], cursor=length)
     assert log.read_bytes() == before
+    assert dataset.refusals.read() == [], "what is typed is not what is asked"
 
 
 def test_public_keys_are_not_read_for_a_price(page: Page) -> None:

@@ -64,6 +64,7 @@ export const askView = {
         } catch (failure) {
           found = { state: "lost", said: failure.message };
         }
+        if (!waiting && found.state === "overtaken") setTimeout(changed, PAUSED); // by the same analyst's other page
         if (waiting || found.state === "overtaken") continue;
         showPrice(price, found);
         clearTimeout(fixing);
