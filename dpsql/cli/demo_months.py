@@ -115,7 +115,7 @@ def walk_months(folder: Path, *, fresh: bool) -> None:
         _spend(folder, newest)
         if not goes_on("a month goes by"):
             return
-    arrived = [number for number in clock.closed if number > newest]
+    arrived = [number for number in clock.read if number > newest]
     if not arrived:
         opens = instant_of(Period.MONTH, clock.end + 1, clock.time.zone) + clock.time.settle
         say(

@@ -25,7 +25,7 @@ from ..plan.privacy.rows import AddedUp, Item, Label, Lookup, OwnedRows, Release
 from ..plan.privacy.time import Clock
 from ..plan.release_plan import ReleasePlan
 from ..policy import Accounting
-from ..policy.periods import Slices, first_day
+from ..policy.periods import Slices, first_day, run_text
 from ..records import dataclass
 from ..relation.catalog import PERIOD, Table
 from ..relation.expressions import Field, fields_of, walk
@@ -109,6 +109,10 @@ def _period_lines(clock: Clock, release: ReleasePlan, slices: Slices, *, is_apar
         if source.table is not None and (one := source.table.spans) is not None
     )
     found = [f"{period.value}s: {said} of {', '.join(tables)}, printed; {each} is charged to each"]
+    if slices.periods[-1][1] >= clock.end:
+        found.append(
+            f"not over: {_open_text(clock)}, told as it is on {clock.day}, and charged anew on another day"
+        )
     if release.release.rows.is_replaced:
         found.append(
             f"bounded by person: one {period.value} changes how a person counts, and does not take it away"
@@ -129,14 +133,27 @@ def _period_lines(clock: Clock, release: ReleasePlan, slices: Slices, *, is_apar
     return found
 
 
+def _open_text(clock: Clock) -> str:
+    """Return the periods that are read and not over."""
+    return run_text(clock.time.period, clock.end, clock.read[-1])
+
+
 def period_notes(plan: Plan) -> Iterator[str]:
     """Yield that no filter bounds the periods of a release, where it is charged to all that are over."""
     clock = plan.privacy.clock
     if clock is None:
         return
-    for release in plan.releases:
-        slices, rows = release.slices, release.release.rows
-        if slices is None or release.is_empty or slices.count < max(2, len(clock.closed)):
+    reached = [one.slices for one in plan.releases if one.slices is not None and not one.is_empty]
+    if any(one.periods and one.periods[-1][1] >= clock.end for one in reached):
+        yield f"not over: {_open_text(clock)}, told as it is on {clock.day}, and charged anew on another day"
+    later = {number for group in plan.apart for number in group[1:]}
+    whole = {group[0]: [plan.releases[number].slices for number in group] for group in plan.apart}
+    for number, release in enumerate(plan.releases):
+        own = [one for one in whole.get(number, [release.slices]) if one is not None]
+        if not own or number in later or release.is_empty:
+            continue
+        slices, rows = reduce(Slices.union, own), release.release.rows
+        if slices.count < max(2, len(clock.read)):
             continue
         period, first = clock.time.period, first_day(clock.time.period, clock.end - 1)
         asked = {field for term in rows.predicate for field in walk(term) if isinstance(field, Field)}

@@ -339,14 +339,14 @@ class Dataset:
             close()
         self.sealed.close()
 
-    def clock(self) -> Clock | None:
+    def clock(self, *, is_open: bool = False) -> Clock | None:
         """Return which periods are over, None where the budget has none: what was over once is so for good, whatever
-        this machine's clock says. Raises LedgerError."""
+        this machine's clock says. `is_open`: those that have begun are read, too. Raises LedgerError."""
         time = self.policy.privacy.time
         if time is None:
             return None
         reached = datetime.fromisoformat(self.store.moment())
-        return Clock.at(time, max(datetime.now(UTC), reached))
+        return Clock.at(time, max(datetime.now(UTC), reached), is_open=is_open and time.is_open)
 
     def seen_by(self, access: Access) -> Catalog:
         """Return the catalog that an analyst of this access has: one for all who have the same."""

@@ -21,6 +21,7 @@ SETTINGS = {
     "dpsql.interval_names": "what the columns of their ends are called: '%_low %_high'",
     "dpsql.max_rows": "how many rows of a person count, if fewer than the policy says",
     "dpsql.reuse": "off: draw anew and pay, in place of the stored answer",
+    "dpsql.open": "on: read periods that are not over too, charged anew each day, where the owner allows it",
     "dpsql.selection": "off: measure all groups, where the largest would be chosen first",
     "dpsql.found_share": "what part of epsilon finds groups that nobody has declared",
     "dpsql.edition": "the edition that answers, as receipts name them: nothing is drawn, or newest",

@@ -561,8 +561,9 @@ class Session(Spine):
     def _key(self, sql: str, parameters: Sequence[object]) -> object:
         """Return what a plan depends on besides the dataset."""
         values = tuple((type(value).__name__, repr(value)) for value in parameters)
-        clock = self.dataset.clock()
-        return sql, values, self.settings, self.access, None if clock is None else clock.end
+        clock = self.dataset.clock(is_open=self.settings.open)
+        over = None if clock is None else (clock.end, clock.opened, clock.day)
+        return sql, values, self.settings, self.access, over
 
 
 def _groups_beforehand(rows: ReleasedRows) -> int:

@@ -66,7 +66,8 @@ class Settings:
     a condition keeps are answered with their columns, and no row. `unlisted`: whether a column is
     compared with values that the policy does not list for it. `found_share`: the part of epsilon (or rho) of the count
     of people by which groups are found; None: a rule of the text says it. `edition`: the ledger entry up to which
-    stored draws answer, and nothing is drawn; None: all do.
+    stored draws answer, and nothing is drawn; None: all do. `open`: whether periods that are not over are read, under a
+    budget by periods.
     """
 
     epsilon: Fraction
@@ -82,6 +83,7 @@ class Settings:
     on_empty: bool = False
     found_share: Fraction | None = None
     edition: int | None = None
+    open: bool = False
     _hash: int = field(init=False, repr=False, compare=False, default=0)
     """Made once: a fraction's takes longer than all else that is looked at before a remembered answer."""
 
@@ -89,7 +91,7 @@ class Settings:
         own = (
             self.epsilon, self.intervals, self.reuse, self.max_rows, self.accuracy, self.selection,
             self.draws_ends, self.unlisted, self.interval_names, self.grids, self.on_empty, self.found_share,
-            self.edition,
+            self.edition, self.open,
         )  # fmt: skip
         object.__setattr__(self, "_hash", hash(own))
 
@@ -245,6 +247,22 @@ def _read_max_rows(value: str, policy: Policy) -> int:
     return int(value)
 
 
+def _read_open(value: str, policy: Policy) -> bool:
+    """Return whether periods that are not over are read. Raises Refusal 22023: where the owner does not allow it."""
+    is_open = bool(_either("dpsql.open", _ON, _OFF).read(value, policy))
+    if is_open and policy.privacy.time is None:
+        raise Refusal(
+            "there are no periods here: all data are read", sqlstate="22023", hint="RESET dpsql.open"
+        )
+    if is_open and policy.privacy.time is not None and not policy.privacy.time.is_open:
+        period = policy.privacy.time.period.value
+        raise Refusal(
+            f"the owner has no {period} answered before it is over", sqlstate="22023",
+            hint=f"ask for {period}s that are over", owner_hint="write open = true in [privacy.time]",
+        )  # fmt: skip
+    return is_open
+
+
 def _read_edition(value: str, policy: Policy) -> int | None:
     """Return a ledger entry, None for the newest. Raises Refusal 22023."""
     if value.lower() == "newest":
@@ -267,6 +285,7 @@ _SETTINGS: dict[str, _Setting] = {
     "dpsql.selection": _either("dpsql.selection", _ON, _OFF),
     "dpsql.found_share": _or("default", _read_share, decimal_text),
     "dpsql.edition": _or("newest", _read_edition, str),
+    "dpsql.open": _Setting(_read_open, lambda truth: _ON[0] if truth else _OFF[0]),
     "dpsql.unlisted": _either("dpsql.unlisted", _ON, _OFF),
     "dpsql.grids": _either("dpsql.grids", ("empty",), ("off",)),
     "dpsql.on_empty": _either("dpsql.on_empty", ("error",), ("rows",)),

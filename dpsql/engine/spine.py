@@ -547,7 +547,7 @@ class Spine:
             self.policy.privacy.accounting,
             self.settings.selection,
             self.settings.found_share,
-            self.dataset.clock(),
+            self.dataset.clock(is_open=self.settings.open),
         )
 
     def _counted(self, release: ReleasePlan, call: AggregateCall) -> int | None:

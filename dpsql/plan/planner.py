@@ -200,7 +200,7 @@ def _plan_by_periods(
 ) -> Plan:
     """Return the plan of a statement under a budget by periods: (a), (b) or (c) of soundness.md 1.40."""
     relation, count = numbered_scans(relation)
-    scans = {number: frozenset(clock.closed) for number in range(count)}
+    scans = {number: frozenset(clock.read) for number in range(count)}
     scans |= reached(ordered(analyze(relation, catalog)), clock)
     whole, known = by_person(relation, catalog, clock, scans, is_ever=False)
     person = analyze(whole, known)
@@ -579,7 +579,8 @@ def _not_over(release: Release, clock: Clock) -> Refusal:
     return Refusal(
         f"no {period.value} that this statement reads is over, with {said} in which late rows may come",
         sqlstate="PV104", position=release.position,
-        hint=f"a {period.value} is answered once it is over; ask for what was before: {column} < '{end}'",
+        hint=f"a {period.value} is answered once it is over; ask for what was before: {column} < '{end}'"
+        + (", or SET dpsql.open = on, which is charged anew each day" if clock.time.is_open and not clock.day else ""),
     )  # fmt: skip
 
 

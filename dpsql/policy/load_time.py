@@ -20,7 +20,6 @@ from .section import Section, suggest
 __all__ = ["check_times", "read_time", "way_of"]
 
 _LATER = {
-    "open": "the running period is not answered yet; take it out",
     "retention": "is not there yet; take it out",
 }
 _DURATION = re.compile(r"([0-9]{1,4}) (hour|day|week)s?")
@@ -53,9 +52,10 @@ def read_time(privacy: Section) -> Time | None:
     windows, person = _windows(section, Period(period)), section.number("person")
     if person is not None and not _is_cap(person):
         raise section.error("is an epsilon above 0, in steps of 1e-9", "person")
+    is_open = section.flag("open") or False
     section.finish()
     settled = timedelta(days=3) if settle is None else settle
-    return Time(Period(period), since, zone, settled, windows, person)
+    return Time(Period(period), since, zone, settled, windows, person, is_open)
 
 
 def _is_zone(name: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from datetime import date
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -157,7 +158,8 @@ class Spans:
 
     `periods`: runs of their numbers; `between`: the runs' two ends, from the first up to before the last, as
     literals; `way`: the tables on the way to the column, with their steps. `numbered`: where a scan has the column
-    `PERIOD`, the number of each period and the literal at which the next one begins; the last has None.
+    `PERIOD`, the number of each period and the literal at which the next one begins; the last has None. `day`: on
+    which they are read, where one of them is not over.
     """
 
     time: EventTime
@@ -165,6 +167,7 @@ class Spans:
     between: tuple[tuple[str, str], ...]
     way: tuple[tuple[tuple[str, ...], Table, tuple[str, ...]], ...] = field(default=(), repr=False)
     numbered: tuple[tuple[str | None, int], ...] = ()
+    day: date | None = None
 
 
 @dataclass(frozen=True, slots=True)

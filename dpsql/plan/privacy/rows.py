@@ -184,7 +184,7 @@ class Source:
         if self.table is not None and self.table.spans is not None:
             spans = self.table.spans
             said = spans.time.table, spans.time.column, spans.between, spans.numbered
-            object.__setattr__(self, "between", said)
+            object.__setattr__(self, "between", said if spans.day is None else (*said, spans.day))
 
     def __repr__(self) -> str:
         """Return what the keys of stored answers are made of: for one meaning it is the same for good."""

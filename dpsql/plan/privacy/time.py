@@ -11,7 +11,8 @@ House rules:
 
 1. What is printed is what is charged: a scan's periods are whole, and stand on the raw column, below the clamp. A wrong
    guess of what a filter leaves costs correctness or budget, never privacy (T2).
-2. A period that is not over, with what it has to settle, is read by nobody.
+2. A period that is not over, with what it has to settle, is read by who asks for open ones alone; what is drawn of it
+   answers on that day alone.
 3. People's undated rows are joined by INNER alone in (a) and (b), at the top; whatever else reads them is (c), and is
    charged to the undated rows too. In (b) they stand as if they were nobody's, and are private all the same: no list of
    keys, no size, nothing of them is read apart.
@@ -22,7 +23,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -57,19 +58,28 @@ class NotByPeriod(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What is over of a budget by periods: `end` is the number of the first period that no statement reads."""
+    """What is over of a budget by periods: `end` is the number of the first period that is not.
+
+    `opened`: the first period that no statement reads, where those are read that have begun and are not over; `day`: on
+    which, since what is drawn of them is of that day.
+    """
 
     time: Time
     end: int
+    opened: int | None = None
+    day: date | None = None
 
     @classmethod
-    def at(cls, time: Time, now: datetime) -> Clock:
-        """Return what is over at a moment: the period in which it lies, `settle` before, is the first that is not."""
-        settled = now.astimezone(UTC) - time.settle
-        number = number_of(time.period, settled.date()) + 1
-        while instant_of(time.period, number, time.zone) > settled:
-            number -= 1
-        return cls(time, number)
+    def at(cls, time: Time, now: datetime, *, is_open: bool = False) -> Clock:
+        """Return what is over at a moment: the period in which it lies, `settle` before, is the first that is not.
+
+        `is_open`: those that have begun since are read, too.
+        """
+        moment = now.astimezone(UTC)
+        end = _number_at(time, moment - time.settle)
+        if not is_open:
+            return cls(time, end)
+        return cls(time, end, _number_at(time, moment) + 1, moment.date())
 
     @classmethod
     def now(cls, time: Time | None) -> Clock | None:
@@ -87,9 +97,19 @@ class Clock:
         )
 
     @property
-    def closed(self) -> range:
-        """The periods that statements read: from the first one that the policy names, up to the last that is over."""
-        return range(number_of(self.time.period, self.time.since), self.end)
+    def read(self) -> range:
+        """The periods that statements read: from the first one that the policy names, up to the last that is over, or
+        has begun."""
+        first = number_of(self.time.period, self.time.since)
+        return range(first, self.end if self.opened is None else self.opened)
+
+
+def _number_at(time: Time, moment: datetime) -> int:
+    """Return the number of the period that a moment lies in."""
+    number = number_of(time.period, moment.date()) + 1
+    while instant_of(time.period, number, time.zone) > moment:
+        number -= 1
+    return number
 
 
 # --- what is printed ----------------------------------------------------------------------------------------
@@ -118,7 +138,8 @@ def _spans(
     ends = (*(begins(number + 1) for number in found[:-1]), None)
     numbered = tuple(zip(ends, found, strict=True)) if is_numbered and found else ()
     way = tuple((columns, catalog.tables[parent], key) for columns, parent, key in time.way)
-    return Spans(time, runs, between, way, numbered)
+    day = clock.day if found and found[-1] >= clock.end else None
+    return Spans(time, runs, between, way, numbered, day)
 
 
 def _time_of(table: Table) -> EventTime:
@@ -187,7 +208,7 @@ def reached(releases: Iterable[Release], clock: Clock) -> dict[int, frozenset[in
 
 def _reached_by(select: Select, placed: Placed, clock: Clock) -> frozenset[int]:
     """Return the periods of one source's rows that what filters it leaves."""
-    item, everything = placed.item, frozenset(clock.closed)
+    item, everything = placed.item, frozenset(clock.read)
     table = item.source.table
     assert table is not None, "it is a scan"
     time = _time_of(table)
@@ -252,7 +273,7 @@ def _left_by(
 
     candidates = [
         number
-        for number in clock.closed
+        for number in clock.read
         if (known.lo is None or known.lo < begins(number + 1))
         and (known.hi is None or begins(number) <= known.hi)
     ]

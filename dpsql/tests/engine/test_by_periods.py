@@ -14,6 +14,7 @@ from dpsql.engine.asserted_keys import look_at_times
 from dpsql.engine.dataset import open_ledger
 from dpsql.engine.session import Session
 from dpsql.errors import BudgetExhausted, PolicyError, Refusal
+from dpsql.plan.privacy.time import Clock
 from dpsql.policy import check, load_policy
 from dpsql.policy.model import Period
 from dpsql.policy.periods import Slices, first_day, number_of
@@ -62,6 +63,30 @@ def session(tmp_path: Path) -> Iterator[Session]:
     open_ledger(load_policy(path), create=True).close()
     with Session.open(path) as opened:
         yield opened
+
+
+@pytest.fixture
+def opened(session: Session) -> Iterator[Session]:
+    """A session of a policy that has months answered before they are over; there are rows of the running one."""
+    path = session.policy.path
+    path.write_text(POLICY.format(time="ordered_at").replace("since", "open = true\nsince"), "utf-8")
+    session.close()
+    with duckdb.connect(str(path.parent / "shop.duckdb")) as database:
+        moment = months_ago(0).isoformat()
+        database.execute(f"INSERT INTO orders SELECT i, '{moment}', NULL, 1, NULL FROM range(50) t (i)")
+    with Session.open(path) as found:
+        yield found
+
+
+def on_day(session: Session, patch: pytest.MonkeyPatch, now: datetime) -> None:
+    """Have a session be asked at a moment."""
+    time = session.policy.privacy.time
+    assert time is not None
+    patch.setattr(
+        session.dataset,
+        "clock",
+        lambda *, is_open=False: Clock.at(time, now, is_open=is_open and time.is_open),
+    )
 
 
 def of_month(count: int, what: str = "COUNT(*)") -> str:
@@ -233,3 +258,75 @@ def test_check_with_the_data_counts_rows_of_no_period(session: Session) -> None:
             database.execute(f"INSERT INTO orders VALUES (1, {moment}, NULL, 1, NULL)")
     (found,) = look_at_times(policy, session.dataset.backend, datetime.now(UTC).date())
     assert (found.table, found.rows, found.without, found.before, found.later) == ("orders", 254, 1, 1, 1)
+
+
+# --- periods that are not over ------------------------------------------------------------------------------
+
+
+def test_the_running_month_is_asked_for_by_name_where_the_owner_allows_it(session: Session) -> None:
+    with pytest.raises(Refusal, match="no month answered before it is over") as refused:
+        session.execute("SET dpsql.open = on")
+    assert refused.value.sqlstate == "22023"
+    session.execute("SET dpsql.open = off")
+
+
+def test_closed_months_alone_answer_unless_open_ones_are_asked_for(opened: Session) -> None:
+    running = f"SELECT COUNT(*) FROM orders WHERE ordered_at >= '{months_ago(0)}'"
+    with pytest.raises(Refusal) as refused:
+        opened.execute(running)
+    assert "SET dpsql.open = on" in str(refused.value.hint)
+    opened.execute("SET dpsql.open = on")
+    assert opened.execute("SHOW dpsql.open").rows == [("on",)]
+    receipt = opened.execute(running).receipt
+    assert receipt is not None
+    assert receipt.epsilon == Fraction(1, 2)
+    assert any("not over" in note for note in receipt.notes)
+
+
+def test_an_open_month_is_charged_anew_each_day_and_moves_no_closed_one(
+    opened: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = months_ago(0)
+    day = datetime(first.year, first.month, 10, 12, tzinfo=UTC)
+    on_day(opened, monkeypatch, day)
+    closed = opened.execute(by_month(2)).rows
+    opened.execute("SET dpsql.open = on")
+    rows = opened.execute(by_month(2)).rows
+    assert [*rows][:2] == [*closed]
+    assert len(rows) == 3
+    assert paid(opened, by_month(2)) == 0
+    on_day(opened, monkeypatch, day + timedelta(hours=5))
+    assert paid(opened, by_month(2)) == 0
+    on_day(opened, monkeypatch, day + timedelta(days=1))
+    said = told(opened, by_month(2))
+    assert f"to be paid: {first:%Y-%m}" in said
+    assert "not over" in said
+    later = opened.execute(by_month(2))
+    assert later.receipt is not None
+    assert later.receipt.epsilon == Fraction(1, 2)
+    assert [*later.rows][:2] == [*closed]
+    number = number_of(Period.MONTH, first)
+    store = opened.dataset.store
+    assert [store.left_of(Slices.of([one])).status.left_nano for one in (number, number - 1)] == [
+        0,
+        5 * 10**8,
+    ]
+    on_day(opened, monkeypatch, day + timedelta(days=2))
+    with pytest.raises(BudgetExhausted, match=f"{first:%Y-%m} has epsilon 0 left"):
+        opened.execute(by_month(2))
+    opened.execute("SET dpsql.open = off")
+    assert [*opened.execute(by_month(2)).rows] == [*closed]
+
+
+def test_what_is_drawn_of_an_open_month_is_no_answer_once_it_is_over(
+    opened: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, after = months_ago(0), months_ago(-1)
+    on_day(opened, monkeypatch, datetime(first.year, first.month, 20, tzinfo=UTC))
+    opened.execute("SET dpsql.open = on")
+    running = f"SELECT COUNT(*) FROM orders WHERE ordered_at >= '{first}' AND ordered_at < '{after}'"
+    assert paid(opened, running) == Fraction(1, 2)
+    on_day(opened, monkeypatch, datetime(after.year, after.month, 4, tzinfo=UTC))
+    assert paid(opened, running) == Fraction(1, 2)
+    on_day(opened, monkeypatch, datetime(after.year, after.month, 9, tzinfo=UTC))
+    assert paid(opened, running) == 0

@@ -182,7 +182,7 @@ def shops(
         yield made
 
 
-def plan_at(made: World, sql: str, now: datetime = NOW) -> Plan:
+def plan_at(made: World, sql: str, now: datetime = NOW, *, is_open: bool = False) -> Plan:
     """Return a statement's plan as it is made at a moment. Raises Refusal."""
     query = parse_statement(sql)
     assert isinstance(query, AdmittedQuery)
@@ -192,7 +192,7 @@ def plan_at(made: World, sql: str, now: datetime = NOW) -> Plan:
     assert time is not None
     privacy = PrivacyParameters(
         defaults.epsilon, defaults.delta, defaults.minimum_units, replace_one=False,
-        accounting=made.policy.privacy.accounting, clock=Clock.at(time, now),
+        accounting=made.policy.privacy.accounting, clock=Clock.at(time, now, is_open=is_open),
     )  # fmt: skip
     return plan(relation, made.catalog, privacy)
 

@@ -136,6 +136,22 @@ def test_a_new_period_moves_no_number_of_another(tmp_path: Path) -> None:
         hold_same_numbers(made)
 
 
+def test_a_period_that_is_not_over_is_another_number_each_day(tmp_path: Path) -> None:
+    """Of the same rows as once it is over, and of no other period's; a draw over it and others is of that day too."""
+    reaching = [sql for sql in SPLIT if SOME not in sql]
+    with shops(tmp_path) as made:
+        for sql in (*reaching, "SELECT COUNT(*) FROM orders", "SELECT COUNT(DISTINCT user_id) FROM orders"):
+            days = [plan_at(made, sql, NOW + timedelta(day), is_open=True) for day in (0, 0, 1)]
+            assert {verdict(made, one) for one in days[1:]} == {""}
+            today, again, tomorrow = map(by_slice, days)
+            assert today == again
+            (moved,) = [one for one in today if tomorrow[one] != today[one]]
+            assert moved == [*today][-1]
+            assert today[moved][1] == tomorrow[moved][1]
+            closed = by_slice(plan_at(made, sql))
+            assert all(closed[one] == asked for one, asked in today.items() if one != moved)
+
+
 # --- the rows that are counted ------------------------------------------------------------------------------
 
 FILTERS = [

@@ -65,7 +65,7 @@ def test_what_is_written_is_read() -> None:
 
 
 REFUSED = [
-    ({"time": "open = true"}, "privacy.time.open: the running period"),
+    ({"time": 'open = "yes"'}, "privacy.time.open"),
     ({"time": 'windows = { "12 weeks" = 60 }'}, 'privacy.time.windows."12 weeks": write a number of months'),
     ({"time": 'windows = { "1 months" = 60 }'}, 'privacy.time.windows."1 months": write a number of months'),
     ({"time": 'windows = { "12 months" = 0 }'}, 'privacy.time.windows."12 months": is an epsilon above 0'),
