@@ -251,11 +251,15 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class EpochStart:
-    """The owner's act that makes stored releases of earlier epochs stop answering."""
+    """The owner's act that makes stored releases of earlier epochs stop answering.
+
+    `retired`: those of these slices alone, in a ledger by periods; None: all.
+    """
 
     seq: int
     at: str
     epoch: int
+    retired: Slices | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -575,7 +579,9 @@ _KINDS: dict[type[Record], _Kind] = {
         _Field("slices", read=_slices, write=_slices_text, default=None), _ENDS,
     ),
     Grant: _Kind("grant", Grant, *map(_Field, ("analyst", "epsilon_nano", "by"))),
-    EpochStart: _Kind("epoch", EpochStart, _Field("epoch")),
+    EpochStart: _Kind(
+        "epoch", EpochStart, _Field("epoch"), _Field("retired", read=_slices, write=_slices_text, default=None)
+    ),
     Move: _Kind(
         "move", Move, *map(_Field, ("conversion_delta_atto", "by")),
         _Field("accounting", read={Accounting.ZCDP.value: Accounting.ZCDP.value}.__getitem__),

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ..errors import LedgerAway, LedgerError
-from ..policy import Accounting
+from ..policy import Accounting, Slices
 from ..records import dataclass
 from ..waits import check
 from . import certificates
@@ -579,6 +579,8 @@ class Ledger(ABC):
                     state = _VOID if is_replay else GRANTED
                 case EpochStart(epoch=epoch):
                     _set_epoch(db, epoch)
+                    if record.retired is not None:
+                        _carry_over(db, epoch, record.retired)
                 case Header():
                     require_promise(db, self.promise)
                 case Move():
@@ -978,6 +980,22 @@ def known_ends(db: Database) -> Ends | None:
 
 def _set_epoch(db: Database, epoch: int) -> None:
     db.execute("UPDATE ledger SET epoch = ? WHERE epoch < ?", (epoch, epoch))
+
+
+def _carry_over(db: Database, epoch: int, retired: Slices) -> None:
+    """Have what was stored in the epoch before answer in a new one, but for what is of retired slices."""
+    rows = db.execute(
+        "SELECT m.key, m.entry, r.body FROM measure m JOIN record r ON r.seq = m.entry WHERE m.epoch = ?",
+        (epoch - 1,),
+    ).fetchall()
+    for key, entry, body in rows:
+        record = read_record(body)
+        slices = record.slices if isinstance(record, Entry) else None
+        if slices is not None and not slices.meets(retired):
+            db.execute(
+                "UPDATE measure SET epoch = ? WHERE epoch = ? AND key = ? AND entry = ?",
+                (epoch, epoch - 1, key, entry),
+            )
 
 
 def _spent(db: Database) -> dict[str, Sums]:

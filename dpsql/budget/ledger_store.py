@@ -134,7 +134,8 @@ _KEY_CHECKS = "SELECT body FROM record WHERE seq > ? AND kind = 'keycheck' ORDER
 _DAYS: Statement = ("SELECT day, analyst, epsilon_nano, delta_atto, rho_atto, number, moment FROM day", ())
 _RECORDS = "SELECT seq, body FROM record WHERE seq > ? ORDER BY seq LIMIT ?"
 _STORED = (
-    "SELECT seq, body FROM record WHERE kind = 'entry' AND state = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
+    "SELECT seq, body FROM record WHERE kind = 'entry' AND state = ? AND seq < ?"
+    " AND seq IN (SELECT entry FROM measure WHERE epoch = ?) ORDER BY seq DESC LIMIT ?"
 )
 _PAGE = 10_000
 _CLOCK_SECONDS = 600.0
@@ -283,10 +284,10 @@ class LedgerStore:
         """See `BudgetStore.newest`."""
         with self._ledger.read() as db, self._sound():
             epoch = int(db.execute(*_EPOCH).fetchone()[0])
-            for number, entry in _newest(db, epoch, measures[0]):
+            for number, entry, of in _newest(db, epoch, measures[0]):
                 draw = _load(db, {number})[number]
                 if set(measures) <= set(draw.measures):
-                    return DatedDraw(draw, entry.at, entry.charge, entry.epoch == epoch)
+                    return DatedDraw(draw, entry.at, entry.charge, of == epoch)
         return None
 
     def resting(self) -> Resting:
@@ -303,12 +304,9 @@ class LedgerStore:
         """Yield the records of this epoch's stored answers, the newest first."""
         epoch, before = self.epoch, _NEW
         while True:
-            (rows,) = self._ledger.read_settled((_STORED, (EntryState.COMMITTED.value, before, _PAGE)))
+            (rows,) = self._ledger.read_settled((_STORED, (EntryState.COMMITTED.value, before, epoch, _PAGE)))
             for before, body in rows:  # noqa: B007
-                fields = json.loads(body)
-                if fields["epoch"] < epoch:
-                    return
-                yield fields
+                yield json.loads(body)
             if len(rows) < _PAGE:
                 return
 
@@ -939,11 +937,14 @@ class LedgerStore:
         ((row,),) = self._ledger.read_settled(_EPOCH)
         return int(row[0])
 
-    def advance_epoch(self, checked: Sequence[KeyCheck] = ()) -> int:
+    def advance_epoch(self, checked: Sequence[KeyCheck] = (), retired: Slices | None = None) -> int:
         """See `BudgetStore.advance_epoch`."""
+        if retired is not None and self._ledger.promise.period is None:
+            raise LedgerError("stored answers are retired by periods where the ledger is kept by periods")
         with self._ledger.write() as db:
             epoch, at = int(db.execute(*_EPOCH).fetchone()[0]) + 1, self._moment(db)
-            self._ledger.append(db, [EpochStart(_UNNUMBERED, at, epoch), *_of_epoch(checked, epoch, at)])
+            begun = EpochStart(_UNNUMBERED, at, epoch, retired)
+            self._ledger.append(db, [begun, *_of_epoch(checked, epoch, at)])
         return epoch
 
     def record_keys(self, checked: Sequence[KeyCheck]) -> None:
@@ -1109,19 +1110,20 @@ def _groupings(db: Database, epoch: int, families: Sequence[bytes]) -> dict[byte
     return found
 
 
-def _newest(db: Database, epoch: int, key: bytes) -> list[tuple[int, Entry]]:
-    """Return the entries that drew a measure: those of the newest epoch first, and there the least spread.
+def _newest(db: Database, epoch: int, key: bytes) -> list[tuple[int, Entry, int]]:
+    """Return the entries that drew a measure, with the last epoch that each answers in: those of the newest first, and
+    there the least spread.
 
     Raises one of `MALFORMED`.
     """
     epochs = range(epoch, max(0, epoch - _OLDEST), -1)
     rows = db.execute(
-        "SELECT m.entry, r.body FROM measure m JOIN record r ON r.seq = m.entry"
+        "SELECT m.entry, r.body, m.epoch FROM measure m JOIN record r ON r.seq = m.entry"
         f" WHERE r.state = ? AND m.key = ? AND m.epoch IN ({_marks(epochs)})",
         (EntryState.COMMITTED.value, key, *epochs),
     ).fetchall()
-    found = [(number, _entry(number, body, EntryState.COMMITTED)) for number, body in rows]
-    return sorted(found, key=lambda one: (-one[1].epoch, one[1].law.spread, -one[0]))
+    found = [(number, _entry(number, body, EntryState.COMMITTED), int(of)) for number, body, of in rows]
+    return sorted(found, key=lambda one: (-one[2], one[1].law.spread, -one[0]))
 
 
 def _load(db: Database, chosen: Set[int]) -> dict[int, Draw]:

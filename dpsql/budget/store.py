@@ -199,9 +199,10 @@ class BudgetStore(StoredDraws, Protocol):
         """
         ...
 
-    def advance_epoch(self, checked: Sequence[KeyCheck] = ()) -> int:
+    def advance_epoch(self, checked: Sequence[KeyCheck] = (), retired: Slices | None = None) -> int:
         """Begin a new epoch and return it: stored releases stop answering, nothing comes back.
 
+        `retired`: those that were charged to one of these slices, in a ledger by periods; None: all.
         `checked`: the asserted keys that were looked at, recorded in the same step; their times are given here.
         """
         ...

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import itertools
 from collections.abc import Iterable
 from dataclasses import field
 from datetime import UTC, date, datetime, timedelta
@@ -20,7 +21,7 @@ from .model import Period
 
 __all__ = [
     "MOST_NUMBER", "UNDATED", "Over", "Slices", "end_of", "ends_digest", "first_day", "instant_of", "last_closed",
-    "most_of", "number_of", "period_text", "run_text", "start_of",
+    "most_of", "number_in", "number_of", "period_text", "run_text", "start_of",
 ]  # fmt: skip
 
 UNDATED = -1
@@ -156,6 +157,14 @@ class Slices:
             over=over,
         )
 
+    def meets(self, other: Slices) -> bool:
+        """Say whether some slice is one of both."""
+        pairs = itertools.product(self.runs, other.runs)
+        return any(
+            first <= others_last and others_first <= last
+            for (first, last), (others_first, others_last) in pairs
+        )
+
     @property
     def runs(self) -> tuple[tuple[int, int], ...]:
         """The runs, that of undated rows, which is `UNDATED` alone, before all others."""
@@ -215,6 +224,16 @@ def period_text(period: Period, number: int) -> str:
             return f"{day.year:04}-{day.month:02}"
         case Period.YEAR:
             return f"{day.year:04}"
+
+
+def number_in(period: Period, text: str) -> int | None:
+    """Return the number of the period that `period_text` says so; None: it is none."""
+    whole = {Period.MONTH: f"{text}-01", Period.YEAR: f"{text}-01-01"}.get(period, text)
+    try:
+        number = number_of(period, date.fromisoformat(whole))
+    except ValueError:
+        return None
+    return number if period_text(period, number) == text else None
 
 
 def _together(runs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from contextlib import closing
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
@@ -14,11 +15,23 @@ from dpsql.budget import Caps, Claim, LedgerStore, Promise, Steps, ledger
 from dpsql.budget.claim import ZERO
 from dpsql.budget.journal import sealed_path
 from dpsql.errors import BudgetExhausted, LedgerError
-from dpsql.mechanisms import epsilon_of_rho, rho_within
+from dpsql.mechanisms import Laplace, epsilon_of_rho, rho_within
 from dpsql.policy import Accounting, Period, Slices
-from dpsql.policy.periods import UNDATED, number_of
+from dpsql.policy.periods import MOST_NUMBER, UNDATED, number_of
 
-from .samples import BY_MONTH, EPSILON, IN_RHO, MARCH, Place, by_month, charged_by_month, claim, measurement
+from .samples import (
+    BY_MONTH,
+    EPSILON,
+    IN_RHO,
+    MARCH,
+    Place,
+    by_month,
+    charged_by_month,
+    claim,
+    draw,
+    key,
+    measurement,
+)
 
 TENTH = EPSILON // 10
 
@@ -512,3 +525,59 @@ def test_what_is_left_and_refused_is_that_of_one_number_a_month(place: Place) ->
                 charged[of_name][each] = before[0] + epsilon, before[1] + delta
     assert 15 < refused < 75
     store.close()
+
+
+# --- stored answers of some slices are retired --------------------------------------------------------------
+
+
+def test_an_epoch_retires_the_answers_of_its_slices_alone(place: Place) -> None:
+    """Late rows of May: what is stored of April, and of undated rows, answers on; also where the ledger is older than
+    its log, which then tells of the act."""
+    stored = {
+        "april": of((1, 1)),
+        "may": of((2, 2)),
+        "april to may": of((1, 2)),
+        "june": of((3, 3)),
+        "users": of(is_undated=True),
+        "both": of((0, 0), is_undated=True),
+    }
+
+    def answering(store: LedgerStore) -> set[str]:
+        found = {name: store.lookup((key(name),), Laplace(Fraction(10))) for name in stored}
+        dated = {name: store.newest((key(name),)) for name in stored}
+        assert {name for name, one in dated.items() if one is not None and one.is_current} == {
+            name for name, one in found.items() if one is not None
+        }
+        return {name for name, one in found.items() if one is not None}
+
+    with closing(place.open()) as store:
+        for name, slices in stored.items():
+            wanted = replace(measurement(name), slices=slices)
+            store.commit(store.reserve(claim(wanted)), [draw(name)])
+        assert answering(store) == {*stored}
+        spent = store.spent()
+    before = place.file.read_bytes() if place.is_sqlite else b""
+    with closing(place.open()) as store:
+        assert store.advance_epoch(retired=of((2, 2))) == 2
+        assert answering(store) == {"april", "june", "users", "both"}
+        assert store.advance_epoch(retired=Slices(((MARCH + 3, MOST_NUMBER),), is_undated=True)) == 3
+        assert answering(store) == {"april"}
+        assert store.spent() == spent
+        assert sum(number for number, _ in store.resting().values()) == 1
+    if before:
+        place.file.write_bytes(before)
+        with closing(place.open()) as store:
+            assert answering(store) == {"april"}
+    with closing(place.open()) as store:
+        ask(store, "may", stored["may"])
+        assert answering(store) == {"april"}
+        store.advance_epoch()
+        assert answering(store) == set()
+
+
+def test_without_periods_an_epoch_retires_all(place: Place) -> None:
+    with (
+        closing(replace(place, is_sliced=False).open()) as store,
+        pytest.raises(LedgerError, match="by periods"),
+    ):
+        store.advance_epoch(retired=of((2, 2)))

@@ -264,3 +264,34 @@ def test_a_file_is_released_once_for_each_period_that_closes(shop: Path, run: Ru
     again = run(*words, "--yes", "--output", str(done.parent))
     assert again.exit_code == 0, again.stderr
     assert f"{done.name} is released already; the next month is not over yet." in again.stderr
+
+
+def test_refresh_retires_what_is_not_closed_or_what_it_is_told(shop: Path, run: Run) -> None:
+    by_month(shop)
+    run("budget", "create")
+    told = run("refresh").output
+    assert "on and undated rows are no longer given again" in told
+    assert "Closed months keep theirs" in told
+    assert "earlier answers of 2026-03 on are" in run("refresh", "--from", "2026-03").output
+    assert (
+        "earlier answers of 2026-03 to 2026-04 are"
+        in run("refresh", "--from", "2026-03", "--to", "2026-04").output
+    )
+    assert json.loads(run("refresh", "--json", "--from", "2026-03", "--to", "2026-03").output) == {
+        "epoch": 5,
+        "retired": "2026-03",
+    }
+    assert "earlier answers are no longer" in run("refresh", "--all").output
+    for words in (
+        ("--from", "March"),
+        ("--from", "2026-04", "--to", "2026-03"),
+        ("--to", "2026-03"),
+        ("--all", "--from", "2026-03"),
+    ):
+        assert run("refresh", *words).exit_code == 2, words
+
+
+def test_refresh_of_a_ledger_for_all_data_takes_no_period(shop: Path, run: Run) -> None:
+    run("budget", "create")
+    assert run("refresh", "--from", "2026-03").exit_code == 2
+    assert "earlier answers are no longer" in run("refresh").output

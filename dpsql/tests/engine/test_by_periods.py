@@ -330,3 +330,25 @@ def test_what_is_drawn_of_an_open_month_is_no_answer_once_it_is_over(
     assert paid(opened, running) == Fraction(1, 2)
     on_day(opened, monkeypatch, datetime(after.year, after.month, 9, tzinfo=UTC))
     assert paid(opened, running) == 0
+
+
+# --- late rows ----------------------------------------------------------------------------------------------
+
+
+def test_rows_that_came_late_retire_the_answers_of_their_month_alone(session: Session) -> None:
+    rows = session.execute(by_month(4)).rows
+    users = "SELECT COUNT(*) FROM users"
+    whole = f"SELECT COUNT(*) FROM orders WHERE ordered_at >= '{months_ago(4)}'"
+    answers = {sql: session.execute(sql).rows for sql in (users, whole)}
+    number = number_of(Period.MONTH, months_ago(3))
+    session.dataset.store.advance_epoch(retired=Slices.of([number]))
+    said = told(session, by_month(4))
+    assert f"to be paid: {months_ago(3):%Y-%m}" in said
+    assert [session.execute(users).rows, paid(session, users)] == [answers[users], 0]
+    with pytest.raises(BudgetExhausted, match=f"{months_ago(3):%Y-%m} has epsilon 0 left"):
+        session.execute(by_month(4))
+    others = f"SELECT date_trunc('month', ordered_at) AS m, COUNT(*) AS n FROM orders WHERE ordered_at >= '{months_ago(2)}' GROUP BY 1 ORDER BY 1"
+    assert session.execute(others).rows == [*rows][2:]
+    assert paid(session, others) == 0
+    with pytest.raises(BudgetExhausted):  # a number over that month is retired with it
+        session.execute(whole)
