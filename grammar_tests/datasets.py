@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,19 @@ from replay import Run
 
 from dpsql import Session
 from dpsql.backends import Backend, DuckDBBackend, Snapshot
-from dpsql.budget import Caps, LedgerStore, open_store
+from dpsql.budget import Caps, LedgerStore, Promise, open_store
 from dpsql.engine.dataset import Dataset
 from dpsql.mechanisms import ATTO, NANO
+from dpsql.plan.privacy.time import Clock
 from dpsql.policy import Neighbours, Policy, parse_policy
+from dpsql.policy.periods import UNDATED, first_day, number_of
 from dpsql.postprocess import SealedEngine
 from dpsql.testing.injected_noise import ZeroNoise
 
 __all__ = ["CountingBackend", "DataSets", "PolicyData", "PolicyFiles", "owner_of", "run_on"]
+
+NOW = datetime(2024, 4, 10, tzinfo=UTC)
+"""When the cases are asked, where a budget is by periods of the data."""
 
 _A_SALT = re.compile("[0-9a-f]{12}")
 _SALT = "0123456789ab"
@@ -76,6 +82,14 @@ class CountingBackend:
             yield _CountingSnapshot(snapshot, self.runs)
 
 
+class _DataSet(Dataset):
+    """A dataset that is asked at one moment for ever."""
+
+    def clock(self) -> Clock | None:
+        time = self.policy.privacy.time
+        return None if time is None else Clock.at(time, NOW)
+
+
 @dataclass(frozen=True)
 class PolicyFiles:
     """A policy, the statements that make its tables, and those that fill them; None: there are no tame rows."""
@@ -109,9 +123,36 @@ class PolicyData:
         return DuckDBBackend.over(self.tame)
 
     @cached_property
+    def gone(self) -> list[tuple[object, int]] | None:
+        """Whose rows of which slice each neighbour lacks; None where the budget is no one by periods."""
+        if self.policy.privacy.time is None:
+            return None
+        period, found = self.policy.privacy.time.period, set()
+        for table in self.policy.tables:
+            owner, day = (
+                owner_of(self.policy, "main", table, "own"),
+                day_of(self.policy, "main", table, "own"),
+            )
+            if owner is None:
+                continue
+            rows = self.wild.execute(
+                f'SELECT DISTINCT {owner}, {day or "NULL"} FROM "{table}" AS own'
+            ).fetchall()
+            found |= {
+                (unit, UNDATED if day is None else number_of(period, at))
+                for unit, at in rows
+                if unit is not None and (day is None or at is not None)
+            }
+        return sorted(found)
+
+    @cached_property
     def neighbours(self) -> list[duckdb.DuckDBPyConnection]:
         """The wild data without each unit in turn, under replace-one with each other unit's rows in its
         place; rows in reverse order."""
+        if self.gone is not None:
+            slices = [self._changed(unit, None, number) for unit, number in self.gone]
+            self.opened += slices
+            return slices
         root = self.policy.tables[self.policy.root].unit
         assert root is not None
         key = "rowid" if root.is_row else key_of(root.columns)
@@ -125,14 +166,22 @@ class PolicyData:
         self.opened += changed
         return changed
 
+    @property
+    def numbers(self) -> list[int | None]:
+        """The slice in which each neighbour differs; None where the budget is no one by periods."""
+        if self.gone is None:
+            return [None] * len(self.neighbours)
+        return [number for _, number in self.gone]
+
     @cached_property
     def owned(self) -> duckdb.DuckDBPyConnection:
-        """The wild data without the rows that have no owner: nothing may show a difference."""
+        """The wild data without the rows that have no owner, or no time: nothing may show a difference."""
         self.opened.append(self._changed(None, None))
         return self.opened[-1]
 
-    def _changed(self, unit: object, other: object) -> duckdb.DuckDBPyConnection:
-        """Copy the wild data without a unit's rows (None: the unowned), with those of `other` in its name."""
+    def _changed(self, unit: object, other: object, number: int | None = None) -> duckdb.DuckDBPyConnection:
+        """Copy the wild data without a unit's rows (None: the unowned), with those of `other` in its name; `number`:
+        without those of one slice alone."""
         connection = duckdb.connect(config={"threads": 1})
         wild = f"ATTACH ':memory:' AS wild; USE wild; {self.schema}; {self.rows}"
         connection.execute(f"{wild}; USE memory; {self.schema}")
@@ -143,7 +192,13 @@ class PolicyData:
             if owner is None:
                 connection.execute(f'INSERT INTO "{table}" SELECT * {source}')
                 continue
-            kept = f"SELECT * {source} WHERE {owner} IS DISTINCT FROM ? ORDER BY rowid DESC"
+            stays = f"{owner} IS DISTINCT FROM ?"
+            day = day_of(self.policy, "wild", table, "own")
+            if number is not None:
+                stays += f" OR {self._is_elsewhere(day, number)}"
+            elif day is not None and unit is None:
+                stays += f" AND {day} IS NOT NULL"
+            kept = f"SELECT * {source} WHERE {stays} ORDER BY rowid DESC"
             connection.execute(f'INSERT INTO "{table}" {kept}', [unit])
             if other is not None:
                 assert owner.startswith("own."), "a replaced unit's rows are found in one step"
@@ -151,6 +206,15 @@ class PolicyData:
                 taken = f"SELECT * REPLACE (? AS {column}) {source} WHERE {owner} = ?"
                 connection.execute(f'INSERT INTO "{table}" {taken}', [unit, other])
         return connection
+
+    def _is_elsewhere(self, day: str | None, number: int) -> str:
+        """Say as SQL whether a row is of another slice; `day`: None where it is undated."""
+        if day is None or number == UNDATED:
+            return str((day is None) is not (number == UNDATED)).upper()
+        time = self.policy.privacy.time
+        assert time is not None
+        begins = f"date_trunc('{time.period.value}', {day})"
+        return f"{begins} IS DISTINCT FROM CAST('{first_day(time.period, number)}' AS TIMESTAMP)"
 
     def close(self) -> None:
         for connection in (self.wild, *self.opened, *([self.tame] if self.tame else [])):
@@ -171,6 +235,23 @@ def owner_of(policy: Policy, schema: str, table: str, alias: str) -> str | None:
     pairs = zip(key, unit.columns, strict=True)
     links = " AND ".join(f'{alias}_up."{one}" = {alias}."{own}"' for one, own in pairs)
     return f'(SELECT {inner} FROM {schema}."{parent}" AS {alias}_up WHERE {links})'
+
+
+def day_of(policy: Policy, schema: str, table: str, alias: str) -> str | None:
+    """Return a row's time as SQL, along the policy's path; None for a table without one."""
+    found = policy.tables[table]
+    if found.time is None:
+        return None
+    if found.time[0] == table:
+        return f'CAST({alias}."{found.time[1]}" AS TIMESTAMP)'
+    assert found.unit is not None
+    assert found.unit.references is not None, "the time stands on the way"
+    parent, (key,) = found.unit.references
+    (own,) = found.unit.columns
+    inner = day_of(policy, schema, parent, f"{alias}_at")
+    return (
+        f'(SELECT {inner} FROM {schema}."{parent}" AS {alias}_at WHERE {alias}_at."{key}" = {alias}."{own}")'
+    )
 
 
 def key_of(columns: Sequence[str], prefix: str = "") -> str:
@@ -231,12 +312,13 @@ class DataSets:
             int(policy.privacy.delta * ATTO),
             {name: int(one.epsilon * NANO) for name, one in policy.analysts.items()},
         )
-        path = self._ledgers / f"{self._ledgers_made}.db"
-        store = open_store(f"sqlite:{path}", policy.dataset_id, caps, create=True, log=path)
+        path, time = self._ledgers / f"{self._ledgers_made}.db", policy.privacy.time
+        promise = Promise() if time is None else Promise(period=time.period, zone=time.zone, since=time.since)
+        store = open_store(f"sqlite:{path}", policy.dataset_id, caps, create=True, log=path, promise=promise)
         if not stays:
             self._passing.append(store)
         counting = CountingBackend(backend)
-        session = Session(Dataset(policy, counting, store, self._sealed), analyst, _noise=ZeroNoise())
+        session = Session(_DataSet(policy, counting, store, self._sealed), analyst, _noise=ZeroNoise())
         counting.snapshots = 0
         return session, counting
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 
 from dpsql import Session
 from dpsql.engine.explain import Explanation
@@ -13,8 +14,10 @@ from dpsql.mechanisms import ATTO
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.measures.measurements import Joint
+from dpsql.plan.planner import Plan
 from dpsql.plan.release_plan import ReleasePlan
-from dpsql.policy import Accounting
+from dpsql.policy import Accounting, Slices
+from dpsql.policy.periods import period_text
 from dpsql.testing.case_file import (
     Accepted,
     Case,
@@ -65,11 +68,27 @@ def outcome_of(explained: Explanation, dialect: Dialect | None = None) -> Accept
             plan.epsilon,
             plan.delta,
             Fraction(plan.rho_atto, ATTO) if plan.privacy.accounting is Accounting.ZCDP else None,
+            _slices(plan),
         ),
         columns,
         tuple(intermediate.sql for intermediate in explained.intermediates),
         explained.compiled.sql,
     )
+
+
+def _slices(plan: Plan) -> str:
+    """Return what is charged, as the case files write it: `2024-01..2024-03,undated`."""
+    found = [release.slices for release in plan.releases if release.slices is not None]
+    if not found or plan.privacy.clock is None:
+        return ""
+    period, reached = plan.privacy.clock.time.period, reduce(Slices.union, found)
+    runs = [
+        period_text(period, first)
+        if first == last
+        else f"{period_text(period, first)}..{period_text(period, last)}"
+        for first, last in reached.periods
+    ]
+    return ",".join([*runs, *(["undated"] if reached.is_undated else [])])
 
 
 def queries_of(release: ReleasePlan) -> tuple[BackendQuery, ...]:

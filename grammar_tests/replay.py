@@ -20,8 +20,10 @@ from dpsql.mechanisms import ATTO, FlipChoice, Window
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.measures.measurements import Direct
 from dpsql.plan.planner import Plan
+from dpsql.plan.privacy.time import undated_scans
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import Accounting, Policy
+from dpsql.policy.periods import UNDATED
 from dpsql.release.released import canonical
 
 __all__ = ["Asked", "Cells", "Run", "asked", "cells_of", "check_claim"]
@@ -149,17 +151,27 @@ def _compared(one: Asked, measurement: int, old: Cells, new: Cells) -> set[tuple
     return {*old} & {*new}
 
 
-def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there: Sequence[Cells]) -> None:
-    """Hold the claim for two neighbours: Σ |change| / scale, in the norm of each, is at most the charge.
+def check_claim(
+    plan: Plan,
+    asked: Sequence[Asked],
+    here: Sequence[Cells],
+    there: Sequence[Cells],
+    number: int | None = None,
+) -> None:
+    """Hold the claim for two neighbours: Σ |change| / scale, in the norm of each, is at most the charge. `number`: of
+    the slice in which they differ, in which a release that is not charged to it moves by nothing.
 
     In a zCDP dataset Σ change² / (2 sigma²) is at most rho; a choice by rank costs (change / scale)² / 8.
 
     The parameters are those of the first run: a later intermediate result's guarantee is for each value of the earlier.
     """
-    total = Fraction(0)
+    total, several = Fraction(0), set[int]()
     moved: Counter[tuple[int, int]] = Counter()
     squared: defaultdict[tuple[int, int], Fraction] = defaultdict(Fraction)
     for one, old, new in zip(asked, here, there, strict=True):
+        reach = _times(one.release, number)
+        assert reach or old == new, "a slice that is not charged is read"
+        several |= reach
         empty, places = one.empty(), one.places()
         if one.query.is_window:
             places = list(one.query.measurements)
@@ -182,10 +194,10 @@ def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there
             moved[one.number, measurement] += change
             squared[one.number, measurement] += square
             total += change / drawn_scale(one.release, measurement)
-    rho = Fraction(0)
+    rho, times = Fraction(0), max(1, len(several))
     for (number, measurement), change in moved.items():
         release = plan.releases[number]
-        assert change <= release.measurements[measurement].sensitivity
+        assert change <= times * release.measurements[measurement].sensitivity
         if measurement == release.selection or isinstance(release.choices.get(measurement), FlipChoice):
             rho += (change / drawn_scale(release, measurement)) ** 2 / 2
             continue
@@ -193,12 +205,27 @@ def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there
             rho += (change / drawn_scale(release, measurement)) ** 2 / 8
             continue
         square = squared[number, measurement]
-        assert square <= release.measurements[measurement].squared_sensitivity
+        assert square <= times**2 * release.measurements[measurement].squared_sensitivity
         rho += square / (2 * drawn_scale(release, measurement) ** 2)
     if plan.privacy.accounting is Accounting.ZCDP:
-        assert rho <= Fraction(plan.rho_atto, ATTO)
+        assert rho <= times**2 * Fraction(plan.rho_atto, ATTO)
     else:
-        assert total <= plan.epsilon
+        assert total <= times * plan.epsilon
+
+
+def _times(release: ReleasePlan, number: int | None) -> set[int]:
+    """Return by which slices a release's claim may be lost between neighbours that differ in one: that one where it is
+    charged, none else; but what stands beside undated rows, and is not charged to them, by each of its periods (soundness.md
+    1.40)."""
+    if number is None:
+        return {0}
+    slices = release.slices
+    assert slices is not None, "the budget is one by periods"
+    if any(first <= number <= last for first, last in slices.runs):
+        return {number}
+    if number != UNDATED or not undated_scans(release.release.rows):
+        return set()
+    return {each for first, last in slices.periods for each in range(first, last + 1)}
 
 
 def cells_of(queries: Sequence[Asked], run: Run) -> list[Cells]:

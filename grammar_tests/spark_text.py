@@ -19,7 +19,7 @@ from dpsql.verify.certificate import Facts
 
 __all__ = ["REFUSED_ON_SPARK", "SparkTexts", "facts_on_spark"]
 
-REFUSED_ON_SPARK = frozenset({"numbered", "patterns"})
+REFUSED_ON_SPARK = frozenset({"numbered", "patterns", "time"})
 """Files of cases that Spark refuses: it reads the regular expressions that LIKE can say alone, and enforces no key."""
 
 _VIEW = re.compile(r"CREATE VIEW (\w+) AS ([^;]*);")

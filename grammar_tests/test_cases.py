@@ -63,15 +63,16 @@ def _check_accepted(case: Case, on_duckdb: CasesOnDuckDB, rewrites: bool) -> Non
     assert answer.receipt is not None
     assert outcome.charge is not None
     if outcome.charge.rho is None:
-        assert ExpectedCharge(answer.receipt.epsilon, answer.receipt.delta) == outcome.charge
+        charged = ExpectedCharge(answer.receipt.epsilon, answer.receipt.delta, slices=outcome.charge.slices)
+        assert charged == outcome.charge
         assert Fraction(spent.epsilon_nano, NANO) == outcome.charge.epsilon
     else:
         assert Fraction(spent.rho_atto, ATTO) == outcome.charge.rho
     assert Fraction(spent.delta_atto, ATTO) == outcome.charge.delta
     queries = ran.queries
     assert not queries or ran.before == cells_of(queries, run_on(policy.owned)), "rows without an owner count"
-    for after in ran.after:
-        check_claim(plan, queries, ran.before, after)
+    for number, after in zip(policy.numbers, ran.after, strict=True) if queries else ():
+        check_claim(plan, queries, ran.before, after, number)
     if case.is_compared:
         _check_oracle(case, on_duckdb.data, policy)
 

@@ -99,7 +99,8 @@ def _check_accepted(
         before = cells_of(right, runs["public"])
         assert before == here.before
         assert before == cells_of(right, runs["owned"])
-        for schema, same in zip(postgres.neighbours, here.after, strict=True):
+        numbers = data.of(case.policy).numbers
+        for schema, same, number in zip(postgres.neighbours, here.after, numbers, strict=True):
             after = cells_of(right, runs[schema])
             assert after == same, schema
-            check_claim(explained.plan, right, before, after)
+            check_claim(explained.plan, right, before, after, number)

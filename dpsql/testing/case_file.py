@@ -35,7 +35,8 @@ The claims: one `measure` line for each measurement of noise, numbers as exact r
 lattice (the clamp is of one row's value); a `groups` line ends a release: `groups one`, `groups
 declared N`, `groups chosen K of N` (the queries of what is measured of them then stand with the first K), or
 `groups threshold tau=T delta=D`. `charge` is for the statement. In a zCDP dataset a measure says
-`squared=… sigma=… rho=…` (a choice by rank: `sensitivity=… scale=… rho=…`), and the charge has `rho=…` too.
+`squared=… sigma=… rho=…` (a choice by rank: `sensitivity=… scale=… rho=…`), and the charge has `rho=…` too. Where the
+budget is one by periods of the data, `slices=2024-01..2024-03,undated` says whose data the statement is charged for.
 These lines, and a
 refusal's code and position, are the privacy claim: they are derived by hand and never rewritten by `pytest
 grammar_tests --rewrite-cases`, which refills `rewritten`, `columns`, `intermediate`, `post`, `message` and `hint`.
@@ -117,15 +118,17 @@ class ReleaseClaim:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCharge:
-    """What the statement is charged."""
+    """What the statement is charged; `slices`: to whose data, where the budget is one by periods."""
 
     epsilon: Fraction
     delta: Fraction
     rho: Fraction | None = None
+    slices: str = ""
 
     def __str__(self) -> str:
         rho = "" if self.rho is None else f" rho={self.rho}"
-        return f"charge epsilon={self.epsilon} delta={self.delta}{rho}"
+        slices = f" slices={self.slices}" if self.slices else ""
+        return f"charge epsilon={self.epsilon} delta={self.delta}{rho}{slices}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,10 +390,11 @@ def _measure(text: str, block: _CaseLines) -> Measure:
 
 def _charge(text: str, block: _CaseLines) -> ExpectedCharge:
     fields = dict(word.partition("=")[::2] for word in text.split())
-    if set(fields) - {"rho"} != {"epsilon", "delta"}:
-        raise block.error("write: charge epsilon=… delta=… [rho=…]")
+    if set(fields) - {"rho", "slices"} != {"epsilon", "delta"}:
+        raise block.error("write: charge epsilon=… delta=… [rho=…] [slices=…]")
     rho = _exact(fields["rho"], block) if "rho" in fields else None
-    return ExpectedCharge(_exact(fields["epsilon"], block), _exact(fields["delta"], block), rho)
+    slices = fields.get("slices", "")
+    return ExpectedCharge(_exact(fields["epsilon"], block), _exact(fields["delta"], block), rho, slices)
 
 
 def _exact(text: str, block: _CaseLines) -> Fraction:
