@@ -80,6 +80,12 @@ CREATE TABLE loan (
   days_out INTEGER,
   fee DECIMAL(6,2)
 );
+CREATE TABLE review (
+  id INTEGER PRIMARY KEY,
+  reviewer INTEGER NOT NULL REFERENCES student (id),
+  reviewed INTEGER NOT NULL REFERENCES student (id),
+  stars INTEGER NOT NULL
+);
 """
 
 _FILL = {
@@ -91,6 +97,7 @@ _FILL = {
     "loan": "id, student, branches[branch + 1], DATE '2025-01-01' + loaned::INTEGER, "
     "CASE WHEN days < 0 THEN NULL ELSE days END, "
     "CASE WHEN fee < 0 THEN NULL ELSE (fee / 100)::DECIMAL(6,2) END",
+    "review": "id, reviewer, reviewed, stars",
 }
 _FIRST_NAMES = """
     Ada Alan Amara Ana Arun Ben Bo Carla Chen Dana David Elif Emma Femi Grace Hana Hugo Ines Ivan Jun
@@ -105,7 +112,8 @@ _LAST_NAMES = """
 def write_database(path: Path) -> None:
     """Write the university to a new DuckDB file at `path` (about one second, 20 MB at most).
 
-    Raises OSError. 20,000 students, 120 courses, some 130,000 enrolments, 300,000 library loans, skewed per student.
+    Raises OSError. 20,000 students, 120 courses, some 130,000 enrolments, 300,000 library loans, skewed per student,
+    some 40,000 reviews that students write of each other.
     """
     import duckdb
 
@@ -161,6 +169,7 @@ def _columns() -> dict[str, Columns]:
         "course": course,
         "enrolment": _enrolments(rng, ids, major),
         "loan": _loans(rng, ids, major),
+        "review": _reviews(rng, ids, major),
     }
 
 
@@ -202,6 +211,22 @@ def _loans(rng: Any, ids: Any, major: Any) -> Columns:
         "loaned": starts[month] + rng.integers(0, 28, _LOANS),
         "days": np.where(rng.random(_LOANS) < 0.04, -1, days),
         "fee": np.where(rng.random(_LOANS) < 0.03, -1, late),
+    }
+
+
+def _reviews(rng: Any, ids: Any, major: Any) -> Columns:
+    """None to four a student, of students of any major; those of one's own do better."""
+    import numpy as np
+
+    writer = np.repeat(np.arange(_STUDENTS), rng.integers(0, 5, _STUDENTS))
+    count = len(writer)
+    other = (writer + rng.integers(1, _STUDENTS, count)) % _STUDENTS
+    stars = np.rint(rng.normal(3.6, 1.0, count) + 0.4 * (major[writer] == major[other]))
+    return {
+        "id": np.arange(1, count + 1),
+        "reviewer": ids[writer],
+        "reviewed": ids[other],
+        "stars": np.clip(stars, 1, 5).astype(np.int64),
     }
 
 
@@ -270,6 +295,16 @@ max_rows = 12       # nobody takes more courses than that
 course_id = {{ bounds = [1, 120] }}
 semester  = {{ values = {_toml_list(_SEMESTERS)}, complete = true }}
 grade     = {{ bounds = [1.0, 4.0] }}
+
+# Students review each other: a row of two people. It is the writer's, of whom 4 count. `also` protects whom it is
+# about, as long as 8 of those joined count of each; without it the column is best left out.
+[tables.review]
+unit = {{ column = "reviewer", references = "student.id" }}
+max_rows = 4
+also = [{{ column = "reviewed", references = "student.id", max_rows = 8 }}]
+[tables.review.columns]
+id    = {{}}
+stars = {{ bounds = [1, 5], complete = true }}
 
 # Nobody's data: answered as it is.
 [tables.course]

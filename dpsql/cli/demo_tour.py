@@ -32,8 +32,8 @@ __all__ = ["QUESTIONS", "Question", "asking", "goes_on", "say", "set_to", "walk"
 _EVERYBODY = "SELECT COUNT(*) FROM student WHERE gpa = 3.36"
 _OTHERS = f"{_EVERYBODY} AND id <> 7"
 _MEDIAN = "SELECT MEDIAN(gpa) FROM student WHERE major = 'CS'"
+_REVIEWS = "SELECT AVG(stars) FROM review JOIN student s ON s.id = reviewed"
 _DIRECT = "SELECT dp_avg_direct(gpa) FROM student"
-_INDENT = 4
 _HEIGHT = 6
 
 
@@ -63,7 +63,7 @@ QUESTIONS: tuple[Question, ...] = (
         "SELECT floor(gpa*10)/10, COUNT(*) FROM student WHERE major = 'EE' GROUP BY 1",
     ),
     Question(
-        "1",
+        "0.9",
         "A student has up to 60 loans: it takes more noise to hide one.",
         "SELECT date_trunc('month', loaned_on), COUNT(*)\nFROM loan WHERE days_out > 41 GROUP BY 1",
     ),
@@ -167,7 +167,7 @@ def _draw(running: RunningSession, question: Question, truth: Mapping[str, float
 
 
 def _rest(running: RunningSession, tally: _Tally) -> None:
-    """Tell a median, and what is left."""
+    """Tell a median, an average of rows of two people, and what is left."""
     from ..engine.answer import RankNote, in_statements
 
     set_to(running, "epsilon", "0.1")
@@ -177,6 +177,8 @@ def _rest(running: RunningSession, tally: _Tally) -> None:
     assert answer.receipt is not None
     note = next((str(note) for note in answer.receipt.notes if isinstance(note, RankNote)), "")
     click.echo(styled(f"  epsilon 0.1. {note.partition(': ')[2].capitalize()}.", dim=True))
+    _tell(_REVIEWS, _with_bar(_ask(running, _REVIEWS, tally)))
+    click.echo(styled("  epsilon 0.1. A row of two: who wrote it is hidden, and whom it is about.", dim=True))
     status = running.session.budget()
     spent, cap = (Fraction(nano, 10**9) for nano in (status.epsilon_spent_nano, status.epsilon_cap_nano))
     cost = f"cost epsilon {decimal_text(tally.charged)}" if tally.charged else "was free, from the store"
@@ -253,7 +255,7 @@ def say(text: str) -> None:
 
 def _tell(sql: str, answer: str) -> None:
     """Print a question and its answer on one line."""
-    click.echo(f"  {sql:{len(_OTHERS) + _INDENT}}{styled(answer, colour='cyan')}")
+    click.echo(f"  {sql:{len(_REVIEWS) + 1}}{styled(answer, colour='cyan')}")
 
 
 def _with_bar(answer: Answer) -> str:

@@ -214,6 +214,7 @@ def _table_report(
     seen = {column.name for column in columns}
     if declared.unit is not None:
         seen.update(declared.unit.columns)  # they may be counted: COUNT(DISTINCT …)
+    seen.update(name for also in declared.also for name in also.columns)
     hidden = tuple(column.name for column in table.columns if column.name not in seen)
     days = _whole_days(declared, table)
     if declared.unit is None:
@@ -232,6 +233,11 @@ def _table_report(
             "max_rows, without which queries on this table are refused; write max_rows = <rows of one person>, or "
             f"measure it: dpsql bounds {quote_key(declared.name)}"
         )
+    notes += [
+        f"{quoted_names(also.columns)} {'points' if len(also.columns) == 1 else 'point'} at people, by "
+        f"{reference_text(also.references)}: answered of rows that are joined there, {also.max_rows} of each person"
+        for also in declared.also
+    ]
     text = _owner_text(policy, declared.unit, is_root=is_root)
     return TableReport(declared.name, role, text, tuple(missing), (*notes, *days), columns, hidden)
 

@@ -298,13 +298,14 @@ _NAMED = """\
 _CHOICE = """\
 # A row leads to more than one owner, and only the one you choose is protected. Take one comment sign off:
 """
+_LEFT_OUT = "# Left out until it says whose its rows are. Take the signs off its names and columns then:"
 _BOUNDS = """\
 # max_rows   =   # most rows of one unit that count in one result; dpsql bounds measures it, at a price
 # max_groups =   # if fewer: most groups of one result that one unit may touch
 """
 _ALSO = """\
-# Rows of two people: a join by such a column counts, and protects both; it is read in no other way then. max_rows: of
-# those joined, most that point at one person.
+# Rows of two people: what is asked by such a column then protects both, and has the noise of both. max_rows: most rows
+# joined by it that point at one person.
 """
 _TAIL = """
 # An analyst and a personal cap:
@@ -460,8 +461,9 @@ def _event_text(table: LiveTable, names: tuple[str, ...], guess: Guess, made: Sc
 
 
 def _owned_text(table: LiveTable, keys: tuple[LiveForeignKey, ...], guess: Guess, made: Scaffold) -> str:
-    """Return a private table. With several ways to an owner none is taken: the policy waits for the choice."""
-    text = f"\n{made.head_of(table)}"
+    """Return a private table. With several ways to an owner none is taken: the policy waits for the choice, or leaves
+    the table out until then, where no other table's way leads by it."""
+    text = made.head_of(table)
     if len(keys) == 1:
         text += f"{unit_text(keys[0], made.live)}\n"
     else:
@@ -469,7 +471,12 @@ def _owned_text(table: LiveTable, keys: tuple[LiveForeignKey, ...], guess: Guess
     if not all(table.is_unique(*key.columns) for key in keys):
         text += _BOUNDS + _time_text(table)
     text += _also_text(table, keys[0] if len(keys) == 1 else None, guess, made)
-    return text + _columns_text(table, keys[0].columns if len(keys) == 1 else (), guess, made)
+    text += _columns_text(table, keys[0].columns if len(keys) == 1 else (), guess, made)
+    others = (way.table for path, ways in guess.ways.items() if path != table.path for way in ways)
+    if len(keys) == 1 or table.path in others:
+        return f"\n{text}"
+    lines = (line if line.startswith("#") else f"# {line}" for line in text.splitlines())
+    return "\n".join(["", _LEFT_OUT, *lines, ""])
 
 
 _WHEN = re.compile(r"(^|_)(at|time|timestamp|date|day)$|date")

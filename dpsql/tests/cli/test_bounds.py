@@ -146,13 +146,14 @@ def test_all_tables_for_a_part_of_the_budget(run: Run) -> None:
     assert "Say --yes to spend epsilon 0.1 on this." in refused.stderr
     result = run("bounds", "--all", "--yes")
     assert (result.exit_code, result.stderr) == (0, "")
-    for table in ("loan", "enrolment"):
+    for table in ("loan", "enrolment", "review"):
         assert f" people have rows in {table} (" in result.stdout
-    assert run("budget", "show").stdout.startswith("epsilon  0.1 of 10 spent")
+    assert run("budget", "show").stdout.startswith("epsilon  0.099999999 of 10 spent")  # a third each
     again = run("bounds", "--all", "--yes", "--json")
     assert {(one["table"], one["charged"]["epsilon"]) for one in json.loads(again.stdout)} == {
         ("loan", "0"),
         ("enrolment", "0"),
+        ("review", "0"),
     }
     asked = run("query", "--intervals", "0.95", "SELECT branch, COUNT(*) FROM loan GROUP BY branch")
     assert " ".join(asked.stderr.split()).endswith("; the error bars hold noise and cut")
@@ -172,7 +173,7 @@ def test_a_price_that_the_budget_does_not_hold_is_not_begun(run: Run) -> None:
     assert run("budget", "show").stdout.startswith("epsilon  9.5 of 10 spent")
 
 
-@pytest.mark.parametrize(("said", "spent"), [("n", "0"), ("y", "0.1")])
+@pytest.mark.parametrize(("said", "spent"), [("n", "0"), ("y", "0.099999999")])
 def test_a_new_ledger_offers_it(run: Run, campus: Path, said: str, spent: str) -> None:
     for path in campus.parent.glob("campus-ledger*"):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -185,7 +186,7 @@ def test_a_new_ledger_offers_it(run: Run, campus: Path, said: str, spent: str) -
     shown = b""
     while b"once?" not in shown:
         shown += os.read(ours, 1000)
-    assert b"people have in loan, enrolment, for epsilon 0.1 of 10" in b" ".join(shown.split())
+    assert b"people have in loan, enrolment, review, for epsilon 0.1 of 10" in b" ".join(shown.split())
     os.write(ours, said.encode() + b"\n")
     answers, _ = process.communicate()
     assert process.returncode == 0

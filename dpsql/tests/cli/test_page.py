@@ -153,7 +153,7 @@ def test_the_bench_tells_the_bar_that_an_answer_has(run: Run, campus: Path) -> N
 
 
 def test_the_share_of_people_is_told_where_it_was_measured(run: Run, campus: Path) -> None:
-    assert bench_data(exported(run, campus))["people"] == {"loan": [], "enrolment": []}
+    assert bench_data(exported(run, campus))["people"] == {"loan": [], "enrolment": [], "review": []}
     measured = json.loads(run("bounds", "loan", "--json").stdout)["people"]
     told = bench_data(exported(run, campus))["people"]["loan"]  # type: ignore[index]
     assert {one["max_rows"] for one in told} == {one["max_rows"] for one in measured}

@@ -247,7 +247,7 @@ def offered(campus: Path) -> Iterator[Callable[[str], dict[str, str]]]:
 
 
 def test_completion(offered: Callable[..., dict[str, str]]) -> None:
-    assert set(offered("SELECT COUNT(*) FROM ")) == {"student", "loan", "enrolment", "course"}
+    assert set(offered("SELECT COUNT(*) FROM ")) == {"student", "loan", "enrolment", "review", "course"}
     assert set(offered("\\d st")) == {"student"}
     assert "private, one row per unit" in offered("SELECT 1 FROM student JOIN st")["student"]
     assert set(offered("SET dpsql.")) == set(NAMES)

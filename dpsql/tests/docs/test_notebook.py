@@ -85,7 +85,13 @@ def test_the_notebook_runs_and_shows_what_it_says(reader: Path) -> None:
         return found
 
     assert "student" in of("dpsql.connect").html
-    assert [row.table_name for row in of("SHOW TABLES").value] == ["student", "loan", "enrolment", "course"]
+    assert [row.table_name for row in of("SHOW TABLES").value] == [
+        "student",
+        "loan",
+        "enrolment",
+        "review",
+        "course",
+    ]
     assert "step 0.01; COUNT, SUM, AVG" in of("DESCRIBE").html
     assert " ± 30</td>" in of("by_major = ").html
     assert "charged epsilon 0.1; 8.1 left" in of("by_major = ").html

@@ -270,8 +270,8 @@ def test_the_scaffold_goes_over_several_hops_and_leaves_a_choice(bank: LiveSchem
         '# unit = { column = "receiver", references = "account.nr" }\n'
         "# max_rows   =   # most rows of one unit that count in one result; dpsql bounds measures it, at a price\n"
         "# max_groups =   # if fewer: most groups of one result that one unit may touch\n"
-        "# Rows of two people: a join by such a column counts, and protects both; it is read in no other way then. "
-        "max_rows: of\n# those joined, most that point at one person.\n"
+        "# Rows of two people: what is asked by such a column then protects both, and has the noise of both. max_rows: "
+        "most rows\n# joined by it that point at one person.\n"
         '# also = [{ column = "sender", references = "account.nr", max_rows =  }]\n'
         '# also = [{ column = "receiver", references = "account.nr", max_rows =  }]\n'
     )
@@ -287,6 +287,7 @@ def test_a_short_way_and_a_long_one_are_a_choice_too(read_live: Callable[[str], 
         "CREATE TABLE payment (payer INT REFERENCES student (id), loan_nr INT REFERENCES loan (nr));"
     )
     text = scaffold(live, "duckdb:x")
+    assert set(tomllib.loads(text)["tables"]) == {"student", "loan"}, "what waits for a choice is left out"
     assert '# unit = { column = "payer", references = "student.id" }\n' in text
     assert '# unit = { column = "loan_nr", references = "loan.nr" }\n' in text
 
