@@ -484,18 +484,20 @@ _NO_TIME = re.compile("updat|modif|chang|expir|birth|born|due|valid|until")
 
 
 def _time_text(table: LiveTable) -> str:
-    """Return the line by which its rows would have a total for each month, where one column says when they were."""
-    found = [
-        column.name
+    """Return the line by which its rows would have a total for each month, where one column says when they were: by its
+    name, or as the only moment that there is. Rows without one are undated."""
+    moments = [
+        column
         for column in table.columns
-        if column.type.kind in (Kind.DATE, Kind.TIMESTAMP)
-        and column.not_null
-        and _WHEN.search(column.name.lower())
-        and not _NO_TIME.search(column.name.lower())
+        if column.type.kind in (Kind.DATE, Kind.TIMESTAMP) and not _NO_TIME.search(column.name.lower())
     ]
-    if len(found) != 1:
+    named = [column for column in moments if _WHEN.search(column.name.lower())]
+    certain = [column for column in named if column.not_null]
+    found = next((some for some in (certain, named, moments) if len(some) == 1), None)
+    if found is None:
         return ""
-    return f"# time = {quote_text(found[0])}  # for a total for each month of them: dpsql docs owner data that grow\n"
+    name = quote_text(found[0].name)
+    return f"# time = {name}  # for a total for each month of them: dpsql docs owner data that grow\n"
 
 
 def _also_text(table: LiveTable, way: LiveForeignKey | None, guess: Guess, made: Scaffold) -> str:

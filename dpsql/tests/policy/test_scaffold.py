@@ -256,8 +256,12 @@ def test_a_missing_right_is_told_from_a_missing_key(read_live: Callable[[str], L
         ({"ordered_at": True}, "ordered_at"),
         ({"ordered_at": True, "updated_at": True}, "ordered_at"),
         ({"updated_at": True}, None),
-        ({"ordered_at": False}, None),
+        ({"ordered_at": False}, "ordered_at"),
+        ({"ordered_at": False, "shipped_at": True}, "shipped_at"),
         ({"ordered_at": True, "shipped_at": True}, None),
+        ({"placed": False}, "placed"),
+        ({"placed": True, "ordered_at": False}, "ordered_at"),
+        ({"placed": True, "shipped": True}, None),
     ],
 )
 def test_the_one_time_of_an_event_is_proposed(columns: dict[str, bool], proposed: str | None) -> None:
