@@ -808,7 +808,7 @@ def _bounding(
     if rows.is_replaced:
         privacy = replace(privacy, replace_one=True)
     if rows.lookup is not None:
-        if grouped and groups is None:
+        if grouped and groups is None and (privacy.accounting is Accounting.ZCDP or len(rows.owner) > 1):
             raise _undeclared_of_two(release, env)
         apart, kept = rows.lookup.apart, (rows.lookup.first, rows.lookup.most)
         return Bounding(
@@ -881,10 +881,11 @@ def _measured_by_number(
 
 
 def _undeclared_of_two(release: Release, env: Environment) -> Refusal:
-    """Return the refusal of keys that would have to be found in rows of two people (soundness.md 1.38)."""
+    """Return the refusal of keys that would have to be found in rows of two people, where rho adds up, or a person has
+    a key of several columns (soundness.md 1.38)."""
     unknown = next((key for key in release.keys if domain_of(key, env) is None), release.keys[0])
     return Refusal(
-        "groups of rows of two people are not found in the data: these keys are not declared",
+        "groups of rows of two people are not found in these data: these keys are not declared",
         sqlstate="PV103", position=unknown.position or release.position,
         hint="list the key's values in WHERE key IN (…), or group by a column with declared values",
         owner_hint="write { values = […] } at the key's column in the policy, or list them in WHERE key IN (…)",

@@ -403,7 +403,13 @@ def key_rule(counted: Measurement, each: Loss, delta: Fraction, together: int) -
     One step to a neighbour moves the counts of `of_one` groups by one each: C of them, or C of the one who goes and
     C of the one who comes. Each has its part of epsilon and of delta; of k steps the deltas add up as in 1.19.
     Under rho it is Gaussian noise with a threshold, or truncated noise, whichever shows smaller groups (1.25).
+
+    Of rows of two people a step moves counts by several: it is as many steps that move one of them by one (1.38).
     """
+    if counted.bounding.of_two is not None:
+        return Truncated.within(
+            counted.scale(each.epsilon), delta / _of_steps(each.epsilon, counted.sensitivity)
+        )
     if each.rho is None:
         steps = 1 + sum(
             1 / bounds_of_exp(i * each.epsilon / together, _DIGITS)[0] for i in range(1, together)
@@ -417,6 +423,12 @@ def key_rule(counted: Measurement, each: Loss, delta: Fraction, together: int) -
         return thresholded
     truncated = Truncated.within(1 / alone, delta / groups)
     return thresholded if thresholded.bound <= truncated.bound else truncated
+
+
+def _of_steps(epsilon: Fraction, steps: int) -> Fraction:
+    """Return the sum of e^(i·epsilon/steps) for i below `steps`, from above: a geometric series."""
+    whole, one = 1 / bounds_of_exp(epsilon, _DIGITS)[0], 1 / bounds_of_exp(epsilon / steps, _DIGITS)[1]
+    return (whole - 1) / (one - 1)
 
 
 def loss_of(release: Release, epsilon: Fraction, blocks: Fraction, share: Fraction, *, is_zcdp: bool) -> Loss:

@@ -182,7 +182,8 @@ class _Release:
         if threshold is not None:
             self._people(move, measurement, threshold.tau - threshold.minimum_units)
         moved = distance(measurement, move, self.facts, alone)
-        spent = loss(measurement, moved, self.facts, threshold, bool(self.release.keys))
+        by_several = threshold is not None and move.in_group > 1
+        spent = loss(measurement, moved, self.facts, threshold, bool(self.release.keys), by_several)
         share = measurement.share
         within = spent.rho <= share.rho if self.facts.accounting == "zcdp" else spent.epsilon <= share.epsilon
         if not within or spent.delta > share.delta:
@@ -204,9 +205,10 @@ class _Release:
         )
 
     def _people(self, move: Move, measurement: Measurement, bound: int) -> None:
-        """Premise of a threshold: one owner moves each group's count by one at most, upwards; `tau - m` is the
-        law's bound."""
-        if move.in_group > 1 or not move.monotone or bound != measurement.law.bound:
+        """Premise of a threshold: one owner moves each group's count by one at most, upwards; or, of rows of two
+        owners, counts in whole steps; `tau - m` is the law's bound."""
+        by_one = (move.in_group <= 1 and move.monotone) or (move.lemma == "lookup" and move.reach == 1)
+        if not by_one or bound != measurement.law.bound:
             raise Refused("laws: a threshold counts people, each once a group")
 
 

@@ -54,9 +54,11 @@ def distance(measurement: Measurement, move: Move, facts: Facts, alone: bool) ->
 
 
 def loss(
-    measurement: Measurement, moved: Number, facts: Facts, threshold: Threshold | None, groups: bool
-) -> Charge:
-    """What a draw loses, by its law; refused where the law's own premise fails."""
+    measurement: Measurement, moved: Number, facts: Facts, threshold: Threshold | None, groups: bool,
+    by_several: bool = False,
+) -> Charge:  # fmt: skip
+    """What a draw loses, by its law; refused where the law's own premise fails. `by_several`: of what is counted for a
+    threshold one owner moves a group's count by more than one."""
     rule = _LAWS.get(measurement.law.name)
     if rule is None:
         raise Refused("laws: a law with a rule", measurement.law.name)
@@ -65,7 +67,10 @@ def loss(
     moved = Fraction(moved)
     if measurement.law.name == "rank" and len(measurement.fractions) == 1:
         moved = moved * _of_scores(measurement.fractions[0], facts, groups)
-    spent: Charge = rule(measurement, moved, facts, threshold)
+    if by_several:
+        spent = _by_steps(measurement, moved, facts, threshold)
+    else:
+        spent = rule(measurement, moved, facts, threshold)
     if facts.accounting == "zcdp" and spent.epsilon:
         return Charge(spent.epsilon, spent.delta, spent.rho or spent.epsilon**2 / 2)
     return spent
@@ -175,6 +180,21 @@ def _truncated(
     is_added = facts.accounting == "zcdp" and facts.together == 1
     rho = moved / (2 * scale**2) if is_added else Fraction(0)
     return Charge(moved / scale, Fraction(delta) * (1 + Fraction(_SLACK)), rho)
+
+
+def _by_steps(measurement: Measurement, moved: Fraction, facts: Facts, threshold: Threshold | None) -> Charge:
+    """Found groups where an owner moves counts by several (1.38): `moved` steps n that move one count by one each,
+    every one (1/scale, chance)-DP, put into one another as those of several owners are: `chance·(e^(n/s) -
+    1)/(e^(1/s) - 1)`."""
+    scale, bound, weight = _scale(measurement), measurement.law.bound, measurement.law.weight
+    if measurement.law.name != "truncated" or facts.accounting == "zcdp" or threshold is None:
+        raise Refused("laws: a law for counts that move by several")
+    if bound is None or weight is None or bound < 1 or not 0 < weight <= 1 or scale > 2**40:
+        raise Refused("laws: a bound and a weight of the last step")
+    whole = _UP.subtract(_UP.exp(_decimal(moved / scale, _UP)), 1)
+    each = _DOWN.subtract(_DOWN.exp(_decimal(1 / scale, _DOWN)), 1)
+    delta = _UP.multiply(shown_by_chance(1 / scale, bound, weight), _UP.divide(whole, each))
+    return Charge(moved / scale, Fraction(delta) * (1 + Fraction(_SLACK)) ** 2)
 
 
 def shown_by_chance(rate: Fraction, bound: int, weight: Fraction) -> Decimal:

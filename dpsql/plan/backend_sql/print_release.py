@@ -65,7 +65,16 @@ from ..privacy.keys import MAX_DOMAIN, Domain
 from ..privacy.public_keys import KeyList
 from ..privacy.rows import Fan, IntermediateColumn, Lookup, OwnedRows, fields_in
 from .print_source import SourcePrinter, carried_as, numbered, spread
-from .print_sums import CappedSums, GroupSums, InnerRows, KeptSums, UnitSums, WeighedSums, integer_type
+from .print_sums import (
+    CappedSums,
+    GroupSums,
+    InnerRows,
+    KeptSums,
+    PointedSums,
+    UnitSums,
+    WeighedSums,
+    integer_type,
+)
 from .print_value import print_whole
 from .print_windows import WindowPrinter, print_candidate
 
@@ -159,7 +168,7 @@ def print_release(
         clamped = tuple(i for i in wanted if measurements[i].is_clamped)
         plain = tuple(i for i in wanted if i not in clamped)
         queries = [release.looked_up(plain, rows.lookup)] if plain else []
-        return (*queries, *(release.clamped(i, rows.lookup) for i in clamped))
+        return release.limited([*queries, *(release.clamped(i, rows.lookup) for i in clamped)])
     if bounding.per_row:
         summed = tuple(i for i in wanted if measurements[i].query is not BoundingQuery.RANK)
         # an average of several groups is none of theirs added up
@@ -293,7 +302,7 @@ class _Release:
         own = [
             inner.item(self.dialect.scattered_apart(one) if lookup.is_spread else one, "o") for one in whole
         ]
-        coordinates = self._coordinates(numbers, GroupSums(inner))
+        coordinates = self._coordinates(numbers, PointedSums(inner))
         columns = [*self.key_names, *inner.items.values(), *inner.later_items.values()]
         names = list(dict.fromkeys([*own, *columns]))
         keys = [(name, one.type) for name, one in zip(own, lookup.key, strict=True)]

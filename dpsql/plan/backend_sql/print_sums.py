@@ -16,7 +16,16 @@ from ..privacy.rows import OwnedRows
 from .print_source import SourcePrinter, numbered
 from .print_value import MAX_ROWS, PrintedValue, print_value
 
-__all__ = ["CappedSums", "GroupSums", "InnerRows", "KeptSums", "UnitSums", "WeighedSums", "integer_type"]
+__all__ = [
+    "CappedSums",
+    "GroupSums",
+    "InnerRows",
+    "KeptSums",
+    "PointedSums",
+    "UnitSums",
+    "WeighedSums",
+    "integer_type",
+]
 
 
 class InnerRows:
@@ -209,6 +218,14 @@ class GroupSums:
         """Return a sum as 64 bits where it cannot pass them, else as so many that its products cannot pass those."""
         is_narrow = integer_type(measurement) == "BIGINT"
         return f"CAST({total} AS BIGINT)" if is_narrow else self.dialect.wide_sum(total)
+
+
+class PointedSums(GroupSums):
+    """The same of rows of two people, which have the one who is pointed at as u: people are these."""
+
+    def units(self, mask: Mask) -> str:
+        (unit,) = self.inner.unit
+        return f"COUNT(DISTINCT {unit}){self.inner.only(mask)}"
 
 
 class WeighedSums(GroupSums):

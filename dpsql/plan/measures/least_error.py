@@ -732,7 +732,7 @@ def _counted(builder: _Builder, threshold: bool) -> int | None:
     """
     if not threshold:
         return None
-    if builder.bounding.per_row:
+    if builder.bounding.per_row and builder.bounding.of_two is None:
         for number, measurement in enumerate(builder.measurements):
             if measurement.kind == Count.kind and measurement.masks == (Mask(()),):
                 return number

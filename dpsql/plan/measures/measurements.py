@@ -749,7 +749,8 @@ class Units(Measurement):
         return [sums.units(mask) for mask in self.masks]
 
     def key_of(self, part: int) -> tuple[object, ...]:
-        return (Count.kind, 0, None, None) if self.bounding.per_row else Measurement.key_of(self, part)
+        is_row = self.bounding.per_row and self.bounding.of_two is None
+        return (Count.kind, 0, None, None) if is_row else Measurement.key_of(self, part)
 
 
 @dataclass(frozen=True, slots=True)

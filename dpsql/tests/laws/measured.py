@@ -259,6 +259,9 @@ def check_threshold(plan: Plan, release: ReleasePlan, left: Groups, right: Group
     if isinstance(law, Thresholded):
         check_gaussian_threshold(plan, release, law)
         return
+    if release.bounding.of_two is not None:
+        check_steps(plan, release, law, sum(abs(here - there) for here, there in _beside(left, right)))
+        return
     each = release.bounding.groups * (2 if plan.privacy.replace_one else 1)
     if release.is_zcdp:
         assert steps == 1
@@ -273,6 +276,18 @@ def check_threshold(plan: Plan, release: ReleasePlan, left: Groups, right: Group
     changes = [abs(here - there) for here, there in _beside(left, right)]
     assert max(changes, default=0) <= steps
     assert sum(changes) <= steps * each
+
+
+def check_steps(plan: Plan, release: ReleasePlan, law: Truncated, moved: int) -> None:
+    """Of rows of two people counts move by several: each step of one costs its part, its delta e^(1/scale) times the
+    last one's (soundness.md 1.38)."""
+    assert release.counted is not None
+    steps = release.measurements[release.counted].sensitivity
+    assert moved <= steps
+    assert steps / law.scale <= release.measures[release.counted].epsilon
+    growth = sum(1 / bounds_of_exp(i / law.scale, 40)[1] for i in range(steps))
+    assert law.excess * growth <= release.delta
+    assert release.tau == plan.privacy.minimum_units + law.bound
 
 
 def check_gaussian_threshold(plan: Plan, release: ReleasePlan, law: Thresholded) -> None:
@@ -302,6 +317,9 @@ def check_new_keys(
     there, here = left[release.counted], right[release.counted]
     new = [key for key, (count,) in here.items() if count and there.get(key, (0,)) == (0,)]
     many = plan.privacy.together
+    if release.bounding.of_two is not None:
+        assert sum(here[key][0] for key in new) <= release.measurements[release.counted].sensitivity
+        return
     assert sum(here[key][0] for key in new) <= many * release.bounding.groups
     assert all(1 <= here[key][0] <= many for key in new)
     assert release.measurements[release.counted].kind in (Units.kind, Count.kind)

@@ -261,7 +261,7 @@ FAULTS = {
     "each group gets all of rho": ("pure_epsilon(each.rho // groups)", "pure_epsilon(each.rho)"),
     "each group gets all of delta under rho": ("alone, delta / groups", "alone, delta"),
     "each group gets all of delta": ("delta / (counted.of_one * steps)", "delta / steps"),
-    "each group gets all of epsilon": ("counted.scale(each.epsilon)", "1 / each.epsilon"),
+    "each group gets all of epsilon": ("counted.scale(each.epsilon), delta / (", "1 / each.epsilon, delta / ("),
     "each group has noise of its own change": ("counted.squared_sensitivity", "1"),
     "a threshold for one group": ("counted.bounding.groups, together", "1, together"),
     "a threshold for one person": ("counted.bounding.groups, together", "counted.bounding.groups, 1"),
