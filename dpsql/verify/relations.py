@@ -521,13 +521,37 @@ class Relations:
     def _spread(self, term: Term) -> Term | None:
         """c of `(c * a) % 2^32`. Premise: c is an integer of 32 bits, a is odd and below 2^32. Conclusion: one value
         of c for each. Why: numbers from 0 to 2^31 keep apart modulo 2^32 when multiplied by an odd one, those below 0
-        do, and a remainder has its number's sign."""
+        do, and a remainder has its number's sign.
+
+        c of `(((c & (2^32 - 1)) * a) % 2^32 - 2^31) * 2^32 + ((c >> 32) + 2^31)`. Premise: c is an integer of 64 bits,
+        and a as above. Conclusion: the same. Why: the last summand is 0 to 2^32 - 1, so it is the remainder of the
+        whole by 2^32, and says the high half of c; the rest says what the low half is multiplied to."""
+        if term.op == "add" and (inner := self._halves(term)) is not None:
+            return inner
         if term.op != "mod" or term.args[0].op != "mul" or self.number(term.args[1]) != 2**32:
             return None
         inner, times = self.bare(term.args[0].args[0]), self.number(term.args[0].args[1])
         kind = self.values.type(inner)
         is_narrow = kind[0] == "int" and kind[1] <= 32
         return inner if is_narrow and times is not None and times % 2 == 1 and 0 < times < 2**32 else None
+
+    def _halves(self, term: Term) -> Term | None:
+        """c of the second form of `_spread`."""
+        product, last = term.args
+        shift = last.args[0] if last.op == "add" else last
+        low = product.args[0].args[0] if product.op == "mul" and product.args[0].op == "sub" else product
+        times = low.args[0].args[1] if low.op == "mod" and low.args[0].op == "mul" else None
+        if shift.op != "shr" or times is None or (a := self.number(times)) is None or a % 2 != 1:
+            return None
+        inner, pool = shift.args[0], self.pool
+        half, whole = pool("num", 2**31, "int"), pool("num", 2**32, "int")
+        masked = pool("bitand", inner, pool("num", 2**32 - 1, "int"))
+        spread = pool("sub", pool("mod", pool("mul", masked, times), whole), half)
+        kept = pool("add", pool("shr", inner, pool("num", 32, "int")), half)
+        bare = self.bare(inner)
+        is_whole = self.values.type(bare)[0] == "int" and self.values.type(inner)[:2] == ("int", 64)
+        same = term is pool("add", pool("mul", spread, whole), kept)
+        return bare if same and is_whole and 0 < a < 2**32 else None
 
     def bare(self, term: Term) -> Term:
         """A column under casts that tell all its values apart: text as text, labels as texts, integers as wider

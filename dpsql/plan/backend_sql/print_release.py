@@ -300,7 +300,8 @@ class _Release:
         inner = self._inner(sources, numbers, more=lookup.key, shows_unit=True)
         whole = [inner.printer.whole(one) for one in lookup.key]
         own = [
-            inner.item(self.dialect.scattered_apart(one) if lookup.is_spread else one, "o") for one in whole
+            inner.item(self.dialect.scattered_apart(sql, one.type) if lookup.is_spread else sql, "o")
+            for sql, one in zip(whole, lookup.key, strict=True)
         ]
         coordinates = self._coordinates(numbers, PointedSums(inner))
         columns = [*self.key_names, *inner.items.values(), *inner.later_items.values()]

@@ -255,7 +255,7 @@ class SourcePrinter:
         if cut.by is None:
             order = _cut_order(self._printer(Environment(cut.uncut.columns), names), cut, read, len(key))
         else:
-            columns += f", {self.dialect.scattered_apart(printer.row[cut.by])} AS o"
+            columns += f", {self.dialect.scattered_apart(printer.row[cut.by], cut.columns[cut.by].type)} AS o"
             order = "s.o"
         kept = [f"c{index}" for index in needed]
         first = self.first_rows(unit, kept, order, most, is_number=cut.by is not None)

@@ -453,12 +453,15 @@ class Dialect(ABC):
         """
         return None
 
-    def scattered_apart(self, sql: str) -> str:
-        """Return a bigint that a whole number of 32 bits alone has, in an order that says nothing of it (1.38).
+    def scattered_apart(self, sql: str, type_: SqlType) -> str:
+        """Return a bigint that a whole number alone has, in an order that says nothing of it (1.38).
 
         Multiplied by an odd number, those of one sign keep apart modulo 2^32, and the sign stays; no product passes
-        2^63.
+        2^63. Of 64 bits the low half is spread so, and is the high half of the place; the other half stays.
         """
+        if type_.kind is Kind.BIGINT:
+            low = f"(({sql} & {2**32 - 1}) * 1640531527) % {2**32}"
+            return f"(({low} - {2**31}) * {2**32} + ({self.shifted_right(sql, 32)} + {2**31}))"
         return f"({self.cast(sql, 'BIGINT')} * 2654435761) % 4294967296"
 
     def last(self, sql: str, most: int) -> str | None:

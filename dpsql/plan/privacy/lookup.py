@@ -166,7 +166,7 @@ def find_lookup(
     return Lookup(first, also.max_rows, own, key, other, is_spread), groups[whose]
 
 
-_SPREAD = ([Kind.SMALLINT], [Kind.INTEGER])
+_SPREAD = ([Kind.SMALLINT], [Kind.INTEGER], [Kind.BIGINT])
 
 
 def _group_of(groups: Sequence[Sequence[int]], place: int) -> int:

@@ -104,7 +104,7 @@ class Lookup:
     `first`: the most rows of one person, of whose rows the first are kept before what they point at is looked up;
     `most`: the joined rows kept of each person who is pointed at. `place`: the source whose rows they are; `key`: the
     columns of it that tell its rows apart, () where no key is enforced. `other`: the source that it points at.
-    `is_spread`: the key is one whole number of 32 bits, by which rows are ordered, spread (`Dialect.scattered_apart`).
+    `is_spread`: the key is one whole number, by which rows are ordered, spread (`Dialect.scattered_apart`).
     """
 
     first: int
@@ -148,8 +148,8 @@ class Source:
     `parts`: of a subquery its one select, or those of a UNION ALL; the last columns of a private one are the owner.
     `reach`: the most rows of one owner.
     `most`: a cut of so many rows of each owner (`growth`), whose one part is the source, the path to its owner, and the
-    filter terms that are its own, and outputs the source's columns. `by`: the column, a key that is a whole number of
-    32 bits and never NULL, by which rows are spread to be the first; None: by a hash of what is read.
+    filter terms that are its own, and outputs the source's columns. `by`: the column, a key that is a whole number
+    and never NULL, by which rows are spread to be the first; None: by a hash of what is read.
     `declares`: what a view declares of some columns: other rows than the table's or the subquery's, since what is
     declared clamps them, and so a part of what is compared, and of what is stored by (soundness.md 1.28).
     `intermediate`: the earlier intermediate result whose rows these are: a release, or public rows that the owner's
