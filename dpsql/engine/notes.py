@@ -299,7 +299,9 @@ def _is_read_cut(env: Environment, index: int) -> bool:
 
 
 def found_notes(rows: Sequence[ReleasedRows]) -> Iterator[GroupNote]:
-    """Yield about how many people a group that is found in the data needs, and that none has so many."""
+    """Yield about how many people a group that is found in the data needs, and that none has so many: once of all
+    releases by the same keys."""
+    shown = dict[tuple[str, str], bool]()
     for released in rows:
         plan = released.plan
         tau = _tau(released)
@@ -307,7 +309,9 @@ def found_notes(rows: Sequence[ReleasedRows]) -> Iterator[GroupNote]:
             continue
         names = ", ".join(_name(plan, number) for number in range(len(plan.release.keys)))
         people = f"about {tau:,} people"
-        if released.groups.size:
+        shown[names, people] = shown.get((names, people), False) or bool(released.groups.size)
+    for (names, people), is_shown in shown.items():
+        if is_shown:
             yield GroupNote(f"groups by {names} with fewer than {people} are not shown")
         else:
             yield EmptyNote(

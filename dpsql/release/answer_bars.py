@@ -10,6 +10,7 @@ House rules:
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -24,6 +25,7 @@ from ..plan.measures.formulas import Average, Chosen, Variance
 from ..plan.measures.measurements import Coord
 from ..plan.measures.value_bars import END_MISSES
 from ..plan.release_plan import ReleasePlan
+from ..policy.periods import Slices
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars
 from ..postprocess.bars import Bar
 from ..postprocess.print_public import PublicPrinter
@@ -349,13 +351,19 @@ class Maker:
 
 
 def _may_share_draws(rows: Sequence[ReleasedRows]) -> bool:
-    """Say whether two releases may be made of one draw: then their noises are not independent, as replicas are."""
-    borrowed = [entry for one in rows for entry in one.borrowed]
-    return (
-        len(rows) > 1
-        and bool(borrowed)
-        and (len(set(borrowed)) < len(borrowed) or not all(one.borrowed for one in rows))
+    """Say whether two releases may be made of one draw: then their noises are not independent, as replicas are.
+
+    Those of other periods are of other rows, and share none (soundness.md 1.41).
+    """
+    return any(
+        (one.borrowed & other.borrowed or bool(one.borrowed) is not bool(other.borrowed))
+        and _may_be_of_same_rows(one.plan.slices, other.plan.slices)
+        for one, other in itertools.combinations(rows, 2)
     )
+
+
+def _may_be_of_same_rows(one: Slices | None, other: Slices | None) -> bool:
+    return one is None or other is None or one.meets(other)
 
 
 # --- replicas ----------------------------------------------------------------------------------------------

@@ -220,8 +220,13 @@ class PlanRunner:
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """What is answered from stored groupings, in words."""
-        return tuple(dict.fromkeys(found.said for found in self.finer.values()))
+        """What is answered from stored groupings, in words; of a release that is drawn period by period, the newest."""
+        said = dict[object, tuple[int, str]]()
+        of = {number: group[0] for group in self.plan.apart for number in group}
+        for (number, index), found in self.finer.items():
+            place = (of[number], index) if number in of else found.said
+            said[place] = max(said.get(place, (-1, "")), (max(found.entries, default=0), found.said))
+        return tuple(dict.fromkeys(one for _, one in said.values()))
 
     # --- the store -----------------------------------------------------------------------------------
 
