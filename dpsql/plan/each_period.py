@@ -77,7 +77,14 @@ def each_period(whole: Analyzed, by_period: Sequence[Sequence[Release | None]]) 
     made: dict[Release, Relation] = {}
     found: list[tuple[Release, ...]] = []
     for release, parts in zip(ordered(whole), by_period, strict=True):
-        own = [part for part in dict.fromkeys(parts) if part is not None]
+        if not all(part is None or _is_over_alike(part.rows, release.rows) for part in parts):
+            return None
+        # by the keys that the whole has: in one period another one of them may say the rest
+        own = [
+            replace(part, keys=release.keys, aggregates=release.aggregates, names=release.names)
+            for part in dict.fromkeys(parts)
+            if part is not None
+        ]
         if not own or not _are_apart(own):
             return None
         alone = [_alone(part) for part in own]
@@ -86,6 +93,15 @@ def each_period(whole: Analyzed, by_period: Sequence[Sequence[Release | None]]) 
     change = _replacing(made)
     root, intermediates = change(whole.root), tuple(map(change, whole.intermediates))
     return Each(replace(whole, root=root, intermediates=intermediates), tuple(found))
+
+
+def _is_over_alike(rows: OwnedRows, others: OwnedRows) -> bool:
+    """Say whether columns of two blocks are the same ones, of whatever periods."""
+    here, there = (
+        [(item.kind, item.source.name, item.source.uncut.shown, len(item.columns)) for item in of.items]
+        for of in (rows, others)
+    )
+    return here == there
 
 
 def _replacing(made: Mapping[Release, Relation]) -> Callable[[Relation], Relation]:

@@ -171,6 +171,38 @@ def test_a_month_asked_for_by_itself_is_the_same_number(session: Session) -> Non
         assert paid(session, f"SELECT COUNT(*) FROM orders WHERE {where}") == 0, where
 
 
+def test_keys_that_say_each_other_are_shown_as_they_were_asked(session: Session) -> None:
+    """Whatever says a month, it is the same number, beside its own keys: those of all months, though one month has one
+    value of each."""
+    rows = [(month, number) for month, number in session.execute(by_month(5)).rows if month is not None]
+    said = {
+        "extract(year FROM ordered_at), extract(month FROM ordered_at)": lambda m: (m.year, m.month),
+        "date_trunc('quarter', ordered_at), date_trunc('month', ordered_at)": lambda m: (
+            m.replace(month=m.month - (m.month - 1) % 3), m,
+        ),
+        "to_char(ordered_at, 'YYYY-MM'), extract(month FROM ordered_at)": lambda m: (f"{m:%Y-%m}", m.month),
+        "date_trunc('month', ordered_at), extract(year FROM ordered_at)": lambda m: (m, m.year),
+    }  # fmt: skip
+    for keys, of in said.items():
+        sql = f"SELECT {keys}, COUNT(*) FROM orders WHERE ordered_at >= '{months_ago(5)}' GROUP BY 1, 2"
+        answer = session.execute(sql)
+        assert answer.receipt is not None
+        assert answer.receipt.epsilon == 0, keys
+        assert sorted(answer.rows, key=repr) == sorted(((*of(m), n) for m, n in rows), key=repr), keys
+
+
+def test_a_sum_of_months_has_bars_also_where_some_are_told_by_several_answers(session: Session) -> None:
+    session.execute(by_month(4))
+    session.execute("SET dpsql.reuse = off")
+    session.execute(of_month(3))
+    session.execute("SET dpsql.reuse = on")
+    ((total, low, high),) = session.execute(
+        f"SELECT s, dp_low(s), dp_high(s) FROM (SELECT sum(n) AS s FROM ({by_month(4)}) t) u"
+    ).rows
+    assert low is not None
+    assert low <= total <= high
+
+
 def test_a_filter_that_cuts_a_month_is_another_number_of_that_month_alone(session: Session) -> None:
     session.execute(by_month(3))
     cut = by_month(3, more=f"AND ordered_at >= '{months_ago(3) + timedelta(9)}'")

@@ -52,6 +52,7 @@ SPLIT = [
     f"SELECT date_trunc('month', bought), kind, COUNT(*) FROM orders WHERE {SOME} GROUP BY 1, 2",
     f"SELECT date_trunc('month', bought), median(amount) FROM orders WHERE {SOME} GROUP BY 1",
     "SELECT date_trunc('month', day), COUNT(*) FROM visits GROUP BY 1 HAVING COUNT(*) > 2",
+    "SELECT extract(year FROM bought), extract(month FROM bought), COUNT(*) FROM orders GROUP BY 1, 2",
     "SELECT m, SUM(n) OVER (ORDER BY m) FROM (SELECT date_trunc('month', bought) AS m, COUNT(*) AS n FROM orders GROUP BY 1) t",
 ]  # fmt: skip
 
