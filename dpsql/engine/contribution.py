@@ -85,6 +85,8 @@ def apart_lines(plan: Plan, group: Sequence[int], drawn: Collection[int]) -> lis
     ]
     left = [one for number in group if number in drawn and (one := plan.releases[number].slices) is not None]
     said = f"a draw of each {period.value} by itself, which other intervals are answered from as well"
+    if any(one.count > 1 for one in own):
+        said = f"one draw of what is over, and one of each {period.value} that is not; they are added up"
     if not stored:
         said += "; none is stored yet"
     elif not left:

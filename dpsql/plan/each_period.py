@@ -12,7 +12,8 @@ House rules:
 2. What a period leaves no choice of is no part of it: terms of WHERE that hold of all of its moments, keys that are one
    value on all of them. A term that cuts a period stays: which rows are kept depends on it. By text and policy alone; a
    wrong guess costs correctness, never privacy, since what is printed is what is claimed of.
-3. Where a group can have rows of two periods, all are one draw: their sum would have more noise than it has.
+3. Where a group can have rows of two periods, all are one draw: their sum would have more noise than it has. Where some
+   are not over, and drawn anew each day, counts and sums of those that are over are a draw by themselves.
 """
 
 from __future__ import annotations
@@ -36,7 +37,16 @@ from ..relation.expressions import (
     walk,
 )
 from ..relation.intervals import Environment, facts_of
-from ..relation.relations import OutputColumn, Relation, SetOperation, all_parts, projected
+from ..relation.relations import (
+    AggregateCall,
+    Group,
+    OutputColumn,
+    Relation,
+    SetOperation,
+    all_parts,
+    grouped,
+    projected,
+)
 from ..relation.types import BOOLEAN, TEXT, TIMESTAMP
 from .privacy.analyze import Analyzed
 from .privacy.axes import spelled
@@ -44,7 +54,7 @@ from .privacy.keys import domain_of, environment_of, existing_groups
 from .privacy.rows import AddedUp, OwnedRows, Release, fields_in
 from .privacy.value_set import Looking
 
-__all__ = ["MOST_PERIODS", "Each", "each_period", "ordered"]
+__all__ = ["MOST_PERIODS", "Each", "at_boundary", "each_period", "ordered"]
 
 MOST_PERIODS = 100
 """Most periods of a statement that are draws of their own: of more, all are one."""
@@ -93,6 +103,44 @@ def each_period(whole: Analyzed, by_period: Sequence[Sequence[Release | None]]) 
     change = _replacing(made)
     root, intermediates = change(whole.root), tuple(map(change, whole.intermediates))
     return Each(replace(whole, root=root, intermediates=intermediates), tuple(found))
+
+
+def at_boundary(whole: Analyzed, by_part: Sequence[Sequence[Release | None]]) -> Each | None:
+    """Return a statement whose counts and sums are those of some parts of the periods, added up; None: it has others.
+
+    `by_part`: of each release in order of drawing, what it is over each part; None: it reads nothing of that one.
+    """
+    if any(isinstance(part, AddedUp) for part in all_parts(whole.root)):
+        return None
+    made: dict[Release, Relation] = {}
+    found: list[tuple[Release, ...]] = []
+    for release, parts in zip(ordered(whole), by_part, strict=True):
+        own = [part for part in dict.fromkeys(parts) if part is not None]
+        if any(call.function not in ("count", "sum") or call.distinct for call in release.aggregates):
+            return None
+        if not own or not all(
+            _is_over_alike(part.rows, release.rows) and part.keys == release.keys for part in own
+        ):
+            return None
+        alone = [_alone(part) for part in own]
+        made[release] = _added_up(_united([shown for _, shown in alone], release.columns), release)
+        found.append(tuple(part for part, _ in alone))
+    return Each(replace(whole, root=_replacing(made)(whole.root)), tuple(found))
+
+
+def _added_up(rows: Relation, release: Release) -> Relation:
+    """Return the rows of a release's parts added up: one for each group."""
+    width, row = len(release.keys), rows.row
+    calls = tuple(
+        AggregateCall(call.type, "sum", (row[width + i],), False, None)
+        for i, call in enumerate(release.aggregates)
+    )
+    sums = grouped(rows, Group(row[:width], calls, (tuple(range(width)),), names=release.names))
+    shown = (
+        Call(call.type, "cast", (field,))
+        for call, field in zip(release.aggregates, sums.row[width:], strict=True)
+    )
+    return projected(sums, (*sums.row[:width], *shown), release.names, release.position)
 
 
 def _is_over_alike(rows: OwnedRows, others: OwnedRows) -> bool:

@@ -38,7 +38,7 @@ from ..relation.types import BIGINT, SqlType
 from ..relation.types import Kind as SqlKind
 from .backend_sql.print_release import BackendQuery, print_keys
 from .dialects import Dialect, dialect_of
-from .each_period import MOST_PERIODS, each_period, ordered
+from .each_period import MOST_PERIODS, Each, at_boundary, each_period, ordered
 from .grounds import grounds_below, grounds_of, units_ground
 from .measures.least_error import ChosenMeasurements, choose_measurements, others, together
 from .measures.measurements import (
@@ -251,10 +251,38 @@ def _plan_by_pairs(
         ):
             raise NotByPeriod
     each = _plan_each_period(relation, catalog, privacy, clock, scans, by_person_, read)
-    planned = each or _plan_analyzed(analyzed, known, privacy, read)
-    if each is None and any(release.counted is not None for release in planned.releases):
+    if each is not None:
+        return each
+    split = _plan_at_boundary(relation, catalog, privacy, clock, scans, analyzed, read)
+    planned = split or _plan_analyzed(analyzed, known, privacy, read)
+    if any(release.counted is not None for release in planned.releases):
         raise NotByPeriod
     return planned
+
+
+def _plan_at_boundary(
+    relation: Relation, catalog: Catalog, privacy: PrivacyParameters, clock: Clock,
+    scans: dict[int, frozenset[int]], by_pairs: Analyzed, read: ReadKeys | None,
+) -> Plan | None:  # fmt: skip
+    """Return the plan of counts and sums over periods that are over, and others that are not, as one draw of what is
+    over and one of each that is not (1.41); None: all are over, or none is, or it asks for something else.
+    """
+    reached_ = frozenset[int]().union(*scans.values())
+    over, whole = frozenset(range(clock.end)), ordered(by_pairs)
+    parts = [reached_ & over, *(frozenset({number}) for number in sorted(reached_ - over))]
+    if not parts[0] or len(parts) == 1:
+        return None
+    found: list[list[Release | None]] = [[] for _ in whole]
+    for part in parts:
+        own = {number: numbers & part for number, numbers in scans.items()}
+        bounded, known = by_period(relation, catalog, clock, own)
+        releases = ordered(analyze(bounded, known))
+        if len(releases) != len(whole):
+            return None
+        for each, release in zip(found, releases, strict=True):
+            each.append(None if slices_of(release.rows, clock) is None else release)
+    split = at_boundary(by_pairs, found)
+    return None if split is None else _plan_apart(split, known, privacy, read, _blocks(whole))
 
 
 def _plan_each_period(
@@ -284,11 +312,17 @@ def _plan_each_period(
     each = each_period(by_person_, found)
     if each is None:
         return None
-    planned = _plan_analyzed(each.analyzed, known, privacy, read, _blocks(whole))
+    return _plan_apart(each, known, privacy, read, _blocks(whole))
+
+
+def _plan_apart(
+    each: Each, catalog: Catalog, privacy: PrivacyParameters, read: ReadKeys | None, blocks: Fraction
+) -> Plan:
+    """Return the plan of a statement whose releases are made of parts."""
+    planned = _plan_analyzed(each.analyzed, catalog, privacy, read, blocks)
     number = {release.release: i for i, release in enumerate(planned.releases)}
-    return replace(
-        planned, apart=tuple(tuple(number[part] for part in parts) for parts in each.parts if len(parts) > 1)
-    )
+    several = (parts for parts in each.parts if len(parts) > 1)
+    return replace(planned, apart=tuple(tuple(number[part] for part in parts) for parts in several))
 
 
 def _blocks(releases: Sequence[Release]) -> Fraction:

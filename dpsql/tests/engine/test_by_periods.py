@@ -350,6 +350,35 @@ def test_an_open_month_is_charged_anew_each_day_and_moves_no_closed_one(
     assert [*opened.execute(by_month(2)).rows] == [*closed]
 
 
+def test_counts_and_sums_are_split_where_months_are_not_over(
+    opened: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is over is drawn once; each day after that the running month alone is charged."""
+    first = months_ago(0)
+    day = datetime(first.year, first.month, 10, 12, tzinfo=UTC)
+    opened.execute("SET dpsql.open = on")
+    store, number = opened.dataset.store, number_of(Period.MONTH, first)
+    total = f"SELECT COUNT(*) AS n, SUM(amount) FROM orders WHERE ordered_at >= '{months_ago(2)}'"
+    by_city = f"SELECT city, COUNT(*) AS n FROM orders JOIN users ON id = user_id WHERE ordered_at >= '{months_ago(2)}' GROUP BY city ORDER BY city"
+    opened.execute("SET dpsql.epsilon = 0.2")
+    for sql in (total, by_city):
+        on_day(opened, monkeypatch, day)
+        rows = opened.execute(sql).rows
+        assert len(rows) == (1 if sql == total else 2)
+        assert paid(opened, sql) == 0
+        on_day(opened, monkeypatch, day + timedelta(days=1))
+        said = told(opened, sql)
+        assert "one draw of what is over, and one of each month that is not" in said
+        assert f"to be paid: {first:%Y-%m}" in said
+        assert paid(opened, sql) == Fraction(1, 5)
+    left = [store.left_of(Slices.of([one])).status.left_nano for one in (number - 1, number)]
+    assert left == [6 * 10**8, 2 * 10**8]
+    ((_, low, high),) = opened.execute(f"SELECT n, dp_low(n), dp_high(n) FROM ({total}) t").rows
+    assert low < high
+    average = f"SELECT AVG(amount) FROM orders WHERE ordered_at >= '{months_ago(2)}'"
+    assert "one draw of what is over" not in told(opened, average)
+
+
 def test_what_is_drawn_of_an_open_month_is_no_answer_once_it_is_over(
     opened: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

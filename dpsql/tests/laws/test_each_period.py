@@ -78,6 +78,27 @@ def test_no_slice_moves_them_on_postgres(tmp_path: Path, postgres: PostgresServe
         held(made, planned, 1)
 
 
+BOUNDARY = [
+    "SELECT COUNT(*), SUM(amount) FROM orders",
+    "SELECT SUM(n) FROM items",
+    "SELECT u.city, COUNT(*) FROM orders o JOIN users u ON u.id = o.user_id WHERE bought >= '2026-02-10' GROUP BY 1",
+    "SELECT COUNT(*) FROM orders WHERE amount > 0 AND bought >= '2026-01-01'",
+]
+
+
+def test_no_slice_moves_what_is_split_where_periods_are_not_over(tmp_path: Path) -> None:
+    with shops(tmp_path) as made:
+        planned = {sql: plan_at(made, sql, is_open=True) for sql in BOUNDARY}
+        assert [one.apart for one in planned.values()] == [((0, 1),)] * len(BOUNDARY)
+        assert {verdict(made, one) for one in planned.values()} == {""}
+        assert max(held(made, planned, seed) for seed in range(2)) >= REACHED
+        for sql in BOUNDARY:
+            today, tomorrow = (
+                by_slice(plan_at(made, sql, NOW + timedelta(day), is_open=True)) for day in (0, 1)
+            )
+            assert [today[one] == tomorrow[one] for one in today] == [True, False], sql
+
+
 def held(made: World, planned: dict[str, Plan], seed: int) -> Fraction:
     """Hold what statements charge in a random database; return the most that was reached of it."""
     rng, most = random.Random(seed), Fraction(0)
