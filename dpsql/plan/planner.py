@@ -850,7 +850,15 @@ def _bounding(
         )
     if rows.is_single:
         return Bounding(1, 1, 1, True, False, privacy.replace_one, grouped, privacy.together)
+    is_alone = grouped and has_one_row(
+        rows, tuple(key for key in release.keys if key.type.kind in _ONE_SPELLING)
+    )
     if rows.max_rows is None or rows.max_rows_per_group is None or rows.max_groups is None:
+        if groups and is_alone:  # a row of each, at most: the list is the bound
+            n = min(len(groups), privacy.max_rows or len(groups))
+            return Bounding(
+                n, 1, n, False, n < len(groups), privacy.replace_one, True, privacy.together, one_a_group=True
+            )
         raise undeclared_rows(rows.undeclared, release.position)
     m = 1 if grouped and has_one_row(rows, release.keys) else rows.max_rows_per_group
     in_all = min(rows.max_rows, m * rows.max_groups, privacy.max_rows or rows.max_rows)
@@ -861,7 +869,6 @@ def _bounding(
         c = min(c, len(groups))
     is_determined = fields_of(*release.keys) <= rows.fixed_columns
     ranked = not is_determined and (groups is None or len(groups) > c)
-    is_alone = has_one_row(rows, tuple(key for key in release.keys if key.type.kind in _ONE_SPELLING))
     return Bounding(
         in_all, m, c, False, ranked, privacy.replace_one, True, privacy.together, one_a_group=is_alone
     )

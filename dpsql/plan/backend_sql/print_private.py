@@ -427,8 +427,9 @@ class PrivatePrinter:
             for other in others
         )
 
-    def moment(self, expr: Expr) -> str:
-        """Return a date or timestamp for calendar functions: inside its known bounds, or NULL outside our calendar.
+    def moment(self, expr: Expr, within: tuple[int, int] | None = None) -> str:
+        """Return a date or timestamp for calendar functions: inside its known bounds, or NULL outside our calendar, or
+        `within` what is asked for, its first and last value.
 
         Results of calendar functions are inside already; columns and choices between them are clamped.
         """
@@ -437,7 +438,8 @@ class PrivatePrinter:
             return shown
         facts = facts_of(expr, self.env)
         if facts.lo is None or facts.hi is None:
-            first, last = (self.dialect.literal(Literal(expr.type, end)) for end in calendar_ends(expr.type))
+            ends = within or calendar_ends(expr.type)
+            first, last = (self.dialect.literal(Literal(expr.type, end)) for end in ends)
             return f"(CASE WHEN {shown} BETWEEN {first} AND {last} THEN {shown} END)"
         lo, hi = (self.dialect.literal(Literal(expr.type, int(end))) for end in (facts.lo, facts.hi))
         return f"({self.dialect.clamp(shown, lo, hi)})"

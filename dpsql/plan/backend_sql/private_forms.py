@@ -15,6 +15,7 @@ from ...errors import Refusal
 from ...relation.calendar import calendar_ends
 from ...relation.expressions import Call, Expr, Literal, Months
 from ...relation.functions import FUNCTIONS
+from ...relation.functions.arithmetic import shiftable
 from ...relation.intervals import facts_of
 from ...relation.types import TEXT, Kind
 from ..dialects.private_sql import is_bare, unbounded
@@ -158,24 +159,36 @@ def _date_trunc(printer: PrivatePrinter, expr: Call) -> str:
 def _shift(printer: PrivatePrinter, expr: Call) -> str:
     """Return a date or timestamp moved by days or an interval; the result stays in the years 1 to 9999."""
     facts = facts_of(expr, printer.env)
-    if facts.lo is None or facts.hi is None or not facts.declared:
+    if facts.lo is None or facts.hi is None:
         raise unbounded(expr)
     first, last = calendar_ends(expr.type)
     left, right = expr.args
     if left.type.kind is Kind.INTERVAL:
         left, right = right, left
+    sign = FUNCTIONS[expr.function].symbol
+    if right.type.kind is Kind.INTERVAL and not facts_of(left, printer.env).bounded:
+        within = shiftable(expr)
+        if within[0] > within[1]:
+            raise _leaves(expr)
+        moment = printer.moment(left, within)
+        return printer.dialect.shifted(moment, sign, expr.literal(1, Months), left.type)
+    if not facts.declared:
+        raise unbounded(expr)
     reach = facts_of(right, printer.env) if right.type.is_integer else None
     far = reach is not None and (reach.lo is None or reach.hi is None or max(-reach.lo, reach.hi) > 4_000_000)
     if facts.lo < first or facts.hi > last or far:
-        raise Refusal(
-            "this date arithmetic could leave the years 1 to 9999", sqlstate="PV202", position=expr.position,
-            hint="narrow the bounds with BETWEEN",
-        )  # fmt: skip
-    sign = FUNCTIONS[expr.function].symbol
+        raise _leaves(expr)
     if right.type.is_integer:
         days = printer.on_grid(printer.number(right), Fraction(1), expr)
         return f"({printer.moment(left)} {sign} CAST({days.sql} AS INTEGER))"
     return printer.dialect.shifted(printer.moment(left), sign, expr.literal(1, Months), left.type)
+
+
+def _leaves(expr: Call) -> Refusal:
+    return Refusal(
+        "this date arithmetic could leave the years 1 to 9999", sqlstate="PV202", position=expr.position,
+        hint="narrow the bounds with BETWEEN",
+    )  # fmt: skip
 
 
 def _cast_value(printer: PrivatePrinter, expr: Call) -> str:

@@ -9,13 +9,13 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from ..calendar import shift_bounds
+from ..calendar import DAY, calendar_ends, shift_bounds
 from ..expressions import Call, Months
 from ..facts import ONE, ZERO, Facts, common_grid
 from ..types import DATE, INTEGER, NUMERIC, TIMESTAMP, Kind, SqlType
 from .row import Args, Function, Syntax, any_null, binary, declared, promote, unary
 
-__all__ = ["ROWS", "same_number"]
+__all__ = ["ROWS", "same_number", "shiftable"]
 
 
 def _scale(type_: SqlType) -> int | None:
@@ -92,15 +92,37 @@ def _interval_in(call: Call) -> int | None:
 
 
 def _shifted(args: list[Facts], call: Call) -> Facts:
-    if _leaves_calendar(args, call):
-        return Facts()
     at = _interval_in(call)
     assert at is not None
-    moment, sign = 1 - at, -1 if call.function == "sub" else 1
+    if not call.args[at].is_constant:
+        return Facts()
+    moment = 1 - at
+    if not args[moment].bounded:  # read within the years from which it does not leave those of the calendar
+        first, last = (Fraction(end) for end in calendar_ends(TIMESTAMP))
+        return Facts(first, last, ONE)
     lo, hi = shift_bounds(
-        args[moment].lo, args[moment].hi, call.args[moment].type, call.literal(at, Months), sign
+        args[moment].lo, args[moment].hi, call.args[moment].type, call.literal(at, Months), _sign(call)
     )
     return Facts(lo, hi, ONE, declared=args[moment].declared)
+
+
+def _sign(call: Call) -> int:
+    return -1 if call.function == "sub" else 1
+
+
+def shiftable(call: Call) -> tuple[int, int]:
+    """Return the first and the last moment, of its own type, that stays in the years 1 to 9999 when it is shifted."""
+    at = _interval_in(call)
+    assert at is not None
+    type_ = call.args[1 - at].type
+    first, last = (Fraction(end) for end in calendar_ends(type_))
+    low, high = shift_bounds(first, last, type_, call.literal(at, Months), _sign(call))
+    assert low is not None
+    assert high is not None
+    scale = DAY if type_.kind is Kind.DATE else 1
+    before, after = first * scale - low, high - last * scale
+    ends = first + max(Fraction(0), before) / scale, last - max(Fraction(0), after) / scale
+    return math.ceil(ends[0]), math.floor(ends[1])
 
 
 def _leaves_calendar(args: list[Facts], call: Call) -> bool:

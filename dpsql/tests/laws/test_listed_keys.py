@@ -290,6 +290,50 @@ def test_one_person_less(tmp_path: Path, engine: PostgresServer | None, sql: str
         assert max(losses) > Fraction(1, 2)
 
 
+_BY_RANGE = "SELECT p.id, COUNT(q.id) AS n FROM place p LEFT JOIN person q ON q.id <= p.id + 2 WHERE p.id <> 3 GROUP BY p.id"
+
+
+def _without_each(folder: Path, server: PostgresServer | None, sql: str) -> list[Fraction]:
+    """The losses of a statement about people of whom no bound is declared, without each of them."""
+    (folder / "policy.toml").write_text(_POLICY.format(delta="1e-6"))
+    with world(folder, policy=load_policy(folder / "policy.toml"), schema=_ROWS, server=server) as made:
+        made.connection.execute("DELETE FROM visit")
+        made.refresh()
+        plan = _planned(made, sql)
+        here = _measured(made, plan)
+        rows = made.connection.execute("SELECT * FROM person").fetchall()
+        losses = []
+        for person in (1, 2, 3):
+            made.connection.execute("DELETE FROM person")
+            made.connection.executemany(
+                "INSERT INTO person VALUES (?, ?)", [r for r in rows if r[0] != person]
+            )
+            made.refresh()
+            losses.append(compared(plan, here, _measured(made, plan), sql))
+    return losses
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        _BY_RANGE,
+        _BY_RANGE.replace("COUNT(q.id)", "COUNT(DISTINCT q.id)"),
+        "SELECT p.id, q.sex, COUNT(*) FROM place p JOIN person q ON q.id >= p.id - 4 WHERE q.sex = 'f' GROUP BY p.id, q.sex",
+    ],
+)
+def test_a_row_of_each_listed_group_needs_no_bound(
+    tmp_path: Path, engine: PostgresServer | None, sql: str
+) -> None:
+    """Each place is one row and one group, so their number bounds who is joined by a range (soundness.md 1.7)."""
+    assert max(_without_each(tmp_path, engine, sql)) == 1
+
+
+def test_without_a_row_of_each_group_the_list_is_no_bound(tmp_path: Path) -> None:
+    sql = "SELECT p.title, COUNT(q.id) FROM place p LEFT JOIN person q ON q.id <= p.id + 2 GROUP BY p.title"
+    with pytest.raises(Refusal, match="max_rows is not declared"):
+        _without_each(tmp_path, None, sql)
+
+
 def _planned(made: World, sql: str) -> planner.Plan:
     query = parse_statement(sql)
     assert isinstance(query, AdmittedQuery)
