@@ -14,7 +14,7 @@ import click
 from ..errors import PolicyError
 from ..policy.model import SPARK
 from .faults import tell
-from .owner import public_keys, read_live_schema, with_lookup_keys, write_private
+from .owner import public_keys, public_ranges, read_live_schema, with_lookup_keys, write_private
 from .settings import CommandSettings, pass_settings
 from .terminal import terminal_text
 
@@ -52,7 +52,8 @@ _MOST_SAID = 20
 )  # fmt: skip
 @click.option(
     "--public", "public", multiple=True, metavar="TABLE",
-    help="A table that is nobody's data: it is declared so, and where others point at it its keys are listed.",
+    help="A table that is nobody's data: it is declared so, with the bounds of its numbers, and where others point at "
+    "it its keys are listed.",
 )  # fmt: skip
 @click.option(
     "--force", is_flag=True, help="Write over a policy that exists; it is kept beside, as FILE.old."
@@ -78,8 +79,8 @@ def init(
     A file, a folder of Parquet files or a pattern is a table; CSV files and JSON lines are converted to Parquet
     beside them first. A relative path counts from the current folder. The policy goes where --policy says, for its
     owner alone; one that exists is kept, but with --force. Only the schema is read, and never the data (but for the
-    keys of tables that --public names): bounds are left for the owner to fill in, since a bound that was read off
-    the data tells of the data.
+    tables that --public names): bounds are left for the owner to fill in, since a bound that was read off the data
+    tells of the data.
     """
     path = settings.policy_path
     if template is not None:
@@ -97,10 +98,11 @@ def init(
     if public and (files is not None or url.startswith(SPARK)):
         live = with_lookup_keys(url, files, live, public)
     keys = {name: public_keys(url, files, live, name) for name in public}
+    ranges = {name: public_ranges(url, files, live, name) for name in public}
     tables = None if files is None else files.tables
     _write(
         path,
-        scaffold(live, url if files else _from_folder(url, path.parent), tables, keys),
+        scaffold(live, url if files else _from_folder(url, path.parent), tables, keys, ranges),
         force,
         " ".join(sources),
     )

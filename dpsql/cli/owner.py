@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import getpass
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -120,6 +122,54 @@ def public_keys(
     else:
         return tuple(found) if len(found) <= _MOST_KEYS else None
     raise problem
+
+
+def public_ranges(
+    database_url: str, files: FileSources | None, live: LiveSchema, name: str
+) -> dict[str, tuple[Fraction, Fraction]]:
+    """Return between which ends the numbers of each column lie of a table that the owner has called public.
+
+    Of reals the ends are rounded outwards. A column without a finite number, and one that is a key, is left out. Raises
+    PolicyError: there is no such table, or it cannot be read.
+    """
+    from ..backends import open_backend
+    from ..plan.dialects import dialect_of
+    from ..policy.units import find_live_table
+
+    table = find_live_table("--public", name, live)
+    keys = {*table.primary_key, *table.asserted, *(one for key in table.foreign_keys for one in key.columns)}
+    numbers = [
+        column
+        for column in table.columns
+        if column.type.is_number and column.name not in keys and not table.is_unique(column.name)
+    ]
+    if not numbers:
+        return {}
+    dialect = dialect_of(live.dialect, live.case_collation)
+    names = [dialect.identifier(column.name) for column in numbers]
+    ends = ", ".join(f"MIN({one}), MAX({one})" for one in names)
+    sql = f"SELECT {ends} FROM {dialect.path(table.place)}"
+    try:
+        with open_backend(database_url, files=files, is_recorded=False).snapshot() as snapshot:
+            (row,) = (row for chunk in snapshot.run(sql) for row in chunk)
+    except EngineFailure as failure:
+        raise PolicyError(
+            f"--public {name}: its numbers cannot be read ({failure.detail})", hint="leave --public out"
+        ) from None
+    found = {}
+    for place, column in enumerate(numbers):
+        low, high = row[2 * place : 2 * place + 2]
+        if low is not None and math.isfinite(low) and math.isfinite(high):
+            between = Fraction(low), Fraction(high)
+            found[column.name] = _outwards(*between) if column.type.is_float else between
+    return found
+
+
+def _outwards(low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
+    """Return ends of few digits, not far outside of these."""
+    size = max(abs(low), abs(high))
+    step = Fraction(10) ** (math.floor(math.log10(size)) - 2) if size else Fraction(1)
+    return low // step * step, -(-high // step) * step
 
 
 def looks_of_values(policy: Policy, live: LiveSchema) -> tuple[tuple[str, str, str], ...]:

@@ -16,6 +16,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from fractions import Fraction
 
 from ..records import dataclass
 from ..relation.types import Kind
@@ -319,13 +320,15 @@ class Scaffold:
     """What a first policy is written from, beside the schema.
 
     `sources`: the files of each table, where tables are files. `keys`: of each table that the owner has called public
-    the values of its key, or None where they are too many to list.
+    the values of its key, or None where they are too many to list. `ranges`: of such a table, between which ends the
+    numbers of a column lie.
     """
 
     live: LiveSchema
     database: str
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     keys: Mapping[str, tuple[int | str, ...] | None] = field(default_factory=dict)
+    ranges: Mapping[str, Mapping[str, tuple[Fraction, Fraction]]] = field(default_factory=dict)
 
     def head_of(self, table: LiveTable) -> str:
         """Return the lines with which a table begins."""
@@ -340,13 +343,14 @@ def scaffold(
     database_url: str,
     sources: Mapping[str, tuple[str, ...]] | None = None,
     keys: Mapping[str, tuple[int | str, ...] | None] | None = None,
+    ranges: Mapping[str, Mapping[str, tuple[Fraction, Fraction]]] | None = None,
 ) -> str:
-    """Return TOML text for a new policy: `Scaffold` says what `sources` and `keys` are.
+    """Return TOML text for a new policy: `Scaffold` says what `sources`, `keys` and `ranges` are.
 
     Whose the rows are is a guess (`guess_people`). A table with more than one way to an owner waits until its way is
     chosen; one without a way is a comment. What is left out, like views, is a comment that says why.
     """
-    made = Scaffold(live, database_url, sources or {}, keys or {})
+    made = Scaffold(live, database_url, sources or {}, keys or {}, ranges or {})
     usable = [table for table in live.tables if _why_left_out(table) is None]
     public = [table for table in usable if live.name_of(table.path) in made.keys]
     tables = [table for table in usable if table not in public]
@@ -357,7 +361,10 @@ def scaffold(
     parts.append(_missing_rights(tables, live))
     ordered = sorted(tables, key=lambda table: table is not guess.root)
     parts += [_table_text(table, guess, ordered, made) for table in ordered]
-    parts += [f"\n{made.head_of(table)}public = true\n{_key_text(table)}" for table in public]
+    parts += [
+        f"\n{made.head_of(table)}public = true\n{_key_text(table)}{_ranges_text(table, made)}"
+        for table in public
+    ]
     if said := left_out(live):
         parts.append("\n# Left out:\n" + "".join(f"#   {one}\n" for one in said))
     return "".join(parts) + _views_text(live) + _TAIL
@@ -646,6 +653,16 @@ def _key_text(table: LiveTable) -> str:
         return ""
     names = ", ".join(map(quote_text, table.asserted))
     return f"key = [{names}]  # a join on it copies no row; budget create verifies it\n"
+
+
+def _ranges_text(table: LiveTable, made: Scaffold) -> str:
+    """Return the bounds of a public table's numbers, for sums of them over people's rows: its rows were looked at."""
+    name = made.live.name_of(table.path)
+    lines = [
+        f"{quote_key(column)} = {{ bounds = [{plain(low)}, {plain(high)}] }}  # of today's rows, which are public\n"
+        for column, (low, high) in made.ranges.get(name, {}).items()
+    ]
+    return f"[tables.{quote_key(name)}.columns]\n{''.join(lines)}" if lines else ""
 
 
 def _values(values: Sequence[bool | int | str], column: LiveColumn, *, complete: bool = False) -> str:

@@ -274,8 +274,8 @@ def _null(args: list[Facts], call: Call) -> bool:
 
 CASTS = (
     Function(
-        "cast", "CAST(x AS type)", "another type, `x::type` too: numbers, moments, truth values "
-        "as integers, all as text, people's texts as numbers, NULL where one is none; `varchar(n)` cuts", _type, _cast,
+        "cast", "CAST(x AS type)", "another type, `x::type`: numbers, moments, texts, "
+        "people's texts as numbers or NULL; `varchar(n)` cuts", _type, _cast,
         (Syntax(exp.Cast, read=("this", "to")),), size=_size, null=_null,
     ),
 )  # fmt: skip

@@ -117,6 +117,44 @@ def test_a_public_lookup_lists_its_keys(folder: Path) -> None:
     assert 'did you mean "country"?' in failed.stderr
 
 
+def test_numbers_of_a_public_lookup_have_the_bounds_of_its_rows(folder: Path) -> None:
+    """So revenue is answered; reals are rounded outwards, and a column without a finite number has none."""
+    with duckdb.connect("shop.duckdb") as database:
+        database.execute(
+            "CREATE TABLE customer (id INT PRIMARY KEY); INSERT INTO customer SELECT * FROM range(1000);"
+            "CREATE TABLE product (nr INT PRIMARY KEY, price DECIMAL(8, 2), weight DOUBLE, odd DOUBLE, none INT, name TEXT);"
+            "INSERT INTO product VALUES (1, -0.50, 0.123456, 'nan', NULL, 'a'), (2, 118.25, 987.654, 1, NULL, 'b');"
+            "CREATE TABLE item (customer INT NOT NULL REFERENCES customer (id), product INT NOT NULL REFERENCES product (nr));"
+            "INSERT INTO item SELECT i, 1 + i % 2 FROM range(1000) AS t (i);"
+        )
+    assert run(folder / "x.toml", "init", "shop.duckdb", "--public", "product").exit_code == 0
+    text = (folder / "x.toml").read_text()
+    assert "price = { bounds = [-0.5, 118.25] }  # of today's rows, which are public\n" in text
+    assert tomllib.loads(text)["tables"]["product"]["columns"] == {
+        "price": {"bounds": [-0.5, 118.25]}, "weight": {"bounds": [0, 988]},
+    }  # fmt: skip
+    (folder / "x.toml").write_text(text.replace("# max_rows   =   #", "max_rows = 1  #"))
+    assert run(folder / "x.toml", "budget", "create").exit_code == 0
+    asked = "SELECT name, SUM(price), AVG(weight) FROM item JOIN product ON product = nr GROUP BY name"
+    answered = run(folder / "x.toml", "query", asked)
+    assert answered.exit_code == 0, answered.output
+    shown = run(
+        folder / "x.toml", "query", "SELECT odd, name FROM product ORDER BY nr"
+    )  # all columns are seen
+    assert shown.exit_code == 0
+
+
+def test_a_public_table_whose_numbers_cannot_be_read_is_told(folder: Path) -> None:
+    write_parquet("person.parquet", "SELECT 1 AS user_id, 'a' AS kind")
+    write_parquet("kinds.parquet", "SELECT 'a' AS kind, 1 AS size")
+    content = Path("kinds.parquet").read_bytes()
+    Path("kinds.parquet").write_bytes(content[:4] + b"\xff" * 40 + content[44:])
+    failed = run(folder / "x.toml", "init", "person.parquet", "kinds.parquet", "--public", "kinds")
+    assert failed.exit_code in (5, 6)
+    assert "Traceback" not in failed.output
+    assert not (folder / "x.toml").exists()
+
+
 def test_a_public_lookup_of_files_lists_the_keys_that_its_rows_have(folder: Path) -> None:
     """Its key is a column that others lead to, by name and type, if its rows say so; else none is."""
     write_parquet("country.parquet", "SELECT UNNEST(['FR', 'CH']) AS code, 'x' AS code_name")
