@@ -85,7 +85,7 @@ class CountingBackend:
 class _DataSet(Dataset):
     """A dataset that is asked at one moment for ever."""
 
-    def clock(self) -> Clock | None:
+    def clock(self, *, is_open: bool = False) -> Clock | None:
         time = self.policy.privacy.time
         return None if time is None else Clock.at(time, NOW)
 
