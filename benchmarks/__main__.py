@@ -40,6 +40,7 @@ from benchmarks import (
     verifying,
     whole_groups,
     wire,
+    workers,
     years,
 )
 from benchmarks.figure import Figure, Size
@@ -72,6 +73,7 @@ FIGURES = {
     "two_people": two_people.measure,
     "running_totals": running_totals.measure,
     "wire": wire.measure,
+    "workers": workers.measure,
     "years": years.measure,
     "periods": periods.measure,
 }

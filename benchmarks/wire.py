@@ -26,9 +26,9 @@ from dpsql.pgwire import make_verifier
 from dpsql.policy import load_policy
 from dpsql.tests.support.postgres_server import ADMINISTRATOR, PostgresServer, find_servers
 
-__all__ = ["measure", "running_server", "serveable"]
+__all__ = ["PASSWORD", "measure", "running_server", "serveable"]
 
-_PASSWORD = "benchmark"
+PASSWORD = "benchmark"
 _ONE = "SELECT n FROM one"
 _COUNT = "SELECT major, COUNT(*) AS n FROM student GROUP BY major"
 _FRESH = "SELECT COUNT(*) AS n, AVG(gpa) AS a FROM student WHERE gpa > 2"
@@ -53,8 +53,8 @@ def measure(size: Size) -> Iterator[Figure]:
         database = postgres.create_database()
         with postgres.admin(database) as admin:
             admin.execute("CREATE TABLE one AS SELECT 7 AS n")
-            admin.execute(f"ALTER ROLE {ADMINISTRATOR} PASSWORD '{_PASSWORD}'")
-        address = postgres.url(database, password=_PASSWORD)
+            admin.execute(f"ALTER ROLE {ADMINISTRATOR} PASSWORD '{PASSWORD}'")
+        address = postgres.url(database, password=PASSWORD)
         with psycopg.connect(address, autocommit=True, sslmode="disable") as connection:
             yield from _small(size, connection)
             yield from _large(size, connection)
@@ -106,7 +106,7 @@ def _dashboards(bench: str, script: Path, address: dict[str, Any], clients: int,
         "-h", address["host"], "-p", str(address["port"]), "-U", address["user"], address["dbname"],
     ]  # fmt: skip
     done = subprocess.run(
-        command, env={"PGPASSWORD": _PASSWORD, "PATH": ""}, capture_output=True, text=True, check=True
+        command, env={"PGPASSWORD": PASSWORD, "PATH": ""}, capture_output=True, text=True, check=True
     )
     found = _TRANSACTIONS.search(done.stdout)
     assert found is not None, done.stdout
@@ -182,7 +182,7 @@ def _pairs(raw: Callable[[], object], ours: Callable[[], object], repeats: int) 
 def serveable(policy: Path) -> Path:
     """Return the policy without the grid, with the benchmark's password for its analyst."""
     text = policy.read_text()
-    verifier = f'password = "{make_verifier(_PASSWORD).text()}"'
+    verifier = f'password = "{make_verifier(PASSWORD).text()}"'
     text = re.sub('^password = ".*"$', lambda _: verifier, text, flags=re.MULTILINE)
     if verifier not in text:
         text += f"\n[analysts.analyst]\nepsilon = 10\n{verifier}\n"
@@ -218,15 +218,15 @@ def _server(policy: Path) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def running_server(policy: Path) -> Iterator[tuple[dict[str, Any], subprocess.Popen[bytes]]]:
+def running_server(policy: Path, *options: str) -> Iterator[tuple[dict[str, Any], subprocess.Popen[bytes]]]:
     """Run the server on a free port; yield where it is, and its process."""
-    command = [sys.executable, "-m", "dpsql.cli", "-P", str(policy), "serve", "--port", "0"]
+    command = [sys.executable, "-m", "dpsql.cli", "-P", str(policy), "serve", "--port", "0", *options]
     with (policy.parent / "serve.log").open("w+") as log:
         process = subprocess.Popen(command, stderr=log)
         try:
             port = _port(policy.parent / "serve.log", process)
             address = {
-                "host": "127.0.0.1", "port": port, "user": "analyst", "password": _PASSWORD,
+                "host": "127.0.0.1", "port": port, "user": "analyst", "password": PASSWORD,
                 "dbname": policy.stem, "sslmode": "disable",
             }  # fmt: skip
             yield address, process

@@ -56,6 +56,13 @@ class MemoryLimits:
         files = 4 * memory if files is None else files
         return cls(memory, memory // _QUARTER, files, files // _QUARTER)
 
+    def part(self, of: int) -> MemoryLimits:
+        """Return those of one process of so many, which together keep within them."""
+        parts = (
+            one // of for one in (self.memory, self.memory_each, self.files, self.files_each, self.first)
+        )
+        return MemoryLimits(*parts)
+
 
 class _Counter:
     """Bytes of one kind, by analyst."""

@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -81,11 +82,17 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--witness-command", metavar="COMMAND",
     help="A program, with arguments, that gets the same on its standard input, a line at a time. No shell.",
 )  # fmt: skip
+@click.option(
+    "--workers", type=click.IntRange(1, 4), default=1, show_default=True,
+    help="How many processes serve: each takes a core. Limits and cancels hold over all of them together.",
+)  # fmt: skip
+@click.option("--one-of", hidden=True, help="Which of the processes of --workers this is: for dpsql itself.")
 @pass_settings
 def serve(
     settings: CommandSettings, policies: tuple[Path, ...], host: str, port: int, certificate: Path | None,
     key: Path | None, max_connections: int, idle: float, grace: float, metrics: tuple[str, int] | None,
     metrics_token: Path | None, proxies: tuple[Network, ...], witness: Path | None, witness_command: str | None,
+    workers: int, one_of: str | None,
 ) -> None:  # fmt: skip
     """Serve the policy to analysts over Postgres' protocol, until SIGTERM or Ctrl-C.
 
@@ -98,7 +105,8 @@ def serve(
       psql -h localhost -p 5433 -U alice campus
     """
     from ..policy import load_policy
-    from ..server import Options
+    from ..server import CannotListen, Options
+    from ..server.processes import OneOf
 
     options = Options(
         host, port, certificate, key, max_connections=max_connections, idle_seconds=idle, grace_seconds=grace,
@@ -120,7 +128,22 @@ def serve(
             )
             tell(f"Analysts connect with: {psql_line(host, port, first, policy.path.stem)}")
 
-    run_server(loaded, options, announce)
+    if one_of is not None:
+        run_server(loaded, replace(options, one_of=OneOf.parse(one_of)), _tell_parent)
+    elif workers == 1:
+        run_server(loaded, options, announce)
+    else:
+        from .serve_workers import run_workers
+
+        try:
+            run_workers(workers, host, port, announce)
+        except CannotListen as error:
+            raise click.UsageError(_why_not(error.host, error.port, error.reason)) from None
+
+
+def _tell_parent(port: int) -> None:
+    """Say to the parent that connections are let in."""
+    os.write(1, b"%d\n" % port)
 
 
 def _policies(settings: CommandSettings, own: Sequence[Path]) -> Sequence[Path]:

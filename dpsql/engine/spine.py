@@ -103,8 +103,10 @@ class StatementTurns:
         precedence: Precedence | None = None,
         database: str = "",
         texts: TextProcess | None = None,
+        shared: Callable[[str, int, Callable[[], bool]], AbstractContextManager[None]] | None = None,
     ) -> None:
-        """`public_at_once`: statements of one analyst that read public rows, or post-process releases.
+        """`public_at_once`: statements of one analyst that read public rows, or post-process releases; `shared`: gives,
+        by name, number and what cancels, a turn of those that are so many over several processes.
 
         `precedence`: of all that share the interpreter, in which the analysts of this `database` are others than those
         of the same name elsewhere. `texts`: theirs, too; None: all texts are read here.
@@ -112,6 +114,7 @@ class StatementTurns:
         self._texts = texts
         self._short, self._long, self._free = Turns(1, 1), Turns(1, 1), Turns(None, public_at_once)
         self._precedence, self._database = precedence or Precedence(), database
+        self._public_at_once, self._shared = public_at_once, shared
 
     def place(self, analyst: str) -> Place:
         """Return where a statement of an analyst goes ahead of others' long work."""
@@ -140,9 +143,15 @@ class StatementTurns:
         with self._long.turn(analyst, cancelled) as turn, self.pace(analyst).piece():
             yield turn
 
-    def to_compute(self, analyst: str, cancelled: Callable[[], bool]) -> AbstractContextManager[Turn]:
+    @contextmanager
+    def to_compute(self, analyst: str, cancelled: Callable[[], bool]) -> Iterator[Turn]:
         """Have a turn for what costs nothing. Raises EngineFailure (57014)."""
-        return self._free.turn(analyst, cancelled)
+        with self._free.turn(analyst, cancelled) as turn:
+            if self._shared is None:
+                yield turn
+                return
+            with self._shared(self._name(analyst), self._public_at_once, cancelled):
+                yield turn
 
 
 # --- comparisons with a value that the policy does not list: mostly a slip, told before it is charged -------

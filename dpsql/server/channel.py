@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ..pgwire import tls_server_end_point
 from ..records import dataclass
+from .processes import OneOf
 from .report import ClientGone, Seldom
 
 __all__ = [
@@ -57,19 +58,21 @@ class CannotListen(OSError):
         self.host, self.port, self.reason = host, port, reason
 
 
-def open_listeners(host: str, port: int) -> list[socket.socket]:
+def open_listeners(host: str, port: int, *, shares: bool = False) -> list[socket.socket]:
     """Return sockets that listen on each address of a host; port 0 takes a free one, the same for all.
+
+    `shares`: with other processes of one server, among which the system divides who connects.
 
     An address that this machine lacks is left out where it has another (localhost without IPv6).
     Raises CannotListen: no address can be had.
     """
     try:
-        return _listeners(host, port)
+        return _listeners(host, port, shares=shares)
     except OSError as error:
         raise CannotListen(host, port, error) from None
 
 
-def _listeners(host: str, port: int) -> list[socket.socket]:
+def _listeners(host: str, port: int, *, shares: bool) -> list[socket.socket]:
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     listeners: list[socket.socket] = []
     missing = OSError(errno.EADDRNOTAVAIL, "")
@@ -78,7 +81,7 @@ def _listeners(host: str, port: int) -> list[socket.socket]:
             number = listeners[0].getsockname()[1] if listeners else port
             own = (address[0], number, *address[2:])
             try:
-                listener = socket.create_server(own, family=family, backlog=_BACKLOG)
+                listener = socket.create_server(own, family=family, backlog=_BACKLOG, reuse_port=shares)
             except OSError as error:
                 if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
                     raise
@@ -444,7 +447,8 @@ class Options:
     a client may leave unread what it is sent. `probe_seconds`: between two looks at the ledger. `metrics`: the address
     on which counts are served to Prometheus; None for none. `metrics_token`: the file of the token that it asks for.
     `witness`: a file, or `witness_command`, a program with its arguments, that is told what the ledgers have come to.
-    `trusted_proxies`: connections from there begin with the PROXY protocol, version 2.
+    `trusted_proxies`: connections from there begin with the PROXY protocol, version 2. `one_of`: which of several
+    processes this is; None for the only one.
     """
 
     host: str = "127.0.0.1"
@@ -462,6 +466,12 @@ class Options:
     trusted_proxies: tuple[Network, ...] = ()
     witness: Path | None = None
     witness_command: tuple[str, ...] = ()
+    one_of: OneOf | None = None
+
+    @property
+    def processes(self) -> int:
+        """How many processes serve."""
+        return 1 if self.one_of is None else self.one_of.of
 
     @property
     def max_strangers(self) -> int:

@@ -46,6 +46,7 @@ from ..policy import Policy, is_open_to_others, load_policy
 from ..policy.catalog import database_names
 from ..sql.text_process import TextProcess
 from .identity import Identity, Voucher, analyst_of
+from .processes import OneOf, Place
 from .report import Seldom, Tally, log, place_of
 from .sessions import Sessions
 
@@ -352,11 +353,16 @@ class Database:
     """What is served of one policy; `name`: the policy file's, without its ending."""
 
     def __init__(
-        self, policy: Policy, pool: Executor, probe_seconds: float, precedence: Precedence, texts: TextProcess
-    ) -> None:
-        """Try whether database and ledger can be opened. Raises PolicyError, LedgerError, EngineFailure."""
+        self, policy: Policy, pool: Executor, probe_seconds: float, precedence: Precedence, texts: TextProcess,
+        one_of: OneOf | None = None, place: Place | None = None,
+    ) -> None:  # fmt: skip
+        """Try whether database and ledger can be opened. Raises PolicyError, LedgerError, EngineFailure.
+
+        `one_of` and `place`: where several processes serve, of which the first alone tells what each would tell.
+        """
         self.policy, self.name = policy, policy.path.stem
-        self.sessions = Sessions(policy, precedence, texts)
+        self.sessions = Sessions(policy, precedence, texts, 1 if one_of is None else one_of.of, place)
+        self._tells = one_of is None or one_of.number == 0
         self.tally = Tally(self.name)
         self.health = Health(self._look, pool, probe_seconds, self.name)
         self._budget_watch = BudgetWatch(self.name)
@@ -440,7 +446,11 @@ class Database:
 
     def _look(self) -> None:
         """Raise LedgerError where the ledger cannot be used; warn of what is nearly spent."""
-        self._budget_watch.look(self.sessions.dataset.store, list(self.policy.analysts))
+        store = self.sessions.dataset.store
+        if self._tells:
+            self._budget_watch.look(store, list(self.policy.analysts))
+        else:
+            store.status()
         self.sessions.tell_answered_away()
 
 

@@ -22,14 +22,16 @@ import hmac
 import ipaddress
 import logging
 import math
+import os
 import secrets
 import signal
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..cache import Cache
@@ -42,6 +44,7 @@ from .channel import Channel, Options, accepted, address_of, is_loopback, load_e
 from .client import Client
 from .database import Database, Logins, Witness, places_by_name
 from .identity import Identity, Voucher, open_voucher
+from .processes import OneOf, Place
 from .report import ClientGone, Seldom, changed, log, place_of, removed, stopping, write_out
 
 if TYPE_CHECKING:
@@ -142,9 +145,11 @@ class _Count:
 class Throttle:
     """Counts failed logins by address; IPv6 by the /64 that one customer has. Times are the event loop's."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: Place | None = None) -> None:
+        """`place`: where several processes count together."""
         self._networks: Cache[_Count] = Cache(_MAX_NETWORKS)
         self._all = _Count()
+        self._place = place
 
     def __len__(self) -> int:
         """How many networks are remembered."""
@@ -153,6 +158,13 @@ class Throttle:
     def fail(self, peer: str, now: float) -> float:
         """Count a failed login and return the seconds until it may be told."""
         network = network_of(peer)
+        if self._place is not None:
+            paces = {network: _ONE_NETWORK, "": _ALL_TOGETHER}
+            asked = [(name, pace.forget, pace.most) for name, pace in paces.items()]
+            counts = self._place.failed(asked, now)
+            if counts is None:
+                return LONGEST
+            return max(pace.delay(count) for pace, count in zip(paces.values(), counts, strict=True))
         count = self._networks.get(network) or _Count(at=now)
         self._networks.put(network, count)
         return max(count.add(_ONE_NETWORK, now), self._all.add(_ALL_TOGETHER, now))
@@ -187,8 +199,10 @@ class _Gate:
 class Turns:
     """The turns that are taken and waited for; nothing is kept of an address where nobody waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, processes: int = 1) -> None:
+        """`processes`: how many have a part of the turns."""
         self._gates: dict[_Key, _Gate] = {}
+        self._of_name, self._of_address = MOST_OF_NAME // processes, MOST_OF_ADDRESS // processes
 
     def __len__(self) -> int:
         """How many gates somebody stands at."""
@@ -198,7 +212,7 @@ class Turns:
     async def turn(self, peer: str, user: str) -> AsyncIterator[None]:
         """Wait for a turn of `user` from `peer`, and have it until the block ends."""
         network = network_of(peer)
-        async with self._pass((network, user), MOST_OF_NAME), self._pass((network, None), MOST_OF_ADDRESS):
+        async with self._pass((network, user), self._of_name), self._pass((network, None), self._of_address):
             yield
 
     @asynccontextmanager
@@ -255,15 +269,17 @@ class Server:
         self.vouching = ThreadPoolExecutor(_MOST_VOUCHED, thread_name_prefix="dpsql-login")
         self._naming = threading.Lock()
         self._texts, self._precedence = TextProcess(), Precedence()
+        one_of = options.one_of
+        self._place = None if one_of is None else Place(Path(one_of.folder), one_of.number)
         self.databases = self._open(policies)
         self._secret = self.databases[0].secret()
         self.logins = Logins(policies, self._secret)
-        self.throttle = Throttle()
-        self.turns = Turns()
+        self.throttle = Throttle(self._place)
+        self.turns = Turns(options.processes)
         self.stopping = asyncio.Event()
         self._hangup = asyncio.Event()
         self._clients: dict[asyncio.Task[None], Client] = {}
-        self._strangers = Strangers(options.max_strangers)
+        self._strangers = Strangers(options.max_strangers // options.processes)
         self._refused_strangers = Seldom("strangers full")
         self.late = Seldom("login timed out")
 
@@ -272,10 +288,12 @@ class Server:
         with ExitStack() as undo:
             databases = []
             for policy in policies:
-                databases.append(
-                    Database(policy, self.pool, self.options.probe_seconds, self._precedence, self._texts)
-                )
+                shared = self.options.one_of, self._place
+                seconds = self.options.probe_seconds
+                databases.append(Database(policy, self.pool, seconds, self._precedence, self._texts, *shared))
                 undo.callback(databases[-1].sessions.shut)
+                if self.options.one_of is not None and self.options.one_of.number:
+                    continue  # the first of them tells the witness
                 if self.options.witness is not None or self.options.witness_command:
                     told = self.options.witness, self.options.witness_command
                     databases[-1].witness = Witness(*told, databases[-1].name)
@@ -294,7 +312,11 @@ class Server:
             "asyncio"
         ).disabled = True  # its words are no lines of the log, and may quote values
         with ExitStack() as doors:
-            listeners = open_listeners(self.options.host, self.options.port)
+            one_of = self.options.one_of
+            shared_port = self.options.port if one_of is None else one_of.port
+            listeners = open_listeners(self.options.host, shared_port, shares=one_of is not None)
+            if one_of is not None:
+                doors.enter_context(self._among(one_of))
             for listener in listeners:
                 doors.enter_context(listener)
             metrics = doors.enter_context(self._metrics())
@@ -307,6 +329,7 @@ class Server:
             log(
                 "listening", host=self.options.host, port=port, encrypted=self.encryption is not None, metrics=metrics,
                 databases=", ".join(database.name for database in self.databases),
+                **({} if one_of is None else {"worker": one_of.number}),
             )  # fmt: skip
             for database in self.databases:
                 database.look_at_policy()
@@ -375,20 +398,31 @@ class Server:
 
     def admit(self, client: Client, analyst: str, database: Database) -> bool:
         """Take a client that has proved its name; False when there are as many as there may be."""
-        admitted = self._admitted()
-        own = sum(other.analyst == analyst and other.database is database for other in admitted)
-        if len(admitted) >= self.options.max_connections:
-            log("full", limit="all", analyst=analyst)
-            return False
-        if own >= self.options.max_per_analyst(len(self.logins)):
-            log("full", limit="analyst", analyst=analyst)
+        limit = self._full(analyst, database)
+        if limit is not None:
+            log("full", limit=limit, analyst=analyst)
             return False
         self._strangers.remove(client)
         client.analyst, client.database = analyst, database
         return True
 
+    def _full(self, analyst: str, database: Database) -> str | None:
+        """Return which limit is reached, where one is: then one more connection cannot be."""
+        most, most_of_name = self.options.max_connections, self.options.max_per_analyst(len(self.logins))
+        if self._place is not None:
+            return self._place.admit(_counted_as(analyst, database), most, most_of_name)
+        admitted = self._admitted()
+        if len(admitted) >= most:
+            return "all"
+        own = sum(other.analyst == analyst and other.database is database for other in admitted)
+        return "analyst" if own >= most_of_name else None
+
     def cancel(self, process_id: int, key: bytes) -> None:
         """Stop the statement of the connection that this is the key of; nothing for any other key."""
+        one_of = self.options.one_of
+        if one_of is not None and not one_of.is_own(process_id):
+            one_of.hand_on(process_id, key)
+            return
         client = next((one for one in self._admitted() if one.process_id == process_id), None)
         expected = client.key if client is not None and client.key else secrets.token_bytes(32)
         if hmac.compare_digest(expected, key) and client is not None:
@@ -435,13 +469,43 @@ class Server:
 
     def _new_process_id(self) -> int:
         taken = {client.process_id for client in self._clients.values()}
-        while (number := secrets.randbelow(2**31 - 1) + 1) in taken:
+        one_of = self.options.one_of
+        while (number := secrets.randbelow(2**31 - 1) + 1 if one_of is None else one_of.new_id()) in taken:
             pass
         return number
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         client = self._clients.pop(task)
         self._strangers.remove(client)
+        if self._place is not None and client.analyst is not None and client.database is not None:
+            self._place.leave(_counted_as(client.analyst, client.database))
+
+    # --- where several processes serve -------------------------------------------------------------
+
+    @contextmanager
+    def _among(self, one_of: OneOf) -> Iterator[None]:
+        """Take the cancels that others hand on, and stop when the parent has gone, within the block."""
+        loop = asyncio.get_running_loop()
+        with socket.socket(fileno=os.dup(one_of.inbox)) as inbox:
+            inbox.setblocking(False)
+
+            def take() -> None:
+                for process_id, key in one_of.handed(inbox):
+                    if one_of.is_own(process_id):
+                        self.cancel(process_id, key)
+
+            def look() -> None:
+                if not os.read(0, 1):
+                    loop.remove_reader(0)
+                    self._stop()
+
+            loop.add_reader(inbox, take)
+            loop.add_reader(0, look)
+            try:
+                yield
+            finally:
+                loop.remove_reader(inbox)
+                loop.remove_reader(0)
 
     # --- what changes while it runs ----------------------------------------------------------------
 
@@ -498,10 +562,13 @@ class Server:
         """Serve what is counted within the block, where the owner wants it. Raises CannotListen."""
         if self.options.metrics is None:
             return nullcontext()
+        host, port = self.options.metrics
+        if self.options.one_of is not None and port:
+            port += self.options.one_of.number  # counts are each process' own, and a reader adds them up
         from .metrics import serve_metrics  # what it is made with is an optional part
 
         return serve_metrics(
-            self.options.metrics,
+            (host, port),
             self.databases,
             self.connections,
             self._metrics_token,
@@ -542,6 +609,11 @@ class Server:
             client.stop()
         if self._clients:
             await asyncio.wait(list(self._clients), timeout=_LAST_SECONDS)
+
+
+def _counted_as(analyst: str, database: Database) -> str:
+    """Return under which name an analyst's connections are counted over all processes."""
+    return f"{database.name} {analyst}"
 
 
 def _voucher_of(policies: Sequence[Policy]) -> Voucher | None:

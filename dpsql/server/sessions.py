@@ -43,6 +43,7 @@ from ..sql.text_process import TextProcess
 from ..system_catalog import SystemCatalog
 from ..waits import Stop, Stopped, until
 from .client_settings import VERSION, VERSION_TEXT
+from .processes import Place
 from .report import Seldom, log
 from .state import PreparedStatement
 from .statements import Query, Statement
@@ -210,13 +211,22 @@ class _Opened:
 class Sessions:
     """Opens sessions on the current dataset; every method may be called from any thread."""
 
-    def __init__(self, policy: Policy, precedence: Precedence, texts: TextProcess) -> None:
-        """Open the dataset; `precedence` and `texts`: of all that share the interpreter.
+    def __init__(
+        self,
+        policy: Policy,
+        precedence: Precedence,
+        texts: TextProcess,
+        processes: int = 1,
+        place: Place | None = None,
+    ) -> None:
+        """Open the dataset; `precedence` and `texts`: of all that share the interpreter; `processes`: how many serve,
+        and `place`, what they share.
 
         Raises PolicyError, LedgerError, EngineFailure: the owner has to mend something.
         """
         self._lock = threading.Lock()
-        self.memory = ResultMemory(_limits(policy.server))
+        self.memory = ResultMemory(_limits(policy.server).part(processes))
+        self._place = place
         self._precedence, self._texts = precedence, texts
         self._untidied = Seldom("ledger not tidied")
         self._turns = self._turns_of(policy)
@@ -334,7 +344,10 @@ class Sessions:
             self._close_unused(self._current)
 
     def _turns_of(self, policy: Policy) -> StatementTurns:
-        return StatementTurns(policy.server.public_at_once, self._precedence, policy.path.stem, self._texts)
+        shared = None if self._place is None else self._place.turn
+        return StatementTurns(
+            policy.server.public_at_once, self._precedence, policy.path.stem, self._texts, shared
+        )
 
     def _swap(self, opened: _Opened) -> None:
         self._opened[id(opened.dataset)] = opened
