@@ -78,6 +78,8 @@ class Session(Spine):
     def __post_init__(self) -> None:
         Spine.__post_init__(self)
         self._told_notes: set[str] = set()
+        self._given: tuple[Answer, Status, Answer] | None = None
+        """The answer that was given last from memory, what the ledger was then, and as it was given."""
 
     def __repr__(self) -> str:
         return f"<Session on {self.policy.source} as {self.analyst!r}>"
@@ -284,13 +286,18 @@ class Session(Spine):
         cached = self.dataset.answers.get((key, status.epoch))
         if cached is None or not self.settings.reuse or cached.receipt is None:
             return None
-        was = cached.receipt
-        again = self._receipt(ZERO, status, reused=was.reused or was.epsilon > 0, notes=was.notes)
-        return self.once(replace(cached, receipt=again))
+        known = self._given
+        if known is None or known[0] is not cached or known[1] is not status:
+            was = cached.receipt
+            again = self._receipt(ZERO, status, reused=was.reused or was.epsilon > 0, notes=was.notes)
+            known = self._given = cached, status, replace(cached, receipt=again)
+        return self.once(known[2])
 
     def once(self, answer: Answer) -> Answer:
         """Return an answer without the notes that this session has told already and that are told once."""
         assert answer.receipt is not None
+        if not answer.receipt.notes:
+            return answer
         once = {note for note in answer.receipt.notes if isinstance(note, OnceNote)}
         notes = tuple(note for note in answer.receipt.notes if note not in once & self._told_notes)
         self._told_notes = once | (self._told_notes if len(self._told_notes) < _MOST_TOLD else set())

@@ -15,6 +15,7 @@ House rules:
 
 from __future__ import annotations
 
+import asyncio
 import json
 import select
 import sys
@@ -42,6 +43,7 @@ __all__ = [
     "changed",
     "elsewhere",
     "log",
+    "log_together",
     "place_of",
     "removed",
     "report",
@@ -56,8 +58,10 @@ __all__ = [
 
 EVENTS = MappingProxyType(
     {
-        "listening": "the server is up: `host`, `port`, `encrypted`, the `databases`, and the port of `metrics` where "
-        "there is one",
+        "listening": "the server is up: `host`, `port`, `encrypted`, the `databases`, the port of `metrics` where "
+        "there is one, and which `worker` it is of several",
+        "worker ended": "one of several processes has ended with `code`, and another takes its place: its connections "
+        "are gone, and what it had charged stays charged",
         "connected": "`analyst` has logged in to `database` from `peer`; `process` names the connection from here on",
         "disconnected": "the connection has ended",
         "answered": "a statement that charged, or was answered from the store: what it cost, and in how many "
@@ -114,28 +118,57 @@ _MAX_TEXT = 200
 """Characters of a field, so that a line fits what a pipe takes at once."""
 _SELDOM = 10.0
 _MOST_WAITING = 10_000
+_TOGETHER_SECONDS = 0.02
 _lock = threading.Lock()
+_is_due = False
 _waiting: deque[str] = deque()
 _lost = 0
 
 
 def log(event: str, **fields: str | int | float | bool | None) -> None:
     """Write a line, or have it wait until somebody reads. A log that cannot be written is no reason to stop."""
-    global _lost
-    assert event in EVENTS, event
     line = _line(event, fields)
     with _lock:
-        if len(_waiting) < _MOST_WAITING:
-            _waiting.append(line)
-        else:
-            _lost += 1
+        _keep(line)
         _write()
+
+
+def log_together(event: str, **fields: str | int | float | bool | None) -> None:
+    """Write a line a moment later, with those that came meanwhile: of what comes thousands of times a second.
+
+    Requires: an event loop runs. It stands before every line that comes after it.
+    """
+    global _is_due
+    line = _line(event, fields)
+    with _lock:
+        _keep(line)
+        if _is_due:
+            return
+        _is_due = True
+    asyncio.get_running_loop().call_later(_TOGETHER_SECONDS, _write_due)
+
+
+def _write_due() -> None:
+    global _is_due
+    with _lock:
+        _is_due = False
+        _write()
+
+
+def _keep(line: str) -> None:
+    global _lost
+    if len(_waiting) < _MOST_WAITING:
+        _waiting.append(line)
+    else:
+        _lost += 1
 
 
 def write_out(seconds: float) -> None:
     """Wait until the lines that wait are written, at most so long."""
+    global _is_due
     end = time.monotonic() + seconds
     with _lock:
+        _is_due = False  # the loop that would have written them has ended
         _write()
         while (_waiting or _lost) and time.monotonic() < end:
             time.sleep(0.01)
@@ -147,7 +180,10 @@ def _write() -> None:
     global _lost
     try:
         while _waiting and _is_read():
-            sys.stderr.write(_waiting.popleft())
+            lines, size = [_waiting.popleft()], 0
+            while _waiting and (size := size + len(lines[-1])) + len(_waiting[0]) <= select.PIPE_BUF:
+                lines.append(_waiting.popleft())
+            sys.stderr.write("".join(lines))
             sys.stderr.flush()
         if _lost and _is_read():
             sys.stderr.write(_line("lines lost", {"times": _lost}))
@@ -158,6 +194,7 @@ def _write() -> None:
 
 
 def _line(event: str, fields: Mapping[str, object]) -> str:
+    assert event in EVENTS, event
     cut = {name: value[:_MAX_TEXT] if isinstance(value, str) else value for name, value in fields.items()}
     at = datetime.now(UTC).isoformat(timespec="milliseconds")
     return json.dumps({"at": at, "event": event, **cut}) + "\n"

@@ -23,7 +23,7 @@ from ..system_catalog import CatalogRefusal, ConnectionFacts, Reads, ResultColum
 from .channel import Channel
 from .client_settings import ClientSettings, release_time
 from .columns import columns_of, oid_of, sql_type
-from .report import ClientGone, Outcome, Tally, log
+from .report import ClientGone, Outcome, Tally, log, log_together
 from .sessions import Replies, Reply, Sessions, system_catalog
 from .statements import Catalog, CopyIn, Query, Result
 
@@ -320,8 +320,9 @@ class Queries:
         self._tally.answer(_outcome(answer.receipt), seconds)
         if answer.receipt is not None:
             asyncio.get_running_loop().call_soon(partial(  # after the reply: no client waits for the log
-                log, "answered", analyst=self.worker.session.analyst, epsilon=decimal_text(answer.receipt.epsilon),
-                left=decimal_text(answer.receipt.left), ms=round(1000 * seconds), process=self._process_id,
+                log_together, "answered", analyst=self.worker.session.analyst,
+                epsilon=decimal_text(answer.receipt.epsilon), left=decimal_text(answer.receipt.left),
+                ms=round(1000 * seconds), process=self._process_id,
             ))  # fmt: skip
 
     # --- what is asked again ----------------------------------------------------------------------------
