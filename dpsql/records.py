@@ -1,8 +1,8 @@
 """`dataclass`, whose methods are compiled when they are first called: a command meets some of the classes it imports.
 
 A class is what `dataclasses.dataclass` makes of it, with fields, slots and `__match_args__`; `replace`, `fields` and
-`asdict` take its instances. Only the texts of `__init__`, `__eq__` and `__hash__` are compiled later, once, at the
-first call; and what needs no text of its own (`__repr__`, what a frozen instance refuses) is shared by all classes.
+`asdict` take its instances. Only the texts of `__init__`, `__eq__`, `__hash__` and `__repr__` are compiled later, once,
+at the first call; and what needs no text of its own (what a frozen instance refuses) is shared by all classes.
 Ordering, `InitVar` and `unsafe_hash` are not among what it takes. A checker of types reads the library's own.
 
 House rule: nothing here knows a class of dpsql's.
@@ -40,7 +40,7 @@ else:
 
         give("__init__", _when_called(cls, "__init__", lambda: _init(cls, frozen=frozen)))
         if repr:
-            give("__repr__", _repr)
+            give("__repr__", _when_called(cls, "__repr__", lambda: _repr(cls)))
         if eq:
             give("__eq__", _when_called(cls, "__eq__", lambda: _eq(cls)))
             give("__hash__", _when_called(cls, "__hash__", lambda: _hash(cls)) if frozen else None)
@@ -113,10 +113,10 @@ else:
 
     _MISSING = object()
 
-    @recursive_repr()
-    def _repr(self):
-        shown = (f"{one.name}={getattr(self, one.name)!r}" for one in dataclasses.fields(self) if one.repr)
-        return f"{self.__class__.__qualname__}({', '.join(shown)})"
+    def _repr(cls):
+        shown = (f"{one.name}={{self.{one.name}!r}}" for one in dataclasses.fields(cls) if one.repr)
+        text = f'return f"{{self.__class__.__qualname__}}({", ".join(shown)})"'
+        return recursive_repr()(_compiled("__repr__(self)", [text], {}))
 
     def _is_refused(self, name):
         return "__dataclass_fields__" in vars(type(self)) or name in self.__dataclass_fields__
