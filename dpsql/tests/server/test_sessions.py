@@ -308,7 +308,7 @@ def test_what_may_be_another_answer_next_time_is_read_each_time(served: Served) 
     wire.connection.execute("PREPARE q AS SELECT 1")
     for sql in (
         "SELECT now()", "SELECT CURRENT_DATE", f"{COUNT} WHERE CURRENT_DATE > DATE '2020-01-01'",
-        "SELECT COUNT(*) FROM number WHERE i < 5", "SHOW dpsql.budget", "SHOW dpsql.epsilon", f"EXPLAIN {COUNT}",
+        "SELECT COUNT(*) FROM number WHERE i < 5", "SHOW dpsql.budget", "SHOW dpsql.epsilon",
         "SELECT count(*) FROM pg_catalog.pg_class", "EXECUTE q", "SELECT nonsense", f"{COUNT}; {COUNT}",
         f"BEGIN; {COUNT}; COMMIT", f"COPY ({COUNT}) TO STDOUT", "", "SET dpsql.epsilon = 0.1",
     ):  # fmt: skip
@@ -321,6 +321,15 @@ def test_what_may_be_another_answer_next_time_is_read_each_time(served: Served) 
         unnamed(COUNT) + unnamed(COUNT), query(f"{COUNT} /* {'x' * LONGEST} */"),
     ):  # fmt: skip
         assert not wire.again(batch)
+
+
+def test_an_explanation_is_sent_again_while_nobody_writes_to_the_ledger(served: Served) -> None:
+    wire, asked = Wire(served), query(f"EXPLAIN {COUNT}")
+    assert wire.again(asked)
+    wire.connection.execute("SELECT COUNT(*) FROM person WHERE age > 37")
+    assert not wire.send(asked)[0]
+    assert wire.again(asked)
+    assert not wire.again(query(f"EXPLAIN (VERIFY) {COUNT}"))
 
 
 def test_a_message_in_two_parts_is_answered_as_one(served: Served) -> None:
