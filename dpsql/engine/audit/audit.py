@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -19,13 +19,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ...backends import DuckDBBackend
-from ...errors import DpsqlError, EngineFailure, PolicyError, Refusal
-from ...mechanisms import ATTO, Box, FlipChoice, Noise, SampledNoise, delta_of_rho
+from ...budget.slices import Steps
+from ...errors import DpsqlError, EngineFailure, Refusal
+from ...mechanisms import ATTO, NANO, Box, FlipChoice, Noise, SampledNoise, delta_of_rho
 from ...plan.planner import Plan, PrivacyParameters, plan
+from ...plan.privacy.time import Clock
 from ...plan.release_plan import ReleasePlan
 from ...plan.views import build_catalog
 from ...policy import Accounting, Neighbours, Policy
 from ...policy.live_schema import LiveSchema
+from ...policy.model import Time
+from ...policy.periods import UNDATED, first_day, number_of, run_text
 from ...records import dataclass
 from ...relation.catalog import Catalog, Scalar, Table
 from ...relation.types import Kind
@@ -266,14 +270,16 @@ def run_audit(
         plans = dict(_given(policy, catalog, statements) if statements else _usual(policy, catalog))
         found = {sql: _Compared(sql, planned) for sql, planned in plans.items()}
         known: dict[tuple[Person, ...], dict[str, Measures | DpsqlError]] = {}
-        for by, here, there in neighbours_in(policy):
+        together = _Together(policy)
+        for by, here, there, number in neighbours_in(policy):
             for people in (here, there):
                 if tuple(people) not in known:
                     known[tuple(people)] = measured_over(twin, backend, people, plans)
             left, right = known[tuple(here)], known[tuple(there)]
-            for sql, one in found.items():
-                one.compare(by, left[sql], right[sql])
-        return Audit(tuple(one.finding(noise or SampledNoise(), runs) for one in found.values()))
+            losses = [one.compare(by, left[sql], right[sql], number) for sql, one in found.items()]
+            together.take(by, number, sum(losses, Fraction(0)))
+        findings = [one.finding(noise or SampledNoise(), runs) for one in found.values()]
+        return Audit((*findings, *together.findings(list(plans.values()))))
 
 
 # --- the statements ------------------------------------------------------------------------------------
@@ -306,16 +312,17 @@ def _given(policy: Policy, catalog: Catalog, statements: Sequence[str]) -> Itera
 def _usual(policy: Policy, catalog: Catalog) -> Iterator[tuple[str, Plan]]:
     """Yield what is asked of each table of people, as far as the policy lets it be asked."""
     for table in catalog.tables.values():
-        for sql in _questions(table) if table.unit is not None and not table.is_hidden else ():
+        for sql in _questions(policy, table) if table.unit is not None and not table.is_hidden else ():
             try:
                 yield sql, plan_audited(policy, catalog, sql)
             except Refusal:
                 continue
 
 
-def _questions(table: Table) -> Iterator[str]:
+def _questions(policy: Policy, table: Table) -> Iterator[str]:
     name = sql_name(table.name)
     yield f"SELECT COUNT(*) FROM {name}"
+    yield from _of_periods(policy, table)
     measured = [
         sql_name(c.name) for c in table.columns if c.type.is_number and c.bounds and not c.is_personal
     ]
@@ -337,13 +344,24 @@ def _questions(table: Table) -> Iterator[str]:
         yield f"SELECT {sql_name(key.name)}, COUNT(*) FROM {name} GROUP BY 1"
 
 
+def _of_periods(policy: Policy, table: Table) -> Iterator[str]:
+    """Yield questions about a table's periods, by each and by some that overlap."""
+    time = policy.privacy.time
+    if time is None or table.unit is None or table.unit.time is None or table.unit.time.way:
+        return
+    name, column = sql_name(table.name), sql_name(table.unit.time.column)
+    yield f"SELECT date_trunc('{time.period.value}', {column}), COUNT(*) FROM {name} GROUP BY 1"
+    first = number_of(time.period, time.since)
+    for low, high in ((0, 1), (0, 2), (1, 3)):
+        begin, end = (first_day(time.period, first + at) for at in (low, high))
+        yield f"SELECT COUNT(*) FROM {name} WHERE {column} >= '{begin}' AND {column} < '{end}'"
+
+
 def plan_audited(policy: Policy, catalog: Catalog, sql: str) -> Plan:
     """Return a statement's plan, at the audit's epsilon and delta. Raises Refusal."""
     query = parse_statement(sql)
     if not isinstance(query, AdmittedQuery):
         raise Refusal("only queries can be audited", sqlstate="0A000")
-    if policy.privacy.time is not None:
-        raise PolicyError(f"{policy.source}: privacy.time: a budget by periods is not audited yet")
     privacy = PrivacyParameters(
         EPSILON,
         DELTA,
@@ -351,6 +369,7 @@ def plan_audited(policy: Policy, catalog: Catalog, sql: str) -> Plan:
         policy.privacy.neighbours is Neighbours.REPLACE_ONE,
         together=policy.privacy.together,
         accounting=policy.privacy.accounting,
+        clock=_clock(policy),
     )
     return plan(bind(query, BindingContext(catalog, query.text, (), 0, {})), catalog, privacy)
 
@@ -358,8 +377,49 @@ def plan_audited(policy: Policy, catalog: Catalog, sql: str) -> Plan:
 # --- the neighbours -------------------------------------------------------------------------------------
 
 
-def neighbours_in(policy: Policy) -> Iterator[tuple[str, list[Person], list[Person]]]:
-    """Yield pairs of databases that the policy calls neighbours: what the one has that the other has not, and both."""
+_OVER = 3
+"""How many periods are over when an audit asks."""
+_PERIODS = (0, 1, 2, _OVER, 40, -1)
+"""Where a person has rows: in each that is over, the running one, one that lies far ahead, one before the first."""
+
+Pair = tuple[str, list[Person], list[Person], int | None]
+"""Two databases: what the one has that the other has not, both, and the slice in which they differ, by its number."""
+
+
+def _clock(policy: Policy) -> Clock | None:
+    """Return what is over in an audit; None where the budget is no one by periods."""
+    time = policy.privacy.time
+    return None if time is None else Clock(time, number_of(time.period, time.since) + _OVER)
+
+
+def neighbours_in(policy: Policy) -> Iterator[Pair]:
+    """Yield pairs of databases that the policy calls neighbours."""
+    if policy.privacy.time is not None:
+        yield from _slices_in(policy.privacy.time)
+        return
+    for by, here, there in _people_in(policy):
+        yield by, here, there, None
+
+
+def _slices_in(time: Time) -> Iterator[Pair]:
+    """Yield databases that differ in one person's rows of one period, or in a person who has undated rows alone.
+
+    Where a person's other rows lead to an undated one, an engine with foreign keys has no database without it.
+    """
+    crowd = [Person("one of the crowd", rows=0, periods=(at,)) for at in (0, 1, 2)] * (CROWD // 3)
+    first = number_of(time.period, time.since)
+    for person in PATTERNS:
+        whole = replace(person, periods=_PERIODS)
+        for at in (0, 2, _OVER, 40, -1):
+            named = f"rows of {run_text(time.period, first + at, first + at)}: {person.name}"
+            yield named, [*crowd, whole], [*crowd, replace(whole, without=first + at)], first + at
+        alone = replace(person, periods=())
+        yield f"undated rows alone: {person.name}", [*crowd, alone], crowd, UNDATED
+    alone = replace(PATTERNS[-2], periods=(1,))
+    yield "the only person's rows of one period", [alone], [replace(alone, without=first + 1)], first + 1
+
+
+def _people_in(policy: Policy) -> Iterator[tuple[str, list[Person], list[Person]]]:
     crowd, many = [Person("one of the crowd", rows=0)] * CROWD, policy.privacy.together
     if policy.privacy.neighbours is Neighbours.ADD_REMOVE:
         for person in PATTERNS:
@@ -409,12 +469,14 @@ class _Compared:
         self.sharpest: _Pair | None = None
         self._sharpness = (0.0, 0)
 
-    def compare(self, by: str, left: Measures | DpsqlError, right: Measures | DpsqlError) -> None:
-        """Hold two databases against the claim (law L1)."""
+    def compare(
+        self, by: str, left: Measures | DpsqlError, right: Measures | DpsqlError, number: int | None
+    ) -> Fraction:
+        """Hold two databases against the claim (law L1); return what they are apart."""
         if isinstance(left, DpsqlError) or isinstance(right, DpsqlError):
             self.problems.append(f"the engine failed over {by}")
-            return
-        loss, problems = moved_by(self.plan, left, right)
+            return Fraction(0)
+        loss, problems = moved_by(self.plan, left, right, number)
         self.problems += [f"{problem}: {by}" for problem in problems]
         if loss > self.loss:
             self.loss, self.by = loss, by
@@ -425,6 +487,7 @@ class _Compared:
         ]
         if (sharpness := (round(sum(changes), 6), -len(changes))) > self._sharpness:
             self._sharpness, self.sharpest = sharpness, (left, right)
+        return loss
 
     @property
     def _in_rho(self) -> bool:
@@ -479,10 +542,17 @@ def claim_of(planned: Plan) -> Fraction:
     return Fraction(planned.rho_atto, ATTO) if in_rho else planned.epsilon
 
 
-def moved_by(planned: Plan, left: Measures, right: Measures) -> tuple[Fraction, list[str]]:
-    """Return how far two databases are apart in all that a statement measures, and what of it is not claimed (L1)."""
+def moved_by(
+    planned: Plan, left: Measures, right: Measures, at: int | None = None
+) -> tuple[Fraction, list[str]]:
+    """Return how far two databases are apart in all that a statement measures, and what of it is not claimed (L1).
+
+    `at`: the slice in which they differ: what is not charged to it moves by nothing (soundness.md 1.40).
+    """
     loss, problems, in_rho = Fraction(0), list[str](), planned.privacy.accounting is Accounting.ZCDP
     for release, here, there in zip(planned.releases, left, right, strict=True):
+        if at is not None and not _is_charged(release, at) and here != there:
+            problems.append("a period that is not charged is read")
         for number, measurement in enumerate(release.measurements):
             if release.is_empty:
                 continue
@@ -497,6 +567,47 @@ def moved_by(planned: Plan, left: Measures, right: Measures) -> tuple[Fraction, 
     if loss > claim_of(planned):
         problems.append("moved by more than is claimed")
     return loss, problems
+
+
+def _is_charged(release: ReleasePlan, number: int) -> bool:
+    slices = release.slices
+    return slices is not None and any(first <= number <= last for first, last in slices.runs)
+
+
+class _Together:
+    """All statements as one ledger has them: what a slice lost by all of them, beside what its runs were charged."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._time, self._in_rho = policy.privacy.time, policy.privacy.accounting is Accounting.ZCDP
+        self._lost: dict[int, tuple[Fraction, str]] = {}
+
+    def take(self, by: str, number: int | None, loss: Fraction) -> None:
+        """Keep what neighbours in a slice are apart in all statements together, where it is the most."""
+        if number is not None and (number not in self._lost or loss > self._lost[number][0]):
+            self._lost[number] = loss, by
+
+    def findings(self, plans: Sequence[Plan]) -> Iterator[AuditFinding]:
+        """Yield what came of each slice in which databases differed."""
+        if self._time is None:
+            return
+        steps, kind, unit = Steps(), 2 if self._in_rho else 0, ATTO if self._in_rho else NANO
+        for planned in plans:
+            for release in planned.releases:
+                if release.slices is not None and not release.is_empty:
+                    epsilon = sum((one.epsilon for one in release.measures), Fraction(0))
+                    rho = sum(one.loss.rho or 0 for one in release.measures) if self._in_rho else 0
+                    for first, last in release.slices.runs:
+                        steps.add(first, last, (int(epsilon * NANO), 0, rho))
+        for number, (loss, by) in sorted(self._lost.items()):
+            charged = max(
+                (Fraction(sums[kind], unit) for _, _, sums in steps.meet(number, number)), default=Fraction(0)
+            )
+            problems = ("lost more than its slice is charged",) if loss > charged else ()
+            share = f"{float(100 * loss / charged) if charged else 0.0:.4g} of 100 %"
+            of = run_text(self._time.period, number, number, self._time.since)
+            yield AuditFinding(
+                f"all of these, of {of}", float(charged), share, by, 0.0, 0.05, 1.0, problems, self._in_rho
+            )
 
 
 def _new(here: Groups, there: Groups) -> int:

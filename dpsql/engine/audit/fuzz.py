@@ -106,21 +106,27 @@ class _Search:
 
     def hold(self, plans: dict[str, Plan]) -> None:
         known: dict[tuple[Person, ...], dict[str, Measures | DpsqlError]] = {}
-        for by, here, there in neighbours_in(self._policy):
+        for by, here, there, number in neighbours_in(self._policy):
             for people in (here, there):
                 if tuple(people) not in known:
                     known[tuple(people)] = measured_over(self._twin, self._backend, people, plans)
             left, right = known[tuple(here)], known[tuple(there)]
             for sql, planned in plans.items():
-                self._compare(by, sql, planned, left[sql], right[sql])
+                self._compare(by, sql, planned, left[sql], right[sql], number)
 
     def _compare(
-        self, by: str, sql: str, planned: Plan, left: Measures | DpsqlError, right: Measures | DpsqlError
+        self,
+        by: str,
+        sql: str,
+        planned: Plan,
+        left: Measures | DpsqlError,
+        right: Measures | DpsqlError,
+        number: int | None,
     ) -> None:
         if isinstance(left, DpsqlError) or isinstance(right, DpsqlError):
             self.violations.append(Violation(sql, f"the engine failed over {by}"))
             return
-        loss, problems = moved_by(planned, left, right)
+        loss, problems = moved_by(planned, left, right, number)
         said = "verified, and yet " if sql in self.verified else ""
         self.violations += [Violation(sql, f"{said}{problem}: {by}") for problem in problems]
         claim = claim_of(planned)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +24,7 @@ from ...plan.views import build_catalog
 from ...policy import Policy
 from ...policy.live_schema import LiveColumn, LiveSchema, LiveTable
 from ...policy.model import FILES, FileSources
+from ...policy.periods import UNDATED, first_day, instant_of, number_of
 from ...records import dataclass
 from ...relation.catalog import Catalog, Column
 from ...relation.types import Kind
@@ -37,6 +39,7 @@ CROWD = 40
 _MOST_ROWS = 5_000
 _AT_ONCE = 1_000
 _WILD = ("'nan'::DOUBLE", "'inf'::DOUBLE", "'-inf'::DOUBLE", "1e30")
+_FIRST_DAY = date(1970, 1, 1).toordinal()
 _TEXTS = ("ash", "birch", "cedar", "")
 _WORDS = {Kind.SMALLINT: "SMALLINT", Kind.INTEGER: "INTEGER", Kind.BIGINT: "BIGINT", Kind.REAL: "FLOAT",
           Kind.DOUBLE: "DOUBLE", Kind.BOOLEAN: "BOOLEAN", Kind.DATE: "DATE", Kind.TIMESTAMP: "TIMESTAMP",
@@ -49,13 +52,17 @@ class Person:
     """Somebody made up. `at`: where values lie: low, high, inside, wild (outside of bounds, NULL, NaN, infinite).
 
     `rows`: how many in each table, as a multiple of what counts; `spread`: over how many groups more than count,
-    None: all in one.
+    None: all in one. `periods`: under a budget by periods, in which the rows are, each in a group of its own where
+    `spread` is None: so many in the first of them, in the others as many as count; counted from the first
+    one that the policy names; `without`: the number of the slice whose rows are not there, `UNDATED` for undated ones.
     """
 
     name: str
     at: str = "inside"
     rows: int = 1
     spread: int | None = None
+    periods: tuple[int, ...] = (0,)
+    without: int | None = None
 
 
 PATTERNS = (
@@ -103,20 +110,27 @@ class Twin:
 
     def _add(self, person: Person, rows: dict[str, list[Row]], seen: dict[str, set[tuple[str, ...]]]) -> None:
         own: dict[str, list[Row]] = {}
+        slices: dict[str, list[int]] = {}
         self._people += 1
         for name in self._ordered():
             unit = self.policy.tables[name].unit
             if unit is None:
                 continue
             parents: list[tuple[str, ...]] = [("NULL",) * len(unit.columns)]
+            above = [UNDATED]
             if unit.references is not None:
                 parent, key = unit.references
-                parents = [tuple(row[column] for column in key) for row in own[parent]]
+                parents, above = [tuple(row[column] for column in key) for row in own[parent]], slices[parent]
             bound = self.catalog.tables[name].unit
             is_one = unit.references is None and bound is not None and bound.is_unique
             count = 1 if is_one else self._rows(name, person)
-            own[name] = list(self._made(name, person, parents, count, seen[name]))
-            rows[name] += own[name]
+            time = None if bound is None else bound.time
+            if time is not None:
+                fewer = count if is_one or not person.rows else count // person.rows
+                count = min(_MOST_ROWS, count + fewer * (len(person.periods) - 1)) if person.periods else 0
+            made = list(self._made(name, person, parents, above, count, seen[name]))
+            own[name], slices[name] = [row for row, _ in made], [at for _, at in made]
+            rows[name] += [row for row, at in made if person.without is None or at != person.without]
 
     # --- tables ---------------------------------------------------------------------------------------------
 
@@ -141,6 +155,8 @@ class Twin:
     def _columns(self, name: str) -> list[LiveColumn]:
         """Return the columns that a twin has: declared ones, and those that lead to the owner."""
         wanted = {column.name for column in self.catalog.tables[name].columns}
+        if (time := self.policy.tables[name].time) is not None and time[0] == name:
+            wanted.add(time[1])
         for other, declared in self.policy.tables.items():
             if declared.unit is not None:
                 wanted |= set(declared.unit.columns) if other == name else set()
@@ -207,34 +223,69 @@ class Twin:
         name: str,
         person: Person,
         parents: Sequence[tuple[str, ...]],
+        above: Sequence[int],
         count: int,
         seen: set[tuple[str, ...]],
-    ) -> Iterator[Row]:
-        """Yield rows as SQL literals by column; no two of one key."""
-        unit = self.policy.tables[name].unit
+    ) -> Iterator[tuple[Row, int]]:
+        """Yield rows as SQL literals by column, no two of one key, and the slice of each. `above`: of the parents."""
+        unit, known = self.policy.tables[name].unit, self.catalog.tables[name].unit
         assert unit is not None
+        time = None if known is None else known.time
         alone = {key[0] for key in self._keys(name) if len(key) == 1}
         groups = 1
         if person.spread is not None:
             bound = self.catalog.tables[name].unit
             groups = (1 if bound is None else bound.max_groups or bound.max_rows or 1) + person.spread
+        most = self._rows(name, person)
+        fewer = max(1, most // max(1, person.rows))
+        first = min(_MOST_ROWS, most)
         for number in range(count if parents else 0):
             self._serial += 1
             row = {}
+            at = UNDATED if time is None else above[number % len(parents)]
+            place = 0
+            if time is not None and not time.way:
+                place = max(0, (number - first) // fewer + 1)
+                at = self._first() + person.periods[place]
             parent = dict(zip(unit.columns, parents[number % len(parents)], strict=True))
             for column in self._columns(name):
                 if column.name in parent and unit.references is not None:
                     row[column.name] = parent[column.name]
                 elif column.name in parent:
                     row[column.name] = self._part_of_person(column, unit.columns.index(column.name))
+                elif time is not None and not time.way and column.name == time.column:
+                    row[column.name] = self._moment(column, at, person)
                 elif column.name in alone:
                     row[column.name] = self._serial_value(column, self._serial)
                 else:
-                    row[column.name] = self._value(name, column, person, number % groups)
+                    group = number % groups if person.spread is not None else place
+                    row[column.name] = self._value(name, column, person, group)
             keys = [(str(i), *(row[part] for part in key)) for i, key in enumerate(self._keys(name))]
             if not seen.intersection(keys):
                 seen.update(keys)
-                yield row
+                yield row, at
+
+    def _first(self) -> int:
+        """Return the number of the first period that the policy names."""
+        time = self.policy.privacy.time
+        assert time is not None, "a table has a time"
+        return number_of(time.period, time.since)
+
+    def _moment(self, column: LiveColumn, at: int, person: Person) -> str:
+        """Return a moment of a period, at an end of it or inside."""
+        time = self.policy.privacy.time
+        assert time is not None, "a table has a time"
+        ends = (at, at + 1)
+        if column.type.kind is Kind.DATE:
+            begin, end = (first_day(time.period, each).toordinal() - _FIRST_DAY for each in ends)
+        else:
+            begin, end = (int(instant_of(time.period, each, time.zone).timestamp()) * 10**6 for each in ends)
+        value = {"low": begin, "high": end - 1}.get(
+            person.at, begin + (end - begin) * (self._serial % 8) // 8
+        )
+        if "ZONE" in self._type(column).upper():
+            return f"make_timestamptz({value})"
+        return _EPOCHS[column.type.kind].format(value)
 
     def _part_of_person(self, column: LiveColumn, place: int) -> str:
         """Return a part of a person's key: of several some that are declared, so that people share them."""
