@@ -16,6 +16,7 @@ from benchmarks import (
     command_line,
     dbapi,
     files,
+    five_years,
     hostile,
     keys_of_one,
     levers,
@@ -76,6 +77,7 @@ FIGURES = {
     "workers": workers.measure,
     "years": years.measure,
     "periods": periods.measure,
+    "five_years": five_years.measure,
 }
 LONG = ("hostile", "spark")
 """They take as long as they are told to, or ask for a Spark: measured only where they are named."""

@@ -9,6 +9,7 @@ from datasets import DataSets, run_on
 from outcomes import explain
 from replay import Asked, Cells, asked, cells_of
 
+from dpsql import Session
 from dpsql.budget import Charge
 from dpsql.engine.answer import Answer
 from dpsql.engine.explain import Explanation
@@ -40,6 +41,15 @@ class Ran(OnDuckDB):
     queries: list[Asked]
 
 
+def _spent(session: Session) -> Charge:
+    """Return what a statement was charged: where the budget is by periods, each of those that it reached, alike."""
+    store = session.dataset.store
+    if session.policy.privacy.time is None:
+        return store.spent()
+    (sums,) = {sums for _, _, sums in store.slices()}
+    return Charge(*sums)
+
+
 @dataclass
 class CasesOnDuckDB:
     """The cases that were run."""
@@ -61,7 +71,7 @@ class CasesOnDuckDB:
             [cells_of(queries, run_on(neighbour)) for neighbour in neighbours],
         )  # fmt: skip
         self.known[str(case), case.sql] = kept
-        spent = session.dataset.store.spent()
+        spent = _spent(session)
         return Ran(explained, answer, kept.parameters, kept.before, kept.after, lists, spent, queries)
 
     def of(self, case: Case) -> OnDuckDB:
