@@ -25,9 +25,13 @@ from .settings import CommandSettings, pass_settings
 from .terminal import terminal_text
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from ..policy import Policy
-    from ..server import Options
+    from ..server import Options, Server
     from ..server.channel import Network
+
+    Beside = Callable[[Server, asyncio.AbstractEventLoop], AbstractContextManager[object]]
 
 __all__ = ["psql_line", "run_server", "serve"]
 
@@ -71,6 +75,11 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="A file with the token that readers of the counts bring; with TLS needed beyond this machine.",
 )  # fmt: skip
 @click.option(
+    "--web", metavar="[HOST:]PORT", callback=lambda *given: _address(given[-1]),
+    help="Serve the studio to analysts who log in with their passwords, on an address of its own; without HOST on this "
+    "machine alone, beyond it over TLS.",
+)  # fmt: skip
+@click.option(
     "--trusted-proxy", "proxies", metavar="ADDRESS", multiple=True, callback=lambda *given: _networks(given[-1]),
     help="A proxy, or a network of them, that says by the PROXY protocol, version 2, whom it speaks for. Repeatable.",
 )  # fmt: skip
@@ -92,7 +101,7 @@ def serve(
     settings: CommandSettings, policies: tuple[Path, ...], host: str, port: int, certificate: Path | None,
     key: Path | None, max_connections: int, idle: float, grace: float, metrics: tuple[str, int] | None,
     metrics_token: Path | None, proxies: tuple[Network, ...], witness: Path | None, witness_command: str | None,
-    workers: int, one_of: str | None,
+    workers: int, one_of: str | None, web: tuple[str, int] | None,
 ) -> None:  # fmt: skip
     """Serve the policy to analysts over Postgres' protocol, until SIGTERM or Ctrl-C.
 
@@ -128,10 +137,14 @@ def serve(
             )
             tell(f"Analysts connect with: {psql_line(host, port, first, policy.path.stem)}")
 
+    if web is not None and any(policy.server.auth is not None for policy in loaded):
+        raise click.UsageError("--web takes passwords that are in the policy; [server] has auth.")
+    if web is not None and (workers != 1 or one_of is not None):
+        raise click.UsageError("--web goes with one worker: serve the studio from a server of its own.")
     if one_of is not None:
         run_server(loaded, replace(options, one_of=OneOf.parse(one_of)), _tell_parent)
     elif workers == 1:
-        run_server(loaded, options, announce)
+        run_server(loaded, options, announce, web)
     else:
         from .serve_workers import run_workers
 
@@ -155,8 +168,13 @@ def _policies(settings: CommandSettings, own: Sequence[Path]) -> Sequence[Path]:
     return own
 
 
-def run_server(policies: Sequence[Policy], options: Options, announce: Callable[[int], None]) -> None:
-    """Serve until told to stop; `announce` is called with the port before the log begins.
+def run_server(
+    policies: Sequence[Policy],
+    options: Options,
+    announce: Callable[[int], None],
+    web: tuple[str, int] | None = None,
+) -> None:
+    """Serve until told to stop; `announce` is called with the port before the log begins. `web`: the studio's address.
 
     Raises what the owner has to mend: PolicyError, LedgerError, EngineFailure, click.UsageError.
     """
@@ -164,17 +182,33 @@ def run_server(policies: Sequence[Policy], options: Options, announce: Callable[
 
     try:
         server = Server(policies, options)
+        beside = None if web is None else _web(server, web)
     except ValueError as error:
         raise click.UsageError(f"{error}. See --certificate and --key.") from None
     gc.collect()
     gc.freeze()  # the program itself is no garbage, and takes a tenth of a second to look through
     try:
-        asyncio.run(server.run(announce))
+        asyncio.run(server.run(announce, beside))
     except CannotListen as error:
         raise click.UsageError(_why_not(error.host, error.port, error.reason)) from None
     finally:
         gc.unfreeze()  # what ends with the program is told so by the collector
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C ends what is left, without a traceback
+
+
+def _web(server: Server, address: tuple[str, int]) -> Beside:
+    """Return what opens the studio beside a server. Raises ValueError: beyond this machine it takes TLS."""
+    from ..server.channel import is_loopback
+    from ..studio.web import web_door
+
+    if not is_loopback(address[0]) and server.encryption is None:
+        raise ValueError(f"the studio on {address[0]} can be reached from other machines, which takes TLS")
+
+    def told(link: str) -> None:
+        if sys.stderr.isatty():
+            tell(f"Analysts log in to the studio at: {link}")
+
+    return lambda server, loop: web_door(address, server, loop, told)
 
 
 def psql_line(host: str, port: int, user: str, database: str) -> str:

@@ -211,6 +211,15 @@ class Verifier:
             raise ValueError("a SCRAM-SHA-256 verifier of the wrong size")
         return cls(iterations, salt, stored, server)
 
+    def fits(self, password: str) -> bool:
+        """Say whether a password that was sent as it is, over TLS, is the one; takes as long for any."""
+        try:
+            made = make_verifier(password, iterations=self.iterations, salt=self.salt)
+        except ValueError:
+            made = make_verifier("no password", iterations=self.iterations, salt=self.salt)
+            return hmac.compare_digest(made.stored_key, self.stored_key) and False
+        return hmac.compare_digest(made.stored_key, self.stored_key)
+
     def text(self) -> str:
         """Return the text to store."""
         salt, stored, server = map(_base64, (self.salt, self.stored_key, self.server_key))

@@ -30,7 +30,14 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -300,8 +307,14 @@ class Server:
             undo.pop_all()
         return databases
 
-    async def run(self, announce: Callable[[int], None] | None = None) -> None:
+    async def run(
+        self,
+        announce: Callable[[int], None] | None = None,
+        beside: Callable[[Server, asyncio.AbstractEventLoop], AbstractContextManager[object]] | None = None,
+    ) -> None:
         """Listen until told to stop; `announce` is called with the port before the log begins.
+
+        `beside`: another door, open within its block, in threads of its own.
 
         Raises CannotListen: an address cannot be had.
         """
@@ -320,6 +333,8 @@ class Server:
             for listener in listeners:
                 doors.enter_context(listener)
             metrics = doors.enter_context(self._metrics())
+            if beside is not None:
+                doors.enter_context(beside(self, loop))
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self._stop)
             loop.add_signal_handler(signal.SIGHUP, self._hangup.set)
@@ -378,6 +393,26 @@ class Server:
         if analyst is not None and self.logins.find(analyst, database) is None:
             self._name_all()
         return analyst
+
+    async def proved(self, peer: str, user: str, database: str, password: str) -> Database | None:
+        """Return the database that a password opens; None: none, which is told as late as over the wire.
+
+        For a door that is sent the password itself, over TLS or on this machine. Requires: passwords are in the policy.
+        """
+        loop, place = asyncio.get_running_loop(), self.logins.place(user, database)
+        async with self.turns.turn(peer, f"{place} {user}"):
+            is_known, verifier = user in self.logins, self.logins.verifier(user, database)
+            if await loop.run_in_executor(self.vouching, verifier.fits, password) and is_known:
+                found = self.find(user, database)
+                if found is None:
+                    log("login refused", peer=peer, delay=0.0, analyst=user, reason="database")
+                return found if self.is_accepting and found is not None and found.health.is_good else None
+            delay, reason = self.throttle.fail(peer, loop.time()), "password" if is_known else "user"
+            log("login refused", peer=peer, delay=delay, analyst=user if is_known else None, reason=reason)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(delay):
+                    await self.stopping.wait()
+            return None
 
     def _name_all(self) -> None:
         """Have those who may connect be those of the policies as they are now."""

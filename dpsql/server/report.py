@@ -64,6 +64,8 @@ EVENTS = MappingProxyType(
         "are gone, and what it had charged stays charged",
         "connected": "`analyst` has logged in to `database` from `peer`; `process` names the connection from here on",
         "disconnected": "the connection has ended",
+        "studio": "the studio is served, too: `host`, `port`, `encrypted`",
+        "studio login": "`analyst` has logged in to the studio of `database` from `peer`",
         "answered": "a statement that charged, or was answered from the store: what it cost, and in how many "
         "milliseconds, `ms`",
         "answered away": "the ledger is back: while it was away `analyst` was `given` a stored answer of `database`, "

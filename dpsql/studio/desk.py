@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import cached_property
 from typing import NoReturn, TypeVar
 
 from ..dbapi.connection import Schema
@@ -73,16 +74,40 @@ class Desk:
     `name`: the analyst's, as the ledger has it. `began`: when it was set up.
     """
 
-    def __init__(self, dataset: Dataset, name: str) -> None:
+    def __init__(self, dataset: Dataset, name: str, keeps: int = _MOST_ASKED) -> None:
+        """`keeps`: answers that can be seen again."""
         self.dataset, self.name = dataset, name
-        self.asking = Session(dataset, name, is_shared=True)
-        self.asking.settings = self.asking.settings.with_usual_bars(USUAL_LEVEL)
-        self._typing = TypingSession(dataset, name, is_shared=True)
-        self._schema = Schema(self.asking)
-        self._arrivals, self._newest = itertools.count(1), 0
-        self._asked: deque[Asked] = deque(maxlen=_MOST_ASKED)
+        self.asking = self._opened(Session)
+        self.settings = self.asking.settings.with_usual_bars(USUAL_LEVEL)
+        """What the analyst has set."""
+        self._typing = self._opened(TypingSession)
+        self._asked: deque[Asked] = deque(maxlen=keeps)
         self._numbers, self.began = itertools.count(1), datetime.now(UTC).replace(microsecond=0)
+        self._arrivals, self._newest = itertools.count(1), 0
         self._planning, self._running = threading.Lock(), threading.Lock()
+
+    def _opened(self, kind: type[Session]) -> Session:
+        """Return a session of this desk's."""
+        return kind(self.dataset, self.name, is_shared=True)
+
+    @cached_property
+    def _schema(self) -> Schema:
+        """What answers SHOW TABLES and DESCRIBE."""
+        return Schema(self.asking)
+
+    def _answer(self, sql: str) -> Answer:
+        """Answer a statement. Raises DpsqlError."""
+        try:
+            of_schema = self._schema.answer(sql, ())
+            return self.asking.execute(sql) if of_schema is None else of_schema
+        finally:
+            self.dataset.backend.close_idle()  # while somebody thinks, whoever loads data may
+
+    def _let_go(self) -> None:
+        """Close what was opened."""
+        self._schema.close()
+        self.asking.close()
+        self._typing.close()
 
     def close(self) -> None:
         """Let both sessions go; a statement that runs is stopped, and what it has charged stays spent."""
@@ -91,9 +116,7 @@ class Desk:
         self._running.release()
         self._typing.cancel()
         with self._running, self._planning:
-            self._schema.close()
-            self.asking.close()
-            self._typing.close()
+            self._let_go()
 
     def plan(self, call: Callable[[Session], _T], settings: Settings) -> _T:
         """Return what is planned for the newest text. Raises Overtaken: it is not this one; Unread; DpsqlError."""
@@ -102,9 +125,7 @@ class Desk:
         with self._planning:
             if mine != self._newest:
                 raise Overtaken
-            bars = (
-                settings.intervals if settings.draws_ends else None
-            )  # usual ones change nothing that is drawn
+            bars = settings.intervals if settings.draws_ends else None  # usual ones change nothing drawn
             self._typing.settings = replace(settings, intervals=bars)
             try:
                 return call(self._typing)
@@ -113,10 +134,10 @@ class Desk:
                     raise Overtaken from None
                 raise
 
-    @property
-    def settings(self) -> Settings:
-        """What the analyst has set."""
-        return self.asking.settings
+    def look(self, call: Callable[[Session], _T]) -> _T:
+        """Return what is asked of the session that plans, in its turn. Raises what the call raises."""
+        with self._planning:
+            return call(self._typing)
 
     def under(self, **values: str) -> Settings:
         """Return the settings with some of the page's own controls. Raises Refusal: a value is none."""
@@ -131,18 +152,12 @@ class Desk:
         Raises DpsqlError.
         """
         with self._running:
-            usual = self.asking.settings
-            self.asking.settings = settings or usual
-            try:
-                of_schema = self._schema.answer(sql, ())
-                answer = self.asking.execute(sql) if of_schema is None else of_schema
-                asked = Asked(next(self._numbers), sql, _now(), answer)
-                self._asked.append(asked)
-                return asked
-            finally:
-                if settings is not None:
-                    self.asking.settings = usual
-                self.dataset.backend.close_idle()  # while somebody thinks, whoever loads data may
+            self.asking.settings = settings or self.settings
+            asked = Asked(next(self._numbers), sql, _now(), self._answer(sql))
+            self._asked.append(asked)
+            if settings is None:
+                self.settings = self.asking.settings
+            return asked
 
     def asked(self, number: int) -> Asked | None:
         """Return an answer that is kept here; None where it is not, or no more."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 import hmac
 import secrets
 import threading
-from collections.abc import Collection
 from http.cookies import CookieError, SimpleCookie
 
 from ..records import dataclass
@@ -36,6 +35,8 @@ class Seat:
 class LoopbackDoor:
     """The door of this machine: one seat, the owner's, for whoever has the link."""
 
+    scheme = "http"
+
     def __init__(self, seat: Seat, port: int) -> None:
         self._seat, self._port = seat, port
         self._token, self._session, self._key = (secrets.token_urlsafe(32) for _ in range(3))
@@ -46,15 +47,9 @@ class LoopbackDoor:
         """The address with the token."""
         return f"http://127.0.0.1:{self._port}/?token={self._token}"
 
-    @property
-    def hosts(self) -> Collection[str]:
-        """What a request may name as its host."""
-        return f"127.0.0.1:{self._port}", f"localhost:{self._port}"
-
-    @property
-    def scheme(self) -> str:
-        """How its pages are addressed."""
-        return "http"
+    def is_host(self, host: str | None) -> bool:
+        """Say whether a request's host is this server."""
+        return host in (f"127.0.0.1:{self._port}", f"localhost:{self._port}")
 
     def open(self, token: str) -> tuple[str, str] | None:
         """Return the cookie for a token, and where the page goes on; None: it is none, or was used."""

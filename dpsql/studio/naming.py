@@ -8,6 +8,7 @@ from typing import Any
 from ..budget import Status
 from ..engine.answer import budget_text
 from ..engine.offers import AGGREGATES, SETTINGS, Offers
+from ..engine.session import Session
 from ..engine.settings import decimal_text
 from ..meant import KEYWORDS
 from ..words import plain_text
@@ -46,7 +47,10 @@ def about(seat: Seat, _: Body) -> Mapping[str, Any]:
 
 def names(seat: Seat, _: Body) -> Mapping[str, Any]:
     """Return the tables with their columns and declared values, and the functions, words and settings."""
-    session = seat.desk.asking
+    return seat.desk.look(_names)
+
+
+def _names(session: Session) -> dict[str, Any]:
     offers = Offers(session)
     return {
         "tables": [

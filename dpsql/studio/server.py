@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 import secrets
+import socket
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from types import MappingProxyType
+from typing import Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from ..errors import DpsqlError
@@ -22,11 +24,12 @@ from .desk import Desk
 from .door import LoopbackDoor, Seat
 from .endpoints import endpoint_for
 
-__all__ = ["ASSETS", "StudioServer", "asset"]
+__all__ = ["ASSETS", "Door", "Handler", "PageServer", "StudioServer", "asset"]
 
 _HOST = "127.0.0.1"
 _SECONDS = 60
 _MOST_BYTES = 1 << 20
+_MOST_OF_STRANGERS = 4096
 _TYPES = MappingProxyType({"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"})
 
 
@@ -47,24 +50,70 @@ def asset(name: str) -> bytes:
     return files(__package__).joinpath("page", *name.split("/")).read_bytes()
 
 
-class StudioServer(ThreadingHTTPServer):
-    """The studio of one desk on this machine. Raises OSError where the port is taken."""
+class Door(Protocol):
+    """What decides who comes in."""
+
+    scheme: str
+
+    def is_host(self, host: str | None) -> bool:
+        """Say whether a request's host is this server."""
+        ...
+
+    def open(self, token: str) -> tuple[str, str] | None:
+        """Return the cookie for a link's token, and where the page goes on; None: it is none, or was used."""
+        ...
+
+    def seat(self, cookies: str) -> Seat | None:
+        """Return whose seat a request's cookies are; None: nobody's."""
+        ...
+
+    def asks(self, cookies: str, key: str) -> Seat | None:
+        """Return whose seat asks something: it has brought the key as well."""
+        ...
+
+
+class PageServer(ThreadingHTTPServer):
+    """Serves the page, and what it asks, to whom a door lets in.
+
+    `stranger`: the page of who is not in; None: a sentence. `shown`: files that it needs. `acts`: what it may post.
+    """
 
     daemon_threads = True
+    door: Door
+    stranger: str | None = None
+    shown: frozenset[str] = frozenset()
 
-    def __init__(self, port: int, desk: Desk) -> None:
-        super().__init__((_HOST, port), _Handler)
-        self.door = LoopbackDoor(Seat(desk, is_owner=True), self.server_port)
+    def act(self, peer: str, name: str, cookies: str, body: Body) -> tuple[dict[str, object], str] | None:
+        """Return what is replied to a stranger's post, and the cookie that goes with it; None: there is none such."""
+        return None
+
+    def let_in(self, connection: socket.socket, seat: Seat) -> bool:
+        """Take note that a connection is of somebody who is in; False where they have too many at once."""
+        return True
 
     def handle_error(self, *_: object) -> None:
         """Say nothing of a browser that went away; of a fault its kind alone, since its text may hold anything."""
         kind = sys.exc_info()[0]
         if kind is not None and not issubclass(kind, OSError):
-            sys.stderr.write(f"dpsql met a bug ({kind.__name__}) in the studio\n")
+            self.tell(f"dpsql met a bug ({kind.__name__}) in the studio")
+
+    def tell(self, line: str) -> None:
+        """Tell whoever runs it."""
+        sys.stderr.write(f"{line}\n")
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: StudioServer
+class StudioServer(PageServer):
+    """The studio of one desk on this machine. Raises OSError where the port is taken."""
+
+    def __init__(self, port: int, desk: Desk) -> None:
+        super().__init__((_HOST, port), Handler)
+        self.door: LoopbackDoor = LoopbackDoor(Seat(desk, is_owner=True), self.server_port)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    server: PageServer
     timeout = _SECONDS
     protocol_version = "HTTP/1.1"
     wbufsize, disable_nagle_algorithm = -1, True  # a reply is one packet, which waits for none
@@ -78,6 +127,10 @@ class _Handler(BaseHTTPRequestHandler):
         token = parse_qs(address.query).get("token", [""])[0]
         if address.path == "/" and token:
             self._open(token)
+        elif self._seat() is None and (name := address.path.removeprefix("/page/")) in self.server.shown:
+            self._reply(200, asset(name), _TYPES[name.rpartition(".")[2]])
+        elif self._seat() is None and address.path == "/" and self.server.stranger is not None:
+            self._reply(200, asset(self.server.stranger), "text/html")
         elif self._seat() is None:
             self._say(403, "Open the link that dpsql studio has printed.")
         elif address.path == "/":
@@ -92,14 +145,21 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         if not self._is_here():
             return
-        seat = self.server.door.asks(self.headers.get("Cookie", ""), self.headers.get("X-Dpsql-Key", ""))
-        if seat is None:
-            self._refuse(403, "this page is of another run; open the link that dpsql studio has printed")
-            return
         if not self._is_own_page():
             self._refuse(403, "another page has sent this")
             return
-        endpoint = endpoint_for(seat, urlsplit(self.path).path.removeprefix("/api/"))
+        path = urlsplit(self.path).path
+        if path.startswith("/door/"):
+            self._act(path.removeprefix("/door/"))
+            return
+        seat = self.server.door.asks(self.headers.get("Cookie", ""), self.headers.get("X-Dpsql-Key", ""))
+        if seat is None:
+            self._refuse(403, "you are not in: open the link that dpsql studio has printed, or log in again")
+            return
+        if not self.server.let_in(self.connection, seat):
+            self._refuse(429, "you ask too much at once")
+            return
+        endpoint = endpoint_for(seat, path.removeprefix("/api/"))
         if endpoint is None:
             self._refuse(404, "there is nothing here")
             return
@@ -112,10 +172,24 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._json(200, found)
 
+    def _act(self, name: str) -> None:
+        """Have somebody come in, or leave."""
+        try:
+            body, peer = self._body(_MOST_OF_STRANGERS), str(self.client_address[0])
+            found = self.server.act(peer, name, self.headers.get("Cookie", ""), body)
+        except BadRequest:
+            self._refuse(400, "this is not what the page sends")
+            return
+        if found is None:
+            self._refuse(403, "the login failed")
+            return
+        reply, cookie = found
+        self._reply(200, json.dumps(reply).encode(), "application/json", headers={"Set-Cookie": cookie})
+
     # --- what is looked at first -----------------------------------------------------------------------------
 
     def _is_here(self) -> bool:
-        if self.headers.get("Host") in self.server.door.hosts:
+        if self.server.door.is_host(self.headers.get("Host")):
             return True
         self._say(421, "This server goes by another name.")
         return False
@@ -140,9 +214,9 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._say(403, "This link is of another run, or was used; dpsql studio prints a new one.")
 
-    def _body(self) -> Body:
+    def _body(self, most: int = _MOST_BYTES) -> Body:
         length = self.headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length) > _MOST_BYTES:
+        if not (length.isascii() and length.isdecimal()) or int(length) > most:
             self.close_connection = True
             raise BadRequest
         try:

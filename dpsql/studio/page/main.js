@@ -55,6 +55,13 @@ const begin = async () => {
     ...own().map((view) => element("a", { href: `#${view.name}`, "data-view": view.name }, view.title)),
   );
   room.showLeft(room.about.left);
+  if (!room.about.is_owner) {
+    const leave = async () => {
+      await fetch("/door/logout", { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" });
+      location.replace("/");
+    };
+    at("whose").append(" ", element("button", { type: "button", class: "leave", onclick: leave }, "Log out"));
+  }
   window.addEventListener("hashchange", () => show());
   window.addEventListener("popstate", () => show());
   show();

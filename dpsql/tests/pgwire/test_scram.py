@@ -291,3 +291,16 @@ def test_no_bytes_break_the_certificates_reader(data: bytes) -> None:
             tls_server_end_point(prefix + data)
         except ValueError:
             continue
+
+
+def test_a_password_that_is_sent_as_it_is_fits_its_own_verifier_alone() -> None:
+    for password in ("pencil", "IX", "naïve\u00a0word"):
+        verifier = make_verifier(password, iterations=4096)
+        assert verifier.fits(password)
+        assert not any(
+            verifier.fits(other)
+            for other in ("", "x", password + "x", "\0", "\ud800", password.upper() + "!")
+        )
+    assert make_verifier("no password", iterations=4096).fits("no password")
+    assert not make_verifier("no password", iterations=4096).fits("")
+    assert make_verifier("\u2168", iterations=4096).fits("IX"), "prepared as Postgres does"
