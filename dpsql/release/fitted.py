@@ -26,7 +26,6 @@ DrawId = tuple[bytes, int]
 
 FEW = 4
 """Numbers are rounded together where that moves none by more than so small a part of its variance."""
-_FINE = 2**10
 _MOST_REPLICAS = {True: 2 * 10**7, False: 10**6}
 """Most cells times shapes times replicas, of what is taken apart, and of what conjugate gradients find: a second, and
 what is drawn for it in the second case."""
@@ -117,7 +116,7 @@ class Told:
         if (kind, variance) not in self._laws:
             noises = list(self._noises(kind))
             if variance:
-                noises.append((Gaussian(Fraction(math.ceil(math.sqrt(variance) * _FINE), _FINE)), 1.0))
+                noises.append((Gaussian.of_at_least(Fraction(math.sqrt(variance))), 1.0))
             self._laws[kind, variance] = WeightedSum.of(noises, Fraction(self.unit or 1, 2))
         return self._laws[kind, variance]
 
