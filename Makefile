@@ -100,7 +100,7 @@ test-spark: .venv/spark/ready
 	DPSQL_REQUIRE_SPARK=1 $(BIN)/pytest -q -m "spark and not long"
 
 # Tools that analysts hold, in environments of their own: what they need is nothing of dpsql's. Debian's are asked
-# where they are installed: r-cran-dbplyr r-cran-rpostgresql, golang-go golang-github-jackc-pgx-v4-dev,
+# where they are installed: r-cran-dbplyr r-cran-ggplot2 r-cran-rpostgresql, golang-go golang-github-jackc-pgx-v4-dev,
 # libpostgresql-jdbc-java, odbc-postgresql.
 .venv/tools/ready: .venv/ready Makefile
 	$(PYTHON) -m venv .venv/tools/python
@@ -114,6 +114,9 @@ test-spark: .venv/spark/ready
 	$(PYTHON) -m venv .venv/tools/superset
 	.venv/tools/superset/bin/pip install --quiet --disable-pip-version-check "apache-superset>=6.1,<6.2" cachetools \
 	  "flask-caching<2.4" psycopg2-binary rich
+	$(PYTHON) -m venv .venv/tools/charts
+	.venv/tools/charts/bin/pip install --quiet --disable-pip-version-check altair kaleido pandas plotly "psycopg[binary]" \
+	  vl-convert-python
 	-if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --prefix .venv/tools/node \
 	  drizzle-orm knex kysely pg pg-cursor pg-hstore pg-promise pg-query-stream postgres reflect-metadata sequelize \
 	  typeorm; fi

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..docs.documents import ROOT
 from ..support.make_pictures import PICTURES, pictures
 
-SEEN = {"superset-band.png", "studio.png"}
+SEEN = {"superset-band.png", "plotly-bars.png", "vega-band.png", "ggplot-bars.png", "studio.png"}
 """What tools themselves have drawn, photographed by `make tools`; and the studio, by `make studio`."""
 
 

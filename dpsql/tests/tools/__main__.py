@@ -19,7 +19,8 @@ from pathlib import Path
 
 from dpsql.cli import demo_folder
 from dpsql.tests.tools import dbt_university
-from dpsql.tests.tools.serving import ENGINES, PASSWORD, serve_demo
+from dpsql.tests.tools.serving import ENGINES, PASSWORD, serve_beside_postgres, serve_demo
+from dpsql.tests.tools.shares import LEAST, asked_through
 
 HERE = Path(__file__).parent
 REFUSED = {"django exists where"}
@@ -55,6 +56,7 @@ STEPS = (
 
 
 GO = Path("/usr/share/gocode")
+GGPLOT = Path("/usr/lib/R/site-library/ggplot2")
 JDBC = Path("/usr/share/java/postgresql.jar")
 Found = tuple[str, str, str]
 """Ok, failed or skipped; the check; what came."""
@@ -133,6 +135,43 @@ def by_dbt(
     return found
 
 
+def by_drivers(environment: Path, folder: Path) -> list[Found]:
+    """Return of each driver what share of the statements that a Postgres of empty tables answers dpsql does."""
+    python, node = environment / "frames/bin/python", environment / "node"
+    go = ["env", "GO111MODULE=off", f"GOPATH={GO}", "go", "run", HERE / "share.go"]
+    of_python = (
+        "psycopg3", "psycopg2", "asyncpg", "pg8000", "sqlalchemy psycopg", "sqlalchemy psycopg2", "sqlalchemy asyncpg",
+        "sqlalchemy pg8000",
+    )  # fmt: skip
+    commands: dict[str, list[str | Path]] = {
+        **{driver: [python, HERE / "share.py"] for driver in of_python},
+        **{driver: ["node", node / "share.mjs"] for driver in ("pg", "postgres.js", "knex", "kysely", "drizzle")},
+        "jdbc": ["java", "-Duser.timezone=UTC", "-cp", JDBC, HERE / "Share.java"], "pgx": go,
+    }  # fmt: skip
+    needs = {"jdbc": JDBC, "pgx": GO / "src/github.com/jackc/pgx"}
+    if node.exists():
+        shutil.copy(HERE / "share.mjs", node)
+    found = []
+    with serve_beside_postgres(folder) as ports:
+        for driver, command in commands.items():
+            needed = needs.get(driver, node / "node_modules" if command[0] == "node" else python)
+            if not needed.exists():
+                found.append(("skipped", f"share {driver}", f"needs {needed}"))
+                continue
+            try:
+                known, answered, missing = asked_through(command, driver, folder, ports, PASSWORD)
+            except RuntimeError as error:
+                found.append(("failed", f"share {driver}", str(error)))
+                continue
+            state = "ok" if known and answered >= LEAST * known else "failed"
+            print(
+                f"{driver}: {answered} of {known} that Postgres answers; not: {'; '.join(missing) or 'none'}",
+                flush=True,
+            )
+            found.append((state, f"share {driver}", f"{answered} of {known}: {missing}"))
+    return found
+
+
 def main(environment: Path, *scripts: str) -> int:
     """Run all that is installed, or what is named, over each engine; return the exit code."""
     expected, asked_of = Counter[str](), Counter[str]()
@@ -159,19 +198,31 @@ def main(environment: Path, *scripts: str) -> int:
                     dbt = by_dbt(program, server.port, folder, PROJECT, STEPS, PASSWORD)
                     found += (("dbt", one) for one in dbt)
             tell(engine, found)
-        if not scripts or {"university", "draw_superset.py"} & set(scripts):
+        charts = environment / "charts/bin/python"
+        superset = environment / "superset/bin/python"
+        drawing = [
+            Tool("draw_superset.py", [superset], "chromium", [name, environment / "superset.png"]),
+            Tool("draw_charts.py", [charts], charts, [environment]),
+            Tool("draw.R", ["Rscript"], GGPLOT, [environment]),
+        ]
+        wanted = [one for one in drawing if not scripts or one.script in scripts]
+        if wanted or "university" in scripts:
             folder = Path(name) / "demo"
             with serve_demo(folder) as server:
-                steps, password = dbt_university.STEPS, demo_folder.PASSWORD
-                dbt = by_dbt(program, server.port, folder, dbt_university.PROJECT, steps, password)
-                superset = environment / "superset/bin/python"
-                browser = Tool(
-                    "draw_superset.py", [superset], "chromium", [name, environment / "superset.png"]
-                )
-                drawn = asked(browser, environment, folder, server.port, password)
-            tell(
-                "demo", [*(("dbt university", one) for one in dbt), *((browser.script, one) for one in drawn)]
-            )
+                password = demo_folder.PASSWORD
+                found = [
+                    (tool.script, one)
+                    for tool in wanted for one in asked(tool, environment, folder, server.port, password)
+                ]  # fmt: skip
+                if not scripts or "university" in scripts:
+                    project, steps = dbt_university.PROJECT, dbt_university.STEPS
+                    dbt = by_dbt(program, server.port, folder, project, steps, password)
+                    found += (("dbt university", one) for one in dbt)
+            tell("demo", found)
+        if not scripts or "shares" in scripts:
+            folder = Path(name) / "shares"
+            folder.mkdir()
+            tell("postgres", [("shares", one) for one in by_drivers(environment, folder)])
     for of, count in asked_of.items():
         print(f"{of}: {expected[of]} of {count} as expected" if count else f"{of}: not seen here")
     print(f"{expected.total()} of {asked_of.total()} as expected")

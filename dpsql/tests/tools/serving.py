@@ -17,7 +17,7 @@ from dpsql.tests.server.conftest import PASSWORD, Served, run_server
 from dpsql.tests.support.postgres_copy import copy_rows, copy_schema
 from dpsql.tests.support.postgres_server import PostgresServer, find_servers
 
-__all__ = ["ENGINES", "PASSWORD", "serve_demo"]
+__all__ = ["ENGINES", "PASSWORD", "serve_beside_postgres", "serve_demo"]
 
 
 @contextmanager
@@ -38,6 +38,20 @@ def serve_postgres(folder: Path) -> Iterator[Served]:
             copy_rows(source, target)
         with _serve(folder, engine.create_reader(name)) as served:
             yield served
+
+
+@contextmanager
+def serve_beside_postgres(folder: Path) -> Iterator[tuple[int, int]]:
+    """The dataset in a real Postgres and dpsql over it: ports of a Postgres with the declared tables, empty, and of dpsql."""
+    with PostgresServer(find_servers()[-1]) as oracle, serve_postgres(folder) as served:
+        oracle.create_database("people")
+        with duckdb.connect() as source, oracle.admin("people") as target:
+            source.execute(SCHEMA)
+            copy_schema(source, target)
+        oracle.create_reader("people", "alice")
+        with oracle.admin("people") as administrator:
+            administrator.execute(f"ALTER ROLE alice PASSWORD '{PASSWORD}'")
+        yield oracle.port, served.port
 
 
 @contextmanager
