@@ -24,6 +24,7 @@ from ...relation.expressions import Call, Expr, Field, conjuncts, moved, shifted
 from ...relation.relations import Join
 from ...relation.types import BOOLEAN
 from .derived import full_join, nullable, plain
+from .lookup import undeclared
 from .ownership import are_linked, held, keeps_public_rows, refuse_different_owners, resolve_owner
 from .rows import Item, PrivateBlock, Select, Source, whole
 from .unmatched import kept_beside
@@ -173,7 +174,10 @@ def _check_link(node: Join, left: PrivateBlock, item: Item, catalog: Catalog) ->
             hint="write NOT EXISTS (SELECT 1 FROM … WHERE …) with an equality on the person's key",
         )  # fmt: skip
     first = next(other for other in left.items if other.source.is_private)
-    raise refuse_different_owners(first.source, item.source, node.position, catalog, node.word)
+    own = [place for place, other in enumerate(left.items) if other.source.is_private]
+    both = (*left.items, replace(item, kind="inner"))  # its own columns stand where ON has them
+    said = undeclared(both, item.on, (own, [len(left.items)]))
+    raise refuse_different_owners(first.source, item.source, node.position, catalog, node.word, said)
 
 
 def _terms(condition: Expr, outputs: tuple[Expr, ...], below: Check) -> tuple[Expr, ...]:
