@@ -54,12 +54,13 @@ from .added_lookup import Looked, with_lookups
 from .correlated_keys import held_to, keys_asked_for
 from .derived import group_by_owner, plain, union, window_by_owner, with_declared
 from .join import join_blocks
+from .keys import undeclared_rows
 from .lookup import check_aggregates
 from .ownership import resolve_owner, scanned
 from .public_inputs import NotInPlace, drawn_first, is_single, read_in_place, static_range
 from .release_boundary import one_person, owner_of, release_each_set
-from .rows import OwnedRows, PrivateBlock, read_by, whole
-from .text_lists import asked_of_texts
+from .rows import OwnedRows, PrivateBlock, Source, read_by, whole
+from .text_lists import MAX_PARTS, asked_of_texts, parts_in_rows, placed_parts
 from .unmatched import narrowed, unmatched_left_out
 
 __all__ = ["Analyzed", "analyze", "private_rows"]
@@ -144,6 +145,10 @@ class _Analysis:
         if isinstance(node, Join) and node.word == "scalar":
             left = self.relation(node.left)
             return self._step(node, (left, self._looked_up(node, left)))
+        if isinstance(node, Lateral) and (array := parts_in_rows(node)) is not None:
+            left = self.relation(node.left)
+            if isinstance(left, PrivateBlock):
+                return self._parts(node, array, left)
         try:
             sides = tuple(map(self.relation, node.reads))
         except ReadsAround as refused:
@@ -244,6 +249,34 @@ class _Analysis:
         _check_once(node, *(rows for _, rows in parts))
         both = whole(union(parts, node.outputs), [column.name for column in node.columns])
         return both if node.all else self._distinct(node, both)
+
+    def _parts(self, node: Lateral, array: Expr, source: PrivateBlock) -> PrivateBlock:
+        """Return rows beside each part of a text of theirs, of its first R: a person has R of them all in all.
+
+        Raises:
+            Refusal: PV102 where R is not declared.
+        """
+        rows = resolve_owner(source, self.catalog, node.position)
+        if rows.row_tables:  # each row is a unit, which counts once
+            raise _not_below(node, None)
+        private = [item.source for item in rows.items if item.source.is_private]
+        bounds: Source | OwnedRows = rows  # of a person's one row it is what is declared of several
+        if rows.is_single:
+            bounds = min(private, key=lambda one: MAX_PARTS if one.max_rows is None else one.max_rows)
+        if bounds.max_rows is None:
+            raise undeclared_rows(
+                private[0].said, node.position, "the parts of a text may count in one result"
+            )
+        parts = []
+        for placed in placed_parts(array, min(bounds.max_rows, MAX_PARTS)):
+            there, part = (self._onto(expr, source) for expr in placed)
+            one = replace(rows, predicate=tuple(sorted(dict.fromkeys((*rows.predicate, there)), key=repr)))
+            parts.append((one.select((*source.outputs, part)), one))
+        both = replace(
+            union(parts, node.columns), max_rows=bounds.max_rows,
+            max_rows_per_group=bounds.max_rows_per_group, max_groups=bounds.max_groups,
+        )  # fmt: skip
+        return whole(both, [column.name for column in node.columns])
 
     # --- grouping ----------------------------------------------------------------------------------------
 

@@ -7,7 +7,8 @@ House rules (soundness.md 1.11):
    fewer: they are counted by two replacements.
 2. A part is in the list if, between two separators, it is in the text between two separators. That is so where the
    separator is one character, which the part has not.
-3. What is asked otherwise of an array stays refused; None says so.
+3. A text's parts in rows are its first parts, each by its place: rows of UNION ALL, one for each place up to a bound.
+4. What is asked otherwise of an array stays refused; None says so.
 """
 
 from __future__ import annotations
@@ -15,10 +16,15 @@ from __future__ import annotations
 import re
 from functools import reduce
 
-from ...relation.expressions import Call, Expr, Literal
+from ...relation.expressions import TRUE, Call, Expr, Literal, map_children
+from ...relation.relations import Block, Lateral, Unnest, Values, ends_in
 from ...relation.types import BOOLEAN, INTEGER, TEXT
+from ...sql.attach import Outer
 
-__all__ = ["asked_of_texts"]
+__all__ = ["MAX_PARTS", "asked_of_texts", "parts_in_rows", "placed_parts"]
+
+MAX_PARTS = 32
+"""Most parts of a text that become rows: each place is a scan of its own."""
 
 _ROW = re.compile(r"(?:(?:\\[sdwSDW]|\\[^A-Za-z0-9]|\[[^\[\]\\^-][^\[\]\\-]*\]|[^\\^$.|?*+()\[\]{}])\+?)+")
 """Characters and classes, each once or more."""
@@ -45,6 +51,44 @@ def asked_of_texts(expr: Call) -> Expr | None:
         word = "and" if expr.function == "array_contains" else "or"
         return found[0] if len(found) == 1 else Call(BOOLEAN, word, tuple(found), position=expr.position)
     return None
+
+
+def parts_in_rows(node: Lateral) -> Expr | None:
+    """Return the array of a text's parts, over the left side's columns, whose elements are the right side's rows; None:
+    these are something else."""
+    right = node.right
+    while ends_in(right, "outputs"):
+        if not (isinstance(right, Block) and len(right.exprs) == 1 and right.exprs[0].column == 0):
+            return None
+        right = right.below
+    if (
+        node.kind != "inner"
+        or node.condition != TRUE
+        or not isinstance(right, Unnest)
+        or len(right.arrays) != 1
+    ):
+        return None
+    if right.numbered or right.outer or not isinstance(right.input, Values) or right.input.rows != ((),):
+        return None
+    array = _read(right.arrays[0])
+    text_and_separator = array.calls("string_to_array") and len(array.args) == 2
+    return array if text_and_separator and isinstance(by := array.args[1].constant, str) and by else None
+
+
+def _read(expr: Expr) -> Expr:
+    """Return an expression with the left side's columns in place of those of the query around."""
+    return expr.expr if isinstance(expr, Outer) else map_children(expr, _read)
+
+
+def placed_parts(array: Expr, most: int) -> list[tuple[Expr, Expr]]:
+    """Return, for each place up to the `most`th, whether a text has a part there, and the part."""
+    text, by = array.args
+    count = _count(array, _NONE)
+    assert count is not None, "its separator is constant"
+    places = [Literal(INTEGER, place) for place in range(1, most + 1)]
+    return [
+        (Call(BOOLEAN, "ge", (count, place)), Call(TEXT, "split_part", (text, by, place))) for place in places
+    ]
 
 
 def _count(parts: Expr, of_none: Expr) -> Expr | None:

@@ -324,7 +324,7 @@ def _without_each(folder: Path, server: PostgresServer | None, sql: str) -> list
 def test_a_row_of_each_listed_group_needs_no_bound(
     tmp_path: Path, engine: PostgresServer | None, sql: str
 ) -> None:
-    """Each place is one row and one group, so their number bounds who is joined by a range (soundness.md 1.7)."""
+    """Each place is one row and one group, so their number bounds who is joined by a range (soundness.md 1.14)."""
     assert max(_without_each(tmp_path, engine, sql)) == 1
 
 
