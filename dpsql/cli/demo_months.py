@@ -24,7 +24,7 @@ from .by_period import period_lines
 from .demo_folder import remove
 from .demo_tour import asking, goes_on, say, set_to
 from .owner import open_ledger, write_private
-from .terminal import plain_text, styled
+from .terminal import decimal_text, plain_text, styled
 
 if TYPE_CHECKING:
     from ..engine import Answer
@@ -125,12 +125,11 @@ def walk_months(folder: Path, *, fresh: bool) -> None:
         )
         _tell_budget(folder)
         return
-    asked = _by_month(newest - _ASKED + 1 if is_new else newest, newest)
-    before = _asked_of(folder, asked)
+    before = _asked_of(folder, _by_month(newest - _ASKED + 1, newest))
     for number in arrived:
         _let_arrive(folder, number)
         say(f"\n{_name(number)} is over: its {_loans_in(folder, number):,} loans are there.")
-    _tell_arrived(folder, asked, before, arrived)
+    _tell_arrived(folder, before, arrived)
     click.echo(
         f"\nNow you:\n  dpsql -P {folder / POLICY} query         a prompt\n"
         f"  dpsql -P {folder / POLICY} budget show   what is left of each month\n"
@@ -157,16 +156,13 @@ def _spend(folder: Path, newest: int) -> None:
     _tell_refusal(folder, first, newest)
 
 
-def _tell_arrived(folder: Path, asked: str, before: Answer, arrived: Sequence[int]) -> None:
-    """Tell what is the same as before the months that arrived, and what is new."""
-    first, last = arrived[0], arrived[-1]
+def _tell_arrived(folder: Path, before: Answer, arrived: Sequence[int]) -> None:
+    """Tell the table of a month later: what is the same as before the months that arrived, and what is new."""
+    last = arrived[-1]
     with asking(folder / POLICY) as running:
-        again = _ask(running, asked, "0.1")
-        is_same = again.rows == before.rows and not (again.receipt and again.receipt.epsilon)
-        _tell_months(again, "  as before, free" if is_same else "  drawn anew")
         sql = _ONE_MORE.format(months=_where(last, last))
         total = _ask(running, sql, _SPENT_EACH)
-        _tell_months(_ask(running, _by_month(first, last), "0.1"))
+        _tell_months(_ask(running, _by_month(last - _ASKED + 1, last), "0.1"), before)
         click.echo(f"  its loans of more than 14 days, at {_SPENT_EACH}: {_with_bar(total.rows[0])}")
     say("\nIts budget is its own: what was spent of the months before stays spent.")
     _tell_budget(folder)
@@ -183,9 +179,14 @@ def _tell_refusal(folder: Path, first: int, last: int) -> None:
             click.echo(f"  {_with_bar(answer.rows[0])}")
 
 
-def _tell_months(answer: Answer, remark: str = "") -> None:
-    for row in answer.rows:
-        click.echo(f"  {str(row[0])[:7]}  {styled(_with_bar(row), colour='cyan')}{remark}")
+def _tell_months(answer: Answer, before: Answer | None = None) -> None:
+    """Tell a table by month; `before`: what was told of some of them."""
+    known = {} if before is None else {row[0]: row[1] for row in before.rows}
+    for month, *number in answer.rows:
+        remark = "  as before" if known.get(month) == number[0] else "  new" if known else ""
+        click.echo(f"  {str(month)[:7]}  {styled(_with_bar(number), colour='cyan')}{remark}")
+    if before is not None and answer.receipt is not None:
+        click.echo(f"  charged for the new ones alone: epsilon {decimal_text(answer.receipt.epsilon)}")
 
 
 def _tell_budget(folder: Path) -> None:

@@ -24,7 +24,9 @@ def demo(*arguments: str) -> Result:
 def move_clock(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
     at = Clock.at.__func__  # type: ignore[attr-defined]
     by = timedelta(days=days)
-    monkeypatch.setattr(Clock, "at", classmethod(lambda cls, time, now: at(cls, time, now + by)))
+    monkeypatch.setattr(
+        Clock, "at", classmethod(lambda cls, time, now, **how: at(cls, time, now + by, **how))
+    )
 
 
 def budget(text: str) -> dict[str, str]:
@@ -64,8 +66,9 @@ def test_a_month_arrives_with_its_own_budget(tmp_path: Path, monkeypatch: pytest
     first = told(text)
     assert [*first] == [*old, new]
     assert f"refused: {old[0]} to {old[-1]} have epsilon 0.1 left of 2, and this" in text
-    for month in old:
-        assert f"  {month}  {first[month]}  as before, free\n" in text
+    for month in old[1:]:
+        assert f"  {month}  {first[month]}  as before\n" in text
+    assert f"  {new}  {first[new]}  new\n  charged for the new ones alone: epsilon 0.1\n" in text
     assert budget(text) == {f"{old[0]} to {old[2]}": "1.9", new: "0.7"}
     truths = loans(folder)
     assert [*sorted(truths)] == names(last, 6)
@@ -82,7 +85,10 @@ def test_a_month_arrives_with_its_own_budget(tmp_path: Path, monkeypatch: pytest
     newest = names(last + 1, 1)[0]
     assert f"{newest} is over: its {loans(folder)[newest]:,} loans are there." in later.stdout
     assert told(later.stdout)[new] == first[new], "what was told of a month stays"
-    assert f"{first[new]}  as before, free" in later.stdout
+    assert f"{first[new]}  as before\n" in later.stdout
+    assert re.search(
+        rf"^  {newest}  \d+ ± \d+  new\n  charged for the new ones alone: epsilon 0.1$", later.stdout, re.M
+    )
     assert budget(later.stdout)[f"{new} to {newest}"] == "0.7"
     assert {month: count for month, count in loans(folder).items() if month != newest} == truths
 
