@@ -99,7 +99,7 @@ def clamped_cells(
     cells, made = pair
     found = _few(pool, relations, light)
     if found is None:
-        raise refused
+        return None
     few, owner, relation, inner = found
     block, keys, _, columns = cells.args[0].args
     beside = [one for one in block.args[0] if one.args[0] is relation]
