@@ -81,6 +81,7 @@ from .privacy.time import (
     joins_plainly,
     numbered_scans,
     reached,
+    reads_references,
     slices_of,
     spans_in,
     undated_scans,
@@ -204,11 +205,14 @@ def _plan_by_periods(
     scans |= reached(ordered(analyze(relation, catalog)), clock)
     whole, known = by_person(relation, catalog, clock, scans, is_ever=False)
     person = analyze(whole, known)
-    if all(is_of_one_period(release.rows, clock) for release in ordered(person)):
+    is_of_two = any(reads_references(release.rows) for release in ordered(person))  # (c) alone
+    if not is_of_two and all(is_of_one_period(release.rows, clock) for release in ordered(person)):
         alone = each_period(person, [[release] for release in ordered(person)])
         return _plan_analyzed(person if alone is None else alone.analyzed, known, privacy, read)
     pairs: Plan | None = None
     with suppress(NotByPeriod, Refusal):
+        if is_of_two:
+            raise NotByPeriod
         pairs = _plan_by_pairs(relation, catalog, privacy, clock, scans, person, read)
     whole, known = by_person(relation, catalog, clock, scans, is_ever=True)
     try:

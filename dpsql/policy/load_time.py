@@ -123,8 +123,6 @@ def _check_time(top: Section, tables: Mapping[str, TablePolicy], name: str, tabl
         raise top.error(
             "is not there yet with a budget by period; name the column of the person", *here, "unit"
         )
-    if table.also:
-        raise top.error("is not there yet with a budget by period; take it out", *here, "also")
     if table.row_number is not None:
         raise top.error("is not there yet with a budget by period; take it out", *here, "row_number")
     if table.max_norm:

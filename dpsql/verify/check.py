@@ -104,7 +104,8 @@ class _Release:
         self.relations = Relations(self.pool, self.values, facts)
         self.lemmas = Lemmas(self.pool, self.values, self.relations, release.groups.drawn)
         self.total = Total(self.values, self.dialect)
-        self.references = References(self.relations)
+        is_looked_up = release.reach is None or release.reach.by == "person"
+        self.references = References(self.relations, is_looked_up=is_looked_up)
         self.windows = Windows(self.pool, self.values, self.lemmas, self.reader)
 
     def lines(self) -> list[Checked]:

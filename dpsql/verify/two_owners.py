@@ -297,10 +297,14 @@ def _fan_of_one(relations: Relations, joined: Joined, own: Sequence[Term]) -> in
 
 
 class References:
-    """Declared references of a query's tables are read as equal to their key, and in no other way."""
+    """Declared references of a query's tables are read as equal to their key, and in no other way.
 
-    def __init__(self, relations: Relations) -> None:
-        self.facts = relations.facts
+    `is_looked_up`: they may be; not where undated rows of who is pointed at stand as nobody's, or are not charged
+    (1.40).
+    """
+
+    def __init__(self, relations: Relations, *, is_looked_up: bool = True) -> None:
+        self.facts, self.is_looked_up = relations.facts, is_looked_up
         self._bare = relations.bare
         self._said: dict[Term, tuple[Term, ForeignKey, str] | None] = {}
 
@@ -346,7 +350,7 @@ class References:
     def _equated(self, conditions: Sequence[Term]) -> set[Term]:
         """The conditions that equate whole references with the keys that they refer to."""
         found: dict[tuple[Term, ForeignKey, Term], dict[str, Term]] = {}
-        for one in conditions if conditions else ():
+        for one in conditions if self.is_looked_up and conditions else ():
             sides = tuple(map(self._bare, one.args)) if one.op == "eq" else ()
             for side, other in (sides, sides[::-1]) if sides else ():
                 said = self._refers(side)

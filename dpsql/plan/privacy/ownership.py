@@ -386,7 +386,7 @@ def _of_two(
         items=whole, written=len(items), predicate=tuple(sorted(dict.fromkeys((*private.predicate, *links)), key=repr)),
         owner=owner, root=catalog.root, units=(), fixed_columns=frozenset(), is_single=False,
         max_rows_per_group=lookup.apart, max_groups=lookup.apart, max_rows=lookup.apart, undeclared="", reach=LINEAR,
-        works=(), alone=None, lookup=lookup,
+        works=(), alone=None, lookup=lookup, is_replaced=catalog.is_replaced,
     )  # fmt: skip
 
 

@@ -45,7 +45,7 @@ from .value_set import Looking
 
 __all__ = [
     "Clock", "NotByPeriod", "by_period", "by_person", "is_of_one_period", "joins_own", "joins_plainly",
-    "numbered_scans", "reached", "slices_of", "spans_in", "undated_scans",
+    "numbered_scans", "reached", "reads_references", "slices_of", "spans_in", "undated_scans",
 ]  # fmt: skip
 
 MOST_NUMBERED = 400
@@ -439,6 +439,22 @@ def joins_own(rows: OwnedRows) -> bool:
         ):
             return False
     return True
+
+
+def reads_references(rows: OwnedRows) -> bool:
+    """Say whether it is read whom people's rows point at: of these undated rows may stand there, or rows of another
+    period (soundness.md 1.38)."""
+    if rows.lookup is not None:
+        return True
+    for select in selects_in(rows):
+        read = fields_of(*select.predicate, *(term for item in select.items for term in item.on))
+        for item, start in fields_in(select.items):
+            table = item.source.table
+            also = () if table is None or table.unit is None else table.unit.also
+            points = {name for one in also for name in one.columns}
+            if any(start + index in read for index, name in enumerate(item.source.shown) if name in points):
+                return True
+    return False
 
 
 def undated_scans(rows: OwnedRows) -> int:

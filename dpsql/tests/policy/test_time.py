@@ -84,10 +84,6 @@ REFUSED = [
     ({"items": 'time = "orders.shipped_at"'}, "tables.items.time: is not what"),
     ({"items": 'time = "other.at"'}, 'tables.items.time: no table "other"'),
     ({"orders": 'time = "ordered_at"\nmax_rows_ever = 10'}, "max_rows_ever: is below max_rows = 20"),
-    (
-        {"orders": 'time = "ordered_at"\nalso = [{ column = "a", references = "users.id", max_rows = 3 }]'},
-        "tables.orders.also",
-    ),
     ({"orders": 'time = "ordered_at"\nrow_number = "no"'}, "tables.orders.row_number"),
     ({"orders": 'time = "ordered_at"\nmax_norm = { city = 3 }'}, "tables.orders.max_norm"),
 ]
