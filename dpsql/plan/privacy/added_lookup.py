@@ -45,7 +45,7 @@ class Looked:
 
 def with_lookups(asked: Looked, catalog: Catalog) -> Looked:
     """Return a grouped block that reads the keys that its references are equal to, and these in no other way."""
-    is_added = False
+    is_added = asked.block.unmatched is not None  # rows that an outer join keeps have no rule beside a lookup
     for placed, also, own in list(pointing(asked.block.items)):
         block = asked.block
         besides = read_besides(block.items, block.predicate, asked.read, placed, also, own)

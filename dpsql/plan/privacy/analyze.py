@@ -333,10 +333,9 @@ class _Analysis:
         source, keys, aggregates = looked.block, looked.keys, looked.aggregates
         rows = resolve_owner(source, self.catalog, node.position, looked.read, of_two=True, is_grouped=True)
         rows = unmatched_left_out(source, rows, keys, aggregates)
-        if rows.unmatched is not None:
-            return release_each_set(group, rows, keys, aggregates, node.position)
         if rows.lookup is not None:
             check_aggregates(aggregates)
+        if rows.lookup is not None or rows.unmatched is not None:
             return release_each_set(group, rows, keys, aggregates, node.position)
         owned = [bool(owner_of((keys[i] for i in chosen), rows)) for chosen in group.sets]
         if all(owned) and len(owned) == 1 and not group.groupings:

@@ -310,6 +310,8 @@ def test_a_reference_is_read_in_one_way(adding: World) -> None:
         "SELECT kind, COUNT(DISTINCT post) FROM vote GROUP BY kind",
         "SELECT COUNT(*) FROM vote v JOIN vote w ON v.post = w.post",
         "SELECT COUNT(*) FROM vote v LEFT JOIN post p ON v.post = p.id",
+        "SELECT k.name, COUNT(o.post) FROM kind k LEFT JOIN opinion o ON o.kind = k.no GROUP BY k.name",
+        "SELECT k.name, MAX(o.post) FROM kind k LEFT JOIN opinion o ON o.kind = k.no GROUP BY k.name",
         "SELECT COUNT(*) FROM (SELECT DISTINCT voter, post FROM vote) t",
         "SELECT COUNT(*) FROM (SELECT voter, ROW_NUMBER() OVER (PARTITION BY voter ORDER BY post) AS n FROM vote) t",
         "SELECT COUNT(*) FROM person p WHERE EXISTS (SELECT 1 FROM vote v WHERE v.voter = p.id AND v.post = 1)",
@@ -317,6 +319,13 @@ def test_a_reference_is_read_in_one_way(adding: World) -> None:
         with pytest.raises(Refusal) as caught:
             adding.plan(sql)
         assert caught.value.sqlstate == "PV003", sql
+    for sql in (
+        "SELECT voter, post FROM opinion GROUP BY voter, post",
+        "SELECT AVG(n) FROM (SELECT voter, COUNT(*) FILTER (WHERE post = 1) AS n FROM opinion GROUP BY voter) t",
+    ):
+        with pytest.raises(Refusal) as caught:
+            adding.plan(sql)
+        assert caught.value.sqlstate == "PV005", sql
     assert adding.plan("SELECT COUNT(*) FROM vote WHERE kind = 1").releases, (
         "what does not read it is as before"
     )
