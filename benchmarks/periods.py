@@ -1,4 +1,6 @@
-"""A ledger that is kept by periods: what a look at what is left, and a charge, take beside one kept as a whole."""
+"""A ledger that is kept by periods: what a look at what is left, and a charge, take beside one kept as a whole; and
+what statements take on Postgres that read one month, or bound people by month.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,19 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
-from benchmarks.figure import Figure, Size
+import psycopg
+
+from benchmarks.figure import Figure, Size, Times, compare
+from dpsql import Session
 from dpsql.budget import Caps, Charge, Claim, LedgerStore, MeasurementClaim, Promise, open_store
+from dpsql.engine.dataset import open_ledger
 from dpsql.mechanisms import Laplace
-from dpsql.policy import Period, Slices
+from dpsql.policy import Period, Slices, load_policy
 from dpsql.policy.periods import number_of
+from dpsql.tests.support.postgres_server import PostgresServer, find_servers
 
 __all__ = ["measure"]
 
@@ -40,6 +48,7 @@ def measure(size: Size) -> Iterator[Figure]:
         "by day: a charge, beside that of a ledger as a whole", 1000 * (by_day - whole), 1, "ms", where
     )
     yield Figure("by day: a charge", by_day / whole, None, "× that of a ledger as a whole", where)
+    yield from _on_postgres(size)
 
 
 def _charge(path: Path, count: int, promise: Promise) -> tuple[float, float]:
@@ -75,3 +84,67 @@ def _slices(rng: random.Random) -> Slices:
     length = rng.choice(_LENGTHS)
     last = _FIRST + rng.randrange(length - 1, _DAYS)
     return Slices(((last - length + 1, last),))
+
+
+_TABLES = """
+CREATE TABLE person (id INTEGER PRIMARY KEY);
+CREATE TABLE visit (owner INTEGER NOT NULL, at TIMESTAMP NOT NULL, kind INTEGER NOT NULL);
+INSERT INTO person SELECT generate_series(0, {people} - 1);
+INSERT INTO visit SELECT floor({people} * power(random(), 2)), TIMESTAMP '2024-01-01' + (i % 366) * INTERVAL '1 day',
+    i % 8 FROM generate_series(1, {rows}) AS t (i);
+ANALYZE
+"""
+_POLICY = """
+database = "{database}"
+[privacy]
+epsilon = 1000
+[privacy.time]
+period = "month"
+since = 2024-01-01
+[defaults]
+epsilon = 0.1
+[tables.person]
+unit = "id"
+[tables.visit]
+unit = {{ column = "owner", references = "person.id" }}
+time = "at"
+max_rows = 4
+[tables.visit.columns]
+at = {{}}
+kind = {{ values = [0, 1, 2, 3, 4, 5, 6, 7] }}
+"""
+_YEAR = "at >= '2024-01-01' AND at < '2025-01-01'"
+_MAY = "at >= '2024-05-01' AND at < '2024-06-01'"
+
+
+def _on_postgres(size: Size) -> Iterator[Figure]:
+    """Yield the wall time of printed statements beside the raw ones, and beside counting the people."""
+    rows, people = min(size.rows, 1_000_000), max(100, min(size.rows, 1_000_000) // 20)
+    with PostgresServer(find_servers()[-1], settings={"shared_buffers": "1GB"}) as server:
+        database = server.create_database()
+        with server.admin(database) as admin:
+            for statement in _TABLES.format(rows=rows, people=people).split(";"):
+                admin.execute(statement)
+        url = server.create_reader(database)
+        path = size.folder / "visits.toml"
+        path.write_text(_POLICY.format(database=url), "utf-8")
+        open_ledger(load_policy(path), create=True).close()
+        with Session.open(path) as session, psycopg.connect(url) as reader:
+
+            def seconds(sql: str) -> Times:
+                return Times.of(lambda: reader.execute(sql.encode()).fetchall())
+
+            for what, where in (("one month", _MAY), ("by (person, month) over 12", _YEAR)):
+                asked = f"SELECT kind, COUNT(*) FROM visit WHERE {where} GROUP BY kind"
+                counted = f"SELECT kind, COUNT(DISTINCT owner) FROM visit WHERE {where} GROUP BY kind"
+                (release,) = session.explain(asked).plan.releases
+                (query,) = release.queries(tuple(range(len(release.measurements))))
+                for name, raw in (("the raw query", asked), ("COUNT(DISTINCT person)", counted)):
+                    found = compare(
+                        partial(seconds, raw),
+                        partial(seconds, query.sql),
+                        size.repeats,
+                        lambda times: times.wall,
+                    )
+                    told = f"{rows:,} rows, {people:,} people; {found}"
+                    yield Figure(f"Postgres: {what}, beside {name}", found.ratio, None, "×", told)
