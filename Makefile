@@ -110,7 +110,7 @@ test-spark: .venv/spark/ready
 	.venv/tools/dbt/bin/pip install --quiet --disable-pip-version-check "dbt-core~=1.9.0" "dbt-postgres~=1.9.0"
 	$(PYTHON) -m venv .venv/tools/frames
 	.venv/tools/frames/bin/pip install --quiet --disable-pip-version-check adbc-driver-postgresql asyncpg connectorx \
-	  "pandas<4" pg8000 polars "psycopg[binary]" psycopg2-binary pyarrow pyodbc "sqlalchemy>=2,<3" sqlmesh
+	  "pandas<4" pg8000 polars "psycopg[binary]" psycopg2-binary pyarrow pyodbc "sqlalchemy[asyncio]>=2,<3" sqlmesh
 	$(PYTHON) -m venv .venv/tools/superset
 	.venv/tools/superset/bin/pip install --quiet --disable-pip-version-check "apache-superset>=6.1,<6.2" cachetools \
 	  "flask-caching<2.4" psycopg2-binary rich

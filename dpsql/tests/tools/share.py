@@ -53,9 +53,9 @@ def by_dbapi(connection: Any) -> None:
 def by_sqlalchemy(driver: str) -> None:
     import sqlalchemy
 
-    place = f"alice:{WORD.replace(' ', '%20')}@127.0.0.1:{PORT}/people"
-    engine = sqlalchemy.create_engine(f"postgresql+{driver}://{place}", isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
+    place = f"postgresql+{driver}://alice:{WORD.replace(' ', '%20')}@127.0.0.1:{PORT}/people"
+
+    def ask_all(connection: Any) -> None:
         for sql, values in statements():
             names = {f"p{number}": value for number, value in enumerate(values, 1)}
             text = re.sub(r"(?<![:\w]):(?=\w)", r"\\:", sql)
@@ -67,6 +67,20 @@ def by_sqlalchemy(driver: str) -> None:
                     found.fetchall()
 
             told(ask)
+
+    async def ask_async() -> None:
+        from sqlalchemy.ext.asyncio import create_async_engine
+
+        engine = create_async_engine(place, isolation_level="AUTOCOMMIT")
+        async with engine.connect() as connection:
+            await connection.run_sync(ask_all)
+        await engine.dispose()
+
+    if driver == "asyncpg":
+        asyncio.run(ask_async())
+        return
+    with sqlalchemy.create_engine(place, isolation_level="AUTOCOMMIT").connect() as connection:
+        ask_all(connection)
 
 
 async def by_asyncpg() -> None:

@@ -92,6 +92,7 @@ _STATEMENTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 _CLIENTS = {
     "psycopg3": ("psycopg3",), "psycopg2": ("psycopg2",), "asyncpg": ("asyncpg",), "pg8000": ("pg8000",),
     "sqlalchemy psycopg": ("sqlalchemy/psycopg",), "sqlalchemy psycopg2": ("sqlalchemy/psycopg2",),
+    "sqlalchemy asyncpg": ("sqlalchemy/asyncpg",),
     "sqlalchemy pg8000": ("sqlalchemy/pg8000",), "jdbc": ("jdbc",),
 }  # fmt: skip
 
