@@ -51,10 +51,10 @@ from ..relation.types import BOOLEAN, TEXT, TIMESTAMP
 from .privacy.analyze import Analyzed
 from .privacy.axes import spelled
 from .privacy.keys import domain_of, environment_of, existing_groups
-from .privacy.rows import AddedUp, OwnedRows, Release, fields_in
+from .privacy.rows import AddedUp, Release, Select, Source, fields_in, source_at
 from .privacy.value_set import Looking
 
-__all__ = ["MOST_PERIODS", "Each", "at_boundary", "each_period", "ordered"]
+__all__ = ["MOST_PERIODS", "Each", "are_of_one_period", "at_boundary", "each_period", "ordered"]
 
 MOST_PERIODS = 100
 """Most periods of a statement that are draws of their own: of more, all are one."""
@@ -87,7 +87,7 @@ def each_period(whole: Analyzed, by_period: Sequence[Sequence[Release | None]]) 
     made: dict[Release, Relation] = {}
     found: list[tuple[Release, ...]] = []
     for release, parts in zip(ordered(whole), by_period, strict=True):
-        if not all(part is None or _is_over_alike(part.rows, release.rows) for part in parts):
+        if not all(part is None or _is_alike(part.rows, release.rows) for part in parts):
             return None
         # by the keys that the whole has: in one period another one of them may say the rest
         own = [
@@ -119,7 +119,7 @@ def at_boundary(whole: Analyzed, by_part: Sequence[Sequence[Release | None]]) ->
         if any(call.function not in ("count", "sum") or call.distinct for call in release.aggregates):
             return None
         if not own or not all(
-            _is_over_alike(part.rows, release.rows) and part.keys == release.keys for part in own
+            _is_alike(part.rows, release.rows) and part.keys == release.keys for part in own
         ):
             return None
         alone = [_alone(part) for part in own]
@@ -143,7 +143,7 @@ def _added_up(rows: Relation, release: Release) -> Relation:
     return projected(sums, (*sums.row[:width], *shown), release.names, release.position)
 
 
-def _is_over_alike(rows: OwnedRows, others: OwnedRows) -> bool:
+def _is_alike(rows: Select, others: Select) -> bool:
     """Say whether columns of two blocks are the same ones, of whatever periods."""
     here, there = (
         [(item.kind, item.source.name, item.source.uncut.shown, len(item.columns)) for item in of.items]
@@ -183,13 +183,11 @@ def _are_apart(parts: Sequence[Release]) -> bool:
     """Say whether some key tells each two periods apart: no value of it is one of both."""
     if len(parts) == 1:
         return True
-    known = [
-        [
-            _values(key, environment_of(part.rows.columns, part.rows.predicate), _moments(part.rows))
-            for key in part.keys
-        ]
-        for part in parts
-    ]
+    return _tells_apart([[_traced(key, part.rows) for key in part.keys] for part in parts])
+
+
+def _tells_apart(known: Sequence[Sequence[tuple[Value, ...] | None]]) -> bool:
+    """Say whether of each two periods some key has no value in common. `known`: what each can be, by period."""
     return all(
         any(
             mine is not None and theirs is not None and not set(mine) & set(theirs)
@@ -197,6 +195,51 @@ def _are_apart(parts: Sequence[Release]) -> bool:
         )
         for pair in itertools.combinations(known, 2)
     )
+
+
+def _traced(key: Expr, rows: Select) -> tuple[Value, ...] | None:
+    """Return what a key can be where it is one of its moments, or of those that a subquery of one part reads."""
+    if key.column is None:
+        return _values(key, environment_of(rows.columns, rows.predicate), _moments(rows))
+    item, start = source_at(rows.items, key.column)
+    if any(one.kind == "full" for one in rows.items):
+        return None
+    if item.kind == "inner" and item.source.is_subquery and len(item.source.parts) == 1:
+        (part,) = item.source.parts
+        place = key.column - start
+        return _traced(part.outputs[place], part) if place < len(part.outputs) else None
+    return _values(key, environment_of(rows.columns, rows.predicate), _moments(rows))
+
+
+def are_of_one_period(parts: Sequence[Select]) -> bool:
+    """Say whether each row of a block is made of rows of one period: those of its periods, apart, are then all of it.
+
+    `parts`: the block in each period. One source has a time, by an INNER join: a table as it stands, or a subquery of
+    such rows, which is grouped, where it is, by what tells the periods apart.
+    """
+    first = parts[0]
+    timed = [place for place, item in enumerate(first.items) if _has_time(item.source)]
+    if len(timed) != 1 or not all(_is_alike(part, first) for part in parts):
+        return False
+    items = [part.items[timed[0]] for part in parts]
+    source = items[0].source
+    if items[0].kind != "inner" or (source.table is None and not source.is_subquery):
+        return False
+    for number in range(len(source.parts) if source.is_subquery else 0):
+        below = [item.source.parts[number] for item in items]
+        if not are_of_one_period(below) or below[0].windows:
+            return False
+        if below[0].aggregates is not None and not _tells_apart(
+            [[_traced(key, one) for key in one.outputs] for one in below]
+        ):
+            return False
+    return True
+
+
+def _has_time(source: Source) -> bool:
+    if source.table is not None:
+        return source.table.spans is not None
+    return any(_has_time(item.source) for part in source.parts for item in part.items)
 
 
 def _values(key: Expr, env: Environment, moments: frozenset[int]) -> tuple[Value, ...] | None:
@@ -212,9 +255,11 @@ def _values(key: Expr, env: Environment, moments: frozenset[int]) -> tuple[Value
     return tuple(spelled(value, key.type) for value in values)
 
 
-def _moments(rows: OwnedRows) -> frozenset[int]:
+def _moments(rows: Select) -> frozenset[int]:
     """Return the columns of a block that are bounded to its periods where they are read, and so never NULL."""
     found = set[int]()
+    if any(item.kind == "full" for item in rows.items):
+        return frozenset()
     for item, start in fields_in(rows.items):
         table = item.source.uncut.table
         if item.kind != "inner" or table is None or table.spans is None or table.spans.time.way:
@@ -232,14 +277,14 @@ def _alone(release: Release) -> tuple[Release, Relation]:
     rows, moments = release.rows, _moments(release.rows)
     plain = environment_of(rows.columns, ())
     predicate = tuple(term for term in rows.predicate if not _holds(term, plain, moments))
-    env = environment_of(rows.columns, predicate)
-    one = [_one_value(key, env, moments) for key in release.keys]
+    left = rows if predicate == rows.predicate else replace(rows, predicate=predicate)
+    one = [_one_value(key, left) for key in release.keys]
     kept = [place for place, value in enumerate(one) if value is None]
     width = len(release.keys)
     names = (*(release.names[place] for place in kept), *release.names[width:])
     drawn = replace(
         release,
-        rows=rows if predicate == rows.predicate else replace(rows, predicate=predicate),
+        rows=left,
         keys=tuple(release.keys[place] for place in kept),
         names=names,
     )
@@ -250,9 +295,9 @@ def _alone(release: Release) -> tuple[Release, Relation]:
     return drawn, projected(drawn, (*keys, *row[len(kept) :]), release.names, release.position)
 
 
-def _one_value(key: Expr, env: Environment, moments: frozenset[int]) -> Literal | None:
+def _one_value(key: Expr, rows: Select) -> Literal | None:
     """Return the value that a key is on all moments of a period; None: it may be several."""
-    values = _values(key, env, moments)
+    values = _traced(key, rows)
     if values is None or len(values) != 1:
         return None
     (value,) = values

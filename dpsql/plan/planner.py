@@ -38,7 +38,7 @@ from ..relation.types import BIGINT, SqlType
 from ..relation.types import Kind as SqlKind
 from .backend_sql.print_release import BackendQuery, print_keys
 from .dialects import Dialect, dialect_of
-from .each_period import MOST_PERIODS, Each, at_boundary, each_period, ordered
+from .each_period import MOST_PERIODS, Each, are_of_one_period, at_boundary, each_period, ordered
 from .grounds import grounds_below, grounds_of, units_ground
 from .measures.least_error import ChosenMeasurements, choose_measurements, others, together
 from .measures.measurements import (
@@ -214,6 +214,10 @@ def _plan_by_periods(
         if is_of_two:
             raise NotByPeriod
         pairs = _plan_by_pairs(relation, catalog, privacy, clock, scans, person, read)
+    with suppress(Refusal):
+        undated = sum(undated_scans(release.rows) for release in ordered(person))
+        if pairs is None and not undated and not person.intermediates:
+            pairs = _plan_each_period(relation, catalog, privacy, clock, scans, person, read, is_held=True)
     whole, known = by_person(relation, catalog, clock, scans, is_ever=True)
     try:
         plan_ = _plan_analyzed(analyze(whole, known), known, privacy, read)
@@ -291,10 +295,10 @@ def _plan_at_boundary(
 
 def _plan_each_period(
     relation: Relation, catalog: Catalog, privacy: PrivacyParameters, clock: Clock,
-    scans: dict[int, frozenset[int]], by_person_: Analyzed, read: ReadKeys | None,
+    scans: dict[int, frozenset[int]], by_person_: Analyzed, read: ReadKeys | None, *, is_held: bool = False,
 ) -> Plan | None:  # fmt: skip
     """Return the plan of a statement that is accepted by (person, period) as a release for each period (1.41); None:
-    its groups are not periods, or these are too many.
+    its groups are not periods, or these are too many. `is_held`: it is not accepted so, and is looked at by itself.
     """
     periods = sorted(frozenset[int]().union(*scans.values()))
     whole = ordered(by_person_)
@@ -313,6 +317,10 @@ def _plan_each_period(
             parts.append(None if slices is None else release)
             if slices is not None and not is_of_one_period(release.rows, clock):
                 return None
+    if is_held and not all(
+        are_of_one_period([one.rows for one in parts if one is not None]) for parts in found
+    ):
+        return None
     each = each_period(by_person_, found)
     if each is None:
         return None

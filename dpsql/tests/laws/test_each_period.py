@@ -53,6 +53,8 @@ SPLIT = [
     f"SELECT date_trunc('month', bought), median(amount) FROM orders WHERE {SOME} GROUP BY 1",
     "SELECT date_trunc('month', day), COUNT(*) FROM visits GROUP BY 1 HAVING COUNT(*) > 2",
     "SELECT extract(year FROM bought), extract(month FROM bought), COUNT(*) FROM orders GROUP BY 1, 2",
+    "SELECT m, n, COUNT(*) FROM (SELECT user_id, date_trunc('month', bought) AS m, COUNT(*) AS n FROM orders GROUP BY 1, 2) t GROUP BY 1, 2",
+    f"SELECT m, AVG(n), SUM(s) FROM (SELECT user_id, date_trunc('month', bought) AS m, COUNT(*) AS n, MAX(amount) AS s FROM orders WHERE {SOME} GROUP BY 1, 2) t GROUP BY 1",
     "SELECT m, SUM(n) OVER (ORDER BY m) FROM (SELECT date_trunc('month', bought) AS m, COUNT(*) AS n FROM orders GROUP BY 1) t",
 ]  # fmt: skip
 
@@ -198,7 +200,7 @@ def small_shop(rng: random.Random) -> Shop:
     ]
     ends = [datetime(2026, 2, 1), datetime(2026, 3, 1), datetime(2026, 4, 1)]
     moments += [one - timedelta(microseconds=1) for one in ends]
-    orders = [(i, i, rng.choice(moments), rng.randint(-3, 4), "x") for i in range(40)]
+    orders = [(i, i // 2, rng.choice(moments), rng.randint(-3, 4), "x") for i in range(40)]
     return Shop((), tuple(orders), (), ())
 
 
@@ -217,6 +219,36 @@ def hold_rows(made: World) -> None:
             parts = zip(numbers, units, strict=True)
             found = sorted(one // unit for release, unit in parts for (one, *_) in release[0].values() if one)
             assert found == told, sql
+
+
+BY_PERSON = [
+    "SELECT m, n, COUNT(*) FROM (SELECT user_id, date_trunc('month', bought) AS m, COUNT(*) AS n FROM orders GROUP BY 1, 2) t GROUP BY 1, 2",
+    "SELECT m, n, COUNT(*) FROM (SELECT user_id, MIN(date_trunc('month', bought)) AS m, COUNT(*) AS n FROM orders GROUP BY 1) t GROUP BY 1, 2",
+    "SELECT m, COUNT(*) FROM (SELECT date_trunc('month', bought) AS m, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY bought, id) AS k FROM orders) t WHERE k = 1 GROUP BY 1",
+    "SELECT date_trunc('month', bought), COUNT(*) FROM orders o JOIN (SELECT user_id, COUNT(*) AS n FROM orders GROUP BY 1) t ON t.user_id = o.user_id WHERE n = 2 GROUP BY 1",
+]  # fmt: skip
+
+
+def hold_people(made: World) -> None:
+    """What a person has in each period is of that period alone; what they have in all is not made of it."""
+    shop = small_shop(random.Random(4))
+    with duckdb.connect() as plain:
+        plain.execute(SCHEMA)
+        put(plain, shop, 0)
+        for sql in BY_PERSON:
+            plan = plan_at(made, sql)
+            (numbers,) = measured(made, [plan], shop)
+            told = sorted(row[-1] for row in plain.execute(sql).fetchall())
+            units = [release.measurements[0].denominator for release in plan.releases]
+            parts = zip(numbers, units, strict=True)
+            found = sorted(one // unit for release, unit in parts for (one, *_) in release[0].values() if one)
+            assert found == told, sql
+
+
+def test_people_are_counted_by_what_they_have_in_each_period(tmp_path: Path) -> None:
+    with shops(tmp_path) as made:
+        assert [bool(plan_at(made, sql).apart) for sql in BY_PERSON] == [True, False, False, False]
+        hold_people(made)
 
 
 def test_each_row_is_counted_once(tmp_path: Path) -> None:
@@ -249,11 +281,17 @@ def end_kept_open(patch: Patch) -> None:
     )
 
 
+def people_by_all_periods(patch: Patch) -> None:
+    """What a person has in all periods is taken for what they have in each."""
+    patch.setattr("dpsql.plan.planner.are_of_one_period", lambda parts: True)
+
+
 FAULTS: list[tuple[Callable[[Patch], None], Callable[[World], None]]] = [
     (every_term_dropped, hold_rows),
     (groups_of_two_periods, hold_rows),
     (end_kept_open, hold_rows),
     (periods_alike, hold_same_numbers),
+    (people_by_all_periods, hold_people),
 ]
 
 
