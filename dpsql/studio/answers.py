@@ -12,6 +12,7 @@ from typing import Any
 from ..engine.answer import Answer, Receipt
 from ..engine.barred import Shown, columns_of
 from ..engine.picture import Picture, pictures
+from ..relation.types import Kind
 from ..words import csv_lines, plain_text, terminal_text
 
 __all__ = ["MOST_ROWS", "csv_text", "shown_answer", "widths_of"]
@@ -19,6 +20,7 @@ __all__ = ["MOST_ROWS", "csv_text", "shown_answer", "widths_of"]
 MOST_ROWS = 1_000
 """Rows that a page is sent; all are in the CSV."""
 _MOST_DRAWN = 400
+_MOST_SERIES = 8
 _LONGEST_CELL = 1_000
 _MOST_WIDTHS = 6
 
@@ -63,7 +65,7 @@ def _receipt(receipt: Receipt) -> dict[str, Any]:
 
 def _picture(picture: Picture) -> dict[str, Any]:
     """Return what is drawn: points with the ends of their bars, by labels or along an axis."""
-    points, axis = picture.points[:_MOST_DRAWN], picture.axis
+    points, (axis, series) = picture.points[:_MOST_DRAWN], _axis_of(picture)
     places = None if axis is None else [_place(value) for value in axis.values[:_MOST_DRAWN]]
     kind = None if places is None else ("number" if axis is not None and axis.type.is_number else "time")
     low, high, is_from_zero = picture.range
@@ -74,11 +76,25 @@ def _picture(picture: Picture) -> dict[str, Any]:
         "points": points,
         "bars": [" ".join(filter(None, cell)) for cell in picture.shown.barred(_plain)][:_MOST_DRAWN],
         "axis": kind,
+        "series": None if series is None else [_plain(value) for value in series.values[:_MOST_DRAWN]],
         "places": places,
         "is_from_zero": is_from_zero,
         "range": [low, high],
         "count": len(picture.points),
     }
+
+
+def _axis_of(picture: Picture) -> tuple[Shown | None, Shown | None]:
+    """Return the key that is an axis, and the one that has a line for each of its values."""
+    if picture.axis is not None or len(picture.keys) != 2:
+        return picture.axis, None
+    for axis, series in (picture.keys, picture.keys[::-1]):
+        is_axis = axis.type.is_number or axis.type.kind in (Kind.DATE, Kind.TIMESTAMP)
+        pairs = list(zip(axis.values, map(str, series.values), strict=True))
+        few = 1 < len(set(map(str, series.values))) <= _MOST_SERIES
+        if is_axis and few and len(set(pairs)) == len(pairs) and len(set(axis.values)) > 2:
+            return axis, series
+    return None, None
 
 
 def _place(value: object) -> float | None:

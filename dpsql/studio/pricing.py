@@ -22,7 +22,9 @@ __all__ = ["ENDPOINTS", "priced"]
 
 _FREE = "this sets or shows something, and costs nothing"
 _OWN = "this writes to tables of your own, and costs nothing; whether it can is told when it is run"
-_UNREAD = "the price depends on rows of a public table, which are not read while you type"
+_UNREAD = (
+    "the price depends on rows of a public table, which are not read while you type: run EXPLAIN, it is free"
+)
 
 
 def price(seat: Seat, body: Body) -> Mapping[str, Any]:

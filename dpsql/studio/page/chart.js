@@ -63,12 +63,21 @@ const lying = (picture, width) => {
   return svg;
 };
 
+const seriesOf = (picture) => (picture.series ? [...new Set(picture.series)] : [""]);
+
+/** Which colour is which. */
+const legend = (picture) => (picture.series
+  ? element("ul", { class: "legend" }, ...seriesOf(picture).map((name, number) =>
+      element("li", {}, element("i", { class: `of-${number}`, "aria-hidden": "true" }), plain(name))))
+  : null);
+
 /** Points along an axis of numbers or of time, with whiskers, joined by a line where they are in order. */
 const along = (picture, width) => {
   const shown = picture.points.map((point, place) => [picture.places[place], point, place])
     .filter(([place, point]) => point && place !== null).sort((one, other) => one[0] - other[0]);
-  const margin = { top: 10, right: 16, bottom: 34, left: 14 + 7.4 * Math.max(...picture.range.map((one) => one.toLocaleString("en", { maximumSignificantDigits: 3 }).length), 3) };
-  const y = spread(picture, [HIGH - margin.bottom, margin.top]);
+  const y = spread(picture, [HIGH - 34, 10]);
+  const letters = Math.max(...y.ticks(5).map(y.tickFormat(5)).map((one) => one.length));
+  const margin = { top: 10, right: 16, bottom: 34, left: 16 + 7.4 * letters };
   const ends = extent(shown, (one) => one[0]);
   const pad = (ends[1] - ends[0]) * 0.03 || 1;
   const x = (picture.axis === "time" ? scaleUtc() : scaleLinear())
@@ -84,13 +93,21 @@ const along = (picture, width) => {
     ticks(axisLeft(y).ticks(5).tickSize(-room).tickPadding(8), `translate(${margin.left} 0)`),
     ticks(below, `translate(0 ${HIGH - margin.bottom})`),
   );
-  if (shown.length > 1) {
-    svg.append(drawn("path", { class: "series", d: line((one) => x(one[0]), (one) => y(one[1][0]))(shown) }));
-  }
+  const names = seriesOf(picture), aside = names.length > 1 ? Math.min(5, room / (shown.length + 1) / names.length) : 0;
+  if (names.length > 1) svg.setAttribute("class", "many");
+  names.forEach((name, number) => {
+    const own = shown.filter(([, , row]) => !picture.series || picture.series[row] === name);
+    const move = (number - (names.length - 1) / 2) * aside;
+    if (own.length > 1) {
+      svg.append(drawn("path", { class: `series of-${number}`, d: line((one) => x(one[0]) + move, (one) => y(one[1][0]))(own) }));
+    }
+  });
   for (const [place, [value, low, high], row] of shown) {
-    const group = drawn("g", { class: "row" }, drawn("title", {}, `${plain(picture.labels[row])}: ${picture.bars[row]}`));
-    if (high > low) group.append(whisker(y(low), y(high), x(place), true));
-    group.append(drawn("circle", { class: "point", cx: x(place), cy: y(value), r: shown.length > 60 ? 2 : 3.5 }));
+    const number = picture.series ? names.indexOf(picture.series[row]) : 0;
+    const move = (number - (names.length - 1) / 2) * aside;
+    const group = drawn("g", { class: `row of-${number}` }, drawn("title", {}, `${plain(picture.labels[row])}: ${picture.bars[row]}`));
+    if (high > low) group.append(whisker(y(low), y(high), x(place) + move, true));
+    group.append(drawn("circle", { class: "point", cx: x(place) + move, cy: y(value), r: shown.length > 60 ? 2 : 3.5 }));
     svg.append(group);
   }
   return svg;
@@ -122,5 +139,5 @@ export const chart = (picture) => {
   new ResizeObserver(draw).observe(place);
   return element("figure", { class: isAlone ? "chart alone" : "chart" },
     element("figcaption", {}, title, left > 0 ? element("span", { class: "quiet" }, `, ${left} more in the table`) : null),
-    isAlone ? element("p", { class: "single" }, picture.bars[0]) : null, place);
+    isAlone ? element("p", { class: "single" }, picture.bars[0]) : null, isAlong ? legend(picture) : null, place);
 };

@@ -169,6 +169,9 @@ def test_an_answer_is_a_table_and_a_chart_with_bars(browser: Browser, university
     assert min(boxes) >= 2, "each bar is seen"
     ran(browser, BY_DAY)
     assert browser.run("return document.querySelectorAll('.answer .series').length") == 1
+    ran(browser, STATES["several series"][0])
+    assert browser.run("return document.querySelectorAll('.answer .series').length") == 6
+    assert seen(browser, ".legend").split() == ["Biology", "CS", "EE", "History", "Maths", "ME"]
     assert complaints(browser) == []
 
 
@@ -214,6 +217,10 @@ STATES = {
     "refused": ("SELECT name, gpa FROM student", False),
     "answered": (BY_MAJOR, True),
     "series": (BY_DAY, True),
+    "several series": (
+        "SELECT enrolled, major, COUNT(*) AS n FROM student GROUP BY enrolled, major",
+        True,
+    ),
     "one number": ("SELECT COUNT(*) AS n FROM student", True),
     "not answered": ("SELECT MAX(name) FROM student", True),
 }
