@@ -103,7 +103,7 @@ def test_statements_to_try_are_the_newest_and_else_a_count_of_each_table(
     page: Page, dataset: Dataset
 ) -> None:
     counts = page.ask("policy")["statements"]
-    assert counts == [f"SELECT COUNT(*) FROM {name}" for name in ("student", "loan", "enrolment")]
+    assert counts == [f"SELECT COUNT(*) FROM {name}" for name in ("student", "loan", "enrolment", "review")]
     spent(dataset, "grace", COUNT, MEAN)
     assert page.ask("policy")["statements"] == [MEAN, COUNT]
 
