@@ -36,7 +36,7 @@ from .ledger import Step
 from .ledger_store import LedgerStore, no_step
 from .match import CLOSE, MOST_COMBINED, Laws
 from .odometer import Odometer
-from .pending import Pending
+from .pending import AskedOnce, Pending
 from .period import Ration
 from .slices import Steps
 from .sqlite_ledger import SqliteLedger
@@ -47,6 +47,7 @@ __all__ = [
     "MOST_COMBINED",
     "UNSAID",
     "ZERO",
+    "AskedOnce",
     "BudgetStore",
     "Caps",
     "Charge",

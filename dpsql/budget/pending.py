@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Any, TypeVar
 
 from ..mechanisms import Laplace, Law
 from .claim import Draw, Grouping, StoredGrouping, Together
@@ -15,10 +16,56 @@ from .editions import Edition
 from .match import Found, Laws, choose_draws
 from .store import StoredDraws
 
-__all__ = ["Pending"]
+__all__ = ["AskedOnce", "Pending"]
+
+_T = TypeVar("_T")
 
 _ANY = Laplace(Fraction(2**100))
 """Noise that every stored draw has less of."""
+
+
+class AskedOnce:
+    """See `StoredDraws`: what `base` has told already is told again, as a batch that is planned asks for the same at
+    each step. For so long as one plan is made: what is drawn meanwhile is not seen.
+    """
+
+    def __init__(self, base: StoredDraws) -> None:
+        self._base, self.epoch = base, base.epoch
+        self._told: dict[tuple[object, ...], Any] = {}
+
+    def _once(self, ask: Callable[..., _T], *asked: object) -> _T:
+        key = (ask.__name__, *asked)
+        if key not in self._told:
+            self._told[key] = ask(*asked)
+        told: _T = self._told[key]
+        return told
+
+    def lookup(
+        self, measures: Sequence[bytes], law: Law, until: int | None = None
+    ) -> tuple[Together, ...] | None:
+        """See `StoredDraws.lookup`."""
+        return self._once(self._base.lookup, tuple(measures), law, until)
+
+    def laws(self, measures: Sequence[bytes]) -> tuple[Laws, ...]:
+        """See `StoredDraws.laws`."""
+        return self._once(self._base.laws, tuple(measures))
+
+    def groupings(self, families: Sequence[bytes]) -> tuple[int, dict[bytes, list[StoredGrouping]]]:
+        """See `StoredDraws.groupings`."""
+        epoch, found = self._once(self._base.groupings, tuple(families))
+        return epoch, {family: list(stored) for family, stored in found.items()}
+
+    def kept(self, edition: Edition, fit: Callable[[], bytes | None]) -> bytes | None:
+        """See `StoredDraws.kept`."""
+        return self._base.kept(edition, fit)
+
+    def draw_of(self, stored: StoredGrouping) -> Draw:
+        """See `StoredDraws.draw_of`."""
+        key = ("draw_of", stored.entry)
+        if key not in self._told:
+            self._told[key] = self._base.draw_of(stored)
+        draw: Draw = self._told[key]
+        return draw
 
 
 class Pending:

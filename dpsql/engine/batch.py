@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from ..budget import (
     ZERO,
+    AskedOnce,
     Charge,
     Fresh,
     Known,
@@ -227,7 +228,8 @@ class _Planner:
     def steps(self) -> list[_Step]:
         """Return what each statement draws, in the order in which they are to be asked."""
         asked = self._together([self._asked(one) for one in self.statements])
-        base = self.session.dataset.store if self.total is None else None
+        stored = AskedOnce(self.session.dataset.store)
+        base = stored if self.total is None else None
         found: list[tuple[tuple[float | Fraction, ...], list[_Step], dict[int, Fraction]]] = []
         joins = any(find_together(one.prepared.plan) is not None for one in asked)
         for order, is_joined in itertools.product(self._orders(asked), (False, True)[: 1 + joins]):
@@ -237,7 +239,7 @@ class _Planner:
             found.append(((error,) if self.total is not None else (self._price(walk), error), walk, losses))
         for _, walk, losses in sorted(found, key=lambda one: one[0]):
             final = self._settled(walk, losses)
-            steps, pending = self._walk(final, self.session.dataset.store, is_final=True)
+            steps, pending = self._walk(final, stored, is_final=True)
             unsettled = [step for step in steps if not self._is_settled(step, pending)]
             if not unsettled:
                 return steps

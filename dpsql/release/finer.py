@@ -22,11 +22,12 @@ from typing import Protocol
 import numpy as np
 
 from ..budget import CLOSE, Draw, Edition, Grouping, GroupingKey, StoredDraws, StoredGrouping
+from ..cache import Cache
 from ..mechanisms import Law, sum_of
 from ..plan.privacy.axes import Listed, Partition, axis_of, is_complete, listed_term, listed_terms
 from ..plan.privacy.keys import domain_of, environment_of
 from ..plan.privacy.partitions import Places, refined, usual_keys
-from ..plan.privacy.rows import selects_in
+from ..plan.privacy.rows import Release, selects_in
 from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
 from ..relation.catalog import Scalar
@@ -233,8 +234,22 @@ def _named_digests(plan: ReleasePlan) -> frozenset[bytes] | None:
 # --- the question ----------------------------------------------------------------------------------------------
 
 
-def questions_of(plan: ReleasePlan, groups: Groups) -> Iterator[Question]:
-    """Yield the question without some of its filter terms, each with what these keep; itself among them."""
+_asked: Cache[tuple[Release, list[list[Scalar]], list[Question]]] = Cache(64)
+"""What was asked lately, by the number of the release's object, which is kept with it: a batch asks for the same at
+each epsilon that it tries."""
+
+
+def questions_of(plan: ReleasePlan, groups: Groups) -> list[Question]:
+    """Return the question without some of its filter terms, each with what these keep; itself among them."""
+    columns = [one.tolist() if isinstance(one, np.ndarray) else list(one) for one in groups.columns]
+    known = _asked.get(id(plan.release))
+    if known is None or known[0] is not plan.release or known[1] != columns:
+        known = plan.release, columns, list(_questions_of(plan, groups))
+        _asked.put(id(plan.release), known)
+    return known[2]
+
+
+def _questions_of(plan: ReleasePlan, groups: Groups) -> Iterator[Question]:
     rows = plan.release.rows
     terms = [(term, found) for term in rows.predicate if (found := listed_term(term)) is not None][
         :_MOST_TERMS
