@@ -45,7 +45,8 @@ __all__ = ["LOST", "Above", "asked_as", "with_laws"]
 
 LOST = "error bars of own tables are NULL here: the queries that made them do not tell all of their rows now"
 _DEEPEST = 20
-_NEWEST = "newest"
+_ALONE = "alone"
+"""What is read without what is stored: how it depends on that is not known."""
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -92,7 +93,8 @@ def with_laws(
     if not holds_kept_noise(root) or not any(BAR_ENDS & called_in(one) for one in all_parts(root)):
         return plain
     types = [one.type for one in prepared.compiled.relation.columns]
-    for edition in (_NEWEST, None):
+    newest = spine.dataset.store.log(1)
+    for edition in (*(str(one.seq) for one in newest), None):
         try:
             found = _Copies(spine, snapshot, public, edition).of(root, rows)
         except (_NoLaws, Refusal):
@@ -124,8 +126,10 @@ class _Copies:
 
     def of(self, root: Relation, rows: Sequence[ReleasedRows]) -> Above:
         """Return a relation over own tables as one over their queries, and the releases of both. Raises _NoLaws."""
+        settings = self.spine.settings
+        reading = self.edition if settings.edition is None else str(settings.edition)
         for one in rows:
-            self._tell(one, self.edition)
+            self._tell(one, reading if settings.reuse else _ALONE)
         compiled = self._compiled(self._over(root))
         told = list(self.told.values())
         for simulation in compiled.simulations:

@@ -279,3 +279,18 @@ def test_what_is_kept_of_a_query_is_text_in_the_analysts_own_file(folder: Path) 
             bob.execute("SELECT n FROM t")
         assert refused.value.sqlstate == "42P01"
     assert Fraction(dict(settings)["dpsql.epsilon"]) == 1
+
+
+def test_what_is_read_without_the_store_is_not_joined(alice: Session) -> None:
+    """A draw by itself, and an older edition, may stand in what the copy tells, by weights that are not known."""
+    alice.execute(f"CREATE TABLE t AS {COUNTS}")
+    first = alice.dataset.store.log(1)[0].seq
+    alice.execute(BARS)
+    joined = "SELECT t.n - q.c AS d FROM t, (SELECT count(*) AS c FROM person) AS q"
+    alice.execute("SET dpsql.reuse = off")
+    assert is_lost(alice, joined)
+    alice.execute("SET dpsql.reuse = on")
+    alice.execute(f"CREATE TABLE later AS {COUNTS}")
+    alice.execute(f"SET dpsql.edition = {first}")
+    assert is_lost(alice, f"SELECT q.n - later.n AS d FROM ({COUNTS}) AS q JOIN later USING (city)")
+    assert not is_lost(alice, f"SELECT q.n - t.n AS d FROM ({COUNTS}) AS q JOIN t USING (city)")
