@@ -273,7 +273,9 @@ class Server:
         most = options.max_connections + len(policies)
         self.pool = ThreadPoolExecutor(most, thread_name_prefix="dpsql")
         self.stops = ThreadPoolExecutor(most, thread_name_prefix="dpsql-stop")
-        self.vouching = ThreadPoolExecutor(_MOST_VOUCHED, thread_name_prefix="dpsql-login")
+        self.vouching = ThreadPoolExecutor(
+            _MOST_VOUCHED // options.processes, thread_name_prefix="dpsql-login"
+        )
         self._naming = threading.Lock()
         self._texts, self._precedence = TextProcess(), Precedence()
         one_of = options.one_of
