@@ -223,9 +223,10 @@ def _in(written: Sequence[Expr], columns: Sequence[Column | None]) -> Iterator[t
 
 
 def _is_written(literal: Literal, text: str) -> bool:
-    """Say whether a constant stands in the statement, or is a parameter: one of a view stands where its name does."""
+    """Say whether a constant stands in the statement, or is a parameter: one of a view stands where its name does, and
+    the empty text, with which a text's parts are counted, nowhere."""
     at = literal.position
-    return at is None or _CONSTANT.match(text, at.offset) is not None
+    return literal.value != "" if at is None else _CONSTANT.match(text, at.offset) is not None
 
 
 def _nearest(value: str, column: Column) -> str:

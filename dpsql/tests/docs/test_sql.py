@@ -53,6 +53,11 @@ ANSWERED = {
         "SELECT to_char(loaned_on, 'YYYY-MM'), COUNT(*) FROM loan GROUP BY 1",
         "SELECT gpa >= 3, CASE WHEN gpa < 2.5 THEN 'low' ELSE 'high' END, COUNT(*) FROM student GROUP BY 1, 2",
     ],
+    "parts of a text in rows": [
+        "SELECT COUNT(*) FROM loan, unnest(string_to_array(branch, ' ')) AS word",
+        "SELECT word, COUNT(*) FROM loan CROSS JOIN LATERAL unnest(string_to_array(branch, ' ')) AS t (word) "
+        "WHERE word IN ('Law', 'Central') GROUP BY word",
+    ],
     "keys of public tables": [
         "SELECT title, COUNT(*) FROM course JOIN enrolment ON course.id = course_id WHERE credits > 3 GROUP BY title",
         "SELECT title, COUNT(*) FROM enrolment LEFT JOIN course ON course.id = course_id GROUP BY title",
