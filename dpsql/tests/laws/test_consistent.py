@@ -529,7 +529,7 @@ def test_random_batches(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> N
 @pytest.mark.parametrize(
     ("function", "old", "new", "check"),
     [
-        (Session._agreeing, "self.dataset.store.epoch == epoch", "True", check_epochs),
+        (Session.agreeing, "self.dataset.store.epoch == epoch", "True", check_epochs),
         (ReleasePlan.family, "rows.items, predicate, *rows.owner", "rows.items, *rows.owner", check_others),
         (ReleasePlan.family, "bounding.in_all,", "", check_bounds),
         (module._memberships, "or plan.bounding.per_row", "or True", check_others),

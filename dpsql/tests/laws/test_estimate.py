@@ -101,7 +101,7 @@ def test_an_answer_that_a_draw_overtook_is_not_remembered(
 ) -> None:
     """Another draws of the same rows after the store was read for an answer: the next who asks reads both draws."""
     made = open_at(desk, tmp_path)
-    other, own = Session(made.session.dataset, "somebody else", is_shared=True), Session._agreeing
+    other, own = Session(made.session.dataset, "somebody else", is_shared=True), Session.agreeing
     if is_stored:
         made.session.execute(TOTAL)
         made.session.dataset.answers.clear()
@@ -113,7 +113,7 @@ def test_an_answer_that_a_draw_overtook_is_not_remembered(
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "_agreeing", overtaken)
+        patch.setattr(Session, "agreeing", overtaken)
         assert (charged(made.session.execute(TOTAL)) == 0) is is_stored
     after = made.session.execute(TOTAL)
     assert after.receipt is not None
