@@ -61,6 +61,7 @@ from .public_inputs import NotInPlace, drawn_first, is_single, read_in_place, st
 from .release_boundary import one_person, owner_of, release_each_set
 from .rows import OwnedRows, PrivateBlock, Source, read_by, whole
 from .text_lists import MAX_PARTS, asked_of_texts, parts_in_rows, placed_parts
+from .tiles import MAX_TILES, tiled
 from .unmatched import narrowed, unmatched_left_out
 
 __all__ = ["Analyzed", "analyze", "private_rows"]
@@ -140,7 +141,8 @@ class _Analysis:
             if not isinstance(found, PrivateBlock):
                 return replace(node.map_expressions(self._above), input=found)
             for step in node.steps:
-                found = self._step(step, (found,))
+                tiles = tiled(step) if step.last == "windows" and isinstance(found, PrivateBlock) else None
+                found = self._step(step, (found,)) if tiles is None else self.relation(tiles)
             return found
         if isinstance(node, Join) and node.word == "scalar":
             left = self.relation(node.left)
@@ -287,9 +289,12 @@ class _Analysis:
         for call in calls:
             if not owner_of(call.partition, rows):
                 by = "" if rows.row_tables else "partition it by the person's key, or "
+                tiles = f"; ntile(k) OVER (ORDER BY x) with k from 2 to {MAX_TILES} is answered"
+                is_share = call.function in ("ntile", "percent_rank", "cume_dist")
                 raise Refusal(
                     "a window over private rows mixes rows of different people", sqlstate="PV003",
-                    position=call.position or node.position, hint=f"{by}aggregate with GROUP BY first",
+                    position=call.position or node.position,
+                    hint=f"{by}aggregate with GROUP BY first{tiles * is_share}",
                 )  # fmt: skip
             if call.frame and not is_plain_frame(call.frame):
                 raise Refusal(

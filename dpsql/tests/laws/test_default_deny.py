@@ -86,6 +86,7 @@ PRESENT = (
     "SELECT COALESCE(a, b), NULLIF(a, b), GREATEST(a, b), LEAST(a, b), ROUND(a, 2), TRUNC(a, 1), POWER(a, 2)",
     "SELECT ABS(a), FLOOR(a), CEIL(a), SQRT(a), LN(a), EXP(a), SIGN(a), SIN(a), COS(a), ATAN(a), TANH(a), LOG(a)",
     "SELECT LOWER(a), UPPER(a), LENGTH(a), TRIM(a), TRIM(LEADING FROM a), SUBSTRING(a FROM 1 FOR 2), LEFT(a, 1)",
+    "SELECT a ? 'b' FROM t",
     "SELECT RIGHT(a, 1), POSITION('x' IN a), CONCAT(a, b), EXTRACT(year FROM a)",
     "SELECT DATE_TRUNC('month', a), CURRENT_DATE, CURRENT_TIMESTAMP, LOCALTIMESTAMP, dp_low(a)",
     "SELECT COUNT(*), COUNT(DISTINCT a), SUM(a), AVG(a), MIN(a), MAX(a), VARIANCE(a), VAR_POP(a), STDDEV(a)",
