@@ -66,15 +66,18 @@ def targets(
             yield place, pairs
 
 
-def check_references(items: Sequence[Item], predicate: Iterable[Expr], read: Iterable[Expr]) -> None:
+def check_references(
+    items: Sequence[Item], predicate: Iterable[Expr], read: Iterable[Expr], position: Position | None
+) -> None:
     """Refuse a declared reference that is read in another way than equal to its key (house rule 1).
 
     `read`: what is computed of the rows besides. Raises Refusal (PV003).
     """
-    read = tuple(read)
+    predicate, read = tuple(predicate), tuple(read)
     for placed, also, own in pointing(items):
         if (part := next(read_besides(items, predicate, read, placed, also, own), None)) is not None:
-            raise _only_equal(placed.item.source, also, part.position)
+            is_joined = next(targets(items, also, own, predicate), None) is not None
+            raise _only_equal(placed.item.source, also, part.position or position, is_joined=is_joined)
 
 
 def read_besides(
@@ -100,14 +103,16 @@ def read_besides(
     yield from (part for expr in seen for part in walk(expr) if part.column in own)
 
 
-def _only_equal(source: Source, also: Also, position: Position | None) -> Refusal:
+def _only_equal(source: Source, also: Also, position: Position | None, *, is_joined: bool) -> Refusal:
     parent, key = also.references
     pairs = " AND ".join(f"{source.said}.{a} = {parent}.{b}" for a, b in zip(also.columns, key, strict=True))
     points = "points at a person, and is" if len(also.columns) == 1 else "point at a person, and are"
     return Refusal(
         f'{quoted_names(also.columns)} of "{source.said}" {points} read in one way alone: equal to the key of {parent}',
         sqlstate="PV003", position=position,
-        hint=f"write JOIN {parent} ON {pairs}, where rows of both people count; or leave the column out",
+        hint=f"count, without a step between, in the block that joins {parent}: its rows are of two people"
+        if is_joined
+        else f"write JOIN {parent} ON {pairs}, where rows of both people count; or leave the column out",
     )  # fmt: skip
 
 
@@ -241,6 +246,8 @@ def undeclared(
                 continue
             names = one.columns[own - ones[0].start].name, parent.columns[key[0]].name
             proved = one.table.proved
+            if one.table.unit is not None and any(names[0] in also.columns for also in one.table.unit.also):
+                continue
             is_led = proved is not None and any(
                 found == ((names[0],), parent.table.path, (names[1],)) for found in proved.foreign_keys
             )

@@ -223,7 +223,7 @@ def resolve_owner(
     items = private.items
     if private.unmatched is not None and not is_grouped:
         raise keeps_public_rows(private.unmatched.position or position)
-    check_references(items, private.predicate, private.outputs if read is None else read)
+    check_references(items, private.predicate, private.outputs if read is None else read, position)
     if len(items) > MAX_SOURCES:
         raise Refusal(
             f"{len(items)} tables and subqueries are joined here; at most {MAX_SOURCES} are", sqlstate="54001",
