@@ -53,6 +53,9 @@ ANSWERED = {
         "SELECT to_char(loaned_on, 'YYYY-MM'), COUNT(*) FROM loan GROUP BY 1",
         "SELECT gpa >= 3, CASE WHEN gpa < 2.5 THEN 'low' ELSE 'high' END, COUNT(*) FROM student GROUP BY 1, 2",
     ],
+    "parts of equal shares of people": [
+        "SELECT part, COUNT(*), AVG(gpa) FROM (SELECT gpa, NTILE(4) OVER (ORDER BY gpa) AS part FROM student) t GROUP BY part",
+    ],
     "parts of a text in rows": [
         "SELECT COUNT(*) FROM loan, unnest(string_to_array(branch, ' ')) AS word",
         "SELECT word, COUNT(*) FROM loan CROSS JOIN LATERAL unnest(string_to_array(branch, ' ')) AS t (word) "
