@@ -16,7 +16,7 @@ from datasets import DataSets, run_on
 from outcomes import explain, outcome_of, refusal_of
 from replay import Cells, asked, cells_of, check_claim
 from spark_sets import SparkData, SparkSets
-from spark_text import REFUSED_ON_SPARK
+from spark_text import LESS_ON_SPARK, REFUSED_ON_SPARK
 
 from dpsql.testing.case_file import Accepted, Case, Refused
 from dpsql.tests.support.spark_twin import CopiesBackend, spelled_as_in_duckdb
@@ -27,6 +27,8 @@ pytestmark = pytest.mark.spark
 def test_case(case: Case, data: DataSets, on_spark: SparkSets) -> None:
     if case.path.stem in REFUSED_ON_SPARK:
         pytest.skip("Spark refuses it")
+    if case.path.stem in LESS_ON_SPARK:
+        pytest.skip("Spark has the noise of two_people")
     if isinstance(case.expected, Refused):
         _check_refused(case, case.expected, on_spark)
     else:
@@ -38,7 +40,7 @@ def test_case(case: Case, data: DataSets, on_spark: SparkSets) -> None:
 
 @pytest.mark.long
 def test_case_on_all_data(case: Case, data: DataSets, on_spark: SparkSets) -> None:
-    if isinstance(case.expected, Refused) or case.path.stem in REFUSED_ON_SPARK:
+    if isinstance(case.expected, Refused) or case.path.stem in REFUSED_ON_SPARK | LESS_ON_SPARK:
         pytest.skip("it is asked of no data")
     spark = on_spark.of(case.policy)
     _check_accepted(case, case.expected, data, spark, list(spark.databases))
