@@ -489,8 +489,8 @@ NULL = (OF_BILL, OF_BILL.replace(" NOT NULL", ""))
 CHECKED = ("amount INTEGER", "amount INTEGER CHECK (amount BETWEEN 0 AND 9)")
 FAULTS: list[tuple[Callable[..., Any], str, str, tuple[str, str]]] = [
     (policy_catalog._own_content, "return [bounds, [", "return [None, [", ROWS),
-    (policy_catalog._column_content, "[str(bound) for bound in column.bounds]", "0", AMOUNT),
-    (policy_catalog._column_content, "column.max_length,", "None,", NICK),
+    (policy_catalog._said_of, "[str(bound) for bound in column.bounds]", "0", AMOUNT),
+    (policy_catalog._said_of, "column.max_length,", "None,", NICK),
     (policy_catalog._column_content, "_text(enforced.lo), _text(enforced.hi)", "0", CHECKED),
     (policy_catalog._unit_content, "unit.is_not_null, ", "", NULL),
     (policy_catalog._grounds, "while table.unit", "while False and table.unit", NULL),
