@@ -622,10 +622,11 @@ def _not_over(release: Release, clock: Clock) -> Refusal:
     period, end = clock.time.period, first_day(clock.time.period, clock.end)
     column = next((spans.time.column for spans in spans_in(release.rows)), "")
     said = f"{clock.time.settle.days} days" if clock.time.settle.days else "some hours"
+    kept = "" if clock.time.retention is None else f", from {first_day(period, clock.read.start)} on"
     return Refusal(
         f"no {period.value} that this statement reads is over, with {said} in which late rows may come",
         sqlstate="PV104", position=release.position,
-        hint=f"a {period.value} is answered once it is over; ask for what was before: {column} < '{end}'"
+        hint=f"a {period.value} is answered once it is over; ask for what was before: {column} < '{end}'{kept}"
         + (", or SET dpsql.open = on, which is charged anew each day" if clock.time.is_open and not clock.day else ""),
     )  # fmt: skip
 

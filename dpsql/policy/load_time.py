@@ -19,11 +19,9 @@ from .section import Section, suggest
 
 __all__ = ["check_times", "read_time", "way_of"]
 
-_LATER = {
-    "retention": "is not there yet; take it out",
-}
 _DURATION = re.compile(r"([0-9]{1,4}) (hour|day|week)s?")
 _WINDOW = re.compile(r"([2-9]|[1-9][0-9]{1,3}) (day|week|month|year)s")
+_RETENTION = re.compile(r"([1-9][0-9]{0,3}) (day|week|month|year)s?")
 _HOURS = {"hour": 1, "day": 24, "week": 168}
 
 
@@ -32,9 +30,6 @@ def read_time(privacy: Section) -> Time | None:
     section = privacy.section("time")
     if section is None:
         return None
-    for key, problem in _LATER.items():
-        if section.take(key) is not None:
-            raise section.error(problem, key)
     period = section.text("period")
     if period not in {kind.value for kind in Period}:
         raise section.error('write "day", "week", "month" or "year"', "period")
@@ -52,10 +47,10 @@ def read_time(privacy: Section) -> Time | None:
     windows, person = _windows(section, Period(period)), section.number("person")
     if person is not None and not _is_cap(person):
         raise section.error("is an epsilon above 0, in steps of 1e-9", "person")
-    is_open = section.flag("open") or False
+    is_open, retention = section.flag("open") or False, _retention(section, Period(period))
     section.finish()
     settled = timedelta(days=3) if settle is None else settle
-    return Time(Period(period), since, zone, settled, windows, person, is_open)
+    return Time(Period(period), since, zone, settled, windows, person, is_open, retention)
 
 
 def _is_zone(name: str) -> bool:
@@ -74,6 +69,17 @@ def _duration(section: Section, key: str) -> timedelta | None:
     if found is None:
         raise section.error('write a time like "3 days" or "12 hours"', key)
     return timedelta(hours=int(found[1]) * _HOURS[found[2]])
+
+
+def _retention(section: Section, period: Period) -> int | None:
+    """Return of how many periods rows are read; None: of all. Raises PolicyError."""
+    written = section.text("retention")
+    if written is None:
+        return None
+    found = _RETENTION.fullmatch(written)
+    if found is None or found[2] != period.value:
+        raise section.error(f'write a number of {period.value}s, like "24 {period.value}s"', "retention")
+    return int(found[1])
 
 
 def _windows(section: Section, period: Period) -> tuple[tuple[int, Fraction], ...]:

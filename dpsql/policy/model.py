@@ -109,7 +109,7 @@ class Time:
     Periods are those of `zone`, the first of them that of `since`: rows before it never count. A period is answered
     from when it is over by `settle`, in which late rows may come. `windows`: what a person may lose who is in each of
     so many periods in a row, and `person` who is in all (soundness.md 3.22). `is_open`: statements may ask for periods
-    that are not over, each day anew.
+    that are not over, each day anew. `retention`: of so many periods rows are read, the last ones; None: of all.
     """
 
     period: Period
@@ -119,6 +119,7 @@ class Time:
     windows: tuple[tuple[int, Fraction], ...] = ()
     person: Fraction | None = None
     is_open: bool = False
+    retention: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,10 +98,13 @@ class Clock:
 
     @property
     def read(self) -> range:
-        """The periods that statements read: from the first one that the policy names, up to the last that is over, or
-        has begun."""
-        first = number_of(self.time.period, self.time.since)
-        return range(first, self.end if self.opened is None else self.opened)
+        """The periods that statements read: from the first one that the policy names or keeps, up to the last that is
+        over, or has begun."""
+        first, end = (
+            number_of(self.time.period, self.time.since),
+            self.end if self.opened is None else self.opened,
+        )
+        return range(first if self.time.retention is None else max(first, end - self.time.retention), end)
 
 
 def _number_at(time: Time, moment: datetime) -> int:

@@ -413,3 +413,31 @@ def test_rows_that_came_late_retire_the_answers_of_their_month_alone(session: Se
     assert paid(session, others) == 0
     with pytest.raises(BudgetExhausted):  # a number over that month is retired with it
         session.execute(whole)
+
+
+def test_rows_of_the_last_months_alone_are_read_where_no_more_are_kept(session: Session) -> None:
+    """Neither answered nor charged is what is older, whatever the statement asks; each month, older ones drop out."""
+    path = session.policy.path
+    path.write_text(
+        POLICY.format(time="ordered_at").replace("since", 'retention = "2 months"\nsince'), "utf-8"
+    )
+    session.close()
+    with Session.open(path) as kept:
+        clock = kept.dataset.clock()
+        assert clock is not None
+        last = clock.end - 1
+        kept.execute("SELECT COUNT(*) FROM orders")
+        charged = [(first, end) for first, end, sums in kept.dataset.store.slices() if sums[0]]
+        assert charged == [(last - 1, last)]
+        month = "SELECT date_trunc('month', ordered_at) AS m, COUNT(*) FROM orders GROUP BY 1 ORDER BY 1"
+        rows = kept.execute(month).rows
+        assert [row[0].date() for row in rows] == [
+            first_day(Period.MONTH, number) for number in (last - 1, last)
+        ]
+        old = first_day(Period.MONTH, last - 1)
+        spent = kept.dataset.store.spent()
+        with pytest.raises(Refusal) as refused:
+            kept.execute(f"SELECT COUNT(*) FROM orders WHERE ordered_at < '{old}'")
+        assert refused.value.hint is not None
+        assert f", from {old} on" in refused.value.hint
+        assert kept.dataset.store.spent() == spent
