@@ -69,16 +69,13 @@ def grid_of(type_: SqlType) -> Fraction | None:
 
 def common_grid(grids: Sequence[Fraction | None]) -> Fraction | None:
     """Return the coarsest grid that holds all the grids; None when one of them is real."""
-    result: Fraction | None = None
-    for grid in grids:
-        if grid is None:
-            return None
-        if result is None:
-            result = grid
-        else:
-            denominator = math.lcm(result.denominator, grid.denominator)
-            result = Fraction(math.gcd(int(result * denominator), int(grid * denominator)), denominator)
-    return result
+    known = [grid for grid in grids if grid is not None]
+    if not known or len(known) < len(grids):
+        return None
+    denominator = math.lcm(*(grid.denominator for grid in known))
+    return Fraction(
+        math.gcd(*(grid.numerator * (denominator // grid.denominator) for grid in known)), denominator
+    )
 
 
 def intersect(known: Facts, other: Facts) -> Facts:

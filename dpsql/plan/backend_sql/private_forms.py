@@ -7,7 +7,7 @@ AND (NOT (CAST("city" AS VARCHAR) IN ('Bonn', 'Ulm')))
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from ...relation.expressions import Call, Expr, Literal, Months
 from ...relation.functions import FUNCTIONS
 from ...relation.functions.arithmetic import shiftable
 from ...relation.intervals import facts_of
-from ...relation.types import TEXT, Kind
+from ...relation.types import TEXT, Kind, SqlType
 from ..dialects.private_sql import is_bare, unbounded
 from .private_moments import date_bin, time_of_day, to_char
 from .private_texts import TEXT_FORMS
@@ -38,13 +38,34 @@ def _comparison(printer: PrivatePrinter, expr: Call) -> str:
 def _in_list(printer: PrivatePrinter, expr: Call) -> str:
     subject, items = expr.args[0], expr.args[1:]
     if subject.type.is_number:
-        pairs = [printer.sides(subject, item, expr) for item in items]
+        pairs = _sides(printer, subject, items, expr)
         if len(pairs) > 1 and {left for left, _ in pairs} == {pairs[0][0]} and _are_whole(subject, *items):
             return f"({pairs[0][0]} IN ({', '.join(right for _, right in pairs)}))"
         return "(" + " OR ".join(f"({left} = {right})" for left, right in pairs) + ")"
     shown = ", ".join(printer.beside(item, (subject, item)) for item in items)
     left = printer.whole(subject) if printer.stands_whole(subject, items) else printer.value(subject)
     return f"({left} IN ({shown}))"
+
+
+def _sides(
+    printer: PrivatePrinter, subject: Expr, items: Sequence[Expr], expr: Expr
+) -> Sequence[Sequence[str]]:
+    """Return both sides of each comparison of a list; of a column with whole numbers the left one is looked at once for
+    each type of these, which is all that it depends on."""
+    column = printer.env.declared(subject)
+    is_computed = subject.column is None or (column is not None and column.facts is not None)
+    if is_computed or not _are_whole(subject, *items):
+        return [printer.sides(subject, item, expr) for item in items]
+    lefts: dict[SqlType, str] = {}
+    pairs = []
+    for item in items:
+        if item.type not in lefts:
+            lefts[item.type], right = printer.sides(subject, item, expr)
+        else:
+            right = printer.beside(item, (subject, item))
+            right = printer.dialect.fits_beside(right, item.type, subject.type)
+        pairs.append((lefts[item.type], right))
+    return pairs
 
 
 def _are_whole(subject: Expr, *items: Expr) -> bool:

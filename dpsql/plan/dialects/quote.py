@@ -64,6 +64,6 @@ def literal(value: Literal, double: str = "DOUBLE", text: Callable[[str], str] =
         return f"INTERVAL {text(f'{raw.months} months {raw.days} days {raw.microseconds} microseconds')}"
     if isinstance(raw, float) or value.type.is_float:
         return f"CAST({text(repr(float(raw)))} AS {double})"
-    exact = decimal(Fraction(raw))
+    exact = str(raw) if isinstance(raw, int) else decimal(Fraction(raw))
     shown = exact if exact is not None else f"CAST({text(repr(float(raw)))} AS {double})"
     return f"({shown})" if shown.startswith("-") else shown
