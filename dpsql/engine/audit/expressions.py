@@ -241,7 +241,9 @@ class Scope:
         ]
         if self.columns("time"):
             forms.append(f"({self.time()} {self.pick(*_SIGNS)} {self.pick(self.time(), *_TIMES)})")
-            forms.append(f"(CAST({self.time()} AS TIME) {self.pick(*_SIGNS)} {self.pick(*_CLOCKS)})")
+            forms.append(
+                f"(CAST(CAST({self.time()} AS TIMESTAMP) AS TIME) {self.pick(*_SIGNS)} {self.pick(*_CLOCKS)})"
+            )
         return self.rng.choice(forms)
 
 

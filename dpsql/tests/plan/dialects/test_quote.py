@@ -71,7 +71,7 @@ def test_literals(type_: SqlType, value: LiteralValue, shown: str) -> None:
 _ROOT = Path(dpsql.__file__).parent
 _SEALED = ("postprocess/", "plan/measures/formulas.py")
 """What is printed for the sealed engine, which is DuckDB."""
-_OUR_OWN = ("engine/preview.py", "studio/facts.py", "engine/bounds.py")
+_OUR_OWN = ("engine/preview.py", "studio/facts.py", "studio/fixes.py", "engine/bounds.py")
 """Statements that our own parser reads, as an analyst's."""
 
 
@@ -95,5 +95,8 @@ def test_what_the_owners_engine_reads_is_written_by_its_dialect_alone() -> None:
     assert {name for place, name in found if place.startswith(_SEALED)} >= {"text", "literal"}, "found at all"
     for place, name in found:
         if name != "decimal" and not place.startswith(_SEALED):
-            assert name == "identifier", f"{place} imports {name}"
+            is_written = (
+                name == "literal" and place == "engine/bounds.py"
+            )  # a column's values, in a statement of ours
+            assert name == "identifier" or is_written, f"{place} imports {name}"
             assert place in _OUR_OWN, f"{place} imports {name}"
