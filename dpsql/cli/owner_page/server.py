@@ -5,7 +5,8 @@ House rules:
 1. It listens on the loopback alone. A request must name it as its host, so that no page of elsewhere reaches it under
    a name of its own (DNS rebinding).
 2. The link's token is compared in constant time and becomes a cookie at once, so that it stays out of history and of
-   what is sent on. The cookie is another secret, for this page alone: SameSite=Strict, HttpOnly.
+   what is sent on. The cookie is another secret, for this page alone: SameSite=Strict, HttpOnly. A browser sends the
+   cookies of a host to all of its ports, on which others may listen: so it is for a path that nobody else knows.
 3. GET alone: nothing can be changed here.
 """
 
@@ -36,6 +37,7 @@ class PageServer(ThreadingHTTPServer):
         super().__init__((HOST, port), _Handler)
         self.write = write
         self.token, self.session = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        self.path = f"/{secrets.token_urlsafe(16)}/"
 
     @property
     def link(self) -> str:
@@ -66,16 +68,17 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(421, "This server goes by another name.")
             return
         address = urlsplit(self.path)
-        if address.path != "/":
-            self._say(404, "There is one page here, at /.")
+        is_page = _same(address.path, self.server.path)
+        if address.path != "/" and not is_page:
+            self._say(404, "There is one page here: open the link that dpsql page has printed.")
             return
         token = parse_qs(address.query).get("token", [""])[0]
         if token:
             if _same(token, self.server.token):
-                self._reply(303, "", Location="/", Set_Cookie=self._fresh_cookie())
+                self._reply(303, "", Location=self.server.path, Set_Cookie=self._fresh_cookie())
             else:
                 self._say(403, "This link is of another run; take the one that dpsql page has printed.")
-        elif not _same(self._cookie(), self.server.session):
+        elif not is_page or not _same(self._cookie(), self.server.session):
             self._say(403, "Open the link that dpsql page has printed.")
         else:
             self._page()
@@ -87,7 +90,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(503, error.message)
 
     def _fresh_cookie(self) -> str:
-        return f"{self.server.cookie}={self.server.session}; Path=/; HttpOnly; SameSite=Strict"
+        return (
+            f"{self.server.cookie}={self.server.session}; Path={self.server.path}; HttpOnly; SameSite=Strict"
+        )
 
     def _cookie(self) -> str:
         try:

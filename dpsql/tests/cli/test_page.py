@@ -77,13 +77,14 @@ def test_only_who_has_the_link_sees_the_page() -> None:
         assert ask(port, path, Host="evil.example").status == 421
         assert ask(port, path, Host=f"evil.example:{port}").status == 421
         opened = ask(port, path)
-        assert (opened.status, opened.getheader("Location")) == (303, "/")
+        assert (opened.status, opened.getheader("Location")) == (303, server.path)
         cookie = opened.getheader("Set-Cookie") or ""
         assert "; HttpOnly" in cookie
         assert "; SameSite=Strict" in cookie
         assert server.token not in cookie
+        assert f"; Path={server.path};" in cookie  # so that no other port of this host is sent it
         own = cookie.partition(";")[0]
-        shown = ask(port, "/", Cookie=own)
+        shown = ask(port, server.path, Cookie=own)
         assert shown.status == 200
         assert shown.getheader("Cache-Control") == "no-store"
         policy = shown.getheader("Content-Security-Policy") or ""
@@ -91,8 +92,10 @@ def test_only_who_has_the_link_sees_the_page() -> None:
         assert "frame-ancestors 'none'" in policy
         assert "unsafe" not in policy
         assert "http" not in policy
-        assert ask(port, "/", Cookie=own, Host="evil.example").status == 421
-        assert ask(port, "/", Cookie=f"{server.cookie}={server.token}").status == 403
+        assert ask(port, server.path, Cookie=own, Host="evil.example").status == 421
+        assert ask(port, server.path, Cookie=f"{server.cookie}={server.token}").status == 403
+        assert ask(port, server.path).status == 403
+        assert ask(port, "/", Cookie=own).status == 403
         assert ask(port, "/other", Cookie=own).status == 404
         for method in ("POST", "PUT", "DELETE", "OPTIONS", "HEAD"):
             assert ask(port, "/", method, Cookie=own).status == 405
@@ -107,7 +110,7 @@ def test_it_is_served_until_ctrl_c_and_charges_nothing(campus: Path) -> None:
     with serving(campus) as (link, port):
         opened = ask(port, link.partition(str(port))[2])
         own = (opened.getheader("Set-Cookie") or "").partition(";")[0]
-        assert ask(port, "/", Cookie=own).status == 200
+        assert ask(port, opened.getheader("Location") or "", Cookie=own).status == 200
     assert length_of_log(campus) == before
 
 

@@ -64,7 +64,7 @@ def page(run, campus: Path, browser: Browser) -> str:  # type: ignore[no-untyped
 def test_the_link_opens_it_and_the_token_is_gone(campus: Path, browser: Browser) -> None:
     with serving(campus) as (link, port):
         browser.open(link)
-        assert browser.run("return location.href") == f"http://127.0.0.1:{port}/"
+        assert re.fullmatch(rf"http://127\.0\.0\.1:{port}/[\w-]{{22}}/", browser.run("return location.href"))
         assert browser.run("return document.title") == "dpsql: campus"
         assert (
             browser.run("return document.getElementById('said').textContent")
