@@ -358,7 +358,7 @@ def _noise(plan: ReleasePlan, index: int, measurement: Measurement) -> dict[str,
         "of_one": _sensitivity(plan, measurement.of_one, measurement.squared_of_one, step),
         "scale": number_text(planned.scale * step),
     } | ({} if plan.is_empty else {"law": planned.law.family})
-    if isinstance(measurement, Joint):
+    if isinstance(measurement, Joint) and not plan.is_empty:
         widths = [
             planned.law.at(place).half_width(MISSING) * part.step / measurement.denominator
             for place, part in enumerate(measurement.parts)

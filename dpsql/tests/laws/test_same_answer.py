@@ -226,7 +226,16 @@ SUMS = {
     "above": ("plain",),
 }
 """What both say alike: no ranks, and few expressions that the engines spell otherwise."""
-NOT_OF_DUCKDB = ("to_char", "width_bucket", "date_bin", "AT TIME ZONE", "age(")
+NOT_OF_DUCKDB = (
+    "to_char",
+    "width_bucket",
+    "date_bin",
+    "AT TIME ZONE",
+    "age(",
+    "'Europe/",
+    "'America/",
+    "'Pacific/",
+)
 
 
 @FUZZ

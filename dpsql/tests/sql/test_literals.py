@@ -82,7 +82,7 @@ def test_a_parameter_of_each_kind(parameter: object, type_: str, expected: objec
         "a\x00",
         [1],
         object(),
-        datetime.time(1),
+        datetime.time(1, tzinfo=datetime.UTC),
         datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC),
         Decimal("1e99"),
         1j,
