@@ -60,6 +60,17 @@ def test_the_analysts_names(session: Session) -> None:
     assert [output["column"] for output in outputs] == ["f", "late", None]
 
 
+@pytest.mark.parametrize(
+    "measure", ["VAR_POP(gpa)", "STDDEV(gpa) / COUNT(*)", "CORR(gpa, enrolled)", "AVG(gpa)", "MEDIAN(gpa)"]
+)
+def test_what_no_row_can_count_in_has_no_noise(session: Session, measure: str) -> None:
+    sql = f"SELECT major, {measure} FROM student WHERE born > DATE '2009-12-31' GROUP BY major"
+    explained = session.explain(sql).text()
+    assert "no row can count" in explained
+    assert "charge: epsilon 0 " in explained
+    assert session.execute(sql).rows == []
+
+
 def test_what_costs_nothing(session: Session) -> None:
     assert session.explain("SELECT COUNT(*) FROM course").text().startswith("charge: nothing; 10 left\n")
 
