@@ -32,7 +32,7 @@ FAULTS: dict[str, tuple[Function, str, str, str]] = {
         release_plan.key_rule, "delta / (counted.of_one * steps)", "delta / steps", TAGS,
     ),
     "a threshold for half the noise": (
-        release_plan.key_rule, "counted.scale(each.epsilon), delta", "counted.scale(each.epsilon) / 2, delta", TAGS,
+        release_plan.key_rule, "counted.scale(each.epsilon), delta / (counted", "counted.scale(each.epsilon) / 2, delta / (counted", TAGS,
     ),
     "one group more than C in the count of people": (
         print_release._Release.ranked, "self.key_names, self.bounding.groups, ",

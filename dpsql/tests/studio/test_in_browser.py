@@ -162,15 +162,17 @@ def test_an_answer_is_a_table_and_a_chart_with_bars(browser: Browser, university
     assert seen(browser, ".answer thead").split() == ["major", "n", "mean"]
     assert re.search(r"CS\s+\d+ ± \d+\s+3\.\d+ ± 0\.\d+", seen(browser, ".answer tbody"))
     assert browser.run("return document.querySelectorAll('.answer figure').length") == 2
-    assert browser.run("return document.querySelectorAll('.answer .whisker').length") == 12
+    until(
+        browser, "document.querySelectorAll('.answer .whisker').length === 12"
+    )  # drawn once there is a width
     boxes = browser.run(
         "return [...document.querySelectorAll('.answer .whisker')].map((one) => one.getBoundingClientRect().width)"
     )
     assert min(boxes) >= 2, "each bar is seen"
     ran(browser, BY_DAY)
-    assert browser.run("return document.querySelectorAll('.answer .series').length") == 1
+    until(browser, "document.querySelectorAll('.answer .series').length === 1")
     ran(browser, STATES["several series"][0])
-    assert browser.run("return document.querySelectorAll('.answer .series').length") == 6
+    until(browser, "document.querySelectorAll('.answer .series').length === 6")
     assert seen(browser, ".legend").split() == ["Biology", "CS", "EE", "History", "Maths", "ME"]
     assert complaints(browser) == []
 
