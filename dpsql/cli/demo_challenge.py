@@ -16,7 +16,7 @@ from pathlib import Path
 
 import click
 
-from .demo_folder import ANALYST, DATABASE, PASSWORD, campus_policy, remove, write_database
+from .demo_folder import ANALYST, DATABASE, PASSWORD, campus_policy, fill_folder, write_database
 from .owner import open_ledger, write_private
 
 __all__ = ["POLICY", "TRIED", "make_challenge", "told", "told_of_guess"]
@@ -26,7 +26,6 @@ _LEDGER = "challenge-ledger.db"
 _PERSON = 7
 _VALUES = 201
 _EPSILON = 1
-_WITH_COMPANIONS = (DATABASE, _LEDGER)
 
 TRIED = {
     "laws/test_searched.py": "statements of every shape on neighbouring databases, against the claimed sensitivity",
@@ -46,32 +45,15 @@ def make_challenge(folder: Path, *, fresh: bool) -> bool:
 
     Raises click.UsageError when the folder holds anything else.
     """
-    if folder.exists() and not folder.is_dir():
-        raise click.UsageError(f"{folder} is a file. Name a folder: dpsql demo --challenge DIR")
-    entries = list(folder.iterdir()) if folder.exists() else []
-    strangers = sorted(
-        entry.name
-        for entry in entries
-        if entry.name != POLICY and not entry.name.startswith(_WITH_COMPANIONS)
-    )
-    if strangers:
-        raise click.UsageError(
-            f"{folder} holds something else ({strangers[0]}). Name another folder: dpsql demo --challenge DIR"
-        )
-    if (folder / POLICY).is_file() and not fresh:
-        return False
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for entry in entries:
-            remove(entry)
-        write_database(folder / DATABASE)
-        _hide_flag(folder / DATABASE)
-        write_private(folder / POLICY, campus_policy(ledger=_LEDGER, epsilon=_EPSILON, of_analyst=_EPSILON))
-        with open_ledger(folder / POLICY, create=True):
-            pass
-    except OSError as error:
-        raise click.UsageError(f"{folder} cannot be written: {error.strerror or 'the disk'}") from None
-    return True
+    return fill_folder(folder, "demo --challenge", [POLICY], (DATABASE, _LEDGER), _write, fresh=fresh)
+
+
+def _write(folder: Path) -> None:
+    write_database(folder / DATABASE)
+    _hide_flag(folder / DATABASE)
+    write_private(folder / POLICY, campus_policy(ledger=_LEDGER, epsilon=_EPSILON, of_analyst=_EPSILON))
+    with open_ledger(folder / POLICY, create=True):
+        pass
 
 
 def _hide_flag(database: Path) -> None:

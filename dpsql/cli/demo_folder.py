@@ -12,7 +12,7 @@ It has nothing to do with the noise of an answer, which comes from the operating
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,9 +33,8 @@ __all__ = [
     "PASSWORD",
     "TEXTBOOK_POLICY",
     "campus_policy",
-    "is_made",
+    "fill_folder",
     "make_folder",
-    "remove",
     "write_database",
 ]
 
@@ -241,8 +240,6 @@ MAIN_POLICY = "campus.toml"
 TEXTBOOK_POLICY = "textbook.toml"
 
 _HALF_MADE = "campus.duckdb.partial"
-_WITH_COMPANIONS = (DATABASE, "campus-ledger.db", "textbook-ledger.db")
-"""Beside these the database and the ledger keep files of the same name with something after it."""
 
 
 def _toml_list(values: tuple[str, ...]) -> str:
@@ -350,11 +347,6 @@ gpa = {{ bounds = [2.0, 4.0], step = 0.01 }}
 """
 
 
-def is_made(folder: Path) -> bool:
-    """Return whether `folder` holds a finished demo (the policies are written last)."""
-    return all((folder / name).is_file() for name in (DATABASE, MAIN_POLICY, TEXTBOOK_POLICY))
-
-
 def make_folder(folder: Path, *, fresh: bool) -> bool:
     """Make the demo in `folder`, or leave the one that is there; return whether it was made now.
 
@@ -363,15 +355,40 @@ def make_folder(folder: Path, *, fresh: bool) -> bool:
 
     Raises click.UsageError when the folder holds anything that the demo did not write.
     """
-    strangers = sorted(entry.name for entry in _entries(folder) if not _is_ours(entry))
-    if strangers:
+    names, files = (MAIN_POLICY, TEXTBOOK_POLICY), (DATABASE, "campus-ledger.db", "textbook-ledger.db")
+    return fill_folder(folder, "demo", names, files, _write_folder, fresh=fresh)
+
+
+def fill_folder(
+    folder: Path,
+    command: str,
+    policies: Sequence[str],
+    files: tuple[str, ...],
+    write: Callable[[Path], None],
+    *,
+    fresh: bool,
+) -> bool:
+    """Have a folder hold what `write` writes, its policies last; return whether that was written now.
+
+    `command`: of dpsql, which makes it. `files`: the database and the ledgers, beside which files of the same name with
+    something after it are kept.
+    Raises click.UsageError: the folder holds anything else, or cannot be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise click.UsageError(f"{folder} is a file. Name a folder: dpsql {command} DIR")
+    entries = list(folder.iterdir()) if folder.exists() else []
+    names = sorted(entry.name for entry in entries)
+    if strangers := [name for name in names if name not in policies and not name.startswith(files)]:
         raise click.UsageError(
-            f"{folder} holds something else ({strangers[0]}). Name another folder: dpsql demo DIR"
+            f"{folder} holds something else ({strangers[0]}). Name another folder: dpsql {command} DIR"
         )
-    if is_made(folder) and not fresh:
+    if all((folder / name).is_file() for name in (files[0], *policies)) and not fresh:
         return False
     try:
-        _write_folder(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        for entry in entries:
+            _remove(entry)
+        write(folder)
     except OSError as error:
         raise click.UsageError(f"{folder} cannot be written: {error.strerror or 'the disk'}") from None
     return True
@@ -379,9 +396,6 @@ def make_folder(folder: Path, *, fresh: bool) -> bool:
 
 def _write_folder(folder: Path) -> None:
     """Write the demo, the policies last. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for entry in _entries(folder):
-        remove(entry)
     write_database(folder / _HALF_MADE)
     (folder / _HALF_MADE).rename(folder / DATABASE)
     write_private(folder / MAIN_POLICY, campus_policy())
@@ -391,18 +405,7 @@ def _write_folder(folder: Path) -> None:
             pass
 
 
-def _entries(folder: Path) -> list[Path]:
-    if folder.exists() and not folder.is_dir():
-        raise click.UsageError(f"{folder} is a file. Name a folder: dpsql demo DIR")
-    return list(folder.iterdir()) if folder.exists() else []
-
-
-def _is_ours(entry: Path) -> bool:
-    """Return whether the demo, or the ledger and the database under it, writes something of this name."""
-    return entry.name in (MAIN_POLICY, TEXTBOOK_POLICY) or entry.name.startswith(_WITH_COMPANIONS)
-
-
-def remove(entry: Path) -> None:
+def _remove(entry: Path) -> None:
     """Remove a file, a link or a folder with all that it has."""
     if entry.is_dir() and not entry.is_symlink():
         shutil.rmtree(entry)

@@ -21,7 +21,7 @@ from ..errors import BudgetExhausted
 from ..policy import Period
 from ..policy.periods import first_day, instant_of, number_of, period_text
 from .by_period import period_lines
-from .demo_folder import remove
+from .demo_folder import fill_folder
 from .demo_tour import asking, goes_on, say, set_to
 from .owner import open_ledger, write_private
 from .terminal import decimal_text, plain_text, styled
@@ -36,7 +36,6 @@ __all__ = ["POLICY", "walk_months"]
 DATABASE = "library.duckdb"
 POLICY = "library.toml"
 _LEDGER = "library-ledger.db"
-_WITH_COMPANIONS = (DATABASE, _LEDGER)
 
 _STUDENTS = 4_000
 _LOANS = 9_000
@@ -103,7 +102,7 @@ def walk_months(folder: Path, *, fresh: bool) -> None:
 
     Raises DpsqlError, click.UsageError.
     """
-    is_new = _make(folder, fresh=fresh)
+    is_new = fill_folder(folder, "demo --month", [POLICY], (DATABASE, _LEDGER), _write, fresh=fresh)
     clock = _clock(folder)
     newest = _newest(folder)
     if is_new:
@@ -239,45 +238,19 @@ def _name(number: int) -> str:
 # --- the library --------------------------------------------------------------------------------------------
 
 
-def _make(folder: Path, *, fresh: bool) -> bool:
-    """Make the library, or leave the one that is there; return whether it was made now.
-
-    Raises click.UsageError when the folder holds anything else.
-    """
+def _write(folder: Path) -> None:
     from ..plan.privacy.time import Clock
     from ..policy import parse_policy
 
-    if folder.exists() and not folder.is_dir():
-        raise click.UsageError(f"{folder} is a file. Name a folder: dpsql demo --month DIR")
-    entries = list(folder.iterdir()) if folder.exists() else []
-    strangers = sorted(
-        entry.name
-        for entry in entries
-        if entry.name != POLICY and not entry.name.startswith(_WITH_COMPANIONS)
-    )
-    if strangers:
-        raise click.UsageError(
-            f"{folder} holds something else ({strangers[0]}). Name another folder: dpsql demo --month DIR"
-        )
-    if (folder / POLICY).is_file() and not fresh:
-        return False
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for entry in entries:
-            remove(entry)
-        time = parse_policy(_policy("2000-01-01"), folder / POLICY).privacy.time
-        clock = Clock.now(time)
-        assert clock is not None, "it has a budget by months"
-        first = clock.end - _BEFORE
-        _write_students(folder / DATABASE)
-        for number in range(first, clock.end - 1):
-            _let_arrive(folder, number)
-        write_private(folder / POLICY, _policy(_day(first)))
-        with open_ledger(folder / POLICY, create=True):
-            pass
-    except OSError as error:
-        raise click.UsageError(f"{folder} cannot be written: {error.strerror or 'the disk'}") from None
-    return True
+    clock = Clock.now(parse_policy(_policy("2000-01-01"), folder / POLICY).privacy.time)
+    assert clock is not None, "it has a budget by months"
+    first = clock.end - _BEFORE
+    _write_students(folder / DATABASE)
+    for number in range(first, clock.end - 1):
+        _let_arrive(folder, number)
+    write_private(folder / POLICY, _policy(_day(first)))
+    with open_ledger(folder / POLICY, create=True):
+        pass
 
 
 def _policy(since: str) -> str:
