@@ -51,3 +51,14 @@ def test_a_statement_is_followed_call_by_call(reader: Path) -> None:
         1,
         10,
     )
+
+
+def test_what_to_read_first_is_as_long_as_is_told() -> None:
+    """Told to hundreds; it may be off by a tenth."""
+    body = section("architecture", "What to read first")
+    files = re.findall(r"^\| `([\w/.]+)` \|", body, re.MULTILINE)
+    told = re.search(r"^(\w+) files, some ([\d,]+) lines", body, re.MULTILINE)
+    assert told
+    assert (told[1], len(files)) == ("Twelve", 12)
+    lines = sum(len(Path(PACKAGE, file).read_text(encoding="utf-8").splitlines()) for file in files)
+    assert abs(int(told[2].replace(",", "")) - lines) <= lines / 10
