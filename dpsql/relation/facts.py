@@ -72,9 +72,9 @@ def common_grid(grids: Sequence[Fraction | None]) -> Fraction | None:
     known = [grid for grid in grids if grid is not None]
     if not known or len(known) < len(grids):
         return None
-    denominator = math.lcm(*(grid.denominator for grid in known))
+    # of fractions in lowest terms
     return Fraction(
-        math.gcd(*(grid.numerator * (denominator // grid.denominator) for grid in known)), denominator
+        math.gcd(*(grid.numerator for grid in known)), math.lcm(*(grid.denominator for grid in known))
     )
 
 

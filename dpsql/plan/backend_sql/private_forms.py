@@ -17,7 +17,7 @@ from ...relation.expressions import Call, Expr, Literal, Months
 from ...relation.functions import FUNCTIONS
 from ...relation.functions.arithmetic import shiftable
 from ...relation.intervals import facts_of
-from ...relation.types import TEXT, Kind, SqlType
+from ...relation.types import TEXT, Kind
 from ..dialects.private_sql import is_bare, unbounded
 from .private_moments import date_bin, time_of_day, to_char
 from .private_texts import TEXT_FORMS
@@ -50,22 +50,13 @@ def _in_list(printer: PrivatePrinter, expr: Call) -> str:
 def _sides(
     printer: PrivatePrinter, subject: Expr, items: Sequence[Expr], expr: Expr
 ) -> Sequence[Sequence[str]]:
-    """Return both sides of each comparison of a list; of a column with whole numbers the left one is looked at once for
-    each type of these, which is all that it depends on."""
+    """Return both sides of each comparison of a list; a table's column and whole numbers stand as they are."""
     column = printer.env.declared(subject)
     is_computed = subject.column is None or (column is not None and column.facts is not None)
     if is_computed or not _are_whole(subject, *items):
         return [printer.sides(subject, item, expr) for item in items]
-    lefts: dict[SqlType, str] = {}
-    pairs = []
-    for item in items:
-        if item.type not in lefts:
-            lefts[item.type], right = printer.sides(subject, item, expr)
-        else:
-            right = printer.beside(item, (subject, item))
-            right = printer.dialect.fits_beside(right, item.type, subject.type)
-        pairs.append((lefts[item.type], right))
-    return pairs
+    left = printer.beside(subject, (subject, subject))
+    return [(left, printer.beside(item, (subject, item))) for item in items]
 
 
 def _are_whole(subject: Expr, *items: Expr) -> bool:
