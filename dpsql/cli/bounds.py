@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -106,14 +106,14 @@ def bounds(
       dpsql bounds vote --also post_id
       dpsql bounds loan --norm loaned_on
     """
-    from ..engine.bounds import Measured, Wish, measure, measure_norm, measure_pointed
+    from ..engine.bounds import Wish, measure, measure_norm, measure_pointed
     from ..mechanisms import parse_epsilon
     from ..policy.measured import read_range
 
     if (table is None) != is_all or (is_all and (columns or groups)):
         raise click.UsageError("Name one table, or say --all; --column and --groups are for one table.")
-    for name, alone in (("--also", also), ("--norm", norm)):
-        if alone is not None and (is_all or columns or groups):
+    for name, named in (("--also", also), ("--norm", norm)):
+        if named is not None and (is_all or columns or groups):
             raise click.UsageError(f"{name} is measured by itself: leave --all, --column and --groups out.")
     if also is not None and norm is not None:
         raise click.UsageError("--also and --norm are measured one after the other: leave one out.")
@@ -127,42 +127,38 @@ def bounds(
     for column in columns:
         name, equals, text = column.partition("=")
         asked.append((name, read_range(name, text) if equals else None))
-    command = " ".join(
-        ["dpsql bounds", table, *(f"--column {column}" for column in columns)]
-        + [f"--groups {column}" for column in groups]
-        + ([] if also is None else [f"--also {also}"])
-        + ([] if norm is None else [f"--norm {norm}"])
-        + [
-            f"--{name} {value}"
-            for name, value in (("epsilon", epsilon), ("for-epsilon", for_epsilon))
-            if value
-        ]
-    )
+    alone = (("also", also), ("norm", norm), ("epsilon", epsilon), ("for-epsilon", for_epsilon))
+    options = (*(("column", one) for one in columns), *(("groups", one) for one in groups), *alone)
+    command = " ".join(["dpsql bounds", table, *(f"--{name} {value}" for name, value in options if value)])
     with open_session(settings.policy_path, f"owner {login_name()}") as running:
         usual = running.session.policy.defaults.epsilon
         price = usual if epsilon is None else parse_epsilon(epsilon)
         wish = Wish(table, price, later or usual, tuple(asked), groups)
+        found: Measured | Normed | Pointed | str
         if also is not None:
             names = tuple(name.strip() for name in also.split(","))
-            pointed = running.run(measure_pointed, running.session, wish, names, command)
-            left = _left(running.session.budget())
-            said = "\n".join(map(terminal_text, _pointed_lines(pointed, left)))
-            click.echo(json.dumps(_pointed_json(pointed)) if wants_json() else said)
-            return
-        found: Measured | Normed | str
-        if norm is not None:
+            found = running.run(measure_pointed, running.session, wish, names, command)
+        elif norm is not None:
             found = running.run(measure_norm, running.session, wish, norm, command)
         else:
             found = running.run(measure, running.session, wish, command)
-        left = _left(running.session.budget())
-    lines: Iterator[str]
-    if isinstance(found, str):
-        body, lines = _nothing_json(wish, found), iter([f"{found} Nothing was charged."])
-    elif isinstance(found, Measured):
-        body, lines = _json(found), _lines(found, left)
-    else:
-        body, lines = _norm_json(found), _norm_lines(found, left)
+        body, lines = _told(found, wish, _left(running.session.budget()))
     click.echo(json.dumps(body) if wants_json() else "\n".join(map(terminal_text, lines)))
+
+
+def _told(
+    found: Measured | Normed | Pointed | str, wish: Wish, left: Fraction
+) -> tuple[dict[str, object], Iterable[str]]:
+    """Return what was measured, for programs and for people."""
+    from ..engine.bounds import Normed, Pointed
+
+    if isinstance(found, str):
+        return _nothing_json(wish, found), [f"{found} Nothing was charged."]
+    if isinstance(found, Pointed):
+        return _pointed_json(found), _pointed_lines(found, left)
+    if isinstance(found, Normed):
+        return _norm_json(found), _norm_lines(found, left)
+    return _json(found), _lines(found, left)
 
 
 def measure_tables(
