@@ -555,7 +555,8 @@ class Lemmas:
     def clamped(self, light: Part, heavy: Part, names: Sequence[str]) -> Move | None:
         """Lemma *clamp*; None where it is another pattern.
 
-        Premise: of rows of two owners, masks that are disjoint, and G listed cells. Of b with at most `few` rows each
+        Premise: of rows of two owners, masks that are disjoint, and G listed cells, which HAVING leaves of both parts
+        alike. Of b with at most `few` rows each
         row counts u; of the others, a cell of c rows, cut to `cap`, counts `c·K // D`, with D the larger of T·V and of
         the step of Newton's for V times the root of s = Σ c², from z, the engine's root in whole numbers; K = u·T·V.
         Conclusion: squares add up to the square of `u·T + R_a·(u + ceil(sqrt G) + 4)`. Why: D is not below V·sqrt(s),
@@ -577,7 +578,9 @@ class Lemmas:
         if light.merged or heavy.merged or light.having != frozenset(having):
             raise refused
         self.key_having(light)
-        self.key_having(heavy)
+        known = {self.pool("col", found.cells, name): term for name, term in shown.items()}
+        if not {self.pool.replace(one, known) for one in heavy.having} <= light.having:
+            raise refused
         told = [shown[key.args[1]] for key in heavy.keys if key.op == "col" and key.args[0] is found.cells]
         if tuple(told) != light.keys or len(keys) != len(found.owner) + len(light.keys):
             raise refused

@@ -220,6 +220,12 @@ def shallow() -> People:
     return people_of([(1, 2, 1), (1, 3, 1), *others, *((voter, 1, 1) for voter in range(20, 32))])
 
 
+def edge() -> People:
+    """Two authors with as many rows as the norm is, all in one group, and one more of person 1 there."""
+    others = [(50 + i, 2 + i % 2, 2) for i in range(6)]
+    return people_of([(1, 2, 2), (1, 3, 2), *others, *((voter, 1, 1) for voter in range(20, 32))])
+
+
 def twice() -> People:
     """Person 1 and another are voted on beyond the norm."""
     return people_of([(voter, 1 + 3 * (voter % 2), 0) for voter in range(20, 44)])
@@ -233,6 +239,7 @@ TEXT = (
     (", 3145728)", ", 1)", shallow),
     ("FROM s WHERE NOT EXISTS (SELECT 1 FROM heavy WHERE heavy.u = s.u) GROUP", "FROM s GROUP", aligned),
     ("c CROSS JOIN d WHERE d.u = c.u", "c CROSS JOIN d", twice),
+    ("HAVING ((k0 IN (0, 1, 2)))", "HAVING ((k0 IN (0, 1)))", edge),
 )
 
 
