@@ -3,7 +3,9 @@
 House rules:
 
 1. Nothing is served before the host, and nothing but a new link before the cookie, was looked at (`door`).
-2. What is told of an error is a `DpsqlError`'s own words. Of a fault of dpsql's own it is told that there was one.
+2. Where a request ends is said once and in one way (`_is_whole`): a proxy in front that saw its end elsewhere would
+   send what one person wrote as the beginning of another's.
+3. What is told of an error is a `DpsqlError`'s own words. Of a fault of dpsql's own it is told that there was one.
 """
 
 from __future__ import annotations
@@ -189,10 +191,20 @@ class Handler(BaseHTTPRequestHandler):
     # --- what is looked at first -----------------------------------------------------------------------------
 
     def _is_here(self) -> bool:
+        if not self._is_whole():
+            self._say(400, "This is not answered here.")
+            return False
         if self.server.door.is_host(self.headers.get("Host")):
             return True
         self._say(421, "This server goes by another name.")
         return False
+
+    def _is_whole(self) -> bool:
+        """Say whether a request ends where anybody who reads it says it does: a GET with its head."""
+        lengths, hosts = (self.headers.get_all(name, []) for name in ("Content-Length", "Host"))
+        has_one = len(lengths) <= 1 and len(hosts) <= 1
+        is_plain = "Transfer-Encoding" not in self.headers and not self.headers.defects
+        return has_one and is_plain and (self.command == "POST" or lengths in ([], ["0"]))
 
     def _is_own_page(self) -> bool:
         """Say whether a request comes from this page: a browser says truly where a POST comes from."""

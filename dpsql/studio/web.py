@@ -179,7 +179,8 @@ class WebDoor:
 
     def logout(self, cookies: str) -> str:
         """End a seat; return the cookie that takes its own away."""
-        found = self._members.pop(_digest(self._value(cookies)), None)
+        with self._lock:
+            found = self._members.pop(_digest(self._value(cookies)), None)
         if found is not None:
             found.desk.close()
         return f"{self._name}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"

@@ -17,14 +17,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from dpsql.cli.demo_folder import ANALYST, MAIN_POLICY, PASSWORD
 from dpsql.pgwire import make_verifier
+from dpsql.server import Server
 from dpsql.studio.endpoints import OWNER
-from dpsql.studio.web import _MOST_CONNECTIONS, _MOST_OF_ONE
+from dpsql.studio.web import _MOST_CONNECTIONS, _MOST_OF_ONE, WebDesk, WebDoor, _digest, _Member
 
 from ..support.browser import browsing, missing
 from .test_in_browser import check_axe, check_layout, until
@@ -175,6 +177,52 @@ def test_a_wrong_password_is_late_and_an_unknown_name_looks_the_same(folder: Pat
             assert served.login("nobody", "x")[0] == 403
             late = time.monotonic() - start
         assert late >= 0.5, "failures wait"
+
+
+def test_where_a_request_ends_is_said_once(served: Served) -> None:
+    member = served.member()
+    head = (
+        f"Host: localhost:{served.port}\r\nOrigin: {served.origin}\r\nContent-Type: application/json\r\n"
+        + "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in member.headers.items())
+    )
+    inner = f"POST /api/about HTTP/1.1\r\n{head}Content-Length: 2\r\n\r\n{{}}"
+    for first in (
+        f"GET / HTTP/1.1\r\n{head}Content-Length: {len(inner)}\r\n\r\n",
+        f"POST /api/about HTTP/1.1\r\n{head}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{{}}",
+        f"POST /api/about HTTP/1.1\r\n{head}Content-Length: 2\r\nContent-Length: {len(inner) + 2}\r\n\r\n{{}}",
+        f"POST /api/about HTTP/1.1\r\n{head}Content-Length: 2\r\nContent-Length : 9\r\n\r\n{{}}",
+        f"POST /api/about HTTP/1.1\r\nHost: elsewhere\r\n{head}Content-Length: 2\r\n\r\n{{}}",
+    ):
+        with socket.create_connection(("127.0.0.1", served.port), timeout=60) as plain:
+            plain.sendall((first + inner).encode())
+            told = b""
+            with suppress(ConnectionResetError):
+                while more := plain.recv(65536):
+                    told += more
+        assert re.findall(rb"HTTP/1.1 (\d+)", told) == [b"400"], first
+    assert member.status("about") == 200
+
+
+def test_leaving_while_seats_are_tidied_ends_nothing_else() -> None:
+    door, leaving = object.__new__(WebDoor), list[threading.Thread]()
+
+    class Slow:
+        def close(self) -> None: ...
+
+        @property
+        def is_current(self) -> bool:
+            leaving.append(threading.Thread(target=door.logout, args=(f"{door._name}=b",)))
+            leaving[-1].start()
+            leaving[-1].join(0.2)
+            return True
+
+    door.scheme, door._port, door._lock = "http", 1, threading.Lock()
+    door._server = cast(Server, SimpleNamespace(options=SimpleNamespace(idle_seconds=60.0)))
+    door._members = {_digest(name): _Member(cast(WebDesk, Slow()), "") for name in "abc"}
+    door.tidy()
+    for one in leaving:
+        one.join()
+    assert len(door._members) == 2
 
 
 def test_the_owners_endpoints_are_not_here(served: Served) -> None:
