@@ -29,6 +29,7 @@ from sqlglot.tokenizer_core import TokenType
 from ..errors import BudgetExhausted, DpsqlError, Refusal
 from ..policy import Policy
 from ..records import dataclass
+from ..sql.named_calls import is_anybodys
 from ..sql.text import tokenize, unquoted
 
 __all__ = ["SLOTS", "SLOT_BYTES", "RefusalLog", "Refused"]
@@ -129,7 +130,7 @@ def shape_of(statement: str, known: frozenset[str]) -> str:
     for place, token in enumerate(tokens):
         written = statement[token.start : token.end + 1]
         is_called = place + 1 < len(tokens) and tokens[place + 1].token_type is TokenType.L_PAREN
-        is_name = token.token_type in _NAMES and not (is_called and token.token_type is TokenType.VAR)
+        is_name = token.token_type in _NAMES and not (is_called and is_anybodys(written))
         if token.token_type in _LITERALS or (is_name and unquoted(written) not in known):
             written = "?"
         text += (" " if text and token.start > end else "") + written

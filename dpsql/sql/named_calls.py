@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
 
 from ..errors import Position, Refusal
 from ..relation.aggregates import ROWS as AGGREGATE_ROWS
@@ -41,6 +42,7 @@ __all__ = [
     "bind_row",
     "checked_result",
     "inner_order",
+    "is_anybodys",
     "no_such_function",
     "public_row",
     "written_arguments",
@@ -222,6 +224,12 @@ _KNOWN = sorted(
     - OPERATOR_NAMES
 )
 """Names that may be meant by one that is not known: of functions and of aggregates."""
+_ANYBODYS = frozenset({*_KNOWN, *REFUSED, *map(str.lower, Postgres.Parser.FUNCTIONS)})
+
+
+def is_anybodys(name: str) -> bool:
+    """Say whether a name is one of a function that Postgres, the parser or dpsql has: such a name tells nothing."""
+    return name.lower() in _ANYBODYS
 
 
 def no_such_function(binder: Binder, node: exp.Expr, name: str) -> Refusal:

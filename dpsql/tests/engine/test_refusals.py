@@ -103,6 +103,19 @@ def test_a_name_that_the_policy_does_not_know_is_no_part_of_a_shape() -> None:
     assert shown == "SELECT COUNT(*), gpa FROM student ? WHERE ? = ? AND ? IN (?, $?)"
 
 
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        ("WITH chandler(gpa) AS (SELECT 1) SELECT SUM(gpa) FROM student", "WITH ?(gpa) AS (SELECT ?) SELECT SUM(gpa) FROM student"),
+        ("SELECT chandler (gpa), upper(gpa), pg_chandler(1) FROM student", "SELECT ? (gpa), upper(gpa), ?(?) FROM student"),
+        ("SELECT s.gpa FROM student AS chandler(gpa)", "SELECT ?.gpa FROM student AS ?(gpa)"),
+        ("SELECT jsonb_path_query(gpa) FROM student", "SELECT jsonb_path_query(gpa) FROM student"),
+    ],
+)  # fmt: skip
+def test_a_name_before_a_parenthesis_is_kept_where_it_is_a_function_of_all(sql: str, shown: str) -> None:
+    assert shape_of(sql, frozenset({"student", "gpa"})) == shown
+
+
 def test_a_spent_budget_is_kept_as_one(folder: Path) -> None:
     with opened(folder, "shapes", "analyst") as session:
         session.execute("SELECT COUNT(*) FROM student")
