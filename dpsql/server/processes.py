@@ -23,6 +23,7 @@ import secrets
 import socket
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
@@ -106,6 +107,7 @@ class Place:
 
     def __init__(self, folder: Path, number: int) -> None:
         self._folder, self._number = folder, number
+        self._own = Counter[str]()
         self._db = sqlite3.connect(
             folder / "shared.db", isolation_level=None, timeout=_WAIT_SECONDS, check_same_thread=False
         )
@@ -133,25 +135,34 @@ class Place:
         """Count a connection of a name; return which limit is reached, where one is: then it is not counted."""
         try:
             with self._change() as db:
+                self._tell(db)
                 rows = db.execute("SELECT name, number FROM admitted").fetchall()
                 if sum(number for _, number in rows) >= most:
                     return "all"
                 if sum(number for one, number in rows if one == name) >= most_of_name:
                     return "analyst"
-                db.execute(
-                    "INSERT INTO admitted VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET number = number + 1",
-                    (self._number, name),
-                )
+                self._tell(db, name)
         except sqlite3.Error:
             return "all"
+        self._own[name] += 1
         return None
 
     def leave(self, name: str) -> None:
         """Count a connection no longer that was admitted."""
+        self._own -= Counter([name])
         with suppress(sqlite3.Error), self._change() as db:
-            where = "WHERE worker = ? AND name = ?"
-            db.execute(f"UPDATE admitted SET number = number - 1 {where}", (self._number, name))
-            db.execute(f"DELETE FROM admitted {where} AND number <= 0", (self._number, name))
+            self._tell(db)
+
+    def _tell(self, db: sqlite3.Connection, more: str | None = None) -> None:
+        """Say how many connections this process has, all of them anew: what could not be said before is so made good.
+
+        `more`: of whom there is one more.
+        """
+        own = self._own + Counter([] if more is None else [more])
+        db.execute("DELETE FROM admitted WHERE worker = ?", (self._number,))
+        db.executemany(
+            "INSERT INTO admitted VALUES (?, ?, ?)", [(self._number, *counted) for counted in own.items()]
+        )
 
     def failed(self, networks: Sequence[tuple[str, float, int]], now: float) -> tuple[int, ...] | None:
         """Count a failure for each network, which forgets so many a second and keeps at most so many; return how many

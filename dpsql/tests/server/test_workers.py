@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import psycopg
@@ -259,7 +260,8 @@ def test_a_limit_is_that_of_all(places: tuple[Place, Place]) -> None:
     first.forget(1)  # it was killed: it had an "a" and a "b"
     assert [first.admit("a", 4, 2), first.admit("a", 4, 2)] == [None, "analyst"]
     first.leave("a")
-    assert second.admit("a", 4, 2) is None
+    with closing(Place(first._folder, 1)) as anew:
+        assert anew.admit("a", 4, 2) is None
 
 
 def test_failures_are_those_of_all(places: tuple[Place, Place]) -> None:
@@ -305,3 +307,21 @@ def test_a_full_inbox_loses_cancels_and_stops_nobody() -> None:
         told = list(one.handed(inbox))
         assert told[:2] == [(3, b"key!"), (3, b"key!")]
         assert len(told) < 5000
+
+
+def test_who_left_while_nothing_could_be_said_is_not_counted_for_ever(places: tuple[Place, Place]) -> None:
+    first, second = places
+    assert first.admit("a", 4, 1) is None
+    with closing(sqlite3.connect(first._folder / "shared.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        first.leave("a")
+        other.execute("ROLLBACK")
+    assert second.admit("a", 4, 1) == "analyst"
+    assert first.admit("a", 4, 1) is None
+
+
+def test_a_process_that_begins_counts_nothing_of_the_one_before_it(places: tuple[Place, Place]) -> None:
+    first, _ = places
+    assert first.admit("a", 4, 1) is None
+    with closing(Place(first._folder, 0)) as anew:
+        assert anew.admit("a", 4, 1) is None
