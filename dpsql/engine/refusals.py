@@ -9,7 +9,7 @@ House rules:
    them too.
 3. A file of fixed size for each analyst, so that nobody pushes out another's: the oldest gives way. Its owner's alone
    (mode 600, in a folder of mode 700), beside the ledger.
-4. A log that cannot be written is no reason to fail: what is refused stays refused.
+4. A log that cannot be written is no reason to fail, nor to wait: what is refused stays refused.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -37,6 +39,7 @@ __all__ = ["SLOTS", "SLOT_BYTES", "RefusalLog", "Refused"]
 SLOTS: Final = 128
 """So many of an analyst's newest refusals are kept."""
 SLOT_BYTES: Final = 1024
+_WAIT_SECONDS: Final = 0.5
 _MOST_ANALYSTS: Final = 1_000
 _MOST_CHARACTERS: Final = 600
 _LITERALS: Final = frozenset(
@@ -101,7 +104,7 @@ class RefusalLog:
         found: list[Refused] = []
         with suppress(OSError):
             for path in sorted(self.folder.iterdir()):
-                with suppress(OSError, ValueError, KeyError, TypeError):
+                with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
                     found.extend(_read(path.read_bytes()))
         return sorted(found, key=lambda one: one.at, reverse=True)
 
@@ -112,13 +115,15 @@ class RefusalLog:
             return
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if not (_is_own(os.fstat(descriptor)) and _locked(descriptor)):
+                return
             number = _next(os.pread(descriptor, SLOT_BYTES, 0))
             while len(slot := _slot(found)) > SLOT_BYTES:
                 longest = max(("statement", "message"), key=lambda name: len(found.get(name, "")))
                 found[longest] = found[longest][: -(len(found[longest]) // 8 + 1)]
-            os.pwrite(descriptor, slot, SLOT_BYTES * (1 + number % SLOTS))
-            os.pwrite(descriptor, _slot({"analyst": analyst[:100], "next": str(number + 1)}), 0)
+            os.pwrite(descriptor, slot, SLOT_BYTES * (1 + number))
+            head = {"analyst": analyst[:100], "next": str((number + 1) % SLOTS)}
+            os.pwrite(descriptor, _slot(head), 0)
         finally:
             os.close(descriptor)
 
@@ -142,18 +147,39 @@ def _slot(found: dict[str, str]) -> bytes:
     return json.dumps(found).encode().ljust(SLOT_BYTES - 1) + b"\n"
 
 
+def _is_own(file: os.stat_result) -> bool:
+    """Say whether a file is one that this user has made here."""
+    return (
+        stat.S_ISREG(file.st_mode) and file.st_uid == os.geteuid() and not stat.S_IMODE(file.st_mode) & 0o077
+    )
+
+
+def _locked(descriptor: int) -> bool:
+    """Lock a file, for which it waits a moment; return whether it is."""
+    until = time.monotonic() + _WAIT_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                return False
+            time.sleep(_WAIT_SECONDS / 100)
+        else:
+            return True
+
+
 def _next(head: bytes) -> int:
-    """Return the number of the refusal that comes next; of a head that cannot be read, the first."""
+    """Return the place of the refusal that comes next; of a head that cannot be read, the first."""
     try:
-        return max(0, int(json.loads(head)["next"]))
-    except (ValueError, KeyError, TypeError):
+        return int(str(json.loads(head)["next"])) % SLOTS
+    except (ValueError, KeyError, TypeError, RecursionError):
         return 0
 
 
 def _read(content: bytes) -> Iterator[Refused]:
     analyst = str(json.loads(content[:SLOT_BYTES])["analyst"])
     for start in range(SLOT_BYTES, len(content), SLOT_BYTES):
-        with suppress(ValueError, KeyError, TypeError):
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
             slot = json.loads(content[start : start + SLOT_BYTES])
             yield Refused(
                 str(slot["at"]),

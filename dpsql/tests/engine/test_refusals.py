@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -114,6 +116,46 @@ def test_a_name_that_the_policy_does_not_know_is_no_part_of_a_shape() -> None:
 )  # fmt: skip
 def test_a_name_before_a_parenthesis_is_kept_where_it_is_a_function_of_all(sql: str, shown: str) -> None:
     assert shape_of(sql, frozenset({"student", "gpa"})) == shown
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"[" * SLOT_BYTES, b'{"next": Infinity}', b'{"next": "' + b"9" * 900 + b'"}', b"", b"\xff" * 9000],
+)
+def test_a_damaged_file_is_begun_anew(folder: Path, head: bytes) -> None:
+    with opened(folder, "codes", "damaged") as session:
+        refuse(session, REFUSED)
+        log = session.dataset.refusals
+        path = next(path for path in log.folder.iterdir() if b'"damaged"' in path.read_bytes())
+        path.write_bytes(head)
+        refuse(session, REFUSED)
+        assert [one.code for one in log.read() if one.analyst == "damaged"] == ["PV002"]
+        path.unlink()
+
+
+def test_nobody_waits_for_the_log(folder: Path) -> None:
+    with opened(folder, "codes", "waiting") as session:
+        refuse(session, REFUSED)
+        log = session.dataset.refusals
+        path = next(path for path in log.folder.iterdir() if b'"waiting"' in path.read_bytes())
+        with path.open("r+b") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            start = time.monotonic()
+            refuse(session, REFUSED)
+            assert time.monotonic() - start < 5
+        assert len([one for one in log.read() if one.analyst == "waiting"]) == 1
+
+
+def test_a_file_that_others_may_read_is_not_written(folder: Path) -> None:
+    with opened(folder, "texts", "planted") as session:
+        refuse(session, REFUSED)
+        log = session.dataset.refusals
+        path = next(path for path in log.folder.iterdir() if b'"planted"' in path.read_bytes())
+        path.write_bytes(b"")
+        path.chmod(0o644)
+        refuse(session, REFUSED)
+        assert path.read_bytes() == b""
+        path.unlink()
 
 
 def test_a_spent_budget_is_kept_as_one(folder: Path) -> None:
