@@ -85,14 +85,14 @@ class OneOf:
             suppress(OSError),
             closing(socket.socket(fileno=os.dup(self.outboxes[process_id % self.of]))) as out,
         ):
-            out.send(process_id.to_bytes(_PREFIX, "big") + key[:256], socket.MSG_DONTWAIT)
+            out.send(process_id.to_bytes(_PREFIX, "big", signed=True) + key[:256], socket.MSG_DONTWAIT)
 
     def handed(self, inbox: socket.socket) -> Iterator[tuple[int, bytes]]:
         """Yield the cancels that others have handed on."""
         with suppress(BlockingIOError):
             while True:
                 told = inbox.recv(_PREFIX + 256)
-                yield int.from_bytes(told[:_PREFIX], "big"), told[_PREFIX:]
+                yield int.from_bytes(told[:_PREFIX], "big", signed=True), told[_PREFIX:]
 
 
 def make_place(folder: Path) -> None:

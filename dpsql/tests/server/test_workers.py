@@ -105,9 +105,10 @@ def test_a_cancel_reaches_the_process_that_it_is_for(server: Served) -> None:
 def test_another_key_cancels_nothing(server: Served) -> None:
     with ExitStack() as stack:
         one = of_each(server, stack)[0]
-        for _ in range(8):
-            with socket.create_connection(("127.0.0.1", server.port)) as stranger:
-                stranger.sendall(struct.pack("!iiii", 16, 80877102, one.info.backend_pid, 12345))
+        for number in (one.info.backend_pid, -1, -2, -(2**31), 2**31 - 1):
+            for _ in range(8):
+                with socket.create_connection(("127.0.0.1", server.port)) as stranger:
+                    stranger.sendall(struct.pack("!iiii", 16, 80877102, number, 12345))
         assert one.execute("SELECT COUNT(*) FROM number AS a, number AS b WHERE a.i < 300").fetchone() == (
             9000000,
         )
