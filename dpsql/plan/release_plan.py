@@ -377,7 +377,9 @@ class ReleasePlan:
         for index, mask in enumerate(measured.masks):
             for part in range(measured.per_mask):
                 label = measured.key_of(part)
-                if self.bounding.per_row:
+                if measured.is_clamped:  # a cell of a norm over all of them
+                    label = ("clamped", *label, measured.masks, index)
+                elif self.bounding.per_row:
                     label = (*label, mask)
                 else:
                     label = (*label, measured.null_rows, measured.distinct_limit, measured.masks, index)

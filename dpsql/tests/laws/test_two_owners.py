@@ -343,6 +343,23 @@ def test_what_is_read_of_a_reference_is_read_of_its_row(adding: World) -> None:
         assert release.bounding.of_two == (FIRST, MOST), sql
 
 
+def test_people_and_rows_are_two_numbers(adding: World) -> None:
+    """Of one owner's single rows they are one, and one draw answers both."""
+    release = adding.plan(COUNT.replace("COUNT(*)", "COUNT(*), COUNT(DISTINCT p.owner)")).releases[0]
+    rows, people = (release.measure_keys(i, b"", b"") for i in range(2))
+    assert not {*rows} & {*people}
+
+
+def test_a_reference_may_be_the_key_of_its_own_table(tmp_path: Path, engine: PostgresServer | None) -> None:
+    """First rows are then not kept by a number that is made of it, which would be another reading."""
+    schema = SCHEMA.replace("PRIMARY KEY (voter, post)", "PRIMARY KEY (post)")
+    with world(
+        tmp_path, policy=parse_policy(POLICY, tmp_path / "laws.toml"), schema=schema, server=engine
+    ) as made:
+        for sql in STATEMENTS:
+            assert verdict(made, sql) == "", sql
+
+
 def test_a_row_is_looked_up_by_a_key_that_no_statement_names(
     tmp_path: Path, engine: PostgresServer | None
 ) -> None:

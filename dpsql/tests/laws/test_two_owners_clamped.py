@@ -162,6 +162,23 @@ def test_the_divisor_is_the_root(squares: World) -> None:
         assert (above - 1) ** 2 * 2**78 <= exact * (2**39 + 1) ** 2
 
 
+def test_a_cell_of_another_norm_is_another_number(squares: World) -> None:
+    """Beside more masks a person has more cells, and what is counted of each is less: no stored draw of one is the
+    other's."""
+    alone = "SELECT p.cat, COUNT(*) FILTER (WHERE v.kind = 0) FROM vote v JOIN post p ON v.post = p.id GROUP BY p.cat"
+    beside = alone.replace(" FROM", ", COUNT(*) FROM")
+    squares.settle(put, people_of([(20 + i, 1, i % 3) for i in range(30)]))
+    one, other = cells(squares, alone)[("y",)], cells(squares, beside)[("y",)]
+    assert one > 1.5 * other
+    assert not {*keys_of(squares, alone)} & {*keys_of(squares, beside)}
+
+
+def keys_of(made: World, sql: str) -> tuple[bytes, ...]:
+    """The store keys of a statement's first measurement."""
+    release = made.plan(sql).releases[0]
+    return release.measure_keys(0, release.identity, b"")
+
+
 def test_what_is_said_of_it(squares: World) -> None:
     release = squares.plan(BY_KIND).releases[0]
     assert release.measurements[0].squared_sensitivity == (5 * WEIGHT + 2 * (2 + 4)) ** 2
