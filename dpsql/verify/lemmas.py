@@ -602,7 +602,7 @@ class Lemmas:
             caps.add(cap)
             shares.add((share, divisor))
             cells.append(self.pool("col", found.cells, column))
-        if len(units) != 1 or len(caps) != 1 or len(shares) != 1 or len(set(cells)) != len(names):
+        if len(units) != 1 or len(caps) != 1 or len(shares) != 1:
             raise refused
         [unit], [cap], [(share, divisor)] = units, caps, shares
         many = self._listed(light.keys, having) * len(names)

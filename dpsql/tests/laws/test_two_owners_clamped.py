@@ -25,7 +25,7 @@ from dpsql.tests.support.postgres_server import PostgresServer
 
 from .measured import World, measure_release
 from .planting import plant
-from .test_two_owners import BY_KIND, COUNT, FIRST, MOST, People, check, opened, put, star, verdict
+from .test_two_owners import BY_KIND, COUNT, FIRST, MOST, POLICY, People, check, opened, put, star, verdict
 
 Patch = pytest.MonkeyPatch
 
@@ -189,6 +189,17 @@ def test_what_is_said_of_it(squares: World) -> None:
     )
 
 
+@pytest.mark.parametrize("most", [2**20, 2**20 + 1])
+def test_a_norm_beyond_what_is_rounded_well_is_no_norm(
+    tmp_path: Path, engine: PostgresServer | None, most: int
+) -> None:
+    for made in opened(
+        tmp_path, engine, zcdp=True, text=POLICY.replace("max_rows = 3", f"max_rows = {most}")
+    ):
+        assert verdict(made, BY_KIND) == ""
+        assert made.plan(BY_KIND).releases[0].measurements[0].is_clamped is (most == 2**20)
+
+
 # --- mutants ------------------------------------------------------------------------------------------------
 
 
@@ -330,6 +341,43 @@ def test_a_text_without_a_premise_is_not_verified(squares: World) -> None:
         before, found, after = sql.rpartition(old)
         assert found, old
         assert refuses(whole, query, f"{before}{new}{after}"), (old, new)
+
+
+OF_BOTH, COUNTED = "f0 IS TRUE AND f1 IS NOT TRUE", "f0 IS NOT TRUE AND f1 IS TRUE"
+
+
+@pytest.mark.parametrize(
+    ("sql", "changes"),
+    [
+        (BOTH, (("GROUP BY s.u, s.k0, s.k1 HAVING", "GROUP BY s.u, s.k0, s.k1, s.f0 HAVING"),)),
+        (BOTH, (("SELECT s.u, s.k0, s.k1, LEAST", "SELECT s.u, s.k1 AS k0, s.k0 AS k1, LEAST"),)),
+        (MASKS, (("c.c0", "c.c9"), ("c.c1", "c.c0"), ("c.c9", "c.c1"))),
+        (MASKS, (("c.c1", "c.c0"),)),
+        (MASKS, ((OF_BOTH, "f0 IS TRUE"), (COUNTED, "f1 IS TRUE"))),
+        (MASKS, (("c.c1 AS HUGEINT) * 3298534883328", "c.c1 AS HUGEINT) * 1048576"),
+                 ("c.c1 AS numeric(39, 0)) * 3298534883328", "c.c1 AS numeric(39, 0)) * 1048576"))),
+        (MASKS, (("1099511627776) // z", "1099511627776) // (z + 1)"), ("1099511627776), z)", "1099511627776), z + 1)"))),
+        (MASKS, ((", 1) AS z", ", 0) AS z"),)),
+        (MASKS, (("SUM(c0 * c0 + c1 * c1)", "SUM(c0 * c0 + c1 * c1) FILTER (WHERE c1 > 0)"),)),
+        (MASKS, (("d.u = c.u", "d.u <> c.u"),)),
+        (MASKS, (("FROM c GROUP BY u", "FROM c GROUP BY u, c1"),)),
+    ],
+    ids=[
+        "cells by more than is shown", "of other groups", "of another mask", "of one mask twice", "masks that overlap",
+        "shares that differ", "no step to the root", "a root of nothing", "of some cells",
+        "another's norm", "norms of parts",
+    ],
+)  # fmt: skip
+def test_a_text_of_several_cells_lacks_a_premise(
+    squares: World, sql: str, changes: tuple[tuple[str, str], ...]
+) -> None:
+    whole, query, text = queries_of(squares, sql)
+    assert not refuses(whole, query, text)
+    changed = text
+    for old, new in changes:
+        changed = changed.replace(old, new)
+    assert changed != text
+    assert refuses(whole, query, changed)
 
 
 def test_the_star_is_within_the_claim(squares: World) -> None:

@@ -116,6 +116,14 @@ def test_the_figure_is_reached(finding: World) -> None:
     check(finding, (BY_KIND,), people, [people.without(1)])
 
 
+def test_people_and_rows_are_two_numbers(finding: World) -> None:
+    """Of one owner's single rows they are one, and one draw answers both."""
+    release = finding.plan(BY_KIND).releases[0]
+    assert release.counted == 1
+    rows, people = (release.measure_keys(one, b"", b"") for one in range(2))
+    assert not {*rows} & {*people}
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_no_claim_is_passed(finding: World, seed: int) -> None:
     people = drawn(seed)
