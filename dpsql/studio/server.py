@@ -85,7 +85,9 @@ class PageServer(ThreadingHTTPServer):
     stranger: str | None = None
     shown: frozenset[str] = frozenset()
 
-    def act(self, peer: str, name: str, cookies: str, body: Body) -> tuple[dict[str, object], str] | None:
+    def act(
+        self, connection: socket.socket, name: str, cookies: str, body: Body
+    ) -> tuple[dict[str, object], str] | None:
         """Return what is replied to a stranger's post, and the cookie that goes with it; None: there is none such."""
         return None
 
@@ -177,8 +179,8 @@ class Handler(BaseHTTPRequestHandler):
     def _act(self, name: str) -> None:
         """Have somebody come in, or leave."""
         try:
-            body, peer = self._body(_MOST_OF_STRANGERS), str(self.client_address[0])
-            found = self.server.act(peer, name, self.headers.get("Cookie", ""), body)
+            body = self._body(_MOST_OF_STRANGERS)
+            found = self.server.act(self.connection, name, self.headers.get("Cookie", ""), body)
         except BadRequest:
             self._refuse(400, "this is not what the page sends")
             return
@@ -191,12 +193,12 @@ class Handler(BaseHTTPRequestHandler):
     # --- what is looked at first -----------------------------------------------------------------------------
 
     def _is_here(self) -> bool:
-        if not self._is_whole():
+        if not self.server.door.is_host(self.headers.get("Host")):
+            self._say(421, "This server goes by another name.")
+        elif not self._is_whole():
             self._say(400, "This is not answered here.")
-            return False
-        if self.server.door.is_host(self.headers.get("Host")):
+        else:
             return True
-        self._say(421, "This server goes by another name.")
         return False
 
     def _is_whole(self) -> bool:

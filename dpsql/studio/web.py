@@ -22,6 +22,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
@@ -155,12 +156,12 @@ class WebDoor:
         """There are no links here."""
         return None
 
-    def login(self, peer: str, body: Body) -> tuple[dict[str, object], str] | None:
+    def login(self, caller: _Caller, body: Body) -> tuple[dict[str, object], str] | None:
         """Return the key of a new seat and its cookie; None: the login failed. Waits as a login over the wire does."""
         user, password, written = body.text("user"), body.text("password"), body.text("database", "")
         database = written or self._usual(user)
-        proving = self._server.proved(peer, user, database, password)
-        found = asyncio.run_coroutine_threadsafe(proving, self._loop).result()
+        proving = self._server.proved(caller.peer, user, database, password)
+        found = caller.wait(asyncio.run_coroutine_threadsafe(proving, self._loop))
         if found is None:
             return None
         try:
@@ -173,7 +174,7 @@ class WebDoor:
             self._members[_digest(cookie)] = member
         for one in gone:
             one.desk.close()
-        log("studio login", analyst=user, peer=peer, database=found.name)
+        log("studio login", analyst=user, peer=caller.peer, database=found.name)
         secure = "; Secure" if self.scheme == "https" else ""
         return {"key": member.key}, f"{self._name}={cookie}; Path=/; HttpOnly; SameSite=Strict{secure}"
 
@@ -261,13 +262,36 @@ def _digest(cookie: str) -> bytes:
 class _Caller:
     """A connection; `connection`: what is read, of TLS where that is spoken; `desk`: of who is in."""
 
-    network: str
+    peer: str
     connection: socket.socket
     desk: Desk | None = None
+    has_given_way: bool = False
+    proving: Future[Database | None] | None = None
+
+    @property
+    def network(self) -> str:
+        return network_of(self.peer)
 
     @property
     def is_in(self) -> bool:
         return self.desk is not None
+
+    def wait(self, proving: Future[Database | None]) -> Database | None:
+        """Return what a login comes to; None where it has failed, or this has given way, for which nothing waits on."""
+        self.proving = proving
+        if self.has_given_way:
+            proving.cancel()
+        with suppress(CancelledError):
+            return proving.result()
+        return None
+
+    def give_way(self) -> None:
+        """End it: its thread too, whatever that waits for."""
+        self.has_given_way = True
+        if self.proving is not None:
+            self.proving.cancel()
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
 
 
 class WebServer(PageServer):
@@ -285,11 +309,14 @@ class WebServer(PageServer):
         self._lock = threading.Lock()
         self.door: WebDoor = WebDoor(server, loop, self.server_port, is_local=is_loopback(address[0]))
 
-    def act(self, peer: str, name: str, cookies: str, body: Body) -> tuple[dict[str, object], str] | None:
+    def act(
+        self, connection: socket.socket, name: str, cookies: str, body: Body
+    ) -> tuple[dict[str, object], str] | None:
         """Return what is replied to a stranger's post."""
         if name == "logout":
             return {}, self.door.logout(cookies)
-        return self.door.login(peer, body) if name == "login" else None
+        caller = self._caller(connection)
+        return None if name != "login" or caller is None else self.door.login(caller, body)
 
     def service_actions(self) -> None:
         """Do what is done now and then."""
@@ -299,7 +326,7 @@ class WebServer(PageServer):
         """Begin a thread for a connection, if there is room for it."""
         assert isinstance(request, socket.socket)
         assert isinstance(client_address, tuple)
-        caller = _Caller(network_of(str(client_address[0])), request)
+        caller = _Caller(str(client_address[0]), request)
         with self._lock:
             has_room = self._make_room(caller)
             if has_room:
@@ -335,7 +362,7 @@ class WebServer(PageServer):
     def let_in(self, connection: socket.socket, seat: Seat) -> bool:
         """Take note that a connection is of somebody who is in; False where they have too many at once."""
         with self._lock:
-            own = next((one for one in self._callers.values() if one.connection is connection), None)
+            own = self._caller(connection)
             if own is None:
                 return False
             own.desk = seat.desk
@@ -344,6 +371,10 @@ class WebServer(PageServer):
                 sum((one.name, one.dataset) == (seat.desk.name, seat.desk.dataset) for one in known)
                 <= _MOST_OF_ONE
             )
+
+    def _caller(self, connection: socket.socket) -> _Caller | None:
+        """Return whose a connection is; None: it has given way."""
+        return next((one for one in [*self._callers.values()] if one.connection is connection), None)
 
     def _make_room(self, new: _Caller) -> bool:
         """Return whether there is room for a connection, once the oldest of who is not in has given way to it."""
@@ -354,8 +385,7 @@ class WebServer(PageServer):
         victim = next((one for one in crowd if not one.is_in), None)
         if victim is None:
             return False
-        with suppress(OSError):
-            victim.connection.shutdown(socket.SHUT_RDWR)
+        victim.give_way()
         self._callers = {name: one for name, one in self._callers.items() if one is not victim}
         return True
 

@@ -191,7 +191,7 @@ def test_where_a_request_ends_is_said_once(served: Served) -> None:
         f"POST /api/about HTTP/1.1\r\n{head}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{{}}",
         f"POST /api/about HTTP/1.1\r\n{head}Content-Length: 2\r\nContent-Length: {len(inner) + 2}\r\n\r\n{{}}",
         f"POST /api/about HTTP/1.1\r\n{head}Content-Length: 2\r\nContent-Length : 9\r\n\r\n{{}}",
-        f"POST /api/about HTTP/1.1\r\nHost: elsewhere\r\n{head}Content-Length: 2\r\n\r\n{{}}",
+        f"POST /api/about HTTP/1.1\r\n{head}Host: elsewhere\r\nContent-Length: 2\r\n\r\n{{}}",
     ):
         with socket.create_connection(("127.0.0.1", served.port), timeout=60) as plain:
             plain.sendall((first + inner).encode())
@@ -303,6 +303,24 @@ def test_who_is_not_in_holds_nobody_up(served: Served) -> None:
     finally:
         for one in silent:
             one.close()
+
+
+def test_logins_that_wait_give_way_with_their_connections(folder: Path) -> None:
+    with serving(folder) as served:
+        member, body = served.member(), json.dumps({"user": "ben", "password": "x"})
+        head = (
+            f"POST /door/login HTTP/1.1\r\nHost: localhost:{served.port}\r\nOrigin: {served.origin}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        for _ in range(_MOST_CONNECTIONS + 200):
+            with socket.create_connection(("127.0.0.1", served.port)) as one:
+                one.sendall((head + body).encode())
+        tasks = Path(f"/proc/{served.process.pid}/task")
+        ends = time.monotonic() + 20
+        while len(os.listdir(tasks)) > _MOST_CONNECTIONS + 30:
+            assert time.monotonic() < ends, "threads of connections that are gone"
+            time.sleep(0.2)
+        assert member.status("about") == 200
 
 
 def test_one_analyst_has_so_many_connections(served: Served) -> None:
