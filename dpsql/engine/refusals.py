@@ -129,7 +129,8 @@ class RefusalLog:
 
 
 def shape_of(statement: str, known: frozenset[str]) -> str:
-    """Return a query's text without comments, and with `?` for each literal and each name that is not known."""
+    """Return a query's text without comments, and with `?` for each literal and each name that is neither known nor
+    that of a function which Postgres or dpsql has."""
     text, end = "", 0
     tokens = tokenize(statement)
     for place, token in enumerate(tokens):
