@@ -145,7 +145,7 @@ def test_know_one_intermediate_value_alone(desk: OpenDesk, monkeypatch: Patch) -
     ("function", "old", "new"),
     [
         (ReleasePlan._labels, "label = (*label, mask)", "label = (*label,)"),
-        (ReleasePlan._labels, "measured.masks, index)", "index)"),
+        (ReleasePlan._labels, "distinct_limit, measured.masks, index)", "distinct_limit, index)"),
         (Measurement.key_of, "(self.kind, part, self.value,", "(self.kind, part,"),
         (Measurement.key_of, "(self.kind, part,", "(part,"),
         (planner._plan_release, "rows.identity(), ", ""),
