@@ -18,7 +18,7 @@ QUICK := dpsql/tests/plan dpsql/tests/sql dpsql/tests/policy dpsql/tests/mechani
 help:
 	@echo "make demo      make a small university database and ask it some questions"
 	@echo "make serve     serve that university to psql on this machine, until Ctrl-C"
-	@echo "make gate      what a newcomer does, with an installed dpsql: six kinds of data, serve, psql, page (a minute)"
+	@echo "make gate      what a newcomer does, with an installed dpsql: six kinds of data, serve, psql, report (a minute)"
 	@echo "make quick     style, and the tests of plan, sql, policy and mechanisms (under a minute)"
 	@echo "make test      check the code and run the tests (minutes)"
 	@echo "make limits    how statements end under limits of memory, files and time, on both engines (minutes)"
@@ -28,7 +28,7 @@ help:
 	@echo "make tools     real BI tools and ORMs against a server (installs them in .venv/tools; minutes)"
 	@echo "make check     style, types and the one-way imports alone"
 	@echo "make bench     the measurements in benchmarks/"
-	@echo "make pictures  the pictures of README and manual, by the code of the owner's page"
+	@echo "make pictures  the pictures of README and manual, by the code of the owner's report"
 	@echo "make studio    the editor and charts of dpsql studio, bundled anew (npm; asks its registry)"
 	@echo "make docs      the manual as a site, in build/site (installs its generator; half a minute)"
 	@echo "make constraints  pin what is installed, with hashes, in dpsql/constraints.txt (asks the package index)"

@@ -67,10 +67,6 @@ _COMMANDS = {
         "local:local",
         "Randomise answers before they are sent, so that nobody need be trusted with the true ones.",
     ),
-    "page": (
-        "page:page",
-        "Show what is spent, by whom and on what, the policy in sentences, and what other settings would do.",
-    ),
     "prepare": (
         "prepare:prepare",
         "Number the rows of each person, in a copy of a table, for row_number in the policy.",

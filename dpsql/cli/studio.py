@@ -1,19 +1,27 @@
-"""`dpsql studio`: SQL and its price while one types, in a page of this machine."""
+"""`dpsql studio`: SQL and its price while one types, in a page of this machine; or the owner's report, as a file."""
 
 from __future__ import annotations
 
 import errno
 import os
-from contextlib import closing
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from .faults import tell
-from .page import serving
+from .owner import write_private
 from .settings import CommandSettings, pass_settings
+from .terminal import terminal_text
 
 if TYPE_CHECKING:
+    from types import FrameType
+
+    from ..engine.dataset import Dataset
     from ..studio.desk import Desk
     from ..studio.server import StudioServer
 
@@ -28,28 +36,56 @@ __all__ = ["studio"]
     show_default="a free one",
     help="The port to listen on.",
 )
+@click.option(
+    "--export",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the owner's report to FILE, complete in itself, in place of serving.",
+)
 @pass_settings
-def studio(settings: CommandSettings, port: int) -> None:
+def studio(settings: CommandSettings, port: int, file: Path | None) -> None:
     """Write SQL in a page that says, while you type, what it would cost and how far off it would be.
 
     Serves this machine's browsers, behind the one-time link that it prints, until Ctrl-C. Prices are free, and while
     you type no row is read; Ctrl+Enter runs the statement and charges it. Answers are tables and charts with their
-    error bars.
+    error bars. The owner also sees what is spent, by whom and on what, and tries another policy.
 
     \b
       dpsql studio
       dpsql -P campus.toml --analyst ada studio --port 8040
+      dpsql studio --export report.html
     """
     from ..engine.dataset import Dataset
+
+    with closing(Dataset.open(settings.policy_path)) as dataset:
+        if file is not None:
+            _export(file, dataset)
+        else:
+            _serve(port, dataset, settings.analyst)
+
+
+def _export(file: Path, dataset: Dataset) -> None:
+    """Write the report, for its owner's eyes alone: it has analysts' statements in it."""
+    from ..studio.report.write import report_of
+
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        write_private(draft, report_of(dataset))
+        draft.replace(file)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise click.UsageError(f"{file} cannot be written: {error.strerror}.") from None
+    click.echo(f"Written to {terminal_text(str(file))}: one file, complete in itself.")
+
+
+def _serve(port: int, dataset: Dataset, analyst: str) -> None:
+    """Serve until Ctrl-C or SIGTERM. Raises click.UsageError: the port is taken."""
     from ..studio.desk import Desk
 
-    with (
-        closing(Dataset.open(settings.policy_path)) as dataset,
-        closing(Desk(dataset, settings.analyst)) as desk,
-    ):
+    with closing(Desk(dataset, analyst)) as desk:
         dataset.backend.close_idle()  # while somebody thinks, whoever loads data may
         server = _server(port, desk)
-        with serving(server):
+        with _serving(server):
             click.echo(server.door.link)
             tell("Open it on this machine: the link opens once. Ctrl-C ends it.")
 
@@ -63,3 +99,25 @@ def _server(port: int, desk: Desk) -> StudioServer:
     except OSError as error:
         why = "is taken" if error.errno == errno.EADDRINUSE else os.strerror(error.errno or 0)
         raise click.UsageError(f"Port {port}: {why}. Take another with --port.") from None
+
+
+@contextmanager
+def _serving(server: StudioServer) -> Iterator[None]:
+    """Serve behind the block, and after it until Ctrl-C or SIGTERM; then close the server."""
+    stopped = threading.Event()
+
+    def stop(_: int, __: FrameType | None) -> None:
+        stopped.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield
+        stopped.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -18,6 +18,7 @@ from .desk import Overtaken, Unread
 from .door import Seat
 from .facts import Facts, facts_of
 from .pricing import priced
+from .report.write import report_of
 
 __all__ = ["ENDPOINTS"]
 
@@ -87,6 +88,11 @@ def errors(seat: Seat, body: Body) -> Mapping[str, Any]:
         return {"state": "refused", "refusal": refusal(error, piece, is_owner=True)}
 
 
+def report(seat: Seat, _: Body) -> Mapping[str, Any]:
+    """Return all of it, the policy in sentences and a bench for other settings as one page, to be kept as a file."""
+    return {"page": report_of(seat.desk.dataset)}
+
+
 def _forecast(found: Facts) -> dict[str, Any]:
     one = found.forecast
     return {
@@ -153,4 +159,4 @@ def _part(amount: int, whole: int) -> float:
     return amount / whole if whole else 0.0
 
 
-ENDPOINTS = {"spending": spending, "errors": errors}
+ENDPOINTS = {"spending": spending, "errors": errors, "report": report}

@@ -2,7 +2,7 @@
 
 import { ask } from "/page/api.js";
 import { chart } from "/page/chart.js";
-import { element, plain } from "/page/dom.js";
+import { element, keep, plain } from "/page/dom.js";
 
 const cell = (one, column) => {
   const attributes = { class: column.is_number ? "n" : "t" };
@@ -27,10 +27,7 @@ const table = (found) => {
 
 const save = async (number) => {
   const { csv } = await ask("csv", { number });
-  const address = URL.createObjectURL(new Blob([csv], { type: "text/csv" }));
-  const link = element("a", { href: address, download: `answer-${number}.csv` });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(address), 1000);
+  keep(`answer-${number}.csv`, "text/csv", csv);
 };
 
 const copied = async (button, sql) => {

@@ -26,6 +26,13 @@ const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 export const plain = (text) =>
   String(text).replace(UNSAFE, (one) => `\\u{${one.codePointAt(0).toString(16)}}`);
 
+/** Let the browser keep a text as a file. */
+export const keep = (name, type, text) => {
+  const address = URL.createObjectURL(new Blob([text], { type }));
+  element("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+};
+
 /** Return a place in characters as one in a string of JavaScript's, and the other way round. */
 export const unitsOf = (text, characters) => [...text].slice(0, characters).join("").length;
 export const charactersOf = (text, units) => [...text.slice(0, units)].length;

@@ -16,13 +16,13 @@ from click.testing import CliRunner, Result
 from dpsql.budget import Claim, MeasurementClaim
 from dpsql.budget.claim import Charge
 from dpsql.cli.application import program
-from dpsql.cli.owner_page.write import period_chart
 from dpsql.engine.dataset import open_ledger
 from dpsql.mechanisms import Laplace
 from dpsql.policy import Slices, load_policy
 from dpsql.policy.model import Period
 from dpsql.policy.periods import last_closed, number_of, period_text
 from dpsql.studio.facts import _periods
+from dpsql.studio.report.write import period_chart
 
 Run = Callable[..., Result]
 THREE_DAYS = timedelta(days=3)

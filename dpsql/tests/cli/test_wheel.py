@@ -72,7 +72,7 @@ def test_the_wheel_runs_the_demo(built: Path, tmp_path: Path) -> None:
         "dpsql/docs/sql.md",
         "dpsql/docs/notebook.ipynb",
     } <= set(names)
-    assert {f"dpsql/cli/owner_page/{name}" for name in ("page.css", "charts.css", "page.js")} <= set(names)
+    assert {f"dpsql/studio/report/{name}" for name in ("report.css", "charts.css", "report.js")} <= set(names)
     assert {f"dpsql/cli/templates/{name}.toml" for name in ("course", "hospital", "hr", "statistics")} <= set(
         names
     )
@@ -84,11 +84,6 @@ def test_the_wheel_runs_the_demo(built: Path, tmp_path: Path) -> None:
     shown = run(python.with_name("dpsql"), "demo", "university", cwd=tmp_path)
     assert "\nsoundness " in run(python.with_name("dpsql"), "docs", cwd=tmp_path)
     assert "All this cost epsilon 1.8. 8.2 of 10 is left" in shown
-    assert {
-        "dpsql/cli/owner_page/page.css",
-        "dpsql/cli/owner_page/page.js",
-        "dpsql/cli/owner_page/charts.css",
-    } <= set(names)
     assert "sensitivity 2, Laplace scale 200, variance 80000" in shown
     assert "Right." in run(python.with_name("dpsql"), "textbook", "4.1", "24", cwd=tmp_path)
     run(python.with_name("dpsql"), "init", "--template", "hospital", cwd=tmp_path)

@@ -2,7 +2,7 @@
 
 A copy of what git tracks is installed by the README's commands into an environment of its own, without extras and
 without what the tests need, and that program goes through each first hour of `trials`: `init`, `check`, `budget create`,
-the first answers, then `user add`, `serve` with a client of Postgres, and `page`. It prints a table, and ends with 1 where
+the first answers, then `user add`, `serve` with a client of Postgres, and `studio --export`. It prints a table, and ends with 1 where
 something failed, or where the manual's table says other steps or words.
 """
 
@@ -113,7 +113,7 @@ def install(folder: Path) -> Installed:
 
 
 def hold(trial: Trial, postgres: PostgresServer, run: Installed) -> Hour:
-    """Go through a trial in a folder of its own; then serve it, ask it over the wire, and write the owner's page."""
+    """Go through a trial in a folder of its own; then serve it, ask it over the wire, and write the owner's report."""
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         began = _processor_seconds()
         hour = first_hour(trial, make_data(trial, postgres), run)
@@ -123,8 +123,8 @@ def hold(trial: Trial, postgres: PostgresServer, run: Installed) -> Hour:
         policy.write_text(f"{policy.read_text('utf-8')}\n[analysts.alice]\nepsilon = 0.5\n{line}", "utf-8")
         with run.serving() as port:
             assert _over_the_wire(port, trial.questions[0]), trial.questions[0]
-        run(("page", "--export", "page.html"))
-        assert "</html>" in Path("page.html").read_text("utf-8")
+        run(("studio", "--export", "report.html"))
+        assert "</html>" in Path("report.html").read_text("utf-8")
     return hour
 
 

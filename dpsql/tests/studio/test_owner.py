@@ -62,6 +62,19 @@ def test_how_far_off_a_statement_is_today_is_told_for_nothing(page: Page, datase
     assert dataset.store.status() == before
 
 
+def test_the_report_is_the_owners_and_reads_no_row(
+    page: Page, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent(dataset, "grace", COUNT)
+    before = dataset.store.status()
+    dataset.backend.close_idle()
+    monkeypatch.setattr(type(dataset.backend), "snapshot", None)  # nothing may be opened
+    found = page.ask("report")["page"]
+    assert COUNT in found
+    assert "epsilon spent</dt><dd>0.1 " in found
+    assert dataset.store.status() == before
+
+
 def test_another_policy_says_what_it_does_and_writes_nothing(
     page: Page, campus: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,7 +123,7 @@ def test_statements_to_try_are_the_newest_and_else_a_count_of_each_table(
 
 def test_an_analyst_has_none_of_it(desk: Desk) -> None:
     analyst, owner = Seat(desk, is_owner=False), Seat(desk, is_owner=True)
-    assert set(OWNER) == {"spending", "errors", "policy", "try_policy"}
+    assert set(OWNER) == {"spending", "errors", "report", "policy", "try_policy"}
     for name in OWNER:
         assert endpoint_for(owner, name) is not None
         assert endpoint_for(analyst, name) is None
@@ -169,6 +182,14 @@ def test_in_a_browser_a_click_chooses_and_names_are_text(
         until(
             "return document.querySelector('.view-spending .widths-said').textContent.includes('count ± 30')"
         )
+        browser.run(
+            "let page = null; URL.createObjectURL = (blob) => { page = blob.text(); return 'blob:kept'; }; "
+            "HTMLAnchorElement.prototype.click = function () { "
+            "page.then((text) => { window.kept = [this.download, text]; }); }; "
+            "document.querySelector('.burn .buttons button').click()"
+        )
+        name, kept = until("return window.kept")  # type: ignore[misc]
+        assert (name, HOSTILE in kept, "&lt;img src=x" in kept) == ("report.html", False, True)
         browser.run("location.hash = 'policy'")
         until("return document.querySelectorAll('.view-policy tbody tr').length === 2")
         browser.run(

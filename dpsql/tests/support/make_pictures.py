@@ -1,4 +1,4 @@
-"""Makes the pictures of README and manual, with the code of the owner's page: `make pictures`.
+"""Makes the pictures of README and manual, with the code of the owner's report: `make pictures`.
 
 The people are the demo's, who are invented; the noise is the real sampler's, from a source that repeats. A test holds
 the pictures that are committed against what is made here.
@@ -15,8 +15,8 @@ import duckdb
 
 import dpsql
 from dpsql.cli.demo_folder import make_folder
-from dpsql.cli.owner_page.write import budget_chart, series_of
 from dpsql.mechanisms import Laplace
+from dpsql.studio.report.write import budget_chart, series_of
 from dpsql.testing.injected_noise import SeededSource
 
 from .manual_charts import alone, flow_chart, histogram_chart, line_chart, terminal_chart

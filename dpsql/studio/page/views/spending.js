@@ -2,13 +2,22 @@
 
 import { area, axisBottom, axisLeft, scaleLinear, scaleUtc, select } from "/page/vendor/vendor.js";
 import { ask } from "/page/api.js";
-import { drawn, element, plain } from "/page/dom.js";
+import { drawn, element, keep, plain } from "/page/dom.js";
 
 const HIGH = 240, LOW = 6, DAY = 86400000, SHOWN = 100;
 const date = (text) => new Date(`${text}T00:00:00Z`);
 const dayOf = (at) => at.slice(0, 10);
 const percent = (share) => `${(100 * share).toLocaleString("en", { maximumFractionDigits: 1 })} %`;
+const keepReport = async () => keep("report.html", "text/html", (await ask("report")).page);
 const moment = (at) => `${dayOf(at)} ${at.slice(11, 16)}`;
+
+const dayText = (day) => day.toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+
+/** Days between two, not many more than `most`, as far apart as each other. */
+const daysOf = ([first, end], most) => {
+  const step = DAY * Math.ceil((end - first) / DAY / most);
+  return Array.from({ length: Math.floor((end - first) / step) + 1 }, (_, place) => new Date(first.getTime() + place * step));
+};
 
 const axis = (made, place) => {
   const group = drawn("g", { class: "axis", transform: place });
@@ -18,7 +27,7 @@ const axis = (made, place) => {
 
 /** What was left at the end of each day, as steps; its forecast, dashed; the days' charges as bars to choose. */
 const burnDown = (found, width, chosen, choose) => {
-  const margin = { top: 12, right: 16, bottom: 30, left: 52 };
+  const margin = { top: 12, right: 30, bottom: 30, left: 52 };
   const first = found.days.length ? date(found.days[0].day) : date(found.today);
   const today = date(found.today);
   const far = found.forecast.ends ? date(found.forecast.ends) : null;
@@ -29,7 +38,8 @@ const burnDown = (found, width, chosen, choose) => {
   const room = width - margin.left - margin.right;
   svg.append(
     axis(axisLeft(y).ticks(5, "%").tickSize(-room).tickPadding(8), `translate(${margin.left} 0)`),
-    axis(axisBottom(x).ticks(Math.max(2, Math.floor(room / 100))).tickSizeOuter(0), `translate(0 ${HIGH - margin.bottom})`),
+    axis(axisBottom(x).tickValues(daysOf(x.domain(), Math.max(2, Math.floor(room / 100)))).tickFormat(dayText).tickSizeOuter(0),
+      `translate(0 ${HIGH - margin.bottom})`),
   );
   const steps = [[x.domain()[0], 1]];
   for (const one of found.days) {
@@ -129,7 +139,11 @@ export const spendingView = {
             figure("Lasts", found.forecast.ends ?? "—", ends),
             figure("Delta", found.delta)),
           found.rations.length ? element("ul", { class: "notes-list" }, ...found.rations.map((one) => element("li", {}, plain(one)))) : null,
-          found.periods ? null : drawing),
+          found.periods ? null : drawing,
+          element("div", { class: "buttons" }, element("button", {
+            type: "button", title: "What is spent and on what, the policy in sentences, a bench for other settings: one file, for an auditor",
+            onclick: () => keepReport().catch((failure) => place.replaceChildren(element("p", { class: "panel", role: "alert" }, failure.message))),
+          }, "Keep as a report"))),
         element("div", { class: "three" },
           byWhat("By analyst", "analyst", found.spenders, chosen.analyst, choose, found.unit),
           byWhat("By table that it reads", "table", found.tables, chosen.table, choose, found.unit),

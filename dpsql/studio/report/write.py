@@ -18,27 +18,25 @@ from importlib import resources
 from itertools import pairwise
 
 from ... import __version__
+from ...engine.dataset import Dataset
 from ...release.left_out import LeftOut, percent
-from ...studio.facts import Facts
-from ...words import counted
-from ..terminal import terminal_text
+from ...words import counted, terminal_text
+from ..facts import Facts, bench_statements, facts_of
 
 __all__ = [
     "SERIES",
     "Points",
     "asset",
     "budget_chart",
-    "content_security_policy",
-    "data",
     "grid_rows",
     "path",
     "px",
+    "report_of",
     "rule",
     "series_of",
     "short",
     "svg",
     "text",
-    "write_page",
 ]
 
 
@@ -50,7 +48,7 @@ def text(value: object) -> str:
     return html.escape(terminal_text(str(value)), quote=True)
 
 
-def data(value: object) -> str:
+def _data(value: object) -> str:
     """Return JSON that no text in it ends: to stand in a script element of data."""
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c").replace("&", "\\u0026")
 
@@ -229,21 +227,22 @@ def short(value: float) -> str:
 _LEFT_OUT = "none"
 
 
-def content_security_policy() -> str:
+def _content_security_policy() -> str:
     """Return what the page may load: its own style and script, by their hashes, and nothing else from anywhere."""
     return (
-        f"default-src 'none'; style-src '{_hash(_style())}'; script-src '{_hash(asset('page.js'))}'; "
+        f"default-src 'none'; style-src '{_hash(_style())}'; script-src '{_hash(asset('report.js'))}'; "
         "base-uri 'none'; form-action 'none'"
     )
 
 
-def write_page(facts: Facts) -> str:
-    """Return the whole page."""
+def report_of(dataset: Dataset) -> str:
+    """Return the report of a dataset as it is now: the whole page."""
+    facts = facts_of(dataset, bench_statements(dataset))
     title = f"dpsql: {facts.policy.path.stem}"
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{text(content_security_policy())}">',
+        f'<meta http-equiv="Content-Security-Policy" content="{text(_content_security_policy())}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="referrer" content="no-referrer">',
         f"<title>{text(title)}</title><style>{_style()}</style></head><body>",
@@ -257,14 +256,14 @@ def write_page(facts: Facts) -> str:
         *_policy(facts),
         "</main>",
         f"<footer><p>{text(_footer(facts))}</p></footer>",
-        f'<script type="application/json" id="bench-data">{data(_bench_data(facts))}</script>',
-        f"<script>{asset('page.js')}</script></body></html>",
+        f'<script type="application/json" id="bench-data">{_data(_bench_data(facts))}</script>',
+        f"<script>{asset('report.js')}</script></body></html>",
     ]
     return "\n".join(parts) + "\n"
 
 
 def _style() -> str:
-    return f"{asset('page.css')}\n{asset('charts.css')}"
+    return f"{asset('report.css')}\n{asset('charts.css')}"
 
 
 def _hash(inline: str) -> str:

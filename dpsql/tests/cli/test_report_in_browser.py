@@ -1,4 +1,4 @@
-"""The owner's page in a real browser: on a telephone and a wide screen, by the keyboard alone, and with good contrast."""
+"""The owner's report in a real browser: on a telephone and a wide screen, by the keyboard alone, and with good contrast."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.cli.owner_page.write import asset
+from dpsql.studio.report.write import asset
 
 from ..support.browser import Browser, browsing, missing
-from .test_page import HOSTILE, bench_data, exported, serving
+from .test_studio import HOSTILE, bench_data, exported
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "there is a browser")
 
@@ -57,22 +57,8 @@ def page(run, campus: Path, browser: Browser) -> str:  # type: ignore[no-untyped
     run("query", "--epsilon", "0.3", HOSTILE)
     text = exported(run, campus)
     browser.size(1280, 900)
-    browser.open((campus.parent / "page.html").as_uri())
+    browser.open((campus.parent / "report.html").as_uri())
     return text
-
-
-def test_the_link_opens_it_and_the_token_is_gone(campus: Path, browser: Browser) -> None:
-    with serving(campus) as (link, port):
-        browser.open(link)
-        assert re.fullmatch(rf"http://127\.0\.0\.1:{port}/[\w-]{{22}}/", browser.run("return location.href"))
-        assert browser.run("return document.title") == "dpsql: campus"
-        assert (
-            browser.run("return document.getElementById('said').textContent")
-            == "1,000 ± 30: the bar is 3 % of it."
-        )
-        assert browser.run("return document.cookie") == "", "no script has it"
-        assert [one for one in browser.complaints() if "favicon" not in one] == []
-        assert browser.run("return performance.getEntriesByType('resource').length") == 0
 
 
 def test_a_file_of_it_works_alone_and_runs_nobody_elses_script(page: str, browser: Browser) -> None:
