@@ -6,8 +6,8 @@ import errno
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,13 +37,19 @@ __all__ = ["studio"]
     help="The port to listen on.",
 )
 @click.option(
+    "--also",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    help="Another policy file, to be chosen in the page; may be given several times.",
+)
+@click.option(
     "--export",
     "file",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the owner's report to FILE, complete in itself, in place of serving.",
 )
 @pass_settings
-def studio(settings: CommandSettings, port: int, file: Path | None) -> None:
+def studio(settings: CommandSettings, port: int, also: tuple[Path, ...], file: Path | None) -> None:
     """Write SQL in a page that says, while you type, what it would cost and how far off it would be.
 
     Serves this machine's browsers, behind the one-time link that it prints, until Ctrl-C. Prices are free, and while
@@ -53,15 +59,19 @@ def studio(settings: CommandSettings, port: int, file: Path | None) -> None:
     \b
       dpsql studio
       dpsql -P campus.toml --analyst ada studio --port 8040
+      dpsql studio --also clinic.toml
       dpsql studio --export report.html
     """
     from ..engine.dataset import Dataset
 
-    with closing(Dataset.open(settings.policy_path)) as dataset:
+    if also and file is not None:
+        raise click.UsageError("A report is of one policy: leave --also out.")
+    with ExitStack() as stack:
+        datasets = [stack.enter_context(closing(Dataset.open(one))) for one in (settings.policy_path, *also)]
         if file is not None:
-            _export(file, dataset)
+            _export(file, datasets[0])
         else:
-            _serve(port, dataset, settings.analyst)
+            _serve(port, datasets, settings.analyst)
 
 
 def _export(file: Path, dataset: Dataset) -> None:
@@ -78,24 +88,26 @@ def _export(file: Path, dataset: Dataset) -> None:
     click.echo(f"Written to {terminal_text(str(file))}: one file, complete in itself.")
 
 
-def _serve(port: int, dataset: Dataset, analyst: str) -> None:
+def _serve(port: int, datasets: Sequence[Dataset], analyst: str) -> None:
     """Serve until Ctrl-C or SIGTERM. Raises click.UsageError: the port is taken."""
     from ..studio.desk import Desk
 
-    with closing(Desk(dataset, analyst)) as desk:
-        dataset.backend.close_idle()  # while somebody thinks, whoever loads data may
-        server = _server(port, desk)
+    with ExitStack() as stack:
+        desks = [stack.enter_context(closing(Desk(one, analyst))) for one in datasets]
+        for one in datasets:
+            one.backend.close_idle()  # while somebody thinks, whoever loads data may
+        server = _server(port, desks)
         with _serving(server):
             click.echo(server.door.link)
             tell("Open it on this machine: the link opens once. Ctrl-C ends it.")
 
 
-def _server(port: int, desk: Desk) -> StudioServer:
+def _server(port: int, desks: Sequence[Desk]) -> StudioServer:
     """Return the server. Raises click.UsageError: the port is taken."""
     from ..studio.server import StudioServer
 
     try:
-        return StudioServer(port, desk)
+        return StudioServer(port, *desks)
     except OSError as error:
         why = "is taken" if error.errno == errno.EADDRINUSE else os.strerror(error.errno or 0)
         raise click.UsageError(f"Port {port}: {why}. Take another with --port.") from None

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hmac
 import secrets
 import threading
+from dataclasses import replace
 from http.cookies import CookieError, SimpleCookie
 
 from ..records import dataclass
@@ -26,10 +27,20 @@ __all__ = ["LoopbackDoor", "Seat"]
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """Who asks: an analyst's desk; `is_owner`: whether whoever sits there has the policy file in hand."""
+    """Who asks: an analyst's desk; `is_owner`: whether whoever sits there has the policy file in hand.
+
+    `desks`: all that they may go to, each of another policy; () where there is this one alone.
+    """
 
     desk: Desk
     is_owner: bool
+    desks: tuple[Desk, ...] = ()
+
+    def at(self, number: str) -> Seat | None:
+        """Return the seat at the desk of a number, "0" the first; None: there is none such."""
+        desks = self.desks or (self.desk,)
+        wanted = [desk for place, desk in enumerate(desks) if str(place) == number]
+        return replace(self, desk=wanted[0]) if wanted else None
 
 
 class LoopbackDoor:

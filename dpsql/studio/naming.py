@@ -36,6 +36,7 @@ def about(seat: Seat, _: Body) -> Mapping[str, Any]:
     desk, policy = seat.desk, seat.desk.dataset.policy
     return {
         "dataset": policy.path.stem,
+        "datasets": [one.dataset.policy.path.stem for one in seat.desks],
         "analyst": desk.name,
         "is_owner": seat.is_owner,
         "epsilon": decimal_text(desk.settings.epsilon),

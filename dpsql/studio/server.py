@@ -107,11 +107,11 @@ class PageServer(ThreadingHTTPServer):
 
 
 class StudioServer(PageServer):
-    """The studio of one desk on this machine. Raises OSError where the port is taken."""
+    """The studio of one owner's desks on this machine, each of a policy. Raises OSError where the port is taken."""
 
-    def __init__(self, port: int, desk: Desk) -> None:
+    def __init__(self, port: int, *desks: Desk) -> None:
         super().__init__((_HOST, port), Handler)
-        self.door: LoopbackDoor = LoopbackDoor(Seat(desk, is_owner=True), self.server_port)
+        self.door: LoopbackDoor = LoopbackDoor(Seat(desks[0], True, desks), self.server_port)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -163,12 +163,13 @@ class Handler(BaseHTTPRequestHandler):
         if not self.server.let_in(self.connection, seat):
             self._refuse(429, "you ask too much at once")
             return
+        chosen = seat.at(self.headers.get("X-Dpsql-Desk", "0"))
         endpoint = endpoint_for(seat, path.removeprefix("/api/"))
-        if endpoint is None:
+        if endpoint is None or chosen is None:
             self._refuse(404, "there is nothing here")
             return
         try:
-            found = endpoint(seat, self._body())
+            found = endpoint(chosen, self._body())
         except BadRequest:
             self._refuse(400, "this is not what the page sends")
         except DpsqlError as error:

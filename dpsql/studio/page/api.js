@@ -1,9 +1,10 @@
 // What the page asks its server: one function. Every reply is JSON; `error` in it is told as the server says it.
 
-const HELD = "dpsql-studio-key";
+const HELD = "dpsql-studio-key", DESK = "dpsql-studio-desk";
 const brought = new URLSearchParams(location.hash.slice(1)).get("key");
 if (brought) {
   localStorage.setItem(HELD, brought);
+  sessionStorage.removeItem(DESK);
   history.replaceState(null, "", location.pathname);
 }
 
@@ -14,13 +15,20 @@ export class ApiError extends Error {
   }
 }
 
+/** Which of several policies this window is of, by its number; `goTo` begins the page anew for another. */
+export const desk = () => sessionStorage.getItem(DESK) ?? "0";
+export const goTo = (number) => {
+  sessionStorage.setItem(DESK, number);
+  location.reload();
+};
+
 /** Return what an endpoint replies. Throws ApiError. */
 export const ask = async (name, body = {}, signal = undefined) => {
   let reply;
   try {
     reply = await fetch(`/api/${name}`, {
       method: "POST",
-      headers: { "Content-Type": "application/json", "X-Dpsql-Key": localStorage.getItem(HELD) ?? "" },
+      headers: { "Content-Type": "application/json", "X-Dpsql-Key": localStorage.getItem(HELD) ?? "", "X-Dpsql-Desk": desk() },
       body: JSON.stringify(body),
       signal,
     });

@@ -1,6 +1,6 @@
 // What is on every page: whose it is, what is left, and the views. A view is a file in views/, and a line here.
 
-import { ask } from "/page/api.js";
+import { ask, desk, goTo } from "/page/api.js";
 import { element, plain } from "/page/dom.js";
 import { askView } from "/page/views/ask.js";
 import { historyView } from "/page/views/history.js";
@@ -45,10 +45,16 @@ const show = (given) => {
   document.title = `${wanted.title} · ${plain(room.about.dataset)} · dpsql studio`;
 };
 
+/** The policy's name; of several, what chooses another. */
+const whoseName = ({ dataset, datasets }) => (datasets.length < 2
+  ? element("span", { class: "name" }, plain(dataset))
+  : element("select", { class: "name", "aria-label": "Policy", onchange: (event) => goTo(event.target.value) },
+      ...datasets.map((name, number) => element("option", { value: number, selected: String(number) === desk() }, plain(name)))));
+
 const begin = async () => {
   room.about = await ask("about");
   at("whose").replaceChildren(
-    element("span", { class: "name" }, plain(room.about.dataset)),
+    whoseName(room.about),
     element("span", { class: "quiet" }, ` as ${plain(room.about.analyst)}`),
   );
   at("views").replaceChildren(

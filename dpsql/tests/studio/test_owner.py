@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dpsql.engine.dataset import Dataset
+from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import DpsqlError
+from dpsql.policy import load_policy
 from dpsql.studio import spending, trying
 from dpsql.studio.body import BadRequest, Body
 from dpsql.studio.desk import Desk
 from dpsql.studio.door import LoopbackDoor, Seat
 from dpsql.studio.endpoints import OWNER, endpoint_for
+from dpsql.studio.server import StudioServer
 from dpsql.tests.support.browser import browsing, missing
 
 from .conftest import Page
@@ -119,6 +125,70 @@ def test_statements_to_try_are_the_newest_and_else_a_count_of_each_table(
     assert counts == [f"SELECT COUNT(*) FROM {name}" for name in ("student", "loan", "enrolment", "review")]
     spent(dataset, "grace", COUNT, MEAN)
     assert page.ask("policy")["statements"] == [MEAN, COUNT]
+
+
+@pytest.fixture
+def several(campus: Path, tmp_path: Path) -> Iterator[Page]:
+    """A studio of two policies over one university."""
+    other = campus.with_name(f"{HOSTILE[:8]}.toml")
+    other.write_text(
+        campus.read_text()
+        .replace("campus-ledger.db", "other.db")
+        .replace("max_rows   = 60", "max_rows   = 30")
+    )
+    open_ledger(load_policy(other), create=True)
+    with ExitStack() as stack:
+        datasets = [stack.enter_context(closing(Dataset.open(one))) for one in (campus, other)]
+        server = StudioServer(0, *[stack.enter_context(closing(Desk(one, "ada"))) for one in datasets])
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield Page(server)
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+
+def test_several_policies_are_each_by_themselves(several: Page) -> None:
+    several.enter()
+
+    def told(number: str, name: str, **body: str) -> tuple[int, dict[str, Any]]:
+        headers = several.headers | {"X_Dpsql_Desk": number}
+        status, _, found = several.request("POST", f"/api/{name}", body, **headers)
+        return status, json.loads(found)
+
+    names = ["campus", HOSTILE[:8]]
+    for number, half in (("0", 1797.44), ("1", 898.72)):
+        _, about = told(number, "about")
+        assert (about["dataset"], about["datasets"]) == (names[int(number)], names)
+        _, errors = told(number, "errors", statement=BY_BRANCH)
+        assert float(errors["columns"][0]["expected"].split()[1]) == half
+    assert told("1", "run", text=COUNT, cursor=0)[0] == 200  # type: ignore[arg-type]
+    assert [told(number, "spending")[1]["spent"] for number in "01"] == ["0", "0.1"]
+    for number in ("2", "-1", "01", "x", ""):
+        assert told(number, "about")[0] == 404
+
+
+@pytest.mark.skipif(bool(missing()), reason=missing() or "there is one")
+def test_in_a_browser_another_policy_is_chosen(several: Page, tmp_path: Path) -> None:
+    name = "return document.querySelector('#whose select')?.selectedOptions[0]?.textContent"
+    with browsing(tmp_path / "profile") as browser:
+        browser.open(several.server.door.link)
+        for place, wanted in ((1, HOSTILE[:8]), (0, "campus")):
+            for _ in range(200):
+                if browser.run(f"{name} && document.title.includes('dpsql')"):
+                    break
+                browser.run("return new Promise(done => setTimeout(done, 50))")
+            browser.run(
+                f"const s = document.querySelector('#whose select'); s.value = '{place}'; s.dispatchEvent(new Event('change'))"
+            )
+            for _ in range(200):
+                browser.run("return new Promise(done => setTimeout(done, 50))")
+                if browser.run(f"return document.title.includes({wanted!r})"):
+                    break
+            assert browser.run(name) == wanted
+        assert browser.complaints() == []
 
 
 def test_an_analyst_has_none_of_it(desk: Desk) -> None:
