@@ -13,6 +13,7 @@ from pathlib import Path
 from benchmarks import (
     accuracy,
     bars,
+    bars_of_cases,
     command_line,
     dbapi,
     files,
@@ -54,6 +55,7 @@ FIGURES = {
     "studio": studio.measure,
     "dbapi": dbapi.measure,
     "bars": bars.measure,
+    "bars_of_cases": bars_of_cases.measure,
     "noise_speed": noise_speed.measure,
     "mechanisms": mechanisms.measure,
     "row_level": row_level.measure,

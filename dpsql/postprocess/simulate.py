@@ -399,7 +399,7 @@ def quotient_ends(
 
 _FEW_DEVIATIONS = 10.0
 """Noisy counts of fewer standard deviations of their noise are few rows."""
-_AT_ONCE = 500
+_AT_ONCE = 1_000
 _MANY = 5_000
 """Rows from which on the ellipsoid has fewer points: the answer may not become slow."""
 
@@ -441,12 +441,14 @@ def variance_ends(formula: Variance, noise: NoisyCoordinates, reach: float) -> t
     spread = np.array([[noise.covariance(one, other) for other in parts] for one in parts])
     root = np.linalg.cholesky(spread + np.diag(1e-12 * np.diag(spread) + 1e-300))
     centre = np.stack([noise.value(part) for part in parts])
-    directions = root @ (reach * (_sphere(24, 16) if centre.shape[1] > _MANY else _sphere(64, 32)))
+    circles, angles = (24, 16) if centre.shape[1] > _MANY else (64, 32)
+    # of what is linear the farthest of these points is as far out as the ellipsoid, or farther
+    covered = math.cos(math.pi / 2 / (circles - 1)) * math.cos(math.pi / angles)
+    directions = root @ (reach / covered * _sphere(circles, angles))
     low, high = np.empty(centre.shape[1]), np.empty(centre.shape[1])
     for start in range(0, centre.shape[1], _AT_ONCE):
         rows = slice(start, start + _AT_ONCE)
-        points = centre[:, rows, None] + directions[:, None, :]
-        low[rows], high[rows] = _range(formula, points)
+        low[rows], high[rows] = _range(formula, centre[:, rows], directions.reshape(3, circles, angles))
     return low, high
 
 
@@ -467,20 +469,33 @@ def _sphere(circles: int, angles: int) -> Floats:
     )
 
 
-def _range(formula: Variance, points: Floats) -> tuple[Floats, Floats]:
-    """Return the smallest and the largest value of a formula at points of shape (3, rows, points)."""
+def _range(formula: Variance, centre: Floats, directions: Floats) -> tuple[Floats, Floats]:
+    """Return the smallest and the largest value of a formula at all of a row's points, shapes (rows,).
+
+    `centre`: each row's (n, S, M), shape (3, rows); `directions`: from there to the points, shape (3, circles, angles),
+    of one count a circle: there n²·(M/2n - (S/n)²) is what differs from point to point.
+    """
     least = float(formula.least_rows)
     width, unit = float(formula.width), float(formula.step**2) / 4
-    count, difference, moment = points
-    possible = count >= least
-    count = np.maximum(count, least)
-    mean = difference / count
-    value = unit * ((moment / count + width**2) / 2 - mean**2)
-    top = unit * width**2
-    if formula.is_sample:
-        value, top = value * count / (count - 1), 2 * top
-    value = np.clip(value, 0.0, top)
-    found = possible.any(axis=1)
-    low = np.where(found, np.where(possible, value, np.inf).min(axis=1), 0.0)
-    high = np.where(found, np.where(possible, value, -np.inf).max(axis=1), top)
+    top = unit * width**2 * (2 if formula.is_sample else 1)
+    low, high = np.full(centre.shape[1], np.inf), np.full(centre.shape[1], -np.inf)
+    difference, moment = centre[1:]
+    for more, s, m in zip(directions[0, :, 0], directions[1], directions[2], strict=True):
+        count = centre[0] + more
+        possible = count >= least
+        count = np.maximum(count, least)
+        squares = np.add.outer(m, moment)
+        squares *= count / 2
+        means = np.add.outer(s, difference)
+        means *= means
+        squares -= means
+        factor = unit * (count / (count - 1) if formula.is_sample else 1.0)
+        for ends, best, end in (
+            (low, np.minimum, squares.min(axis=0)),
+            (high, np.maximum, squares.max(axis=0)),
+        ):
+            value = np.clip(factor * (end / count**2 + width**2 / 2), 0.0, top)
+            best(ends, value, out=ends, where=possible)
+    found = low <= high
+    low, high = np.where(found, low, 0.0), np.where(found, high, top)
     return (np.sqrt(low), np.sqrt(high)) if formula.is_root else (low, high)

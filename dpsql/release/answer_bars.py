@@ -57,7 +57,7 @@ __all__ = ["Cuts", "Maker", "Simulation", "empty_bars", "empty_replicas", "empty
 _DRAWS = 2_000
 _FEWEST_DRAWS, _FEWEST_JOINT = 200, 100
 _MANY_ROWS = 5_000
-"""Averages of so many rows have bars by the test of each average, which takes no draws."""
+"""Averages and variances of so many rows have bars by the test of each, which takes no draws."""
 _PLACES = (
     Fraction(0),
     *(Fraction(part, 8 * 2**octave) for octave in range(7, -1, -1) for part in range(5, 9)),
@@ -232,8 +232,10 @@ class Maker:
     def _simulated(self, number: int, table: ReleasedTable, bar: Bar) -> Ends:
         """Return the simulated bars of an expression of one row, NULL if they cannot be had."""
         rows = self.rows[number]
-        if table.row_count >= _MANY_ROWS and (averages := self._averages(rows, bar)) is not None:
-            return averages
+        if table.row_count >= _MANY_ROWS:
+            tested = self._averages(rows, bar) or self._variances(rows, bar, of_few=False)
+            if tested is not None:
+                return tested
         ends: Ends = [None] * table.row_count, [None] * table.row_count
         draws = min(_DRAWS, _MAX_EVALUATIONS // max(1, table.row_count))
         if draws >= _FEWEST_DRAWS:
@@ -247,7 +249,8 @@ class Maker:
                 )
             except (EngineFailure, Refusal) as error:
                 self._give_up(error)
-        return self._of_few_rows(rows, bar, ends)
+        few = self._variances(rows, bar, of_few=True)
+        return ends if few is None else _with_known(few, ends)
 
     def _averages(self, rows: ReleasedRows, bar: Bar) -> Ends | None:
         """Return the bars of an average: all that the test of its numerator does not reject (soundness.md 1.2)."""
@@ -279,30 +282,37 @@ class Maker:
             low[row] = high[row] = None
         return low, high
 
-    def _of_few_rows(self, rows: ReleasedRows, bar: Bar, ends: Ends) -> Ends:
-        """Return the bars with those of variances of few rows in place of simulated ones."""
+    def _variances(self, rows: ReleasedRows, bar: Bar, *, of_few: bool) -> Ends | None:
+        """Return the bars of a variance by the ellipsoid of its sums, NULL where its count is (soundness.md 1.2).
+
+        `of_few`: of few rows alone, NULL elsewhere. None: it is no variance that has one.
+        """
         index = rows.plan.release.aggregate_at(bar.expr)
         formula = None if index is None else rows.plan.formulas[index]
-        if not isinstance(formula, Variance) or formula.width == 0 or not len(ends[0]):
-            return ends
+        if not isinstance(formula, Variance) or formula.width == 0:
+            return None
+        if not of_few and any(part.each for part in rows.measurements.values()):
+            return None
         laws = {place: rows.law_of(place) for place in bar.coordinates}
         noise = NoisyCoordinates(
             {place: np.asarray(rows.values_of(place), dtype=np.float64) for place in laws},
             {place: float(law.spread) for place, law in laws.items()},
         )
-        few = np.flatnonzero(few_rows(formula, noise) & (noise.value(formula.count) > 0))  # else it is NULL
-        if not len(few):
-            return ends
-        noise = NoisyCoordinates(
-            {place: values[few] for place, values in noise.released.items()}, noise.spread
-        )
-        even = [(place, Fraction(1, max(1, math.isqrt(int(law.spread))))) for place, law in laws.items()]
-        tested = [*laws.values(), *(law for law, _ in _noises_on(rows, even))]  # and all of a vector together
-        reach = max(law.half_width(1 - self.level) / math.sqrt(law.spread) for law in tested)
-        low, high = list(ends[0]), list(ends[1])
-        for row, lower, upper in zip(few.tolist(), *variance_ends(formula, noise, reach), strict=True):
-            low[row], high[row] = float(lower), float(upper)
-        return low, high
+        there = noise.value(formula.count) > 0
+        chosen = np.flatnonzero(there & few_rows(formula, noise) if of_few else there)
+        low, high = np.full(len(there), np.nan), np.full(len(there), np.nan)
+        if len(chosen):
+            noise = NoisyCoordinates(
+                {place: values[chosen] for place, values in noise.released.items()}, noise.spread
+            )
+            even = [(place, Fraction(1, max(1, math.isqrt(int(law.spread))))) for place, law in laws.items()]
+            tested = [
+                *laws.values(),
+                *(law for law, _ in _noises_on(rows, even)),
+            ]  # and all of a vector together
+            reach = max(law.half_width(1 - self.level) / math.sqrt(law.spread) for law in tested)
+            low[chosen], high[chosen] = variance_ends(formula, noise, reach)
+        return _known(low), _known(high)
 
     # --- all rows together ---------------------------------------------------------------------------------
 
@@ -485,6 +495,19 @@ def _constant(plan: ReleasePlan, bar: Bar) -> float:
     index = plan.release.aggregate_at(bar.expr)
     assert index is not None
     return float(getattr(plan.formulas[index], "constant", 0))
+
+
+def _known(ends: Array) -> list[float | None]:
+    return [None if end != end else end for end in ends.tolist()]
+
+
+def _with_known(ends: Ends, others: Ends) -> Ends:
+    """Return ends, those of `others` where they are NULL."""
+    low, high = (
+        [other if end is None else end for end, other in zip(*sides, strict=True)]
+        for sides in zip(ends, others, strict=True)
+    )
+    return low, high
 
 
 # --- tables ------------------------------------------------------------------------------------------------

@@ -56,6 +56,42 @@ def test_coverage(rows: int, function: str) -> None:
     assert high.max() <= (np.sqrt(top) if function.startswith("stddev") else top) + 1e-6
 
 
+@pytest.mark.parametrize("function", ["var_pop", "stddev_samp"])
+@pytest.mark.parametrize("rows", [600, 5_000])
+def test_coverage_of_many_rows(rows: int, function: str) -> None:
+    """The ellipsoid misses no more than the level says, and is hardly wider than the noise's own quantiles are."""
+    noise, values = released(rows)
+    truth = np.var(values, ddof=1 if function.endswith("samp") else 0)
+    truth = np.sqrt(truth) if function.startswith("stddev") else truth
+    law = Laplace(Fraction(1000))
+    asked = formula(function)
+    low, high = variance_ends(asked, noise, law.half_width(Fraction(1, 20)) / float(law.spread) ** 0.5)
+    assert 0.95 <= np.mean((low <= truth) & (truth <= high)) <= 0.985
+    count, mean = noise.value(asked.count), noise.value(asked.difference) / noise.value(asked.count)
+    value = np.maximum(0, (noise.value(asked.moment) / count + WIDTH**2) / 2 - mean**2) / 4
+    off = np.sort(np.abs((np.sqrt(value) if function.startswith("stddev") else value) - truth))
+    assert np.median(high - low) <= 1.25 * 2 * off[int(0.95 * DRAWS)]
+
+
+def test_ends_are_those_of_every_point() -> None:
+    """Of what is nearly linear the ends are outside of what the formula is at any point of the ellipsoid."""
+    few, asked = released(600)[0], formula("var_samp")
+    noise = NoisyCoordinates({place: values[:30] for place, values in few.released.items()}, few.spread)
+    low, high = variance_ends(asked, noise, 2.0)
+    parts = (asked.count, asked.difference, asked.moment)
+    root = np.linalg.cholesky(np.array([[noise.covariance(one, other) for other in parts] for one in parts]))
+    random = np.random.default_rng(5)
+    for row in range(30):
+        inside = random.normal(size=(3, 4_000))
+        inside *= 2.0 / np.linalg.norm(inside, axis=0)
+        n, s, m = np.array([[noise.value(part)[row]] for part in parts]) + root @ inside
+        possible = n >= 2
+        value = ((m / n + WIDTH**2) / 2 - (s / n) ** 2) / 4 * n / (n - 1)
+        value = np.clip(value[possible], 0, WIDTH**2 / 2)
+        assert low[row] <= value.min() + 1e-9
+        assert high[row] >= value.max() - 1e-9
+
+
 def test_few_rows_are_those_near_the_noise() -> None:
     noise, _ = released(5)
     assert few_rows(formula("var_pop"), noise).mean() > 0.99

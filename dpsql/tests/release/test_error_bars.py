@@ -175,6 +175,23 @@ def test_any_level_has_bars(session: Session, level: str) -> None:
             assert row[place + 1] <= row[place + 2]
 
 
+@pytest.mark.parametrize("value", ["STDDEV(age)", "VAR_SAMP(age)"])
+def test_variances_of_many_groups_need_no_draws(
+    session: Session, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    """From so many rows on all have bars by the ellipsoid: as often right as they say, and like what draws say."""
+    session.execute("SET dpsql.epsilon = 1")
+    statement = repeated(session, f"SELECT city, {value} AS v FROM person GROUP BY city", monkeypatch)
+    drawn = next(statement.answers(1))
+    monkeypatch.setattr(answer_bars, "_MANY_ROWS", 6)
+    monkeypatch.setattr(answer_bars, "error_bars", None)
+    assert statement.coverage(60)["v"] >= 0.93
+    widths = [
+        np.median([row[3] - row[2] for row in answer]) for answer in (drawn, next(statement.answers(1)))
+    ]
+    assert 0.9 * widths[0] <= widths[1] <= 1.4 * widths[0]
+
+
 # --- groups found by threshold ---------------------------------------------------------------------------------
 
 
