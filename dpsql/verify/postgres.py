@@ -33,6 +33,8 @@ class Postgres:
             "trim_scale": "TRIM_SCALE",
             "jsonb_object_field": "JSONFIELD",
             "jsonb_object_field_text": "JSONMEMBER",
+            "jsonb_typeof": "JSONTYPE",
+            "pg_column_size": "STOREDSIZE",
         }
     )
 

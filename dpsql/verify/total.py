@@ -243,7 +243,8 @@ class Total:
 
     def _member(self, term: Term, given: list[Term]) -> None:
         """Premise of a member of JSON: its keys are constant, and what it is of is JSON: Postgres' own type, or a
-        text that is NULL where it is none."""
+        text that is NULL where it is none. Of Postgres' own as text: it is short, or it is a number or a string; an
+        object or an array is written out whole, and its numbers of a few bytes as 147,000 digits."""
         whole = given[0]
         is_valid = (
             whole.op == "case"
@@ -254,6 +255,29 @@ class Total:
         is_json = self.values.type(whole) == ("other", "jsonb")
         if not (is_valid or is_json) or any(one.op != "text" for one in given[1:]):
             raise Refused("total: a member is of JSON", repr(term)[:300])
+        if is_json and term.args[0] == "JSONMEMBER" and not self._is_short(whole, given[1]):
+            raise Refused("total: a member is written out where it is short", repr(term)[:300])
+
+    def _is_short(self, whole: Term, key: Term) -> bool:
+        """Whether JSON is `CASE WHEN s <= n OR t IN (…) THEN j END`, s and t the size and the type of its member: so
+        little of JSON that its text is below 2^27 characters, or a number or a string."""
+        if whole.op != "case" or len(whole.args[0]) != 1 or whole.args[1].op != "null":
+            return False
+        [(when, inner)] = whole.args[0]
+        pool = self.values.pool
+        member = pool("fn", "JSONFIELD", inner, key)
+        size, kind = (pool("fn", name, member) for name in ("STOREDSIZE", "JSONTYPE"))
+        scalars = {pool("text", name) for name in ("number", "string")}
+        return all(
+            (one.op == "in" and one.args[0] is kind and set(one.args[1]) <= scalars)
+            or (
+                one.op == "le"
+                and one.args[0] is size
+                and one.args[1].op == "num"
+                and one.args[1].args[0] <= 2**13
+            )
+            for one in (when.args if when.op == "or" else (when,))
+        )
 
     def _sum(self, term: Term) -> None:
         """Premise of SUM: 2^40 values fit the sum's type; of doubles there is none (`relations`)."""

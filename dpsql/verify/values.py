@@ -1251,7 +1251,7 @@ _FUNCTIONS = {
         "LEFT RIGHT LOWER UPPER SUBSTRING TRIM MD5 CHR SPLITPART REPLACE REGEXPREPLACE": Function(
             _TEXT, _where_arguments_are
         ),
-        "PAD TEXT ARRAYTOSTRING FORMAT TRANSLATE REGEXPEXTRACT JSONMEMBER": Function(_TEXT),
+        "PAD TEXT ARRAYTOSTRING FORMAT TRANSLATE REGEXPEXTRACT JSONMEMBER JSONTYPE": Function(_TEXT),
         "JSONFIELD": Function(_of(("other", "jsonb"))),
         "JSONVALID": Function(
             _of(("bool",)), _where_arguments_are, lambda values, args, parts: Ends(0, 1, 1)
@@ -1259,6 +1259,7 @@ _FUNCTIONS = {
         "REGEXPLIKE": Function(
             _of(("bool",)), _where_arguments_are, lambda values, args, parts: Ends(0, 1, 1)
         ),
+        "STOREDSIZE": Function(_INT, ends=lambda values, args, parts: Ends(0, _LONGEST, 1)),
         "LENGTH STRPOSITION BYTES": Function(_INT, _where_arguments_are, _length),
         "ISNAN CONTAINS": Function(_of(("bool",)), ends=lambda values, args, parts: Ends(0, 1, 1)),
         "ROWNUMBER RANK DENSERANK": Function(

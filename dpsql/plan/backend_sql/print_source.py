@@ -517,8 +517,12 @@ def _output(printer: PrivatePrinter, expr: Expr, column: Column | None = None) -
 
 
 def _own_unit(printer: PrivatePrinter, number: Number, expr: Expr) -> str:
-    """Return a number in its own unit: an integer, a decimal, or a DOUBLE where neither holds it."""
-    is_exact = number.is_decimal and not expr.type.is_float
+    """Return a number in its own unit: an integer, a decimal, or a DOUBLE where neither is known to hold it.
+
+    By the facts, which the column has its type of: a whole number beside 'NaN' is no comparison of Postgres'.
+    """
+    is_known = facts_of(expr, printer.env).grid is not None
+    is_exact = is_known and number.is_decimal and not expr.type.is_float
     return printer.decimal(number, expr) if is_exact else printer.double(number)
 
 

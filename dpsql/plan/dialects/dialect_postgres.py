@@ -13,6 +13,7 @@ from types import MappingProxyType
 from ...errors import Position, Refusal
 from ...relation.catalog import Table
 from ...relation.expressions import Literal
+from ...relation.size_rules import MAX_TEXT
 from ...relation.types import Kind, SqlType
 from .dialect import Dialect, ListColumn
 from .patterns import Patterns, PostgresPatterns
@@ -99,8 +100,12 @@ class PostgresDialect(Dialect):
         return self.cut(f"CAST({shown} AS text)", most)
 
     def json_member(self, shown: str, keys: Sequence[str], position: Position | None) -> str:
-        inner = self.json_field(shown, keys[:-1], position)
-        return f"jsonb_object_field_text({inner}, {text(keys[-1])})"
+        # An object or an array is written out whole before it is cut, and a number in it of a dozen bytes as 147,000
+        # digits: of few kilobytes Postgres would make a text that it has no room for. So only a short one is.
+        whole = self.json_field(shown, keys[:-1], position)
+        member = self.json_field(whole, keys[-1:], position)
+        is_short = f"pg_column_size({member}) <= {MAX_TEXT} OR jsonb_typeof({member}) IN ('number', 'string')"
+        return f"jsonb_object_field_text(CASE WHEN {is_short} THEN {whole} END, {text(keys[-1])})"
 
     def json_field(self, shown: str, keys: Sequence[str], position: Position | None) -> str:
         for key in keys:

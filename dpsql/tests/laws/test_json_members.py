@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,11 +16,12 @@ from dpsql import Session
 from dpsql.backends import Backend, DuckDBBackend, PostgresBackend
 from dpsql.budget import Caps, open_store
 from dpsql.engine.dataset import Dataset
-from dpsql.errors import EngineFailure, Refusal, Unverified
+from dpsql.errors import EngineFailure, Position, Refusal, Unverified
 from dpsql.mechanisms import ATTO, NANO
 from dpsql.plan.backend_sql import private_numbers
-from dpsql.plan.dialects import Dialect, dialect_of
+from dpsql.plan.dialects import Dialect, dialect_of, dialect_postgres
 from dpsql.plan.dialects.dialect_duckdb import DUCKDB, DuckDBDialect
+from dpsql.plan.dialects.dialect_postgres import PostgresDialect
 from dpsql.policy import parse_policy
 from dpsql.postprocess import SealedEngine
 from dpsql.release import verifying
@@ -63,10 +64,15 @@ SMALL = "{" + ", ".join(f'"k{i}": {i}' for i in range(200)) + "}"
 DOCS = (
     None, "null", "7", '"a"', "[]", "{}", "[1, 2]", '["a"]', '{"a": "x"}', '{"a": null}', '{"a": {"b": "y"}}', '{"a": ["b"]}',
     '{"a": "\\u00e9\\ud83d\\ude42"}', '{"a": "' + "z" * 6_000 + '"}', '{"a": "\\\\\\""}', '{"A": "x"}', '{"a b-c_1": "x"}',
-    '{"a": ' + "[" * 4_000 + "]" * 4_000 + "}", '{"a": true}', '{"a": -12}', '{"": "x"}', '{"a.b": 1}', '{"$": 1}', SMALL,
+    '{"a": ' + "[" * 400 + "]" * 400 + "}", '{"a": true}', '{"a": -12}', '{"": "x"}', '{"a.b": 1}', '{"$": 1}', SMALL,
     '{"a": "%"}', '{"a": " x "}', '{"a": ""}',
 )  # fmt: skip
 """What both engines take as JSON, and have the same texts of, but for blanks and spelled numbers."""
+SWELLING = (
+    '{"a": [' + ", ".join(["1e131000"] * 10_000) + "]}", '{"a": {"b": [' + ", ".join(["1e-16000"] * 70_000) + "]}}",
+    '{"a": ' + "[" * 14_000 + "]" * 14_000 + "}", '{"a": 1e131000}', '{"a": ["' + "\\u0001" * 2_000_000 + '"]}',
+)  # fmt: skip
+"""Of the first two Postgres keeps a hundredth of a MB, or one, and writes more than the GB that a text may have."""
 NUMERALS = (
     "12", "+3", "-4", " 7 ", "  007", "-0", "", " ", "-", "+", "1 2", "12.5", "12.50", ".5", "5.", "-0.25", "+1.5 ", "1e5", "1E2",
     "0x1F", "0b1", "1_000", "1,5", "NaN", "Infinity", "-inf", "\u0663", "\u00bd", "\uff11", "\u00a07", "7\n", "\t7", "7\u200b",
@@ -92,7 +98,7 @@ KEYS = (["a"], ["a", "b"], ["a b-c_1"], ["k7"], ["A"])
 @pytest.fixture
 def asked(engine: PostgresServer | None, tmp_path: Path) -> Iterator[tuple[Session, Session]]:
     """Sessions over neighbours: the second has a person more, whose rows are as bad as JSON can be."""
-    bad = [(number, 99_999, doc) for number, doc in enumerate(DOCS, 50_000)]
+    bad = [(number, 99_999, doc) for number, doc in enumerate((*DOCS, *SWELLING), 50_000)]
     with ExitStack() as stack:
         without = _session(stack, engine, tmp_path, "without", bad[:1])
         yield without, _session(stack, engine, tmp_path, "with", bad)
@@ -103,7 +109,7 @@ def _session(
     engine: PostgresServer | None,
     tmp_path: Path,
     name: str,
-    rows: list[tuple[int, int, str | None]],
+    rows: Sequence[tuple[int, int, str | None]],
 ) -> Session:
     policy = parse_policy(POLICY, tmp_path / "policy.toml")
     backend: Backend
@@ -148,7 +154,8 @@ def test_a_person_with_bad_json_only_counts(asked: tuple[Session, Session]) -> N
         if "GROUP BY a" in sql:  # found groups: those that are the person's alone stay hidden
             assert {row[0] for row in without} == {row[0] for row in beside} == {"x", "y"}
             continue
-        most = len(DOCS) * 1_000 if "sum" in sql else len(DOCS)
+        most = len(DOCS) + len(SWELLING)
+        most = most * 1_000 if "sum" in sql else most
         assert 0 <= beside[0][0] - without[0][0] <= most
 
 
@@ -295,6 +302,29 @@ def test_without_its_guard_a_row_makes_it_fail(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(DuckDBDialect, "json_member", _Unguarded.json_member)
     with pytest.raises(duckdb.Error, match="JSON"):
         _over_bad_texts(DUCKDB)
+
+
+def _unmeasured(self: PostgresDialect, shown: str, keys: Sequence[str], position: Position | None) -> str:
+    """The fault: a member is written out, however long."""
+    return f"jsonb_object_field_text({shown}, '{keys[0]}')"
+
+
+def test_a_member_that_is_written_out_is_short(
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = "SELECT count(*) FROM log WHERE doc->>'a' = 'x'"
+    with ExitStack() as stack:
+        session = _session(stack, postgres, tmp_path, "swelling", [(50_000, 99_999, SWELLING[0])])
+        with monkeypatch.context() as planted:
+            planted.setattr(dialect_postgres, "MAX_TEXT", 2**20)  # more than is verified
+            with pytest.raises(Unverified):
+                session.execute(sql)
+        monkeypatch.setattr(PostgresDialect, "json_member", _unmeasured)
+        with pytest.raises(Unverified):
+            session.execute(sql)
+        monkeypatch.setattr(verifying, "verify", lambda *_: ())
+        with pytest.raises(EngineFailure):
+            session.execute(sql.replace("'x'", "'y'"))
 
 
 def test_spark_has_no_member() -> None:

@@ -81,6 +81,10 @@ ONCE_FAILED = (
     "SELECT COUNT(*) FROM visit WHERE any_day IN (TIMESTAMP '2020-01-01', TIMESTAMP '2021-01-01')",
     "SELECT COUNT(*) FROM visit WHERE day + INTERVAL '999999 year' > TIMESTAMP '2020-01-01'",
     "SELECT COUNT(*) FROM visit WHERE day + big > DATE '2020-01-01'",
+    "SELECT COUNT(*) FROM (SELECT person_id, MIN(extract(year FROM any_seen)) AS k FROM visit GROUP BY person_id) v "
+    "WHERE k IS NOT NULL",
+    "SELECT SUM(k) FROM (SELECT person_id, MAX(extract(isoyear FROM any_day)) AS k FROM visit GROUP BY person_id) v "
+    "WHERE k BETWEEN 2000 AND 2030",
     "SELECT any_day, COUNT(*) FROM visit GROUP BY any_day",
     "SELECT any_seen, COUNT(*) FROM visit GROUP BY any_seen",
     "SELECT date_trunc('month', any_seen), COUNT(*) FROM visit GROUP BY 1",
