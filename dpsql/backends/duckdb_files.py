@@ -13,6 +13,7 @@ House rules (soundness.md 1.27):
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import threading
@@ -31,10 +32,10 @@ from ..seal import NO_WAY_OUT
 from .backend import Backend, implements
 from .duckdb_backend import MEANING, DuckDBBackend, DuckDBSnapshot, guarded
 from .duckdb_schema import Query, read_schema
-from .pinned_files import PinnedFile, Pins, pin, read_record, version_of
+from .pinned_files import PinnedFile, Pins, look_at, pin, read_record, version_of
 from .verify_claims import doubting, verify_claims
 
-__all__ = ["FILE_OPTIONS", "DuckDBFiles", "pin_verified"]
+__all__ = ["FILE_OPTIONS", "DuckDBFiles", "pin_verified", "write_copy"]
 
 _AS_IT_IS = "hive_partitioning = false, union_by_name = false, filename = false, binary_as_string = false"
 FILE_OPTIONS = f"{_AS_IT_IS}, file_row_number = false"
@@ -169,6 +170,59 @@ def pin_verified(files: FileSources, where: str) -> Pins:
     return pins
 
 
+def write_copy(
+    files: FileSources, where: str, sql: str, target: Path, columns: frozenset[str]
+) -> tuple[int, bool]:
+    """Write what a SELECT over the tables gives as one Parquet file, all of it or nothing: an owner's act.
+
+    `columns`: those that it has; a file that is there is replaced where it has these and no others, and is read by no
+    table of the SELECT. Return how many rows it has, and whether there was one. Raises PolicyError, EngineFailure.
+    """
+    pins = pin(files, where, is_whole=False)
+    draft, spill = target.with_name(f"{target.name}.new"), tempfile.mkdtemp(prefix="dpsql-")
+    try:
+        with guarded("open", lambda: duckdb.connect(":memory:", config=_config(spill))) as connection:
+            was_there, is_read = (
+                target.exists(),
+                any(one.path == str(target) for ones in pins.values() for one in ones),
+            )
+            if is_read or (was_there and not _has_columns(connection, target, columns)):
+                raise PolicyError(
+                    f'{where}: "{target.name}" is there, which is no such copy',
+                    hint="name the copy otherwise with --into, or remove that file",
+                )
+            guarded("open", lambda: _make_views(connection, pins))
+            try:
+                copied = f"COPY ({sql}) TO {_literal(str(draft))} (FORMAT parquet)"
+                ((rows,),) = connection.execute(copied).fetchall()
+            except duckdb.Error as error:
+                problem = PolicyError(
+                    f'{where}: "{target.name}" cannot be written ({type(error).__name__}), and nothing was changed',
+                    hint="the folder must be one that you may write into, with room for the copy",
+                )
+            else:
+                _hold(pins)
+                shutil.copymode(next(iter(pins.values()))[0].path, draft)
+                with open(draft, "rb") as file:
+                    os.fsync(file.fileno())
+                os.replace(draft, target)
+                return int(rows), was_there
+        raise problem
+    except OSError as error:
+        raise PolicyError(f'{where}: "{target.name}" cannot be written: {error.strerror}') from None
+    finally:
+        if draft.is_file():
+            draft.unlink()
+        shutil.rmtree(spill, ignore_errors=True)
+
+
+def _has_columns(connection: duckdb.DuckDBPyConnection, path: Path, columns: frozenset[str]) -> bool:
+    try:
+        return {name for name, _ in _described(connection, look_at(str(path)))} == columns
+    except (duckdb.Error, PolicyError):
+        return False
+
+
 def _look_at(
     where: str, pins: tuple[PinnedFile, ...], connection: duckdb.DuckDBPyConnection, spill: str
 ) -> None:
@@ -230,10 +284,8 @@ def _open(
     refused = {}
 
     def make() -> None:
+        _make_views(connection, pins)
         for name, ones in pins.items():
-            schema = _path_of(name)[0]
-            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}")
-            connection.execute(f"CREATE VIEW {_view_name(name)} AS {_select(connection, ones)}")
             refused[name] = dict.fromkeys(_shown_narrower(connection, ones), _NARROWED)
         paths = ", ".join(_literal(one.path) for ones in pins.values() for one in ones)
         connection.execute(f"SET allowed_paths = [{paths}]")
@@ -242,6 +294,12 @@ def _open(
 
     guarded("open", make)
     return connection, refused
+
+
+def _make_views(connection: duckdb.DuckDBPyConnection, pins: Pins) -> None:
+    for name, ones in pins.items():
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(_path_of(name)[0])}")
+        connection.execute(f"CREATE VIEW {_view_name(name)} AS {_select(connection, ones)}")
 
 
 def _config(spill: str) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 House rules:
 
-1. One transaction: whatever ends it, the database is as it was before, or has all of it.
+1. One transaction: whatever ends it, the database is as it was before, or has all of it. So it is with the file of a
+   copy of files (`write_copy`).
 2. The number of a row is a function of its person's own rows, of this table and of the copy before. Privacy does not
    rest on it (soundness.md 1.39): the database holds numbers apart, whoever gives them.
 3. A table is replaced only where it has what such a copy has: the columns of the table, and a primary key of the person
@@ -14,20 +15,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from ..errors import PolicyError
 from ..policy.live_schema import LiveSchema, LiveTable
-from ..policy.model import Policy, TablePolicy
+from ..policy.model import FileSources, Policy, TablePolicy
 from ..policy.units import find_live_table
 from ..records import dataclass
 from ..relation.catalog import References
 
-__all__ = ["Numbering", "Prepared", "numbering_of", "prepare"]
+__all__ = ["Numbering", "Prepared", "numbered_rows", "numbering_of", "prepare", "prepare_files"]
 
-Path = tuple[str, str]
+TablePath = tuple[str, str]
 Run = Callable[[str], list[tuple[Any, ...]]]
 
 
@@ -53,11 +56,11 @@ class Numbering:
     """
 
     dialect: str
-    path: Path
-    target: Path
+    path: TablePath
+    target: TablePath
     columns: tuple[tuple[str, str, bool], ...]
     owner: tuple[tuple[str, str], ...]
-    ways: tuple[tuple[Path, tuple[tuple[str, str], ...]], ...]
+    ways: tuple[tuple[TablePath, tuple[tuple[str, str], ...]], ...]
     held_in: tuple[str, ...]
     key: tuple[str, ...]
     number: str
@@ -88,10 +91,14 @@ def numbering_of(
     table = find_live_table(where, declared.name, live)
     if declared.unit is None or declared.unit.is_row:
         raise PolicyError(f"{where}: nobody has several rows here; name a table of people's rows")
-    if policy.files is not None or live.dialect not in ("duckdb", "postgres"):
+    if policy.is_on_spark:
         raise PolicyError(
-            f"{where}: files and tables of a lake enforce no key, so numbers in them would bound nothing",
-            hint="load them into a DuckDB file or into Postgres, or leave the table as it is",
+            f"{where}: tables of a lake enforce no key, so numbers in them would bound nothing",
+            hint="load them into Parquet files, a DuckDB file or into Postgres, or leave the table as it is",
+        )
+    if policy.files is not None and target is None:
+        raise PolicyError(
+            f"{where}: files are not numbered in place", hint="leave --in-place out: a copy is made"
         )
     if declared.unit.references is None and table.is_unique(*declared.unit.columns):
         raise PolicyError(f"{where}: a person has one row here, and nothing is to be numbered")
@@ -99,7 +106,7 @@ def numbering_of(
         raise PolicyError(
             f'{where}: the table has a column "{number}" already', hint="name another with --column"
         )
-    ways: list[tuple[Path, tuple[tuple[str, str], ...]]] = []
+    ways: list[tuple[TablePath, tuple[tuple[str, str], ...]]] = []
     columns, unit = declared.unit.columns, declared.unit
     while unit.references is not None:
         parent, key = unit.references
@@ -125,7 +132,9 @@ def numbering_of(
     )
     if any(ways and name in own for name, _ in owner):
         raise PolicyError(f"{where}: the copy would have two columns of one name")
-    keys = [key for key in (table.primary_key, *table.unique) if key and _is_whole(table, key)]
+    keys = [
+        key for key in (table.primary_key, table.asserted, *table.unique) if key and _is_whole(table, key)
+    ]
     path = table.path
     return Numbering(
         live.dialect,
@@ -186,6 +195,19 @@ def prepare(url: str, numbering: Numbering, live: LiveSchema, *, anew: bool = Fa
         return _by_steps(run, numbering)
 
 
+def prepare_files(
+    files: FileSources, where: str, numbering: Numbering, live: LiveSchema, target: Path
+) -> Prepared:
+    """Number all rows of a table of files, in one file beside them. Raises PolicyError, EngineFailure."""
+    from .duckdb_files import write_copy
+
+    read = {live.name_of(path) for path in (numbering.path, *(path for path, _ in numbering.ways))}
+    sources = replace(files, tables={name: files.tables[name] for name in read})
+    columns = frozenset((*numbering.names, numbering.number))
+    rows, was_there = write_copy(sources, where, numbered_rows(numbering), target, columns)
+    return Prepared(rows, rows, 0, was_there)
+
+
 def _is_copy(table: LiveTable, numbering: Numbering) -> bool:
     own = {column.name for column in table.columns}
     return {*table.primary_key} == {*numbering.unit, numbering.number} and own >= {*table.primary_key}
@@ -243,7 +265,7 @@ def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _place(path: Path) -> str:
+def _place(path: TablePath) -> str:
     return ".".join(map(_quote, path))
 
 
@@ -282,6 +304,13 @@ def _number(numbering: Numbering, source: str) -> str:
     )
 
 
+def numbered_rows(numbering: Numbering) -> str:
+    """Return the SELECT of all rows as the copy has them, with their numbers, person by person."""
+    shown = f"{_listed(numbering.names, 'r.')}, {_number(numbering, 'r')} AS {_quote(numbering.number)}"
+    order = _listed((*numbering.unit, numbering.number), "n.")
+    return f"SELECT * FROM (SELECT {shown} FROM ({_rows(numbering)}) AS r) AS n ORDER BY {order}"
+
+
 def _count(run: Run, numbering: Numbering) -> int:
     ((rows,),) = run(f"SELECT COUNT(*) FROM {_place(numbering.target)}")
     return int(rows)
@@ -296,12 +325,7 @@ def _all_anew(run: Run, numbering: Numbering, was_there: bool, *, is_alike: bool
             run(f"DROP TABLE {target}")
         for sql in _definition(numbering):
             run(sql)
-    names = _listed([*numbering.names, numbering.number])
-    order = f"{_listed(numbering.unit, 'r.')}, {_number(numbering, 'r')}"
-    run(
-        f"INSERT INTO {target} ({names}) SELECT {_listed(numbering.names, 'r.')}, {_number(numbering, 'r')} "
-        f"FROM ({_rows(numbering)}) AS r ORDER BY {order}"
-    )
+    run(f"INSERT INTO {target} ({_listed([*numbering.names, numbering.number])}) {numbered_rows(numbering)}")
     rows = _count(run, numbering)
     return Prepared(rows, rows, 0, was_there)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +19,7 @@ from .terminal import terminal_text
 
 if TYPE_CHECKING:
     from ..backends.prepared_rows import Numbering
+    from ..policy import Policy
 
 __all__ = ["prepare"]
 
@@ -54,9 +57,10 @@ def prepare(
     Counts and sums then read the rows up to max_rows by their number, and need no list of the people with more. The
     copy holds the person's own key in each row, and is sorted by it. Run again after new data: new rows get the next
     numbers of their person, deleted ones leave holes, one that is another person's now is put in anew. Where it was
-    there before, earlier answers stop answering, as with dpsql refresh. All of it is one transaction.
+    there before, earlier answers stop answering, as with dpsql refresh. All of it is one transaction. Of a policy
+    whose tables are Parquet files the copy is one more such file, written anew each time; dpsql refresh verifies it.
     """
-    from ..backends.prepared_rows import numbering_of
+    from ..backends.prepared_rows import numbering_of, prepare_files
     from ..backends.prepared_rows import prepare as prepare_rows
     from ..policy import load_policy
 
@@ -72,9 +76,16 @@ def prepare(
     where = f"{policy.source}: tables.{table}"
     live = read_live_schema(policy.database, policy.files)
     numbering = numbering_of(where, policy, declared, live, target, number)
-    done = prepare_rows(database or policy.database, numbering, live, anew=renumber)
-    epoch = _next_epoch(settings) if done.was_there else None
-    name = live.name_of(numbering.target)
+    name, epoch = live.name_of(numbering.target), None
+    if policy.files is not None:
+        if database is not None:
+            raise click.UsageError("--database is for a policy of a database; this one is of files.")
+        file = _file_of(policy, name, where)
+        done = prepare_files(policy.files, where, numbering, live, file)
+    else:
+        file = None
+        done = prepare_rows(database or policy.database, numbering, live, anew=renumber)
+        epoch = _next_epoch(settings) if done.was_there else None
     if wants_json():
         found = {"table": name, "rows": done.rows, "came": done.came, "went": done.went, "epoch": epoch}
         click.echo(json.dumps(found))
@@ -82,8 +93,11 @@ def prepare(
     click.echo(f"{terminal_text(name)}: {done.rows} rows, {done.came} of them numbered now, {done.went} gone")
     if epoch is not None:
         click.echo(f"The dataset is at epoch {epoch}: earlier answers are no longer given again.")
+    if file is not None and done.was_there:
+        click.echo("It is another file than before: dpsql refresh verifies its numbers and records it.")
     if not done.was_there:
-        for line in _policy_lines(name, numbering, declared.max_rows):
+        source = "" if file is None else os.path.relpath(file, policy.path.parent)
+        for line in _policy_lines(name, numbering, declared.max_rows, source):
             click.echo(terminal_text(line))
 
 
@@ -99,8 +113,20 @@ def _next_epoch(settings: CommandSettings) -> int | None:
     return epoch
 
 
-def _policy_lines(name: str, numbering: Numbering, max_rows: int | None) -> Iterator[str]:
-    """Yield what the policy says of the table now."""
+def _file_of(policy: Policy, name: str, where: str) -> Path:
+    """Return the file that a copy of files is: as the policy says, where it has that table. Raises PolicyError."""
+    declared = policy.tables.get(name)
+    if declared is None:
+        return Path(os.path.abspath(policy.path.parent / f"{name}.parquet"))
+    if len(declared.source) > 1 or any(char in declared.source[0] for char in "*?["):
+        raise PolicyError(
+            f'{where}: "{name}" is of several files, and a copy is one', hint="name one file as its source"
+        )
+    return Path(os.path.abspath(policy.path.parent / declared.source[0]))
+
+
+def _policy_lines(name: str, numbering: Numbering, max_rows: int | None, source: str) -> Iterator[str]:
+    """Yield what the policy says of the table now; `source`: the file that it is, "" for a table of a database."""
     unit = numbering.unit
     line = (
         f"unit = {quoted_key(unit)}"
@@ -109,9 +135,15 @@ def _policy_lines(name: str, numbering: Numbering, max_rows: int | None) -> Iter
     )
     yield "In the policy:"
     yield f"  [tables.{quote_key(name)}]"
+    if source:
+        yield f"  source = {quote_text(source)}"
     yield f"  {line}"
+    if source:
+        yield f"  key = [{', '.join(map(quote_text, (*unit, numbering.number)))}]"
     yield f"  row_number = {quote_text(numbering.number)}"
     yield f"  max_rows = {max_rows or '<rows of one person>'}"
     yield "and its columns as before, without that one."
+    if source:
+        yield "dpsql budget create, or dpsql refresh, looks at all rows and records that the key holds."
     if numbering.dialect == "postgres":
         yield "Let the policy's role read it: GRANT SELECT."

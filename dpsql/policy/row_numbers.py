@@ -1,8 +1,8 @@
 """A column that numbers the rows of each person, held against what the live engine enforces (soundness.md 1.39).
 
 House rule: nothing is believed of numbers but that no two rows of a person share one, and that they are integers: that
-the engine enforces. They may have holes, begin below 1 and end anywhere; who gives them, and in which order, is the
-owner's.
+the engine enforces, or it was verified in the very files that are read (1.30). They may have holes, begin below 1 and
+end anywhere; who gives them, and in which order, is the owner's.
 """
 
 from __future__ import annotations
@@ -46,10 +46,9 @@ def row_number_of(
         return None
     assert declared.unit is not None, "a number is of a person's rows"
     unit, shown = declared.unit.columns, quote_text(declared.name)
-    if policy.files is not None:
+    if policy.is_on_spark:
         raise PolicyError(
-            f"{where}: files and tables of a lake enforce no key, and their rows are bounded as they are counted; take "
-            "it out"
+            f"{where}: tables of a lake enforce no key, and their rows are bounded as they are counted; take it out"
         )
     if policy.privacy.time is not None:
         raise PolicyError(
@@ -74,6 +73,13 @@ def row_number_of(
             f'{where}: "{name}" is {column.engine_type.lower()}, of which many values may lie between 1 and 2; make it '
             "an integer"
         )
+    wanted, names = {*unit, name}, quoted_names([*unit, name])
+    if policy.files is not None and set(table.asserted) != wanted:
+        key_ = ", ".join(map(quote_text, (*unit, name)))
+        raise PolicyError(
+            f"{where}: files enforce no key; write key = [{key_}] here, which dpsql refresh verifies over all rows "
+            "before it records them"
+        )
     if not column.not_null:
         raise PolicyError(
             f'{where}: "{name}" may be NULL, and any number of rows without a number may be one person\'s; make it NOT '
@@ -88,7 +94,8 @@ def row_number_of(
         raise PolicyError(
             f"{where}: {quoted_names(unit)} may be NULL, and a key holds nothing of such rows; make it NOT NULL"
         )
-    wanted, names = {*unit, name}, quoted_names([*unit, name])
+    if policy.files is not None:
+        return name  # every statement asks whether the key was found to hold in the version that it reads
     assert table.proved is not None, "what proves nothing was refused"
     if any(set(key) == wanted for key in table.proved.keys):
         return name

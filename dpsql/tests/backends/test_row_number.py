@@ -1,5 +1,6 @@
 """Each way in which a number of a person's rows would hold nothing is refused, by a sentence of its own, on both engines
-(soundness.md 1.39): each was seen to let a person have more rows between 1 and R than R."""
+(soundness.md 1.39): each was seen to let a person have more rows between 1 and R than R. Those of files are among the
+laws (`tests/laws/test_numbered_files.py`)."""
 
 from __future__ import annotations
 
@@ -171,15 +172,6 @@ def test_a_policy_that_means_nothing(tmp_path: Path, on_duckdb: Live, how: str) 
     assert old in POLICY
     text = POLICY.replace(old, new)
     with pytest.raises(PolicyError, match=said):
-        build_catalog(parse_policy(text, tmp_path / "laws.toml"), on_duckdb(KEY + WHOLE))
-
-
-def test_files_enforce_nothing(tmp_path: Path, on_duckdb: Live) -> None:
-    text = POLICY.replace("duckdb:laws.db", "duckdb:").replace(
-        'unit = "id"', 'unit = "id"\nsource = "p.parquet"'
-    )
-    text = text.replace("max_rows = 3\n", 'max_rows = 3\nsource = "v.parquet"\n')
-    with pytest.raises(PolicyError, match="files and tables of a lake enforce no key"):
         build_catalog(parse_policy(text, tmp_path / "laws.toml"), on_duckdb(KEY + WHOLE))
 
 

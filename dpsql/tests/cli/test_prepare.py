@@ -105,3 +105,127 @@ def test_a_file_that_is_open_elsewhere(policy: Path) -> None:
         refused = run(policy, "prepare", "visit")
     assert refused.exit_code == 5
     assert "no other program may have" in refused.output
+
+
+# --- a copy of files ----------------------------------------------------------------------------------------------
+
+FILES = """
+database = "duckdb:"
+[privacy]
+epsilon = 10
+[tables.person]
+source = "person.parquet"
+unit = "id"
+key = ["id"]
+[tables.stay]
+source = "stay.parquet"
+unit = { column = "owner", references = "person.id" }
+key = ["no"]
+max_rows = 9
+[tables.visit]
+source = "visits/*.parquet"
+unit = { column = "stay", references = "stay.no" }
+max_rows = 3
+[tables.visit.columns]
+ward = { values = ["a", "b"] }
+"""
+DECLARED = """
+[tables.visit_prepared]
+source = "visit_prepared.parquet"
+unit = { column = "owner", references = "person.id" }
+key = ["owner", "n"]
+row_number = "n"
+max_rows = 3
+[tables.visit_prepared.columns]
+ward = { values = ["a", "b"] }
+"""
+BY_WARD = "SELECT ward, COUNT(*) FROM visit_prepared GROUP BY ward"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Visits lead over stays to people; those of a stay that is not there, or of nobody, are nobody's."""
+    (tmp_path / "visits").mkdir()
+    copied = {
+        "person": "SELECT i AS id FROM range(50) AS t (i)",
+        "stay": "SELECT i AS no, CASE WHEN i < 99 THEN i % 50 END AS owner FROM range(100) AS t (i)",
+        "visits/1": "SELECT i % 110 AS stay, ['a', 'b'][i % 2 + 1] AS ward FROM range(220) AS t (i)",
+        "visits/2": "SELECT i % 110 AS stay, 'a' AS ward FROM range(110) AS t (i)",
+    }
+    for name, rows in copied.items():
+        duckdb.sql(f"COPY ({rows}) TO '{tmp_path}/{name}.parquet'")
+    path = tmp_path / "data.toml"
+    path.write_text(FILES)
+    return path
+
+
+def test_a_copy_of_files_is_a_file_with_a_key_to_verify(files: Path) -> None:
+    made = run(files, "prepare", "visit")
+    assert made.exit_code == 0, made.output
+    assert made.stdout.splitlines() == [
+        "visit_prepared: 297 rows, 297 of them numbered now, 0 gone",
+        "In the policy:",
+        *(
+            f"  {line}"
+            for line in DECLARED.split("\n[tables.visit_prepared.columns]")[0].strip().splitlines()
+        ),
+        "and its columns as before, without that one.",
+        "dpsql budget create, or dpsql refresh, looks at all rows and records that the key holds.",
+    ]
+    copy = files.with_name("visit_prepared.parquet")
+    twice = f"SELECT COUNT(*), COUNT(DISTINCT (owner, n)), MIN(n), MAX(n) FROM '{copy}'"
+    assert duckdb.sql(twice).fetchall() == [(297, 297, 1, 6)]
+    assert not list(copy.parent.glob("*.new"))
+    files.write_text(FILES + DECLARED)
+    assert run(files, "budget", "create").exit_code == 0
+    assert '("n" BETWEEN 1 AND 3)' in run(files, "explain", BY_WARD).stdout
+    assert run(files, "query", BY_WARD).exit_code == 0
+
+
+def test_a_copy_of_new_files_is_recorded_anew(files: Path) -> None:
+    assert run(files, "prepare", "visit").exit_code == 0
+    files.write_text(FILES + DECLARED)
+    assert run(files, "budget", "create").exit_code == 0
+    folder = files.parent
+    duckdb.sql(f"COPY (SELECT 7::BIGINT AS stay, 'b' AS ward FROM range(10)) TO '{folder}/visits/3.parquet'")
+    again = run(files, "prepare", "visit")
+    assert again.exit_code == 0, again.output
+    assert again.stdout.splitlines() == [
+        "visit_prepared: 307 rows, 307 of them numbered now, 0 gone",
+        "It is another file than before: dpsql refresh verifies its numbers and records it.",
+    ]
+    refused = run(files, "query", BY_WARD)
+    assert refused.exit_code != 0
+    assert "not the ones that were recorded" in refused.stderr
+    refreshed = run(files, "refresh")
+    assert refreshed.exit_code == 0, refreshed.output
+    assert run(files, "query", BY_WARD).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["visit", "--in-place"], "files are not numbered in place"),
+        (["visit", "--database", "duckdb:x.db"], "--database is for a policy of a database"),
+        (["visit", "--into", "person"], '"person.parquet" is there, which is no such copy'),
+        (["visit", "--into", "visit"], '"visit" is of several files, and a copy is one'),
+        (["visit", "--column", "ward"], 'the table has a column "ward" already'),
+        (["person"], "a person has one row here"),
+    ],
+)
+def test_what_is_refused_of_files(files: Path, words: list[str], said: str) -> None:
+    before = {path: path.read_bytes() for path in files.parent.glob("*.parquet")}
+    refused = run(files, "prepare", *words)
+    assert refused.exit_code in (2, 5)
+    assert said in refused.output
+    assert {path: path.read_bytes() for path in files.parent.glob("*.parquet")} == before
+
+
+def test_a_place_that_cannot_be_written(files: Path) -> None:
+    """Whatever ends it, there is the copy of before, or none."""
+    files.with_name("visit_prepared.parquet.new").mkdir()
+    refused = run(files, "prepare", "visit")
+    assert refused.exit_code == 5
+    assert '"visit_prepared.parquet" cannot be written' in refused.output
+    assert "Traceback" not in refused.output
+    assert not files.with_name("visit_prepared.parquet").exists()
