@@ -135,8 +135,14 @@ class Total:
             raise Refused("total: a result fits its type", repr(term)[:300])
 
     def _arithmetic(self, term: Term) -> None:
-        """Premise of + - *: the result, by the ends of both sides, is of its type; of totals by their rows."""
+        """Premise of + - *: the result, by the ends of both sides, is of its type; of totals by their rows. A moment
+        has ends beyond which each engine has moments too."""
         kind = self.values.type(term)
+        if kind[0] in ("date", "timestamp"):
+            ends = self.values.ends(term)
+            if ends.low is None or ends.high is None or ends.low < _FIRST or ends.high > _LAST:
+                raise Refused("total: a moment stays in the calendar", repr(term)[:300])
+            return
         if self._is_total(term):
             self._fits(self.most(term), kind, term)
             return
@@ -286,6 +292,8 @@ class Total:
             self._fits(self.most(term), kind, term)
 
 
+_FIRST, _LAST = -2 * 10**17, 9 * 10**18
+"""Microseconds: moments of the years -4367 to 287000 are there on each engine that adds to them."""
 _WHOLE = re.compile(r"\^ \*\(\[-\+\]\?\[0-9\]\{1,([0-9]{1,3})\}\) \*\$")
 """The pattern of a whole number of so many digits between blanks, as one group."""
 _REAL = re.compile(r"\^ \*\(\[-\+\]\?\[0-9\]\{1,([0-9]{1,3})\}\(\[\.\]\[0-9\]\{1,([0-9]{1,3})\}\)\?\) \*\$")

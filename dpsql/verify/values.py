@@ -7,6 +7,7 @@ is computed: over all truth values of the flags, and all corners of the box of t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -141,6 +142,10 @@ class Values:
             return ("decimal", None, sum(scales) if op == "mul" else max(scales))
         if kinds <= {"int", "decimal", "float"}:
             return ("float", 64)
+        if left == right == ("date",) and op == "sub" and self.dialect.NAME != "spark":
+            return ("int", 64)  # of days
+        if left[0] == "date" and right[0] == "other":
+            return ("timestamp",)  # a date and an interval
         return left if left[0] in ("date", "timestamp") else ("other", op)
 
     # --- presence ---
@@ -387,6 +392,8 @@ class Values:
             return self._column_ends(args[0].args[0], args[1])
         if op in ("add", "sub", "mul", "neg", "div"):
             parts = [self._in(one, under) for one in args]
+            if op in ("add", "sub") and "date" in (kinds := [self.type(one)[0] for one in args]):
+                return _of_dates(op, kinds, parts)
             found = _quotient(*parts) if op == "div" else _computed(op, parts)
             return _finite(found) if found.step is None else found
         if op == "cast":
@@ -757,11 +764,10 @@ def _clamped(term: Term) -> Any:
     """`x` of a CASE without ELSE whose conditions compare x with numbers, one of them TRUE of every number (not of
     NaN), and whose values are x or constants: it is NULL exactly where x is."""
     pairs, default = term.args
-    if default.op != "null" or any(len(one.args) != 2 for when, _ in pairs for one in _ands(when)):
+    tests = [one for when, _ in pairs for one in _ands(when)]
+    if default.op != "null" or any(one.op == "in" or len(one.args) != 2 for one in tests):
         return None
-    compared = {
-        side for when, _ in pairs for one in _ands(when) for side in one.args if not _is_constant(side)
-    }
+    compared = {side for one in tests for side in one.args if not _is_constant(side)}
     if len(compared) != 1:
         return None
     [x] = compared
@@ -945,8 +951,9 @@ def _cast(inner: Ends, kind: Type) -> Ends:
     if kind[0] == "float":
         return Ends(inner.low, inner.high, None)
     if kind[0] == "timestamptz" and inner.low is not None and inner.high is not None:
-        day = 86_400 * 10**6  # a zone is less away
-        return Ends(inner.low - day, inner.high + day, inner.step)
+        return Ends(inner.low - _DAY, inner.high + _DAY, inner.step)  # a zone is less away
+    if kind[0] == "date" and inner.low is not None:
+        return inner._replace(low=inner.low // _DAY * _DAY)  # where the day begins
     if kind[0] not in ("int", "decimal"):
         return inner if kind[0] in ("date", "timestamp") else Ends()
     places = kind[2] if kind[0] == "decimal" else 0
@@ -1188,6 +1195,31 @@ def _days(values: Values, args: Args, parts: list[Ends]) -> Ends:
     return Ends(int(moments.low) // _DAY, -(-int(moments.high) // _DAY), 1)
 
 
+def _of_dates(op: str, kinds: list[str], parts: list[Ends]) -> Ends:
+    """A date and so many days, or an interval; of two dates the days between them."""
+    by = Ends(_DAY, _DAY, _DAY)
+    found = _computed(
+        op, [_computed("mul", [p, by]) if k == "int" else p for k, p in zip(kinds, parts, strict=True)]
+    )
+    if kinds != ["date", "date"] or found.low is None or found.high is None:
+        return found._replace(step=1)
+    return Ends(int(found.low) // _DAY, -(-int(found.high) // _DAY), 1)
+
+
+def _interval(values: Values, args: Args, parts: list[Ends]) -> Ends:
+    """An interval in microseconds, a month as 28 to 31 days: of so many of each, or of microseconds alone."""
+    if args[1].op != "text":
+        return parts[0]._replace(step=1)
+    if args[1:] == (values.pool("text", "1"), "MICROSECOND"):
+        return Ends(1, 1, 1)
+    found = _INTERVAL.fullmatch(args[1].args[0]) if len(args) == 2 else None
+    if found is None:
+        return Ends()
+    months, days, microseconds = map(int, found.groups())
+    ends = [months * most * _DAY + days * _DAY + microseconds for most in (28, 31)]
+    return Ends(min(ends), max(ends), 1)
+
+
 def _truncated(values: Values, args: Args, parts: list[Ends]) -> Ends:
     inner = parts[0]
     return inner if inner.low is None else inner._replace(low=inner.low - 366 * _DAY)
@@ -1239,6 +1271,7 @@ _TYPES: dict[str, Callable[[Values, Args], Type]] = {
 }
 """The type of an operator of terms, those of one row alike."""
 _DAY = 86_400 * 10**6
+_INTERVAL = re.compile(r"(-?[0-9]{1,18}) months (-?[0-9]{1,18}) days (-?[0-9]{1,18}) microseconds")
 _INT, _TEXT, _DOUBLE, _MOMENT = _of(("int", 64)), _of(("text",)), _of(("float", 64)), _of(("timestamp",))
 _UNKNOWN = Function(lambda values, args: ("other", args[0]))
 _FUNCTIONS = {
@@ -1280,6 +1313,7 @@ _FUNCTIONS = {
         "UNIXDATE": Function(_INT, _of_finite, lambda values, args, parts: Ends(step=1)),
         "TIMESTAMPTRUNC": Function(_as_argument, _of_finite, _truncated),
         "TIMESTAMPADD ATTIMEZONE": Function(_MOMENT),
+        "INTERVAL": Function(_of(("other", "INTERVAL")), _where_arguments_are, _interval),
         "FIELD": Function(_of_a_field, _of_fields, _of_field),
         "EXPLODE LISTLAST": Function(_of_an_element),
         "VALID": Function(_as_argument, _of_utf_8),

@@ -226,6 +226,12 @@ def test_a_text_is_read_as_a_number_or_is_null(numerals: Session) -> None:
         ("x", 1),
         ("y", 0),
     ]
+    for sql, count in (
+        ("SELECT count(*) FROM log WHERE doc->>'k' = 'x'", 1),
+        ("SELECT count(upper(doc->>'k')) FROM log", 1),
+        ("SELECT count(*) FROM log WHERE doc->>'k' IS NULL", 10_000 + len(WITH_NUMERALS) - 1),
+    ):
+        assert asked(sql) == count, sql  # 'z' is declared to be none
     rows = numerals.execute("SELECT doc->'m'->>'k' AS k, count(*) FROM log GROUP BY k").rows
     assert dict(rows) == {"x": 1, None: 10_000 + len(WITH_NUMERALS) - 1}
 

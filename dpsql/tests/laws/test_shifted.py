@@ -13,7 +13,7 @@ from dpsql import Session
 from dpsql.backends import Backend, DuckDBBackend, PostgresBackend
 from dpsql.budget import Caps, open_store
 from dpsql.engine.dataset import Dataset
-from dpsql.errors import EngineFailure, Refusal
+from dpsql.errors import EngineFailure, Refusal, Unverified
 from dpsql.mechanisms import ATTO, NANO
 from dpsql.plan.backend_sql import private_forms
 from dpsql.policy import parse_policy
@@ -119,7 +119,10 @@ def test_what_always_leaves_the_calendar_is_refused(log: Session) -> None:
 def test_without_its_ends_a_row_makes_it_fail(log: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     first, last = -2_000_000_000, 100_000_000
     monkeypatch.setattr(private_forms, "shiftable", lambda _: (first, last))
-    monkeypatch.setattr(verifying, "verify", lambda *_: ())
     monkeypatch.setattr("dpsql.plan.dialects.dialect.Dialect.literal", lambda self, one: "day")
+    sql = "SELECT count(day + interval '300000 years') FROM log"
+    with pytest.raises(Unverified):
+        log.execute(sql)
+    monkeypatch.setattr(verifying, "verify", lambda *_: ())
     with pytest.raises(EngineFailure):
-        log.execute("SELECT count(day + interval '300000 years') FROM log")
+        log.execute(f"{sql} WHERE person >= 0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from itertools import product
 from random import Random
@@ -115,6 +116,27 @@ class Drawn:
             ]
         )()
 
+    def moment(self, deep: int) -> str:
+        if deep <= 0:
+            return f"(DATE '2024-01-30' + CAST({clamp('age', '0', '120')} AS INTEGER))"
+        inner, by = self.moment(deep - 1), [self.choose.randint(-40, 40) for _ in range(3)]
+        return self.choose.choice(
+            [
+                f"({inner} + INTERVAL '{by[0]} months {by[1]} days {by[2]} microseconds')",
+                f"({inner} - INTERVAL '{by[0]} months {by[1]} days {by[2]} microseconds')",
+                f"(CAST({inner} AS TIMESTAMP) - to_microseconds({self.whole(1)}))",
+                f"CAST({inner} AS DATE)",
+                f"(CAST({inner} AS DATE) - CAST({clamp('age', '-7', '5')} AS INTEGER))",
+                f"date_trunc('month', CAST({inner} AS TIMESTAMP))",
+            ]
+        )
+
+    def days(self, deep: int) -> str:
+        later, earlier = (f"CAST({self.moment(deep)} AS DATE)" for _ in range(2))
+        return self.choose.choice(
+            [f"({later} - {earlier})", f"date_diff('day', {earlier}, {later})", f"epoch_us({later})"]
+        )
+
 
 @pytest.fixture(scope="module")
 def rows() -> duckdb.DuckDBPyConnection:
@@ -140,6 +162,12 @@ def read(expression: str) -> tuple[Values, Term]:
     return values, columns_of(relation)["x"]
 
 
+def since(moment: date) -> int:
+    """The microseconds since 1970, a date as its midnight."""
+    whole = moment if isinstance(moment, datetime) else datetime.combine(moment, time())
+    return (whole - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+
+
 def holds(expression: str, rows: duckdb.DuckDBPyConnection) -> bool:
     """Whether what is said of an expression is so in each row; whether anything was said."""
     values, term = read(expression)
@@ -156,7 +184,7 @@ def holds(expression: str, rows: duckdb.DuckDBPyConnection) -> bool:
         if isinstance(one, float) and not math.isfinite(one):
             assert ends.low is None or ends.high is None, (expression, one, ends)
             continue
-        value = Fraction(one)
+        value = Fraction(since(one) if isinstance(one, date) else one)
         assert ends.low is None or value >= ends.low - abs(ends.low) * slack, (expression, one, ends)
         assert ends.high is None or value <= ends.high + abs(ends.high) * slack, (expression, one, ends)
         if ends.step is not None:
@@ -168,7 +196,7 @@ def holds(expression: str, rows: duckdb.DuckDBPyConnection) -> bool:
     return True
 
 
-@pytest.mark.parametrize("kind", ["whole", "decimal", "double"])
+@pytest.mark.parametrize("kind", ["whole", "decimal", "double", "moment", "days"])
 def test_no_row_is_outside_of_what_is_said(kind: str, rows: duckdb.DuckDBPyConnection) -> None:
     said = 0
     for seed in range(150):
