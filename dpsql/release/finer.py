@@ -186,9 +186,10 @@ def sources_of(
     *,
     of_same_rows: bool = False,
     beside: StoredGrouping | None = None,
+    without: bytes | None = None,
 ) -> list[Source]:
     """Return what stored groupings say of a measurement, whatever its error. See `find_finer`. `beside`: one that is
-    not stored, as if it were.
+    not stored, as if it were; `without`: a key that is left out of what is asked.
     """
     if plan.groups is None or plan.intermediates:
         return []
@@ -203,13 +204,22 @@ def sources_of(
     if beside is not None:
         stored[beside.grouping.family].append(beside)
     named, sources = _named_digests(plan) if any(stored.values()) else None, list[Source]()
-    for family, question in questions.items():
+    for family, asked in questions.items():
+        question, size = (asked, groups.size) if without is None else _without(asked, without)
         mine = [one for one in stored[family] if _is_named(one.grouping, question, named)]
         single = _best(question, mine)
         is_alone = len(mine) == 1 and single is not None
-        together = None if is_alone else _estimate(plan, number, question, groups.size, mine)
+        together = None if is_alone else _estimate(plan, number, question, size, mine)
         sources += [one for one in (single, together) if one is not None]
     return sources
+
+
+def _without(question: Question, key: bytes) -> tuple[Question, int]:
+    """Return a question by all of its keys but one, and of how many groups it is."""
+    left = {digest: places for digest, places in question.groups.items() if digest != key}
+    tuples = list(dict.fromkeys(zip(*left.values(), strict=True))) if left else [()]
+    columns = zip(left, zip(*tuples, strict=True), strict=True)
+    return replace(question, groups={digest: list(column) for digest, column in columns}), len(tuples)
 
 
 def _named_digests(plan: ReleasePlan) -> frozenset[bytes] | None:

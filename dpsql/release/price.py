@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Final
 
-from ..budget import Fresh, Known, StoredDraws, StoredGrouping, epsilon_text, rho_text
+from ..budget import CLOSE, Fresh, Known, StoredDraws, StoredGrouping, epsilon_text, rho_text
 from ..mechanisms import NANO, Gaussian, Laplace, Wish
 from ..plan.planner import Plan
 from ..plan.privacy.rows import AddedUp, Release
@@ -32,7 +32,7 @@ __all__ = ["known_of", "reads_each_alone", "said_of_entries", "said_of_missing",
 
 _NEW: Final = 2**63 - 1
 """Stands for the ledger entry of what would be drawn: newer than all others."""
-_CHORDS: Final = 1
+_CHORDS: Final = 3
 _TRIES: Final = 3
 _SLACK: Final = Fraction(1, 2**18)
 """Of the wanted precision, what may be missing: far less than `CLOSE`."""
@@ -79,57 +79,66 @@ def _has_release(relation: Relation) -> bool:
 
 
 def known_of(plan: ReleasePlan, index: int, wish: Wish, groups: Groups, store: StoredDraws) -> Known | None:
-    """Return what stored groupings of a measurement's rows leave to be drawn of it; None: no less than all."""
+    """Return what stored groupings of a measurement's rows leave to be drawn of it; None: no less than all.
+
+    What nothing tells yet is told better, with its own draw, where coarser groupings are stored. An epsilon is about
+    the root of a precision: what a draw saves of it the coarser groupings, which it tells too, may have to pay back,
+    and more than was saved. So there all of it is drawn, unless those by one key less are told without it.
+    """
     grouping = grouping_of(plan, index)
     stored = () if grouping is None else store.groupings([grouping.family])[1][grouping.family]
     if grouping is None or not stored:
         return None
 
-    def told(beside: StoredGrouping | None) -> Source | None:
-        found = sources_of(plan, index, groups, store, of_same_rows=True, beside=beside)
+    def told(beside: StoredGrouping | None, without: bytes | None = None) -> Source | None:
+        found = sources_of(plan, index, groups, store, of_same_rows=True, beside=beside, without=without)
         mine = (one for one in found if one.question.predicate == plan.release.rows.predicate)
         return min(mine, key=lambda one: one.spread, default=None)
 
-    before, whole = told(None), wish.precision(wish.loss)
-    if before is None:
-        return None
+    whole, counted = wish.precision(wish.loss), dict[int, tuple[int, ...]]()
+    before = told(None)
+    if before is None and not wish.is_zcdp:
+        coarser = (_lacking(told(None, key.digest), whole) for key in grouping.keys)
+        if any(lacking > whole * (CLOSE - 1) for lacking in coarser):
+            return None
 
     def lacking(loss: int) -> Fraction:
-        return _lacking(told(StoredGrouping(_NEW, wish.law(loss), grouping)), whole)
+        found = told(StoredGrouping(_NEW, wish.law(loss), grouping))
+        counted[loss] = () if found is None else tuple(sorted({*found.entries} - {_NEW}))
+        return _lacking(found, whole)
 
     loss = _least(wish, whole, _lacking(before, whole), lacking)
-    if loss is None:
+    if loss is None or not counted[loss]:
         return None
     seen = frozenset(one.entry for one in stored)
-    return Known(loss, tuple(sorted(before.entries)), ((grouping.family, seen),))
+    return Known(loss, counted[loss], ((grouping.family, seen),))
 
 
 def _least(wish: Wish, whole: Fraction, lacking: Fraction, beside: Callable[[int], Fraction]) -> int | None:
     """Return the loss of a draw beside which no number lacks precision; None: it is no less than alone.
 
-    `lacking`: what the number that lacks most does without it. Precision is a concave function of that of a further
-    draw, which adds all of its own at least: so the draw of all that is lacking is enough, and so is that where the
-    chord up to there reaches what is wanted.
+    `lacking`: what the number that lacks most does without it: all, where nothing tells it. Precision is a concave
+    function of that of a further draw, which adds all of its own at least: so the draw of all that is lacking is
+    enough, and so is that where the chord up to there reaches what is wanted, and the chord up to that again.
     """
-    precision = lacking
-    found: int | None = None
+    precision, found, chords = lacking, wish.loss, 0
     for attempt in range(_TRIES + _CHORDS):
         loss = wish.reaching(precision)
-        if loss >= wish.loss or (found is not None and loss >= found):
-            return found
+        if loss >= found and attempt:
+            break
         left = beside(loss)
         if left <= whole * _SLACK:
-            found, had = loss, wish.precision(loss)
+            found, had, chords = loss, wish.precision(loss), chords + 1
             if (
-                attempt >= _CHORDS or left >= lacking
+                chords > _CHORDS or left >= lacking
             ):  # no chord falls where nothing lacks, as another has drawn it
-                return found
+                break
             precision = had * lacking / (lacking - left)
-        elif found is not None:
-            return found
+        elif chords:
+            break
         else:
             precision += left
-    return found
+    return found if found < wish.loss else None
 
 
 def _lacking(told: Source | None, whole: Fraction) -> Fraction:

@@ -261,6 +261,34 @@ def test_explain_says_what_is_known_and_what_is_paid(desk: OpenDesk, tmp_path: P
     assert "of it is stored, in " in made.session.dataset.store.log(1)[0].note
 
 
+def check_what_nothing_tells(desk: OpenDesk, folder: Path, accounting: str) -> None:
+    """A grouping beside its stored margins costs less than all of it; of epsilon only where these are told without."""
+    folder.mkdir(exist_ok=True)
+    made, whole = (
+        open_at(desk, folder / "margins", accounting),
+        Fraction(1, 200 if accounting == "zcdp" else 10),
+    )
+
+    def charge(sql: str) -> Fraction:
+        before = paid(made)
+        made.session.execute(sql)
+        return paid(made) - before
+
+    assert [charge(TOTAL) == whole, *(charge(sql) < whole for sql in (*ONE.values(), CROSSED))] == [True] * 5
+    made = open_at(desk, folder / "crossed", accounting)
+    assert charge(CROSSED) == whole
+    assert (charge(TWO["flag", "level"]) < whole) is (accounting == "zcdp"), (
+        "by level it would be told less well"
+    )
+
+
+@pytest.mark.parametrize("accounting", ACCOUNTINGS)
+def test_what_nothing_tells_yet_is_paid_for_beside_its_margins(
+    desk: OpenDesk, tmp_path: Path, accounting: str
+) -> None:
+    check_what_nothing_tells(desk, tmp_path, accounting)
+
+
 # --- what is asked for ------------------------------------------------------------------------------------------
 
 
@@ -321,6 +349,40 @@ def test_plant_beyond_the_chord(desk: OpenDesk, tmp_path: Path, monkeypatch: Pat
     )
     with pytest.raises((AssertionError, ZeroDivisionError)):
         check_as_exact_as_alone(desk, tmp_path, "zcdp", monkeypatch)
+
+
+def test_plant_what_margins_pay_back(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> None:
+    plant(monkeypatch, price.known_of, ("if before is None and not wish.is_zcdp:", "if False:"))
+    monkeypatch.setattr(run, "known_of", price.known_of)
+    with pytest.raises(AssertionError):
+        check_what_nothing_tells(desk, tmp_path, "pure")
+
+
+def test_plant_another_key_left_out(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> None:
+    """A margin that is not the one without a key."""
+    plant(monkeypatch, finer._without, ("if digest != key", "if digest == key"))
+    with pytest.raises(AssertionError):
+        check_left_out(desk, tmp_path)
+
+
+def check_left_out(desk: OpenDesk, folder: Path) -> None:
+    """A question by all of its keys but one has each group of the others once, in their order."""
+    made = open_at(desk, folder)
+    ((release_,),) = (made.session.explain(CROSSED).plan.releases,)
+    groups = run._known_rows(release_).groups
+    assert groups is not None
+    question = finer.questions_of(release_, groups)[0]
+    for key in question.groups:
+        (other,) = question.groups.keys() - {key}
+        left, size = finer._without(question, key)
+        assert left.groups == {other: list(range(max(question.groups[other]) + 1))}
+        assert size == max(question.groups[other]) + 1
+        alone, size = finer._without(left, other)
+        assert (alone.groups, size) == ({}, 1)
+
+
+def test_a_question_by_one_key_less_has_each_group_once(desk: OpenDesk, tmp_path: Path) -> None:
+    check_left_out(desk, tmp_path)
 
 
 def test_plant_sums_of_groups(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> None:
