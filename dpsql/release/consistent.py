@@ -33,8 +33,9 @@ from ..plan.privacy.partitions import Places
 from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
 from ..relation.expressions import Expr
-from .estimate import Sums, design_of
-from .finer import (
+from .estimate import Sums
+from .fitted import FEW, DrawId, Told, id_of, is_observed, measurement_of, tell
+from .questions import (
     Question,
     Shape,
     Ties,
@@ -47,7 +48,6 @@ from .finer import (
     sums_of,
     ties_of,
 )
-from .fitted import FEW, DrawId, Observed, Told, id_of, is_observed, measurement_of
 from .released import Array, ReleasedMeasurement, decode, integers, leading, listed_part
 from .run import ReleasedRows
 
@@ -244,23 +244,17 @@ def _coordinate(
         if sums is None:
             return None
         together.setdefault(sums, {}).update(drawn[shape])
-    observed = tuple(map(Observed.of, together.values()))
-    design = design_of(tuple(axes.values()), tuple(together), tuple(float(one.spread) for one in observed))
-    if design is None:
-        return None
+    wanted = [sums_of(member.shape, axes, ties) for member in members]
     unit = max(one.rows.plan.measures[one.place[1]].measurement.denominator for one in members)
-    told: dict[Place, Told] = {}
-    for member in members:
-        sums = sums_of(member.shape, axes, ties)
-        found = None if sums is None else Told.of(observed, design, sums, unit)
-        if found is None:
-            return None
-        told[member.place] = found
+    found = tell(together, tuple(axes.values()), [one for one in wanted if one is not None], unit)
+    if found is None or None in wanted:
+        return None
+    told = {member.place: one for member, one in zip(members, found, strict=True)}
     if not all(_is_better(told[one.place], one, place) for one in members):
         told = {at: one.by_itself() for at, one in told.items()}
         if not all(_is_better(told[one.place], one, place) for one in members):
             return None
-    table = design.table([one.numbers for one in observed])
+    table = found[0].design.table([one.numbers for one in found[0].observed])
     return None if table is None else _Coordinate(told, table)
 
 

@@ -12,54 +12,37 @@ House rules (soundness.md 3.8):
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
 from ..budget import CLOSE, Draw, Edition, Grouping, GroupingKey, StoredDraws, StoredGrouping
-from ..cache import Cache
 from ..mechanisms import Law, sum_of
-from ..plan.privacy.axes import Listed, Partition, axis_of, is_complete, listed_term, listed_terms
-from ..plan.privacy.keys import domain_of, environment_of
-from ..plan.privacy.partitions import Places, refined, usual_keys
-from ..plan.privacy.rows import Release, selects_in
+from ..plan.privacy.axes import Partition
+from ..plan.privacy.keys import environment_of
 from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
-from ..relation.catalog import Scalar
-from ..relation.expressions import Expr, Field, fields_of, walk
-from ..relation.intervals import Environment
 from .editions import EditionNote, digest_of, disagrees, fitted, kept
-from .estimate import MOST_ATOMS, MOST_GROUPINGS, MOST_WORK, Sums, design_of
-from .fitted import FEW, DrawId, Observed, Told, id_of, is_observed, measurement_of
-from .released import Array, Groups, ReleasedMeasurement, declared_groups, decode, integers, vectors_of
+from .estimate import MOST_ATOMS, MOST_GROUPINGS, MOST_WORK, Sums
+from .fitted import FEW, DrawId, Observed, Told, id_of, is_observed, measurement_of, tell
+from .questions import (
+    Question,
+    Ties,
+    axis_name,
+    complete_sizes,
+    named_digests,
+    questions_of,
+    related_keys,
+    shape_of,
+    sums_of,
+    ties_of,
+    without_key,
+)
+from .released import Array, Groups, ReleasedMeasurement, decode, integers, leading, vectors_of
 
-__all__ = [
-    "Finer",
-    "Question",
-    "Shape",
-    "Source",
-    "Ties",
-    "axis_name",
-    "drawn_places",
-    "find_finer",
-    "grouping_of",
-    "placed_keys",
-    "questions_of",
-    "related_keys",
-    "shape_of",
-    "sources_of",
-    "sums_of",
-    "ties_of",
-    "usual_places",
-]
-
-_MOST_TERMS = 4
-"""Most filter terms of a question that are looked for among the keys of stored groupings."""
+__all__ = ["Finer", "Source", "find_finer", "sources_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,57 +61,6 @@ class Finer:
     question: Question | None = None
     sources: tuple[tuple[Grouping, Draw], ...] = ()
     told: tuple[Told, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """The groups of a grouping. `groups`: by key, each group's place among the key's values; `filters`: by key, the
-    places of the rows that are counted at all. `size`: how many groups."""
-
-    groups: tuple[tuple[bytes, tuple[int, ...]], ...]
-    filters: tuple[tuple[bytes, frozenset[int]], ...]
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked of a grouping without some filter terms: by digest of a key, its places among its values.
-
-    `groups`: of each of the question's own keys, one place for each of its groups. `filters`: the places that a
-    filter keeps, of keys that are no own ones. `name`: the keys' names. `complete`: by digest how many values those
-    columns have of which the owner says that no row has another.
-    """
-
-    predicate: tuple[Expr, ...]
-    groups: dict[bytes, list[int]]
-    filters: dict[bytes, list[int]]
-    name: str
-    complete: dict[bytes, int]
-
-
-def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
-    """Return what a measurement may answer besides its own question; None where it may not.
-
-    Never keys that are found by threshold: a group that is not shown is not 0. Never where the groups are not the
-    product of the keys' values, in their order: where WHERE leaves some out, or a public table lists them.
-    """
-    rows, keys = plan.release.rows, plan.release.keys
-    family = plan.family(number, rows.predicate)
-    if family is None or plan.groups is None or plan.is_empty or plan.intermediates:
-        return None
-    env = environment_of(rows.columns, rows.predicate)
-    values = [_values(key, env) for key in keys]
-    listed = [one for one in values if one]
-    digests = [_digest(plan, key, one) for key, one in zip(keys, listed, strict=False)]
-    if plan.axes is not None:
-        sizes = zip(digests, plan.axes, strict=True)
-        return Grouping(family, tuple(GroupingKey(digest, axis.size, True) for digest, axis in sizes))
-    groups = declared_groups(plan.groups, [key.type for key in keys])
-    if len(listed) < len(keys) or groups.tuples() != list(itertools.product(*listed)):
-        return None
-    whole = {digest: size for digest, (_, (_, size)) in placed_keys(plan, rows.predicate).items()}
-    sizes_ = ((digest, len(one)) for digest, one in zip(digests, listed, strict=True))
-    return Grouping(family, tuple(GroupingKey(digest, n, whole.get(digest) == n) for digest, n in sizes_))
 
 
 def find_finer(
@@ -203,316 +135,81 @@ def sources_of(
     _, stored = store.groupings(list(questions))
     if beside is not None:
         stored[beside.grouping.family].append(beside)
-    named, sources = _named_digests(plan) if any(stored.values()) else None, list[Source]()
+    named, sources = named_digests(plan) if any(stored.values()) else None, list[Source]()
     for family, asked in questions.items():
-        question, size = (asked, groups.size) if without is None else _without(asked, without)
+        question, size = (asked, groups.size) if without is None else without_key(asked, without)
         mine = [one for one in stored[family] if _is_named(one.grouping, question, named)]
-        single = _best(question, mine)
+        single = _best(question, size, mine)
         is_alone = len(mine) == 1 and single is not None
         together = None if is_alone else _estimate(plan, number, question, size, mine)
         sources += [one for one in (single, together) if one is not None]
     return sources
 
 
-def _without(question: Question, key: bytes) -> tuple[Question, int]:
-    """Return a question by all of its keys but one, and of how many groups it is."""
-    left = {digest: places for digest, places in question.groups.items() if digest != key}
-    tuples = list(dict.fromkeys(zip(*left.values(), strict=True))) if left else [()]
-    columns = zip(left, zip(*tuples, strict=True), strict=True)
-    return replace(question, groups={digest: list(column) for digest, column in columns}), len(tuples)
-
-
-def _named_digests(plan: ReleasePlan) -> frozenset[bytes] | None:
-    """Return the keys that groupings may be by besides the question's own; None: all are the analyst's.
-
-    Where some columns have no name for the analyst, those by which rows of the others are usually grouped: a grouping
-    by another key is not theirs (soundness.md 3.16).
-    """
-    rows = plan.release.rows
-    if not any(
-        (table := item.source.uncut.table) is not None and table.unnamed
-        for select in selects_in(rows)
-        for item in select.items
-    ):
-        return None
-    env = environment_of(rows.columns, rows.predicate)
-    columns = (Field(one.type, index, one.name) for index, one in enumerate(rows.columns) if one.name)
-    keys = (key for column in columns for key in usual_keys(column))
-    return frozenset(_digest(plan, key, values) for key in keys if (values := _values(key, env)))
-
-
-# --- the question ----------------------------------------------------------------------------------------------
-
-
-_asked: Cache[tuple[Release, list[list[Scalar]], list[Question]]] = Cache(64)
-"""What was asked lately, by the number of the release's object, which is kept with it: a batch asks for the same at
-each epsilon that it tries."""
-
-
-def questions_of(plan: ReleasePlan, groups: Groups) -> list[Question]:
-    """Return the question without some of its filter terms, each with what these keep; itself among them."""
-    columns = [one.tolist() if isinstance(one, np.ndarray) else list(one) for one in groups.columns]
-    known = _asked.get(id(plan.release))
-    if known is None or known[0] is not plan.release or known[1] != columns:
-        known = plan.release, columns, list(_questions_of(plan, groups))
-        _asked.put(id(plan.release), known)
-    return known[2]
-
-
-def _questions_of(plan: ReleasePlan, groups: Groups) -> Iterator[Question]:
-    rows = plan.release.rows
-    terms = [(term, found) for term in rows.predicate if (found := listed_term(term)) is not None][
-        :_MOST_TERMS
-    ]
-    for count in range(len(terms) + 1):
-        for chosen in itertools.combinations(terms, count):
-            left_out = [term for term, _ in chosen]
-            predicate = tuple(term for term in rows.predicate if term not in left_out)
-            question = _question(plan, groups, predicate, [listed for _, listed in chosen])
-            if question is not None:
-                yield question
-
-
-def _question(
-    plan: ReleasePlan, groups: Groups, predicate: tuple[Expr, ...], terms: Sequence[Listed]
-) -> Question | None:
-    env = environment_of(plan.release.rows.columns, predicate)
-    kept: dict[bytes, list[int]] = {}
-    for term in terms:
-        values = _values(term.key, env)
-        if values is None or not set(term.values) <= set(values):
-            return None
-        digest = _digest(plan, term.key, values)
-        places = [values.index(value) for value in term.values]
-        kept[digest] = [place for place in kept.get(digest, places) if place in places]
-        if not kept[digest]:
-            return None
-    own: dict[bytes, list[int]] = {}
-    columns = zip(plan.release.keys, groups.columns, strict=True)
-    for key, column in columns:
-        values = _values(key, env)
-        if values is None:
-            return None
-        place = {value: i for i, value in enumerate(values)}
-        digest = _digest(plan, key, values)
-        asked = column.tolist() if isinstance(column, np.ndarray) else column
-        if not all(value in place for value in asked):
-            return None
-        own[digest] = [place[value] for value in asked]
-        if not set(own[digest]) <= set(kept.pop(digest, own[digest])):
-            return None
-    names = dict.fromkeys(_name(key) for key in (*plan.release.keys, *(term.key for term in terms)))
-    return Question(predicate, own, kept, ", ".join(names), _complete_keys(plan, predicate))
-
-
-def _complete_keys(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, int]:
-    """Return by digest how many values those columns have, and the release's own keys, of which the owner says that no
-    row has another."""
-    columns = plan.release.rows.columns
-    told = (Field(column.type, i, column.name) for i, column in enumerate(columns) if column.is_complete)
-    return _complete({**_placed(plan, predicate, told), **placed_keys(plan, predicate)}, plan)
-
-
-def _complete(keys: Mapping[bytes, tuple[Expr, Places]], plan: ReleasePlan) -> dict[bytes, int]:
-    rows = plan.release.rows
-    return {digest: len(values) for digest, (key, (values, _)) in keys.items() if is_complete(key, rows)}
-
-
-def drawn_places(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, list[int]] | None:
-    """Return by digest the places of each key in a draw of a release with all other groups, of the rows on which
-    `predicate` holds; None: it has none, or other values are others there. Of a key that is complete those listed.
-    """
-    env = environment_of(plan.release.rows.columns, predicate)
-    found = {}
-    for key, axis in zip(plan.release.keys, plan.axes or (), strict=False):
-        values = _values(key, env)
-        is_told = axis.others and not axis.is_complete
-        if not values or (is_told and values != list(axis.values)) or not set(axis.values) <= set(values):
-            return None
-        place = {value: i for i, value in enumerate(values)}
-        others = [len(values)] if is_told else []
-        found[_digest(plan, key, values)] = [*map(place.__getitem__, axis.values), *others]
-    return found or None
-
-
-def usual_places(plan: ReleasePlan) -> dict[bytes, tuple[Expr, Places]]:
-    """Return by digest the keys by which the rows of a release are usually grouped, of all columns that have a name."""
-    columns = enumerate(plan.release.rows.columns)
-    named = (Field(column.type, index, column.name) for index, column in columns if column.name)
-    return _placed(plan, plan.release.rows.predicate, (key for one in named for key in usual_keys(one)))
-
-
-def placed_keys(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, tuple[Expr, Places]]:
-    """Return by digest a release's own keys and those of its filters, and how many places of each have rows, that of
-    all others among them unless the owner says that no row has another: of the rows on which `predicate` holds.
-    """
-    terms = (term.key for term in listed_terms(plan.release.rows.predicate))
-    return _placed(plan, predicate, dict.fromkeys((*plan.release.keys, *terms)))
-
-
-def related_keys(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, tuple[Expr, Places]]:
-    """Return `placed_keys` and the keys of the same columns by which rows are usually grouped: themselves, their days,
-    weeks, months, quarters and years."""
-    own = placed_keys(plan, predicate)
-    columns = dict.fromkeys(part for key, _ in own.values() for part in walk(key) if isinstance(part, Field))
-    usual = (key for column in columns for key in usual_keys(column))
-    return {**_placed(plan, predicate, usual), **own}
-
-
-def _placed(
-    plan: ReleasePlan, predicate: tuple[Expr, ...], keys: Iterable[Expr]
-) -> dict[bytes, tuple[Expr, Places]]:
-    env = environment_of(plan.release.rows.columns, predicate)
-    found: dict[bytes, tuple[Expr, Places]] = {}
-    for key in keys:
-        values = _values(key, env)
-        axis = axis_of(key, values, plan.release.rows, env, predicate) if values else None
-        if values and axis is not None:
-            found[_digest(plan, key, values)] = key, (axis.values, axis.believed)
-    return found
-
-
-def _name(key: Expr) -> str:
-    return key.name or "…"
-
-
-def _values(key: Expr, env: Environment) -> list[Scalar] | None:
-    """Return a key's public values in canonical form, each once, in the order of its groups."""
-    domain = domain_of(key, env)
-    if domain is None:
-        return None
-    (column,) = declared_groups([(value,) for value in domain.values], [key.type]).columns or ([],)
-    return list(column)
-
-
-def _digest(plan: ReleasePlan, key: Expr, values: Sequence[Scalar]) -> bytes:
-    """Return what a key is, with its public values and what is said of the columns that it reads (soundness.md 3.7)."""
-    return hashlib.sha256(repr((key, values, plan.said_of(key))).encode()).digest()[:16]
-
-
-# --- as sums of a table's cells ---------------------------------------------------------------------------------
-
-
-Ties = Mapping[bytes, tuple[bytes, Partition]]
-"""By digest of a key of which others read the same column: their axis, and the key's place on each of its atoms. The
-axis of any other key is its own, with its places for atoms."""
-
-
-def ties_of(keys: Mapping[bytes, tuple[Expr, Places]], env: Environment) -> Ties:
-    """Return how some keys tie to each other, as far as that is known (soundness.md 3.15)."""
-    columns: dict[frozenset[int], list[bytes]] = {}
-    for digest in sorted(keys):
-        columns.setdefault(fields_of(keys[digest][0]), []).append(digest)
-    found: dict[bytes, tuple[bytes, Partition]] = {}
-    for digests in (each for each in columns.values() if len(each) > 1):
-        partitions = refined([keys[one][0] for one in digests], [keys[one][1] for one in digests], env)
-        axis = hashlib.sha256(b"".join(digests)).digest()[:16]
-        found |= {one: (axis, part) for one, part in zip(digests, partitions or (), strict=False)}
-    return found
-
-
-def axis_name(key: bytes, ties: Ties) -> bytes:
-    """Return the axis that a key is on."""
-    return ties[key][0] if key in ties else key
-
-
-def sums_of(shape: Shape, axes: Mapping[bytes, int], ties: Ties) -> Sums | None:
-    """Return a shape's groups as sums of the cells of a table with so many atoms on each axis; None: some group has
-    none."""
-    groups, filters = dict(shape.groups), dict(shape.filters)
-    partitions, rows = [], np.zeros(shape.size, dtype=np.int64)
-    for axis, atoms in axes.items():
-        own, kept = (
-            sorted(key for key in keys if axis_name(key, ties) == axis) for keys in (groups, filters)
-        )
-        places = {key: ties[key][1].groups if key in ties else range(atoms) for key in (*own, *kept)}
-        asked = list(zip(*(groups[key] for key in own), strict=True)) if own else [()] * shape.size
-        number = {group: i for i, group in enumerate(sorted(set(asked)))}
-        found = [
-            number.get(tuple(places[key][atom] for key in own), -1)
-            if all(places[key][atom] in filters[key] for key in kept)
-            else -1
-            for atom in range(atoms)
-        ]
-        if len(set(found) - {-1}) < len(number):
-            return None
-        partitions.append(Partition(tuple(found)))
-        rows = rows * len(number) + np.array([number[group] for group in asked], dtype=np.int64)
-    is_all = np.array_equal(rows, np.arange(math.prod(one.size for one in partitions)))
-    return Sums(tuple(partitions), None if is_all else tuple(rows.tolist()))
-
-
-def shape_of(question: Question, size: int) -> Shape:
-    groups = sorted((key, tuple(places)) for key, places in question.groups.items())
-    filters = sorted(
-        ((key, frozenset(places)) for key, places in question.filters.items()), key=lambda it: it[0]
-    )
-    return Shape(tuple(groups), tuple(filters), size)
-
-
 # --- its answer ------------------------------------------------------------------------------------------------
 
 
-class Source(Protocol):
-    """What stored groupings say of a question. `spread`: the largest of a number of it; `newest`: the last draw."""
+@dataclass(frozen=True)
+class Source:
+    """What stored groupings say of a question."""
 
-    @property
-    def question(self) -> Question: ...
-
-    @property
-    def spread(self) -> float: ...
-
-    @property
-    def newest(self) -> int: ...
+    question: Question
 
     @property
     def entries(self) -> tuple[int, ...]:
         """The ledger entries of the draws that it is made of."""
-        ...
+        raise NotImplementedError
 
     @property
     def errors(self) -> set[tuple[float, float]]:
         """Of all numbers their variances, and what rounding adds to each."""
-        ...
+        raise NotImplementedError
+
+    @property
+    def spread(self) -> float:
+        """The largest of a number of it."""
+        return max(variance + rounding for variance, rounding in self.errors)
+
+    @property
+    def newest(self) -> int:
+        """The last draw."""
+        return max(self.entries)
 
     def serves(self, wanted: Law) -> bool:
         """Say whether no number has more spread than is wanted of its coordinate."""
-        ...
+        raise NotImplementedError
 
     def sways(self, wanted: Law) -> bool:
         """Say whether some weighted sum of a coordinate's numbers has more spread than of numbers that are wanted."""
-        ...
+        raise NotImplementedError
 
     def finer(self, size: int, epoch: int, store: StoredDraws) -> Finer | None:
         """Return the answer, of so many coordinates; None: it was not found."""
-        ...
+        raise NotImplementedError
 
 
 def _is_named(grouping: Grouping, question: Question, named: frozenset[bytes] | None) -> bool:
-    """Say whether all keys of a grouping are the question's, or have a name for the analyst (`_named_digests`)."""
+    """Say whether all keys of a grouping are the question's, or have a name for the analyst (`named_digests`)."""
     own = question.groups.keys() | question.filters.keys()
     return named is None or all(key.digest in own or key.digest in named for key in grouping.keys)
 
 
 @dataclass(frozen=True)
-class _Single:
-    """One stored grouping, of which each group of a question is so many cells. `sums`: these, by group."""
+class _Single(Source):
+    """One stored grouping, of which each group of a question is so many cells. `sizes`: of its keys, how many values
+    have rows; `sums`: the question's groups as sums of the cells by these."""
 
-    question: Question
     stored: StoredGrouping
-    cells: int
+    sizes: tuple[int, ...]
+    sums: Sums
+
+    @property
+    def cells(self) -> int:
+        return math.prod(one.sizes[0] for one in self.sums.partitions)
 
     @property
     def law(self) -> Law:
         return sum_of(self.stored.law, self.cells)
-
-    @property
-    def spread(self) -> float:
-        return float(self.law.spread)
-
-    @property
-    def newest(self) -> int:
-        return self.stored.entry
 
     @property
     def entries(self) -> tuple[int, ...]:
@@ -522,7 +219,7 @@ class _Single:
     @property
     def errors(self) -> set[tuple[float, float]]:
         """See `Source`."""
-        return {(self.spread, 0.0)}
+        return {(float(self.law.spread), 0.0)}
 
     def serves(self, wanted: Law) -> bool:
         """See `Source`."""
@@ -538,7 +235,7 @@ class _Single:
         values = decode(draw.payload, draw.law).values
         if len(values) != size:
             raise AssertionError("a family's vectors have as many coordinates")
-        summed = tuple(_sums(one, self.question, grouping) for one in values)
+        summed = tuple(map(self._summed, values))
         said = repr((self.cells, self.question.groups, self.question.filters)).encode()
         vectors = vectors_of(self.law, draw.measures, draw.payload + said)
         laws = tuple(self.law.at(place) for place in range(size))
@@ -548,55 +245,39 @@ class _Single:
             ReleasedMeasurement(summed, None, laws, vectors),
             epoch,
             f"read from an earlier answer {name}{added}: {_OVER_ALL}",
-            (self.stored.entry,),
+            self.entries,
             self.question,
             ((grouping, draw),),
         )
+
+    def _summed(self, values: Array) -> Array:
+        """Return a coordinate, shape (the question's groups,)."""
+        cells = leading(values, [key.size for key in self.stored.grouping.keys], self.sizes)
+        table = np.array(cells.tolist(), dtype=object).reshape(1, *self.sizes)
+        return integers([int(one) for one in self.sums.of(table)[0].tolist()])
 
 
 _OVER_ALL = "a person's rows are bounded over all of its groups; SET dpsql.reuse = off measures this alone"
 
 
-def _best(question: Question, stored: Sequence[StoredGrouping]) -> _Single | None:
+def _best(question: Question, size: int, stored: Sequence[StoredGrouping]) -> _Single | None:
     """Return the stored grouping that makes a question up with the least spread, the newest of equals; None: none
     does."""
-    found = []
-    for one in stored:
-        cells = _cells(question, one.grouping)
-        if cells is not None and one.law.is_additive:
-            found.append(_Single(question, one, cells))
-    return min(found, key=lambda one: (one.law.spread, -one.newest), default=None)
+    found = (_single(question, size, one) for one in stored if one.law.is_additive)
+    told = (one for one in found if one is not None)
+    return min(told, key=lambda one: (one.law.spread, -one.newest), default=None)
 
 
-def _cells(question: Question, grouping: Grouping) -> int | None:
-    """Return how many groups of a grouping each group of the question is; None where they do not make it up."""
-    digests = {key.digest for key in grouping.keys}
-    if not {*question.groups, *question.filters} <= digests or len(digests) < len(grouping.keys):
+def _single(question: Question, size: int, stored: StoredGrouping) -> _Single | None:
+    """Return a stored grouping as what each group of a question is made of; None: it does not make it up."""
+    keys, asked = stored.grouping.keys, {*question.groups, *question.filters}
+    axes = {key.digest: question.complete.get(key.digest, key.size) for key in keys}
+    if len(axes) < len(keys) or not asked <= axes.keys():
         return None
-    cells = 1
-    for key in grouping.keys:
-        if key.digest in question.filters:
-            cells *= len(question.filters[key.digest])
-        elif key.digest not in question.groups:
-            if not key.is_complete and key.digest not in question.complete:
-                return None
-            cells *= question.complete.get(key.digest, key.size)
-    return cells
-
-
-def _sums(values: Array, question: Question, grouping: Grouping) -> Array:
-    """Return a coordinate, shape (the question's groups,): the sums of those of the grouping that make each up."""
-    table = np.array(values.tolist(), dtype=object).reshape([key.size for key in grouping.keys])
-    for axis in reversed(range(len(grouping.keys))):
-        key = grouping.keys[axis]
-        if key.digest in question.groups:
-            continue
-        every = range(question.complete.get(key.digest, key.size))
-        places = question.filters.get(key.digest, list(every))
-        table = table.take(places, axis=axis).sum(axis=axis)
-    own = [question.groups[key.digest] for key in grouping.keys if key.digest in question.groups]
-    found = np.asarray(table, dtype=object)[tuple(own)]
-    return integers([int(value) for value in np.atleast_1d(found)])
+    if not all(key.is_complete or key.digest in question.complete for key in keys if key.digest not in asked):
+        return None
+    sums = sums_of(shape_of(question, size), axes, {})
+    return None if sums is None else _Single(question, stored, tuple(axes.values()), sums)
 
 
 # --- the estimate ------------------------------------------------------------------------------------------------
@@ -640,25 +321,16 @@ class _Drawn:
 
 
 @dataclass(frozen=True)
-class _Estimate:
+class _Estimate(Source):
     """What all stored groupings of a family say of a question together: its estimate of least variance.
 
     `name`: of the rows, in words. `told`: by coordinate, without numbers as yet.
     """
 
     name: str
-    question: Question
     axes: Mapping[bytes, int]
     drawn: tuple[_Drawn, ...]
     told: tuple[Told, ...]
-
-    @property
-    def spread(self) -> float:
-        return max(float((one.variances + np.array(one.rounding)).max()) for one in self.told)
-
-    @property
-    def newest(self) -> int:
-        return max(self.entries)
 
     @property
     def entries(self) -> tuple[int, ...]:
@@ -775,18 +447,18 @@ def _estimate(
     told = []
     for place in places:
         nothing = np.zeros(0, dtype=np.int64)
-        observed = tuple(
-            Observed.of({(b"", one.stored.entry): (nothing, one.law(place)) for one in group})
-            for group in drawn.values()
-        )
-        design = design_of(tuple(axes.values()), tuple(drawn), tuple(float(one.spread) for one in observed))
+        laws = {
+            sums: {(b"", one.stored.entry): (nothing, one.law(place)) for one in group}
+            for sums, group in drawn.items()
+        }
         unit = plan.measures[number].measurement.denominator
-        found_ = None if design is None else Told.of(observed, design, wanted, unit)
-        if found_ is None:
+        one_told = tell(laws, tuple(axes.values()), (wanted,), unit)
+        if one_told is None:
             return None
+        (found_,) = one_told
         is_fine = np.any(FEW * np.array(found_.rounding) > found_.variances)
         told.append(found_.by_itself() if is_fine else found_)
-    return _Estimate(plan.release.rows.name, question, axes, parts, tuple(told))
+    return _Estimate(question, plan.release.rows.name, axes, parts, tuple(told))
 
 
 def _related(
@@ -800,7 +472,7 @@ def _related(
     keys = related_keys(plan, question.predicate)
     known = {digest: key for digest, key in keys.items() if digest in drawn | own}
     env = environment_of(plan.release.rows.columns, question.predicate)
-    return ties_of(known, env), _complete(known, plan)
+    return ties_of(known, env), complete_sizes(known, plan)
 
 
 def _axes_of(question: Question, stored: Sequence[StoredGrouping], ties: Ties) -> dict[bytes, int] | None:

@@ -16,10 +16,10 @@ from ..mechanisms import Coordinate, Gaussian, Law, WeightedSum, best_weights
 from ..postprocess.rounding import rounded, rounded_noise
 from ..postprocess.simulate import Seeded
 from ..records import dataclass
-from .estimate import CELL_PARTS, PARTS, Design, Forms, Sums, forms_of
+from .estimate import CELL_PARTS, PARTS, Design, Forms, Sums, design_of, forms_of
 from .released import Array, Groups, ReleasedMeasurement
 
-__all__ = ["FEW", "DrawId", "Observed", "Told", "id_of", "is_observed", "measurement_of"]
+__all__ = ["FEW", "DrawId", "Observed", "Told", "id_of", "is_observed", "measurement_of", "tell"]
 
 DrawId = tuple[bytes, int]
 """A draw, and a coordinate of it."""
@@ -163,6 +163,22 @@ class Told:
         if self.unit is not None:
             return self.wanted.of(rounded_noise(table, self.unit)).T
         return np.asarray(np.rint(self.wanted.of(table)).T)
+
+
+def tell(
+    drawn: Mapping[Sums, Mapping[DrawId, tuple[Array, Law]]],
+    sizes: tuple[int, ...],
+    wanted: Sequence[Sums],
+    unit: int,
+) -> list[Told] | None:
+    """Return some sums of one coordinate's table as all that was drawn of it tells them; None: some are not told, or it
+    is too much to be worked out. `drawn`: over each shape what was drawn, each draw once; `sizes`: of the table's axes.
+    """
+    observed = tuple(map(Observed.of, drawn.values()))
+    design = design_of(sizes, tuple(drawn), tuple(float(one.spread) for one in observed))
+    found = [] if design is None else [Told.of(observed, design, one, unit) for one in wanted]
+    told = [one for one in found if one is not None]
+    return told if design is not None and len(told) == len(found) else None
 
 
 def measurement_of(

@@ -25,7 +25,8 @@ from ..plan.planner import Plan
 from ..plan.privacy.rows import AddedUp, Release
 from ..plan.release_plan import ReleasePlan
 from ..relation.relations import Block, Join, Lateral, Recursive, Relation, all_parts, subqueries
-from .finer import Source, grouping_of, sources_of
+from .finer import Source, sources_of
+from .questions import grouping_of
 from .released import Groups
 
 __all__ = ["known_of", "reads_each_alone", "said_of_entries", "said_of_missing", "wish_of"]

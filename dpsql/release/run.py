@@ -60,10 +60,11 @@ from ..relation.types import SqlType
 from ..waits import Stopped
 from .cost import Cost
 from .editions import AsOf
-from .finer import Finer, find_finer, grouping_of
+from .finer import Finer, find_finer
 from .fitted import Told
 from .price import known_of, reads_each_alone, said_of_missing, wish_of
 from .privatise import AskPart, Drawn, Exact, draw, draw_picks, pick_groups, privatise, publish
+from .questions import grouping_of
 from .released import (
     Array,
     Groups,

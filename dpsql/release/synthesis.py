@@ -30,7 +30,8 @@ from ..records import dataclass
 from ..relation.expressions import Expr, Field, walk
 from ..relation.types import SqlType
 from .estimate import Sums
-from .finer import Finer, find_finer, usual_places
+from .finer import Finer, find_finer
+from .questions import usual_places
 from .released import declared_groups, shown
 
 __all__ = ["MOST_CELLS", "Model", "fitted_table"]

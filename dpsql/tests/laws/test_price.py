@@ -21,7 +21,7 @@ from dpsql.budget import LedgerStore
 from dpsql.engine.batch import release
 from dpsql.errors import Unverified
 from dpsql.mechanisms import ATTO, NANO, Gaussian, Laplace, Wish
-from dpsql.release import finer, price, run
+from dpsql.release import finer, price, questions, run
 from dpsql.release.price import reads_each_alone
 from dpsql.release.run import PlanRunner, ReleasedRows
 
@@ -353,14 +353,13 @@ def test_plant_beyond_the_chord(desk: OpenDesk, tmp_path: Path, monkeypatch: Pat
 
 def test_plant_what_margins_pay_back(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> None:
     plant(monkeypatch, price.known_of, ("if before is None and not wish.is_zcdp:", "if False:"))
-    monkeypatch.setattr(run, "known_of", price.known_of)
     with pytest.raises(AssertionError):
         check_what_nothing_tells(desk, tmp_path, "pure")
 
 
 def test_plant_another_key_left_out(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> None:
     """A margin that is not the one without a key."""
-    plant(monkeypatch, finer._without, ("if digest != key", "if digest == key"))
+    plant(monkeypatch, questions.without_key, ("if digest != key", "if digest == key"))
     with pytest.raises(AssertionError):
         check_left_out(desk, tmp_path)
 
@@ -371,13 +370,13 @@ def check_left_out(desk: OpenDesk, folder: Path) -> None:
     ((release_,),) = (made.session.explain(CROSSED).plan.releases,)
     groups = run._known_rows(release_).groups
     assert groups is not None
-    question = finer.questions_of(release_, groups)[0]
+    question = questions.questions_of(release_, groups)[0]
     for key in question.groups:
         (other,) = question.groups.keys() - {key}
-        left, size = finer._without(question, key)
+        left, size = questions.without_key(question, key)
         assert left.groups == {other: list(range(max(question.groups[other]) + 1))}
         assert size == max(question.groups[other]) + 1
-        alone, size = finer._without(left, other)
+        alone, size = questions.without_key(left, other)
         assert (alone.groups, size) == ({}, 1)
 
 
