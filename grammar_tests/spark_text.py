@@ -19,7 +19,7 @@ from dpsql.verify.certificate import Facts
 
 __all__ = ["LESS_ON_SPARK", "REFUSED_ON_SPARK", "SparkTexts", "facts_on_spark"]
 
-REFUSED_ON_SPARK = frozenset({"numbered", "patterns", "time"})
+REFUSED_ON_SPARK = frozenset({"frames_by_value", "numbered", "patterns", "time"})
 """Files of cases that Spark refuses: it reads the regular expressions that LIKE can say alone, and enforces no key."""
 
 LESS_ON_SPARK = frozenset({"two_people_clamped"})

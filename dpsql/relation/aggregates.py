@@ -4,7 +4,8 @@ House rules:
 
 1. `asks` is what it takes of people's rows. Nothing (`ABOVE`) is a refusal there: it stands above the release alone.
 2. Each is printed above the release, by `above` or by a printer of `postprocess.print_aggregates`; those that are
-   computed per person have their column in `plan.privacy.derived` and their SQL in `plan.backend_sql.print_source`.
+   computed per person have their column in `plan.privacy.derived` and their SQL in `plan.backend_sql.print_source`, or
+   are made of these and of windows in `plan.privacy.programs`.
    `check_printers` compares the tables with these rows when they are imported: one that is missing is an ImportError.
 3. No one else asks for an aggregate by its name: what depends on which it is stands here, or in a table by name.
 """
@@ -55,7 +56,7 @@ class Aggregate:
     On people's rows: `asks`, and `needs` of sums; `adds_up`: of a group it is made of numbers that are sums of those
     of finer groups (soundness.md 1.18); `share`: the fraction that it is looked for at, None where its argument says
     it; `refused`: what is said to who asks for it, and a hint. `per_person`: it is computed per person below a release
-    (1.13), and `in_frames` over a person's frames of rows.
+    (1.13), and `in_frames` over a person's frames of rows; `is_program`: it is said per person by windows and such.
 
     Above the release: `above`, SQL over {a} and {b}, the printed arguments, {row}, all of them as one value, {word},
     DISTINCT or nothing, and {orders}; its FILTER or OVER follows. `is_linear`: it is a weighted sum of its argument.
@@ -82,6 +83,7 @@ class Aggregate:
     refused: tuple[str, str] | None = None
     per_person: bool = False
     in_frames: bool = False
+    is_program: bool = False
     above: str = ""
     is_linear: bool = False
     shorthand: str = ""
@@ -217,7 +219,7 @@ ROWS = (
     _sums("avg", exp.Avg, per_person=True, in_frames=True, is_linear=True),
     _end("min", exp.Min, 0),
     _end("max", exp.Max, 1),
-    Aggregate("median", _interpolated, (exp.Median,), asks=Asks.RANK, share=Fraction(1, 2)),
+    Aggregate("median", _interpolated, (exp.Median,), asks=Asks.RANK, share=Fraction(1, 2), is_program=True),
     _sums("var_samp", exp.Variance, power=2),
     _sums("var_pop", exp.VariancePop, power=2, output="var_pop"),
     _sums("stddev_samp", exp.Stddev, exp.StddevSamp, power=2),
@@ -239,13 +241,16 @@ ROWS = (
     Aggregate("avg_direct", _mean, names=("dp_avg_direct",), said="dp_avg_direct", asks=Asks.DIRECT),
     Aggregate(
         "percentile_cont", _interpolated, (exp.PercentileCont,), output="percentile_cont", constants=1, is_ordered=True,
-        asks=Asks.RANK,
+        asks=Asks.RANK, is_program=True,
     ),
     Aggregate(
         "percentile_disc", _extreme, (exp.PercentileDisc,), output="percentile_disc", constants=1, is_ordered=True,
-        asks=Asks.RANK,
+        asks=Asks.RANK, is_program=True,
     ),
-    Aggregate("mode", _extreme, (exp.Mode,), output="mode", is_ordered=True, asks=Asks.MODE, above="mode({a}{orders})"),
+    Aggregate(
+        "mode", _extreme, (exp.Mode,), output="mode", is_ordered=True, asks=Asks.MODE, is_program=True,
+        above="mode({a}{orders})",
+    ),
     Aggregate(
         "string_agg", _text, (exp.GroupConcat,), args=("this", "separator"), output="string_agg", constants=1,
         form="string_agg(x, ', ' ORDER BY y)", above="string_agg({word}{a}, coalesce({b}, ''){orders})",
@@ -255,7 +260,8 @@ ROWS = (
     Aggregate("bit_or", _bits, (exp.BitwiseOrAgg,), output="bit_or", form="bit_or(x)"),
     Aggregate("bit_xor", _bits, (exp.BitwiseXorAgg,), output="bit_xor", form="bit_xor(x)"),
     Aggregate(
-        "any_value", _same, (exp.AnyValue,), output="any_value", form="any_value(x)", above="any_value({a}{orders})"
+        "any_value", _same, (exp.AnyValue,), output="any_value", form="any_value(x)", is_program=True,
+        above="any_value({a}{orders})",
     ),
     Aggregate("json_agg", _always(JSON), names=("json_agg",), form="json_agg(x ORDER BY y)"),
     Aggregate("json_agg_lines", _always(JSON)),

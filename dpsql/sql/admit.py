@@ -27,7 +27,7 @@ _UNARY = frozenset({"this"})
 ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Select: frozenset(
         {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct",
-         "with_", "windows"}
+         "with_", "windows", "qualify"}
     ),
     exp.Union: frozenset({"this", "expression", "distinct", "order", "limit", "offset", "with_"}),
     exp.Intersect: frozenset({"this", "expression", "distinct", "order", "limit", "offset", "with_"}),
@@ -44,6 +44,7 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Join: frozenset({"this", "on", "using", "side", "kind", "method"}),
     exp.Where: _UNARY,
     exp.Having: _UNARY,
+    exp.Qualify: _UNARY,
     exp.Group: frozenset({"expressions", "all"}),
     exp.Rollup: frozenset({"expressions"}),
     exp.Cube: frozenset({"expressions"}),

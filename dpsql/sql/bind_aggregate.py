@@ -126,7 +126,7 @@ def _function(binder: Binder, node: exp.Expr) -> tuple[str, SqlType, tuple[Expr,
     if type(node) in _RANKS:
         return (*_RANKS[type(node)], ())
     if isinstance(node, exp.Ntile):
-        return "ntile", INTEGER, (_whole(binder, node.args["this"]),)
+        return "ntile", INTEGER, (_place(binder, node.args["this"], "ntile"),)
     if type(node) in _OVER_VALUES:
         value = binder.bind(node.args["this"])
         return _OVER_VALUES[type(node)], value.type, (value,)
@@ -139,10 +139,8 @@ def _function(binder: Binder, node: exp.Expr) -> tuple[str, SqlType, tuple[Expr,
             args.append(cast(binder.bind(node.args["default"]), value.type, binder.position(node)))
         return "lag" if isinstance(node, exp.Lag) else "lead", value.type, tuple(args)
     if isinstance(node, exp.NthValue):
-        value, place = binder.bind(node.args["this"]), _whole(binder, node.args["offset"])
-        if not place.constant:
-            raise Refusal("nth_value counts from 1", sqlstate="22023", position=binder.position(node))
-        return "nth_value", value.type, (value, place)
+        value = binder.bind(node.args["this"])
+        return "nth_value", value.type, (value, _place(binder, node.args["offset"], "nth_value"))
     if isinstance(node, exp.Filter):
         return _filtered(binder, node)
     aggregate = aggregate_row(node)
@@ -223,6 +221,13 @@ def _whole(binder: Binder, node: exp.Expr) -> Expr:
             "a literal whole number is expected here", sqlstate="22023", position=binder.position(node)
         )
     return value
+
+
+def _place(binder: Binder, node: exp.Expr, said: str) -> Expr:
+    place = _whole(binder, node)
+    if not place.constant:
+        raise Refusal(f"{said} counts from 1", sqlstate="22023", position=binder.position(node))
+    return place
 
 
 # --- frames ----------------------------------------------------------------------------------------------
@@ -599,9 +604,12 @@ def read_within_group(binder: Binder, node: exp.Expr) -> Ordered:
         # Of values that are as frequent the first in the order is taken.
         by = (Order(value, bool(orders[0].args.get("desc")), False),)
         return Ordered((AggregateCall(result, name, (value,), False, None, by, position=position),), False)
-    shares = [1 - fraction if orders[0].args.get("desc") else fraction for fraction in fractions]
+    descends = bool(orders[0].args.get("desc"))
+    shares = [1 - fraction if descends else fraction for fraction in fractions]
+    # Of an even number of values the one in the middle depends on the end that is counted from.
+    order = (Order(value, True, True),) if descends and name == "percentile_disc" else ()
     calls = [
-        AggregateCall(result, name, (value, Literal(NUMERIC, share)), False, None, position=position)
+        AggregateCall(result, name, (value, Literal(NUMERIC, share)), False, None, order, position=position)
         for share in shares
     ]
     return Ordered(tuple(calls), is_array)

@@ -18,7 +18,7 @@ from sqlglot import exp
 from ..errors import Position, Refusal
 from ..records import dataclass
 from ..relation.aggregates import Asks
-from ..relation.expressions import Expr, Field, map_children
+from ..relation.expressions import Expr, Field, map_children, walk
 from ..relation.functions import WRITTEN, common_type
 from ..relation.relations import (
     Block,
@@ -31,6 +31,7 @@ from ..relation.relations import (
     RecursiveRef,
     Relation,
     SetOperation,
+    filtered,
     grouped,
     ordered,
     parts_of,
@@ -329,7 +330,8 @@ def _select(node: exp.Select, context: BindingContext) -> Relation:
     outputs = _outputs(node, binder)
     condition = _having(node, binder)
     orders, ons = _orders(node, binder, outputs)
-    exprs = [*outputs.items, *(order.expr for order in orders), *ons]
+    kept = _qualified(node, binder)
+    exprs = [*outputs.items, *(order.expr for order in orders), *ons, *kept]
     group = node.args.get("group")
     level = below
     if group is not None or binder.aggregates or condition is not None or binder.groupings:
@@ -345,6 +347,8 @@ def _select(node: exp.Select, context: BindingContext) -> Relation:
         start = len(relation.columns)
         relation = windowed(relation, windows)
         exprs = [_place_windows(expr, start) for expr in exprs]
+    if kept:
+        relation = filtered(relation, exprs.pop(), kept[0].position)
     if binder.makes_rows:
         relation, exprs = unnested(relation, exprs)
     count = len(outputs.items)
@@ -361,6 +365,40 @@ def _orders(node: exp.Select, binder: Binder, outputs: _Outputs) -> tuple[list[O
     if node.args.get("distinct") is None:
         return orders, []
     return orders, bind_distinct_on(binder, node, outputs.names, outputs.items, orders)
+
+
+def _qualified(node: exp.Select, binder: Binder) -> list[Expr]:
+    """Return what QUALIFY says of rows with their windows; nothing where there is none.
+
+    An output's name stands for its expression where no column has that name.
+
+    Raises:
+        Refusal: 42601 where no window is looked at.
+    """
+    qualify = node.args.get("qualify")
+    if qualify is None:
+        return []
+    named = {
+        fold_name(item.args["alias"])[0]: item.args["this"]
+        for item in node.args["expressions"]
+        if isinstance(item, exp.Alias)
+    }
+
+    def meant(part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, exp.Column) or part.args.get("table") is not None:
+            return part
+        name = part.args["this"]
+        name = fold_name(name)[0] if isinstance(name, exp.Identifier) else ""
+        is_output = name in named and not binder.scope.named(name)
+        return exp.Paren(this=named[name].copy()) if is_output else part
+
+    condition = binder.bind_boolean(qualify.args["this"].copy().transform(meant), "QUALIFY")
+    if not any(isinstance(part, Pending) and part.kind == "window" for part in walk(condition)):
+        raise Refusal(
+            "QUALIFY filters rows by a window function", sqlstate="42601", position=binder.position(qualify),
+            hint="write WHERE, or HAVING after GROUP BY",
+        )  # fmt: skip
+    return [condition]
 
 
 def _of_rows(binder: Binder, predicate: Expr) -> Expr:

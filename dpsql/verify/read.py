@@ -97,7 +97,10 @@ class Ctes:
     entries: dict[str, tuple[exp.Expression, Ctes]]
 
 
-_OVER = {"ROWNUMBER", "RANK", "DENSERANK", "LAG", "LEAD", "FIRSTVALUE", "LASTVALUE"}
+_OVER = {
+    "ROWNUMBER", "RANK", "DENSERANK", "PERCENTRANK", "CUMEDIST", "NTILE", "LAG", "LEAD", "FIRSTVALUE", "LASTVALUE",
+    "NTHVALUE",
+}  # fmt: skip
 _FORMAL = frozenset(
     [
         "big_int",
@@ -973,8 +976,9 @@ _READ: dict[type, _Read] = {
         "NullSafeEQ": _as("same"),
         "DPipe": _as("concat"),
         "Nullif": _as("nullif"),
-        "RowNumber Rank DenseRank": _call(),
-        "Lag Lead FirstValue LastValue": _call("this", "offset", "default"),
+        "RowNumber Rank DenseRank PercentRank CumeDist": _call(),
+        "Ntile": _call("this"),
+        "Lag Lead FirstValue LastValue NthValue": _call("this", "offset", "default"),
         "Abs Atan Ceil Cos Exp Floor Ln Rint Round Sign Sin Sqrt Tanh Trunc": _call("this"),
         "Explode FromBase64 IsNan Length Lower MD5 TsOrDsToDate UnixDate UnixMicros Upper Year": _call(
             "this"

@@ -30,6 +30,8 @@ Identity = tuple[Kind, tuple[Term, ...]]
 _EXACT = {"int", "decimal", "text", "bool", "date", "timestamp", "timestamptz", "uuid", "enum"}
 _PEERS = ("", "ROWS UNBOUNDED PRECEDING UNBOUNDED FOLLOWING")
 """Frames that are the same for rows that tie."""
+_OF_TIES = ("RANGE ", "GROUPS ")
+"""How frames begin that hold all of the rows that tie, or none."""
 
 
 @dataclass(frozen=True)
@@ -236,9 +238,9 @@ class Relations:
             terms and all(joined.find(term) in held for term in terms) for _, terms in joined.identities
         ):
             raise Refused("relations: PARTITION BY has the owner")
-        if function.op == "fn" and function.args[0] in ("RANK", "DENSERANK"):
+        if function.op == "fn" and function.args[0] in ("RANK", "DENSERANK", "PERCENTRANK", "CUMEDIST"):
             return
-        if function.op in AGGREGATES and (not order or frame in _PEERS):
+        if function.op in AGGREGATES and (not order or frame in _PEERS or frame.startswith(_OF_TIES)):
             return  # rows that tie have one frame, and an aggregate is of its bag
         read = [*(term for term, _, _ in order), *partition]
         written = {

@@ -1298,7 +1298,11 @@ _FUNCTIONS = {
         "ROWNUMBER RANK DENSERANK": Function(
             _INT, _where_arguments_are, lambda values, args, parts: Ends(0, ROWS, 1)
         ),
-        "LAG LEAD FIRSTVALUE LASTVALUE": Function(
+        "NTILE": Function(_INT, _where_arguments_are, lambda values, args, parts: Ends(1, parts[0].high, 1)),
+        "PERCENTRANK CUMEDIST": Function(
+            _DOUBLE, _where_arguments_are, lambda values, args, parts: Ends(0, 1, None)
+        ),
+        "LAG LEAD FIRSTVALUE LASTVALUE NTHVALUE": Function(
             _of_rows, ends=lambda values, args, parts: _hull([parts[0], *parts[2:]])
         ),
         "EXTRACT": Function(

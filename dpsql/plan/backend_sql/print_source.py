@@ -26,22 +26,25 @@ House rules:
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
+from fractions import Fraction
 
 from ...errors import Refusal
 from ...records import dataclass
 from ...relation.aggregates import check_printers
 from ...relation.catalog import PERIOD, Column, Table
-from ...relation.expressions import Call, Expr, Field, fields_of
+from ...relation.expressions import Call, Expr, Field, Literal, fields_of
 from ...relation.intervals import Environment, Lattice, facts_of
 from ...relation.relations import AggregateCall, WindowCall
 from ...relation.size_rules import check_joined, read_length, row_bytes
-from ...relation.types import BOOLEAN, TEXT, Kind, SqlType
+from ...relation.types import BOOLEAN, NUMERIC, TEXT, Kind, SqlType
 from ..dialects.dialect import Dialect, ListColumn
 from ..dialects.private_sql import Number
 from ..measures.measurements import Numbered
 from ..privacy.derived import ignores_ties, within_unit_lattice
+from ..privacy.frames import Frame, frame_of, most_in
 from ..privacy.growth import joined_rows, unlike
 from ..privacy.keys import environment_of
 from ..privacy.ownership import links_of
@@ -607,19 +610,28 @@ def _window(printer: PrivatePrinter, block: Select, call: WindowCall, ties: Sequ
     ]
     over = f"PARTITION BY {', '.join(dict.fromkeys(parts))}"
     orders: dict[str, str] = {}  # what orders rows once leaves nothing to order for it again
+    frame, said = frame_of(call), call.frame
     for order in call.orders:
         how = f"{'DESC' if order.descending else 'ASC'} NULLS {'FIRST' if order.nulls_first else 'LAST'}"
-        orders.setdefault(_order_key(printer, order.expr), how)
+        if frame is not None and frame.is_by_value:
+            sql, said = _measured(printer, call, frame, order.expr)
+        else:
+            sql = _order_key(printer, order.expr)
+        orders.setdefault(sql, how)
     keys = _key_columns(block)
     for expr in () if ignores_ties(call) else ties:
         orders.setdefault(_order_key(printer, expr, is_whole=fields_of(expr) <= keys), "NULLS LAST")
     if orders:
         over += f" ORDER BY {', '.join(f'{sql} {how}' for sql, how in orders.items())}"
-    over = f" OVER ({over}{f' {call.frame}' if call.frame else ''})"
+    if frame is not None and frame.kind == "GROUPS":
+        _check_frames(printer.dialect, call)
+    over = f" OVER ({over}{f' {said}' if said else ''})"
     if call.row is not None and call.row.in_frames:
-        return _aggregate(printer, call.as_aggregate, None, over)
+        return _aggregate(printer, call.as_aggregate, most_in(call, block.most), over)
+    first = 1 if call.function == "ntile" else 0  # it counts, and has no value
     args = [
-        _typed(printer, arg) if i != 1 else str(getattr(arg, "value", 1)) for i, arg in enumerate(call.args)
+        _typed(printer, arg) if i != 1 else str(getattr(arg, "value", 1))
+        for i, arg in enumerate(call.args, first)
     ]
     value = call.args[0].type if len(args) > 2 else TEXT
     column = printer.env.declared(call.args[0]) if value.is_number else None
@@ -628,6 +640,45 @@ def _window(printer: PrivatePrinter, block: Select, call: WindowCall, ties: Sequ
         kind = "BIGINT" if value.is_integer else "HUGEINT" if value.scale == 0 else ""
         args[0] = printer.dialect.cast(args[0], kind) if kind else args[0]
     return f"{call.function}({', '.join(args)}){over}"
+
+
+def _measured(printer: PrivatePrinter, call: WindowCall, frame: Frame, expr: Expr) -> tuple[str, str]:
+    """Return the order of a frame by value as a whole number, and the frame in units of that.
+
+    Values are multiples of their unit, so that a distance between them is as long as the multiple below it. One longer
+    than any two values are apart is no longer than that. Raises Refusal: PV101, PV202.
+    """
+    _check_frames(printer.dialect, call)
+    moment, length = expr.type.is_temporal, Fraction(1)
+    if moment:
+        expr, length = Call(NUMERIC, "extract", (Literal(TEXT, "epoch"), expr)), Fraction(1, 10**6)
+    number = printer.number(expr)
+    if number.grid is None:
+        raise Refusal(
+            "a frame by RANGE goes over whole numbers, decimals and moments of people's rows", sqlstate="PV202",
+            position=call.position, hint="round what it is ordered by: CAST(x AS integer)",
+        )  # fmt: skip
+    if number.reach >= 2**61:
+        raise Refusal(
+            "a frame by RANGE could overflow here", sqlstate="PV101", position=call.position,
+            hint="declare bounds of what it is ordered by, or filter with BETWEEN",
+        )  # fmt: skip
+    ends = []
+    for end, far in ((frame.start, "UNBOUNDED PRECEDING"), (frame.end, "UNBOUNDED FOLLOWING")):
+        steps = 0 if end is None else min(math.floor(abs(end) * length / number.grid), 2 * number.reach)
+        side = "PRECEDING" if end is not None and end < 0 else "FOLLOWING"
+        ends.append(far if end is None else f"{steps} {side}" if end else "CURRENT ROW")
+    return printer.dialect.cast(number.sql, "BIGINT"), f"RANGE BETWEEN {ends[0]} AND {ends[1]}"
+
+
+def _check_frames(dialect: Dialect, call: WindowCall) -> None:
+    """Refuse a frame by values or by ties where an engine looks at its rows anew for each, or has no such frame."""
+    if not dialect.has_all_frames:
+        kind = (call.frame or "").partition(" ")[0]
+        raise Refusal(
+            f"a frame by {kind} is not taken of people's rows on {dialect.name.title()}", sqlstate="PV202",
+            position=call.position, hint="write ROWS",
+        )  # fmt: skip
 
 
 def _typed(printer: PrivatePrinter, expr: Expr) -> str:

@@ -6,17 +6,11 @@ place by the owner's engine beside people's rows, never drawn first, and never p
 
 from __future__ import annotations
 
-import re
-
 from ...errors import Position, Refusal
 from ...relation.relations import Recursive, RecursiveRef, Relation, parts_of
 from ...sql.attach import first_outer
 
-__all__ = ["ReadsAround", "check_whole", "is_plain_frame", "is_whole"]
-
-_END = r"(?:UNBOUNDED|{}) (?:PRECEDING|FOLLOWING)|CURRENT ROW"
-_ROWS, _RANGE = _END.format(r"\d+"), _END.format("UNBOUNDED")
-_PLAIN = re.compile(rf"ROWS BETWEEN (?:{_ROWS}) AND (?:{_ROWS})|RANGE BETWEEN (?:{_RANGE}) AND (?:{_RANGE})")
+__all__ = ["ReadsAround", "check_whole", "is_whole"]
 
 
 class ReadsAround(Refusal):
@@ -42,8 +36,3 @@ def check_whole(relation: Relation) -> None:
     if not is_whole(relation):
         outer = first_outer(relation)
         raise ReadsAround(relation.position if outer is None else outer.position)
-
-
-def is_plain_frame(frame: str) -> bool:
-    """Say whether a window's frame may be taken of people's rows: no other fails on no row (law L2)."""
-    return _PLAIN.fullmatch(frame) is not None

@@ -31,12 +31,15 @@ from ...relation.expressions import (
     substitute,
 )
 from ...relation.functions import FUNCTIONS
+from ...relation.intervals import narrowed_facts
 from ...relation.relations import (
+    AggregateCall,
     Block,
     Declared,
     Group,
     Join,
     Lateral,
+    OutputColumn,
     Recursive,
     Relation,
     Scan,
@@ -47,16 +50,19 @@ from ...relation.relations import (
     projected,
     unordered,
 )
-from ...relation.types import INTEGER, NULL
+from ...relation.types import BOOLEAN, INTEGER, NULL
 from ...sql.attach import Outer
-from .above_alone import ReadsAround, check_whole, is_plain_frame
+from .above_alone import ReadsAround, check_whole
 from .added_lookup import Looked, with_lookups
 from .correlated_keys import held_to, keys_asked_for
 from .derived import group_by_owner, plain, union, window_by_owner, with_declared
+from .frames import checked
 from .join import join_blocks
-from .keys import undeclared_rows
+from .keys import environment_of, undeclared_rows
+from .laterals import as_join
 from .lookup import check_aggregates
 from .ownership import resolve_owner, scanned
+from .programs import by_windows
 from .public_inputs import NotInPlace, drawn_first, is_single, read_in_place, static_range
 from .release_boundary import one_person, owner_of, release_each_set
 from .rows import OwnedRows, PrivateBlock, Source, read_by, whole
@@ -151,6 +157,8 @@ class _Analysis:
             left = self.relation(node.left)
             if isinstance(left, PrivateBlock):
                 return self._parts(node, array, left)
+        if isinstance(node, Lateral) and (joined := as_join(node)) is not None:
+            return self.relation(joined)
         try:
             sides = tuple(map(self.relation, node.reads))
         except ReadsAround as refused:
@@ -252,6 +260,38 @@ class _Analysis:
         both = whole(union(parts, node.outputs), [column.name for column in node.columns])
         return both if node.all else self._distinct(node, both)
 
+    def _compared(self, node: SetOperation, *sides: PrivateBlock) -> PrivateBlock:
+        """Return INTERSECT or EXCEPT as groups of both sides' rows, each of which says whether it is the left one's.
+
+        Raises:
+            Refusal: PV003 for rows without the person's key, and for ALL.
+        """
+        name = node.kind.upper()
+        if node.all:
+            raise Refusal(
+                f"{name} ALL over private rows is not answered", sqlstate="PV003", position=node.position,
+                hint=f"write {name}, or count each side's rows per person and compare the counts",
+            )  # fmt: skip
+        parts = []
+        for side, is_left in zip(sides, (True, False), strict=True):
+            rows = resolve_owner(side, self.catalog, node.position)
+            parts.append((rows.select((*side.outputs, Literal(BOOLEAN, is_left))), rows))
+        _check_once(node, *(rows for _, rows in parts))
+        both = whole(union(parts, (*node.outputs, OutputColumn(BOOLEAN))), [*sides[0].names, ""])
+        rows = resolve_owner(both, self.catalog, node.position)
+        *keys, mark = both.outputs
+        if not owner_of(keys, rows):
+            raise Refusal(
+                f"{name} over private rows compares rows of one person", sqlstate="PV003", position=node.position,
+                hint="show the person's key on both sides, or write EXISTS with an equality on it",
+            )  # fmt: skip
+        marks = tuple(AggregateCall(BOOLEAN, one, (mark,), False, None) for one in ("bool_and", "bool_or"))
+        names = [column.name for column in node.columns]
+        groups = whole(group_by_owner(rows, tuple(keys), marks, [*names, "", ""]), [*names, "", ""])
+        alone, left = groups.outputs[-2:]
+        kept = (alone,) if node.kind == "except" else (left, Call(BOOLEAN, "not", (alone,)))
+        return replace(groups, predicate=kept, outputs=groups.outputs[:-2], names=tuple(names))
+
     def _parts(self, node: Lateral, array: Expr, source: PrivateBlock) -> PrivateBlock:
         """Return rows beside each part of a text of theirs, of its first R: a person has R of them all in all.
 
@@ -296,26 +336,8 @@ class _Analysis:
                     position=call.position or node.position,
                     hint=f"{by}aggregate with GROUP BY first{tiles * is_share}",
                 )  # fmt: skip
-            if call.frame and not is_plain_frame(call.frame):
-                raise Refusal(
-                    "this frame of a window is not taken of people's rows", sqlstate="PV202",
-                    position=call.position or node.position,
-                    hint="ROWS with numbers, or RANGE from UNBOUNDED or CURRENT ROW, without EXCLUDE",
-                )  # fmt: skip
-            if (
-                call.row is not None
-                and call.row.is_extreme
-                and call.frame
-                and "BETWEEN UNBOUNDED PRECEDING" not in call.frame
-            ):
-                # An engine that takes it anew for each row does n² work for a person with n rows (law L10).
-                raise Refusal(
-                    f"{call.function.upper()}() over a frame that moves its start is not taken of people's rows",
-                    sqlstate="PV202", position=call.position or node.position,
-                    hint="begin the frame with UNBOUNDED PRECEDING, or order the other way round",
-                )  # fmt: skip
         names = [column.name for column in node.columns]
-        return whole(window_by_owner(rows, source.outputs, calls, names), names)
+        return whole(window_by_owner(rows, source.outputs, tuple(map(checked, calls)), names), names)
 
     def _unordered(self, node: Block, source: PrivateBlock) -> PrivateBlock:
         return source
@@ -334,7 +356,7 @@ class _Analysis:
         mapped = (call.map(lambda expr: self._onto(expr, source)) for call in group.aggregates)
         # Only what stands above the release takes rows in an order; MODE chooses among ties by noise.
         aggregates = tuple(replace(call, orders=()) for call in mapped)
-        looked = with_lookups(Looked(source, keys, aggregates), self.catalog)
+        given, looked = source, with_lookups(Looked(source, keys, aggregates), self.catalog)
         source, keys, aggregates = looked.block, looked.keys, looked.aggregates
         rows = resolve_owner(source, self.catalog, node.position, looked.read, of_two=True, is_grouped=True)
         rows = unmatched_left_out(source, rows, keys, aggregates)
@@ -344,9 +366,22 @@ class _Analysis:
             return release_each_set(group, rows, keys, aggregates, node.position)
         owned = [bool(owner_of((keys[i] for i in chosen), rows)) for chosen in group.sets]
         if all(owned) and len(owned) == 1 and not group.groupings:
+            env = environment_of(rows.columns, rows.predicate)
+            program = by_windows(node, lambda expr: narrowed_facts(self._onto(expr, given), env))
+            if program is not None:
+                return self._above_rows(program, node.below, given)
             names = [column.name for column in group.columns]
             return whole(group_by_owner(rows, keys, aggregates, names), names)
         return release_each_set(group, rows, keys, aggregates, node.position)
+
+    def _above_rows(
+        self, made: Relation, base: Relation, source: PrivateBlock | Relation
+    ) -> PrivateBlock | Relation:
+        """Analyze the steps that a relation has above one that is analyzed."""
+        if made is base:
+            return source
+        assert isinstance(made, Block)
+        return self._step(made, (self._above_rows(made.below, base, source),))
 
     def _above_alone(self, node: Relation, *sides: PrivateBlock | Relation) -> PrivateBlock:
         raise _not_below(node, None)
@@ -465,7 +500,6 @@ class _Rule:
     proof: str
 
 
-_REFUSED_SET = "write {} with an equality on the person's key"
 _RULES: Mapping[tuple[str, str], _Rule] = {
     ("where", "all"): _Rule(_Analysis._filter, "a function of the one row: the owner is the row's"),
     ("having", "all"): _Rule(_Analysis._filter, "as `where`, over rows that are one owner's each"),
@@ -489,14 +523,12 @@ _RULES: Mapping[tuple[str, str], _Rule] = {
     ("Join", "all"): _Rule(_Analysis._join, "a row is made of rows of one owner, which `join` holds it to (1.10)"),
     ("Join", "some"): _Rule(_Analysis._join, "a row is made of one owner's row and of public rows (1.10, 1.14)"),
     ("union", "all"): _Rule(_Analysis._union, "each row is one side's, and has its owner; then `distinct`"),
-    ("intersect", "all"): _Rule(
-        ("INTERSECT over private rows is not answered", _REFUSED_SET.format("EXISTS")),
-        "whether a row stays depends on rows of other owners",
-    ),
-    ("except", "all"): _Rule(
-        ("EXCEPT over private rows is not answered", _REFUSED_SET.format("NOT EXISTS")),
-        "whether a row stays depends on rows of other owners",
-    ),
+    **{
+        (kind, "all"): _Rule(
+            _Analysis._compared, "as `union`, then `group` by all columns: a function of one owner's rows of both sides"
+        )
+        for kind in ("intersect", "except")
+    },
     **{
         (kind, "some"): _Rule(
             (f"{kind.upper()} of private rows and rows that nobody owns",

@@ -19,7 +19,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ...errors import Refusal
-from ...relation.aggregates import Asks, check_printers
+from ...relation.aggregates import ROWS, Asks, check_printers
 from ...relation.catalog import Column, Enforced
 from ...relation.expressions import Expr, Field, fields_of
 from ...relation.facts import Facts, decimal_scale, hull
@@ -27,6 +27,7 @@ from ...relation.intervals import Environment, Lattice, facts_of, lattice_of, na
 from ...relation.relations import AggregateCall, OutputColumn, WindowCall
 from ...relation.size_rules import read_length
 from ...relation.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Kind, SqlType
+from .frames import frame_of, most_in
 from .functional_dependencies import distinguishing
 from .growth import sum_of_reaches
 from .keys import domain_of, environment_of
@@ -115,11 +116,14 @@ def window_by_owner(
     by the physical order of everybody's rows: so without a key the rows are numbered first.
     Raises Refusal, as `group_by_owner`.
     """
+    most = 1 if rows.is_single else rows.max_rows
+    if all(map(ignores_ties, calls)):
+        return _derived([(replace(rows.select(outputs), windows=calls, most=most), rows)], names, keys=())
     ties: tuple[Expr, ...] | None = distinguishing(rows)
     if ties is None and sum(not ignores_ties(call) for call in calls) > 1:
         return _window_numbered(rows, outputs, calls, names)
     shown = tuple(dict.fromkeys((*outputs, *(arg for call in calls for arg in call.args))))
-    windowed = replace(rows.select(outputs), windows=calls, ties=shown if ties is None else ties)
+    windowed = replace(rows.select(outputs), windows=calls, ties=shown if ties is None else ties, most=most)
     return _derived([(windowed, rows)], names, keys=())
 
 
@@ -146,16 +150,19 @@ def _window_numbered(
         fixed_columns=frozenset(),
     )
     shown_again = over_numbered.select(tuple(fields[: len(outputs)]))
-    block = replace(shown_again, windows=moved, ties=(fields[len(shown)],), works=())
+    block = replace(shown_again, windows=moved, ties=(fields[len(shown)],), works=(), most=rows.max_rows)
     return _derived([(block, over_numbered)], names, keys=())
 
 
 def ignores_ties(call: WindowCall) -> bool:
     """Say whether a window call gives rows that tie in its ORDER BY one value, in whatever order they come."""
-    if call.function in ("rank", "dense_rank"):
+    if call.function in _OF_TIES:
         return True
-    aggregates = call.row is not None and call.row.in_frames
-    return aggregates and (call.frame is None or call.frame.startswith("RANGE"))
+    frame = frame_of(call)
+    return call.row is not None and call.row.in_frames and (frame is None or frame.has_whole_ties)
+
+
+_OF_TIES = ("rank", "dense_rank", "percent_rank", "cume_dist")
 
 
 def nullable(column: Column) -> Column:
@@ -312,7 +319,7 @@ def _columns(block: Select) -> list[Column]:
     env = environment_of(columns_of(block.items), block.predicate)
     columns = [_column(expr, env) for expr in block.outputs]
     columns += [_aggregate_column(call, env, block.most) for call in block.aggregates or ()]
-    return [*columns, *(_window_column(call, env) for call in block.windows)]
+    return [*columns, *(_window_column(call, env, block.most) for call in block.windows)]
 
 
 def _column(expr: Expr, env: Environment) -> Column:
@@ -420,50 +427,90 @@ def _not_per_person(call: AggregateCall) -> Refusal:
     return Refusal(
         f"{call.function.upper()}{'(DISTINCT …)' if call.distinct else ''} is not computed per person",
         position=call.position,
-        hint="per person there are COUNT, SUM, AVG, MIN, MAX, BOOL_AND and BOOL_OR",
+        hint=f"per person there are {', '.join(row.name.upper() for row in ROWS if row.per_person or row.is_program)}",
     )
 
 
-_RANKS = ("row_number", "rank", "dense_rank")
+# --- windows ------------------------------------------------------------------------------------------------
 
 
-def _window_column(call: WindowCall, env: Environment) -> Column:
-    if call.function in _RANKS:
-        return Column(
-            "",
-            BIGINT,
-            Enforced(not_null=True),
-            facts=Facts(Fraction(1), Fraction(MAX_ROWS), Fraction(1), False),
-        )
-    frame = call.frame or ""
-    if call.function == "first_value" and call.orders and frame.startswith("RANGE BETWEEN CURRENT"):
+def _window_column(call: WindowCall, env: Environment, most: int | None) -> Column:
+    if call.row is not None and call.row.in_frames:
+        return _aggregate_column(call.as_aggregate, env, most_in(call, most))
+    form = _OVER.get(call.function)
+    if form is None:
+        raise Refusal(
+            f"{call.function}() is not computed per person", position=call.position,
+            hint=f"per person there are {', '.join(name.upper() for name in _OVER)}, COUNT, SUM, AVG, MIN and MAX",
+        )  # fmt: skip
+    return form(call, env)
+
+
+def _numbers_up_to(most: int) -> Callable[[WindowCall, Environment], Column]:
+    facts = Facts(Fraction(1), Fraction(most), Fraction(1), False)
+    return lambda call, env: Column("", BIGINT, Enforced(not_null=True), facts=facts)
+
+
+def _tile_column(call: WindowCall, env: Environment) -> Column:
+    most = call.args[0].constant_as(int)
+    assert most is not None, "its count is a literal"
+    return _numbers_up_to(most)(call, env)
+
+
+def _share_column(call: WindowCall, env: Environment) -> Column:
+    facts = Facts(Fraction(0), Fraction(1), None, False, None, True)
+    return Column("", DOUBLE, Enforced(not_null=True), facts=facts)
+
+
+def _value_column(call: WindowCall, env: Environment) -> Column:
+    """Return what is known of the value of another row, or of what stands for it where there is none."""
+    column = _column(call.args[0], env)
+    default = call.args[2] if len(call.args) > 2 else None
+    opaque = call.args[0].type.kind is Kind.OPAQUE and default is not None
+    if opaque or not (default is None or default.is_constant):
+        raise Refusal(
+            f"the default of {call.function.upper()} over private rows is a literal", sqlstate="PV202",
+            position=call.position, hint="use COALESCE around it",
+        )  # fmt: skip
+    return nullable(column if default is None else _merge([column, _column(default, env)]))
+
+
+def _first_column(call: WindowCall, env: Environment) -> Column:
+    if call.orders and (call.frame or "").startswith("RANGE BETWEEN CURRENT"):
         raise Refusal(
             "FIRST_VALUE over private rows begins with a person's first row", sqlstate="PV202", position=call.position,
             hint="leave out RANGE, or write ROWS",
         )  # fmt: skip
-    if call.function == "last_value" and call.orders and not frame.endswith("UNBOUNDED FOLLOWING"):
-        raise Refusal(
-            "LAST_VALUE over private rows takes the whole of a person's rows", sqlstate="PV202", position=call.position,
-            hint="add ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
-        )  # fmt: skip
-    if call.function in ("lag", "lead", "first_value", "last_value"):
-        column = _column(call.args[0], env)
-        default = call.args[2] if len(call.args) > 2 else None
-        opaque = call.args[0].type.kind is Kind.OPAQUE and default is not None
-        if opaque or not (default is None or default.is_constant):
-            raise Refusal(
-                f"the default of {call.function.upper()} over private rows is a literal", sqlstate="PV202",
-                position=call.position, hint="use COALESCE around it",
-            )  # fmt: skip
-        if len(call.args) > 2:
-            column = _merge([column, _column(call.args[2], env)])
-        return nullable(column)
-    if call.row is not None and call.row.in_frames:
-        return _aggregate_column(call.as_aggregate, env, None)
-    raise Refusal(
-        f"{call.function}() is not computed per person", position=call.position,
-        hint="per person there are ROW_NUMBER, RANK, LAG, LEAD, COUNT, SUM, AVG, MIN and MAX",
+    return _value_column(call, env)
+
+
+def _last_column(call: WindowCall, env: Environment) -> Column:
+    if call.orders and not (call.frame or "").endswith("UNBOUNDED FOLLOWING"):
+        raise _not_whole(call)
+    return _value_column(call, env)
+
+
+def _nth_column(call: WindowCall, env: Environment) -> Column:
+    if call.orders and (
+        call.frame is None or (call.frame.startswith("RANGE") and "CURRENT ROW" in call.frame)
+    ):
+        raise _not_whole(call)
+    return _value_column(call, env)
+
+
+def _not_whole(call: WindowCall) -> Refusal:
+    return Refusal(
+        f"{call.function.upper()} over private rows takes the whole of a person's rows", sqlstate="PV202",
+        position=call.position, hint="add ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
     )  # fmt: skip
+
+
+_OVER: dict[str, Callable[[WindowCall, Environment], Column]] = {
+    **dict.fromkeys(("row_number", "rank", "dense_rank"), _numbers_up_to(MAX_ROWS)), "ntile": _tile_column,
+    "percent_rank": _share_column, "cume_dist": _share_column, "lag": _value_column, "lead": _value_column,
+    "first_value": _first_column, "last_value": _last_column, "nth_value": _nth_column,
+}  # fmt: skip
+"""Window function that is no aggregate -> what is known of it per person. Those of `_OF_TIES` are one for ties."""
 
 
 def _merge(options: Sequence[Column]) -> Column:

@@ -21,12 +21,14 @@ from dataclasses import replace
 from ...errors import Position, Refusal
 from ...relation.catalog import Catalog
 from ...relation.expressions import Call, Expr, Field, conjuncts, moved, shifted, substitute
+from ...relation.intervals import Environment, narrowed_facts
 from ...relation.relations import Join
 from ...relation.types import BOOLEAN
 from .derived import full_join, nullable, plain
+from .keys import environment_of
 from .lookup import undeclared
 from .ownership import are_linked, held, keeps_public_rows, refuse_different_owners, resolve_owner
-from .rows import Item, PrivateBlock, Select, Source, whole
+from .rows import Item, PrivateBlock, Select, Source, columns_of, whole
 from .unmatched import kept_beside
 
 __all__ = ["join_blocks"]
@@ -95,11 +97,26 @@ def _mark(
             hint="count the private rows by the public key, and join the result",
         )  # fmt: skip
     _, on = _matched(left, right, source, filters, node.condition, below)
+    if node.word == "NOT IN":
+        env = environment_of((*columns_of(left.items), *source.columns), (*left.predicate, *on))
+        on = tuple(_of_values(term, env) for term in on)
     item = Item(source, "mark", on, node.position)
     _check_link(node, left, item, catalog)
     marked = Field(BOOLEAN, len(left.columns), position=node.position)
     outputs, names = (*left.outputs, marked), (*left.names, "")
     return PrivateBlock((*left.items, item), left.predicate, outputs, names=names)
+
+
+def _of_values(term: Expr, env: Environment) -> Expr:
+    """Return a term of NOT IN without what it says of a NULL where there is none: in a row that is left, or listed."""
+    if not (isinstance(term, Call) and term.calls("or")):
+        return term
+    left = tuple(
+        one
+        for one in term.args
+        if not (one.calls("is_null") and not narrowed_facts(one.args[0], env).nullable)
+    )
+    return left[0] if len(left) == 1 else replace(term, args=left) if left else term
 
 
 def _matched(
@@ -171,7 +188,8 @@ def _check_link(node: Join, left: PrivateBlock, item: Item, catalog: Catalog) ->
         raise Refusal(
             "NOT IN over private rows: one NULL in the list empties the result for everybody",
             sqlstate="PV003", position=node.position,
-            hint="write NOT EXISTS (SELECT 1 FROM … WHERE …) with an equality on the person's key",
+            hint="write NOT EXISTS (SELECT 1 FROM … WHERE …) with an equality on the person's key, or a list of the "
+            "person's keys WHERE … IS NOT NULL",
         )  # fmt: skip
     first = next(other for other in left.items if other.source.is_private)
     own = [place for place, other in enumerate(left.items) if other.source.is_private]

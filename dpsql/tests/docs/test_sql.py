@@ -82,6 +82,17 @@ ANSWERED = {
         "SELECT AVG(days_out) FROM (SELECT days_out, ROW_NUMBER() OVER (PARTITION BY student_id ORDER BY loaned_on) AS k"
         " FROM loan) AS t WHERE k = 1",
         "SELECT COUNT(*) FROM (SELECT id FROM student UNION SELECT student_id FROM loan) AS t",
+        "SELECT COUNT(*) FROM (SELECT id FROM student EXCEPT SELECT student_id FROM loan) AS t",
+        "SELECT COUNT(*) FROM student WHERE id NOT IN (SELECT student_id FROM loan)",
+        "SELECT AVG(m) FROM (SELECT student_id, MEDIAN(days_out) AS m FROM loan GROUP BY student_id) AS t",
+        "SELECT branch, COUNT(*) FROM (SELECT student_id, mode() WITHIN GROUP (ORDER BY branch) AS branch FROM loan"
+        " GROUP BY student_id) AS t GROUP BY branch",
+        "SELECT AVG(days_out) FROM (SELECT student_id, days_out FROM loan"
+        " QUALIFY row_number() OVER (PARTITION BY student_id ORDER BY loaned_on DESC) = 1) AS t",
+        "SELECT AVG(n) FROM (SELECT student_id, COUNT(*) OVER (PARTITION BY student_id ORDER BY loaned_on"
+        " RANGE INTERVAL '30 days' PRECEDING) AS n FROM loan) AS t",
+        "SELECT AVG(l.days_out) FROM student s CROSS JOIN LATERAL (SELECT days_out FROM loan WHERE student_id = s.id"
+        " ORDER BY loaned_on LIMIT 3) AS l",
     ],
     "subqueries": [
         "SELECT COUNT(*) FROM student WHERE EXISTS (SELECT 1 FROM loan WHERE student_id = student.id)",
@@ -135,8 +146,10 @@ REFUSED = {
         "SELECT COUNT(*) FROM course WHERE id IN (SELECT course_id FROM enrolment)",
     ],
     "one row that moves all": [
-        "SELECT COUNT(*) FROM student WHERE id NOT IN (SELECT student_id FROM loan)",
-        "SELECT COUNT(*) FROM (SELECT id FROM student EXCEPT SELECT student_id FROM loan) AS t",
+        "SELECT COUNT(*) FROM student WHERE id NOT IN (SELECT days_out FROM loan)",
+    ],
+    "whose is it": [
+        "SELECT COUNT(*) FROM (SELECT major FROM student WHERE gpa > 3 EXCEPT SELECT major FROM student WHERE gpa < 2) AS t",
     ],
     "bins of equal size": ["SELECT NTILE(4) OVER (ORDER BY gpa) FROM student"],
     "other aggregates": [

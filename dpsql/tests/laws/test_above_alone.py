@@ -26,8 +26,6 @@ REFUSED = {
         "SELECT any_value(n) FROM visit", "SELECT json_agg(n) FROM visit", "SELECT ARRAY(SELECT n FROM visit)",
     ],
     "PV202": [
-        _FRAMED.format("GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW"),
-        _FRAMED.format("RANGE BETWEEN 1 PRECEDING AND CURRENT ROW"),
         _FRAMED.format("ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW"),
         "SELECT unnest(ARRAY[n]) FROM visit", "SELECT row_to_json(visit) FROM visit",
     ],
@@ -83,7 +81,7 @@ class _Nothing:
 
 RULES: dict[str, Callable[[Patch], None]] = {
     "any aggregate is measured": lambda patch: patch.setattr(normal_form, "_FORMS", _COUNTED | normal_form._FORMS),
-    "any frame is one of people's rows": lambda patch: patch.setattr(analyze, "is_plain_frame", lambda frame: True),
+    "any frame is one of people's rows": lambda patch: patch.setattr(analyze, "checked", lambda call: call),
     "a part of a join or a recursion is whole": lambda patch: patch.setattr(analyze, "check_whole", lambda node: None),
     "the row around is one's own": lambda patch: patch.setattr(analyze, "Outer", _Nothing),
 }  # fmt: skip

@@ -23,7 +23,6 @@ def failure(text: str) -> Refusal:
     [
         "SELECT * FROM student TABLESAMPLE SYSTEM (10)",
         "SELECT gpa FROM student FOR UPDATE",
-        "SELECT x FROM student QUALIFY row_number() OVER () = 1",
         "SELECT * FROM student NATURAL CROSS JOIN course",
         "SELECT * FROM student NATURAL JOIN course ON TRUE",
         "SELECT * FROM student NATURAL JOIN course USING (major)",

@@ -70,7 +70,7 @@ def test_exists_is_a_column_of_the_row() -> None:
         ("SELECT COUNT(*) FROM person p FULL JOIN visit v ON v.no = p.age", "visit"),
         ("SELECT COUNT(*) FROM person p WHERE EXISTS (SELECT no FROM visit v WHERE v.no = p.age)", "no"),
         ("SELECT COUNT(*) FROM person p WHERE p.age IN (SELECT no FROM visit)", "p.age"),
-        ("SELECT COUNT(*) FROM person p WHERE p.id NOT IN (SELECT person_id FROM visit)", "p.id"),
+        ("SELECT COUNT(*) FROM person p WHERE p.id NOT IN (SELECT bill_id FROM line)", "p.id"),
     ],
 )
 def test_rows_of_nobody_and_of_others_are_refused(sql: str, word: str) -> None:
