@@ -157,6 +157,8 @@ class Twin:
         wanted = {column.name for column in self.catalog.tables[name].columns}
         if (time := self.policy.tables[name].time) is not None and time[0] == name:
             wanted.add(time[1])
+        if (number := self.policy.tables[name].row_number) is not None:
+            wanted.add(number)
         for other, declared in self.policy.tables.items():
             if declared.unit is not None:
                 wanted |= set(declared.unit.columns) if other == name else set()
@@ -253,6 +255,8 @@ class Twin:
                     row[column.name] = parent[column.name]
                 elif column.name in parent:
                     row[column.name] = self._part_of_person(column, unit.columns.index(column.name))
+                elif column.name == self.policy.tables[name].row_number:
+                    row[column.name] = str(number + 1)  # of these rows, which are one person's
                 elif time is not None and not time.way and column.name == time.column:
                     row[column.name] = self._moment(column, at, person)
                 elif column.name in alone:

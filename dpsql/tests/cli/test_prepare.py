@@ -65,6 +65,9 @@ def test_from_a_table_to_an_answer(policy: Path) -> None:
     sql = "SELECT ward, COUNT(*) FROM visit_prepared GROUP BY ward"
     assert '("n" BETWEEN 1 AND 3)' in run(policy, "explain", sql).stdout
     assert run(policy, "query", sql).exit_code == 0
+    audited = run(policy, "audit", "--sql", sql)
+    assert audited.exit_code == 0, audited.output
+    assert "3 of 3" in audited.stdout, "its people have numbered rows, more than count"
 
 
 def test_new_data_is_a_new_epoch(policy: Path) -> None:
@@ -180,6 +183,7 @@ def test_a_copy_of_files_is_a_file_with_a_key_to_verify(files: Path) -> None:
     assert run(files, "budget", "create").exit_code == 0
     assert '("n" BETWEEN 1 AND 3)' in run(files, "explain", BY_WARD).stdout
     assert run(files, "query", BY_WARD).exit_code == 0
+    assert "3 of 3" in run(files, "audit", "--sql", BY_WARD).stdout
 
 
 def test_a_copy_of_new_files_is_recorded_anew(files: Path) -> None:
