@@ -29,7 +29,7 @@ from dpsql.policy import Policy, parse_policy
 from dpsql.policy.live_schema import LiveSchema
 from dpsql.sql.statement import AdmittedQuery, parse_statement
 
-__all__ = ["make_database", "measure", "policy_text"]
+__all__ = ["make_database", "measure", "policy_text", "scale_of"]
 
 _T = TypeVar("_T")
 
@@ -84,7 +84,7 @@ def measure(size: Size) -> Iterator[Figure]:
     ratios: list[float] = []
     refused: list[str] = []
     answered: list[str] = []
-    policy = _policy(size, make_database(size, _scale(size)))
+    policy = _policy(size, make_database(size, scale_of(size)))
     backend = _TimedBackend(Path(policy.database.removeprefix("duckdb:")))
     with (
         backend.snapshot() as snapshot,
@@ -193,7 +193,7 @@ class _TimedSnapshot:
 def make_database(size: Size, scale: float) -> Path:
     """Make the tables at a scale, unless they are there, and return the file's path."""
     folder = Path(os.environ.get("DPSQL_TPCH") or size.folder).absolute()
-    name = "tpch" if scale == _scale(size) else f"tpch-{scale:g}"
+    name = "tpch" if scale == scale_of(size) else f"tpch-{scale:g}"
     path = folder / f"{name}.duckdb"
     if path.exists():
         return path
@@ -214,7 +214,7 @@ def make_database(size: Size, scale: float) -> Path:
     return path
 
 
-def _scale(size: Size) -> float:
+def scale_of(size: Size) -> float:
     """Return the scale of the times; a run with few rows takes little."""
     return 1 if size.rows >= 1_000_000 else 0.01
 
