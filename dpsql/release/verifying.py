@@ -139,9 +139,8 @@ def certify(asked: Sequence[Asked], facts: Facts) -> Certificate:
 
 def _of_texts(facts: Facts, texts: Sequence[str]) -> Facts:
     """Return the facts of the tables that could stand in some texts, and of those that these lead to."""
-    left = [
-        name for name in facts.tables if any(all(part in text for part in name.split(".")) for text in texts)
-    ]
+    said = _unquoted("\n".join(texts))
+    left = [name for name in facts.tables if all(part in said for part in _unquoted(name).split("."))]
     found: dict[str, Table] = {}
     while left:
         name = left.pop()
@@ -152,6 +151,11 @@ def _of_texts(facts: Facts, texts: Sequence[str]) -> Facts:
         left += [table.unit.table] if table.unit is not None and table.unit.table else []
         left += [] if table.time is None else [one.table for one in table.time.way]
     return replace(facts, tables=found)
+
+
+def _unquoted(name: str) -> str:
+    """Return a name, or a text of names, without quotes: an identifier has its own twice."""
+    return name.replace('"', "").replace("`", "")
 
 
 def _release(asked: Asked, facts: Facts) -> Release:

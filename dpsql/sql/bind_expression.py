@@ -149,10 +149,12 @@ def cast(expr: Expr, target: SqlType, position: Position | None) -> Expr:
         return call("to_char", [expr.args[0], Literal(TEXT, 'HH24:MI":00"')], position)
     if expr.type.kind is Kind.INTERVAL and target.kind is Kind.TEXT:
         return Call(TEXT, "interval_text", (expr,), position=position)
-    if target.kind is Kind.TIME and expr.type.is_temporal:
+    if target.kind is Kind.TIME and expr.type.kind is Kind.TIMESTAMP:
         return Call(target, "time_of_day", (expr,), position=position)
     if not _castable(expr.type, target):
         hint = "take a text out of it first: (j ->> 'a')::integer" if expr.type.is_json else None
+        if (expr.type.kind, target.kind) == (Kind.DATE, Kind.TIME):
+            hint = "a date has no time of day; its midnight is x::timestamp::time"
         raise Refusal(
             f"{expr.type} cannot be cast to {target}", sqlstate="42804", position=position, hint=hint
         )

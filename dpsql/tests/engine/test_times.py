@@ -114,6 +114,8 @@ def test_above_the_release_it_is_a_time(session: Session) -> None:
         ("SELECT COUNT(*) FROM visit WHERE 'at ' || seen::time = 'at 9'", "PV202"),
         ("SELECT COUNT(*) FROM visit WHERE seen::time > '24:00'", "22023"),
         ("SELECT AVG(seen::time) FROM visit", "42883"),
+        ("SELECT COUNT(*) FROM visit WHERE seen::date::time = '00:00'", "42804"),
+        ("SELECT opened::date::time FROM place", "42804"),
         ("SELECT seen::timetz FROM visit", "0A000"),
         ("CREATE TABLE t AS SELECT opened::time AS at FROM place", "0A000"),
     ],

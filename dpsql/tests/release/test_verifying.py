@@ -424,3 +424,28 @@ def test_the_cells_of_other_values_are_among_those_that_are_drawn(
     session.execute("SELECT name, AVG(age) FROM person GROUP BY name")
     found = checked.seen[-1].releases[0].groups
     assert (found.kind, found.drawn) == ("declared", None)  # which they are was found before
+
+
+QUOTED = """
+database = "duckdb:quoted.duckdb"
+ledger = "sqlite:quoted.db"
+[privacy]
+epsilon = 10
+[defaults]
+epsilon = 1
+[tables.'of "people"']
+unit = "id"
+[tables.'of "people"'.columns]
+'in "years"' = { bounds = [0, 90] }
+"""
+
+
+def test_a_name_with_quotes_is_verified(tmp_path: Path) -> None:
+    """It stands twice in a text, and once among the facts."""
+    with duckdb.connect(str(tmp_path / "quoted.duckdb")) as connection:
+        connection.execute('CREATE TABLE "of ""people""" (id INTEGER PRIMARY KEY, "in ""years""" INTEGER)')
+    path = tmp_path / "quoted.toml"
+    path.write_text(QUOTED)
+    open_ledger(load_policy(path), create=True).close()
+    with Session.open(path) as session:
+        assert session.execute('SELECT SUM("in ""years""") FROM "of ""people"""').receipt is not None
