@@ -22,6 +22,8 @@ from dpsql.verify.terms import Refused
 __all__ = ["Periods", "first_day", "number_of"]
 
 _PERIOD = "dpsql_period"
+_OF_ALL = (exp.AggFunc, exp.Anonymous, exp.AnonymousAggFunc)
+"""What may be made of all rows of a query."""
 _TYPES = {
     "date": ("DATE",),
     "timestamp": ("TIMESTAMP", "TIMESTAMPNTZ"),
@@ -293,7 +295,7 @@ class Periods:
             assert own is not None
             if own.table is not None or not any(self._is_same(table, own, one, pairs) for one in timed):
                 raise _join()
-        elif not timed and not any(self._has_scan(one) for one in tables):
+        elif not any(self._is_timed(one) for one in sources):
             raise _join()
         node: Any = select
         while node is not None and node.parent is not None:
@@ -309,13 +311,30 @@ class Periods:
                 raise _join()
             node = parent
 
-    def _has_scan(self, table: exp.Table) -> bool:
-        """Whether a name is that of a query that has a timed scan in it, as an inner source."""
-        for cte in table.root().find_all(exp.CTE):
-            clause = cte.this.args.get("from_") if cte.alias == table.name and not table.db else None
-            if clause is not None and id(clause.this) in self._scans:
-                return True
-        return False
+    def _is_timed(self, source: exp.Expression) -> bool:
+        """Whether each row of a source is made of a timed row, at least one: a scan, or a query of such rows."""
+        if id(source) in self._scans:
+            return True
+        if isinstance(source, exp.Subquery):
+            return self._has_timed_rows(source.this)
+        if not isinstance(source, exp.Table) or source.db:
+            return False
+        named = [one.this for one in source.root().find_all(exp.CTE) if one.alias == source.name]
+        return bool(named) and all(map(self._has_timed_rows, named))
+
+    def _has_timed_rows(self, query: exp.Expression) -> bool:
+        """Whether each row of a query has a timed one among its inner sources, or each of its groups has such rows."""
+        if isinstance(query, exp.Union):
+            return all(self._has_timed_rows(one) for one in (query.this, query.expression))
+        if not isinstance(query, exp.Select) or "from_" not in query.args:
+            return False
+        joins, group = query.args.get("joins") or (), query.args.get("group")
+        if group is None and (query.args.get("having") or any(map(_is_of_all, query.expressions))):
+            return False  # of all rows together there is one also where none is
+        if any(join.side or join.kind not in ("", "INNER", "CROSS") for join in joins):
+            return False
+        sources = (query.args["from_"].this, *(join.this for join in joins))
+        return any(self._is_timed(one) for one in sources)
 
     def _is_same(
         self, table: exp.Table, own: Unit, timed: exp.Table, pairs: list[frozenset[tuple[str, str]]]
@@ -336,6 +355,12 @@ def _form(what: str) -> Refused:
 
 def _join() -> Refused:
     return Refused("periods: undated rows are joined to timed ones")
+
+
+def _is_of_all(item: exp.Expression) -> bool:
+    """Whether a column may be made of all rows of its query, and not of some window of them."""
+    found = item.find_all(*_OF_ALL)
+    return any(not (isinstance(one.parent, exp.Window) and one.arg_key == "this") for one in found)
 
 
 def _bare(node: exp.Expression) -> exp.Expression:

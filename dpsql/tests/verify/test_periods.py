@@ -19,6 +19,16 @@ MONTH = f"SELECT SUM(amount) FROM orders WHERE {ONE}"
 CITY = f"SELECT u.city, COUNT(*) FROM orders o JOIN users u ON u.id = o.user_id WHERE {SOME} GROUP BY u.city"
 CITY_OF_MONTH = CITY.replace(SOME, ONE)
 LEFT = "SELECT u.city, COUNT(*) FROM users u LEFT JOIN orders o ON o.user_id = u.id GROUP BY u.city"
+BESIDE = "SELECT u.city, COUNT(*) FROM users u JOIN ({}) t ON t.user_id = u.id GROUP BY u.city"
+PER_PERSON = BESIDE.format(f"SELECT user_id, COUNT(*) AS n FROM orders WHERE {ONE} GROUP BY user_id").replace(
+    "COUNT(*) FROM users", "SUM(n) FROM users"
+)
+OF_BOTH = BESIDE.format(
+    f"SELECT user_id FROM orders WHERE {ONE} UNION ALL SELECT user_id FROM visits WHERE {ONE.replace('bought', 'day')}"
+)
+RUNNING = BESIDE.format(
+    f"SELECT user_id, SUM(amount) OVER (PARTITION BY user_id ORDER BY bought) AS k FROM orders WHERE {ONE}"
+).replace("GROUP BY", "WHERE k > 1 GROUP BY")
 ITEMS = f"SELECT SUM(i.n) FROM items i JOIN orders o ON o.id = i.order_id WHERE {SOME}"
 
 
@@ -79,12 +89,16 @@ FAULTS: list[tuple[str, Change, str]] = [
     (CITY, text(("""t1."id" = t0."user_id\"""", """t1."age" = t0."user_id\"""")), JOINED),
     (CITY, charge(by="person"), "periods: undated rows are charged"),
     (CITY_OF_MONTH, text((" CROSS JOIN \"main\".\"users\" AS t1 WHERE", " LEFT JOIN \"main\".\"users\" AS t1 ON TRUE WHERE")), JOINED),
+    (PER_PERSON, text((" GROUP BY t2.\"user_id\"", "")), JOINED),
+    (OF_BOTH, text((" UNION ALL ", " UNION ALL SELECT 1 AS c0 UNION ALL ")), JOINED),
     (LEFT, charge(undated=False), "periods: undated rows are charged"),
     (LEFT, charge(by="pair"), JOINED),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("sql", [MONTHS, MONTH, CITY, CITY_OF_MONTH, LEFT, ITEMS])
+@pytest.mark.parametrize(
+    "sql", [MONTHS, MONTH, CITY, CITY_OF_MONTH, LEFT, ITEMS, PER_PERSON, OF_BOTH, RUNNING]
+)
 def test_what_has_all_premises_is_verified(tmp_path: Path, sql: str) -> None:
     assert rule_against(certified(tmp_path, sql)) == ""
 
