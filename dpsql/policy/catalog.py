@@ -574,24 +574,27 @@ def _grounds(policy: Policy, table: Table, live: LiveSchema) -> tuple[Ground, ..
     """Return what plans that read a table rest on, beside the dataset: what is said of it but for the columns that they
     do not read, and of each table on the way to its owner what leads on from there.
     """
-    found = [(table.name, _digest([*_way_content(table, live), *_own_content(table)]))]
+    by_periods = policy.privacy.time is not None
+    own = _way_content(table, live, by_periods=by_periods)
+    found = [(table.name, _digest([*own, *_own_content(table)]))]
     while table.unit is not None and table.unit.references is not None:
         table = _build_table(policy, policy.tables[table.unit.references[0]], live)
-        found.append((table.name, _digest(_way_content(table, live))))
+        found.append((table.name, _digest(_way_content(table, live, by_periods=by_periods))))
     return tuple(found)
 
 
-def _way_content(table: Table, live: LiveSchema) -> list[object]:
+def _way_content(table: Table, live: LiveSchema, *, by_periods: bool) -> list[object]:
     """Return what plans rest on whose rows find their owner over a table: where it is, its keys, and how it leads on.
 
-    Not its bounds, nor its other columns: the rows that count are bounded where they are read.
+    Not its bounds, nor its other columns: the rows that count are bounded where they are read. Nor, under a budget by
+    periods, the version of its rows: the epoch says of which periods they are others (soundness.md 3.22).
     """
     found = _live(table, live)
     key_columns = {name for key in (*table.keys, *table.referred) for name in key}
     columns = key_columns.union(() if table.unit is None else table.unit.columns)
     return [
         table.path,
-        found.version,
+        None if by_periods else found.version,
         table.is_partitioned,
         None if table.unit is None else _unit_content(table.unit, found),
         table.keys,

@@ -295,3 +295,51 @@ def test_refresh_of_a_ledger_for_all_data_takes_no_period(shop: Path, run: Run) 
     run("budget", "create")
     assert run("refresh", "--from", "2026-03").exit_code == 2
     assert "earlier answers are no longer" in run("refresh").output
+
+
+FILES = """\
+database = "duckdb:"
+[privacy]
+epsilon = 1
+[privacy.time]
+period = "month"
+since = 2024-01-01
+[defaults]
+epsilon = 0.5
+[tables.orders]
+source = "orders/*.parquet"
+unit = "user_id"
+time = "ordered_at"
+max_rows = 3
+columns = { ordered_at = {} }
+"""
+
+
+def test_files_of_a_month_that_came_later_retire_no_answer_of_another(tmp_path: Path) -> None:
+    (tmp_path / "orders").mkdir()
+    policy = tmp_path / "files.toml"
+    policy.write_text(FILES, "utf-8")
+
+    def loaded(month: int) -> None:
+        rows = f"SELECT i AS user_id, TIMESTAMP '2024-{month:02}-15' AS ordered_at FROM range(50) t (i)"
+        duckdb.sql(f"COPY ({rows}) TO '{tmp_path}/orders/{month}.parquet'")
+
+    def run(*words: str) -> str:
+        result = CliRunner().invoke(program, ["-P", str(policy), *words])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    def of_month(month: int) -> str:
+        where = f"ordered_at >= '2024-{month:02}-01' AND ordered_at < '2024-{month + 1:02}-01'"
+        return run("query", f"SELECT COUNT(*) FROM orders WHERE {where}")
+
+    loaded(1)
+    run("budget", "create")
+    assert "charged epsilon 0.5" in of_month(1)
+    loaded(2)
+    assert "Closed months keep theirs" in run("refresh")
+    assert "free" in of_month(1)
+    assert "charged epsilon 0.5" in of_month(2)
+    run("refresh", "--from", "2024-02")
+    assert "free" in of_month(1)
+    assert "charged epsilon 0.5" in of_month(2)
