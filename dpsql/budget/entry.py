@@ -22,7 +22,7 @@ from typing import Any
 from ..errors import LedgerError
 from ..mechanisms import Law, law_of
 from ..policy import Accounting, Over, Period, Slices
-from ..policy.periods import MOST_NUMBER, UNDATED
+from ..policy.periods import MOST_NUMBER, UNDATED, Times
 from ..records import dataclass
 from ..relation.catalog import Ground
 from .claim import KEY_BYTES, Charge, Draw, Grouping, GroupingKey, epsilon_nano_of, is_digest
@@ -206,6 +206,7 @@ class Segment:
     spent: tuple[tuple[str, Sums], ...]
     slices: tuple[tuple[str, tuple[Run, ...]], ...] = ()
     ends: Ends | None = None
+    times: Times = ()
     format: int = field(kw_only=True)
 
 
@@ -217,7 +218,8 @@ class Entry:
     checksum that its draw is stored under; empty for entries of before there was one. `grouping`, `grounds`: as it was
     claimed; `grounds` None for entries of before they were written, whose keys are of another making. `certificate`:
     the sha256, in hex, of the certificate of its charge, where it has one. `slices`: whose data it is charged for;
-    `ends`: where the periods that were charged so far begin and end, in a zone other than UTC (`LedgerStore._ends`).
+    `ends`: where the periods that were charged so far begin and end, in a zone other than UTC (`LedgerStore._ends`);
+    `times`: by which time the rows of all tables that were charged so far are of a period.
     """
 
     seq: int
@@ -236,6 +238,7 @@ class Entry:
     grounds: tuple[Ground, ...] | None = None
     slices: Slices | None = None
     ends: Ends | None = None
+    times: Times = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +292,7 @@ class Division:
     spent: tuple[tuple[str, Sums], ...]
     by: str
     ends: Ends | None = None
+    times: Times = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -503,6 +507,12 @@ def _ends(written: list[Any]) -> Ends:
     return _natural(until), _sha256(digest)
 
 
+def _times(written: dict[str, str]) -> Times:
+    if not all(isinstance(said, str) for said in written.values()):
+        raise ValueError("no time of a table")
+    return tuple(sorted(written.items()))
+
+
 def _runs(written: list[Any]) -> tuple[tuple[str, tuple[Run, ...]], ...]:
     return tuple((name, tuple(_run(run) for run in runs)) for name, runs in written)
 
@@ -551,6 +561,7 @@ def _known_format(number: object) -> int:
 _PARTS: dict[str, Callable[..., object]] = {"promise": Promise, "charge": Charge}
 _SPENT = _Field("spent", read=_spent, write=lambda spent: [[name, *sums] for name, sums in spent])
 _ENDS = _Field("ends", read=_ends, write=list, default=None)
+_TIMES = _Field("times", read=_times, write=dict, default=())
 _WHOSE = (
     _Field("dataset"), _Field("format", read=_known_format), _Field("log", default=""), _Field("salt", default=""),
     _Field("neighbours", "promise.neighbours", default=""), _Field("together", "promise.together", default=1),
@@ -564,7 +575,7 @@ _KINDS: dict[type[Record], _Kind] = {
     Header: _Kind("header", Header, *_WHOSE),
     Segment: _Kind(
         "segment", Segment, *_WHOSE, _Field("number", read=_natural), _Field("start", read=_natural), _Field("epoch"),
-        _SPENT, _Field("slices", read=_runs, write=_runs_text, default=()), _ENDS,
+        _SPENT, _Field("slices", read=_runs, write=_runs_text, default=()), _ENDS, _TIMES,
     ),
     Entry: _Kind(
         "entry", Entry, *map(_Field, ("epoch", "analyst", "statement", "note")),
@@ -576,7 +587,7 @@ _KINDS: dict[type[Record], _Kind] = {
         _Field("digest", read=_known_digest, default=""), _Field("certificate", read=_sha256, default=None),
         _Field("grouping", read=_grouping, write=_grouping_text, default=None),
         _Field("grounds", read=lambda grounds: tuple((of, said) for of, said in grounds), default=None),
-        _Field("slices", read=_slices, write=_slices_text, default=None), _ENDS,
+        _Field("slices", read=_slices, write=_slices_text, default=None), _ENDS, _TIMES,
     ),
     Grant: _Kind("grant", Grant, *map(_Field, ("analyst", "epsilon_nano", "by"))),
     EpochStart: _Kind(
@@ -589,7 +600,7 @@ _KINDS: dict[type[Record], _Kind] = {
     Division: _Kind(
         "division", Division, _Field("period", read=Period, write=attrgetter("value")), _Field("zone"),
         _Field("since", read=date.fromisoformat, write=date.isoformat),
-        _Field("slices", read=_slices, write=_slices_text), _SPENT, _Field("by"), _ENDS,
+        _Field("slices", read=_slices, write=_slices_text), _SPENT, _Field("by"), _ENDS, _TIMES,
     ),
     KeyCheck: _Kind(
         "key", KeyCheck, *map(_Field, ("epoch", "table", "version", "holds", "dpsql", "by")),

@@ -52,7 +52,6 @@ from .entry import (
     OF_PERIODS,
     OF_ZCDP,
     Division,
-    Ends,
     Entry,
     EntryState,
     EpochStart,
@@ -74,14 +73,14 @@ from .journal import Journal, certificates_path, sealed_path, write_whole
 from .slices import Steps
 
 __all__ = [
-    "GRANTED", "MOMENT", "Database", "Ledger", "Replayed", "Statement", "Step", "alike_met", "identity", "known_ends",
+    "GRANTED", "MOMENT", "Database", "Ledger", "Replayed", "Statement", "Step", "alike_met", "identity", "last_told",
     "met", "most_met", "require_promise", "slices_met", "utc_now",
 ]  # fmt: skip
 
 _RESERVED = "SELECT seq, holder FROM record WHERE state = 'reserved'"
 _NOTED = "SELECT body FROM record WHERE kind IN ('header', 'segment', 'move') ORDER BY seq"
 _SPENT = "SELECT analyst, epsilon_nano, delta_atto, rho_atto FROM spent"
-_TELLS_ENDS = (
+_TELLS_OF_PERIODS = (
     "SELECT body FROM record WHERE kind IN ('entry', 'division', 'segment') ORDER BY seq DESC LIMIT 1"
 )
 _DIVISIONS = "SELECT body FROM record WHERE kind = 'division' ORDER BY seq"
@@ -465,6 +464,7 @@ class Ledger(ABC):
         first = self._journal.first
         if first is None:
             raise self.disagreement()
+        told = None if self.promise.period is None else last_told(db)
         return Segment(
             seq=chain.place,
             at=utc_now(),
@@ -477,7 +477,8 @@ class Ledger(ABC):
             epoch=int(db.execute("SELECT epoch FROM ledger").fetchone()[0]),
             spent=tuple(sorted(chain.spent.items())),
             slices=tuple((name, tuple(chain.slices[name])) for name in sorted(chain.slices)),
-            ends=None if self.promise.zone == "UTC" else known_ends(db),
+            ends=None if told is None else told.ends,
+            times=() if told is None else told.times,
             format=self.promise.format,
         )
 
@@ -971,11 +972,11 @@ def require_promise(db: Database, promise: Promise, logged: Sequence[Record] = (
             raise another_promise(record.promise.after(*acts), promise)
 
 
-def known_ends(db: Database) -> Ends | None:
-    """Return what the newest record that tells it tells of where periods end."""
-    row = db.execute(_TELLS_ENDS).fetchone()
+def last_told(db: Database) -> Entry | Division | Segment | None:
+    """Return the newest record that tells where periods end, and by which time tables were charged."""
+    row = db.execute(_TELLS_OF_PERIODS).fetchone()
     record = None if row is None else read_record(row[0])
-    return record.ends if isinstance(record, Entry | Division | Segment) else None
+    return record if isinstance(record, Entry | Division | Segment) else None
 
 
 def _set_epoch(db: Database, epoch: int) -> None:

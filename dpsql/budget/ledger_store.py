@@ -25,7 +25,7 @@ from zoneinfo import ZoneInfo
 from ..errors import BudgetExhausted, EngineFailure, LedgerError
 from ..mechanisms import Law, UnknownLaw, law_of
 from ..policy import Accounting, Neighbours, Over, Slices
-from ..policy.periods import MOST_NUMBER, UNDATED, ends_digest, number_of
+from ..policy.periods import MOST_NUMBER, UNDATED, Times, ends_digest, number_of
 from ..records import dataclass
 from ..waits import Stopped
 from . import certificates, editions
@@ -92,7 +92,7 @@ from .ledger import (
     Ledger,
     Statement,
     alike_met,
-    known_ends,
+    last_told,
     met,
     most_met,
     slices_met,
@@ -421,7 +421,8 @@ class LedgerStore:
         """
         if promise.period is None or promise.since is None or promise.zone == "UTC":
             return None
-        first, known = number_of(promise.period, promise.since), known_ends(db)
+        first, told = number_of(promise.period, promise.since), last_told(db)
+        known = None if told is None else told.ends
         until = max([first, *(0 if known is None else known[0],), *(last + 1 for last in reached)])
         if known is not None and ends_digest(promise.period, first, known[0], promise.zone) != known[1]:
             raise LedgerError(
@@ -430,6 +431,28 @@ class LedgerStore:
                 hint="use the time zone data (tzdata) that was there before, on this machine too",
             )
         return until, ends_digest(promise.period, first, until, promise.zone)
+
+    def _times(self, db: Database, more: Iterable[tuple[str, str]]) -> Times:
+        """Return by which time the rows of all tables are of a period that were charged so far, and `more`. Raises
+        LedgerError where rows of a table were charged by another time: they have changed their periods.
+        """
+        told = last_told(db)
+        known = {} if told is None else dict(told.times)
+        for table, said in more:
+            before = known.setdefault(table, said)
+            if before != said:
+                was, now = (f'time = "{one}"' if one else "no time" for one in (before, said))
+                raise LedgerError(
+                    f'rows of "{table}" were charged by {was}, and the policy has {now}: they would be of other '
+                    "periods than those that were charged",
+                    hint="write at the table what it was charged by: another time is another promise",
+                )
+        return tuple(sorted(known.items()))
+
+    def require_times(self, times: Times) -> None:
+        """See `BudgetStore.require_times`."""
+        with self._ledger.read() as db:
+            self._times(db, times)
 
     @property
     def promise(self) -> Promise:
@@ -550,8 +573,9 @@ class LedgerStore:
     ) -> range:
         """Record the charge of what must be drawn; return the entries' numbers. `told`: see `Ledger.append`."""
         certificates.require_stored(db, self._ledger.log_id, (one.claim.certificate for one in missed))
-        reached = (one.claim.slices for one in missed if one.claim.slices is not None)
+        reached = [one.claim.slices for one in missed if one.claim.slices is not None]
         ends = self._ends(db, self._ledger.promise, [last for each in reached for _, last in each.periods])
+        times = self._times(db, {one for each in reached for one in each.times}) if reached else ()
         entries = [
             Entry(
                 seq=_UNNUMBERED,
@@ -568,6 +592,7 @@ class LedgerStore:
                 grounds=one.claim.grounds,
                 slices=one.claim.slices,
                 ends=ends,
+                times=times,
             )
             for one in missed
         ]
@@ -869,7 +894,7 @@ class LedgerStore:
             self._ledger.append(db, [move])
         return self.status()
 
-    def divide(self, promise: Promise, *, is_all: bool, by: str) -> Division:
+    def divide(self, promise: Promise, *, is_all: bool, by: str, times: Times = ()) -> Division:
         """See `BudgetStore.divide`."""
         require_text("by", by)
         own = self._ledger.promise
@@ -890,7 +915,7 @@ class LedgerStore:
             is_replaced = own.neighbours == Neighbours.REPLACE_ONE.value
             spent = tuple(sorted(self._as_slices(db, is_replaced=is_replaced).items()))
             ends = self._ends(db, promise, [last])
-            division = Division(_UNNUMBERED, at, period, promise.zone, since, reached, spent, by, ends)
+            division = Division(_UNNUMBERED, at, period, promise.zone, since, reached, spent, by, ends, times)
             self._ledger.append(db, [division])
         return division
 

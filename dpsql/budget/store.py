@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ..mechanisms import Law
 from ..policy import Slices
+from ..policy.periods import Times
 from .chain import Note
 from .claim import Caps, Charge, Claim, DatedDraw, Draw, Fresh, Reservation, Resting, StoredGrouping, Together
 from .editions import Edition
@@ -191,11 +192,19 @@ class BudgetStore(StoredDraws, Protocol):
         """
         ...
 
-    def divide(self, promise: Promise, *, is_all: bool, by: str) -> Division:
+    def divide(self, promise: Promise, *, is_all: bool, by: str, times: Times = ()) -> Division:
         """Keep the ledger by the periods of a promise from now on, for good: an owner's act, recorded.
 
         All that was charged counts for each period up to the running one, and with `is_all` for all that are to come,
-        and for undated rows (soundness.md 3.22). Raises LedgerError where it is kept so already, or lacks records.
+        and for undated rows (soundness.md 3.22). `times`: by which time tables' rows are of a period. Raises
+        LedgerError where it is kept so already, or lacks records.
+        """
+        ...
+
+    def require_times(self, times: Times) -> None:
+        """Raise LedgerError where rows of a table were charged by another time than the one it is said to have.
+
+        Requires: it is kept by slices.
         """
         ...
 

@@ -452,6 +452,7 @@ def _move(policy: Policy) -> None:
 def _divide(policy: Policy, period: str, *, is_all: bool, yes: bool) -> None:
     from ..budget import Promise
     from ..engine.dataset import open_ledger as open_store
+    from ..engine.dataset import times_of
 
     time = policy.privacy.time
     if time is None or time.period.value != period:
@@ -472,8 +473,8 @@ def _divide(policy: Policy, period: str, *, is_all: bool, yes: bool) -> None:
                 tell("The ledger stays as it was.")
                 return
             promise = Promise(period=time.period, zone=time.zone, since=time.since)
-            slices = ledger.divide(promise, is_all=is_all, by=login_name()).slices
-        said = slices.text(time.period, time.since)
+            division = ledger.divide(promise, is_all=is_all, by=login_name(), times=times_of(policy))
+        said = division.slices.text(time.period, time.since)
         click.echo(f"The ledger is kept by {period} from now on. What was charged counts for {said}.")
     else:
         click.echo(f"The ledger is kept by {period} already.")

@@ -35,6 +35,7 @@ from ..plan.privacy.time import Clock
 from ..plan.views import build_catalog
 from ..policy import Access, Analyst, Policy, check_access, load_policy, narrowed
 from ..policy.measured import norms_policy, people_policy
+from ..policy.periods import Times
 from ..postprocess import SealedEngine
 from ..postprocess.bars import has_companions
 from ..records import dataclass
@@ -63,6 +64,7 @@ __all__ = [
     "PreparedPlan",
     "SchemaChanged",
     "open_ledger",
+    "times_of",
 ]
 
 
@@ -238,7 +240,24 @@ def open_ledger(policy: Policy, *, create: bool) -> LedgerStore:
     )
     if (time := privacy.time) is not None:
         promise = replace(promise, period=time.period, zone=time.zone, since=time.since)
-    return open_store(policy.ledger, policy.dataset_id, caps, create=create, log=log, promise=promise)
+    store = open_store(policy.ledger, policy.dataset_id, caps, create=create, log=log, promise=promise)
+    if time is not None:
+        with ExitStack() as undo:
+            undo.callback(store.close)
+            store.require_times(times_of(policy))
+            undo.pop_all()
+    return store
+
+
+def times_of(policy: Policy) -> Times:
+    """Return by which time the rows of people's tables are of a period."""
+    private = ((name, table.time) for name, table in policy.tables.items() if table.unit is not None)
+    return tuple(
+        sorted(
+            (name, "" if time is None else time[1] if time[0] == name else ".".join(time))
+            for name, time in private
+        )
+    )
 
 
 def _caps(policy: Policy) -> Caps:

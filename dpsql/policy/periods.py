@@ -20,8 +20,8 @@ from ..records import dataclass
 from .model import Period
 
 __all__ = [
-    "MOST_NUMBER", "UNDATED", "Over", "Slices", "end_of", "ends_digest", "first_day", "instant_of", "last_closed",
-    "most_of", "number_in", "number_of", "period_text", "run_text", "start_of",
+    "MOST_NUMBER", "UNDATED", "Over", "Slices", "Times", "end_of", "ends_digest", "first_day", "instant_of",
+    "last_closed", "most_of", "number_in", "number_of", "period_text", "run_text", "start_of",
 ]  # fmt: skip
 
 UNDATED = -1
@@ -29,6 +29,9 @@ UNDATED = -1
 
 MOST_NUMBER = 10**7
 """No period has a larger number: days go to 3,652,059."""
+
+Times = tuple[tuple[str, str], ...]
+"""Tables in order, each with the time by which its rows are of a period, as people write it; "" of undated ones."""
 
 
 def start_of(period: Period, day: date) -> date:
@@ -112,13 +115,14 @@ class Slices:
     """The slices that a statement is charged to: runs of periods, by their first and last numbers, and undated rows.
 
     The runs are in order, and between two of them is at least one period. `column`: of time, as people write it, for
-    words alone; `over`: what a person loses over the periods.
+    words alone; `over`: what a person loses over the periods; `times`: of the tables that are read.
     """
 
     periods: tuple[tuple[int, int], ...]
     is_undated: bool = False
     column: str = field(default="", compare=False)
     over: Over = field(default=Over.ALL, compare=False)
+    times: Times = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if not (self.periods or self.is_undated):
@@ -135,12 +139,11 @@ class Slices:
 
     @classmethod
     def of(
-        cls, numbers: Iterable[int], *, is_undated: bool = False, column: str = "", over: Over = Over.ALL
-    ) -> Slices:
+        cls, numbers: Iterable[int], *, is_undated: bool = False, column: str = "", over: Over = Over.ALL,
+        times: Times = (),
+    ) -> Slices:  # fmt: skip
         """Return the slices of the periods of these numbers."""
-        return cls(
-            _together((number, number) for number in numbers), is_undated=is_undated, column=column, over=over
-        )
+        return cls(_together((number, number) for number in numbers), is_undated, column, over, times)
 
     @staticmethod
     def joined(runs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
@@ -155,6 +158,7 @@ class Slices:
             is_undated=self.is_undated or other.is_undated,
             column=self.column or other.column,
             over=over,
+            times=tuple(sorted({*self.times, *other.times})),
         )
 
     def meets(self, other: Slices) -> bool:

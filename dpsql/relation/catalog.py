@@ -151,6 +151,11 @@ class EventTime:
         """The table that has the column; "" where it is the rows' own."""
         return self.way[-1][1] if self.way else ""
 
+    @property
+    def said(self) -> str:
+        """The column as a policy writes it."""
+        return f"{self.table}.{self.column}" if self.way else self.column
+
 
 @dataclass(frozen=True, slots=True)
 class Spans:

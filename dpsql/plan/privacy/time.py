@@ -28,7 +28,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from ...policy.model import Time
-from ...policy.periods import Over, Slices, first_day, instant_of, number_of
+from ...policy.periods import Over, Slices, Times, first_day, instant_of, number_of
 from ...records import dataclass
 from ...relation.calendar import parse_date, parse_timestamp
 from ...relation.catalog import PERIOD, Catalog, Column, EventTime, Spans, Table, Unit
@@ -486,7 +486,21 @@ def slices_of(rows: OwnedRows, clock: Clock) -> Slices | None:
     is_charged = not spans or (is_undated and (rows.is_replaced or not joins_plainly(rows)))
     over = Over.ONCE if rows.is_replaced else Over.EACH if len(numbers) <= 1 else Over.ALL
     column = next((one.time.column for one in spans), "")
-    return Slices.of(numbers, is_undated=is_charged, column=column, over=over)
+    return Slices.of(numbers, is_undated=is_charged, column=column, over=over, times=_times_of(rows))
+
+
+def _times_of(rows: OwnedRows) -> Times:
+    """Return by which time the rows of each of people's tables that is read are of a period."""
+    tables = (source.table for source in _sources(rows) if _is_timed(source) or _is_undated(source))
+    return tuple(
+        sorted(
+            {
+                (one.name, "" if one.spans is None else one.spans.time.said)
+                for one in tables
+                if one is not None
+            }
+        )
+    )
 
 
 def is_of_one_period(rows: OwnedRows, clock: Clock) -> bool:

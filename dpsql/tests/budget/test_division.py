@@ -96,6 +96,16 @@ def test_a_division_is_a_record_that_says_what_it_counts(place: Place) -> None:
     store.close()
 
 
+def test_a_division_says_by_which_time_rows_are_of_a_period(place: Place) -> None:
+    """By another one there could be rows of periods to come, which what was charged before does not count for."""
+    store = filled(place)
+    store.divide(BY_MONTH, is_all=False, by="owner", times=(("orders", "ordered_at"), ("users", "")))
+    store.require_times((("orders", "ordered_at"), ("users", "")))
+    with pytest.raises(LedgerError, match='rows of "orders" were charged by time = "ordered_at"'):
+        store.require_times((("orders", "shipped_at"),))
+    store.close()
+
+
 def test_all_periods_that_are_to_come_may_be_charged_too(place: Place) -> None:
     store = filled(place)
     store.divide(BY_MONTH, is_all=True, by="owner")

@@ -471,6 +471,35 @@ def test_in_a_zone_the_ends_of_charged_periods_stay_where_they_are(
         store.close()
 
 
+def test_a_table_stays_by_the_time_that_it_was_charged_by(place: Place) -> None:
+    """Whoever opens the ledger, from whichever file of the log it is made anew."""
+    store = place.open()
+    ask(store, "a", replace(of((0, 0)), times=(("orders", "ordered_at"), ("users", ""))))
+    ask(store, "b", replace(of((1, 1)), times=(("visits", "day"),)))
+    ask(store, "c", of((2, 2)))
+    store.require_times((("notes", "written"), ("orders", "ordered_at"), ("users", "")))
+    assert store.log(1)[0].times == (("orders", "ordered_at"), ("users", ""), ("visits", "day"))
+    store.rotate()
+    store.close()
+    for is_lost in (False, True):
+        if is_lost:
+            place.lose()
+            sealed_path(place.log, 0).unlink()
+        store = place.open(create=is_lost and not place.is_sqlite)
+        for table, said, told in (
+            ("orders", "shipped_at", 'by time = "ordered_at", and the policy has time = "shipped_at"'),
+            ("users", "joined", 'by no time, and the policy has time = "joined"'),
+            ("visits", "", 'by time = "day", and the policy has no time'),
+        ):
+            spent = store.spent()
+            with pytest.raises(LedgerError, match=told):
+                store.require_times(((table, said),))
+            with pytest.raises(LedgerError, match=f'rows of "{table}" were charged {told}'):
+                ask(store, "d", replace(of((5, 5)), times=((table, said),)))
+            assert store.spent() == spent
+        store.close()
+
+
 def test_in_utc_nothing_is_said_of_ends(place: Place) -> None:
     store = place.open()
     ask(store, "a", of((0, 0)))

@@ -13,7 +13,7 @@ import pytest
 from dpsql.engine.asserted_keys import look_at_times
 from dpsql.engine.dataset import open_ledger
 from dpsql.engine.session import Session
-from dpsql.errors import BudgetExhausted, PolicyError, Refusal
+from dpsql.errors import BudgetExhausted, LedgerError, PolicyError, Refusal
 from dpsql.plan.privacy.time import Clock
 from dpsql.policy import check, load_policy
 from dpsql.policy.model import Period
@@ -52,6 +52,7 @@ def session(tmp_path: Path) -> Iterator[Session]:
         database.execute(
             "CREATE TABLE orders (user_id INTEGER, ordered_at TIMESTAMP, shipped_at TIMESTAMP, amount INTEGER, updated_at DATE)"
         )
+        database.execute("CREATE TABLE notes (user_id INTEGER, written DATE)")
         database.execute("INSERT INTO users SELECT i, 'A' FROM range(50) t (i)")
         for count in range(1, 6):
             moment = months_ago(count).isoformat()
@@ -114,6 +115,34 @@ def test_several_months_are_charged_together_and_answered_by_month(session: Sess
         session.execute(of_month(3, "AVG(amount)"))
     assert session.execute(by_month).receipt is not None  # stored: free
     session.execute(of_month(5))
+
+
+def test_a_table_keeps_the_time_that_its_rows_were_charged_by(session: Session) -> None:
+    """By another one the same rows would be told with another month's budget, and lose both."""
+    path = session.policy.path
+    session.close()
+    shipped = POLICY.format(time="shipped_at")
+    for policy in (shipped, POLICY.format(time="ordered_at")):  # nothing of them was charged
+        path.write_text(policy, "utf-8")
+        with Session.open(path) as opened:
+            opened.explain(of_month(3).replace("ordered_at", "shipped_at"))
+    with Session.open(path) as opened:
+        told_ = [*opened.execute(of_month(3)).rows]
+    for policy in (shipped, shipped.replace('time = "shipped_at"\n', "").replace("\n[tables.users]", NOTES)):
+        path.write_text(policy, "utf-8")
+        with pytest.raises(LedgerError, match='rows of "orders" were charged by time = "ordered_at"'):
+            Session.open(path)
+    path.write_text(POLICY.format(time="ordered_at"), "utf-8")
+    with Session.open(path) as opened:
+        assert [*opened.execute(of_month(3)).rows] == told_
+
+
+NOTES = """
+[tables.notes]
+unit = { column = "user_id", references = "users.id" }
+time = "written"
+max_rows = 1
+[tables.users]"""
 
 
 def by_month(count: int, what: str = "COUNT(*)", more: str = "") -> str:
