@@ -37,7 +37,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -399,7 +399,7 @@ def quotient_ends(
 
 _FEW_DEVIATIONS = 10.0
 """Noisy counts of fewer standard deviations of their noise are few rows."""
-_AT_ONCE = 1_000
+_AT_ONCE = 4_000
 _MANY = 5_000
 """Rows from which on the ellipsoid has fewer points: the answer may not become slow."""
 
@@ -444,49 +444,59 @@ def variance_ends(formula: Variance, noise: NoisyCoordinates, reach: float) -> t
     circles, angles = (24, 16) if centre.shape[1] > _MANY else (64, 32)
     # of what is linear the farthest of these points is as far out as the ellipsoid, or farther
     covered = math.cos(math.pi / 2 / (circles - 1)) * math.cos(math.pi / angles)
-    directions = root @ (reach / covered * _sphere(circles, angles))
+    root *= reach / covered
     low, high = np.empty(centre.shape[1]), np.empty(centre.shape[1])
     for start in range(0, centre.shape[1], _AT_ONCE):
         rows = slice(start, start + _AT_ONCE)
-        low[rows], high[rows] = _range(formula, centre[:, rows], directions.reshape(3, circles, angles))
+        places = _circles(root, circles, angles, centre[:, rows], formula.least_rows)
+        low[rows], high[rows] = _range(formula, centre[:, rows], places)
     return low, high
 
 
-def _sphere(circles: int, angles: int) -> Floats:
-    """Return points of the unit sphere, shape (3, points), in circles of one count each.
+def _circles(
+    root: Floats, circles: int, angles: int, centre: Floats, least: int
+) -> Iterator[tuple[Floats, Floats, Floats]]:
+    """Yield the ellipsoid of each row in circles: n there, shape (rows,), and how far S and M are from the middle.
 
-    At one count the variance is linear in the moment, so that its ends are on the circle.
+    At one n the variance is linear in M, so that its ends are on the circle. `root`: from the unit sphere to an
+    ellipsoid around 0; `centre`: each row's (n, S, M). S and M are of the shapes (points, rows or 1). Beside each
+    circle stands its one point at which S is nearest to 0, with the larger M: of few rows a variance is large there
+    alone. The last is the circle of the least n that there is, -inf where the ellipsoid does not come so far.
     """
-    along = np.cos(np.linspace(0, math.pi, circles))
     angle = np.linspace(0, 2 * math.pi, angles, endpoint=False)
-    across = np.sqrt(np.maximum(0, 1 - along**2))
-    return np.stack(
-        [
-            np.repeat(along, angles),
-            np.outer(across, np.cos(angle)).ravel(),
-            np.outer(across, np.sin(angle)).ravel(),
-        ]
-    )
+    ends = np.clip((least - centre[0]) / root[0, 0], -1, 1)
+    for along in (*np.cos(np.linspace(0, math.pi, circles))[:, None], ends):
+        across = np.sqrt(1 - along**2)
+        count = centre[0] + root[0, 0] * along
+        if along is ends:
+            count = np.where(np.abs(ends) < 1, float(least), -np.inf)
+        yield count, *_beside(root, along, np.outer(np.cos(angle), across), np.outer(np.sin(angle), across))
+        x = np.clip(-(centre[1] + root[1, 0] * along) / root[1, 1], -across, across)
+        yield count, *_beside(root, along, x[None], np.sqrt(np.maximum(0, across**2 - x**2))[None])
 
 
-def _range(formula: Variance, centre: Floats, directions: Floats) -> tuple[Floats, Floats]:
+def _beside(root: Floats, along: Floats, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    return root[1, 0] * along + root[1, 1] * x, root[2, 0] * along + root[2, 1] * x + root[2, 2] * y
+
+
+def _range(
+    formula: Variance, centre: Floats, places: Iterator[tuple[Floats, Floats, Floats]]
+) -> tuple[Floats, Floats]:
     """Return the smallest and the largest value of a formula at all of a row's points, shapes (rows,).
 
-    `centre`: each row's (n, S, M), shape (3, rows); `directions`: from there to the points, shape (3, circles, angles),
-    of one count a circle: there n²·(M/2n - (S/n)²) is what differs from point to point.
+    `centre`: each row's (n, S, M), shape (3, rows); `places`: circles of one n each, around it. Of a circle
+    n²·(M/2n - (S/n)²) is what differs from point to point.
     """
     least = float(formula.least_rows)
     width, unit = float(formula.width), float(formula.step**2) / 4
     top = unit * width**2 * (2 if formula.is_sample else 1)
     low, high = np.full(centre.shape[1], np.inf), np.full(centre.shape[1], -np.inf)
-    difference, moment = centre[1:]
-    for more, s, m in zip(directions[0, :, 0], directions[1], directions[2], strict=True):
-        count = centre[0] + more
+    for count, s, m in places:
         possible = count >= least
         count = np.maximum(count, least)
-        squares = np.add.outer(m, moment)
+        squares = m + centre[2]
         squares *= count / 2
-        means = np.add.outer(s, difference)
+        means = s + centre[1]
         means *= means
         squares -= means
         factor = unit * (count / (count - 1) if formula.is_sample else 1.0)

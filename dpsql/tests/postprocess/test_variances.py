@@ -73,9 +73,11 @@ def test_coverage_of_many_rows(rows: int, function: str) -> None:
     assert np.median(high - low) <= 1.25 * 2 * off[int(0.95 * DRAWS)]
 
 
-def test_ends_are_those_of_every_point() -> None:
-    """Of what is nearly linear the ends are outside of what the formula is at any point of the ellipsoid."""
-    few, asked = released(600)[0], formula("var_samp")
+@pytest.mark.parametrize("rows", [40, 600])
+@pytest.mark.parametrize("function", ["var_pop", "var_samp"])
+def test_ends_are_those_of_every_point(rows: int, function: str) -> None:
+    """The ends are outside of what the formula is at any point of the ellipsoid, to 1 in 100, near its least count too."""
+    few, asked = released(rows)[0], formula(function)
     noise = NoisyCoordinates({place: values[:30] for place, values in few.released.items()}, few.spread)
     low, high = variance_ends(asked, noise, 2.0)
     parts = (asked.count, asked.difference, asked.moment)
@@ -85,11 +87,12 @@ def test_ends_are_those_of_every_point() -> None:
         inside = random.normal(size=(3, 4_000))
         inside *= 2.0 / np.linalg.norm(inside, axis=0)
         n, s, m = np.array([[noise.value(part)[row]] for part in parts]) + root @ inside
-        possible = n >= 2
-        value = ((m / n + WIDTH**2) / 2 - (s / n) ** 2) / 4 * n / (n - 1)
-        value = np.clip(value[possible], 0, WIDTH**2 / 2)
-        assert low[row] <= value.min() + 1e-9
-        assert high[row] >= value.max() - 1e-9
+        n, s, m = (one[n >= asked.least_rows] for one in (n, s, m))
+        value = ((m / n + WIDTH**2) / 2 - (s / n) ** 2) / 4
+        value, top = (value * n / (n - 1), WIDTH**2 / 2) if asked.is_sample else (value, WIDTH**2 / 4)
+        value = np.clip(value, 0, top)
+        assert low[row] <= value.min(initial=top) + 1e-9
+        assert high[row] >= 0.99 * value.max(initial=0) - 1e-9
 
 
 def test_few_rows_are_those_near_the_noise() -> None:
