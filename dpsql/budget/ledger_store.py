@@ -118,6 +118,7 @@ _UNNUMBERED = -1
 """The `seq` of a record that the ledger has not numbered yet."""
 
 _EPOCH: Statement = ("SELECT epoch FROM ledger", ())
+_ANY_MEASURE: Statement = ("SELECT 1 FROM measure WHERE epoch = (SELECT epoch FROM ledger) LIMIT 1", ())
 _OLDEST = 1_000
 """Epochs that are looked back over for what was measured once."""
 _SPENT: Statement = ("SELECT analyst, epsilon_nano, delta_atto, rho_atto FROM spent", ())
@@ -961,6 +962,12 @@ class LedgerStore:
         """See `BudgetStore.epoch`."""
         ((row,),) = self._ledger.read_settled(_EPOCH)
         return int(row[0])
+
+    @property
+    def is_empty(self) -> bool:
+        """See `StoredDraws.is_empty`."""
+        with self._ledger.read() as db:
+            return db.execute(*_ANY_MEASURE).fetchone() is None
 
     def advance_epoch(self, checked: Sequence[KeyCheck] = (), retired: Slices | None = None) -> int:
         """See `BudgetStore.advance_epoch`."""

@@ -31,6 +31,7 @@ class AskedOnce:
 
     def __init__(self, base: StoredDraws) -> None:
         self._base, self.epoch = base, base.epoch
+        self.is_empty = base.is_empty
         self._told: dict[tuple[object, ...], Any] = {}
 
     def _once(self, ask: Callable[..., _T], *asked: object) -> _T:
@@ -129,6 +130,11 @@ class Pending:
         if self._base is not None:
             epoch, found = self._base.groupings(families)
         return epoch, {family: found[family] + self._families.get(family, []) for family in families}
+
+    @property
+    def is_empty(self) -> bool:
+        """See `StoredDraws.is_empty`."""
+        return not self._draws and (self._base is None or self._base.is_empty)
 
     def kept(self, edition: Edition, fit: Callable[[], bytes | None]) -> bytes | None:
         """See `StoredDraws.kept`: of what is not stored nothing is kept."""

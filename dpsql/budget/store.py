@@ -64,6 +64,11 @@ class StoredDraws(Protocol):
         """The dataset's epoch, from 1."""
         ...
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is stored in this epoch, so that nobody need ask what may answer."""
+        ...
+
 
 class BudgetStore(StoredDraws, Protocol):
     """The ledger and the releases of one dataset.

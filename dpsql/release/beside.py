@@ -47,7 +47,7 @@ def find_beside(
 
     `known`: what the store has of the statement's own plan. `level`: of the bars that are compared.
     """
-    if plan.intermediates:
+    if plan.intermediates or store.is_empty:
         return None
     found = _Found(store, store.epoch, not reads_each_alone(plan))
     releases = list(plan.releases)

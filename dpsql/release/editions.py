@@ -74,6 +74,11 @@ class AsOf:
         """See `StoredDraws.epoch`."""
         return self.store.epoch
 
+    @property
+    def is_empty(self) -> bool:
+        """See `StoredDraws.is_empty`."""
+        return self.store.is_empty
+
 
 @dataclass(frozen=True, slots=True)
 class Fitted:

@@ -23,6 +23,7 @@ from dpsql.budget import (
     ledger_store,
     open_store,
 )
+from dpsql.budget.pending import AskedOnce, Pending
 from dpsql.errors import BudgetExhausted, EngineFailure, LedgerError
 from dpsql.mechanisms import Laplace
 
@@ -244,6 +245,21 @@ def test_a_draw_that_was_not_reserved_is_not_stored(store: LedgerStore, draws: l
 
 
 # Epochs, the audit trail, the secret.
+
+
+def test_it_is_empty_until_something_is_stored_and_in_a_new_epoch_again(store: LedgerStore) -> None:
+    """Of a store that is empty nothing is asked: so it is never said while something could answer."""
+    pending = Pending(store, store.epoch)
+    assert store.is_empty
+    assert pending.is_empty
+    assert AskedOnce(store).is_empty
+    pending.add(1, draw("a"), None)
+    assert not pending.is_empty
+    buy(store, "a")
+    for one in (store, Pending(store, 1), AskedOnce(store)):
+        assert not one.is_empty
+    store.advance_epoch()
+    assert store.is_empty
 
 
 def test_a_new_epoch_hides_the_stored_and_keeps_the_spent(store: LedgerStore, place: Place) -> None:
