@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,10 @@ from dpsql.tests.support.spark_server import SparkServer
 __all__ = ["spark", "start_postgres"]
 
 HERE = Path(__file__).parent
+
+_TURNS = {"case_in_turn_on_postgres": 0, "case_in_turn_on_spark": 2}
+"""By parameter, where every fourth case of a file begins. Of each file the first and those are taken on that engine;
+the others are under `long`: cases of one file are of one rule, and every one is taken on DuckDB."""
 
 
 def case_files() -> list[Path]:
@@ -49,6 +54,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "accepted_case" in metafunc.fixturenames:
         accepted = [case for case in _cases("duckdb") if isinstance(case.expected, Accepted)]
         metafunc.parametrize("accepted_case", accepted, ids=str)
+    for name, turn in _TURNS.items():
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, _in_turn(turn), ids=str)
     if "postgres_case" in metafunc.fixturenames:
         metafunc.parametrize("postgres_case", _cases("postgres"), ids=str)
 
@@ -65,16 +73,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _case_of(item: pytest.Item) -> Case | None:
     of = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    found = [
-        of[name] for name in ("case", "accepted_case", "postgres_case") if isinstance(of.get(name), Case)
-    ]
-    return found[0] if found else None
+    return next((value for value in of.values() if isinstance(value, Case)), None)
 
 
 def _by_case(item: pytest.Item) -> tuple[str, str, str, str]:
     case = _case_of(item)
     assert case is not None
     return case.policy, str(case.path), case.name, case.engine
+
+
+def _in_turn(turn: int) -> list[object]:
+    """Return the accepted cases of all engines, those whose turn it is not under `long`."""
+    found: list[object] = []
+    for _, cases in itertools.groupby(_cases("duckdb"), key=lambda case: case.path):
+        accepted = [case for case in cases if isinstance(case.expected, Accepted)]
+        for number, case in enumerate(accepted):
+            marks = () if number % 4 == turn or number == 0 else (pytest.mark.long,)
+            found.append(pytest.param(case, marks=marks))
+    return found
 
 
 def _cases(engine: str) -> list[Case]:

@@ -1,4 +1,5 @@
-"""Every accepted case on three engines is verified by its text alone, and by the S that the plan claims.
+"""Every accepted case on three engines is verified by its text alone, and by the S that the plan claims: in `make test`
+all on DuckDB and some of each file on the others, in `make test-all` all on all.
 
 What is not is on a list, with a reason: a case that comes to be verified is taken off it.
 """
@@ -33,9 +34,10 @@ def test_on_duckdb(accepted_case: Case, data: DataSets, on_duckdb: CasesOnDuckDB
     _check("duckdb", accepted_case, on_duckdb.of(accepted_case).explained, facts_of(session))
 
 
-def test_on_postgres(accepted_case: Case, on_postgres: PostgresSets) -> None:
-    sql = re.sub(r"FROM main\.", "FROM public.", accepted_case.sql)
-    _check_on_postgres(replace(accepted_case, sql=sql), on_postgres)
+def test_on_postgres(case_in_turn_on_postgres: Case, on_postgres: PostgresSets) -> None:
+    case = case_in_turn_on_postgres
+    sql = re.sub(r"FROM main\.", "FROM public.", case.sql)
+    _check_on_postgres(replace(case, sql=sql), on_postgres)
 
 
 def test_of_postgres_alone(postgres_case: Case, on_postgres: PostgresSets) -> None:
@@ -49,8 +51,9 @@ def _check_on_postgres(case: Case, on_postgres: PostgresSets) -> None:
     _check("postgres", case, explain(session, case), facts_of(session))
 
 
-def test_on_spark(accepted_case: Case, data: DataSets, as_spark: SparkTexts) -> None:
+def test_on_spark(case_in_turn_on_spark: Case, data: DataSets, as_spark: SparkTexts) -> None:
     """Without a Spark: what it would be sent, from what DuckDB's tables are."""
+    accepted_case = case_in_turn_on_spark
     if accepted_case.path.stem in REFUSED_ON_SPARK:
         pytest.skip("Spark refuses it")
     sessions = as_spark.of(accepted_case.policy, accepted_case.analyst)
