@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from hypothesis import is_hypothesis_test
 
 from dpsql import Session
 from dpsql.engine.dataset import Dataset, open_ledger
@@ -31,6 +32,26 @@ def engine(
 ) -> PostgresServer | None:
     """Give None for DuckDB, then a server of the newest Postgres at hand, under `long` also of the oldest."""
     return None if request.param is None else start_postgres(request.param)
+
+
+_NO_FAULTS = frozenset(
+    {"test_growth", "test_json_members", "test_listed_keys", "test_shifted", "test_together"}
+)
+"""Where a patch is no planted fault, or one of an engine's own."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put under `long`, on Postgres, what `make test` shows on DuckDB: that a fault planted in the plan turns a law red
+    there too, and what is searched at random. The laws themselves stay, on fixed databases and over every world of
+    `test_searched`, and each grammar case is held to DuckDB's integers on Postgres."""
+    for item in items:
+        if not isinstance(item, pytest.Function) or item.path.parent != Path(__file__).parent:
+            continue
+        on_postgres = hasattr(item, "callspec") and item.callspec.params.get("engine") is not None
+        plants = "monkeypatch" in item.fixturenames and item.path.stem not in _NO_FAULTS
+        if on_postgres and (plants or is_hypothesis_test(item.obj)):
+            item.add_marker(pytest.mark.long)
 
 
 @dataclass(repr=False)

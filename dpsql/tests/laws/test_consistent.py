@@ -442,16 +442,38 @@ def measured(rows: Sequence[ReleasedRows]) -> list[list[int]]:
     return [one.measurements[0].values[0].tolist() for one in rows]
 
 
-@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
-@pytest.mark.parametrize("tree", TREES, ids=["parts", "four", "drilled"])
+# Each tree and each accounting once: the others are under `long`.
+@pytest.mark.parametrize(
+    ("tree", "accounting"),
+    [
+        pytest.param(TREES[0], "pure", id="parts-pure"),
+        pytest.param(TREES[1], "zcdp", id="four-zcdp"),
+        pytest.param(TREES[2], "pure", id="drilled-pure"),
+        pytest.param(TREES[0], "zcdp", id="parts-zcdp", marks=pytest.mark.long),
+        pytest.param(TREES[1], "pure", id="four-pure", marks=pytest.mark.long),
+        pytest.param(TREES[2], "zcdp", id="drilled-zcdp", marks=pytest.mark.long),
+    ],
+)
 def test_bars_hold(
     desk: OpenDesk, tmp_path: Path, monkeypatch: Patch, tree: tuple[str, ...], accounting: str
 ) -> None:
     check_bars(kept(desk, monkeypatch, *tree, accounting=accounting, folder=tmp_path))
 
 
-@pytest.mark.parametrize("epsilons", [("1", "1", "1"), ("0.1", "1", "1"), ("1", "1", "0.2")])
-@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+EPSILONS = {"alike": ("1", "1", "1"), "a coarse whole": ("0.1", "1", "1"), "a coarse part": ("1", "1", "0.2")}
+
+
+@pytest.mark.parametrize(
+    ("epsilons", "accounting"),
+    [
+        pytest.param(EPSILONS["alike"], "zcdp", id="alike-zcdp"),
+        pytest.param(EPSILONS["a coarse whole"], "pure", id="a coarse whole-pure"),
+        pytest.param(EPSILONS["a coarse part"], "zcdp", id="a coarse part-zcdp"),
+        pytest.param(EPSILONS["alike"], "pure", id="alike-pure", marks=pytest.mark.long),
+        pytest.param(EPSILONS["a coarse whole"], "zcdp", id="a coarse whole-zcdp", marks=pytest.mark.long),
+        pytest.param(EPSILONS["a coarse part"], "pure", id="a coarse part-pure", marks=pytest.mark.long),
+    ],
+)
 def test_small_noise(
     desk: OpenDesk, tmp_path: Path, monkeypatch: Patch, epsilons: tuple[str, ...], accounting: str
 ) -> None:
