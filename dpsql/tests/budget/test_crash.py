@@ -23,7 +23,7 @@ from .samples import EPSILON, ROOT, Place, buy, claim, key, measurement, pure
 
 @pytest.fixture
 def place(place: Place, kept: Kept) -> Place:
-    """Give each place three times: for a ledger in epsilon, for one in rho, and for one by periods."""
+    """Give each place for each way of keeping a ledger: in epsilon, by periods, and, under `long`, in rho."""
     return kept(place)
 
 
