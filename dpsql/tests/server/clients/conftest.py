@@ -121,6 +121,21 @@ def on_postgres(
     engine.drop_database(name)
 
 
+_ON_EACH = frozenset({"test_psycopg3", "test_growth", "test_json_arrays"})
+"""The client that stands for all of them, and what is about the engine behind."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put other clients under `long` over Postgres: what they read is the server's own words, whatever engine is
+    behind it."""
+    for item in items:
+        if isinstance(item, pytest.Function) and item.path.parent == Path(__file__).parent:
+            of = item.callspec.params if hasattr(item, "callspec") else {}
+            if of.get("served") == "postgres" and item.path.stem not in _ON_EACH:
+                item.add_marker(pytest.mark.long)
+
+
 @pytest.fixture(params=["duckdb", "postgres"])
 def served(request: pytest.FixtureRequest) -> Served:
     """The server, over each engine."""
