@@ -380,7 +380,7 @@ def test_what_is_dearer_than_was_shown_is_refused(full: Desk) -> None:
     statements = read_batch(full.session, f"{CITIES}; {TOTAL}")
     full.session.execute(TOTAL)
     agreed = price_batch(full.session, statements).charge
-    assert agreed.epsilon_nano == 10**9
+    assert 0 < agreed.epsilon_nano < 10**9  # the total that is stored tells a part of the cities
     full.session.dataset.store.advance_epoch()
     with pytest.raises(Refusal, match="no longer the one that was shown"):
         run_batch(full.session, statements, None, agreed)
