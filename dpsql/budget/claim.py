@@ -164,7 +164,11 @@ class Charge:
 
     def loss(self, wish: Wish) -> int:
         """Return it in the unit that a wish counts in."""
-        return self.rho_atto if wish.is_zcdp else self.epsilon_nano
+        return self.amount(in_rho=wish.is_zcdp)
+
+    def amount(self, *, in_rho: bool) -> int:
+        """Return what of it adds up: epsilon in 1e-9, or rho in 1e-18."""
+        return self.rho_atto if in_rho else self.epsilon_nano
 
     def __add__(self, other: Charge) -> Charge:
         return Charge(

@@ -102,7 +102,7 @@ def refuse_over_cap(status: Status, charge: Charge) -> None:
 
 
 def _refuse_over(scope: Scope, charge: Charge, accounting: Accounting, clock: str = "") -> None:
-    if _amount(charge, accounting) <= scope.cap - scope.spent:
+    if charge.amount(in_rho=accounting is not Accounting.PURE) <= scope.cap - scope.spent:
         return
     if accounting is Accounting.PURE:
         needs, left = epsilon_text(charge.epsilon_nano), epsilon_text(scope.left)
@@ -112,10 +112,6 @@ def _refuse_over(scope: Scope, charge: Charge, accounting: Accounting, clock: st
         fits = f"at most epsilon {epsilon_text(epsilon_nano_of(scope.left))} (rho {rho_text(scope.left)})"
         told = f"needs {needs}; {fits} fits what is left of {scope.whose} budget"
     raise BudgetExhausted(told, hint=_hint(scope, clock), owner_hint=_owner_hint(scope, clock))
-
-
-def _amount(charge: Charge, accounting: Accounting) -> int:
-    return charge.epsilon_nano if accounting is Accounting.PURE else charge.rho_atto
 
 
 # --- by slices: soundness.md 3.22 -----------------------------------------------------------------------------

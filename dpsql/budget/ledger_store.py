@@ -505,7 +505,7 @@ class LedgerStore:
             scopes = status.scopes[: 1 + (status.analyst_cap_nano is not None)]
             least = min(scopes, key=lambda scope: scope.left)
             name, most = (names[0], everybody) if least == scopes[0] else (names[-1], own)
-            amount = most.rho_atto if in_rho else most.epsilon_nano
+            amount = most.amount(in_rho=in_rho)
             where = slices
             if amount:
                 asked = [db.execute(*alike_met(name, *run, amount, in_rho=in_rho)) for run in slices.runs]

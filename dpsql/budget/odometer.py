@@ -58,7 +58,7 @@ class Odometer:
                 self.read_to = number
                 match record:
                     case Entry(slices=Slices() as reached, charge=charge):
-                        self._add(reached, self._amount(charge))
+                        self._add(reached, charge.amount(in_rho=self.in_rho))
                     case Division(slices=reached):
                         for _, sums in record.spent:
                             self._add(reached, self._kind(sums))
@@ -71,9 +71,6 @@ class Odometer:
 
     def _kind(self, sums: Sums) -> int:
         return sums[2] if self.in_rho else sums[0]
-
-    def _amount(self, charge: Charge) -> int:
-        return charge.rho_atto if self.in_rho else charge.epsilon_nano
 
     def _take_sums(self, segment: Segment) -> None:
         """Count what the files of a log before this one had. A statement that adds up over k periods loses k² times
@@ -159,7 +156,7 @@ class Odometer:
         """Return the window that charges reach in which most would be lost after them; None where they reach none."""
         more: dict[int, int] = {}
         for reached, charge in charges:
-            for each, lost in self.windows(reached, self._amount(charge)):
+            for each, lost in self.windows(reached, charge.amount(in_rho=self.in_rho)):
                 for begin, amount in lost.items() if each == length else ():
                     more[begin] = more.get(begin, 0) + amount
         if not more:
@@ -169,4 +166,6 @@ class Odometer:
 
     def ever_after(self, charges: Sequence[tuple[Slices, Charge]]) -> int:
         """Return what a person who is in every slice would have lost after some charges."""
-        return self.ever + sum(self.over_all(reached, self._amount(charge)) for reached, charge in charges)
+        return self.ever + sum(
+            self.over_all(reached, charge.amount(in_rho=self.in_rho)) for reached, charge in charges
+        )

@@ -121,7 +121,7 @@ class Rations:
         with self._lock:
             periods = max(1, now - (now if self._first is None else self._first) + 1) if ration.carries else 1
             counted = [
-                (name, charge.rho_atto if status.in_rho else charge.epsilon_nano)
+                (name, charge.amount(in_rho=status.in_rho))
                 for (period, name), charge in self._spent.items()
                 if ration.carries or period == now
             ]

@@ -392,10 +392,6 @@ def _granted(policy: Policy, status: Status, own: dict[str, Status]) -> Iterator
         yield "Granted since", said
 
 
-def _cost(entry: Entry, *, in_rho: bool) -> int:
-    return entry.charge.rho_atto if in_rho else entry.charge.epsilon_nano
-
-
 def _spender(name: str, status: Status, usual: Fraction) -> Spender:
     if status.in_rho:
         spent, cap = status.analyst_rho_spent_atto, status.analyst_rho_cap_atto
@@ -409,7 +405,7 @@ def _days(entries: Sequence[Entry], spent: int, cap: int, *, in_rho: bool) -> tu
     by_day: dict[date, Counter[str]] = {}
     for entry in entries:
         own = by_day.setdefault(date.fromisoformat(entry.at[:10]), Counter())
-        own[entry.analyst] += _cost(entry, in_rho=in_rho)
+        own[entry.analyst] += entry.charge.amount(in_rho=in_rho)
     before = spent - sum(
         own.total() for own in by_day.values()
     )  # of entries that are older than all that were read
@@ -442,7 +438,7 @@ def _costliest(entries: Sequence[Entry], *, in_rho: bool) -> tuple[Statement, ..
         Statement(
             text,
             own[-1].note,
-            sum(_cost(one, in_rho=in_rho) for one in own),
+            sum(one.charge.amount(in_rho=in_rho) for one in own),
             len(own),
             tuple(sorted({one.analyst for one in own})),
             own[-1].at[:10],
@@ -459,8 +455,8 @@ def _stored(entries: Sequence[Entry], status: Status) -> Stored:
     failed = [one for one in entries if one.state is EntryState.FAILED]
     return Stored(
         len(usable),
-        sum(_cost(one, in_rho=in_rho) for one in usable),
+        sum(one.charge.amount(in_rho=in_rho) for one in usable),
         len(drawn) - len(usable),
         len(failed),
-        sum(_cost(one, in_rho=in_rho) for one in failed),
+        sum(one.charge.amount(in_rho=in_rho) for one in failed),
     )

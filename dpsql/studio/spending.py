@@ -107,7 +107,7 @@ def _by_table(entries: Sequence[Entry], found: Facts) -> list[dict[str, Any]]:
     spent, number = Counter[str](), Counter[str]()
     for entry in entries:
         for name in _tables(entry, found):
-            spent[name] += _cost(entry, found)
+            spent[name] += entry.charge.amount(in_rho=found.status.in_rho)
             number[name] += 1
     return [
         {
@@ -131,8 +131,8 @@ def _entry(entry: Entry, found: Facts) -> dict[str, Any]:
         "analyst": entry.analyst,
         "statement": entry.statement,
         "note": entry.note,
-        "spent": found.amount(_cost(entry, found)),
-        "share": _part(_cost(entry, found), found.cap),
+        "spent": found.amount(entry.charge.amount(in_rho=found.status.in_rho)),
+        "share": _part(entry.charge.amount(in_rho=found.status.in_rho), found.cap),
         "tables": _tables(entry, found),
         "state": entry.state.value,
         "noise": entry.law.text,
@@ -149,10 +149,6 @@ def _refused(one: Refused) -> dict[str, Any]:
         "message": one.message,
         "is_of_budget": one.is_of_budget,
     }
-
-
-def _cost(entry: Entry, found: Facts) -> int:
-    return entry.charge.rho_atto if found.status.in_rho else entry.charge.epsilon_nano
 
 
 def _part(amount: int, whole: int) -> float:
