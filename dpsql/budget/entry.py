@@ -2,7 +2,7 @@
 
 A record's text is canonical JSON (sorted keys, ASCII): the same bytes stand in the append-only log
 and in the ledger, so that the two can be compared byte for byte. What may change later (an entry's
-state) is not part of it. Times are for people; nothing is decided by them (soundness.md G14).
+state) is not part of it. Times are for people; nothing is decided by them (attacks.md, row G14).
 
 From format 4 on a record names the sha256 of the record before it in its log (`after`), so that the last one's sha256
 stands for all of them: soundness.md 3.19.

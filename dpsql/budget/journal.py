@@ -21,7 +21,7 @@ their text.
 
 House rule, proof of life: each open store locks a file of its own (flock) for as long as it lives; the kernel lets go
 when the process dies, however it dies. No clock and no process id is involved, so neither a clock change nor a reused
-id can make the dead look alive (soundness.md G14).
+id can make the dead look alive (attacks.md, row G14).
 """
 
 from __future__ import annotations

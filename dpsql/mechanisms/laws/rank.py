@@ -1,7 +1,7 @@
 """The rank of a value that the exponential mechanism chose: how far it may be from the wanted one.
 
 Candidates c miss the wanted rank by d(c), in rows; Pr[c] is proportional to exp(-d(c) / scale). Of N candidates, one
-of which misses by nothing, Pr[d >= r] <= N·exp(-r / scale) (McSherry, Talwar 2007, theorem 6; soundness.md 1.20).
+of which misses by nothing, Pr[d >= r] <= N·exp(-r / scale) (Dwork, Roth 2014, corollary 3.12; soundness.md 1.20).
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@
 
 House rules (soundness.md 1.20):
 
-1. The weights are the printed ones: a unit with t > R rows that have a value has R·U div t for each, all others U.
+1. The weights are those that `print_release` prints: a unit with t > R rows that have a value has R·U div t for each,
+   all others U.
 2. What is returned is decided by exact sums and public numbers: rows that miss the wanted rank by less than T.
 3. Two passes read the same rows: first the weights of public cells, then the values of the cells near the rank.
    All is one statement, hence one snapshot.

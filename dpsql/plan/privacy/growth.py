@@ -5,8 +5,8 @@ House rules:
 1. A row of a join is made of one row of each source. Where one source determines another, by keys that the
    engine enforces and equalities that are printed (`functional_dependencies`), the other adds no rows. Where neither
    of two private sources does, they multiply, in whatever order the engine joins: each of them is printed as a cut,
-   of each owner at most R rows, the policy's bound, *before* the join. Neither is anything else cut, nor is any other
-   statement's SQL another.
+   of each owner at most R rows, the policy's bound, *before* the join. Nothing else is cut, and the SQL of
+   other statements stays as it was.
 2. A cut is a function of one owner's rows: the first R of them in a total order of all columns that are read
    of the source. So N(D) = ⊎_u N_u(D_u, Pub) still holds (soundness.md 1.10), rows that tie are alike, and all
    engines keep the same ones. A cut leaves rows out, never adds one: keys, identities and claims stay true.

@@ -1,7 +1,7 @@
 """Group keys: their public domains, where they have one, and how many groups a unit can touch.
 
 House rule: a domain comes from the policy's `values`, from a key expression's own bounds and values,
-or from literals of the statement's filter; never from the data (soundness.md G11).
+or from literals of the statement's filter; never from the data (attacks.md, row G11).
 
 Keys that are computed of few values: rows are grouped by those, and the key is computed above the release.
 

@@ -59,7 +59,9 @@ def test_a_statement_is_followed_through_the_server(calls: list[tuple[str, str]]
 
 
 def test_a_statement_enters_no_more_files_than_are_told(calls: list[tuple[str, str]]) -> None:
-    told = re.search(r"enters (\d+) files of which (\d+) are the server's", section("architecture", HEADING))
+    told = re.search(
+        r"enters at most (\d+) files, at most (\d+) of them the server's", section("architecture", HEADING)
+    )
     assert told
     files = {file for file, _ in calls}
     assert len(files) <= int(told[1])

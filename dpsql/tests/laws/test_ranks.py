@@ -90,8 +90,7 @@ def crowd(seed: int) -> Database:
                 visit(
                     unit,
                     n=drawn.choice((None, *map(str, range(-5, 10)))),
-                    d=f"{drawn.choice((None, drawn.randrange(-100, 700)))}" if drawn.random() < 0 else
-                    drawn.choice((None, f"{drawn.randrange(-100, 700) / 100:.2f}")),
+                    d=drawn.choice((None, f"{drawn.randrange(-100, 700) / 100:.2f}")),
                     x=drawn.choice((None, "NaN", "inf", "-inf", repr(drawn.uniform(-2, 5)))),
                     big=str(drawn.randrange(2**61)), day=drawn.choice((None, "infinity", day.isoformat())),
                     seen=drawn.choice((None, "-infinity", seen.isoformat(sep=" "))),

@@ -167,7 +167,9 @@ LAWS: dict[str, tuple[str, ...]] = {
     "plan/measures/joint.py": ("test_joint.py",),
     "plan/measures/bivariate.py": ("test_joint.py",),
     "plan/measures/clip.py": ("test_owner_bounds.py",),
-    "plan/backend_sql/print_release.py": ("test_neighbours.py", "test_bounding.py", "test_exact.py", "test_total.py"),
+    "plan/backend_sql/print_release.py": (
+        "test_neighbours.py", "test_bounding.py", "test_exact.py", "test_total.py", "test_ranks.py",
+    ),
     "plan/backend_sql/print_source.py": (
         "test_neighbours_joined.py", "test_total_joined.py", "test_enforced_keys.py", "test_event_tables.py",
         "test_growth_rows.py",
