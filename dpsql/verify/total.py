@@ -17,6 +17,7 @@ from dpsql.verify.values import ROWS, Ends, Number, Values
 __all__ = ["Total"]
 
 _READ_OF_TEXT = frozenset({"int", "decimal", "float", "bool", "date", "timestamp", "timestamptz", "uuid"})
+_FRAME_WORDS = frozenset({"RANGE", "UNBOUNDED", "PRECEDING", "FOLLOWING", "CURRENT", "ROW"})
 _BY_CONSTANTS = frozenset({"SPLITPART", "REPLACE", "REGEXPLIKE", "REGEXPEXTRACT", "REGEXPREPLACE"})
 _PASSES_ON = ("LAG", "LEAD", "FIRSTVALUE", "LASTVALUE", "NTHVALUE", "FIELD", "EXPLODE")
 
@@ -240,10 +241,6 @@ class Total:
             raise Refused("total: a part has a place from 1", repr(term)[:300])
         if name in ("JSONFIELD", "JSONMEMBER"):
             self._member(term, given)
-        if name in ("NTILE", "NTHVALUE"):
-            place = given[-1]
-            if place.op != "num" or not 0 < place.args[0] < 2**31:
-                raise Refused("total: a part has a place from 1", repr(term)[:300])
         if name in ("LN", "LOG", "SQRT", "EXP"):
             ends = self.values.ends(term.args[-1])
             least = {"SQRT": 0, "EXP": -(2**1000)}.get(name, Fraction(1, 2**1000))
@@ -289,15 +286,21 @@ class Total:
             for one in (when.args if when.op == "or" else (when,))
         )
 
-    def _frame(self, term: Term) -> None:
-        """Premise of a frame by value: it is of one whole number, and none with the distance added leaves its type."""
-        _, _, order, frame = term.args
-        far = [int(one) for one in frame.split() if one.isdecimal()]
-        if not frame.startswith("RANGE ") or not far:
+    def _over(self, term: Term) -> None:
+        """Premise of NTILE and NTH_VALUE: what they count to is constant, and from 1. Of a frame by value: it is of one
+        whole number, and none with the distance added leaves its type."""
+        function, _, order, frame = term.args
+        if function.op == "fn" and function.args[0] in ("NTILE", "NTHVALUE"):
+            place = function.args[-1]
+            if place.op != "num" or not 0 < place.args[0] < 2**31:
+                raise Refused("total: a part has a place from 1", repr(term)[:300])
+        said = [one for one in frame.split() if one not in _FRAME_WORDS]
+        if not frame.startswith("RANGE ") or not said:
             return
+        far = [int(one) for one in said if one.isdecimal()]
         kind = self.values.type(order[0][0]) if len(order) == 1 else ("none",)
         ends = self.bounds(order[0][0]) if kind[0] == "int" else Ends()
-        if ends.low is None or ends.high is None:
+        if ends.low is None or ends.high is None or len(far) < len(said):
             raise Refused("total: a frame by value is of whole numbers", repr(term)[:300])
         self._fits(max(abs(ends.low), abs(ends.high)) + max(far), kind, term)
 
@@ -320,7 +323,7 @@ _RULES: dict[str, Callable[[Total, Term], None]] = {
     **dict.fromkeys(("eq", "ne", "lt", "le", "same", "in"), Total._compared),
     "cast": Total._cast,
     "fn": Total._function,
-    "over": Total._frame,
+    "over": Total._over,
     "sum": Total._sum,
 }
 

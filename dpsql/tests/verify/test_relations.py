@@ -67,6 +67,18 @@ NUMBERED = (
         "SELECT u FROM (SELECT patient AS u, FIRST_VALUE(ward) OVER (PARTITION BY patient ORDER BY ward) AS n, cost "
         "FROM main.visit) AS s WHERE n < 'b' AND cost > 2",
         f"SELECT u FROM {NUMBERED % ('patient')} WHERE m < 3 AND cost > 2",
+        *(
+            f"SELECT u FROM (SELECT patient AS u, {value} OVER (PARTITION BY patient ORDER BY {order}) AS n, cost "
+            "FROM main.visit) AS s WHERE n > 0 AND cost > 2"
+            for value, order in (
+                ("PERCENT_RANK()", "ward"),
+                ("CUME_DIST()", "ward"),
+                ("NTILE(4)", "no"),
+                ("NTH_VALUE(cost, 2)", "no"),
+                ("COUNT(*)", "CAST(cost AS BIGINT) RANGE BETWEEN 3 PRECEDING AND 2 FOLLOWING"),
+                ("COUNT(cost)", "ward GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW"),
+            )
+        ),
         "SELECT u FROM (SELECT patient AS u FROM main.visit UNION ALL SELECT id AS u FROM main.patient) AS s",
         "SELECT coalesce(a.u, b.u) AS u FROM (SELECT patient AS u FROM main.visit) AS a FULL JOIN "
         "(SELECT id AS u FROM main.patient) AS b ON a.u = b.u WHERE coalesce(a.u, b.u) IS NOT NULL",
@@ -171,6 +183,10 @@ def test_rows_of_one_owner_are_cut_to_their_bound(source: str) -> None:
                 ("FIRST_VALUE(cost)", ""),
                 ("LAST_VALUE(ward)", " ROWS UNBOUNDED PRECEDING"),
                 ("LAG(ward)", ""),
+                ("NTILE(4)", ""),
+                ("NTH_VALUE(cost, 2)", " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"),
+                ("NTH_VALUE(cost, 2)", " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW"),
+                ("COUNT(*)", " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"),
             )
         ),
         (

@@ -192,3 +192,38 @@ def test_a_text_of_a_derived_relation_is_as_long_as_there() -> None:
     )
     assert check(person, 1).moved == 1
     assert refused(person.replace("left(city, 9)", "city"), 1) == FITS
+
+
+RANGED = "SELECT COUNT(*) AS m0_0 FROM (SELECT id AS u, {} AS n FROM main.patient) AS s WHERE n > 1"
+
+
+def test_a_place_of_a_value_is_from_one() -> None:
+    for call in ("NTILE({})", "NTH_VALUE(age, {})"):
+        over = RANGED.format(f"{call} OVER (PARTITION BY id)")
+        assert check(over.format(2), 1).moved == 1
+        assert "a part has a place from 1" in refused(over.format(0), 1)
+        assert "a part has a place from 1" in refused(over.format("age"), 1)
+
+
+@pytest.mark.parametrize(
+    ("order", "frame", "rule"),
+    [
+        ("CAST(age AS BIGINT)", "RANGE BETWEEN 3 PRECEDING AND CURRENT ROW", ""),
+        ("age", "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", ""),
+        ("age", "RANGE BETWEEN 3 PRECEDING AND CURRENT ROW", FITS),
+        ("CAST(age AS BIGINT)", "RANGE BETWEEN CURRENT ROW AND 9223372036854775807 FOLLOWING", FITS),
+        ("bmi", "RANGE BETWEEN 3 PRECEDING AND CURRENT ROW", "total: a frame by value is of whole numbers"),
+        ("bmi", "RANGE BETWEEN 2.5 PRECEDING AND CURRENT ROW", "total: a frame by value is of whole numbers"),
+        (
+            "CAST(age AS BIGINT)",
+            "RANGE BETWEEN 2.5 PRECEDING AND 1 FOLLOWING",
+            "total: a frame by value is of whole numbers",
+        ),
+    ],
+)
+def test_a_distance_in_a_frame_fits(order: str, frame: str, rule: str) -> None:
+    sql = RANGED.format(f"COUNT(*) OVER (PARTITION BY id ORDER BY {order} {frame})")
+    if rule:
+        assert rule in refused(sql, 1)
+    else:
+        assert check(sql, 1).moved == 1
