@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST_BYTES", "MOST_BYTES_OF_ONE", "TABLE", "forget", "has", "lines", "put", "require_name", "require_stored",
-    "sealed", "stored",
+    "sealed", "size", "stored",
 ]  # fmt: skip
 
 MOST_BYTES_OF_ONE = 2**20
@@ -54,10 +54,18 @@ def has(db: Database, log: str, digest: str) -> bool:
     return db.execute(asked, (log, digest)).fetchone() is not None
 
 
-def put(db: Database, log: str, digest: str, content: bytes) -> None:
-    """Store a certificate. Requires: `require_name`, a write transaction. Raises LedgerError where there is no room."""
+def size(db: Database, log: str) -> int:
+    """Return how many bytes a log's certificates have that are in the ledger."""
     asked = "SELECT COALESCE(SUM(size), 0) FROM certificate WHERE log = ? AND content IS NOT NULL"
-    if int(db.execute(asked, (log,)).fetchone()[0]) + len(content) > MOST_BYTES:
+    return int(db.execute(asked, (log,)).fetchone()[0])
+
+
+def put(db: Database, log: str, digest: str, content: bytes, known: int) -> None:
+    """Store a certificate beside others of `known` bytes. Requires: `require_name`, a write transaction.
+
+    Raises LedgerError where there is no room.
+    """
+    if known + len(content) > MOST_BYTES:
         raise LedgerError(
             f"the ledger's certificates fill the {MOST_BYTES // 2**20} MiB that they may have",
             hint="dpsql budget rotate moves them beside the sealed log",

@@ -218,6 +218,9 @@ class Ledger(ABC):
         """The number of the last record of the checkpoint that is written down."""
         self._since = 0
         """Records that this process has added since it has compared."""
+        self._is_current = False
+        self._certified: tuple[object, int] | None = None
+        """The bytes of all certificates in the ledger, and what others had changed when that was known."""
         self.replayed = Replayed()
         """What was found when it was opened."""
         self._appended: set[int] = set()
@@ -381,8 +384,32 @@ class Ledger(ABC):
 
     def is_current(self) -> bool:
         """Return whether the ledger has the tables of format 4: one that was not written to since has not."""
-        [[(_, version)]] = self._read_together([self._logged])
-        return int(version) >= CHAINED
+        if not self._is_current:  # no format is ever lowered
+            [[(_, version)]] = self._read_together([self._logged])
+            self._is_current = int(version) >= CHAINED
+        return self._is_current
+
+    def put_certificate(self, digest: str, content: bytes) -> None:
+        """Store a certificate, once. Raises LedgerError where there is no room.
+
+        How many bytes all have is added up anew only where another connection has changed the ledger since.
+        """
+        try:
+            with self.write() as db:
+                if certificates.has(db, self.log_id, digest):
+                    return
+                known, others = self._certified, self._changed_by_others(db)
+                is_same = known is not None and others is not None and known[0] == others
+                size = known[1] if known is not None and is_same else certificates.size(db, self.log_id)
+                certificates.put(db, self.log_id, digest, content, size)
+                self._certified = others, size + len(content)
+        except BaseException:
+            self._certified = None
+            raise
+
+    def _changed_by_others(self, db: Database) -> object:
+        """Return what changes with every change of another connection; None: the engine does not tell."""
+        return None
 
     def read_settled(self, *statements: Statement) -> list[list[Any]]:
         """Return the rows of each statement, with nothing that the log has missing from them."""
@@ -500,6 +527,7 @@ class Ledger(ABC):
             if kept := certificates.lines(db, self.log_id):
                 write_whole(certificates_path(sealed), "".join(kept).encode("ascii"))
                 certificates.forget(db, self.log_id)
+                self._certified = None
             end = self._journal.rotate(linked[0][1], self.step)
             self._insert_all(db, number, linked, is_replay=False)
             self._set_logged(db, end)

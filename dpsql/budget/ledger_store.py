@@ -1002,9 +1002,7 @@ class LedgerStore:
     def put_certificate(self, digest: str, content: bytes) -> None:
         """See `BudgetStore.put_certificate`."""
         certificates.require_name(digest, content)
-        if not self.has_certificate(digest):
-            with self._ledger.write() as db:
-                certificates.put(db, self._ledger.log_id, digest, content)
+        self._ledger.put_certificate(digest, content)
 
     def has_certificate(self, digest: str) -> bool:
         """See `BudgetStore.has_certificate`."""

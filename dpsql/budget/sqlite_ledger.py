@@ -265,7 +265,11 @@ class SqliteLedger(Ledger):
 
     def _version(self) -> tuple[int, int]:
         """Return what changes with every change: of another connection, or of this one."""
-        return self._db.execute("PRAGMA data_version").fetchone()[0], self._db.total_changes
+        return self._changed_by_others(self._db), self._db.total_changes
+
+    def _changed_by_others(self, db: Database) -> int:
+        """See `Ledger`."""
+        return int(db.execute("PRAGMA data_version").fetchone()[0])
 
     @property
     def _logged(self) -> Statement:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dpsql.budget import LedgerStore, certificates
+from dpsql.budget.sqlite_ledger import SqliteLedger
 from dpsql.errors import LedgerError
 
 from .samples import Place, claim, draw, measurement
@@ -70,3 +71,41 @@ def test_certificates_are_bounded(store: LedgerStore, monkeypatch: pytest.Monkey
         store.put_certificate(hashlib.sha256(other).hexdigest(), other)
     assert caught.value.hint
     store.put_certificate(DIGEST, CONTENT)
+
+
+def test_the_bound_counts_what_others_put_and_not_what_is_sealed(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def put(store: LedgerStore, number: int) -> None:
+        content = b"%03d" % number
+        store.put_certificate(hashlib.sha256(content).hexdigest(), content)
+
+    monkeypatch.setattr(certificates, "MOST_BYTES", 12)
+    first, second = place.open(), place.open()
+    for number, store in enumerate((first, first, second, first)):
+        put(store, number)
+    for store in (first, second):
+        with pytest.raises(LedgerError, match="certificates fill"):
+            put(store, 4)
+    assert first.rotate() is not None
+    for number, store in enumerate((first, second, first, second)):
+        put(store, number)
+    with pytest.raises(LedgerError, match="certificates fill"):
+        put(first, 4)
+    first.close()
+    second.close()
+
+
+def test_the_certificates_are_not_added_up_anew_for_each(place: Place) -> None:
+    if not place.is_sqlite:
+        pytest.skip("another engine does not tell that nobody else has changed the ledger")
+    store = place.open()
+    store.put_certificate(DIGEST, CONTENT)
+    asked: list[str] = []
+    assert isinstance(store._ledger, SqliteLedger)
+    store._ledger._db.set_trace_callback(asked.append)
+    other = CONTENT[::-1]
+    store.put_certificate(hashlib.sha256(other).hexdigest(), other)
+    assert any("INSERT INTO certificate" in one for one in asked)
+    assert not any("SUM(size)" in one for one in asked)
+    store.close()
