@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from ..policy.model import ENGINES, FILES
 from .backend import Backend, Finding, Snapshot, refuse_unsafe, unknown_url
 from .duckdb_backend import DuckDBBackend, DuckDBCopy
-from .duckdb_files import DuckDBFiles
 
 if TYPE_CHECKING:
     from ..policy.model import CopySource, FileSources
@@ -38,6 +37,9 @@ def open_backend(
     is asked. Nothing is opened yet. Raises PolicyError for a URL of another kind, or with a password.
     """
     if files is not None and url == FILES:
+        # with what reads Parquet's own words, which no other database needs
+        from .duckdb_files import DuckDBFiles
+
         return DuckDBFiles(files, is_recorded=is_recorded)
     if copied is not None:
         return DuckDBCopy(copied)
