@@ -342,12 +342,12 @@ def _power_of_two(width: Fraction, cells: int) -> Fraction:
     """Return the smallest power of two g with width / g <= cells (1 for width 0)."""
     if width == 0:
         return Fraction(1)
-    exponent = 0
-    while width / Fraction(2) ** exponent > cells:
-        exponent += 1
-    while exponent > -60 and width / Fraction(2) ** (exponent - 1) <= cells:
-        exponent -= 1
-    return Fraction(2) ** exponent
+    least = width / cells
+    exponent = (
+        least.numerator.bit_length() - least.denominator.bit_length()
+    )  # a half to twice of what is wanted
+    exponent += least > Fraction(2) ** exponent
+    return Fraction(2) ** max(exponent, -60)
 
 
 def _rounded(end: Fraction, step: Fraction) -> int:

@@ -162,8 +162,7 @@ def others(
     Raises as it does.
     """
     wanted = _wanted(aggregates, env, units, zeros)
-    is_of_pairs = any(want.is_of_pair for want in wanted)
-    for form in (_Form.JOINT, _Form.PARTS) if is_of_pairs else _Form:
+    for form in _forms(wanted):
         if form in (_Form.PARTS, _Form.PARTS_OF_SQUARES, *_TOGETHER):
             yield _beside_zeros(_build(wanted, env, bounding, False, None, form, bars=bars)[1], zeros)
             continue
@@ -186,7 +185,7 @@ def together(
     Of all values, and of those alone that are never NULL. Raises as `choose_measurements` does.
     """
     wanted = _wanted(aggregates, env, units, zeros)
-    if any(want.is_of_pair for want in wanted):
+    if any(want.is_of_pair for want in wanted) or not any(want.is_of_value for want in wanted):
         return
     for form in _TOGETHER:
         yield _beside_zeros(_build(wanted, env, bounding, threshold, None, form, bars=bars)[1], zeros)
@@ -215,6 +214,13 @@ class _Form(enum.Enum):
 _TOGETHER = (_Form.TOGETHER, _Form.TOGETHER_BUT_NULLS)
 _LEAST = (_Form.LEAST, _Form.JOINT, _Form.PARTS, _Form.PARTS_OF_SQUARES, *_TOGETHER)
 """Forms in which what is only summed is summed as it is."""
+
+
+def _forms(wanted: Sequence[NormalizedAggregate]) -> Sequence[_Form]:
+    """Return the forms in which aggregates are looked for; where no value is summed, counts together and one by one."""
+    if any(want.is_of_pair for want in wanted):
+        return _Form.JOINT, _Form.PARTS
+    return tuple(_Form) if any(want.is_of_value for want in wanted) else (_Form.LEAST, _Form.PARTS)
 
 
 def _carriers(wanted: Sequence[NormalizedAggregate], env: Environment) -> list[Expr | None]:

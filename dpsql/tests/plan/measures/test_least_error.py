@@ -6,8 +6,10 @@ from fractions import Fraction
 
 import pytest
 
+from dpsql.plan.measures import least_error
 from dpsql.plan.measures.formulas import Average, Linear
-from dpsql.plan.measures.measurements import Coord
+from dpsql.plan.measures.measurements import Coord, Measurement
+from dpsql.plan.planner import other_measures
 from dpsql.tests.plan.planned import refused, released
 
 
@@ -83,3 +85,17 @@ def test_one_row_a_person_is_counted_once() -> None:
 
 def test_bounds_have_to_be_declared() -> None:
     assert refused("SELECT SUM(no) FROM visit") == ("PV101", "no")
+
+
+def test_counts_alone_are_looked_for_together_and_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no value is summed, all forms of sums come to these two."""
+    release = released("SELECT COUNT(*), COUNT(*) FILTER (WHERE age > 50), COUNT(height) FROM person")
+
+    def found() -> set[frozenset[Measurement]]:
+        return {frozenset(one.measurements) for one in other_measures(release)}
+
+    forms = found()
+    assert [len(one) for one in forms] == [3]
+    assert len(release.measurements) == 1
+    monkeypatch.setattr(least_error, "_forms", lambda wanted: tuple(least_error._Form))
+    assert found() == forms
