@@ -188,7 +188,7 @@ def _drawn(members: Sequence[_Member], place: int) -> dict[Shape, dict[DrawId, t
                 )
                 one = decode(draw.payload, draw.law)
                 shape = Shape(tuple(groups), (), size)
-                values = leading(one.values[place], sizes, kept) if kept else one.values[place]
+                values = leading(one.values[place], sizes, kept)
                 found.setdefault(shape, {})[id_of(draw), place] = values, one.laws[place]
             continue
         measures = member.rows.plan.measure_keys(

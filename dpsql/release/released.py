@@ -180,7 +180,7 @@ def listed_part(values: Array, axes: Sequence[Axis] | None) -> Array:
 
 def leading(values: Array, sizes: Sequence[int], kept: Sequence[int]) -> Array:
     """Return the numbers of a table of these sizes that stand at the first `kept` places of each key."""
-    return values.reshape(sizes)[tuple(map(slice, kept))].ravel()
+    return values.reshape(sizes)[tuple(map(slice, kept))].ravel() if kept else values
 
 
 def _listed(column: KeyColumn) -> list[Scalar]:

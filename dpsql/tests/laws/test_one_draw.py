@@ -217,11 +217,16 @@ OTHER_QUESTIONS = (
 
 
 def check_other_questions(desk: OpenDesk) -> None:
-    """What was drawn for one question answers no other one, however alike they are."""
+    """What was drawn for one question answers no other one, however alike they are.
+
+    That a total is stored tells a part of its groups: beside an exact one n of them would cost √((n - 1)/n), and here
+    they are at least three.
+    """
     opened = desk()
     opened.settle(HEAVY)
     for sql in OTHER_QUESTIONS:
-        assert cost(opened.session.execute(sql)) == 1, sql
+        least = Fraction("0.816") if "GROUP BY" in sql else 1
+        assert least <= cost(opened.session.execute(sql)) <= 1, sql
 
 
 def test_another_question_is_asked_anew(desk: OpenDesk) -> None:
