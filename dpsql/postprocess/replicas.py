@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
+from itertools import zip_longest
 
 from ..plan.measures.formulas import Chosen
 from ..plan.privacy.rows import AddedUp, Release
@@ -431,7 +432,7 @@ class _Lifter:
         both = SetOperation("union", True, first, second, tuple(map(OutputColumn, types)))
         truth = tuple(count + noisy.index(i) if i in noisy else i for i in range(count))
         start = count + len(noisy)
-        ids = tuple(range(start, start + 1 + len(left.ids) + len(right.ids)))
+        ids = tuple(range(start, start + 1 + len(_shared(left, right))))
         draw = None if left.draw is None else ids[-1] + 1
         return _Lifted(both, tuple(range(count)), truth, ids, draw, left.hidden | right.hidden)
 
@@ -498,15 +499,29 @@ def _either_draw(joined: _Lifted, draws: tuple[int | None, int | None]) -> _Lift
 
 
 def _side(one: _Lifted, other: _Lifted, noisy: list[int], *, first: bool) -> Relation:
-    """Return one side of a union: its columns, their replicas, which side it is, both sides' numbers, the draw."""
+    """Return one side of a union: its columns, their replicas, which side it is, its numbers, the draw."""
     columns: list[Expr] = [one.column(one.base[i]) for i in range(len(one.base))]
     columns += [one.column(one.truth[index]) for index in noisy]
-    absent = [Literal(field.type, None) for field in other.identity]
-    numbers = [*one.identity, *absent] if first else [*absent, *one.identity]
-    columns += [Literal(BIGINT, 0 if first else 1), *numbers]
+    columns.append(Literal(BIGINT, 0 if first else 1))
+    for pair in _shared(one, other) if first else _shared(other, one):
+        own = pair[0 if first else 1]
+        types = [field.type for field in pair if field is not None]
+        columns.append(Literal(types[0], None) if own is None else own)
     if one.draw is not None:
         columns.append(one.column(one.draw))
     return projected(one.node, columns)
+
+
+def _shared(left: _Lifted, right: _Lifted) -> list[tuple[Field | None, Field | None]]:
+    """Return the columns that number a union's rows, of either side or of both: which side it is, stands before them.
+
+    A tree of unions has so many as its deepest way, and not one for each of its leaves.
+    """
+    found: list[tuple[Field | None, Field | None]] = []
+    for one, other in zip_longest(left.identity, right.identity):
+        is_alike = one is None or other is None or one.type == other.type
+        found += [(one, other)] if is_alike else [(one, None), (None, other)]
+    return found
 
 
 def _replaced(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:

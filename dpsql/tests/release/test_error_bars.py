@@ -100,6 +100,21 @@ def test_linear_forms_of_many_draws(session: Session, monkeypatch: pytest.Monkey
         assert 0.94 <= share <= 0.965, (form, share)
 
 
+def test_unions_share_the_columns_that_number_their_rows(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Above a tree of unions rows are told apart by which sides they are of, and each row's bar is its own."""
+    leaves = [f"SELECT {i} AS k, COUNT(*) AS n FROM person WHERE age < {70 - 10 * i}" for i in range(1, 7)]
+    leaves.append("SELECT month + 10, COUNT(*) FROM person GROUP BY month")
+    sql = f"SELECT k, SUM(n) OVER (ORDER BY k) AS n FROM ({' UNION ALL '.join(leaves)}) AS t"
+    statement = repeated(session, sql, monkeypatch)
+    (simulation,) = statement.compiled.simulations
+    assert len(simulation.numbers) < 2 * len(leaves) - 1, "one for each leaf, and one for each union"
+    assert statement.coverage(15)["n"] >= 0.85
+    widths = [high - low for *_, low, high in next(statement.answers(1))]
+    assert widths[0] < widths[-1], "of two rows that are taken for one the bar spans both"
+
+
 # --- few rows --------------------------------------------------------------------------------------------
 
 
