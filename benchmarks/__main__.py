@@ -22,6 +22,7 @@ from benchmarks import (
     hostile,
     keys_of_one,
     levers,
+    long_texts,
     many_groups,
     many_tables,
     mechanisms,
@@ -52,6 +53,7 @@ from benchmarks.figure import Figure, Size
 
 FIGURES = {
     "text_to_plan": text_to_plan.measure,
+    "long_texts": long_texts.measure,
     "verifying": verifying.measure,
     "stored_answers": stored_answers.measure,
     "fresh": fresh.measure,

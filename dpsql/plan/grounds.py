@@ -65,13 +65,15 @@ def column_grounds(select: Select, said: object) -> Iterator[Ground]:
 
 
 def _fields_in(said: object) -> set[int]:
-    found, stack = set[int](), [said]
+    found, stack, seen = set[int](), [said], set[int]()
     while stack:
         part = stack.pop()
         if isinstance(part, Expr):
-            found |= fields_of(part)
+            found |= part.fields_read
         elif isinstance(part, (tuple, list, frozenset)):
-            stack += part
+            if id(part) not in seen:  # the masks of a measurement stand in each of its labels
+                seen.add(id(part))
+                stack += part
         elif is_dataclass(part):
             stack += [getattr(part, field.name) for field in fields(part)]
     return found

@@ -317,11 +317,11 @@ class ReleasePlan:
         """Most groups that are found and leave the engine for one person's rows (law L10); 0 where none are found."""
         return 0 if self.counted is None or self.is_empty else self.bounding.groups
 
-    @property
+    @cached_property
     def intermediates(self) -> tuple[int, ...]:
         """The intermediate results that the private rows depend on."""
         exprs = [*self.release.keys, *(value for v in self.measurements for value in v.values)]
-        exprs += [term for v in self.measurements for mask in v.masks for term, _ in mask.terms]
+        exprs += dict.fromkeys(term for v in self.measurements for mask in v.masks for term, _ in mask.terms)
         found = set(intermediates_in(self.release.rows))
         found |= {
             part.intermediate for expr in exprs for part in walk(expr) if isinstance(part, IntermediateValue)
@@ -351,7 +351,7 @@ class ReleasePlan:
         label = measurement.family_key
         unit = measurement.denominator
         bounds: tuple[object, ...] = (bounding.in_all, unit, bounding.per_row, bounding.replace_one)
-        bounds = (*bounds, *bounding.norms, counted_in(self.measurements))
+        bounds = (*bounds, *bounding.norms, self._counted_in)
         bounds = bounds if bounding.numbered is None else (*bounds, bounding.numbered)
         rests = sorted(grounds_of(replace(rows, predicate=predicate), (), self.below))
         base = (rests, rows.items, predicate, *rows.owner, bounds)
@@ -366,27 +366,46 @@ class ReleasePlan:
         return tuple(sorted({*self.grounds, *self.said_of(self._labels(number))}))
 
     def measure_keys(self, number: int, relation: bytes, keyset: bytes) -> tuple[bytes, ...]:
-        """Return the store keys of a measurement's coordinates (soundness.md 3.7)."""
-        labels = ((label, self.said_of(label)) for label in self._labels(number))
-        return tuple(hashlib.sha256(relation + keyset + repr(label).encode()).digest() for label in labels)
+        """Return the store keys of a measurement's coordinates (soundness.md 3.7): the hash of (label, what is said).
 
-    def _labels(self, number: int) -> list[tuple[object, ...]]:
-        """Return what each coordinate of a measurement is, of rows that are the same."""
+        What the labels of many masks have in common is long, and hashed once.
+        """
+        begun = {}
+        keys = []
+        for head, tail in self._labels(number):
+            if id(head) not in begun:
+                said = f"({repr(head)[:-1]}".encode()
+                begun[id(head)] = hashlib.sha256(relation + keyset + said), self.said_of(head)
+            key, said_of_head = begun[id(head)]
+            said_of = tuple(sorted({*said_of_head, *self.said_of(tail)}))
+            key = key.copy()
+            key.update(f"{''.join(f', {one!r}' for one in tail)}), {said_of!r})".encode())
+            keys.append(key.digest())
+        return tuple(keys)
+
+    def _labels(self, number: int) -> list[tuple[tuple[object, ...], tuple[object, ...]]]:
+        """Return what each coordinate of a measurement is, of the same rows: the halves of a tuple, of which the
+        first is one object for all masks."""
         measured = self.measurements[number]
-        labels = []
-        for index, mask in enumerate(measured.masks):
-            for part in range(measured.per_mask):
-                label = measured.key_of(part)
-                if measured.is_clamped:  # a cell of a norm over all of them
-                    label = ("clamped", *label, measured.masks, index)
-                elif self.bounding.per_row:
-                    label = (*label, mask)
-                else:
-                    label = (*label, measured.null_rows, measured.distinct_limit, measured.masks, index)
-                    if measured.query is BoundingQuery.SCALED:
-                        label = ("weighed", *label, counted_in(self.measurements))
-                labels.append(label)
-        return labels
+        heads: list[tuple[object, ...]] = []
+        for part in range(measured.per_mask):
+            label = measured.key_of(part)
+            if measured.is_clamped:  # a cell of a norm over all of them
+                label = ("clamped", *label, measured.masks)
+            elif not self.bounding.per_row:
+                label = (*label, measured.null_rows, measured.distinct_limit, measured.masks)
+                if measured.query is BoundingQuery.SCALED:
+                    label = ("weighed", *label)
+            heads.append(label)
+        by_rows = not measured.is_clamped and self.bounding.per_row
+        is_weighed = not measured.is_clamped and measured.query is BoundingQuery.SCALED
+        ends: tuple[object, ...] = (self._counted_in,) if is_weighed and not by_rows else ()
+        places = enumerate(measured.masks)
+        return [(head, (mask if by_rows else index, *ends)) for index, mask in places for head in heads]
+
+    @cached_property
+    def _counted_in(self) -> tuple[Expr, ...]:
+        return counted_in(self.measurements)
 
 
 def release_bytes(release: Release, measurements: Sequence[Measurement], env: Environment) -> int:

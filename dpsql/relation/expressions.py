@@ -14,7 +14,8 @@ import builtins
 from collections.abc import Callable, Iterator
 from dataclasses import field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import Position
 from ..records import dataclass
@@ -98,6 +99,11 @@ class Expr:
         """The arguments of a call; of what is none, none."""
         return ()
 
+    @property
+    def fields_read(self) -> frozenset[int]:
+        """The input positions that it reads."""
+        return frozenset()
+
     def calls(self, *functions: str) -> bool:
         """Say whether it is a call of one of some functions."""
         return False
@@ -134,6 +140,10 @@ class Field(Expr):
     def column(self) -> int:
         return self.index
 
+    @property
+    def fields_read(self) -> frozenset[int]:
+        return frozenset((self.index,))
+
 
 @dataclass(frozen=True, slots=True)
 class Literal(Expr):
@@ -144,6 +154,9 @@ class Literal(Expr):
 
     value: LiteralValue
 
+    def __repr__(self) -> str:  # a list of constants is put in order by it
+        return f"Literal(type={self.type!r}, value={self.value!r})"
+
     @property
     def is_constant(self) -> bool:
         return True
@@ -153,15 +166,46 @@ class Literal(Expr):
         return self.value
 
 
+_MOST_KEPT = 4000
+"""Characters of the text of a call that it keeps."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call(Expr):
     """A function or operator of the table in `functions`, applied to `args`."""
 
     function: str = field()  # else what all expressions have would be its default
     args: tuple[Expr, ...] = field()
+    _said: str | None = field(default=None, init=False, compare=False, repr=False)
+    _read: frozenset[int] | None = field(default=None, init=False, compare=False, repr=False)
+    _hash: int | None = field(default=None, init=False, compare=False, repr=False)
 
     def calls(self, *functions: str) -> bool:
         return self.function in functions
+
+    def __repr__(self) -> str:  # of a filter it is asked for each mask, and each measurement that has it
+        if self._said is not None:
+            return self._said
+        said = f"Call(type={self.type!r}, function={self.function!r}, args={self.args!r})"
+        if len(said) <= _MOST_KEPT:  # of calls within calls that would be a square
+            object.__setattr__(self, "_said", said)
+        return said
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            object.__setattr__(self, "_hash", hash((self.type, self.function, self.args)))
+        assert self._hash is not None
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:  # another process hashes texts otherwise
+        return partial(Call, position=self.position), (self.type, self.function, self.args)
+
+    @property
+    def fields_read(self) -> frozenset[int]:
+        if self._read is None:
+            object.__setattr__(self, "_read", fields_of(*self.args))
+        assert self._read is not None
+        return self._read
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +269,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 def fields_of(*exprs: Expr) -> frozenset[int]:
     """Return the input positions that the expressions read."""
-    return frozenset(node.index for expr in exprs for node in walk(expr) if isinstance(node, Field))
+    return exprs[0].fields_read if len(exprs) == 1 else frozenset().union(*(one.fields_read for one in exprs))
 
 
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}

@@ -62,6 +62,8 @@ class Environment:
 
     columns: Sequence[Column]
     narrowed: Mapping[Expr, Facts] = field(default_factory=dict)  # of columns, and of whole expressions
+    known: dict[int, tuple[Expr, Facts]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """What was said of calls, by the numbers of their objects, which are kept with it."""
 
     def declared(self, expr: Expr) -> Column | None:
         """Return what is known of the column that an expression is; None of what is no bare column of the row."""
@@ -151,14 +153,21 @@ def facts_of(expr: Expr, env: Environment) -> Facts:
         is_known = expr.lo is not None or expr.type.kind is Kind.TEXT
         return Facts(expr.lo, expr.hi, None, True, None, is_known)
     if isinstance(expr, Call):
-        args, row = [facts_of(arg, env) for arg in expr.args], FUNCTIONS[expr.function]
-        known = Facts() if row.interval is None else _sized(row.interval(args, expr))
-        known = replace(known, nullable=row.null(args, expr))
-        if expr.type.kind is Kind.TEXT:
-            known = replace(known, declared=True, size=size_of_call(row.size, args, expr))
-        member = member_of(expr, env)
-        return known if member is None else _of_member(member, known)
+        said = env.known.get(id(expr))
+        if said is None:
+            said = env.known[id(expr)] = expr, _of_call(expr, env)
+        return said[1]
     return Facts()
+
+
+def _of_call(expr: Call, env: Environment) -> Facts:
+    args, row = [facts_of(arg, env) for arg in expr.args], FUNCTIONS[expr.function]
+    known = Facts() if row.interval is None else _sized(row.interval(args, expr))
+    known = replace(known, nullable=row.null(args, expr))
+    if expr.type.kind is Kind.TEXT:
+        known = replace(known, declared=True, size=size_of_call(row.size, args, expr))
+    member = member_of(expr, env)
+    return known if member is None else _of_member(member, known)
 
 
 def member_of(expr: Expr, env: Environment) -> Column | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
+from functools import lru_cache
 
 from ..records import dataclass
 
@@ -118,6 +119,9 @@ class SqlType:
             return -1
         return (self.precision << 16 | (self.scale or 0)) + 4
 
+    def __repr__(self) -> str:
+        return _said(self)
+
     def __str__(self) -> str:
         if self.element is not None:
             return f"{self.element}[]"
@@ -126,6 +130,15 @@ class SqlType:
         if self.kind is Kind.OPAQUE and self.engine is not None:
             return self.engine.lower()
         return self.kind.value
+
+
+@lru_cache(256)
+def _said(of: SqlType) -> str:
+    """Return what stands of a type in the keys of stored answers, for each node of an expression."""
+    return (
+        f"SqlType(kind={of.kind!r}, precision={of.precision!r}, scale={of.scale!r}, engine={of.engine!r}, "
+        f"element={of.element!r}, has_members={of.has_members!r})"
+    )
 
 
 BOOLEAN = SqlType(Kind.BOOLEAN)

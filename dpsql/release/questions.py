@@ -171,10 +171,11 @@ def _question(
     kept: dict[bytes, list[int]] = {}
     for term in terms:
         values = _values(term.key, env)
-        if values is None or not set(term.values) <= set(values):
+        place_of = {value: i for i, value in enumerate(values or ())}
+        if values is None or not place_of.keys() >= set(term.values):
             return None
         digest = _digest(plan, term.key, values)
-        places = [values.index(value) for value in term.values]
+        places = dict.fromkeys(place_of[value] for value in term.values)
         kept[digest] = [place for place in kept.get(digest, places) if place in places]
         if not kept[digest]:
             return None

@@ -14,7 +14,7 @@ import datetime
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -140,17 +140,27 @@ def publishable(columns: Sequence[list[Scalar]], types: Sequence[SqlType], size:
     return good
 
 
+def _spelled(column: Sequence[Scalar], type_: SqlType) -> list[Scalar]:
+    """Return a column of keys in canonical form; a value stands in many groups as one object."""
+    known: dict[int, Scalar] = {}
+    for value in column:
+        if id(value) not in known:
+            known[id(value)] = spelled(value, type_)
+    return [known[id(value)] for value in column]
+
+
 def declared_groups(groups: Sequence[tuple[Scalar, ...]], types: Sequence[SqlType]) -> Groups:
     """Return declared groups in canonical form, each once, however it is spelled (ISO text, or a number).
 
     One group in two spellings would be two releases of the same rows.
     """
-    canonical_ = (
-        tuple(spelled(value, type_) for value, type_ in zip(group, types, strict=True)) for group in groups
-    )
-    unique = list(dict.fromkeys(canonical_))
-    columns = zip(*unique, strict=True) if unique else ([] for _ in types)
-    return Groups(tuple(list(column) for column in columns), len(unique))
+    told: Iterable[tuple[Scalar, ...]] = groups
+    if groups and types:
+        columns = zip(zip(*groups, strict=True), types, strict=True)
+        told = zip(*(_spelled(column, type_) for column, type_ in columns), strict=True)
+    unique = list(dict.fromkeys(told))
+    shown = zip(*unique, strict=True) if unique else ([] for _ in types)
+    return Groups(tuple(list(column) for column in shown), len(unique))
 
 
 def completed(plan: ReleasePlan, number: int) -> Groups | None:

@@ -74,6 +74,7 @@ class InnerRows:
         self.items: dict[str, str] = {}
         self.later_items: dict[str, str] = {}
         self.filters: dict[Mask, str] = {}
+        self._flags: dict[Expr, str] = {}
 
     def _of(self, beside: str) -> list[str]:
         return [f"{beside}.w"]
@@ -99,7 +100,9 @@ class InnerRows:
         """Return a mask as a predicate over r; None for all rows."""
         parts = []
         for predicate, truth in mask.terms:
-            flag = self.item(self.printer.boolean(predicate), "f")
+            flag = self._flags.get(predicate)
+            if flag is None:
+                flag = self._flags[predicate] = self.item(self.printer.boolean(predicate), "f")
             parts.append(f"{flag} IS TRUE" if truth else f"{flag} IS NOT TRUE")
         return " AND ".join(parts) if parts else None
 

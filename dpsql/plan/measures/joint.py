@@ -22,7 +22,6 @@ from .measurements import Bounding, Centred, Count, Joint, Mask, Measurement, Mo
 from .normal_form import (
     NormalizedAggregate,
     both,
-    mask_count,
     masks_of,
     present,
 )
@@ -119,9 +118,10 @@ def add_together(
     joined |= {index: want.filter for index, want in enumerate(wanted) if want.counts_rows}
     filters = list(dict.fromkeys(rows for rows in joined.values() if rows is not None))
     rest = None in joined.values()
-    if not known or mask_count(filters, rest) > _MAX_MASKS:
+    found = masks_of(filters, rest, _MAX_MASKS) if known else None
+    if found is None:
         return {}
-    masks = tuple(masks_of(filters, rest))
+    masks = tuple(found)
     nullable = {value for value in known if present(value, env) is not None}
     parts: list[Measurement] = []
     if len(nullable) < len(known) or any(wanted[index].counts_rows for index in joined):
@@ -169,8 +169,9 @@ def _split(cluster: _Cluster) -> Iterator[tuple[list[Mask], list[_Wanted]]]:
     """Yield the masks of one measurement each, with whose they are: of all filters together, or filter by filter."""
     filters = list(dict.fromkeys(rows for _, rows in cluster.wanted if rows is not None))
     rest = any(rows is None for _, rows in cluster.wanted)
-    if mask_count(filters, rest) <= _MAX_MASKS:
-        yield masks_of(filters, rest), cluster.wanted
+    together = masks_of(filters, rest, _MAX_MASKS)
+    if together is not None:
+        yield together, cluster.wanted
         return
     for chosen in dict.fromkeys(rows for _, rows in cluster.wanted):
         masks = [Mask(())] if chosen is None else [Mask(((chosen, True),))]

@@ -61,7 +61,6 @@ from .mode import ModeMeasurement
 from .normal_form import (
     NormalizedAggregate,
     both,
-    mask_count,
     masks_of,
     normal_form,
     present,
@@ -241,6 +240,8 @@ class _Builder:
         self.is_zcdp = is_zcdp
         self.measurements: list[Measurement] = []
         self._starts: list[int] = []
+        self._numbers: dict[Measurement, int] = {}
+        self._held: dict[int, dict[Expr, list[int]]] = {}
         self.outputs: list[int] = []  # per output, how many coordinates it adds up
 
     def add(
@@ -252,11 +253,12 @@ class _Builder:
 
     def number_of(self, measurement: Measurement) -> int:
         """Add a measurement (once) and return its number."""
-        if measurement in self.measurements:
-            return self.measurements.index(measurement)
-        self._starts.append(sum(known.size for known in self.measurements))
+        if measurement in self._numbers:
+            return self._numbers[measurement]
+        before = self._starts[-1] + self.measurements[-1].size if self.measurements else 0
+        self._starts.append(before)
         self.measurements.append(measurement)
-        return len(self.measurements) - 1
+        return self._numbers.setdefault(measurement, len(self._numbers))
 
     def coordinate(self, number: int, place: int = 0) -> Coord:
         """Return a coordinate of a measurement."""
@@ -267,11 +269,19 @@ class _Builder:
         true."""
         measurement = self.measurements[number]
         weight = weight / measurement.denominator
-        terms = []
-        for index, mask in enumerate(measurement.masks):
-            if filter_ is None or (filter_, True) in mask.terms:
-                terms.append((self.coordinate(number, index * measurement.per_mask + part), weight))
+        places = range(len(measurement.masks)) if filter_ is None else self._masks_in(number, filter_)
+        terms = ((self.coordinate(number, at * measurement.per_mask + part), weight) for at in places)
         return Linear(tuple(terms), Fraction(0))
+
+    def _masks_in(self, number: int, filter_: Expr) -> Sequence[int]:
+        """Return the places of a measurement's masks in which a filter is true."""
+        if number not in self._held:
+            held = self._held[number] = {}
+            for place, mask in enumerate(self.measurements[number].masks):
+                for term, truth in mask.terms:
+                    if truth:
+                        held.setdefault(term, []).append(place)
+        return self._held[number].get(filter_, ())
 
 
 def _build(
@@ -362,10 +372,9 @@ def _filters(wants: Sequence[NormalizedAggregate]) -> tuple[list[Expr], bool]:
 
 def _add_counts(builder: _Builder, counts: Sequence[NormalizedAggregate], plans: Plans) -> None:
     filters, rest = _filters(counts)
-    together = mask_count(filters, rest)
-    separate = len(filters) + rest
-    if together <= _MAX_COUNT_MASKS and _is_better_by_masks(builder, filters, rest, together, separate):
-        number = builder.add(Count, None, None, masks_of(filters, rest))
+    together = masks_of(filters, rest, _MAX_COUNT_MASKS)
+    if together is not None and _is_better_by_masks(builder, together, rest, len(filters) + rest):
+        number = builder.add(Count, None, None, together)
         for want in counts:
             plans["count", None, want.filter] = number, None
         return
@@ -373,17 +382,14 @@ def _add_counts(builder: _Builder, counts: Sequence[NormalizedAggregate], plans:
         plans["count", None, want.filter] = builder.add(Count, None, None, _mask(want)), None
 
 
-def _is_better_by_masks(
-    builder: _Builder, filters: Sequence[Expr], rest: bool, together: int, separate: int
-) -> bool:
+def _is_better_by_masks(builder: _Builder, masks: Sequence[Mask], rest: bool, separate: int) -> bool:
     """Say whether counts by disjoint masks, whose noises add up, are less off than counts that share what is spent."""
     # In units of one count's variance at all that is spent: n counts that share an epsilon have n² each, n
     # that share a rho have n each, n² together; of masks, drawn with all of it, a count adds up those in
     # which its filter is true, at most `together`. Epsilon compares the worst count, rho the sum over the
     # counts.
-    if together <= 2 or not builder.is_zcdp:
-        return together <= max(2, separate**2)
-    masks = masks_of(filters, rest)
+    if len(masks) <= 2 or not builder.is_zcdp:
+        return len(masks) <= max(2, separate**2)
     added = sum(1 for mask in masks for _, truth in mask.terms if truth) + (len(masks) if rest else 0)
     return added <= separate**2
 
@@ -410,13 +416,14 @@ def _add_value(
     if form is _Form.CENTRED:
         name, kind = "centred", Centred
     filters, rest = _filters([*wants, *carried])
-    together = mask_count(filters, rest)
-    groups = [(filters, rest)] if together <= _MAX_VALUE_MASKS else [
-        *(([f], False) for f in filters), *([([], True)] if rest else [])
+    together = masks_of(filters, rest, _MAX_VALUE_MASKS)
+    groups: list[tuple[list[Expr], bool, list[Mask]]] = [
+        *(([f], False, [Mask(((f, True),))]) for f in filters), *([([], True, [Mask(())])] if rest else [])
     ]  # fmt: skip
+    if together is not None:
+        groups = [(filters, rest, together)]
     nullable = narrowed_facts(value, builder.env).nullable
-    for chosen, whole in groups:
-        masks = masks_of(chosen, whole)
+    for chosen, whole, masks in groups:
         null_rows = (bool(carried) or form is _Form.WITH_NULLS) and nullable
         number = builder.add(kind, value, lattice, masks, null_rows)
         moment = builder.add(Moment, value, lattice, masks) if squared else number

@@ -9,11 +9,12 @@ the NULL rows are the same (soundness.md 1.3).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 
+from ...cache import Cache
 from ...errors import Refusal
 from ...records import dataclass
 from ...relation.aggregates import Asks, Needs
@@ -21,11 +22,11 @@ from ...relation.expressions import Call, Expr
 from ...relation.intervals import Environment, narrowed_facts
 from ...relation.relations import AggregateCall
 from ...relation.types import BOOLEAN, Kind
-from ..privacy.contradiction import are_disjoint
+from ..privacy.contradiction import Filter
 from ..privacy.rows import Units, holds_unit
 from .measurements import Mask
 
-__all__ = ["NormalizedAggregate", "both", "mask_count", "masks_of", "normal_form", "present", "share_counts"]
+__all__ = ["NormalizedAggregate", "both", "masks_of", "normal_form", "present", "share_counts"]
 
 
 _COUNT, _NOTHING = "count", Needs()
@@ -242,32 +243,50 @@ def _number(expr: Expr) -> Fraction | None:
 # --- disjoint masks for filters: the truth assignments that a row can have (soundness.md 1.5) -----------
 
 
-def _masks(filters: Sequence[Expr], *, rest: bool) -> list[Mask]:
-    """Return disjoint masks whose unions give every filter (and, with `rest`, all rows)."""
-    masks: list[Mask] = []
+_MOST_FILTERS = 12
+"""Of so many that are not all disjoint there may be masks; of more there would be too many to look for."""
+
+
+def masks_of(filters: Sequence[Expr], rest: bool, most: int) -> list[Mask] | None:
+    """Return disjoint masks whose unions give every filter (and, with `rest`, all rows); None of more than `most`."""
+    key = *map(id, filters), rest, most
+    known = _lately.get(key)
+    if known is None:
+        known = filters, _masks_of(filters, rest, most)
+        _lately.put(key, known)
+    return known[1]
+
+
+_lately: Cache[tuple[Sequence[Expr], list[Mask] | None]] = Cache(64)
+"""The masks of late, by the numbers of the filters' objects, which are kept with them: of one statement several sets of
+measurements are tried."""
+
+
+def _masks_of(filters: Sequence[Expr], rest: bool, most: int) -> list[Mask] | None:
+    if len(filters) > most:
+        return None
+    read = [Filter(one) for one in filters]
     pairs = itertools.combinations(range(len(filters)), 2)
-    apart = {(a, b) for a, b in pairs if are_disjoint(filters[a], filters[b])}
-    for truth in itertools.product((True, False), repeat=len(filters)):
-        if not any(truth) and not rest:
-            continue
-        chosen = itertools.compress(range(len(filters)), truth)
-        if not apart.isdisjoint(itertools.combinations(chosen, 2)):
-            continue
-        masks.append(Mask(tuple(zip(filters, truth, strict=True))))
-    return masks
+    if len(filters) > _MOST_FILTERS:
+        if not all(read[a].is_disjoint(read[b]) for a, b in pairs):
+            return None
+        apart = [frozenset(range(a)) for a in range(len(filters))]
+    else:
+        beside = {(a, b) for a, b in pairs if read[a].is_disjoint(read[b])}
+        apart = [frozenset(a for a in range(b) if (a, b) in beside) for b in range(len(filters))]
+    truths = (truth for truth in _truths(apart, ()) if rest or any(truth))
+    found = list(itertools.islice(truths, most + 1))
+    if len(found) > most:
+        return None
+    return [Mask(tuple(zip(filters, truth, strict=True))) for truth in found]
 
 
-def mask_count(filters: Sequence[Expr], rest: bool) -> int:
-    """Return how many masks there are, without building more than the limits."""
-    return 10**6 if len(filters) > 12 and not _all_disjoint(filters) else len(masks_of(filters, rest))
-
-
-def _all_disjoint(filters: Sequence[Expr]) -> bool:
-    return all(are_disjoint(a, b) for a, b in itertools.combinations(filters, 2))
-
-
-def masks_of(filters: Sequence[Expr], rest: bool) -> list[Mask]:
-    if not _all_disjoint(filters) or len(filters) < 2:
-        return _masks(filters, rest=rest)
-    masks = [Mask(tuple((f, f is chosen) for f in filters)) for chosen in filters]
-    return [*masks, Mask(tuple((f, False) for f in filters))] if rest else masks
+def _truths(apart: Sequence[frozenset[int]], truth: tuple[bool, ...]) -> Iterator[tuple[bool, ...]]:
+    """Yield which filters can be true together, of all. `apart`: of each, those before it of which none can be."""
+    place = len(truth)
+    if place == len(apart):
+        yield truth
+        return
+    if not any(truth[other] for other in apart[place]):
+        yield from _truths(apart, (*truth, True))
+    yield from _truths(apart, (*truth, False))

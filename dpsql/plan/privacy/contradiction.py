@@ -22,7 +22,7 @@ from .ownership import path_begins
 from .proofs import Facts, facts_in
 from .rows import Item, OwnedRows, Release, columns_of, fields_in
 
-__all__ = ["are_disjoint", "asks_for_nobody", "count_nothing", "has_no_groups", "has_no_rows"]
+__all__ = ["Filter", "asks_for_nobody", "count_nothing", "has_no_groups", "has_no_rows"]
 
 _Value = Fraction | str | bool
 _End = tuple[_Value, int]
@@ -41,12 +41,29 @@ def has_no_rows(rows: OwnedRows, *, proved: bool = False) -> bool:
     return _is_empty(items, predicate, proved=proved)
 
 
-def are_disjoint(left: Expr, right: Expr) -> bool:
-    """Say whether no row passes both of two filters: their counts then share one epsilon without a joint mask.
+class Filter:
+    """A filter, read once to be held against many others."""
 
-    A wrong "yes" lets no row count in two masks: these are printed as truth assignments (soundness.md 1.5).
-    """
-    return _is_empty((), (left, right), proved=False)
+    def __init__(self, filter_: Expr) -> None:
+        self._whole = filter_
+        self._terms = list(_together((filter_,)))
+        self._left = _left_by(self._terms)
+        self._negated = {term.args[0] for term in self._terms if term.calls("not")}
+        self._has_choices = any(_parts(term, "or") != (term,) for term in self._terms)
+
+    def is_disjoint(self, other: Filter) -> bool:
+        """Say whether no row passes both of two filters: their counts then share one epsilon without a joint mask.
+
+        A wrong "yes" lets no row count in two masks: these are printed as truth assignments (soundness.md 1.5).
+        """
+        if self._has_choices or other._has_choices:
+            return _is_empty((), (self._whole, other._whole), proved=False)
+        if self._left is None or other._left is None:
+            return True
+        if not (self._negated.isdisjoint(other._terms) and other._negated.isdisjoint(self._terms)):
+            return True
+        both = ((left, other._left.get(expr)) for expr, left in self._left.items())
+        return any(left.with_all_of(more).is_nothing for left, more in both if more is not None)
 
 
 def asks_for_nobody(rows: OwnedRows) -> bool:
@@ -178,6 +195,20 @@ class _Left:
     is_null: bool = False
     is_not_null: bool = False
 
+    def with_all_of(self, other: _Left) -> _Left:
+        """Return what is left by what left either."""
+        found = replace(self)
+        if other.listed is not None:
+            found.keep(other.listed)
+        found.excluded |= other.excluded
+        if other.low is not None:
+            found.low = other.low if found.low is None else max(found.low, other.low)
+        if other.high is not None:
+            found.high = other.high if found.high is None else min(found.high, other.high)
+        found.is_null |= other.is_null
+        found.is_not_null |= other.is_not_null
+        return found
+
     @property
     def is_nothing(self) -> bool:
         """Whether no value is left."""
@@ -229,15 +260,9 @@ class _Left:
 
 def _excludes(terms: Sequence[Expr], facts: Facts) -> bool:
     """Say whether terms can never all be true of rows for which the facts hold."""
-    left: dict[Expr, _Left] = {}
-    for term in terms:
-        if term.is_constant and term.constant in (False, None):
-            return True
-        if term.column is not None:
-            left.setdefault(term, _Left()).keep(frozenset({True}))
-        if _is_never_true(term) or (term.calls("not") and term.args[0] in terms):
-            return True
-        _take(term, left)
+    left = _left_by(terms)
+    if left is None:
+        return True
     for expr, what in left.items():
         column = expr.column
         if column is not None:
@@ -251,6 +276,23 @@ def _excludes(terms: Sequence[Expr], facts: Facts) -> bool:
         if what.is_not_null and expr.type.kind is Kind.BOOLEAN:
             what.keep(frozenset({True, False}))
     return any(what.is_nothing for what in left.values())
+
+
+def _left_by(terms: Sequence[Expr]) -> dict[Expr, _Left] | None:
+    """Return what terms leave of the values of each expression; None where they can never all be true."""
+    left: dict[Expr, _Left] = {}
+    for term in terms:
+        if term.is_constant and term.constant in (False, None):
+            return None
+        if term.column is not None:
+            left.setdefault(term, _Left()).keep(frozenset({True}))
+        if _is_never_true(term) or (term.calls("not") and term.args[0] in terms):
+            return None
+        _take(term, left)
+    for expr, what in left.items():
+        if what.is_not_null and expr.type.kind is Kind.BOOLEAN:
+            what.keep(frozenset({True, False}))
+    return left
 
 
 def _is_never_true(term: Expr) -> bool:

@@ -26,6 +26,7 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from ...cache import Cache
 from ...errors import Position, Refusal
 from ...records import dataclass
 from ...relation.calendar import step_units
@@ -118,8 +119,12 @@ def _narrowing(term: Expr) -> tuple[Expr, Facts] | None:
     if term.calls("not") and term.args[0].calls("is_null"):
         return term.args[0].args[0], Facts(nullable=False)
     if term.calls("in"):
-        values = [arg.exact for arg in term.args[1:]]
-        return term.args[0], _listed(term.args[0], [v for v in values if v is not None])
+        known = _lists.get(id(term))
+        if known is None:
+            values = [arg.exact for arg in term.args[1:]]
+            known = term, _listed(term.args[0], [v for v in values if v is not None])
+            _lists.put(id(term), known)
+        return term.args[0], known[1]
     found = compared(term)
     if found is None or term.calls("ne"):
         return None
@@ -139,6 +144,10 @@ def _narrowing(term: Expr) -> tuple[Expr, Facts] | None:
         least = _beyond(value, left, 1) if function == "gt" else value
         return left, Facts(lo=least, nullable=left.type.is_float)  # NaN is above every number
     return left, Facts(hi=_beyond(value, left, -1) if function == "lt" else value, nullable=False)
+
+
+_lists: Cache[tuple[Expr, Facts]] = Cache(64)
+"""What lists say, by the numbers of their objects, which are kept with it: of a long one it is asked many times."""
 
 
 def _beyond(value: Fraction, expr: Expr, sign: int) -> Fraction:

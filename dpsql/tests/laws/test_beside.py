@@ -495,8 +495,8 @@ def test_the_claims_of_other_measurements(people: World, monkeypatch: Patch) -> 
     [
         (beside._ratios, "here > there", "False", check_a_pair_gives_its_sum),
         (beside._best, "if price < least:", "if best is None or price[1] < least[1]:", check_a_better_answer),
-        (ReleasePlan._labels, "counted_in(self.measurements))", "None)", check_other_questions_are_asked_alone),
-        (ReleasePlan._labels, "distinct_limit, measured.masks, index)", "distinct_limit, index)", check_other_questions_are_asked_alone),
+        (ReleasePlan._labels, "(self._counted_in,)", "(None,)", check_other_questions_are_asked_alone),
+        (ReleasePlan._labels, "distinct_limit, measured.masks)", "distinct_limit)", check_other_questions_are_asked_alone),
     ],
     ids=["a wider sum", "a higher charge", "another t", "another filter"],
 )  # fmt: skip

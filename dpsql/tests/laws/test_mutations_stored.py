@@ -144,8 +144,8 @@ def test_know_one_intermediate_value_alone(desk: OpenDesk, monkeypatch: Patch) -
 @pytest.mark.parametrize(
     ("function", "old", "new"),
     [
-        (ReleasePlan._labels, "label = (*label, mask)", "label = (*label,)"),
-        (ReleasePlan._labels, "distinct_limit, measured.masks, index)", "distinct_limit, index)"),
+        (ReleasePlan._labels, "(mask if by_rows else index,", "(0 if by_rows else index,"),
+        (ReleasePlan._labels, "distinct_limit, measured.masks)", "distinct_limit)"),
         (Measurement.key_of, "(self.kind, part, self.value,", "(self.kind, part,"),
         (Measurement.key_of, "(self.kind, part,", "(part,"),
         (planner._plan_release, "rows.identity(), ", ""),

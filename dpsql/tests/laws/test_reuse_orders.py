@@ -283,7 +283,7 @@ FAULTS = {
         pair("PERCENTILE_DISC(0.1) WITHIN GROUP (ORDER BY age)", "PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY age)"),
     ),
     "of no filter": (
-        ReleasePlan._labels, "label = (*label, mask)", "pass", pair("SUM(age) FILTER (WHERE active)", "SUM(age)"),
+        ReleasePlan._labels, "(mask if by_rows else index,", "(0 if by_rows else index,", pair("SUM(age) FILTER (WHERE active)", "SUM(age)"),
     ),
 }  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.plan.privacy.contradiction import are_disjoint
+from dpsql.plan.privacy.contradiction import Filter
 from dpsql.tests.sql.campus import where
 
 
@@ -36,5 +36,5 @@ from dpsql.tests.sql.campus import where
 )
 def test_exclusive(one: str, other: str, exclusive: bool) -> None:
     left, right = where(one), where(other)
-    assert are_disjoint(left, right) is exclusive
-    assert are_disjoint(right, left) is exclusive
+    assert Filter(left).is_disjoint(Filter(right)) is exclusive
+    assert Filter(right).is_disjoint(Filter(left)) is exclusive
