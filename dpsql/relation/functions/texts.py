@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 from sqlglot import exp
 
-from ..expressions import Call
+from ..expressions import Call, LiteralValue
 from ..facts import ONE, ZERO, Facts
 from ..size_rules import LETTER_GROWTH, size_as_text
 from ..types import INTEGER, TEXT, Kind, SqlType
@@ -43,6 +44,8 @@ def _substring(args: list[Facts], call: Call) -> Facts:
     """A substring of finitely many ASCII texts is one of finitely many texts."""
     values = args[0].values
     numbers = [arg.constant for arg in call.args[1:] if arg.is_constant]
+    if call.args[0].calls("md5") and len(numbers) == 1 + (call.function == "substr"):
+        return _digits(numbers)
     if values is None or len(numbers) != len(call.args) - 1 or not all(isinstance(n, int) for n in numbers):
         return Facts()
     whole = [value for value in values if isinstance(value, str)]
@@ -56,6 +59,14 @@ def _substring(args: list[Facts], call: Call) -> Facts:
             text[:count] if call.function == "left" else text[max(len(text) - count, 0) :] for text in whole
         ]
     return Facts(values=tuple(dict.fromkeys(cut)))
+
+
+def _digits(places: list[LiteralValue]) -> Facts:
+    """Return the facts of one or two digits of an MD5, from a place or an end: there are 16 of each."""
+    *start, count = (place if isinstance(place, int) else 0 for place in places)
+    if not 1 <= count <= 2 or any(not 1 <= place <= 31 for place in start):
+        return Facts()
+    return Facts(values=tuple(map("".join, itertools.product("0123456789abcdef", repeat=count))))
 
 
 def _letter_case(args: list[Facts], call: Call) -> Facts:

@@ -23,6 +23,8 @@ _LEFT = (
     Left(("sha224", "sha256", "sha384", "sha512", "encode", "decode", "convert_to", "convert_from", "convert",
           "get_byte", "set_byte", "get_bit", "set_bit", "bit_count", "crc32", "crc32c"),
          "there is no type of bytes here", "encode(sha256(convert_to(x, 'UTF8')), 'hex')"),
+    Left(("hash", "hashtext", "hashtextextended", "hashint4", "hashint8", "xxhash64"),
+         "each engine, and version of one, has its own", "left(md5(x::text), 1), or x % 16"),
     Left(("quote_ident",), "which words it quotes depends on Postgres' version",
          "'\"' || replace(x, '\"', '\"\"') || '\"'"),
     Left(("to_number",), "its formats skip what they do not know", "replace(x, ',', '')::numeric"),

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.tests.plan.planned import planned, refused
+from dpsql.tests.plan.planned import planned, refused, released
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,14 @@ from dpsql.tests.plan.planned import planned, refused
         ("p.email", "visit v JOIN person p ON p.id = v.person_id"),
         ("b.id", "bill b"),
         ("CASE WHEN id > 3 THEN 'x' ELSE 'y' END", "person"),  # computed from the owner, be it of two values
+        ("id % 2000", "person"),
+        ("id % 4 + id", "person"),
+        ("id % age", "person"),
+        ("md5(id::text)", "person"),
+        ("left(md5(id::text), 3)", "person"),
+        ("left(md5(id::text), -1)", "person"),
+        ("substr(md5(id::text), 2)", "person"),
+        ("left(id::text, 1)", "person"),  # of few people that is one each
     ],
 )
 def test_a_key_of_one_person_is_refused(key: str, source: str) -> None:
@@ -29,6 +37,35 @@ def test_a_key_of_one_person_is_refused(key: str, source: str) -> None:
 def test_a_key_that_many_share_is_not() -> None:
     sql = "SELECT left(email, 1), COUNT(*) FROM person GROUP BY 1"
     assert planned(sql).delta == Fraction(1, 1000)
+
+
+HEX = tuple("0123456789abcdef")
+
+
+@pytest.mark.parametrize(
+    ("key", "source", "groups"),
+    [
+        ("id % 3", "person", (-2, -1, 0, 1, 2)),
+        ("abs(id % 3)", "person", (0, 1, 2)),
+        ("mod(person_id, 2)", "visit", (-1, 0, 1)),
+        ("CASE WHEN id % 2 = 0 THEN 'A' ELSE 'B' END", "person", ("A", "B")),
+        ("left(md5(id::text), 1)", "person", HEX),
+        ("right(md5(person_id::text), 1)", "visit", HEX),
+        ("substr(md5(id::text), 5, 1)", "person", HEX),
+        ("CASE WHEN left(md5(person_id::text), 1) < '8' THEN 'A' ELSE 'B' END", "visit", ("A", "B")),
+        ("id % 3", "(SELECT id FROM person WHERE id >= 0) p", (0, 1, 2)),
+    ],
+)
+def test_buckets_of_people_are_listed_and_each_has_one(
+    key: str, source: str, groups: tuple[object, ...]
+) -> None:
+    """A bucket is a function of the owner, so that nobody is in two: R rows of a person move it, 6 visits, 1 of its own."""
+    release = released(f"SELECT {key}, COUNT(*) FROM {source} GROUP BY 1")
+    assert release.groups == tuple((value,) for value in groups)
+    assert release.delta == 0
+    (measurement,) = release.measurements
+    assert release.bounding.groups == 1
+    assert measurement.sensitivity == (6 if source == "visit" else 1) * measurement.denominator
 
 
 def test_grouping_sets_over_declared_keys_are_one_release() -> None:
