@@ -122,6 +122,7 @@ _HINTS: dict[type[exp.Expr], str] = {
         for node in (exp.Year, exp.Month, exp.Day, exp.Week)
     },
     exp.DateDiff: "subtract them: DATE '2025-12-31' - x is in days",
+    exp.TryCast: "write x::integer, x::date: of people's rows it is NULL where the text is none",
     exp.TableSample: "SELECT … ORDER BY md5(x) LIMIT 100, of released and public rows",
 }
 _LISTED = "`dpsql docs sql functions` lists the functions that are answered"

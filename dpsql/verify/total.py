@@ -186,8 +186,8 @@ class Total:
 
     def _cast(self, term: Term) -> None:
         """Premise of a cast: of a number, that it fits; a double that becomes an exact one has ends, so it is no NaN.
-        Of a text, that it is constant, passed, made of hexadecimal digits, or of those that a pattern finds. A day that
-        becomes a moment has ends."""
+        Of a text, that it is constant, passed, hexadecimal digits, or what a pattern finds. A day that becomes
+        a moment has ends."""
         inner, kind = term.args
         given = self.values.type(inner)
         if kind in (("text",), given) or given == ("null",) or given[0] == "bool":
@@ -205,7 +205,8 @@ class Total:
             raise Refused("total: a result fits its type", repr(term)[:300])
 
     def _is_numeral(self, term: Term, kind: tuple[object, ...]) -> bool:
-        """Whether a text is NULL or what the one group of a pattern finds: digits that fit a type of numbers."""
+        """Whether a text is NULL or what the one group of a pattern finds: digits that fit a type of numbers, or a day
+        that there is."""
         found, groups = term, term.args[3:]
         if self.dialect.NAME == "duckdb":  # '' where nothing is found
             if term.op != "nullif" or term.args[1].op != "text" or term.args[1].args[0]:
@@ -218,7 +219,10 @@ class Total:
             return False
         if found.op != "fn" or found.args[0] != "REGEXPEXTRACT" or found.args[2].op != "text":
             return False
-        whole, real = (one.fullmatch(found.args[2].args[0]) for one in (_WHOLE, _REAL))
+        pattern: str = found.args[2].args[0]
+        if kind in (("date",), ("timestamp",)):
+            return pattern == (_DATE if kind == ("date",) else _MOMENT)
+        whole, real = (one.fullmatch(pattern) for one in (_WHOLE, _REAL))
         if whole is not None and kind == ("int", 64):
             return int(whole[1]) <= 18
         return real is not None and kind == ("float", 64) and max(map(int, real.groups())) <= 100
@@ -317,6 +321,16 @@ _WHOLE = re.compile(r"\^ \*\(\[-\+\]\?\[0-9\]\{1,([0-9]{1,3})\}\) \*\$")
 """The pattern of a whole number of so many digits between blanks, as one group."""
 _REAL = re.compile(r"\^ \*\(\[-\+\]\?\[0-9\]\{1,([0-9]{1,3})\}\(\[\.\]\[0-9\]\{1,([0-9]{1,3})\}\)\?\) \*\$")
 """The pattern of a number of so many digits before a point, and after it, between blanks, as the first group."""
+_EVEN = "0[48]|[2468][048]|[13579][26]"
+_DAY = (
+    "(?:(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)-"  # no year 0
+    "(?:(?:0?[13578]|1[02])-(?:0?[1-9]|[12][0-9]|3[01])|(?:0?[469]|11)-(?:0?[1-9]|[12][0-9]|30)"
+    "|0?2-(?:0?[1-9]|1[0-9]|2[0-8]))"
+    f"|(?:[0-9]{{2}}(?:{_EVEN})|(?:{_EVEN})00)-0?2-29)"  # every fourth year, of the hundredth ones every fourth
+)
+_TIME = "(?:[ T](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.][0-9]{1,6})?)?)?"
+_DATE, _MOMENT = f"^ *({_DAY}){_TIME}Z? *$", f"^ *({_DAY}{_TIME})Z? *$"
+"""The patterns of a day of the years 1 to 9999 as the first group, and of one with a time of day: engines have each."""
 _RULES: dict[str, Callable[[Total, Term], None]] = {
     **dict.fromkeys(("add", "sub", "mul"), Total._arithmetic),
     **dict.fromkeys(("intdiv", "mod", "div"), Total._divided),

@@ -20,7 +20,7 @@ from ...relation.intervals import facts_of
 from ...relation.types import TEXT, Kind
 from ..dialects.private_sql import is_bare, unbounded
 from .private_moments import date_bin, time_of_day, to_char
-from .private_texts import TEXT_FORMS
+from .private_texts import TEXT_FORMS, moment_in
 from .private_zones import zone_cut, zone_moved
 
 if TYPE_CHECKING:
@@ -212,6 +212,8 @@ def _cast_value(printer: PrivatePrinter, expr: Call) -> str:
         return printer.new_text(expr.args[0])
     if source.is_temporal and target.is_temporal:
         return printer.dialect.cast(printer.moment(expr.args[0]), target.kind.value.upper())
+    if source.kind is Kind.TEXT and target.is_temporal:
+        return moment_in(printer, printer.value(expr.args[0]), expr)
     raise Refusal(
         f"a cast from {source} to {target} could fail on some row", sqlstate="PV202", position=expr.position
     )

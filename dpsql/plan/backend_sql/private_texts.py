@@ -14,16 +14,17 @@ from ...errors import Refusal
 from ...relation.expressions import Call, Expr, Literal
 from ...relation.facts import TEXT_CUT
 from ...relation.functions import FUNCTIONS
+from ...relation.functions.above.formats import FormatError, parts_in
 from ...relation.functions.above.patterns import Pattern, like_similar, read_pattern, replacement
 from ...relation.intervals import member_of
 from ...relation.size_rules import read_length
-from ...relation.types import TEXT
+from ...relation.types import TEXT, Kind
 
 if TYPE_CHECKING:
     from ..dialects.patterns import Patterns
     from .print_private import PrivatePrinter
 
-__all__ = ["TEXT_FORMS"]
+__all__ = ["TEXT_FORMS", "moment_in"]
 
 
 def _constant(expr: Call, arg: Expr) -> str:
@@ -130,9 +131,55 @@ def _json_has(printer: PrivatePrinter, expr: Call) -> str:
     return f"({found} IS NOT NULL)"
 
 
+_YEAR = "(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
+_LEAP = "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
+_DAY = (
+    f"(?:{_YEAR}-(?:(?:0?[13578]|1[02])-(?:0?[1-9]|[12][0-9]|3[01])|(?:0?[469]|11)-(?:0?[1-9]|[12][0-9]|30)"
+    f"|0?2-(?:0?[1-9]|1[0-9]|2[0-8]))|{_LEAP}-0?2-29)"
+)
+_CLOCK = "(?:[ T](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.][0-9]{1,6})?)?)?"
+DATES = f"^ *({_DAY}){_CLOCK}Z? *$"
+"""Texts that begin with a day of the calendar, years 1 to 9999, as the first group: no other is cast."""
+MOMENTS = f"^ *({_DAY}{_CLOCK})Z? *$"
+"""The same with a time of day."""
+
+
+def moment_in(printer: PrivatePrinter, text: str, expr: Call) -> str:
+    """Return a text read as a date or a timestamp: the part of it that is one, or NULL, is what is cast."""
+    patterns, kind = printer.dialect.patterns(expr.position), expr.type.kind
+    found = patterns.first_group(text, DATES if kind is Kind.DATE else MOMENTS)
+    return printer.dialect.cast(found, kind.value.upper())
+
+
+def _moment_by(printer: PrivatePrinter, expr: Call) -> str:
+    """Return a text that is read by a constant format: its parts, in the order of ISO, are what is read."""
+    shown, form = printer.value(expr.args[0]), _constant(expr, expr.args[1])
+    patterns, quoted = printer.dialect.patterns(expr.position), printer.dialect.text_literal
+    try:
+        parts = [(one, pattern.replace(r"\d", "[0-9]")) for one, pattern in parts_in(form)]
+    except FormatError as error:
+        raise _needs(expr, str(error)) from None
+    asked = [one for one, _ in parts if one.isalnum()]
+    given = set(asked)
+    is_clock = {"HH24", "MI"} <= given or given.isdisjoint({"HH24", "MI", "SS", "MS", "US"})
+    is_whole = "SS" in given or given.isdisjoint({"MS", "US"})
+    if len(given) < len(asked) or not {"YYYY", "MM", "DD"} <= given or not (is_clock and is_whole):
+        raise _needs(expr, "a format with YYYY, MM and DD, each once, and HH24 with MI")
+
+    def part(wanted: str) -> str:
+        pattern = "".join(f"({one})" if word == wanted else one for word, one in parts)
+        return patterns.first_group(shown, f"^ *{pattern} *$")
+
+    iso = [part("YYYY"), quoted("-"), part("MM"), quoted("-"), part("DD")]
+    for sign, word in ((" ", "HH24"), (":", "MI"), (":", "SS")):
+        iso += [quoted(sign), f"right({quoted('0')} || {part(word)}, 2)"] if word in given else []
+    iso += [piece for word in ("MS", "US") if word in given for piece in (quoted("."), part(word))]
+    return moment_in(printer, f"({' || '.join(iso)})", expr)
+
+
 TEXT_FORMS: dict[str, Callable[[PrivatePrinter, Call], str]] = {
     "split_part": _split_part, "replace": _replace, "md5": _md5, "regexp_replace": _rewritten,
-    "json_member": _json_member, "json_has": _json_has,
+    "json_member": _json_member, "json_has": _json_has, "to_date_of": _moment_by, "to_timestamp_by": _moment_by,
     **dict.fromkeys(("regexp_matches", "regexp_matches_no_case", "regexp_like", "similar_to"), _matches),
     **dict.fromkeys(("regexp_substr", "substring_matching"), _matched),
 }  # fmt: skip

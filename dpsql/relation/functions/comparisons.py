@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from ..calendar import DAY
+from ..calendar import DAY, calendar_ends
 from ..expressions import Call
 from ..facts import ONE, ZERO, Facts, grid_of, hull
 from ..size_rules import size_as_text
@@ -244,6 +244,9 @@ def _cast(args: list[Facts], call: Call) -> Facts:
     a, source, target = args[0], call.args[0].type, call.type
     if _is_between_moments(call):
         return _moment(a, call)
+    if source.kind is Kind.TEXT and target.is_temporal:
+        first, last = calendar_ends(target)
+        return Facts(Fraction(first), Fraction(last), ONE)
     if source.kind is Kind.TEXT and target.is_number:
         return _numeral(target)
     if target.is_integer or (target.kind is Kind.NUMERIC and target.scale is not None):
@@ -267,7 +270,7 @@ def _size(args: list[Facts], call: Call) -> int:
 
 
 def _null(args: list[Facts], call: Call) -> bool:
-    if call.args[0].type.kind is Kind.TEXT and call.type.is_number:
+    if call.args[0].type.kind is Kind.TEXT and (call.type.is_number or call.type.is_temporal):
         return True
     return any_null(args, call) or (_is_between_moments(call) and not args[0].bounded)
 
@@ -275,7 +278,7 @@ def _null(args: list[Facts], call: Call) -> bool:
 CASTS = (
     Function(
         "cast", "CAST(x AS type)", "another type, `x::type`: numbers, moments, texts, "
-        "people's texts as numbers or NULL; `varchar(n)` cuts", _type, _cast,
+        "people's texts as numbers or moments or NULL; `varchar(n)` cuts", _type, _cast,
         (Syntax(exp.Cast, read=("this", "to")),), size=_size, null=_null,
     ),
 )  # fmt: skip

@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 
+from ..calendar import calendar_ends
 from ..expressions import Call
 from ..facts import ONE, ZERO, Facts
 from ..size_rules import SizeRule
@@ -66,6 +68,11 @@ def _maybe(args: Sequence[Facts], call: Call) -> bool:
     return True
 
 
+def _in_calendar(args: list[Facts], call: Call) -> Facts:
+    first, last = calendar_ends(call.type)
+    return Facts(Fraction(first), Fraction(last), ONE)
+
+
 def _hash_size(args: list[Facts], call: Call) -> int:
     return 32
 
@@ -79,6 +86,7 @@ _KNOWN: dict[str, _Known] = {
     **dict.fromkeys(("regexp_matches", "regexp_matches_no_case", "regexp_like", "similar_to"), _MATCHES),
     "regexp_replace": (None, _rewritten, any_null),
     **dict.fromkeys(("regexp_substr", "substring_matching"), (None, first_size, _maybe)),
+    **dict.fromkeys(("to_date_of", "to_timestamp_by"), (_in_calendar, None, _maybe)),
 }
 """Name -> its interval, the size of its text, and when it is NULL."""
 

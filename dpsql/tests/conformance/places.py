@@ -56,6 +56,7 @@ STATEMENTS = (
     "SELECT floor(x / 0.3) * 0.3, width_bucket(d, 0, 5, 4), COUNT(*) FROM visit GROUP BY 1, 2",
     "SELECT width_bucket(x, 4, -1, 7), trunc(r * 3) / 3, SUM(width_bucket(vast, -1, 1e9, 3)) FROM visit GROUP BY 1, 2",
     "SELECT any_day, COUNT(*) FROM visit GROUP BY any_day",
+    "SELECT date_trunc('month', tag::date), COUNT(*) FROM visit WHERE day::text::date = day OR to_date(tag, 'DD.MM.YYYY') > day GROUP BY 1",
     "SELECT any_seen, COUNT(*) FROM visit GROUP BY any_seen",
     "SELECT date_trunc('month', any_seen), extract(dow FROM any_day), COUNT(*) FROM visit GROUP BY 1, 2",
     "SELECT huge, COUNT(*) FROM visit GROUP BY huge",

@@ -278,7 +278,10 @@ def moments(depth: int) -> st.SearchStrategy[str]:
         _infix(st.just("d"), ("+", "-"), st.sampled_from(("1", "400", "i16", "u8"))), *_choices(one, depth - 1),
         st.tuples(st.sampled_from(("15 minutes", "3 days")), one).map(
             lambda p: f"date_bin('{p[0]}', {p[1]}, TIMESTAMP '2001-01-01')"
-        ), one.map(lambda x: f"CAST({x} AS date)"), one.map(lambda x: f"CAST({x} AS timestamp)"),
+        ), (one | texts(depth - 1)).map(lambda x: f"CAST({x} AS date)"),
+        (one | texts(depth - 1)).map(lambda x: f"CAST({x} AS timestamp)"),
+        _call("to_date", texts(depth - 1), st.sampled_from(("'YYYY-MM-DD'", "'DD.MM.YYYY'"))),
+        _call("to_timestamp", texts(depth - 1), st.sampled_from(("'YYYY-MM-DD HH24:MI'", "'DD.MM.YYYY HH24:MI:SS.US'"))),
         _call("date_trunc", units, one, zone),
         st.tuples(one, kind, zone).map(lambda p: f"(({p[0]})::{p[1]} AT TIME ZONE {p[2]})"),
     )  # fmt: skip

@@ -155,7 +155,8 @@ RULE_FORMS = (
     "age(M, M) < INTERVAL '7 days'", "extract(day FROM M::timestamp - M)", "M::timestamp - M > INTERVAL '1 day'",
     "split_part(T, 'a', 2)", "replace(T, 'a', 'bb')", "md5(T)", "T ~ 'a+b'", "T ~* 'A+b'",
     "regexp_like(T, 'a+')", "T SIMILAR TO 'a_+'", "substring(T from 'a.')", "regexp_substr(T, 'b+')",
-    "regexp_replace(T, 'a+', 'b')",
+    "regexp_replace(T, 'a+', 'b')", "CAST(T AS date)", "CAST(T AS timestamp)", "to_date(T, 'YYYY-MM-DD')",
+    "to_timestamp(T, 'YYYY-MM-DD HH24:MI')", "CAST(CAST(M AS text) AS date)",
 )  # fmt: skip
 NOT_NULL = tuple(replace(column, enforced=Enforced(not_null=True)) for column in COLUMNS)
 LEAVES = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dpsql.plan.backend_sql.private_texts import DATES, MOMENTS
 from dpsql.tests.verify.clinic import check
 from dpsql.tests.verify.test_lemmas import CLAMP, refused
 
@@ -32,6 +33,8 @@ BMI = "CASE WHEN bmi BETWEEN 0 AND 90 THEN bmi WHEN bmi < 0 THEN 0 WHEN bmi > 90
         "CAST(NULLIF(regexp_extract(city, '^ *([-+]?[0-9]{1,18}) *$', 1), '') AS BIGINT) > 3",
         "CAST(NULLIF(regexp_extract(city, '^ *([-+]?[0-9]{1,9}([.][0-9]{1,9})?) *$', 1), '') AS DOUBLE) > 3",
         "CASE WHEN regexp_matches(city, 'a(.)') THEN regexp_extract(city, 'a(.)', 1) END = 'b'",
+        f"CAST(NULLIF(regexp_extract(city, '{DATES}', 1), '') AS DATE) > DATE '2024-01-31'",
+        f"CAST(NULLIF(regexp_extract(city, '{MOMENTS}', 1), '') AS TIMESTAMP) > TIMESTAMP '2024-01-31 00:00:00'",
     ],
 )
 def test_what_fits_is_total(condition: str) -> None:
@@ -85,6 +88,13 @@ def test_what_fits_is_total(condition: str) -> None:
                     "DOUBLE",
                 ),
                 ("NULLIF(regexp_extract(city, '^ *([-+]?[0-9]{1,18}) *$', 1), '')", "DOUBLE"),
+                # days that there are, alone; and a time of day for a moment alone
+                ("city", "DATE"),
+                (f"regexp_extract(city, '{DATES}', 1)", "DATE"),
+                (f"NULLIF(regexp_extract(city, '{DATES.replace('|30)', '|3[01])')}', 1), '')", "DATE"),
+                (f"NULLIF(regexp_extract(city, '{DATES.replace('2[0-8]', '2[0-9]')}', 1), '')", "DATE"),
+                (f"NULLIF(regexp_extract(city, '{MOMENTS}', 1), '')", "DATE"),
+                (f"NULLIF(regexp_extract(city, '{MOMENTS[1:]}', 1), '')", "TIMESTAMP"),
             )
         ),
         (

@@ -6,6 +6,7 @@ Each function takes a format of Postgres and returns the SQL over {a}; `FormatEr
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 __all__ = [
     "HIDDEN_BRACE",
@@ -219,18 +220,25 @@ _READ = {"YYYY": ("%Y", r"\d{4}"), "MM": ("%m", r"\d{1,2}"), "DD": ("%d", r"\d{1
          "MS": ("%g", r"\d{3}")}  # fmt: skip
 
 
-def _read(form: str, result: str) -> str:
-    codes, pattern, at, seen = "", "", 0, set()
+def parts_in(form: str) -> Iterator[tuple[str, str]]:
+    """Yield what a format to read is made of, in order, each with its pattern: a word, or a sign between.
+
+    Raises FormatError: it has letters that are none of them.
+    """
+    at = 0
     while at < len(form):
-        word = next((one for one in _READ if form[at:].upper().startswith(one)), None)
-        if word is not None:
-            seen.add(word)
-            codes, pattern = codes + _READ[word][0], pattern + _READ[word][1]
-        elif form[at].isalnum() or form[at] in '"%\\':
+        word = next((one for one in _READ if form[at:].upper().startswith(one)), "")
+        if not word and (form[at].isalnum() or form[at] in '"%\\'):
             raise FormatError("formats of YYYY, MM, DD, HH24, MI, SS, MS and US with signs between are read")
-        else:
-            codes, pattern = codes + form[at], pattern + re.escape(form[at])
-        at += len(word or form[at])
+        part = word or form[at]
+        yield part, _READ[word][1] if word else re.escape(part)
+        at += len(part)
+
+
+def _read(form: str, result: str) -> str:
+    parts = list(parts_in(form))
+    seen, pattern = {part for part, _ in parts}, "".join(one for _, one in parts)
+    codes = "".join(_READ[part][0] if part in _READ else part for part, _ in parts)
     if "YYYY" not in seen or {"MS", "US"} <= seen:
         raise FormatError("a format to read has YYYY, and one of MS and US")
     text = "trim({a}, ' ')"

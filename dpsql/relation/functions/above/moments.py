@@ -202,10 +202,8 @@ ROWS = (
           moment_as_text, number_as_text, number_as_text, lambda form: number_as_text(form, is_exact=False),
           names=("to_char",), below=f"it writes moments there, by {', '.join(FORMAT_PATTERNS)} and \"words\""),
     above("to_date_of", "to_date(x, 'YYYY-MM-DD')", "a date of a column's texts; NULL where they are not of the format",
-          "text, format -> date", text_as_date, names=(),
-          below="cast a column that holds ISO text: x::date"),
+          "text, format -> date", text_as_date, names=()),
     above("to_timestamp_by", "to_timestamp(x, 'YYYY-MM-DD HH24:MI')", "a moment of a column's texts",
-          "text, format -> timestamp", text_as_moment, names=(),
-          below="cast a column that holds ISO text: x::timestamp"),
+          "text, format -> timestamp", text_as_moment, names=()),
     above("interval_text", "age(x, y)::text", "an interval as text", "interval -> text", _SHOWN, names=()),
 )  # fmt: skip
