@@ -1,4 +1,4 @@
-"""Postgres' functions of chapters 9.1 to 9.9 and 9.16 to 9.20 that are not answered: why, and what to write."""
+"""Functions that are not answered, Postgres' of chapters 9.1 to 9.9 and 9.16 to 9.20, and hashes: why, and what to do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEFT = (
           "get_byte", "set_byte", "get_bit", "set_bit", "bit_count", "crc32", "crc32c"),
          "there is no type of bytes here", "encode(sha256(convert_to(x, 'UTF8')), 'hex')"),
     Left(("hash", "hashtext", "hashtextextended", "hashint4", "hashint8", "xxhash64"),
-         "each engine, and version of one, has its own", "left(md5(x::text), 1), or x % 16"),
+         "each engine, and version of one, has its own", "left(md5(x::text), 1)"),
     Left(("quote_ident",), "which words it quotes depends on Postgres' version",
          "'\"' || replace(x, '\"', '\"\"') || '\"'"),
     Left(("to_number",), "its formats skip what they do not know", "replace(x, ',', '')::numeric"),
