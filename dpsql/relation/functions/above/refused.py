@@ -1,4 +1,4 @@
-"""Functions that are not answered, Postgres' of chapters 9.1 to 9.9 and 9.16 to 9.20, and hashes: why, and what to do."""
+"""Functions that are not answered: why, and what to write. Postgres' are of chapters 9.1 to 9.9 and 9.16 to 9.20."""
 
 from __future__ import annotations
 
