@@ -114,9 +114,9 @@ def computed(table: duckdb.DuckDBPyConnection, expr: Expr) -> list[Value]:
     else:
         shown = printer.moment(expr) if expr.type.is_temporal else printer.value(expr)
         if expr.type == DATE:
-            shown = f"date_diff('day', DATE '1970-01-01', {shown})"
+            shown = f"date_diff('day', DATE '1970-01-01', CAST({shown} AS DATE))"  # a NULL that is written has no type
         elif expr.type == TIMESTAMP:
-            shown = f"epoch_us({shown})"
+            shown = f"epoch_us(CAST({shown} AS TIMESTAMP))"
     found = table.execute(f"SELECT {shown} FROM t ORDER BY id").fetchall()
     return [value if value is None or isinstance(value, (str, bool)) else value * unit for (value,) in found]
 
