@@ -24,7 +24,7 @@ from ..plan.planner import Plan, other_measures
 from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
 from .expected_error import expected_error
-from .finer import Finer, find_finer
+from .finer import Finer, Source, finest, sources_of
 from .price import reads_each_alone
 from .released import Groups
 from .run import ReleasedRows, assemble
@@ -74,11 +74,22 @@ class _Found:
 
     def __init__(self, store: StoredDraws, epoch: int, is_summed: bool) -> None:
         self._store, self._epoch, self._is_summed = store, epoch, is_summed
+        self._stored: dict[tuple[bytes, ...], tuple[bool, list[Source]]] = {}
+        """By its measures, whether each was drawn, and what groupings say of them: under whatever noise."""
         self._known: dict[tuple[tuple[bytes, ...], Law], Finer | None] = {}
 
-    def of(self, plan: ReleasePlan, index: int, groups: Groups) -> Finer | None:
+    def of(self, plan: ReleasePlan, index: int, measures: tuple[bytes, ...], groups: Groups) -> Finer | None:
         """Return a measurement that is stored with no more noise than the plan's, or that a stored grouping has."""
-        measures = plan.measure_keys(index, plan.salted(b""), b"")
+        if measures not in self._stored:
+            is_drawn = all(self._store.laws(measures))
+            is_same = (
+                self._store.epoch == self._epoch
+            )  # before the groupings are read, which may be of a later one
+            sources = sources_of(plan, index, groups, self._store) if is_same else []
+            self._stored[measures] = is_drawn, sources
+        is_drawn, sources = self._stored[measures]
+        if not (is_drawn or sources):
+            return None
         key = measures, plan.measures[index].law
         if key not in self._known:
             self._known[key] = self._looked_up(plan, index, measures, groups)
@@ -87,11 +98,11 @@ class _Found:
     def _looked_up(
         self, plan: ReleasePlan, index: int, measures: tuple[bytes, ...], groups: Groups
     ) -> Finer | None:
-        draws = self._store.lookup(measures, plan.measures[index].law)
+        is_drawn, sources = self._stored[measures]
+        draws = self._store.lookup(measures, plan.measures[index].law) if is_drawn else None
         if draws is not None:
             return Finer(assemble(measures, draws, plan.axes), self._epoch, _SAID)
-        found = find_finer(plan, index, groups, self._store, is_summed=self._is_summed)
-        return found if found is not None and found.epoch == self._epoch else None
+        return finest(plan, index, groups, self._store, sources, self._epoch, is_summed=self._is_summed)
 
 
 def _best(rows: ReleasedRows, found: _Found, level: Fraction) -> tuple[ReleasePlan, dict[int, Finer]] | None:
@@ -123,12 +134,13 @@ def _stored(
     another.
     """
     for other in other_measures(own):
-        measurements: dict[int, Finer] = {}
+        relation, measurements = other.salted(b""), dict[int, Finer]()
+        keys = [other.measure_keys(i, relation, b"") for i in range(len(other.measurements))]
         for part in dict.fromkeys((1, len(other.measurements))):
             probe, before = other.divided(part), measurements
             if probe is None:
                 break
-            every = {i: found.of(probe, i, groups) for i in range(len(other.measurements))}
+            every = {i: found.of(probe, i, measures, groups) for i, measures in enumerate(keys)}
             measurements = {
                 index: measurement for index, measurement in every.items() if measurement is not None
             }

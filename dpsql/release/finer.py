@@ -42,7 +42,7 @@ from .questions import (
 )
 from .released import Array, Groups, ReleasedMeasurement, decode, integers, leading, vectors_of
 
-__all__ = ["Finer", "Source", "find_finer", "sources_of"]
+__all__ = ["Finer", "Source", "find_finer", "finest", "sources_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,25 @@ def find_finer(
     it. `of_same_rows`: not as an estimate by what was bounded over other rows too. `is_summed`: numbers of several
     groups are computed with, so that no sum of them may have more spread than drawn alone.
     """
-    wanted, epoch = plan.measures[number].law, store.epoch
+    epoch = store.epoch
     found = sources_of(plan, number, groups, store, of_same_rows=of_same_rows)
+    return finest(plan, number, groups, store, found, epoch, is_summed=is_summed)
+
+
+def finest(
+    plan: ReleasePlan,
+    number: int,
+    groups: Groups,
+    store: StoredDraws,
+    found: Sequence[Source],
+    epoch: int,
+    *,
+    is_summed: bool = False,
+) -> Finer | None:
+    """Return what answers with the least spread of what `sources_of` has found. See `find_finer`; `epoch`: the store's,
+    as it was before that was read.
+    """
+    wanted = plan.measures[number].law
     served = [one for one in found if one.serves(wanted) and not (is_summed and one.sways(wanted))]
     for source in sorted(served, key=lambda one: (one.spread, -one.newest)):
         found_ = source.finer(plan.measurements[number].size, epoch, store)
@@ -139,6 +156,8 @@ def sources_of(
     for family, asked in questions.items():
         question, size = (asked, groups.size) if without is None else without_key(asked, without)
         mine = [one for one in stored[family] if _is_named(one.grouping, question, named)]
+        if not mine:
+            continue
         single = _best(question, size, mine)
         is_alone = len(mine) == 1 and single is not None
         together = None if is_alone else _estimate(plan, number, question, size, mine)
