@@ -277,8 +277,8 @@ def _null(args: list[Facts], call: Call) -> bool:
 
 CASTS = (
     Function(
-        "cast", "CAST(x AS type)", "another type, `x::type`: numbers, moments, texts, "
-        "people's texts as numbers or moments or NULL; `varchar(n)` cuts", _type, _cast,
+        "cast", "CAST(x AS type)", "another type, `x::type`; "
+        "people's texts also as numbers or moments; `varchar(n)` cuts", _type, _cast,
         (Syntax(exp.Cast, read=("this", "to")),), size=_size, null=_null,
     ),
 )  # fmt: skip
