@@ -109,8 +109,8 @@ def _point(axes: Axes, rng: random.Random, fixed: Mapping[str, str]) -> Point:
 
 SHAPES: Axes = {
     "rows": (
-        "table", "filtered", "cte", "per person", "distinct", "window", "union", "program", "frame", "compared", "path",
-        "people", "outer", "public", "condition", "exists", "in", "correlated", "intermediate", "released", "any join",
+        "table", "filtered", "cte", "per person", "distinct", "window", "union", "path", "people", "outer", "public",
+        "condition", "exists", "in", "correlated", "intermediate", "released", "any join",
     ),
     "nested": ("flat", "flat", "nested"),
     "keys": ("none", "declared", "found", "bounded", "computed", "time", "two", "found two", "listed"),
@@ -136,7 +136,6 @@ GROWING: Axes = {
 }
 """The same for statements that may make many rows of one person's."""
 
-_UNIONS, _COMPARED = ("UNION ALL", "UNION ALL", "UNION"), ("INTERSECT", "EXCEPT")
 _JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
 _FRACTIONS = ("0", "0.01", "0.1", "0.25", "'1/3'", "0.5", "0.75", "0.9", "0.99", "1")
 _LISTS = ("0.1, 0.5", "0.25, 0.5, 0.75", "0.1, 0.5, 0.9", "0.05, 0.3, 0.5, 0.7, 0.95", "0.9, 0.1, 0.25")
@@ -300,7 +299,7 @@ class _Writer:
         return item
 
     def _from(self, rows: str, depth: int) -> _From:
-        if rows in ("filtered", "per person", "distinct", "window", "union", "program", "frame", "compared"):
+        if rows in ("filtered", "per person", "distinct", "window", "union"):
             item = self._derived(rows, self._base(depth))
             return _From([item], item.sql)
         if rows == "cte":
@@ -323,8 +322,8 @@ class _Writer:
                 sql=f"(SELECT * FROM {inner.sql}{_clause([scope.condition(1)])}) AS {alias}",
                 alias=alias,
             )
-        if kind in ("union", "compared"):
-            return self._union(alias, inner, _COMPARED if kind == "compared" else _UNIONS)
+        if kind == "union":
+            return self._union(alias, inner)
         person = [f"{column} AS p{i}" for i, column in enumerate(inner.owner)]
         names = tuple(f"p{i}" for i in range(len(person)))
         text, number = scope.text() if scope.chance(40) else scope.column("text", "'a'"), scope.bounded()
@@ -334,22 +333,6 @@ class _Writer:
             return Item(
                 f"(SELECT DISTINCT {', '.join(parts)} FROM {inner.sql}) AS {alias}", alias, columns, names
             )
-        if kind == "program":
-            shown = [*person, *(f"{self._program(scope)} AS v{i}" for i in range(1 + scope.chance(30)))]
-            body = f"SELECT {', '.join(shown)} FROM {inner.sql} GROUP BY {', '.join(inner.owner) or '()'}"
-            values = tuple(Named(f"v{i}", "number") for i in range(len(shown) - len(person)))
-            return Item(f"({body}) AS {alias}", alias, values, names)
-        if kind == "frame":
-            shown = [*person, f"{number} AS v", f"{self._framed(scope, inner.owner)} AS rn"]
-            kept = (
-                f" QUALIFY rn {scope.pick('<=', '>')} {scope.pick('0.5', '1', '2')}"
-                if scope.chance(40)
-                else ""
-            )
-            return Item(
-                f"(SELECT {', '.join(shown)} FROM {inner.sql}{kept}) AS {alias}", alias,
-                (Named("v", "number"), Named("rn", "number")), names,
-            )  # fmt: skip
         if kind == "window":
             order = scope.pick(number, text, scope.column("time", number)) + scope.pick("", " DESC")
             call = scope.pick(
@@ -401,45 +384,15 @@ class _Writer:
         )  # fmt: skip
         return f"{call} FILTER (WHERE {scope.condition(0)})" if scope.chance(10) else call
 
-    def _program(self, scope: Scope) -> str:
-        """Return an aggregate of one person's rows that is said by windows."""
-        number, way, share = scope.bounded(), scope.pick("", " DESC"), scope.pick(*_FRACTIONS)
-        call = scope.pick(
-            f"MEDIAN({number})", f"percentile_cont({share}) WITHIN GROUP (ORDER BY {number}{way})",
-            f"percentile_disc({share}) WITHIN GROUP (ORDER BY {number}{way})",
-            f"mode() WITHIN GROUP (ORDER BY {number}{way})", f"SUM(DISTINCT {number})", f"ANY_VALUE({number})",
-        )  # fmt: skip
-        return f"{call} FILTER (WHERE {scope.condition(0)})" if scope.chance(20) else call
-
-    def _framed(self, scope: Scope, owner: Sequence[str]) -> str:
-        """Return a window over one person's rows by values, by ties, or by few rows."""
-        number, text = scope.bounded(), scope.column("text", "'a'")
-        by = f"PARTITION BY {', '.join(owner)} " if owner and scope.chance(95) else ""
-        start = scope.pick("0", "1", "2.5")
-        end, way = scope.pick("CURRENT ROW", "3 FOLLOWING", "UNBOUNDED FOLLOWING"), scope.pick("", " DESC")
-        whole, time = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING", scope.column("time", number)
-        return scope.pick(
-            f"NTILE(2) OVER ({by}ORDER BY {number}{way})", f"PERCENT_RANK() OVER ({by}ORDER BY {text}{way})",
-            f"CUME_DIST() OVER ({by}ORDER BY {number}{way})",
-            f"NTH_VALUE({number}, 2) OVER ({by}ORDER BY {text}{way} {whole})",
-            f"COUNT(*) OVER ({by}ORDER BY {number}{way} RANGE BETWEEN {start} PRECEDING AND {end})",
-            f"SUM({number}) OVER ({by}ORDER BY {time}{way} GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW)",
-            f"MIN({number}) OVER ({by}ORDER BY {number}{way} ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING)",
-            f"MAX({number}) OVER ({by}ORDER BY {text}{way} ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
-        )  # fmt: skip
-
-    def _union(self, alias: str, inner: Item, words: Sequence[str]) -> Item:
+    def _union(self, alias: str, inner: Item) -> Item:
         other, sides = self._table(lambda person: len(person) == len(inner.person)), []
         for item in (inner, other if len(other.person) == len(inner.person) else inner):
             scope = Scope(self.rng, [item])
             person = [f"{column} AS p{i}" for i, column in enumerate(item.owner)]
-            number = scope.bounded()
-            if words is not _UNIONS:  # what is compared is a key, and no fraction is one
-                number = f"CAST(round({number}) AS bigint)"
-            shown = [*person, f"{number} AS v", f"{scope.column('text', 'NULL')} AS c"]
+            shown = [*person, f"{scope.bounded()} AS v", f"{scope.column('text', 'NULL')} AS c"]
             where = [scope.condition(0)] if scope.chance(30) else []
             sides.append(f"SELECT {', '.join(shown)} FROM {item.sql}{_clause(where)}")
-        body = f" {self.rng.choice(words)} ".join(sides)
+        body = f" {self.rng.choice(('UNION ALL', 'UNION ALL', 'UNION'))} ".join(sides)
         names = tuple(f"p{i}" for i in range(len(inner.person)))
         return Item(f"({body}) AS {alias}", alias, (Named("v", "number"), Named("c", "text")), names)
 
