@@ -170,10 +170,12 @@ def _pair(call: AggregateCall, args: list[str], orders: str, tail: str, in_datab
 
 
 def _percentile(call: AggregateCall, args: list[str], orders: str, tail: str, in_database: bool) -> str:
-    """A value that is there where nothing is interpolated."""
-    fraction = f"{call.share.numerator}e0 / {call.share.denominator}e0"
+    """A value that is there where nothing is interpolated; the engine counts a share below 0 from the largest."""
+    is_from_largest = bool(call.orders)
+    share = 1 - call.share if is_from_largest else call.share
+    fraction = f"{share.numerator}e0 / {share.denominator}e0"
     if call.type != DOUBLE or call.function == "percentile_disc":
-        return f"quantile_disc({args[0]}, {fraction}){tail}"
+        return f"quantile_disc({args[0]}, {f'-({fraction})' if is_from_largest else fraction}){tail}"
     return to_float(f"quantile_cont({to_double(args[0])}, {fraction}){tail}", DOUBLE)
 
 

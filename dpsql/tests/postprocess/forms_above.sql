@@ -94,7 +94,7 @@ SELECT id, bool_and(b) OVER (ORDER BY id), every(b) OVER (), bit_or(n) OVER (ORD
 SELECT name, sum(count(*)) OVER (ORDER BY name) FROM t GROUP BY name ORDER BY name
 SELECT id, sum(n) OVER (ORDER BY id RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM t ORDER BY id
 SELECT id, nth_value(n, 3) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM t ORDER BY id
-SELECT percentile_disc(0.3) WITHIN GROUP (ORDER BY name) FROM t
+SELECT percentile_disc(0.3) WITHIN GROUP (ORDER BY name DESC), percentile_disc(ARRAY[0,0.25,0.5,0.8,1]) WITHIN GROUP (ORDER BY id DESC) FROM t
 SELECT t.k, u FROM (SELECT name AS k, array_agg(id ORDER BY id) AS a FROM t GROUP BY name) t, unnest(t.a) AS u ORDER BY 1, 2
 SELECT t.k, u, i FROM (SELECT name AS k, array_agg(id ORDER BY id) AS a FROM t GROUP BY name) t, unnest(t.a) WITH ORDINALITY AS u(u, i) ORDER BY 1, 2
 SELECT k, unnest(a) FROM (SELECT name AS k, array_agg(id ORDER BY id) AS a FROM t GROUP BY name) t ORDER BY 1, 2

@@ -150,7 +150,7 @@ REFUSED = (
     ("WITH RECURSIVE r AS (SELECT id FROM student UNION ALL SELECT id + 1 FROM r WHERE id < 3) SELECT count(*) FROM r", "PV003"),
     ("WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT r.n + 1 FROM r JOIN student s ON s.gpa = r.n) SELECT count(*) FROM r", "PV003"),
     ("SELECT DISTINCT ON (major) gpa FROM student ORDER BY major", "PV003"),
-    ("SELECT sum(gpa) OVER (PARTITION BY id ORDER BY gpa RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM student", "PV202"),
+    ("SELECT sum(gpa) OVER (PARTITION BY id ORDER BY gpa RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM student", "PV002"),
     ("SELECT count(*) FROM generate_series(1, 2000000)", "54000"),
     ("SELECT count(*) FROM t, generate_series(1, t.n * 1000000)", "54000"),
     ("SELECT count(*) FROM t, generate_series(1, t.n + 10000)", "54000"),
