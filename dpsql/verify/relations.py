@@ -30,8 +30,6 @@ Identity = tuple[Kind, tuple[Term, ...]]
 _EXACT = {"int", "decimal", "text", "bool", "date", "timestamp", "timestamptz", "uuid", "enum"}
 _PEERS = ("", "ROWS UNBOUNDED PRECEDING UNBOUNDED FOLLOWING")
 """Frames that are the same for rows that tie."""
-_OF_TIES = ("RANGE ", "GROUPS ")
-"""How frames begin that hold all of the rows that tie, or none."""
 
 
 @dataclass(frozen=True)
@@ -240,8 +238,8 @@ class Relations:
             raise Refused("relations: PARTITION BY has the owner")
         if function.op == "fn" and function.args[0] in ("RANK", "DENSERANK", "PERCENTRANK", "CUMEDIST"):
             return
-        if function.op in AGGREGATES and (not order or frame in _PEERS or frame.startswith(_OF_TIES)):
-            return  # rows that tie have one frame, and an aggregate is of its bag
+        if function.op in AGGREGATES and (not order or frame in _PEERS or frame.startswith("RANGE ")):
+            return  # rows that tie have one frame, all of them or none in it, and an aggregate is of its bag
         read = [*(term for term, _, _ in order), *partition]
         written = {
             one for term in read for one in walk(term) if one.op == "cast" and one.args[1] == ("text",)

@@ -623,8 +623,6 @@ def _window(printer: PrivatePrinter, block: Select, call: WindowCall, ties: Sequ
         orders.setdefault(_order_key(printer, expr, is_whole=fields_of(expr) <= keys), "NULLS LAST")
     if orders:
         over += f" ORDER BY {', '.join(f'{sql} {how}' for sql, how in orders.items())}"
-    if frame is not None and frame.kind == "GROUPS":
-        _check_frames(printer.dialect, call)
     over = f" OVER ({over}{f' {said}' if said else ''})"
     if call.row is not None and call.row.in_frames:
         return _aggregate(printer, call.as_aggregate, most_in(call, block.most), over)
@@ -645,10 +643,15 @@ def _window(printer: PrivatePrinter, block: Select, call: WindowCall, ties: Sequ
 def _measured(printer: PrivatePrinter, call: WindowCall, frame: Frame, expr: Expr) -> tuple[str, str]:
     """Return the order of a frame by value as a whole number, and the frame in units of that.
 
-    Values are multiples of their unit, so that a distance between them is as long as the multiple below it. One longer
-    than any two values are apart is no longer than that. Raises Refusal: PV101, PV202.
+    Values are multiples of their unit, so that what is at most a distance away is at most the multiple below it, and
+    what is at least as far is at least the one above. One longer than any two values are apart is one unit longer than
+    that. Raises Refusal: PV101, PV202.
     """
-    _check_frames(printer.dialect, call)
+    if not printer.dialect.has_linear_ranges:
+        raise Refusal(
+            f"a frame by distance is not taken of people's rows on {printer.dialect.name.title()}", sqlstate="PV202",
+            position=call.position, hint="write ROWS",
+        )  # fmt: skip
     moment, length = expr.type.is_temporal, Fraction(1)
     if moment:
         expr, length = Call(NUMERIC, "extract", (Literal(TEXT, "epoch"), expr)), Fraction(1, 10**6)
@@ -664,21 +667,13 @@ def _measured(printer: PrivatePrinter, call: WindowCall, frame: Frame, expr: Exp
             hint="declare bounds of what it is ordered by, or filter with BETWEEN",
         )  # fmt: skip
     ends = []
-    for end, far in ((frame.start, "UNBOUNDED PRECEDING"), (frame.end, "UNBOUNDED FOLLOWING")):
-        steps = 0 if end is None else min(math.floor(abs(end) * length / number.grid), 2 * number.reach)
+    for end, far, away in ((frame.start, "UNBOUNDED PRECEDING", 1), (frame.end, "UNBOUNDED FOLLOWING", -1)):
+        exact = 0 if end is None else abs(end) * length / number.grid
+        leaves_out = end is not None and end * away > 0  # the row itself, and what is nearer
+        steps = min(math.ceil(exact) if leaves_out else math.floor(exact), 2 * number.reach + 1)
         side = "PRECEDING" if end is not None and end < 0 else "FOLLOWING"
         ends.append(far if end is None else f"{steps} {side}" if end else "CURRENT ROW")
     return printer.dialect.cast(number.sql, "BIGINT"), f"RANGE BETWEEN {ends[0]} AND {ends[1]}"
-
-
-def _check_frames(dialect: Dialect, call: WindowCall) -> None:
-    """Refuse a frame by values or by ties where an engine looks at its rows anew for each, or has no such frame."""
-    if not dialect.has_all_frames:
-        kind = (call.frame or "").partition(" ")[0]
-        raise Refusal(
-            f"a frame by {kind} is not taken of people's rows on {dialect.name.title()}", sqlstate="PV202",
-            position=call.position, hint="write ROWS",
-        )  # fmt: skip
 
 
 def _typed(printer: PrivatePrinter, expr: Expr) -> str:

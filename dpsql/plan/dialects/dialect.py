@@ -73,8 +73,8 @@ class Dialect(ABC):
     """Whether HAVING looks at groups; else at the keys of every row, where it reads nothing but them."""
     ranks_all: ClassVar[bool]
     """Whether all rows of all units are ranked by one window: a step that is read again is computed again."""
-    has_all_frames: ClassVar[bool]
-    """Whether windows have frames by GROUPS, and sum up one by RANGE in a time that does not grow with its rows."""
+    has_linear_ranges: ClassVar[bool]
+    """Whether windows sum up a frame by RANGE with a distance in a time that does not grow with its rows."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -36,7 +36,7 @@ class DuckDBDialect(Dialect):
     keeps_steps = True
     groups_before_having = False
     ranks_all = False
-    has_all_frames = True
+    has_linear_ranges = True
 
     @classmethod
     def of(cls, case_collation: str | None) -> DuckDBDialect:

@@ -49,7 +49,7 @@ class PostgresDialect(Dialect):
     keeps_steps = True
     groups_before_having = False
     ranks_all = False
-    has_all_frames = True
+    has_linear_ranges = True
 
     def __init__(self, case_collation: str | None) -> None:
         self.case_collation = case_collation

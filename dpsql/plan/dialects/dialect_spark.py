@@ -68,7 +68,7 @@ class SparkDialect(Dialect):
     keeps_steps = False
     groups_before_having = True
     ranks_all = True
-    has_all_frames = False
+    has_linear_ranges = False
 
     @classmethod
     def of(cls, case_collation: str | None) -> SparkDialect:

@@ -56,7 +56,7 @@ from .above_alone import ReadsAround, check_whole
 from .added_lookup import Looked, with_lookups
 from .correlated_keys import held_to, keys_asked_for
 from .derived import group_by_owner, plain, union, window_by_owner, with_declared
-from .frames import checked
+from .frames import by_ranks, checked
 from .join import join_blocks
 from .keys import environment_of, undeclared_rows
 from .laterals import as_join
@@ -336,6 +336,10 @@ class _Analysis:
                     position=call.position or node.position,
                     hint=f"{by}aggregate with GROUP BY first{tiles * is_share}",
                 )  # fmt: skip
+        if (ranked := by_ranks(node)) is not None:
+            above = self._above_rows(ranked, node.below, source)
+            assert isinstance(above, PrivateBlock), "windows over a private block's rows"
+            return above
         names = [column.name for column in node.columns]
         return whole(window_by_owner(rows, source.outputs, tuple(map(checked, calls)), names), names)
 

@@ -3,7 +3,8 @@
 House rules:
 
 1. A frame by ROWS goes along a total order, so rows that tie in the written one are ordered by more (`derived`). One by
-   RANGE or GROUPS has whole ties: it is the same for rows that tie, and an aggregate of it is one of its bag.
+   RANGE has whole ties: it is the same for rows that tie, and an aggregate of it is one of its bag. One by GROUPS is
+   one by RANGE over the numbers of the ties (`by_ranks`): DuckDB walks over a frame's groups anew for each row.
 2. What is taken of a frame is linear in a person's rows but for a logarithm: a count and a sum lose the row that
    leaves. A least value does not: its frame begins with the person's first row, or ends with the last, and is then read
    from that end; or it has few rows, `MAX_FEW`, which are read for each.
@@ -19,9 +20,11 @@ from fractions import Fraction
 
 from ...errors import Refusal
 from ...records import dataclass
-from ...relation.relations import WindowCall
+from ...relation.expressions import Field
+from ...relation.relations import Block, Order, Relation, WindowCall, projected, windowed
+from ...relation.types import BIGINT
 
-__all__ = ["MAX_FEW", "Frame", "checked", "frame_of", "most_in"]
+__all__ = ["MAX_FEW", "Frame", "by_ranks", "checked", "frame_of", "most_in"]
 
 MAX_FEW = 100
 """Most rows of a frame that are looked at for each row."""
@@ -87,7 +90,7 @@ def most_in(call: WindowCall, most: int | None) -> int | None:
     frame = frame_of(call)
     if frame is None or frame.start is None or frame.end is None:
         return None
-    return int(frame.end - frame.start) + 1 if frame.kind == "ROWS" else most
+    return max(0, int(frame.end - frame.start) + 1) if frame.kind == "ROWS" else most
 
 
 def checked(call: WindowCall) -> WindowCall:
@@ -118,6 +121,42 @@ def checked(call: WindowCall) -> WindowCall:
             "write ROWS",
         )
     return _from_an_end(call, frame) if call.row is not None and call.row.is_extreme else call
+
+
+def by_ranks(node: Block) -> Relation | None:
+    """Return windows without GROUPS: a frame is by RANGE over dense_rank, in a step below; None: none is by GROUPS.
+
+    Raises:
+        Refusal: as `checked`.
+    """
+    calls = [checked(call) for call in node.windows]
+    ranks: dict[WindowCall, Field] = {}
+    start = len(node.below.columns)
+    for call in calls:
+        if _is_by_groups(call):
+            rank = WindowCall(
+                BIGINT, "dense_rank", (), call.partition, call.orders, None, position=call.position
+            )
+            ranks.setdefault(rank, Field(BIGINT, start + len(ranks)))
+    if not ranks:
+        return None
+    placed = {(rank.partition, rank.orders): place for rank, place in ranks.items()}
+    ranged = tuple(
+        _ranged(call, placed[call.partition, call.orders]) if _is_by_groups(call) else call for call in calls
+    )
+    made = windowed(windowed(node.below, tuple(ranks), node.position), ranged, node.position)
+    shown = (*made.row[:start], *made.row[start + len(ranks) :])
+    return projected(made, shown, [column.name for column in node.columns], node.position)
+
+
+def _is_by_groups(call: WindowCall) -> bool:
+    frame = frame_of(call)
+    return frame is not None and frame.kind == "GROUPS"
+
+
+def _ranged(call: WindowCall, rank: Field) -> WindowCall:
+    frame = (call.frame or "").replace("GROUPS", "RANGE", 1)
+    return replace(call, orders=(Order(rank, False, False),), frame=frame)
 
 
 def _from_an_end(call: WindowCall, frame: Frame) -> WindowCall:

@@ -277,9 +277,29 @@ def test_what_frames_mean(asking: tuple[Session, list[Row]]) -> None:
         session, _over("count(*)", "day RANGE BETWEEN INTERVAL '5 days' PRECEDING AND CURRENT ROW")
     )
     assert found == pytest.approx(sum(days) / len(days), abs=1e-5)
+    above = [
+        sum(1 <= int(str(other[2])) - int(str(one[2])) <= 2 for other in mine)
+        for mine in people
+        for one in mine
+    ]
+    found = _answer(session, _over("count(*)", "n RANGE BETWEEN 0.5 FOLLOWING AND 2.5 FOLLOWING"))
+    assert found == pytest.approx(sum(above) / len(above), abs=1e-5)
+    far = [
+        sum(int(str(other[2])) - int(str(one[2])) == 14 for other in mine) for mine in people for one in mine
+    ]
+    for least, meant in (("14", sum(far)), ("15", 0), ("99999999999999999999", 0)):
+        over = f"n RANGE BETWEEN {least} FOLLOWING AND 99999999999999999999 FOLLOWING"
+        assert _answer(session, _over("count(*)", over, "SUM(v)")) == pytest.approx(meant, abs=1e-5), least
     ties = [sum(beside(mine, one, other) for other in mine) for mine in people for one in mine]
     found = _answer(session, _over("count(*)", "n GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING"))
     assert found == pytest.approx(sum(ties) / len(ties), abs=1e-5)
+    for empty in (
+        "3 FOLLOWING AND 1 FOLLOWING",
+        "1 PRECEDING AND 3 PRECEDING",
+        "4 FOLLOWING AND 3 FOLLOWING",
+    ):
+        none = _over("count(*)", f"day ROWS BETWEEN {empty}", "COUNT(*)", " WHERE v = 0")
+        assert _answer(session, none) == pytest.approx(len(rows), abs=1e-5), empty
     last = [
         max(int(str(row[2])) for row in mine[i:]) for mine in map(_by_day, people) for i in range(len(mine))
     ]
@@ -307,6 +327,19 @@ def test_a_row_number_that_no_order_tells_apart_is_seen(
             facts = read_facts(snapshot, made.policy, lambda *_: None)
         for name in ("nth_value", "few rows", "sum of few"):
             assert "alike" in rule_against(certificate_of(made.plan(STATEMENTS[name]).releases, facts)), name
+
+
+def test_no_frame_by_groups_is_printed(tmp_path: Path, engine: PostgresServer | None) -> None:
+    """DuckDB walks over the groups of a frame anew for each row: so many as a person has, and as many rows as tie."""
+    (tmp_path / "policy.toml").write_text(POLICY.format(rows=4))
+    with world(tmp_path, policy=load_policy(tmp_path / "policy.toml"), schema=SCHEMA, server=engine) as made:
+        for frame in ("10000 PRECEDING AND 2147483647 FOLLOWING", "UNBOUNDED PRECEDING AND 1 FOLLOWING"):
+            over = f"day, n DESC GROUPS BETWEEN {frame}"
+            (release,) = made.plan(_over("sum(n)", over, "COUNT(*)", " WHERE v > 2")).releases
+            (query,) = release.queries(tuple(range(len(release.measurements))))
+            assert "GROUPS" not in query.sql
+            assert "dense_rank() OVER (" in query.sql
+            assert "RANGE BETWEEN " in query.sql
 
 
 @pytest.mark.parametrize(

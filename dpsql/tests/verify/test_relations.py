@@ -76,7 +76,7 @@ NUMBERED = (
                 ("NTILE(4)", "no"),
                 ("NTH_VALUE(cost, 2)", "no"),
                 ("COUNT(*)", "CAST(cost AS BIGINT) RANGE BETWEEN 3 PRECEDING AND 2 FOLLOWING"),
-                ("COUNT(cost)", "ward GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW"),
+                ("COUNT(cost)", "ward RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"),
             )
         ),
         "SELECT u FROM (SELECT patient AS u FROM main.visit UNION ALL SELECT id AS u FROM main.patient) AS s",
@@ -187,6 +187,7 @@ def test_rows_of_one_owner_are_cut_to_their_bound(source: str) -> None:
                 ("NTH_VALUE(cost, 2)", " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"),
                 ("NTH_VALUE(cost, 2)", " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW"),
                 ("COUNT(*)", " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"),
+                ("COUNT(*)", " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW"),
             )
         ),
         (
