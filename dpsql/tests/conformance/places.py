@@ -49,7 +49,7 @@ STATEMENTS = (
     "SELECT SUM(extract(day FROM seen - day)), COUNT(*) FILTER (WHERE age(seen, day) < INTERVAL '1 year 3 days'), COUNT(*) FILTER (WHERE seen - any_seen > INTERVAL '1 month') FROM visit",
     "SELECT date_bin('7 days', seen, DATE '2020-01-01'), AVG(extract(second FROM seen)) FROM visit GROUP BY 1",
     "SELECT date_trunc('hour', seen)::time, COUNT(*) FROM visit WHERE any_seen::time IS NULL OR any_seen::time < '18:30' GROUP BY 1",
-    "SELECT date_bin('25 minutes', any_seen, DATE '2020-01-01')::time, COUNT(DISTINCT seen::time) FROM visit WHERE day::time = '00:00' GROUP BY 1",
+    "SELECT date_bin('25 minutes', any_seen, DATE '2020-01-01')::time, COUNT(DISTINCT seen::time) FROM visit WHERE day::timestamp::time = '00:00' GROUP BY 1",
     "SELECT date_trunc('month', seen, 'Europe/Zurich'), COUNT(*) FROM visit GROUP BY 1",
     "SELECT date_trunc('quarter', seen::timestamptz AT TIME ZONE 'America/Havana'), COUNT(*) FROM visit GROUP BY 1",
     "SELECT SUM(extract(hour FROM seen AT TIME ZONE 'Pacific/Apia')) FROM visit WHERE day AT TIME ZONE 'Asia/Amman' < seen",

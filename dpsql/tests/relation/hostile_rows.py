@@ -290,7 +290,7 @@ def moments(depth: int) -> st.SearchStrategy[str]:
 def times(depth: int) -> st.SearchStrategy[str]:
     """Times of day."""
     leaf = st.sampled_from(("TIME '09:30'", "TIME '23:59:59.999999'"))
-    one = moments(max(0, depth - 1)).map(lambda x: f"CAST({x} AS time)")
+    one = moments(max(0, depth - 1)).map(lambda x: f"CAST({x} AS timestamp)::time")
     return st.one_of(leaf, one, *_choices(one, depth - 1)) if depth > 0 else st.one_of(leaf, one)
 
 

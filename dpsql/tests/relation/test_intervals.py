@@ -148,7 +148,7 @@ RULE_FORMS = (
     "T = T", "M <= M", "T LIKE 'a%'", "N IS NULL", "M IS NULL", "(N < N) IS TRUE", "NOT (N < N)", "N < N OR b", "N < N AND b",
     "N IS DISTINCT FROM N", "width_bucket(N, 0, 10, 5)", "width_bucket(N, 2.5, -0.1, 7)",
     "extract(epoch FROM M)", "extract(second FROM M)", "to_char(M, 'YYYY-MM')", "to_char(M, 'FMDay Q')", "to_char(M, 'HH24:MI')",
-    "date_bin('7 days', M, TIMESTAMP '2001-01-01')", "M::time < TIME '09:30'", "extract(hour FROM M::time)",
+    "date_bin('7 days', M, TIMESTAMP '2001-01-01')", "M::timestamp::time < TIME '09:30'", "extract(hour FROM M::timestamp::time)",
     "date_bin('25 minutes', M, TIMESTAMP '2001-01-01')::time = TIME '00:20'", "extract(year FROM age(M, M))", "extract(month FROM age(M))",
     "date_trunc('month', M, 'Europe/Zurich')", "date_trunc('hour', M, 'America/Havana')",
     "M::timestamptz AT TIME ZONE 'America/Havana'", "M::timestamp AT TIME ZONE 'Pacific/Apia'",
