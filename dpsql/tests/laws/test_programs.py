@@ -288,7 +288,7 @@ def test_what_frames_mean(asking: tuple[Session, list[Row]]) -> None:
         sum(int(str(other[2])) - int(str(one[2])) == 14 for other in mine) for mine in people for one in mine
     ]
     for least, meant in (("14", sum(far)), ("15", 0), ("99999999999999999999", 0)):
-        over = f"n RANGE BETWEEN {least} FOLLOWING AND 99999999999999999999 FOLLOWING"
+        over = f"n - 2 RANGE BETWEEN {least} FOLLOWING AND 99999999999999999999 FOLLOWING"  # from -7 to 7
         assert _answer(session, _over("count(*)", over, "SUM(v)")) == pytest.approx(meant, abs=1e-5), least
     ties = [sum(beside(mine, one, other) for other in mine) for mine in people for one in mine]
     found = _answer(session, _over("count(*)", "n GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING"))
