@@ -336,7 +336,7 @@ class _Analysis:
                     position=call.position or node.position,
                     hint=f"{by}aggregate with GROUP BY first{tiles * is_share}",
                 )  # fmt: skip
-        if (ranked := by_ranks(node)) is not None:
+        if (ranked := by_ranks(node, tuple(map(checked, node.windows)))) is not None:
             above = self._above_rows(ranked, node.below, source)
             assert isinstance(above, PrivateBlock), "windows over a private block's rows"
             return above

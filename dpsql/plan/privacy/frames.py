@@ -15,6 +15,7 @@ House rules:
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -123,13 +124,12 @@ def checked(call: WindowCall) -> WindowCall:
     return _from_an_end(call, frame) if call.row is not None and call.row.is_extreme else call
 
 
-def by_ranks(node: Block) -> Relation | None:
-    """Return windows without GROUPS: a frame is by RANGE over dense_rank, in a step below; None: none is by GROUPS.
+def by_ranks(node: Block, calls: Sequence[WindowCall]) -> Relation | None:
+    """Return a step's windows without GROUPS: a frame is by RANGE over dense_rank, in a step below; None: none is by
+    GROUPS.
 
-    Raises:
-        Refusal: as `checked`.
+    `calls`: its windows, `checked`.
     """
-    calls = [checked(call) for call in node.windows]
     ranks: dict[WindowCall, Field] = {}
     start = len(node.below.columns)
     for call in calls:
