@@ -56,7 +56,7 @@ from .examples import visit
 from .measured import REACHED, Measured, World, compared, fixed_intermediates, measure_release, world
 from .planting import plant
 
-SEED = 29
+SEED = 3
 NEWCOMER = Database(
     (), tuple(visit(1, city="c", tag=f"z{i % 3}", n="-3", x="-1", d="0", flag="false") for i in range(12))
 )
