@@ -287,6 +287,13 @@ class MeasurementClaim:
         for ground in self.grounds:
             require_text("ground", "".join(ground))
 
+    @property
+    def is_told(self) -> bool:
+        """Say whether what is known of others leaves no more to be drawn than the least loss there is."""
+        if self.known is None or self.wish is None:
+            return False
+        return self.known.loss <= self.wish.reaching(Fraction(0))
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:

@@ -456,9 +456,9 @@ class PlanRunner:
         """Reserve, run, noise and store what the store did not have; return what was charged."""
         for attempt in itertools.count(1):
             claim, places = self.claim()
-            wanted = Wanted(self, claim.measurements, places).tried(attempt)
+            wanted = Wanted(self, claim.measurements, places)
             try:
-                return carry_out([wanted], snapshot, epoch_secret)[0]
+                return carry_out([wanted.tried(attempt)], snapshot, epoch_secret)[0]
             except Overtaken:  # others drew of the same rows: less may be missing now
                 self.rows, self.intermediates, self.finer = [], [], dict(self._given)
                 self.__post_init__()
@@ -735,8 +735,14 @@ class Wanted:
         }
 
     def tried(self, attempt: int) -> Wanted:
-        """Return it as it is claimed that time: whoever was overtaken often pays the price that was found."""
+        """Return it as it is claimed that time: whoever was overtaken often pays the price that was found.
+
+        Raises Overtaken: what others stored since this statement looked leaves no more to be drawn than the least loss
+        there is. Looked up again, it is told.
+        """
         if attempt < _MOST_OVERTAKEN:
+            if any(one.is_told for one in self.claims):
+                raise Overtaken
             return self
         known = (None if one.known is None else replace(one.known, seen=()) for one in self.claims)
         claims = (replace(one, known=part) for one, part in zip(self.claims, known, strict=True))

@@ -220,14 +220,14 @@ def test_of_what_is_computed_each_number_is_read_alone(desk: OpenDesk, tmp_path:
         assert not alone(sql), sql
 
 
-def check_overtaken(desk: OpenDesk, folder: Path, patch: Patch) -> None:
-    """What another draws of the same rows after the price was found: it is found again, and costs no more."""
+def check_overtaken(desk: OpenDesk, folder: Path, patch: Patch, owner: object, step: str) -> None:
+    """What another draws of the same rows before a step, after the statement looked: it looks again, and pays nothing."""
     made = open_at(desk, folder)
     made.session.execute(CROSSED)
     other = Session(made.session.dataset, "somebody else", is_shared=True)
-    original, seen = run.carry_out, list[Fraction]()
+    original, seen = getattr(owner, step), list[Fraction]()
 
-    def carried_out(*arguments: Any) -> Any:
+    def overtaken(*arguments: Any) -> Any:
         if not seen:
             seen.append(paid(made))
             other.execute(BY_CITY)
@@ -235,15 +235,19 @@ def check_overtaken(desk: OpenDesk, folder: Path, patch: Patch) -> None:
         return original(*arguments)
 
     with patch.context() as own:
-        own.setattr(run, "carry_out", carried_out)
+        own.setattr(owner, step, overtaken)
         made.session.execute(BY_CITY)
     assert paid(made) == seen[1] > seen[0], "the other's draw answers it"
 
 
-def test_a_price_that_another_draw_overtook_is_found_again(
-    desk: OpenDesk, tmp_path: Path, monkeypatch: Patch
+PRICED, DRAWN = (run.PlanRunner, "claim"), (run, "carry_out")
+
+
+@pytest.mark.parametrize("place", [PRICED, DRAWN], ids=["before its price", "after its price"])
+def test_who_is_overtaken_by_another_draw_looks_again(
+    desk: OpenDesk, tmp_path: Path, monkeypatch: Patch, place: tuple[object, str]
 ) -> None:
-    check_overtaken(desk, tmp_path, monkeypatch)
+    check_overtaken(desk, tmp_path, monkeypatch, *place)
 
 
 @pytest.mark.parametrize("accounting", ACCOUNTINGS)
@@ -415,4 +419,10 @@ def test_plant_what_was_known_before(desk: OpenDesk, tmp_path: Path, monkeypatch
 
     plant(monkeypatch, ledger_store._is_overtaken, ("!= entries", "== entries and False"))
     with pytest.raises(AssertionError):
-        check_overtaken(desk, tmp_path, monkeypatch)
+        check_overtaken(desk, tmp_path, monkeypatch, *DRAWN)
+
+
+def test_plant_the_least_loss_is_paid_for_nothing(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> None:
+    plant(monkeypatch, run.Wanted.tried, ("one.is_told", "False"))
+    with pytest.raises(AssertionError):
+        check_overtaken(desk, tmp_path, monkeypatch, *PRICED)
