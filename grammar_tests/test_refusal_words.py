@@ -56,6 +56,41 @@ _HEADS = (
     "SELECT string_agg(name, ',') ",
 )
 
+_FOLLOWED = (
+    # what is asked of each row, a piece of the hint, and what it makes of it
+    ("CAST(name AS numeric(10, 2)) > 0", "CAST(x AS numeric)", "CAST(name AS numeric) > 0"),
+    ("left(name, age) = 'A'", "left(x, 3)", "CASE age WHEN 1 THEN left(name, 1) ELSE left(name, 2) END = 'A'"),
+    ("right(name, -1) = 'A'", "right(x, 3)", "right(name, 3) = 'A'"),
+    ("substr(name, 1, age) = 'A'", "substring(x FROM 1 FOR 3)", "substring(name FROM 1 FOR 3) = 'A'"),
+    ("age ^ 0.5 > 3", "exp(y * ln(x))", "age BETWEEN 1 AND 99 AND exp(0.5 * ln(age)) > 3"),
+    ("starts_with(name, 'ab')", "left(x, 2) = 'ab'", "left(name, 2) = 'ab' OR name LIKE 'ab%'"),
+    ("ascii(name) = 97", "left(x, 1) = 'a'", "left(name, 1) = 'a'"),
+    ("octet_length(name) > 3", "length(x)", "length(name) > 3"),
+    ("trim(BOTH 'x' FROM name) = 'y'", "regexp_replace(x, '^[ab]+', '')",
+     "regexp_replace(regexp_replace(name, '^[x]+', ''), '[x]+$', '') = 'y'"),
+    ("translate(name, 'ab', 'xy') = 'y'", "replace(x, 'a', 'x')", "replace(replace(name, 'a', 'x'), 'b', 'y') = 'y'"),
+    ("overlay(name PLACING 'x' FROM 2) = 'y'", "left(x, 1) || 'y' || substring(x FROM 3)",
+     "left(name, 1) || 'x' || substring(name FROM 3) = 'y'"),
+    ("concat_ws(', ', name, city) = 'y'", "x || ', ' || y", "name || ', ' || coalesce(city, '') = 'y'"),
+    ("format('%s of %s', name, city) = 'y'", "x || ' of ' || y", "name || ' of ' || city = 'y'"),
+    ("num_nulls(name, age) > 0", "(CASE WHEN x IS NULL THEN 1 ELSE 0 END)",
+     "(CASE WHEN name IS NULL THEN 1 ELSE 0 END) + (CASE WHEN age IS NULL THEN 1 ELSE 0 END) > 0"),
+    ("age & 4 = 4", "x / 4 % 2 = 1", "age / 4 % 2 = 1"),
+    ("log(2, age + 1) > 2", "ln(x) / ln(2)", "ln(age + 1) / ln(2) > 2"),
+    ("log10(age + 1) > 2", "log(x)", "log(age + 1) > 2"),
+    ("div(age, 10) > 2", "trunc(x / y)", "age / 10 > 2 AND trunc(age / 10.0) > 2"),
+    ("degrees(age) > 2", "x * 57.29577951308232", "age * 57.29577951308232 > 2"),
+    ("radians(age) > 2", "x * 0.017453292519943295", "age * 0.017453292519943295 > 2"),
+    ("age > pi()", "3.141592653589793", "age > 3.141592653589793"),
+    ("(born, born) OVERLAPS (born, born)", "x < w AND z < y", "born < admitted"),
+    ("born + age * INTERVAL '1 day' < born", "x + n of whole days",
+     "born BETWEEN '1900-01-01' AND '2020-01-01' AND born + age < DATE '2020-01-01'"),
+    ("extract(day FROM age(born)) > 2", "extract(epoch FROM x - y) / 86400",
+     "extract(epoch FROM TIMESTAMP '2024-01-01' - born) / 86400 > 2"),
+    ("isfinite(born)", "x BETWEEN DATE '0001-01-01'", "born BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"),
+    ("CAST(bmi AS integer) = 20", "filter with bmi BETWEEN", "bmi BETWEEN 0 AND 99 AND CAST(bmi AS integer) = 20"),
+)  # fmt: skip
+
 
 def _check(message: str, sql: str) -> None:
     said = message if "supported" in message else ""  # where it names a piece of syntax
@@ -107,3 +142,26 @@ def test_a_function_in_from_is_named(data: DataSets) -> None:
         "42P01",
         "duckdb_settings() does not exist as a table",
     )
+
+
+@pytest.mark.parametrize(("asked", "hint", "followed"), _FOLLOWED, ids=[asked for asked, _, _ in _FOLLOWED])
+def test_what_a_hint_says_is_answered(data: DataSets, asked: str, hint: str, followed: str) -> None:
+    session, _ = data.refusing("clinic", "local")
+    with pytest.raises(Refusal) as refused:
+        session.explain(f"SELECT COUNT(*) FROM patient WHERE {asked}")
+    assert refused.value.hint is not None
+    assert hint in refused.value.hint
+    session.explain(f"SELECT COUNT(*) FROM patient WHERE {followed}")
+
+
+def test_what_is_for_released_rows_is_used_on_groups(data: DataSets) -> None:
+    session, _ = data.refusing("clinic", "local")
+    for asked, followed in (
+        ("AVG(tan(age))", "SUM(tan(age) * n) / SUM(n)"),
+        ("SUM(DISTINCT age)", "SUM(age)"),
+    ):
+        with pytest.raises(Refusal, match=r"cannot be used on private rows|is not answered") as refused:
+            session.explain(f"SELECT {asked} FROM patient")
+        assert "SELECT x, COUNT(*) AS n FROM … GROUP BY x" in (refused.value.hint or "")
+        grouped = "(SELECT age, COUNT(*) AS n FROM patient GROUP BY age) AS t WHERE n >= 1"
+        session.explain(f"SELECT {followed} FROM {grouped}")

@@ -130,9 +130,15 @@ def _function(printer: PrivatePrinter, expr: Call) -> str:
     counts = [arg.constant_as(int) for arg in expr.args[1:]]
     places = [count for count in counts if count is not None and 0 <= count < _MAX_LENGTH]
     if expr.function == "substr" and len(places) < len(counts):
-        raise Refusal("substring takes literal numbers below 2^31", sqlstate="PV202", position=expr.position)
+        raise Refusal(
+            "substring takes literal numbers below 2^31", sqlstate="PV202", position=expr.position,
+            hint="write substring(x FROM 1 FOR 3); several by CASE",
+        )  # fmt: skip
     if expr.function in ("left", "right") and not places:
-        raise Refusal(f"{name} takes a literal length", sqlstate="PV202", position=expr.position)
+        raise Refusal(
+            f"{name} takes a literal length, from 0", sqlstate="PV202", position=expr.position,
+            hint=f"write {name}(x, 3); several by CASE",
+        )  # fmt: skip
     if expr.function == "substr":
         end = sum(places) - 1 if len(places) == 2 else None
         return printer.dialect.substring(printer.beginning(expr.args[0], end), *places)

@@ -198,6 +198,7 @@ def _power(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
             "power takes a bounded base and a literal exponent from 0 to 8",
             sqlstate="PV202",
             position=expr.position,
+            hint="write exp(y * ln(x)), with x within bounds above 0; sqrt(x) for an exponent of 0.5",
         )
     number = printer.number(expr.args[0])
     if exponent == 0:
@@ -229,6 +230,7 @@ def _circular(name: str) -> Callable[[PrivatePrinter, Call, Facts], Number]:
 
 
 WHOLE = f"^ *([-+]?[0-9]{{1,{INTEGER_DIGITS}}}) *$"
+_READ = "write CAST(x AS numeric), or CAST(x AS integer): both are NULL where the text is no number"
 REAL = f"^ *([-+]?[0-9]{{1,{REAL_DIGITS}}}([.][0-9]{{1,{REAL_DIGITS}}})?) *$"
 
 
@@ -262,6 +264,7 @@ def _cast_number(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
             f"a cast from {source.type} to {target} could fail on some row",
             sqlstate="PV202",
             position=expr.position,
+            hint=_READ if source.type.kind is Kind.TEXT else None,
         )
     if target.is_integer or (target.kind is Kind.NUMERIC and target.scale is not None):
         rounding = Call(

@@ -81,7 +81,7 @@ def unbounded(expr: Expr) -> Refusal:
         f'bounds of column "{named.name}" are not declared',
         sqlstate="PV101",
         position=named.position or expr.position,
-        hint=f"ask the owner to declare bounds for {named.name}",
+        hint=f"filter with {named.name} BETWEEN … AND …, or ask the owner to declare its bounds",
         owner_hint=f"write {named.name} = {{ bounds = [lower, upper] }} among its table's columns in the policy",
     )
 

@@ -97,7 +97,8 @@ def normal_form(call: AggregateCall, env: Environment, units: Units) -> Normaliz
         raise Refusal(
             f"{call.function.upper()}(DISTINCT …) is not answered",
             position=call.position,
-            hint="leave out DISTINCT",
+            hint="of values that somebody has: SELECT SUM(x) FROM (SELECT x, COUNT(*) AS n FROM … GROUP BY x) AS t "
+            "WHERE n >= 1",
         )
     return form(call, env, units)
 

@@ -141,8 +141,10 @@ ROWS = (
 )  # fmt: skip
 
 ERROR_BARS = (
-    Function("dp_low", "dp_low(x)", "the lower end of the error bar of `x`", _double, private=False, public=False),
-    Function("dp_high", "dp_high(x)", "the upper end of the error bar of `x`", _double, private=False, public=False),
+    Function("dp_low", "dp_low(x)", "the lower end of the error bar of `x`", _double, private=False, public=False,
+             below="it is of an answer: dp_low(COUNT(*))"),
+    Function("dp_high", "dp_high(x)", "the upper end of the error bar of `x`", _double, private=False, public=False,
+             below="it is of an answer: dp_high(COUNT(*))"),
 )  # fmt: skip
 """Released numbers alone have them; `postprocess.bars` puts columns in their place."""
 

@@ -30,6 +30,7 @@ from ..size_rules import SizeRule
 from ..types import DOUBLE, NULL, NUMERIC, TIMESTAMP, Kind, SqlType
 
 __all__ = [
+    "ON_GROUPS",
     "Args",
     "Function",
     "IntervalRule",
@@ -156,6 +157,10 @@ def never_null(args: Sequence[Facts], call: Call) -> bool:
     return False
 
 
+ON_GROUPS = "group by what it is of, then use it: SELECT …(x), n FROM (SELECT x, COUNT(*) AS n FROM … GROUP BY x) AS t"
+"""What to write in place of a function that is for released rows alone: its argument's groups are such rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Function:
     """A row of the table. `form` and `doc`: its line in the manual; `symbol`: an operator's sign, in SQL and in errors.
@@ -189,7 +194,7 @@ class Function:
     strict: bool = True
     grows: bool = False
     since: int = 0
-    below: str = "use it on the aggregated result"
+    below: str = ON_GROUPS
 
     @property
     def said(self) -> str:

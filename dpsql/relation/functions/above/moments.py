@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ...calendar import FORMAT_PATTERNS
-from ..row import Syntax
+from ..row import ON_GROUPS, Syntax
 from .formats import moment_as_text, number_as_text, text_as_date, text_as_moment
 from .signature import above
 
@@ -39,11 +39,13 @@ _FIELDS: dict[str, tuple[str, str, str, str]] = {
     "hour": ("interval -> numeric", "hours of an interval", "datepart('hour', {a})", ""),
     "minute": ("interval -> numeric", "the minutes above them", "datepart('minute', {a})", ""),
 }  # fmt: skip
+_DAYS_BETWEEN = "write extract(epoch FROM x - y) / 86400, in days; extract(year FROM age(x, y)) is answered"
 
 EXTRACTED = {
     field: above(
         f"extract_{field}", f"extract({field} FROM x)" if "timestamp" in takes or "clock" in takes
         else f"extract({field} FROM age(x, y))", doc, takes, *filter(None, sql), names=(),
+        below=_DAYS_BETWEEN if "interval" in takes else ON_GROUPS,
     )
     for field, (takes, doc, *sql) in _FIELDS.items()
 }  # fmt: skip
@@ -69,7 +71,7 @@ TRUNCATED = {
         "timestamp -> timestamp",
         sql,
         names=(),
-        below=_BELOW.get(unit, "use it on the aggregated result"),
+        below=_BELOW.get(unit, ON_GROUPS),
     )
     for unit, sql in _CUT.items()
 }
@@ -151,6 +153,7 @@ _CLOCK_OF = (
     "THEN make_timestamp({a}, {b}, {c}, {d}, {e}, 0) + to_microseconds(CAST(round_even({f} * 1e6, 0) AS BIGINT)) END"
 )
 _IN_CALENDAR = "{a} BETWEEN -62135596800 AND 253402300799.9"
+_MOVED = "write x + 7, or x + n of whole days, for a date; x + INTERVAL '7 days' for a moment"
 
 ROWS = (
     *EXTRACTED.values(),
@@ -160,9 +163,9 @@ ROWS = (
     above("moments_between", "x::timestamp - y", "days and time between two moments",
           "timestamp, timestamp -> interval", "{a} - {b}", names=()),
     above("interval_added", "x + age(y, z)", "a moment later by an interval that is computed",
-          "timestamp, interval -> timestamp", "{a} + {b}", names=()),
+          "timestamp, interval -> timestamp", "{a} + {b}", names=(), below=_MOVED),
     above("interval_taken", "x - age(y, z)", "a moment earlier by one",
-          "timestamp, interval -> timestamp", "{a} - {b}", names=()),
+          "timestamp, interval -> timestamp", "{a} - {b}", names=(), below=_MOVED),
     above("intervals_added", "age(x, y) + age(z, x)", "two intervals, part by part",
           "interval, interval -> interval", "{a} + {b}", names=()),
     above("intervals_taken", "age(x, y) - age(z, x)", "their difference, part by part",
@@ -173,10 +176,11 @@ ROWS = (
           "interval, timestamp, timestamp -> timestamp", _BINNED, names=("date_bin",),
           below="date_bin('15 minutes', x, TIMESTAMP '2024-01-01'); date_trunc('month', x) for months and years"),
     above("justify_hours", "justify_hours(x)", "24 hours of an interval as a day", "interval -> interval",
-          _HOURS_IN_DAYS),
+          _HOURS_IN_DAYS, below=_DAYS_BETWEEN),
     above("justify_days", "justify_days(x)", "30 days of an interval as a month", "interval -> interval",
-          _DAYS_IN_MONTHS),
-    above("justify_interval", "justify_interval(x)", "both, with one sign", "interval -> interval", _JUSTIFIED),
+          _DAYS_IN_MONTHS, below=_DAYS_BETWEEN),
+    above("justify_interval", "justify_interval(x)", "both, with one sign", "interval -> interval", _JUSTIFIED,
+          below=_DAYS_BETWEEN),
     above("make_date_of", "make_date(year, month, day)", "a date; of columns", "integer, integer, integer -> date",
           "CASE WHEN {a} BETWEEN 1 AND 9999 THEN make_date({a}, {b}, {c}) END", names=(),
           below="write DATE '2024-01-31'"),
@@ -190,12 +194,14 @@ ROWS = (
               "CAST(round_even({g} * 1e6, 0) AS BIGINT)"),
     ),
     above("isfinite", "isfinite(x)", "whether a moment is no infinity: those are NULL here",
-          "timestamp -> boolean; interval -> boolean", "true"),
+          "timestamp -> boolean; interval -> boolean", "true",
+          below="write x BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"),
     above("to_timestamp_of", "to_timestamp(x)", "the moment so many seconds after 1970", "double -> timestamp",
           f"CASE WHEN {_IN_CALENDAR} THEN make_timestamp(CAST(round_even({{a}} * 1e6, 0) AS BIGINT)) END", names=(),
           syntax=(Syntax(exp.UnixToTime, ("this",)),), output="to_timestamp"),
     above("overlaps", "(x, y) OVERLAPS (z, w)", "whether two spans of time have a moment in common",
           "timestamp, timestamp, timestamp, timestamp -> boolean", _OVERLAPS, names=(), strict=False,
+          below="write x < w AND z < y, of spans that end after they begin",
           syntax=(Syntax(exp.Overlaps, read=("this", "expression")),)),
     above("to_char_of", "to_char(x, 'YYYY-MM-DD')", "a moment or a number as text, by a constant format",
           "timestamp, format -> text; bigint, format -> text; numeric, format -> text; double, format -> text",

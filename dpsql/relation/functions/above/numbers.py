@@ -36,9 +36,11 @@ _SCALE = (
 
 ROWS = (
     above("cbrt", "cbrt(x)", "the cube root", _DOUBLE, "cbrt({a})"),
-    above("degrees", "degrees(x)", "radians in degrees", _DOUBLE, "degrees({a})"),
-    above("radians", "radians(x)", "degrees in radians", _DOUBLE, "radians({a})"),
-    above("pi", "pi()", "3.14159…", "-> double", "pi()"),
+    above("degrees", "degrees(x)", "radians in degrees", _DOUBLE, "degrees({a})",
+          below="write x * 57.29577951308232"),
+    above("radians", "radians(x)", "degrees in radians", _DOUBLE, "radians({a})",
+          below="write x * 0.017453292519943295"),
+    above("pi", "pi()", "3.14159…", "-> double", "pi()", below="write 3.141592653589793"),
     *(
         above(name, f"{name}(x)", doc, _DOUBLE, sql or f"{name}({{a}})")
         for name, doc, sql in (
@@ -53,10 +55,13 @@ ROWS = (
     ),
     above("atan2", "atan2(y, x)", "the angle of a point", "double, double -> double", "atan2({a}, {b})"),
     above("log_of", "log(b, x)", "the logarithm to base `b`", "numeric, numeric -> numeric",
-          "CASE WHEN {a} > 0 AND {b} > 0 AND {a} <> 1 THEN ln({b}) / ln({a}) END", names=()),
-    above("log10", "log10(x)", "the logarithm to base 10", _NUMBER, "CASE WHEN {a} > 0 THEN log10({a}) END"),
+          "CASE WHEN {a} > 0 AND {b} > 0 AND {a} <> 1 THEN ln({b}) / ln({a}) END", names=(),
+          below="write ln(x) / ln(2)"),
+    above("log10", "log10(x)", "the logarithm to base 10", _NUMBER, "CASE WHEN {a} > 0 THEN log10({a}) END",
+          below="write log(x)"),
     above("div_of", "div(x, y)", "the whole quotient, cut towards zero", "numeric, numeric -> numeric",
-          "CASE WHEN {b} <> 0 THEN trunc({a} / {b}) END", names=("div",)),
+          "CASE WHEN {b} <> 0 THEN trunc({a} / {b}) END", names=("div",),
+          below="write trunc(x / y); of whole numbers x / y"),
     above("gcd", "gcd(x, y)", "the greatest common divisor", _WHOLE, _huge("gcd({a}, {b})")),
     above("lcm", "lcm(x, y)", "the least common multiple", _WHOLE,
           _huge("CASE WHEN {a} = 0 OR {b} = 0 THEN 0 ELSE abs({a} // gcd({a}, {b}) * {b}) END")),
@@ -69,6 +74,7 @@ ROWS = (
     above("min_scale", "min_scale(x)", "how many decimals a number needs", "numeric -> integer", _SCALE),
     above("trim_scale", "trim_scale(x)", "without zeros at its end", "numeric -> numeric", "{a}"),
     above("bit_and_of", "x & y", "bits of whole numbers, both", _WHOLE, "{a} & {b}", names=(),
+          below="write x / 4 % 2 = 1 for the bit x & 4, of an x that is not below 0",
           syntax=binary(exp.BitwiseAnd), symbol="&", output="?column?"),
     above("bit_or_of", "x | y", "bits, one or both", _WHOLE, "{a} | {b}", names=(),
           syntax=binary(exp.BitwiseOr), symbol="|", output="?column?"),

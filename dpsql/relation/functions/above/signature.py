@@ -27,7 +27,7 @@ from ...types import (
     SqlType,
     array_of,
 )
-from ..row import Args, Function, Syntax, Written, common_type
+from ..row import ON_GROUPS, Args, Function, Syntax, Written, common_type
 
 __all__ = ["MOST_BYTES", "MOST_VALUES", "Signature", "above", "constants_of", "fitting", "signature"]
 
@@ -161,7 +161,7 @@ def above(
     name: str, form: str, doc: str, takes: str, *sql: Written,
     names: tuple[str, ...] | None = None, strict: bool = True,
     grows: bool = False, syntax: tuple[Syntax, ...] = (), since: int = 0, symbol: str = "", output: str = "",
-    below: str = "use it on the aggregated result",
+    below: str = ON_GROUPS,
 ) -> Function:  # fmt: skip
     """Return a row. `takes`: its signatures, with semicolons between; `sql`: the value of each, or of all.
 

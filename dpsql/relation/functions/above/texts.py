@@ -105,16 +105,20 @@ ROWS = (
         above(
             f"{name}_of", f"{name}(x, 'ab')", f"without these characters {where}", "text, text -> text",
             f"{inner}({{a}}, {{b}})", names=(),
+            below="write regexp_replace(x, '^[ab]+', ''), and '[ab]+$' for the end",
         )
         for name, inner, where in _TRIMS
     ),
-    above("ascii", "ascii(x)", "the number of the first character", "text -> integer", "ascii({a})"),
+    above("ascii", "ascii(x)", "the number of the first character", "text -> integer", "ascii({a})",
+          below="compare the character: left(x, 1) = 'a'"),
     above(
         "chr", "chr(x)", "the character of a number", "integer -> text",
         "CASE WHEN {a} BETWEEN 1 AND 55295 OR {a} BETWEEN 57344 AND 1114111 THEN chr({a}) END",
     ),
-    above("octet_length", "octet_length(x)", "how many bytes of UTF-8", "text -> integer", "strlen({a})"),
-    above("bit_length", "bit_length(x)", "how many bits of UTF-8", "text -> integer", "8 * strlen({a})"),
+    above("octet_length", "octet_length(x)", "how many bytes of UTF-8", "text -> integer", "strlen({a})",
+          below="write length(x), which counts characters"),
+    above("bit_length", "bit_length(x)", "how many bits of UTF-8", "text -> integer", "8 * strlen({a})",
+          below="write length(x), which counts characters"),
     above("initcap", "initcap(x)", "each word with a capital letter", "text -> text",
           _joined(f"list_transform({_WORDS}, lambda w: CASE WHEN left(w, 1) = 'ß' THEN w "
                   "ELSE upper(left(w, 1)) || substring(w, 2) END)")),
@@ -140,13 +144,15 @@ ROWS = (
     above("split_part", "split_part(x, ',', 2)", "the part of a number between separators, from the end below 0",
           "text, text, integer -> text", _PART),
     above("starts_with", "starts_with(x, y)", "whether `x` begins with `y`", "text, text -> boolean",
-          "starts_with({a}, {b})"),
+          "starts_with({a}, {b})", below="write left(x, 2) = 'ab', or x LIKE 'ab%'"),
     above("translate", "translate(x, 'ab', 'xy')", "each character for the other in its place",
-          "text, text, text -> text", _joined(_TRANSLATED), grows=True),
+          "text, text, text -> text", _joined(_TRANSLATED), grows=True,
+          below="write replace(x, 'a', 'x'), one for each character"),
     above(
         "overlay", "overlay(x PLACING y FROM 2 FOR 3)", "`y` in the place of so many characters, or of its own length",
         "text, text, integer -> text; text, text, integer, integer -> text", _OVERLAID % "length({b})",
         _OVERLAID % "CAST({d} AS BIGINT)", names=(), grows=True,
+        below="write left(x, 1) || 'y' || substring(x FROM 3)",
         syntax=(Syntax(exp.Overlay, ("this", "expression", "from_", "for_")),),
     ),
     above(
@@ -154,10 +160,12 @@ ROWS = (
         "text, integer -> text; text, integer, integer -> text", "substring({a}, greatest({b}, 1))",
         "CASE WHEN {c} >= 0 THEN substring({a}, greatest({b}, 1), "
         "greatest(CAST({b} AS BIGINT) + {c} - greatest({b}, 1), 0)) END", names=(),
+        below="write the numbers out: substring(x FROM 1 FOR 3); several by CASE",
     ),
     above(
         "concat_ws", "concat_ws(', ', x, y, …)", "joined with a text between, without the NULLs",
         "text, any... -> text", "CASE WHEN {a} IS NOT NULL THEN concat_ws({a}, {rest}) END", strict=False, grows=True,
+        below="write x || ', ' || y, with coalesce(y, '') where it may be NULL",
     ),
     above("to_hex", "to_hex(x)", "in hexadecimal", _WHOLE, f"lower(to_hex({_SHORT}))", "lower(hex({a}))"),
     above("to_bin", "to_bin(x)", "in binary digits", _WHOLE, f"bin({_SHORT})", "bin({a})", since=16),
@@ -173,11 +181,14 @@ ROWS = (
         "format", "format('%s of %s', x, y)", "a text with values in the place of `%s`, or `%L`, as SQL writes them",
         "; ".join(", ".join(["format", *["any"] * count]) + " -> text" for count in range(_MOST_VALUES + 1)),
         *(partial(_formatted, count) for count in range(_MOST_VALUES + 1)), strict=False, grows=True,
+        below="join them by ||: x || ' of ' || y",
     ),
     above("sha256_hex", "encode(sha256(convert_to(x, 'UTF8')), 'hex')", "its SHA-256 hash, in hexadecimal",
           "text -> text", "sha256({a})", names=()),
     above("num_nulls", "num_nulls(x, y, …)", "how many are NULL", "any... -> integer",
-          "len(list_filter([{rest}], lambda w: w IS NULL))", strict=False),
+          "len(list_filter([{rest}], lambda w: w IS NULL))", strict=False,
+          below="write (CASE WHEN x IS NULL THEN 1 ELSE 0 END) + (CASE WHEN y IS NULL THEN 1 ELSE 0 END)"),
     above("num_nonnulls", "num_nonnulls(x, y, …)", "how many are not NULL", "any... -> integer",
-          "len(list_filter([{rest}], lambda w: w IS NOT NULL))", strict=False),
+          "len(list_filter([{rest}], lambda w: w IS NOT NULL))", strict=False,
+          below="write (CASE WHEN x IS NULL THEN 0 ELSE 1 END) + (CASE WHEN y IS NULL THEN 0 ELSE 1 END)"),
 )  # fmt: skip
