@@ -290,9 +290,8 @@ class MeasurementClaim:
     @property
     def is_told(self) -> bool:
         """Say whether what is known of others leaves no more to be drawn than the least loss there is."""
-        if self.known is None or self.wish is None:
-            return False
-        return self.known.loss <= self.wish.reaching(Fraction(0))
+        known, wish = self.known, self.wish
+        return known is not None and wish is not None and known.loss <= wish.reaching(Fraction(0))
 
 
 @dataclass(frozen=True, slots=True)

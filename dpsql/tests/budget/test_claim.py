@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.budget import Caps, Charge, Claim, Draw, MeasurementClaim, delta_text, epsilon_text
+from dpsql.budget import Caps, Charge, Claim, Draw, Known, MeasurementClaim, delta_text, epsilon_text
 from dpsql.mechanisms import Laplace
+from dpsql.mechanisms.wish import Wish
 
 from .samples import key
 
@@ -66,6 +67,26 @@ def test_a_measurement_is_checked_when_it_is_built(change: dict[str, Any]) -> No
     MeasurementClaim(**good)
     with pytest.raises(ValueError, match=r"."):
         MeasurementClaim(**(good | change))
+
+
+WISH = Wish(120, 10**8, is_zcdp=False)
+LEAST = WISH.reaching(Fraction(0))
+
+
+@pytest.mark.parametrize(
+    ("known", "wish", "is_told"),
+    [
+        (None, None, False),
+        (None, WISH, False),
+        (Known(LEAST, (7,)), None, False),
+        (Known(LEAST - 1, (7,)), WISH, True),
+        (Known(LEAST, (7,)), WISH, True),
+        (Known(LEAST + 1, (7,)), WISH, False),
+    ],
+)
+def test_what_leaves_the_least_loss_is_told(known: Known | None, wish: Wish | None, is_told: bool) -> None:
+    claim = MeasurementClaim((), Laplace(Fraction(1)), Charge.pure(1), "count", None, wish, known)
+    assert claim.is_told is is_told
 
 
 def test_a_claim_names_its_analyst() -> None:
