@@ -260,7 +260,8 @@ class MeasurementClaim:
     charged (soundness.md 3.13): its own draws are those that the reservation finds, what is `known` of others is said.
     `statement`: what it is drawn for, where that is not all that the claim is for. `certificate`: the digest of the one
     that proves its charge, which is stored (`BudgetStore.put_certificate`). `grounds`: what it rests on of policy and
-    schema (3.7). `slices`: whose data it is charged for, where the policy has periods, and only there.
+    schema (3.7). `slices`: whose data it is charged for, where the policy has periods, and only there. `whose`: of the
+    tables that are read, how their rows find their owner.
     """
 
     measures: tuple[bytes, ...]
@@ -274,6 +275,7 @@ class MeasurementClaim:
     certificate: str | None = None
     grounds: tuple[Ground, ...] = ()
     slices: Slices | None = None
+    whose: tuple[Ground, ...] = ()
 
     def __post_init__(self) -> None:
         _require_keys(self.measures)

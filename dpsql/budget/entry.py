@@ -207,6 +207,7 @@ class Segment:
     slices: tuple[tuple[str, tuple[Run, ...]], ...] = ()
     ends: Ends | None = None
     times: Times = ()
+    whose: tuple[Ground, ...] = ()
     format: int = field(kw_only=True)
 
 
@@ -219,7 +220,8 @@ class Entry:
     claimed; `grounds` None for entries of before they were written, whose keys are of another making. `certificate`:
     the sha256, in hex, of the certificate of its charge, where it has one. `slices`: whose data it is charged for;
     `ends`: where the periods that were charged so far begin and end, in a zone other than UTC (`LedgerStore._ends`);
-    `times`: by which time the rows of all tables that were charged so far are of a period.
+    `times`: by which time the rows of all tables that were charged so far are of a period; `whose`: how they find their
+    owner.
     """
 
     seq: int
@@ -239,6 +241,7 @@ class Entry:
     slices: Slices | None = None
     ends: Ends | None = None
     times: Times = ()
+    whose: tuple[Ground, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +296,7 @@ class Division:
     by: str
     ends: Ends | None = None
     times: Times = ()
+    whose: tuple[Ground, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,9 +511,9 @@ def _ends(written: list[Any]) -> Ends:
     return _natural(until), _sha256(digest)
 
 
-def _times(written: dict[str, str]) -> Times:
+def _said(written: dict[str, str]) -> tuple[Ground, ...]:
     if not all(isinstance(said, str) for said in written.values()):
-        raise ValueError("no time of a table")
+        raise ValueError("nothing that is said of a table")
     return tuple(sorted(written.items()))
 
 
@@ -561,7 +565,8 @@ def _known_format(number: object) -> int:
 _PARTS: dict[str, Callable[..., object]] = {"promise": Promise, "charge": Charge}
 _SPENT = _Field("spent", read=_spent, write=lambda spent: [[name, *sums] for name, sums in spent])
 _ENDS = _Field("ends", read=_ends, write=list, default=None)
-_TIMES = _Field("times", read=_times, write=dict, default=())
+_TIMES = _Field("times", read=_said, write=dict, default=())
+_WHOM = _Field("whose", read=_said, write=dict, default=())
 _WHOSE = (
     _Field("dataset"), _Field("format", read=_known_format), _Field("log", default=""), _Field("salt", default=""),
     _Field("neighbours", "promise.neighbours", default=""), _Field("together", "promise.together", default=1),
@@ -575,7 +580,7 @@ _KINDS: dict[type[Record], _Kind] = {
     Header: _Kind("header", Header, *_WHOSE),
     Segment: _Kind(
         "segment", Segment, *_WHOSE, _Field("number", read=_natural), _Field("start", read=_natural), _Field("epoch"),
-        _SPENT, _Field("slices", read=_runs, write=_runs_text, default=()), _ENDS, _TIMES,
+        _SPENT, _Field("slices", read=_runs, write=_runs_text, default=()), _ENDS, _TIMES, _WHOM,
     ),
     Entry: _Kind(
         "entry", Entry, *map(_Field, ("epoch", "analyst", "statement", "note")),
@@ -587,7 +592,7 @@ _KINDS: dict[type[Record], _Kind] = {
         _Field("digest", read=_known_digest, default=""), _Field("certificate", read=_sha256, default=None),
         _Field("grouping", read=_grouping, write=_grouping_text, default=None),
         _Field("grounds", read=lambda grounds: tuple((of, said) for of, said in grounds), default=None),
-        _Field("slices", read=_slices, write=_slices_text, default=None), _ENDS, _TIMES,
+        _Field("slices", read=_slices, write=_slices_text, default=None), _ENDS, _TIMES, _WHOM,
     ),
     Grant: _Kind("grant", Grant, *map(_Field, ("analyst", "epsilon_nano", "by"))),
     EpochStart: _Kind(
@@ -600,7 +605,7 @@ _KINDS: dict[type[Record], _Kind] = {
     Division: _Kind(
         "division", Division, _Field("period", read=Period, write=attrgetter("value")), _Field("zone"),
         _Field("since", read=date.fromisoformat, write=date.isoformat),
-        _Field("slices", read=_slices, write=_slices_text), _SPENT, _Field("by"), _ENDS, _TIMES,
+        _Field("slices", read=_slices, write=_slices_text), _SPENT, _Field("by"), _ENDS, _TIMES, _WHOM,
     ),
     KeyCheck: _Kind(
         "key", KeyCheck, *map(_Field, ("epoch", "table", "version", "holds", "dpsql", "by")),

@@ -491,7 +491,7 @@ class Ledger(ABC):
         first = self._journal.first
         if first is None:
             raise self.disagreement()
-        told = None if self.promise.period is None else last_told(db)
+        told = last_told(db)
         return Segment(
             seq=chain.place,
             at=utc_now(),
@@ -506,6 +506,7 @@ class Ledger(ABC):
             slices=tuple((name, tuple(chain.slices[name])) for name in sorted(chain.slices)),
             ends=None if told is None else told.ends,
             times=() if told is None else told.times,
+            whose=() if told is None else told.whose,
             format=self.promise.format,
         )
 
@@ -1001,7 +1002,7 @@ def require_promise(db: Database, promise: Promise, logged: Sequence[Record] = (
 
 
 def last_told(db: Database) -> Entry | Division | Segment | None:
-    """Return the newest record that tells where periods end, and by which time tables were charged."""
+    """Return the newest record that tells where periods end, and by which time, and unit, tables were charged."""
     row = db.execute(_TELLS_OF_PERIODS).fetchone()
     record = None if row is None else read_record(row[0])
     return record if isinstance(record, Entry | Division | Segment) else None

@@ -27,6 +27,7 @@ from ..mechanisms import Law, UnknownLaw, law_of
 from ..policy import Accounting, Neighbours, Over, Slices
 from ..policy.periods import MOST_NUMBER, UNDATED, Times, ends_digest, number_of
 from ..records import dataclass
+from ..relation.catalog import Ground
 from ..waits import Stopped
 from . import certificates, editions
 from .chain import Note, Testimony, moment_of, note_of
@@ -450,10 +451,31 @@ class LedgerStore:
                 )
         return tuple(sorted(known.items()))
 
+    def _whose(self, db: Database, more: Iterable[Ground]) -> tuple[Ground, ...]:
+        """Return how the rows of all tables that were charged so far find their owner, and `more`. Raises LedgerError
+        where rows of a table were charged as other people's: of these of now nothing is said by it.
+        """
+        told = last_told(db)
+        known = {} if told is None else dict(told.whose)
+        for table, said in more:
+            before = known.setdefault(table, said)
+            if before != said:
+                raise LedgerError(
+                    f'rows of "{table}" were charged by {before}, and the policy has {said}: they would be other '
+                    "people's than those whom the charges protected",
+                    hint="write at the table what it was charged by: another unit is another promise",
+                )
+        return tuple(sorted(known.items()))
+
     def require_times(self, times: Times) -> None:
         """See `BudgetStore.require_times`."""
         with self._ledger.read() as db:
             self._times(db, times)
+
+    def require_whose(self, whose: Iterable[Ground]) -> None:
+        """See `BudgetStore.require_whose`."""
+        with self._ledger.read() as db:
+            self._whose(db, whose)
 
     @property
     def promise(self) -> Promise:
@@ -577,6 +599,7 @@ class LedgerStore:
         reached = [one.claim.slices for one in missed if one.claim.slices is not None]
         ends = self._ends(db, self._ledger.promise, [last for each in reached for _, last in each.periods])
         times = self._times(db, {one for each in reached for one in each.times}) if reached else ()
+        whose = self._whose(db, {said for one in missed for said in one.claim.whose})
         entries = [
             Entry(
                 seq=_UNNUMBERED,
@@ -594,6 +617,7 @@ class LedgerStore:
                 slices=one.claim.slices,
                 ends=ends,
                 times=times,
+                whose=whose,
             )
             for one in missed
         ]
@@ -916,7 +940,10 @@ class LedgerStore:
             is_replaced = own.neighbours == Neighbours.REPLACE_ONE.value
             spent = tuple(sorted(self._as_slices(db, is_replaced=is_replaced).items()))
             ends = self._ends(db, promise, [last])
-            division = Division(_UNNUMBERED, at, period, promise.zone, since, reached, spent, by, ends, times)
+            whose = self._whose(db, ())
+            division = Division(
+                _UNNUMBERED, at, period, promise.zone, since, reached, spent, by, ends, times, whose
+            )
             self._ledger.append(db, [division])
         return division
 

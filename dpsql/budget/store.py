@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from ..mechanisms import Law
 from ..policy import Slices
 from ..policy.periods import Times
+from ..relation.catalog import Ground
 from .chain import Note
 from .claim import Caps, Charge, Claim, DatedDraw, Draw, Fresh, Reservation, Resting, StoredGrouping, Together
 from .editions import Edition
@@ -210,6 +211,13 @@ class BudgetStore(StoredDraws, Protocol):
         """Raise LedgerError where rows of a table were charged by another time than the one it is said to have.
 
         Requires: it is kept by slices.
+        """
+        ...
+
+    def require_whose(self, whose: Iterable[Ground]) -> None:
+        """Raise LedgerError where rows of a table were charged as other people's than the policy says they are.
+
+        `whose`: tables, each with how its rows find their owner, as the policy has it (soundness.md 1.26).
         """
         ...
 

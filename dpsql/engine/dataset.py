@@ -36,6 +36,7 @@ from ..plan.views import build_catalog
 from ..policy import Access, Analyst, Policy, check_access, load_policy, narrowed
 from ..policy.measured import norms_policy, people_policy
 from ..policy.periods import Times
+from ..policy.units import whose_of
 from ..postprocess import SealedEngine
 from ..postprocess.bars import has_companions
 from ..records import dataclass
@@ -241,11 +242,12 @@ def open_ledger(policy: Policy, *, create: bool) -> LedgerStore:
     if (time := privacy.time) is not None:
         promise = replace(promise, period=time.period, zone=time.zone, since=time.since)
     store = open_store(policy.ledger, policy.dataset_id, caps, create=create, log=log, promise=promise)
-    if time is not None:
-        with ExitStack() as undo:
-            undo.callback(store.close)
+    with ExitStack() as undo:
+        undo.callback(store.close)
+        if time is not None:
             store.require_times(times_of(policy))
-            undo.pop_all()
+        store.require_whose({said for name in policy.tables for said in whose_of(policy, name)})
+        undo.pop_all()
     return store
 
 

@@ -97,6 +97,12 @@ class ReleasePlan:
     unselected: ReleasePlan | None = field(default=None, repr=False)
     slices: Slices | None = None
 
+    @property
+    def whose(self) -> tuple[Ground, ...]:
+        """How the rows of each of people's tables that is read find their owner, as the policy says it."""
+        sources = (item.source for select in selects_in(self.release.rows) for item in select.items)
+        return tuple(sorted({said for one in sources if one.table is not None for said in one.table.whose}))
+
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
         """What is measured."""

@@ -40,7 +40,7 @@ from .live_schema import (
 )
 from .model import Accounting, Bound, ColumnPolicy, Key, Policy, RandomizedPolicy, TablePolicy, ViewPolicy
 from .section import plain, quote_key, suggest
-from .units import asserted_key, build_unit, enforced_keys, find_live_table, without_unit
+from .units import asserted_key, build_unit, enforced_keys, find_live_table, whose_of, without_unit
 
 __all__ = [
     "MEASURING",
@@ -448,7 +448,12 @@ def _grounded(
     columns = tuple(
         (f"{name}.{column.name}", _digest(_column_content(column, found))) for column in table.columns
     )
-    return replace(table, grounds=(dataset, *_grounds(policy, table, live)), column_grounds=columns)
+    return replace(
+        table,
+        grounds=(dataset, *_grounds(policy, table, live)),
+        column_grounds=columns,
+        whose=whose_of(policy, name),
+    )
 
 
 def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_whole: bool = False) -> Table:

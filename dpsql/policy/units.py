@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ..errors import PolicyError
-from ..relation.catalog import Also, References, Unit, quoted_names
+from ..relation.catalog import Also, Ground, References, Unit, quoted_names
 from ..relation.types import Kind
 from .live_schema import (
     KEY_TYPES,
@@ -46,6 +46,7 @@ __all__ = [
     "shared_type",
     "unit_line",
     "unit_text",
+    "whose_of",
     "without_unit",
 ]
 
@@ -193,6 +194,32 @@ def unit_line(columns: Sequence[str], references: References) -> str:
     parent, keys = references
     shown = [quoted_key(columns), quoted_key([f"{parent}.{key}" for key in keys])]
     return f"unit = {{ column = {shown[0]}, references = {shown[1]} }}"
+
+
+def whose_of(policy: Policy, name: str) -> tuple[Ground, ...]:
+    """Return how the policy says whose rows a table has, and those on the way to its owner; () of a public one.
+
+    It is what a charge protected: by another one the same rows are other people's (soundness.md 1.26).
+    """
+    found: list[Ground] = []
+    declared: TablePolicy | None = policy.tables[name]
+    while declared is not None and declared.unit is not None:
+        unit = declared.unit
+        lines = [
+            "unit = " + quote_text("row")
+            if unit.is_row
+            else f"unit = {quoted_key(unit.columns)}"
+            if unit.references is None
+            else unit_line(unit.columns, unit.references)
+        ]
+        if declared.also:
+            pointed = sorted(
+                unit_line(one.columns, one.references).replace("unit = ", "", 1) for one in declared.also
+            )
+            lines.append(f"also = [{', '.join(pointed)}]")
+        found.append((declared.name, " and ".join(lines)))
+        declared = None if unit.references is None else policy.tables.get(unit.references[0])
+    return tuple(found)
 
 
 def quoted_key(names: Sequence[str]) -> str:

@@ -295,7 +295,7 @@ class Table:
     `order`: the names of the live table's columns in their order, in which `*` lists them.
     `grounds`: what a plan that reads it rests on: the dataset, itself, the tables on the way to its owner, and the
     views through which it is read; `column_grounds`: what one rests on, besides, that reads a column, in their order
-    (soundness.md 3.7).
+    (soundness.md 3.7). `whose`: of it, and of each table on the way to its owner, how the policy says whose rows are.
     `own`: of an analyst's own table, where its rows are; it is public.
     `spans`: of which periods rows are read; None where there are no periods, or it has none. `scan`: the number of a
     scan in a statement whose spans are not known yet. `is_undated`: its rows are people's, and stand in a plan by
@@ -319,6 +319,7 @@ class Table:
     order: tuple[str, ...] = field(default=(), compare=False, repr=False)
     grounds: tuple[Ground, ...] = field(default=(), compare=False, repr=False)
     column_grounds: tuple[Ground, ...] = field(default=(), compare=False, repr=False)
+    whose: tuple[Ground, ...] = field(default=(), compare=False, repr=False)
     own: OwnRows | None = None
     spans: Spans | None = None
     scan: int | None = None

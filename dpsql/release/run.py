@@ -370,6 +370,7 @@ class PlanRunner:
             wish_of(plan, index),
             grounds=plan.grounds_at(index),
             slices=plan.slices,
+            whose=plan.whose,
         )
 
     def _known(self, number: int, index: int) -> Known | None:

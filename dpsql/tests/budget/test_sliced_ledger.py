@@ -500,6 +500,40 @@ def test_a_table_stays_by_the_time_that_it_was_charged_by(place: Place) -> None:
         store.close()
 
 
+@pytest.mark.parametrize("is_sliced", [True, False], ids=["by month", "whole"])
+def test_a_table_stays_with_the_unit_that_it_was_charged_by(place: Place, *, is_sliced: bool) -> None:
+    """What was charged protected whom the unit said then: of others' rows the sums say nothing."""
+    place = replace(place, is_sliced=is_sliced)
+    slices = of((0, 0)) if is_sliced else None
+    store = place.open()
+
+    def read(key: str, *whose: tuple[str, str]) -> None:
+        store.reserve(claim(replace(measurement(key), slices=slices, whose=whose)))
+
+    visits, people = ("visits", 'unit = "patient_id"'), ("people", 'unit = "id"')
+    read("a", visits)
+    read("b", people)
+    read("c")
+    store.require_whose([visits, people, ("notes", 'unit = "row"')])
+    assert store.log(1)[0].whose == (people, visits)
+    store.rotate()
+    store.close()
+    for is_lost in (False, True):
+        if is_lost:
+            place.lose()
+            sealed_path(place.log, 0).unlink()
+        store = place.open(create=is_lost and not place.is_sqlite)
+        spent, other = store.spent(), ("visits", 'unit = "doctor_id"')
+        told = 'rows of "visits" were charged by unit = "patient_id", and the policy has unit = "doctor_id"'
+        with pytest.raises(LedgerError, match=told):
+            store.require_whose([people, other])
+        with pytest.raises(LedgerError, match=told):
+            read("d", other)
+        assert store.spent() == spent
+        read(f"e{is_lost}", visits)
+        store.close()
+
+
 def test_in_utc_nothing_is_said_of_ends(place: Place) -> None:
     store = place.open()
     ask(store, "a", of((0, 0)))

@@ -137,6 +137,40 @@ def test_a_table_keeps_the_time_that_its_rows_were_charged_by(session: Session) 
         assert [*opened.execute(of_month(3)).rows] == told_
 
 
+def test_rows_are_not_charged_as_another_persons_month(session: Session, tmp_path: Path) -> None:
+    """By another key on the way rows would be of another order: of its person, and of its month with a whole budget."""
+    path = session.policy.path
+    session.close()
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as database:
+        database.execute("CREATE TABLE bought (id INTEGER PRIMARY KEY, user_id INTEGER, paid TIMESTAMP)")
+        database.execute("CREATE TABLE items (bought_as INTEGER, returned_as INTEGER, n INTEGER)")
+        for place, count in enumerate((3, 4)):
+            moment = f"'{months_ago(count).isoformat()}'"
+            database.execute(f"INSERT INTO bought SELECT {50 * place} + i, i, {moment} FROM range(50) t (i)")
+        database.execute("INSERT INTO items SELECT i, 50 + i, 1 FROM range(50) t (i)")
+    policy = POLICY.format(time="ordered_at") + ITEMS
+    path.write_text(policy, "utf-8")
+    with Session.open(path) as opened:
+        opened.execute("SELECT COUNT(*) FROM items")
+    path.write_text(policy.replace('column = "bought_as"', 'column = "returned_as"'), "utf-8")
+    with pytest.raises(LedgerError, match='rows of "items" were charged by unit = '):
+        Session.open(path)
+    path.write_text(policy, "utf-8")
+    with Session.open(path) as opened:
+        assert opened.execute("SELECT COUNT(*) FROM items").rows
+
+
+ITEMS = """
+[tables.bought]
+unit = { column = "user_id", references = "users.id" }
+time = "paid"
+max_rows = 1
+[tables.items]
+unit = { column = "bought_as", references = "bought.id" }
+time = "bought.paid"
+max_rows = 1
+"""
+
 NOTES = """
 [tables.notes]
 unit = { column = "user_id", references = "users.id" }
