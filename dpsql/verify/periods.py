@@ -189,7 +189,7 @@ class Periods:
             if not is_number:
                 raise _form("its columns")
             for number in sorted(read & charged):
-                if self._leaf(item.this, number, column) != number:
+                if self._has_moments(number, column) and self._leaf(item.this, number, column) != number:
                     raise Refused("periods: a row's period is its number")
         replaced = table.copy()
         replaced.set("alias", node.args["alias"].copy())
@@ -250,11 +250,20 @@ class Periods:
             raise _form("an instant")
         moment = datetime.strptime(text.removesuffix("+00"), "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
         number = number_of(calendar.period, moment.astimezone(ZoneInfo(calendar.zone)).date())
-        day = first_day(calendar.period, number)
-        begin = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(calendar.zone)).astimezone(UTC)
-        if moment != begin:
+        if moment != self._instant(number):
             raise _form("the beginning of a period")
         return number
+
+    def _instant(self, number: int) -> datetime:
+        """When a period begins in its zone."""
+        assert self.calendar is not None
+        day = first_day(self.calendar.period, number)
+        return datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(self.calendar.zone)).astimezone(UTC)
+
+    def _has_moments(self, number: int, column: tuple[str, str, str]) -> bool:
+        """Whether a row can be of a period: of a day that a zone has left out, as it crossed the date line, there is no
+        moment, though there is a date."""
+        return column[2].lower() == "date" or self._instant(number) < self._instant(number + 1)
 
     # --- undated rows ---
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 
@@ -244,7 +245,10 @@ def test_the_months_of_a_filter_are_found(tmp_path: Path, where: str, months: se
 
 @pytest.mark.parametrize(
     ("period", "zone"),
-    [("day", "UTC"), ("day", "Asia/Kolkata"), ("week", "Europe/Berlin"), ("month", "America/New_York"), ("year", "Asia/Kolkata")],
+    [
+        ("day", "UTC"), ("day", "Asia/Kolkata"), ("week", "Europe/Berlin"), ("month", "America/New_York"),
+        ("year", "Asia/Kolkata"),
+    ],
 )  # fmt: skip
 def test_ends_of_periods_are_instants_and_verified(tmp_path: Path, period: str, zone: str) -> None:
     """A row a microsecond before an end of a period is the old one's, a row at it the next one's."""
@@ -274,6 +278,22 @@ def test_ends_of_periods_are_instants_and_verified(tmp_path: Path, period: str, 
             Shop((), tuple(orders), (), ()),
         )
         assert found[0] == {(): (1,)}
+
+
+def test_a_day_that_a_zone_has_left_out_is_one_without_rows(tmp_path: Path) -> None:
+    """In Apia no moment was of 30 December 2011: two days begin at one instant."""
+    policy = policy_of(period="day", zone="Pacific/Apia")
+    time = policy.privacy.time
+    assert time is not None
+    since = replace(time, since=date(2011, 12, 27))
+    with shops(tmp_path, policy=replace(policy, privacy=replace(policy.privacy, time=since))) as made:
+        for sql in (
+            "SELECT COUNT(*), SUM(amount) FROM orders",
+            "SELECT COUNT(*) FROM visits",
+            "SELECT SUM(n) FROM items",
+        ):
+            planned = plan_at(made, sql, datetime(2012, 1, 8, tzinfo=UTC))
+            assert verdict(made, planned) == ""
 
 
 def ends_of(made: World, now: datetime) -> tuple[int, int]:
