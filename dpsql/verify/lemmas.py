@@ -16,7 +16,7 @@ from sqlglot import exp
 from dpsql.verify.certificate import Measurement
 from dpsql.verify.read import Reader, columns_of
 from dpsql.verify.relations import ROW, UNIT, Joined, Relations
-from dpsql.verify.terms import AGGREGATES, Pool, Refused, Term, walk
+from dpsql.verify.terms import AGGREGATES, Pool, Refused, Term, inside, walk
 from dpsql.verify.two_owners import Cells, TwoOwners, clamped_cells, first_rows
 from dpsql.verify.values import Form, Number, Poly, Values, add_forms, scaled
 
@@ -903,7 +903,27 @@ class Lemmas:
             raise Refused("lemmas: a quotient of a sum over rows", repr(atom)[:200])
         grouping = self.grouping(p)
         known = grouping.args[0].args[2] if grouping is not None else ()
-        return self.form(self.plain(self.definition(p, atom.args[1])), known)
+        total = self.plain(self.definition(p, atom.args[1]))
+        return self._of_means(total, known) or self.form(total, known)
+
+    def _of_means(self, term: Term, known: tuple[Term, ...]) -> Form | None:
+        """What a row of one owner adds to `LEAST(GREATEST(COALESCE(SUM(z), 0), low·n), high·n)` of these, n how many
+        values z has: a number from low to high of which nothing else is known. Why: the total is n times a mean that
+        lies between, and so that of rows of which each has the mean. Of rows of several owners it is not: where one is
+        gone, the others' mean is another."""
+        totals = inside(term)
+        if totals is None:
+            return None
+        total, *bounds = totals
+        plain = self.plain(total)
+        if total.op != "coalesce" or plain.op != "sum" or any(self._may_be_null(one) for one in bounds):
+            return None
+        flags = self._flags(plain.args[1], self.values.present(plain.args[0]))
+        forms = [self.form(one, known) for one in bounds]
+        if any(set(form) - {flags} or set(form.get(flags, {})) - {()} for form in forms):
+            return None
+        low, high = (form.get(flags, {}).get((), 0) for form in forms)
+        return {flags: {(self.values.pool("mean", low, high, plain),): 1}} if low <= high else None
 
     def by_unit(self, part: Part, p: Term, forms: Sequence[Form], weight: Term) -> Move:
         """Lemma *by unit*. Premise: sums over p times `K // t`, p is grouped by exactly the owner (and keys), `t =

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["AGGREGATES", "Pool", "Refused", "Term", "Type", "parts", "simple_type", "walk"]
+__all__ = ["AGGREGATES", "Pool", "Refused", "Term", "Type", "inside", "parts", "simple_type", "walk"]
 
 Type = tuple[Any, ...]
 """`("int", bits)`, `("decimal", digits, scale)`, `("float", bits)`, `("text",)`, `("bool",)`, `("date",)`,
@@ -89,6 +89,18 @@ def _shown(argument: object) -> str:
 def parts(term: Term) -> tuple[Term, ...]:
     """What a term is directly made of; of a column nothing."""
     return term.inner if term.op not in ("col", "src") else ()
+
+
+def inside(term: Term) -> tuple[Term, Term, Term] | None:
+    """(x, low, high) of `LEAST(GREATEST(x, low), high)`, which lies from low to high where these are not NULL."""
+    if (
+        term.op != "least"
+        or len(term.args) != 2
+        or term.args[0].op != "greatest"
+        or len(term.args[0].args) != 2
+    ):
+        return None
+    return *term.args[0].args, term.args[1]
 
 
 def _terms(arguments: tuple[Any, ...]) -> list[Term]:

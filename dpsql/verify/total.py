@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 
 from dpsql.verify.read import Dialect, columns_of
-from dpsql.verify.terms import AGGREGATES, Refused, Term, Type, parts
+from dpsql.verify.terms import AGGREGATES, Refused, Term, Type, inside, parts
 from dpsql.verify.values import ROWS, Ends, Number, Values
 
 __all__ = ["Total"]
@@ -104,6 +104,8 @@ class Total:
             return self.growth(found[1])
         if op in ("min", "max", "neg", "nullif", "cast", "intdiv", "mod"):
             return self.growth(args[0])
+        if (totals := inside(term)) is not None and not any(map(self.values.present, totals[1:])):
+            return _largest(self.growth(one) for one in totals[1:])
         if op in ("coalesce", "least", "greatest", "case"):
             values = [*(value for _, value in args[0]), args[1]] if op == "case" else args
             return _largest(self.growth(one) for one in values if one.op != "null")

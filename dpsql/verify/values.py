@@ -376,6 +376,36 @@ class Values:
             known = self._ends[term] = self._end(term, {})
         return known
 
+    def _divided(self, args: tuple[Term, ...], parts: list[Ends]) -> Ends:
+        """A quotient; where the divisor is NULL in place of 0, by how near to 0 it is else."""
+        left, divisor = parts[0], args[1]
+        found = _quotient(*parts)
+        if (
+            found.low is not None
+            or divisor.op != "nullif"
+            or divisor.args[1].op != "num"
+            or divisor.args[1].args[0]
+        ):
+            return found
+        nearest = self._nearest_to_0(divisor.args[0])
+        if not nearest or left.low is None or left.high is None:
+            return found
+        most = 2 * Fraction(max(-left.low, left.high)) / nearest  # twice: more than doubles are off by
+        return Ends(-most, most)
+
+    def _nearest_to_0(self, term: Term) -> Number | None:
+        """How near to 0 a number is that is not 0, None if not known: a step of what it is cast of, or e of `CASE WHEN
+        x BETWEEN -e AND e THEN 0 ELSE x END`."""
+        while term.op == "cast" and term.args[1][0] in ("float", "decimal", "int"):
+            term = term.args[0]
+        if term.op == "case" and len(term.args[0]) == 1:
+            [(when, value)], x = term.args
+            compares = value.op == "num" and not value.args[0] and all(x in one.args for one in _ands(when))
+            if compares and (stretch := _stretch(when, x)) is not None:
+                (low, _), (high, _) = stretch
+                return min(-low, high) if low < 0 < high else None
+        return self.ends(term).step
+
     def _in(self, term: Term, under: dict[Term, Ends]) -> Ends:
         if not under:
             return self.ends(term)
@@ -388,13 +418,15 @@ class Values:
         op, args = term.op, term.args
         if op == "num":
             return Ends(args[0], args[0], abs(args[0]) if args[1] != "float" else None)
+        if op == "mean":
+            return Ends(args[0], args[1])
         if op == "col":
             return self._column_ends(args[0].args[0], args[1])
         if op in ("add", "sub", "mul", "neg", "div"):
             parts = [self._in(one, under) for one in args]
             if op in ("add", "sub") and "date" in (kinds := [self.type(one)[0] for one in args]):
                 return _of_dates(op, kinds, parts)
-            found = _quotient(*parts) if op == "div" else _computed(op, parts)
+            found = self._divided(args, parts) if op == "div" else _computed(op, parts)
             return _finite(found) if found.step is None else found
         if op == "cast":
             inner = self._wider(args[0], self._in(args[0], under))

@@ -321,21 +321,64 @@ def test_nothing_leaves_but_keys_and_numbers_with_noise() -> None:
     assert refused("SELECT age AS m0_0 FROM main.patient", 1) == "lemmas: a query of aggregates"
 
 
+_CUT = "LEAST(GREATEST(COALESCE(SUM({}), 0), {} * COUNT(age)), {} * COUNT(age))"
+
+
+def _direct(cut: str, by: str = " GROUP BY id") -> str:
+    """The average of totals of each owner that are cut."""
+    return (
+        "SELECT COALESCE(0 + ((2 * COALESCE(SUM(s), 0) + COALESCE(SUM(c), 0)) // NULLIF(2 * COALESCE(SUM(c), 0), 0)), 60) AS "
+        f"m0_0 FROM (SELECT id AS u, COUNT(age) AS c, CAST({cut} AS BIGINT) AS s FROM main.patient{by}) AS p"
+    )
+
+
 def test_totals_that_are_cut_where_no_row_reaches_are_the_totals() -> None:
     """LEAST and GREATEST of two totals are one of them, where on every row the one adds no less than the other."""
-    quotient = (
-        "SELECT COALESCE(0 + ((2 * COALESCE(SUM(s), 0) + COALESCE(SUM(c), 0)) // NULLIF(2 * COALESCE(SUM(c), 0), 0)), 60) AS "
-        f"m0_0 FROM (SELECT id AS u, COUNT(age) AS c, CAST(LEAST(GREATEST(COALESCE(SUM({CLAMP}), 0), 0 * COUNT(age)), "
-        "120 * COUNT(age)) AS BIGINT) AS s FROM main.patient GROUP BY id) AS p"
+    clamped = _CUT.format(CLAMP, 0, 120)
+    assert check(_direct(clamped), 120).moved == 120
+    assert check(clamped.join(("SELECT CAST(", " AS BIGINT) AS m0_0 FROM main.patient")), 120).moved == 120
+
+
+def test_totals_of_an_owner_that_are_cut_are_those_of_a_mean_in_between() -> None:
+    assert check(_direct(_CUT.format("age", 0, 120)), 120).moved == 120
+    assert check(_direct(_CUT.format("age", 0, 100)), 100).moved == 100
+    wider = "LEAST(GREATEST(COALESCE(SUM(age), 0), 0 * COUNT(age)), 121 * COUNT(age))"
+    assert refused(_direct(wider), 120) == "laws: a draw loses no more than its share"
+    none = "lemmas: a number is a sum over rows"
+    for other in (
+        wider.replace("121 * COUNT(age)", "120 * COUNT(city)"),
+        wider.replace("121 * COUNT(age)", "120 * COUNT(*)"),
+        wider.replace("121 * COUNT(age)", "120 * COUNT(age) FILTER (WHERE city = 'x')"),
+        wider.replace("0 * COUNT(age)", "122 * COUNT(age)"),
+        wider.replace("COALESCE(SUM(age), 0)", "COALESCE(SUM(age), 7)"),
+        wider.replace("121 * COUNT(age)", "121"),
+    ):
+        assert refused(_direct(other), 120) == none, other
+
+
+def test_a_total_of_several_owners_that_is_cut_is_no_sum() -> None:
+    """Who is gone takes what the others' total is cut by with them: -1000 beside 1000 is 0, and without it 120."""
+    cut = _CUT.format("age", 0, 120)
+    assert refused(f"SELECT CAST({cut} AS BIGINT) AS m0_0 FROM main.patient", 120) == (
+        "lemmas: a number is a sum over rows"
     )
-    assert check(quotient, 120).moved == 120
-    for other in ("119 * COUNT(age)", "120 * COUNT(city)"):
-        assert (
-            refused(quotient.replace("120 * COUNT(age)", other), 120) == "lemmas: a number is a sum over rows"
-        )
-    assert refused(
-        quotient.replace("COALESCE(SUM(CASE", "(SUM(CASE").replace("END), 0), 0 *", "END)), 0 *"), 120
+    assert refused(_direct(cut, " GROUP BY city").replace("id AS u", "city AS u"), 120) == (
+        "relations: GROUP BY has the owner"
     )
+
+
+def test_two_totals_of_an_owner_are_cut_each_by_itself() -> None:
+    """Of z = -1000 and 1000 under F the total of both is cut to 0, and that of F to 120: rows have two means."""
+    under = "FILTER (WHERE ward = 'x')"
+    cut = "LEAST(GREATEST(COALESCE(SUM(cost), 0), 0 * COUNT(cost)), 120 * COUNT(cost))"
+    less = cut.replace("SUM(cost)", f"SUM(cost) {under}").replace("COUNT(cost)", f"COUNT(cost) {under}")
+    sql = (
+        "SELECT CAST(COALESCE(SUM(s * w), 0) - 2 * COALESCE(SUM(l * w), 0) AS BIGINT) AS m0_0 FROM (SELECT patient AS u, "
+        f"CAST({cut} AS BIGINT) AS s, CAST({less} AS BIGINT) AS l, (6144 // GREATEST(COUNT(*), 6)) AS w FROM main.visit "
+        "WHERE (patient IS NOT NULL) GROUP BY patient) AS p"
+    )
+    assert check(sql, 240 * 6144).moved == 240 * 6144
+    assert check(sql.replace(less, cut), 120 * 6144).moved == 120 * 6144
 
 
 def test_an_average_whose_middle_is_0_or_that_averages_nothing() -> None:

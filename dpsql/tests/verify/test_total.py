@@ -237,3 +237,18 @@ def test_a_distance_in_a_frame_fits(order: str, frame: str, rule: str) -> None:
         assert rule in refused(sql, 1)
     else:
         assert check(sql, 1).moved == 1
+
+
+def test_a_quotient_by_what_is_null_in_place_of_0_is_no_larger_than_what_is_divided_by_the_nearest() -> None:
+    of = f"SELECT COUNT(*) AS m0_0 FROM main.patient WHERE (CAST(({CLAMP}) AS DOUBLE) / NULLIF({{}}, 0)) * 1e3 > 1"
+    flushed = "CASE WHEN bmi BETWEEN -1e-150 AND 1e-150 THEN 0e0 ELSE bmi END"
+    for divisor in ("CAST(id AS DOUBLE)", "CAST(weight AS DOUBLE)", flushed):
+        assert check(of.format(divisor), 1).moved == 1
+    for divisor in (
+        "bmi", flushed.replace("WHEN bmi", "WHEN CAST(id AS DOUBLE)"), flushed.replace("0e0", "1e0"),
+        flushed.replace("-1e-150", "1e-160"), flushed.replace("bmi BETWEEN -1e-150 AND", "bmi >"),
+    ):  # fmt: skip
+        assert refused(of.format(divisor), 1).startswith("total: "), divisor
+    assert refused(of.replace("NULLIF({}, 0)", "NULLIF({}, 1)").format("CAST(id AS DOUBLE)"), 1).startswith(
+        "total: "
+    )
