@@ -185,7 +185,7 @@ class _Reader:
         ordered = {name: ({**tables, **others})[name] for name in self.policy.tables}
         return Catalog(
             MappingProxyType(ordered), self.live.default_schema, self.live.dialect, self.live.case_collation,
-            database_names(self.policy), views,
+            database_names(self.policy), views, has_periods=self.policy.privacy.time is not None,
         )  # fmt: skip
 
     def _path_of(self, where: str, found: LiveTable, schema: str, name: str) -> tuple[str, str] | None:

@@ -24,12 +24,16 @@ from dpsql.plan.backend_sql.print_source import SourcePrinter
 from dpsql.plan.planner import Plan
 from dpsql.plan.privacy import time as periods
 from dpsql.plan.privacy.time import Clock
+from dpsql.policy import parse_policy
 from dpsql.policy.periods import instant_of
 from dpsql.tests.support.postgres_server import PostgresServer
 
-from .measured import REACHED, World, loss
+from .measured import REACHED, World, loss, world
 from .periods import (
     NOW,
+    ONE,
+    POLICY,
+    SCHEMA,
     SOME,
     STATEMENTS,
     Numbers,
@@ -114,6 +118,37 @@ def test_statements_of_every_shape_hold_their_claims_and_are_verified(tmp_path: 
         assert [sql for sql, why in verdicts.items() if why and "CASE WHEN (1 IN (-3, 100))" not in sql] == []
         held_in(made, random_shop(rng), rng, planned)
     assert len(planned) > 45
+
+
+VIEWS = """
+CREATE VIEW spent AS SELECT user_id, bought, amount FROM orders WHERE amount > 0;
+CREATE VIEW firsts AS SELECT user_id, MIN(bought) AS bought, COUNT(*) AS n FROM orders GROUP BY user_id;
+CREATE VIEW places AS SELECT u.city, o.bought FROM users u JOIN orders o ON o.user_id = u.id
+"""
+OF_VIEWS = {
+    f"SELECT COUNT(*), SUM(amount) FROM spent WHERE {ONE}": "one",
+    "SELECT date_trunc('month', bought), COUNT(*) FROM spent GROUP BY 1": "one",
+    "SELECT SUM(amount) FROM spent": "pair",
+    f"SELECT city, COUNT(*) FROM places WHERE {ONE} GROUP BY city": "one",
+    "SELECT city, COUNT(*) FROM places GROUP BY city": "pair",
+    "SELECT n, COUNT(*) FROM firsts GROUP BY n": "person",
+}
+
+
+def test_views_of_timed_rows_are_bounded_as_their_texts_are(tmp_path: Path) -> None:
+    shown = {
+        "spent": "{ bought = {}, amount = { bounds = [0, 4] } }",
+        "firsts": "{ bought = {}, n = { values = [1, 2, 3] } }",
+        "places": "{ city = {}, bought = {} }",
+    }
+    more = "".join(f"[tables.{name}]\nview = true\ncolumns = {said}\n" for name, said in shown.items())
+    text = POLICY.format(privacy="", period="month", zone="UTC") + more
+    rng, policy = random.Random(40), parse_policy(text, tmp_path / "laws.toml")
+    with world(tmp_path, policy=policy, schema=SCHEMA, views=VIEWS) as made:
+        planned = {sql: plan_at(made, sql) for sql in OF_VIEWS}
+        for sql, plan in planned.items():
+            assert ({way_of(one) for one in plan.releases}, verdict(made, plan)) == ({OF_VIEWS[sql]}, ""), sql
+        held_in(made, random_shop(rng), rng, planned)
 
 
 def test_of_a_scan_without_a_period_nothing_is_read(tmp_path: Path) -> None:
