@@ -244,6 +244,53 @@ _DIGITS = (
 """A number to the two digits that its bar leaves, as text."""
 
 
+def _begins(binder: Binder, node: exp.Expr) -> Expr:
+    """Return starts_with(x, 'ab'), whose constant people's rows take as a place: where it begins is the first."""
+    args = binder.arguments(node)
+    if len(args) == 2 and args[0].type.kind is Kind.TEXT and _text(args[1]) is not None:
+        return binder.meant("position(b IN a) = 1", node, dict(zip("ab", args, strict=True)))
+    return bind_row(binder, node, "starts_with", NAMES["starts_with"], args)
+
+
+def _padded(binder: Binder, node: exp.Expr) -> Expr:
+    """Return lpad(x, 5, '0') and rpad: of constants, one character, as people's rows take them."""
+    name, args = str(node.args["this"]).lower(), binder.arguments(node)
+    written = sample(args[1], INTEGER, 1) if len(args) in (2, 3) else None
+    size = written.constant if written is not None and written.type.is_integer else None
+    filler = _text(args[2]) if len(args) == 3 else " "
+    is_text = len(args) > 0 and args[0].type.kind is Kind.TEXT
+    if not (
+        is_text and isinstance(size, int) and 0 <= size <= _WIDEST and filler is not None and len(filler) == 1
+    ):
+        return bind_row(binder, node, name, NAMES[name], args)
+    parts = {"a": args[0], "f": Literal(TEXT, filler * size), "n": Literal(INTEGER, size)}
+    return binder.meant(
+        "right(f || left(a, n), n)" if name == "lpad" else "left(left(a, n) || f, n)", node, parts
+    )
+
+
+def _joined_by(binder: Binder, node: exp.Expr) -> Expr:
+    """Return concat_ws(', ', x, y): what is there with the constant before it, without the first one's."""
+    args = binder.arguments(node)
+    between = _text(args[0]) if len(args) > 1 else None
+    is_read = all(arg.type.kind in (Kind.TEXT, Kind.DATE) or arg.type.is_integer for arg in args[1:])
+    if between is None or not is_read:
+        return bind_row(binder, node, "concat_ws", NAMES["concat_ws"], args)
+    parts = {f"x{place}": arg for place, arg in enumerate(args[1:])}
+    each = ", ".join(f"s || {name}" for name in parts)
+    return binder.meant(f"substring(concat({each}) FROM {len(between) + 1})", node, {"s": args[0], **parts})
+
+
+def _text(arg: Expr) -> str | None:
+    """Return a constant text; None: it is another value, or none."""
+    found = sample(arg, TEXT, "x")
+    return found.constant_as(str) if found.type.kind is Kind.TEXT else None
+
+
+_WIDEST = 100
+"""Most characters that people's texts are filled up to."""
+
+
 def _encode(binder: Binder, node: exp.Expr) -> Expr:
     """Return `encode(sha256(convert_to(x, 'UTF8')), 'hex')`, the one use of bytes that is read."""
     taken = listed(node)
@@ -267,6 +314,7 @@ _FORMS: dict[str, Form] = {
     "make_date": _make_date, "make_interval": _make_interval, "cardinality": bind_cardinality,
     "age": _age,
     **dict.fromkeys((*_BARS, "dp_bar", "dp_text"), _error_bar), "encode": _encode,
+    "starts_with": _begins, "lpad": _padded, "rpad": _padded, "concat_ws": _joined_by,
 }  # fmt: skip
 """Name -> the function that binds a call of it."""
 

@@ -196,9 +196,11 @@ def domain_of(key: Expr, env: Environment) -> Domain | None:
 def _computed(key: Expr, facts: Facts, env: Environment) -> list[Scalar] | None:
     """Return what a key is over all that its one column can be, by declaration; None: not known, or too much."""
     read = fields_of(key)
-    if len(read) != 1 or key.column is not None or key.type.is_number:
-        return None  # numbers are grouped by what they are computed of (`stepped_keys`)
+    if len(read) != 1 or key.column is not None:
+        return None
     (column,) = {part for part in walk(key) if isinstance(part, Field)}
+    if key.type.is_number and not (key.type.is_integer and column.type.kind is Kind.TEXT):
+        return None  # those of numbers are grouped by what they are computed of (`stepped_keys`)
     own = facts_of(column, env)
     if not own.declared or (own.values is None and not own.bounded):
         return None
@@ -206,6 +208,8 @@ def _computed(key: Expr, facts: Facts, env: Environment) -> list[Scalar] | None:
     if found is None or len(found) > MAX_DERIVED:
         return None
     values = [Fraction(value) if type(value) is int else value for (value,) in found if value is not None]
+    if key.type.is_number:
+        values.sort(key=lambda value: Fraction(value))
     return [value for value in values if _inside(value, facts)]
 
 

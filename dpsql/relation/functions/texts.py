@@ -11,7 +11,7 @@ from ..expressions import Call, LiteralValue
 from ..facts import ONE, ZERO, Facts
 from ..size_rules import LETTER_GROWTH, size_as_text
 from ..types import INTEGER, TEXT, Kind, SqlType
-from .row import Args, Function, Syntax, TypeRule, binary, unary
+from .row import Args, Function, Shorthand, Syntax, TypeRule, binary, unary
 
 __all__ = ["ROWS", "first_size", "texts"]
 
@@ -101,7 +101,7 @@ def _part(args: list[Facts], call: Call) -> int:
 _TEXT = texts(TEXT, 1)
 _TRIM = (Syntax(exp.Trim, read=("this", "position", "expression")),)
 
-ROWS = (
+ROWS: tuple[Function | Shorthand, ...] = (
     Function(
         "lower", "lower(x)", "in small letters", _TEXT, _letter_case, unary(exp.Lower), _letters,
         above="lower({a})",
@@ -131,5 +131,13 @@ ROWS = (
     Function(
         "concat_op", "x || y", "joined", _concat, None,
         (Syntax(exp.DPipe, read=("this", "expression", "safe")),), _joined, symbol="||",
+    ),
+    Shorthand(
+        "concat_ws(', ', x, y)", "texts, integers and dates joined with a constant between, without the NULLs", (),
+    ),
+    Shorthand("starts_with(x, 'ab')", "whether a text begins with a constant: `position('ab' IN x) = 1`", ()),
+    Shorthand(
+        "lpad(x, 2, '0')", "filled up before it with one character, or cut, to a length up to 100; `rpad`: after it",
+        (),
     ),
 )  # fmt: skip

@@ -43,6 +43,7 @@ ANSWERED = {
         "SELECT SUM(CASE WHEN fee > 0 THEN 1 ELSE 0 END) FROM loan",
         "SELECT COUNT(*) FROM loan WHERE fee / days_out > 1 AND extract(month FROM loaned_on) = 3",
         "SELECT COUNT(*) FROM student WHERE lower(name) = 'ada kim' AND length(name) > 3",
+        "SELECT COUNT(*) FROM student WHERE starts_with(name, 'Theo') AND concat_ws('-', major, enrolled) <> 'CS-2019'",
     ],
     "groups known beforehand": [
         "SELECT major, COUNT(*) FROM student GROUP BY major",
@@ -51,6 +52,8 @@ ANSWERED = {
         "SELECT days_out / 7, COUNT(*) FROM loan GROUP BY 1",
         "SELECT floor(gpa / 0.5) * 0.5, width_bucket(gpa, 2, 4, 10), COUNT(*) FROM student GROUP BY 1, 2",
         "SELECT to_char(loaned_on, 'YYYY-MM'), COUNT(*) FROM loan GROUP BY 1",
+        "SELECT lpad(extract(month FROM loaned_on)::text, 2, '0'), COUNT(*) FROM loan GROUP BY 1",
+        "SELECT length(major), COUNT(*) FROM student GROUP BY 1",
         "SELECT gpa >= 3, CASE WHEN gpa < 2.5 THEN 'low' ELSE 'high' END, COUNT(*) FROM student GROUP BY 1, 2",
     ],
     "parts of equal shares of people": [
@@ -151,7 +154,10 @@ REFUSED = {
     "whose is it": [
         "SELECT COUNT(*) FROM (SELECT major FROM student WHERE gpa > 3 EXCEPT SELECT major FROM student WHERE gpa < 2) AS t",
     ],
-    "bins of equal size": ["SELECT NTILE(4) OVER (ORDER BY gpa) FROM student"],
+    "bins of equal size": [
+        "SELECT NTILE(4) OVER (ORDER BY gpa) FROM student",
+        "SELECT part, COUNT(*) FROM (SELECT NTILE(21) OVER (ORDER BY gpa) AS part FROM student) AS t GROUP BY part",
+    ],
     "other aggregates": [
         "SELECT BOOL_AND(gpa > 2) FROM student",
         "SELECT STRING_AGG(name, ',') FROM student",
@@ -163,6 +169,7 @@ REFUSED = {
     "without bounds": ["SELECT SUM(id) FROM student", "SELECT AVG(id) FROM student"],
     "anything else": [
         "SELECT COUNT(*) FROM student WHERE name ~ '(?=A)'",
+        r"SELECT COUNT(*) FROM student WHERE name ~ '(a)\1'",
         "SELECT COUNT(*) FROM student WHERE sha256(name::bytea) = 'a'",
         "SELECT COUNT(*) FROM student WHERE trim('x' FROM name) = 'a'",
         "SELECT random()",

@@ -41,6 +41,15 @@ from .campus import refused, relation
         ("seen < '2024-01-01 00:00:00-05:30'::timestamptz", "seen < TIMESTAMP '2024-01-01 05:30:00'"),
         ("seen AT TIME ZONE 'UTC' < TIMESTAMP '2024-01-01'", "seen < TIMESTAMP '2024-01-01'"),
         ("date_part('year', born) = 2000", "extract(year FROM born) = 2000"),
+        ("starts_with(major, 'C')", "position('C' IN major) = 1"),
+        ("lpad(enrolled::text, 5, '0') = '02020'", "right('00000' || left(enrolled::text, 5), 5) = '02020'"),
+        ("lpad(major, 3) = ' CS'", "right('   ' || left(major, 3), 3) = ' CS'"),
+        ("rpad(major, 3, '.') = 'CS.'", "left(left(major, 3) || '...', 3) = 'CS.'"),
+        ("lpad(major, 0, '0') = ''", "right('' || left(major, 0), 0) = ''"),
+        (
+            "concat_ws(', ', major, enrolled, born) = 'x'",
+            "substring(concat(', ' || major, ', ' || enrolled, ', ' || born) FROM 3) = 'x'",
+        ),
     ],
 )
 def test_a_condition_is_the_plain_one(written: str, plain: str) -> None:

@@ -64,6 +64,9 @@ ASKED: dict[str, list[Asked]] = {
     "F5 functions of declared values": [
         ("SELECT upper(city), COUNT(*) FROM person GROUP BY 1", (), 3),
         ("SELECT length(city), COUNT(*) FROM person GROUP BY 1", (), None),
+        ("SELECT lpad(extract(month from taken)::text, 2, '0'), COUNT(*) FROM loan GROUP BY 1", (), None),
+        ("SELECT starts_with(city, 'n'), COUNT(*) FROM person GROUP BY 1", (), None),
+        ("SELECT concat_ws(', ', city, 'CH'), COUNT(*) FROM person GROUP BY 1", (), None),
         ("SELECT born::text, COUNT(*) FROM person WHERE born BETWEEN '1990-01-01' AND '1990-01-03' GROUP BY 1", (), None),
     ],
     "F6 grids": [

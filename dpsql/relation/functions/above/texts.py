@@ -126,6 +126,7 @@ ROWS = (
         above(
             name, f"{name}(x, 5, '0')", f"filled up {where} with blanks or a text, or cut, to a length",
             "text, integer, text -> text; text, integer -> text", _padded(joined), _blank(joined), grows=True,
+            below=f"of constants: {name}(x, 5, '0'), filled by one character, to 100 at most",
         )
         for name, where, joined in (("lpad", "before it", _PAD + " || {a}"), ("rpad", "after it", "{a} || " + _PAD))
     ),

@@ -61,6 +61,9 @@ def domain(sql: str) -> list[object] | None:
         ("fee", "fee > 0.505 AND fee < 0.525", [Fraction(51, 100), Fraction(52, 100)]),
         ("days", "days > 2.5 AND days < 4.5", [3, 4]),
         ("no", "", None),  # no bounds
+        ("length(ward)", "", [1, None]),  # of the values, not of all texts that the column can hold
+        ("position('c' IN ward) + 5000", "", [5000, 5001, None]),
+        ("length(note || note)", "note IN ('x', 'yyy')", [2, 6]),
         ("CASE WHEN days > 3 THEN 'long' ELSE 'short' END", "", ["long", "short"]),
     ],
 )
