@@ -28,10 +28,10 @@ from ..relation.catalog import Catalog
 from ..relation.expressions import TRUE, Expr, Field
 from ..relation.relations import Join, Relation, Values, ends_in, projected, skipped, unordered
 from ..sql.scope import fold_name
-from ..sql.statement import AdmittedQuery
+from ..sql.statement import AdmittedQuery, expression_of
 from .answer import RowNote
 
-__all__ = ["Look", "RowPreview", "look_of", "row_preview"]
+__all__ = ["Look", "RowPreview", "look_of", "row_preview", "without_places"]
 
 
 # --- queries that look at a table's rows as they are, by their text -----------------------------------------
@@ -159,6 +159,39 @@ def _is_always_true(node: exp.Expr) -> bool:
         return False
     left, right = node.args["this"], node.args["expression"]
     return isinstance(left, exp.Literal) and left == right
+
+
+def without_places(query: AdmittedQuery, catalog: Catalog) -> AdmittedQuery:
+    """Return a look at a table's rows with NULL for the `ctid` that DataGrip's grid asks for beside `*`.
+
+    Rows have no place here that could be told. Elsewhere `ctid` is what it is named, a column or nothing.
+    """
+    select = _bare(query.tree)
+    if not isinstance(select, exp.Select):
+        return query
+    items = select.args["expressions"]
+    places = [place for place, item in enumerate(items) if _is_place(item)]
+    if not places or not any(item.is_star for item in items) or look_of(query.tree) not in _GRIDS:
+        return query
+    source, with_ = select.args["from_"].args["this"], select.args.get("with_")
+    alias = source.args.get("alias")
+    is_bare = isinstance(source, exp.Table) and with_ is None and not (alias and alias.args.get("columns"))
+    known = (column.name for table in catalog.everything.values() for column in table.columns)
+    if not is_bare or _PLACE in known:
+        return query
+    tree = query.tree.copy()
+    for place in places:
+        _bare(tree).args["expressions"][place].replace(expression_of(f"NULL::text AS {_PLACE}").copy())
+    return AdmittedQuery(tree, query.text)
+
+
+_PLACE = "ctid"
+_GRIDS = (Look.ROWS, Look.ALL_ROWS, Look.SOME_ROWS)
+
+
+def _is_place(item: exp.Expr) -> bool:
+    name = item.args["this"] if isinstance(item, exp.Column) else None
+    return isinstance(name, exp.Identifier) and fold_name(name)[0] == _PLACE
 
 
 # --- what tools ask of a table before anything else ---------------------------------------------------------

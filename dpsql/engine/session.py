@@ -43,6 +43,7 @@ from .explain import Explanation
 from .notes import bias_notes
 from .plan_shape import plan_lines
 from .proofs import proof_lines, prove
+from .row_previews import without_places
 from .spine import Spine
 from .workspace import Kept
 
@@ -376,7 +377,8 @@ class Session(Spine):
                 if query is statement:
                     self.dataset.refusals.record(self.analyst, error, query.text)
                 raise
-            bound = bind(query, self._context(query, awaited)).columns
+            context = self._context(query, awaited)
+            bound = bind(without_places(query, context.catalog), context).columns
             columns = tuple(AnswerColumn(column.name, column.type) for column in bound)
         if isinstance(statement, Explain):
             columns = (_plan_column(statement),)

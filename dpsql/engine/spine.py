@@ -78,7 +78,7 @@ from .contribution import Known
 from .copies import LOST, Above
 from .dataset import Dataset, LazySnapshot, PreparedPlan
 from .notes import Barred, bias_notes, draw_bars, found_notes, hidden_notes, model_notes, rank_notes
-from .row_previews import row_preview
+from .row_previews import row_preview, without_places
 from .settings import Settings
 from .workspace import Kept, Workspace, is_own
 
@@ -459,7 +459,7 @@ class Spine:
         self, query: AdmittedQuery, parameters: tuple[object, ...], keys: ListedKeys, kept: Kept | None
     ) -> PreparedPlan:
         context = self._context(query, parameters)
-        relation, notes = bind(query, context), tuple[str, ...]()
+        relation, notes = bind(without_places(query, context.catalog), context), tuple[str, ...]()
         if kept is not None:
             relation = kept.shape(relation)  # what is kept is no look at rows
         else:
@@ -494,7 +494,7 @@ class Spine:
         """Return what a query means, planned or not, and what it names. Raises Refusal."""
         with self._to_plan(query.text):
             context = self._context(query, ())
-            return bind(query, context), context.found
+            return bind(without_places(query, context.catalog), context), context.found
 
     def _shown(self, query: AdmittedQuery, relation: Relation) -> tuple[Relation, tuple[str, ...]]:
         """Return what a statement is answered with, and why that is another relation than it asks for, if it is."""

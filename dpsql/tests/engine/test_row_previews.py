@@ -53,6 +53,8 @@ PREVIEWS = {
     "TABLE person": COLUMNS,
     "SELECT 1 AS one FROM person LIMIT 2": ["one"],
     "SELECT age FROM adult LIMIT 5": ["age"],
+    "SELECT t.*, CTID FROM public.person t LIMIT 501": [*COLUMNS, "ctid"],
+    "SELECT ctid, p.* FROM person p ORDER BY id": ["ctid", *COLUMNS],
 }
 PROBES = {
     "SELECT 1 FROM person LIMIT 1": (1,),
@@ -163,6 +165,7 @@ GRIDS = {
         "Full Name",
     ],
     "SELECT age FROM person WHERE age > 50 AND NOT (age <= 18) ORDER BY id LIMIT 20": ["age"],
+    "SELECT t.*, ctid FROM person t WHERE age > 50 LIMIT 501": [*COLUMNS, "ctid"],
 }
 
 
@@ -263,3 +266,56 @@ def test_looking_at_a_tree_changes_nothing_of_it(sql: str) -> None:
     before = [(id(node), id(node.parent), node.arg_key) for node in query.tree.walk()]
     look_of(query.tree)
     assert [(id(node), id(node.parent), node.arg_key) for node in query.tree.walk()] == before
+
+
+def test_a_place_beside_all_columns_is_null_and_refused_elsewhere(session: Session) -> None:
+    """DataGrip's grid asks `SELECT t.*, CTID FROM public.town t LIMIT 501`, of tables of nobody too."""
+    answer = session.execute("SELECT t.*, CTID FROM public.town t ORDER BY name LIMIT 501")
+    assert [column.name for column in answer.columns] == ["name", "ctid"]
+    assert list(answer.rows) == [("a", None), ("b", None)]
+    assert session.describe("SELECT t.*, CTID FROM public.town t LIMIT 501") == answer.columns
+    for sql in (
+        "SELECT ctid FROM town",
+        "SELECT ctid FROM person LIMIT 5",
+        "SELECT *, xmin FROM town",
+        "SELECT COUNT(ctid) FROM (SELECT *, ctid FROM person) AS q",
+        "SELECT *, ctid FROM town WHERE ctid IS NULL",
+        "SELECT COUNT(*) FROM person WHERE ctid = '(0,1)'",
+    ):
+        with pytest.raises(Refusal) as refused:
+            session.execute(sql)
+        assert refused.value.sqlstate == "42703", sql
+
+
+def test_a_column_of_that_name_is_one(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "places.duckdb")) as connection:
+        connection.execute("CREATE TABLE town (ctid TEXT, name TEXT); INSERT INTO town VALUES ('x', 'a')")
+        connection.execute("CREATE TABLE person (id INTEGER PRIMARY KEY)")
+    (tmp_path / "places.toml").write_text(
+        'database = "duckdb:places.duckdb"\n[privacy]\nepsilon = 1\n[tables.person]\nunit = "id"\n'
+        "[tables.town]\npublic = true\n"
+    )
+    open_ledger(load_policy(tmp_path / "places.toml"), create=True).close()
+    with Session.open(tmp_path / "places.toml") as session:
+        assert list(session.execute("SELECT t.name, ctid, t.* FROM town t LIMIT 5").rows) == [
+            ("a", "x", "x", "a")
+        ]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH t AS (SELECT name AS ctid FROM town) SELECT *, ctid FROM t ORDER BY 1 LIMIT 1",
+        "SELECT *, ctid FROM (SELECT name AS ctid FROM town) AS t ORDER BY 1 LIMIT 1",
+        "SELECT *, ctid FROM town AS t (ctid) ORDER BY 1 LIMIT 1",
+        "SELECT *, ctid FROM mine ORDER BY 1 LIMIT 1",
+        "SELECT *, ctid FROM glance ORDER BY 1 LIMIT 1",
+    ],
+)
+def test_a_name_that_the_statement_or_the_analyst_gives_is_one(session: Session, sql: str) -> None:
+    made = next((kind for kind in ("TABLE mine", "VIEW glance") if kind.split()[1] in sql), None)
+    if made is not None:
+        session.execute(f"CREATE {made} AS SELECT name AS ctid FROM town")
+    assert list(session.execute(sql).rows) == [("a", "a")]
+    if made is not None:
+        session.execute(f"DROP {made}")

@@ -73,6 +73,8 @@ ASKED: dict[str, list[Asked]] = {
         ("SELECT x.* FROM public.person x", (), 0),
         ("SELECT * FROM public.person ORDER BY id ASC", (), 0),
         ("SELECT * FROM person LIMIT 200", (), 0),
+        ("SELECT t.*, CTID FROM public.person t LIMIT 501", (), 0),
+        ("SELECT t.*, CTID FROM public.thing t LIMIT 501", (), None),
         ("SELECT * FROM person WHERE age > 30", (), "42501"),
     ],
     "F9 EXPLAIN": [
