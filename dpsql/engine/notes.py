@@ -27,7 +27,7 @@ from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
 from ..relation.aggregates import Asks
 from ..relation.catalog import Catalog, Table
-from ..relation.expressions import Scalar, fields_of, walk
+from ..relation.expressions import Field, Scalar, fields_of, walk
 from ..relation.intervals import Environment, facts_of, lattice_of
 from ..relation.relations import AggregateCall, Relation, expressions
 from ..relation.size_rules import is_cut, read_length
@@ -250,6 +250,28 @@ def wide_notes(plan: Plan) -> Iterator[OnceNote]:
         )
 
 
+def sign_notes(plan: Plan) -> Iterator[OnceNote]:
+    """Yield that remainders below 0 are listed, of a column of which nothing says that it is not below 0."""
+    for release in plan.releases:
+        if release.groups is None or release.is_empty:
+            continue
+        rows = release.release.rows
+        env = environment_of(rows.columns, rows.predicate)
+        for key in release.release.keys:
+            lo = facts_of(key, env).lo
+            taken = (
+                [part.args[0] for part in walk(key) if part.calls("mod")] if lo is not None and lo < 0 else []
+            )
+            for index in (index for one in taken for index in fields_of(one)):
+                column = env.columns[index]
+                facts = facts_of(Field(column.type, index), env)
+                if not facts.declared and facts.lo is not None and facts.lo < 0:
+                    yield OnceNote(
+                        f"groups below 0 are listed, as nothing says that {column.name} is not: WHERE {column.name} >= "
+                        "0 leaves them out, and so do bounds that the owner declares, or a CHECK"
+                    )
+
+
 def length_notes(plan: Plan) -> Iterator[OnceNote]:
     """Yield to how many characters a text key is read where it is found: those that begin alike are one group."""
     for release in plan.releases:
@@ -395,6 +417,7 @@ def bias_notes(plan: Plan, known: Known = _NOTHING) -> tuple[str, ...]:
     notes += null_notes(plan)
     notes += length_notes(plan)
     notes += wide_notes(plan)
+    notes += sign_notes(plan)
     notes += width_notes(plan)
     coins = [said for relation in (*plan.intermediates, plan.root) for said in estimate_notes(relation)]
     notes += coins

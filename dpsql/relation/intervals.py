@@ -96,6 +96,9 @@ def _of_column(column: Column) -> Facts:
     if type_.kind is Kind.NUMERIC and type_.precision is not None:
         hi = Fraction(10) ** (type_.precision - (type_.scale or 0))
         lo = -hi
+    if type_.is_integer and lo is not None and hi is not None:  # NULL passes a CHECK, and so would NaN
+        ends = column.enforced
+        lo, hi = (lo if ends.lo is None else max(lo, ends.lo)), (hi if ends.hi is None else min(hi, ends.hi))
     declared = type_.kind in (Kind.BOOLEAN, Kind.TEXT)
     if column.bounds is not None:
         lo, hi = column.bounds

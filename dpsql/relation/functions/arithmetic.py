@@ -169,11 +169,12 @@ def _remainder(args: list[Facts], call: Call) -> Facts:
         return Facts(grid=grid)
     reach = max(abs(b.lo), abs(b.hi))
     reach = reach if grid is None else max(ZERO, reach - grid)
-    lo = -reach if a.lo < 0 else ZERO
+    # It has a's sign, or is 0, and is no larger than a.
+    lo, hi = max(-reach, min(a.lo, ZERO)), reach if a.hi is None else min(reach, max(a.hi, ZERO))
     values = None
     if grid == 1 and b.lo == b.hi and reach <= 1000:
-        values = tuple(Fraction(v) for v in range(int(lo), int(reach) + 1))
-    return Facts(lo, reach, grid, values=values, declared=b.declared)
+        values = tuple(Fraction(v) for v in range(int(lo), int(hi) + 1))
+    return Facts(lo, hi, grid, values=values, declared=b.declared)
 
 
 def _negated(args: list[Facts], call: Call) -> Facts:

@@ -235,6 +235,25 @@ def test_a_group_of_null_is_explained_once(opened: Open) -> None:
         assert group_notes(opened(0), without) == []
 
 
+def test_remainders_below_0_are_explained_where_nothing_says_that_there_are_none(opened: Open) -> None:
+    said = (
+        "groups below 0 are listed, as nothing says that id is not: WHERE id >= 0 leaves them out, and so do bounds that the "
+        "owner declares, or a CHECK"
+    )
+    session = opened(0)
+    by = "SELECT {} AS k, COUNT(*) FROM person{} GROUP BY 1"
+    assert [row[0] for row in session.execute(by.format("id % 3", " WHERE TRUE")).rows] == [-2, -1, 0, 1, 2]
+    for key in ("id % 3", "mod(id + 1, 3) + 1"):
+        assert said in group_notes(opened(0), by.format(key, ""))
+    for key, where in (
+        ("id % 3", " WHERE id >= 0"),
+        ("abs(id) % 3", ""),
+        ("floor % 2", ""),
+        ("shift % 2", ""),
+    ):
+        assert said not in group_notes(opened(0), by.format(key, where))
+
+
 def test_groups_that_are_found_say_how_many_people_they_need(opened: Open) -> None:
     session = opened(0)
     (release,) = session.explain(BY_JOB).plan.releases

@@ -45,7 +45,7 @@ _USERS = Table(
     "users", ("main", "users"),
     (Column("id", INTEGER, _HELD), Column("plan", TEXT, _HELD, values=("free", "pro", "team")), _moment("signed_up"),
      Column("sat", INTEGER, _HELD, bounds=_between(1, 5)), Column("code", TEXT, values=(*"abcdefgh", None)),
-     Column("age", INTEGER, _HELD, bounds=_between(18, 90)),
+     Column("age", INTEGER, _HELD, bounds=_between(18, 90)), Column("no", INTEGER, Enforced(not_null=True, lo=Fraction(1))),
      Column("day", DATE, _HELD, bounds=(_YEAR[0] / DAY, _YEAR[1] / DAY))),
     Unit(("id",), (INTEGER,), is_unique=True, is_not_null=True, max_rows=1, max_rows_per_group=1, max_groups=1), keys=(("id",),),
 )  # fmt: skip
@@ -93,6 +93,10 @@ def planned(keys: str, source: str, by: str = "") -> ReleasePlan:
     [
         ("plan & CASE plan WHEN 'free' THEN 'no' ELSE 'yes' END", "users", 3),
         ("plan & upper(plan)", "users", 3),
+        ("id % 3", "users", 5),
+        ("no % 3", "users", 3),
+        ("mod(no - 2, 3)", "users", 4),
+        ("id % 3", "users WHERE id >= 0", 3),
         ("sat & CASE WHEN sat <= 2 THEN 'low' ELSE 'high' END", "users", 5),
         ("code & coalesce(code, 'none')", "users", 9),
         ("to_char(ts, 'Mon') & extract(month FROM ts)", "events", 12),
