@@ -498,14 +498,21 @@ def _wide_order(printer: PublicPrinter, order: Order, row: Sequence[str]) -> str
     return f"CAST({head} AS {type_}){shown.removeprefix(head)}"
 
 
+_MANY_SIDES = 8
+"""Above more of them a window has its buffers for each, of 256 KiB: they are put together first."""
+
+
 def _set_operation(printer: PublicPrinter, node: SetOperation) -> str:
     word = node.kind.upper() + (" ALL" if node.all else "")
+    types = [engine_type(c.type) if c.type.kind is not Kind.NULL else "VARCHAR" for c in node.outputs]
     sides = []
-    for side in (node.left, node.right):
-        types = [engine_type(c.type) if c.type.kind is not Kind.NULL else "VARCHAR" for c in node.outputs]
+    for side in node.leaves:
         columns = [f"CAST({name} AS {t})" for name, t in zip(printer.row(side), types, strict=True)]
-        sides.append(_select(columns, printer.source(side)))
-    return f"SELECT * FROM (({sides[0]}) {word} ({sides[1]})) AS t"
+        sides.append(f"({_select(columns, printer.source(side))})")
+    whole = f"SELECT * FROM ({f' {word} '.join(sides)}) AS t"
+    if len(sides) <= _MANY_SIDES or printer.in_database:
+        return whole
+    return f"WITH u AS MATERIALIZED ({whole}) SELECT * FROM u"
 
 
 def _join(printer: PublicPrinter, node: Join) -> str:

@@ -14,10 +14,9 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import zip_longest
 
 from ..plan.measures.formulas import Chosen
 from ..plan.privacy.rows import AddedUp, Release
@@ -235,7 +234,7 @@ class _Lifter:
             return _PARTS[node.last](self, node, self.lift(node.below, below[0]))
         match node:
             case SetOperation():
-                return self._union(node, below)
+                return self._union(node, below[0])
             case Join():
                 return self._join(node, below)
             case AddedUp():
@@ -414,27 +413,30 @@ class _Lifter:
             lifted, (*base, *shown), (*truth, *shown), ids, drawn[0] if drawn else None, frozenset(hidden)
         )
 
-    def _union(self, node: SetOperation, reads: tuple[Needed, ...]) -> _Lifted:
+    def _union(self, node: SetOperation, needed: Needed) -> _Lifted:
+        """Lift a tree of unions: its leaves' rows are numbered by the leaf, and by what numbers them there."""
         if node.kind != "union" or not node.all:
             raise NotSimulated
-        left, right = self.lift(node.left, reads[0]), self.lift(node.right, reads[1])
-        if left.draw is not None or right.draw is not None:
-            left, right = _in_each_draw(left), _in_each_draw(right)
+        leaves = [self.lift(leaf, needed) for leaf in node.leaves]
+        if any(leaf.draw is not None for leaf in leaves):
+            leaves = [_in_each_draw(leaf) for leaf in leaves]
         count = len(node.columns)
-        noisy = [
-            index for index in range(count)
-            if left.base[index] != left.truth[index] or right.base[index] != right.truth[index]
-        ]  # fmt: skip
-        first, second = _side(left, right, noisy, first=True), _side(right, left, noisy, first=False)
+        noisy = [i for i in range(count) if any(leaf.base[i] != leaf.truth[i] for leaf in leaves)]
+        shared = _shared(leaves)
+        sides = [
+            _side(leaf, noisy, number, of_it)
+            for number, (leaf, of_it) in enumerate(zip(leaves, shared, strict=True))
+        ]
         types = [column.type for column in node.columns]
         types += [node.columns[index].type for index in noisy]
-        types += [column.type for column in first.columns[len(types) :]]
-        both = SetOperation("union", True, first, second, tuple(map(OutputColumn, types)))
+        types += [column.type for column in sides[0].columns[len(types) :]]
+        both = node.over_leaves(sides, tuple(map(OutputColumn, types)))
         truth = tuple(count + noisy.index(i) if i in noisy else i for i in range(count))
         start = count + len(noisy)
-        ids = tuple(range(start, start + 1 + len(_shared(left, right))))
-        draw = None if left.draw is None else ids[-1] + 1
-        return _Lifted(both, tuple(range(count)), truth, ids, draw, left.hidden | right.hidden)
+        ids = tuple(range(start, start + 1 + len(shared[0])))
+        draw = None if leaves[0].draw is None else ids[-1] + 1
+        hidden = frozenset[int]().union(*(leaf.hidden for leaf in leaves))
+        return _Lifted(both, tuple(range(count)), truth, ids, draw, hidden)
 
     def _join(self, node: Join, reads: tuple[Needed, ...]) -> _Lifted:
         left = self.lift(node.left, reads[0])
@@ -498,30 +500,22 @@ def _either_draw(joined: _Lifted, draws: tuple[int | None, int | None]) -> _Lift
     return replace(joined, node=projected(joined.node, columns), draw=width)
 
 
-def _side(one: _Lifted, other: _Lifted, noisy: list[int], *, first: bool) -> Relation:
-    """Return one side of a union: its columns, their replicas, which side it is, its numbers, the draw."""
-    columns: list[Expr] = [one.column(one.base[i]) for i in range(len(one.base))]
-    columns += [one.column(one.truth[index]) for index in noisy]
-    columns.append(Literal(BIGINT, 0 if first else 1))
-    for pair in _shared(one, other) if first else _shared(other, one):
-        own = pair[0 if first else 1]
-        types = [field.type for field in pair if field is not None]
-        columns.append(Literal(types[0], None) if own is None else own)
-    if one.draw is not None:
-        columns.append(one.column(one.draw))
-    return projected(one.node, columns)
+def _side(leaf: _Lifted, noisy: list[int], number: int, ids: Sequence[Expr]) -> Relation:
+    """Return a leaf of unions: its columns, their replicas, which leaf it is, what numbers its rows, the draw."""
+    columns: list[Expr] = [leaf.column(place) for place in leaf.base]
+    columns += [leaf.column(leaf.truth[index]) for index in noisy]
+    columns += [Literal(BIGINT, number), *ids]
+    if leaf.draw is not None:
+        columns.append(leaf.column(leaf.draw))
+    return projected(leaf.node, columns)
 
 
-def _shared(left: _Lifted, right: _Lifted) -> list[tuple[Field | None, Field | None]]:
-    """Return the columns that number a union's rows, of either side or of both: which side it is, stands before them.
-
-    A tree of unions has so many as its deepest way, and not one for each of its leaves.
-    """
-    found: list[tuple[Field | None, Field | None]] = []
-    for one, other in zip_longest(left.identity, right.identity):
-        is_alike = one is None or other is None or one.type == other.type
-        found += [(one, other)] if is_alike else [(one, None), (None, other)]
-    return found
+def _shared(leaves: Sequence[_Lifted]) -> list[list[Expr]]:
+    """Return what numbers the rows of each leaf of unions: in columns that the leaves share, as which leaf it is stands
+    before them; NULL in those that are another's."""
+    own = [{(place, field.type): field for place, field in enumerate(leaf.identity)} for leaf in leaves]
+    slots = dict.fromkeys(slot for leaf in own for slot in leaf)
+    return [[leaf.get(slot) or Literal(slot[1], None) for slot in slots] for leaf in own]
 
 
 def _replaced(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:

@@ -341,11 +341,10 @@ class SealedEngine:
     def _arrays(
         self, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any]
     ) -> ResultRows | Arrays:
-        statement = _select(cursor, sql)
         try:
             limited = _select(cursor, f"{sql}\nLIMIT {self._limits.max_rows + 1}")
         except duckdb.ParserException:  # It has a LIMIT of its own.
-            cursor.execute(statement, list(parameters))
+            cursor.execute(_select(cursor, sql), list(parameters))
             return self._rows(cursor)
         cursor.execute(limited, list(parameters))
         names, types = zip(*[(column[0], str(column[1])) for column in cursor.description or ()], strict=True)
@@ -424,6 +423,9 @@ def _load(cursor: duckdb.DuckDBPyConnection, table: ReleasedTable | FetchedTable
         _load_arrays(cursor, table.name, table.columns)
     elif 0 < table.row_count <= _FEW_ROWS:
         _load_parameters(cursor, table)
+    elif not table.row_count:
+        types = (f"{quote(column.name)} {encode_column(column).carried_as}" for column in table.columns)
+        cursor.execute(f"CREATE TEMP TABLE {quote(table.name)} ({', '.join(types)})")
     else:
         _load_arrays(cursor, table.name, {column.name: encode_column(column) for column in table.columns})
 

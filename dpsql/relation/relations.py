@@ -600,6 +600,27 @@ class SetOperation(Relation):
     def columns(self) -> tuple[OutputColumn, ...]:
         return self.outputs
 
+    @property
+    def leaves(self) -> tuple[Relation, ...]:
+        """Its sides in order; of UNION ALLs in UNION ALLs with columns of the same types, those of all of them."""
+        sides = (self.left, self.right)
+        return tuple(leaf for one in sides for leaf in (one.leaves if self._goes_on(one) else (one,)))
+
+    def over_leaves(self, leaves: Iterable[Relation], outputs: tuple[OutputColumn, ...]) -> SetOperation:
+        """Return it over other leaves, in order, whose columns are others."""
+        given = iter(leaves)
+        left, right = (
+            one.over_leaves(given, outputs) if self._goes_on(one) else next(given)
+            for one in (self.left, self.right)
+        )
+        return replace(self, left=left, right=right, outputs=outputs)
+
+    def _goes_on(self, side: Relation) -> TypeGuard[SetOperation]:
+        are_unions = (
+            isinstance(side, SetOperation) and self.kind == side.kind == "union" and self.all and side.all
+        )
+        return are_unions and [one.type for one in side.columns] == [one.type for one in self.columns]
+
 
 @dataclass(frozen=True)
 class Join(Relation):

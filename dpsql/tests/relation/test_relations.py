@@ -17,6 +17,7 @@ from dpsql.relation.relations import (
     Order,
     OutputColumn,
     Relation,
+    SetOperation,
     Values,
     WindowCall,
     filtered,
@@ -120,3 +121,24 @@ def test_expressions_that_stay_as_they_are_leave_the_block_as_it_is() -> None:
     assert changed.limit == node.limit
     assert changed.outputs == (Literal(BIGINT, 0), Literal(INTEGER, 0))
     assert changed.below == replace(changed, limit=None, parts=changed.parts[:-1])
+
+
+def _united(left: Relation, right: Relation, kind: str = "union") -> SetOperation:
+    return SetOperation(kind, True, left, right, ROWS.columns)
+
+
+def test_unions_of_the_same_types_are_one_list() -> None:
+    """What is no UNION ALL, or has another type somewhere, is a leaf; other leaves take the same places."""
+    one, two, three = (Values(((Literal(INTEGER, i),) * 2,), ROWS.columns) for i in range(3))
+    other = Values((), (OutputColumn(BIGINT, "a"), OutputColumn(INTEGER, "b")))
+    less, wider = _united(two, three, "except"), replace(_united(other, other), outputs=other.columns)
+    tree = _united(_united(one, less), _united(_united(wider, two), three))
+    assert tree.leaves == (one, less, wider, two, three)
+    assert less.leaves == (two, three)
+    assert replace(tree, all=False).leaves == (tree.left, tree.right)
+    columns = (OutputColumn(BIGINT, "n"),)
+    moved = [Values(((Literal(BIGINT, i),),), columns) for i in range(5)]
+    again = tree.over_leaves(moved, columns)
+    assert again.leaves == tuple(moved)
+    assert isinstance(again.right, SetOperation)
+    assert again.right.columns == columns
