@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
+import gc
+
 __all__ = ["main"]
+
+_BETWEEN_LOOKS = 50_000
+"""Objects more than before, at which the collector of garbage looks: what a command loads is none, and is a hundred
+thousand of them, which the collector's own 700 would have it look through twenty times."""
 
 
 def main() -> None:
     """Run the program and leave the process with its exit code."""
+    gc.set_threshold(_BETWEEN_LOOKS)
     try:
         from . import interrupts
 

@@ -6,9 +6,12 @@ module. The engine, DuckDB and psycopg are imported inside the commands that nee
 
 from __future__ import annotations
 
+import atexit
 import errno
 import os
 import sys
+import threading
+from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
 
@@ -191,12 +194,30 @@ def run() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that lacks a letter is no bug
     try:
         program(prog_name="dpsql")
+    except SystemExit as end:
+        _leave(end)
+        raise
     except OSError as error:  # outside of a command: --help, or wrong usage that nobody can be told
         if error.errno not in _FULL:
             raise
         leave_streams()
         tell(f"Error: {_unwritable(error)}")
         raise SystemExit(click.UsageError.exit_code) from None
+
+
+def _leave(end: SystemExit) -> None:
+    """End the process here: to take the interpreter apart takes longer than a stored answer.
+
+    Where a thread is to be waited for, or a stream takes nothing more, it returns, and the interpreter ends as it does.
+    """
+    others = (one for one in threading.enumerate() if one is not threading.main_thread())
+    if not isinstance(end.code, int) or not all(one.daemon for one in others):
+        return
+    atexit._run_exitfuncs()
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(end.code)
 
 
 def _unwritable(error: OSError) -> str:

@@ -168,6 +168,10 @@ def _policies(settings: CommandSettings, own: Sequence[Path]) -> Sequence[Path]:
     return own
 
 
+_USUAL_LOOKS = (700, 10, 10)
+"""Of the collector of garbage: short ones and often, as statements wait for each."""
+
+
 def run_server(
     policies: Sequence[Policy],
     options: Options,
@@ -187,6 +191,7 @@ def run_server(
         raise click.UsageError(f"{error}. See --certificate and --key.") from None
     gc.collect()
     gc.freeze()  # the program itself is no garbage, and takes a tenth of a second to look through
+    gc.set_threshold(*_USUAL_LOOKS)
     try:
         asyncio.run(server.run(announce, beside))
     except CannotListen as error:

@@ -39,6 +39,22 @@ def test_messages_that_nobody_takes(campus: Path, redirections: str) -> None:
     assert b"ERROR" not in (campus.parent / "campus-ledger.db.log").read_bytes()
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_what_was_to_be_done_at_the_end_is(*, waits: bool) -> None:
+    """The process ends without taking the interpreter apart: not before its threads, and what was registered."""
+    thread = "threading.Thread(target=lambda: (time.sleep(1), print('waited for'))).start()"
+    lines = [
+        "import atexit, sys, threading, time", "from dpsql.cli import main", "atexit.register(print, 'registered')",
+        thread if waits else "threading.Thread(target=time.sleep, args=(600,), daemon=True).start()",
+        "sys.argv = ['dpsql', '--version']", "main()",
+    ]  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, check=True, timeout=60
+    )
+    told = {line for line in done.stdout.splitlines() if not line.startswith(b"dpsql, version")}
+    assert (told, done.stderr) == ({b"registered", *([b"waited for"] if waits else [])}, b"")
+
+
 @pytest.mark.parametrize("redirections", [">&-", ">&- 2>&-", "<&- >&- 2>&-"])
 def test_a_closed_output_costs_nothing(campus: Path, redirections: str) -> None:
     done = dpsql(campus, redirections, "query", COUNT)
