@@ -63,3 +63,19 @@ def test_what_is_said_of_dpsql_beside_others_is_what_the_cases_say() -> None:
         assert long
         assert short.groups() == (long[1], long[2], long[5])
         assert sum(map(int, long.groups()[:4])) == 70
+
+
+def test_who_is_named_beside_dpsql_is_in_the_table_of_who_charges() -> None:
+    readme = section("README", "Beside others").split("|---|---|---|---|\n")[1].split("\n\n")[0]
+    named = [line.split(" | ")[0].strip("| ") for line in readme.splitlines()]
+    manual = (
+        section("performance", "Beside other programs").split("|---|---|---|---|---|\n")[-1].split("\n\n")[0]
+    )
+    rows = {
+        line.split(" | ")[0].strip("| "): line.strip("| ").split(" | ")[1:] for line in manual.splitlines()
+    }
+    products = [name for line in named for name in line.split(", ")]
+    assert len(products) >= 9
+    assert all(any(row.startswith(name) for row in rows) for name in products), products
+    assert rows["dpsql 0.1"] == ["yes", "yes", "yes, a ledger", "yes"]
+    assert all(len(cells) == 4 for cells in rows.values())
