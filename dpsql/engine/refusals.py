@@ -42,6 +42,7 @@ SLOT_BYTES: Final = 1024
 _WAIT_SECONDS: Final = 0.5
 _MOST_ANALYSTS: Final = 1_000
 _MOST_CHARACTERS: Final = 600
+_MOST_NAMED: Final = 80  # characters of a name, of twelve bytes each at most, in a head of one slot
 _LITERALS: Final = frozenset(
     {
         TokenType.STRING, TokenType.NUMBER, TokenType.BIT_STRING, TokenType.HEX_STRING, TokenType.BYTE_STRING,
@@ -122,7 +123,7 @@ class RefusalLog:
                 longest = max(("statement", "message"), key=lambda name: len(found.get(name, "")))
                 found[longest] = found[longest][: -(len(found[longest]) // 8 + 1)]
             os.pwrite(descriptor, slot, SLOT_BYTES * (1 + number))
-            head = {"analyst": analyst[:100], "next": str((number + 1) % SLOTS)}
+            head = {"analyst": analyst[:_MOST_NAMED], "next": str((number + 1) % SLOTS)}
             os.pwrite(descriptor, _slot(head), 0)
         finally:
             os.close(descriptor)

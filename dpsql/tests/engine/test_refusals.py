@@ -196,6 +196,15 @@ def test_a_file_has_one_size_and_nobody_pushes_out_anothers(folder: Path) -> Non
     assert max(path.stat().st_size for path in log.folder.iterdir()) <= SLOT_BYTES * (SLOTS + 1)
 
 
+def test_a_name_of_many_bytes_leaves_room_for_what_was_refused(folder: Path) -> None:
+    name = "\U0001f600" * 100
+    with opened(folder, "codes", name) as session:
+        for _ in range(3):
+            refuse(session, "SELECT name FROM student")
+        log = session.dataset.refusals
+        assert len([one for one in log.read() if name.startswith(one.analyst)]) == 3
+
+
 def test_it_is_its_owners_alone(folder: Path) -> None:
     with opened(folder, "codes", "mode") as session:
         refuse(session, "SELECT name FROM student")
