@@ -205,19 +205,10 @@ def whose_of(policy: Policy, name: str) -> tuple[Ground, ...]:
     declared: TablePolicy | None = policy.tables[name]
     while declared is not None and declared.unit is not None:
         unit = declared.unit
-        lines = [
-            "unit = " + quote_text("row")
-            if unit.is_row
-            else f"unit = {quoted_key(unit.columns)}"
-            if unit.references is None
-            else unit_line(unit.columns, unit.references)
-        ]
-        if declared.also:
-            pointed = sorted(
-                unit_line(one.columns, one.references).replace("unit = ", "", 1) for one in declared.also
-            )
-            lines.append(f"also = [{', '.join(pointed)}]")
-        found.append((declared.name, " and ".join(lines)))
+        line = f"unit = {quote_text('row') if unit.is_row else quoted_key(unit.columns)}"
+        found.append(
+            (declared.name, line if unit.references is None else unit_line(unit.columns, unit.references))
+        )
         declared = None if unit.references is None else policy.tables.get(unit.references[0])
     return tuple(found)
 

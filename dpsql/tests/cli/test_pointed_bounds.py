@@ -53,6 +53,17 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
     return lambda *arguments: runner.invoke(program, list(arguments))
 
 
+def test_what_was_measured_and_what_is_asked_are_of_the_same_people(ask: Ask) -> None:
+    """The ledger keeps whose rows were charged (soundness.md 1.26): of a measurement's own bounds too."""
+    for command in (
+        ("bounds", "vote", "--epsilon", "1"),
+        ("query", "SELECT COUNT(*) FROM vote"),
+        ("bounds", "vote", "--also", "post", "--epsilon", "1"),
+        ("query", "SELECT COUNT(*) FROM post"),
+    ):
+        assert ask(*command).exit_code == 0, command
+
+
 def test_what_counts_under_each_bound_is_charged_once_and_pasted(ask: Ask, tmp_path: Path) -> None:
     """Of forty people each bound keeps so many rows, up to the 100 that there are."""
     result = ask("bounds", "vote", "--also", "post", "--epsilon", "6", "--for-epsilon", "1", "--json")
