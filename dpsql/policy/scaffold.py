@@ -12,7 +12,6 @@ say, which are nobody's.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -20,6 +19,7 @@ from fractions import Fraction
 
 from ..records import dataclass
 from ..relation.types import Kind
+from .event_time import proposed_time
 from .live_schema import KEY_TYPES, LiveColumn, LiveForeignKey, LiveSchema, LiveTable
 from .personal import (
     KnownPeople,
@@ -269,11 +269,18 @@ epsilon    = 1             # lifetime cap for everybody together: 1 is strong, 1
 delta      = 1e-6          # lifetime cap; far below one in the number of units. 0: declared group keys only
 neighbours = "add-remove"  # or "replace-one"
 # together = 4             # the promise for any 4 persons together (a household): four times the noise
-
+{time}
 [defaults]
 epsilon     = 0.05  # of one statement, when the analyst sets none
 max_epsilon = 1     # of one statement, whatever the analyst sets
 delta       = 1e-9  # of one release with undeclared group keys
+"""
+_TIME = """\
+# A total for each month of the data in place of one for ever: another promise, and a weaker one over the years. To have
+# it, take the signs off here, and off time at the tables: dpsql docs owner data that grow
+# [privacy.time]
+# period = "month"
+# since  =          # the first day of which there are data; rows before it never count
 """
 _NO_ROOT = """
 # Whose rows these are could not be told from names and keys. Take the comment signs off a table of people, with
@@ -304,6 +311,7 @@ _BOUNDS = """\
 # max_rows   =   # most rows of one unit that count in one result; dpsql bounds measures it, at a price
 # max_groups =   # if fewer: most groups of one result that one unit may touch
 """
+_TIME_LINE = "# time = "
 _ALSO = """\
 # Rows of two people: what is asked by such a column then protects both, and has the noise of both. max_rows: most rows
 # joined by it that point at one person.
@@ -355,12 +363,15 @@ def scaffold(
     public = [table for table in usable if live.name_of(table.path) in made.keys]
     tables = [table for table in usable if table not in public]
     guess = guess_people(tables)
-    parts = [_HEAD.replace("{database}", quote_text(database_url))]
+    parts = []
     if guess.root is None and not guess.units and not _is_alone(tables):
         parts.append(_NO_ROOT)
     parts.append(_missing_rights(tables, live))
     ordered = sorted(tables, key=lambda table: table is not guess.root)
-    parts += [_table_text(table, guess, ordered, made) for table in ordered]
+    declared = [_table_text(table, guess, ordered, made) for table in ordered]
+    has_time = any(_TIME_LINE in text for text in declared)
+    head = _HEAD.replace("{database}", quote_text(database_url)).replace("{time}", _TIME if has_time else "")
+    parts = [head, *parts, *declared]
     parts += [
         f"\n{made.head_of(table)}public = true\n{_key_text(table)}{_ranges_text(table, made)}"
         for table in public
@@ -463,7 +474,7 @@ def _event_text(table: LiveTable, names: tuple[str, ...], guess: Guess, made: Sc
     else:
         text += _CHOICE + "".join(f"# unit = {quote_text(name)}\n" for name in names)
     if not all(map(table.is_unique, names)):
-        text += _BOUNDS + _time_text(table)
+        text += _BOUNDS + _time_text(table, guess, made)
     return text + _columns_text(table, names if len(names) == 1 else (), guess, made)
 
 
@@ -476,7 +487,7 @@ def _owned_text(table: LiveTable, keys: tuple[LiveForeignKey, ...], guess: Guess
     else:
         text += _CHOICE + "".join(f"# {unit_text(key, made.live)}\n" for key in keys)
     if not all(table.is_unique(*key.columns) for key in keys):
-        text += _BOUNDS + _time_text(table)
+        text += _BOUNDS + _time_text(table, guess, made)
     text += _also_text(table, keys[0] if len(keys) == 1 else None, guess, made)
     text += _columns_text(table, keys[0].columns if len(keys) == 1 else (), guess, made)
     others = (way.table for path, ways in guess.ways.items() if path != table.path for way in ways)
@@ -486,25 +497,12 @@ def _owned_text(table: LiveTable, keys: tuple[LiveForeignKey, ...], guess: Guess
     return "\n".join(["", _LEFT_OUT, *lines, ""])
 
 
-_WHEN = re.compile(r"(^|_)(at|time|timestamp|date|day)$|date")
-_NO_TIME = re.compile("updat|modif|chang|expir|birth|born|due|valid|until")
-
-
-def _time_text(table: LiveTable) -> str:
-    """Return the line by which its rows would have a total for each month, where one column says when they were: by its
-    name, or as the only moment that there is. Rows without one are undated."""
-    moments = [
-        column
-        for column in table.columns
-        if column.type.kind in (Kind.DATE, Kind.TIMESTAMP) and not _NO_TIME.search(column.name.lower())
-    ]
-    named = [column for column in moments if _WHEN.search(column.name.lower())]
-    certain = [column for column in named if column.not_null]
-    found = next((some for some in (certain, named, moments) if len(some) == 1), None)
-    if found is None:
+def _time_text(table: LiveTable, guess: Guess, made: Scaffold) -> str:
+    """Return the line by which its rows would have a total for each month; rows without one are undated."""
+    time = proposed_time(table, made.live, guess.ways, guess.root)
+    if time is None:
         return ""
-    name = quote_text(found[0].name)
-    return f"# time = {name}  # for a total for each month of them: dpsql docs owner data that grow\n"
+    return f"{_TIME_LINE}{quote_text(time)}  # for a total for each month of them: dpsql docs owner data that grow\n"
 
 
 def _also_text(table: LiveTable, way: LiveForeignKey | None, guess: Guess, made: Scaffold) -> str:

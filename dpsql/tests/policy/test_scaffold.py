@@ -10,7 +10,7 @@ import pytest
 
 from dpsql.errors import PolicyError
 from dpsql.policy import LiveColumn, LiveSchema, LiveTable, build_catalog, left_out, scaffold
-from dpsql.policy.scaffold import _time_text
+from dpsql.policy.event_time import own_time
 from dpsql.relation.catalog import Unit
 from dpsql.relation.types import INTEGER, Kind, SqlType
 
@@ -271,4 +271,38 @@ def test_the_one_time_of_an_event_is_proposed(columns: dict[str, bool], proposed
         for name, held in columns.items()
     ]
     table = LiveTable(("main", "orders"), tuple(found))
-    assert _time_text(table).startswith(f'# time = "{proposed}"') if proposed else _time_text(table) == ""
+    assert own_time(table) == proposed
+
+
+SHOP = (
+    "CREATE TABLE users (id INTEGER PRIMARY KEY, born_on DATE);"
+    "CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER REFERENCES users (id), ordered_at TIMESTAMP NOT NULL);"
+    "CREATE TABLE items (id INTEGER PRIMARY KEY, order_id INTEGER REFERENCES orders (id), packed_at TIMESTAMP);"
+    "CREATE TABLE returns (item_id INTEGER REFERENCES items (id), n INTEGER);"
+    "CREATE TABLE letters (user_id INTEGER REFERENCES users (id), n INTEGER);"
+)
+GIFTS = "CREATE TABLE gifts (giver INTEGER REFERENCES users (id), was_of INTEGER REFERENCES orders (id), sent_on DATE)"
+
+
+def test_what_stands_below_an_event_is_of_its_time(read_live: Callable[[str], LiveSchema]) -> None:
+    text = scaffold(read_live(SHOP + GIFTS), "duckdb:x")
+    times = re.findall(r'^(?:# )?\[tables\.(\w+)\]$|^# time = "([^"]*)"', text, re.MULTILINE)
+    told = " ".join(name or time for name, time in times)
+    assert told == (
+        "users gifts sent_on items orders.ordered_at letters orders ordered_at returns orders.ordered_at"
+    )
+
+
+def test_a_total_for_each_month_is_proposed_as_a_whole(read_live: Callable[[str], LiveSchema]) -> None:
+    """With the signs of the section and of all times taken off, and a day written, the policy is taken."""
+    live = read_live(SHOP)
+    text = scaffold(live, "duckdb:x")
+    written = text.replace("# since  =  ", "since = 2020-01-01").replace("# period", "period")
+    written = written.replace("# [privacy.time]", "[privacy.time]").replace("# time = ", "time = ")
+    tables = build_catalog(policy_from(written), live).tables
+    assert {name for name, table in tables.items() if table.unit and table.unit.time} == {
+        "orders",
+        "items",
+        "returns",
+    }
+    assert "privacy.time" not in scaffold(read_live(SHOP.partition("CREATE TABLE orders")[0]), "duckdb:x")
