@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import date
@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
+import duckdb
 import psycopg
 
 from benchmarks.figure import Figure, Size, Times, compare
@@ -48,6 +49,7 @@ def measure(size: Size) -> Iterator[Figure]:
         "by day: a charge, beside that of a ledger as a whole", 1000 * (by_day - whole), 1, "ms", where
     )
     yield Figure("by day: a charge", by_day / whole, None, "× that of a ledger as a whole", where)
+    yield from _on_duckdb(size)
     yield from _on_postgres(size)
 
 
@@ -88,63 +90,112 @@ def _slices(rng: random.Random) -> Slices:
 
 _TABLES = """
 CREATE TABLE person (id INTEGER PRIMARY KEY);
-CREATE TABLE visit (owner INTEGER NOT NULL, at TIMESTAMP NOT NULL, kind INTEGER NOT NULL);
-INSERT INTO person SELECT generate_series(0, {people} - 1);
-INSERT INTO visit SELECT floor({people} * power(random(), 2)), TIMESTAMP '2024-01-01' + (i % 366) * INTERVAL '1 day',
-    i % 8 FROM generate_series(1, {rows}) AS t (i);
+CREATE TABLE visit (owner INTEGER NOT NULL, seen TIMESTAMP NOT NULL, kind INTEGER NOT NULL);
+INSERT INTO person SELECT i FROM generate_series(0, {people} - 1) AS t (i);
+INSERT INTO visit SELECT CAST(floor({people} * power(random(), 2)) AS INTEGER),
+    TIMESTAMP '2024-01-01' + CAST(i % 366 AS INTEGER) * INTERVAL '1 day', i % 8
+    FROM generate_series(1, {rows}) AS t (i);
 ANALYZE
 """
 _POLICY = """
 database = "{database}"
+ledger = "sqlite:{ledger}"
 [privacy]
 epsilon = 1000
-[privacy.time]
-period = "month"
-since = 2024-01-01
+{section}
 [defaults]
 epsilon = 0.1
 [tables.person]
 unit = "id"
 [tables.visit]
 unit = {{ column = "owner", references = "person.id" }}
-time = "at"
+{time}
 max_rows = 4
 [tables.visit.columns]
-at = {{}}
+seen = {{}}
 kind = {{ values = [0, 1, 2, 3, 4, 5, 6, 7] }}
 """
-_YEAR = "at >= '2024-01-01' AND at < '2025-01-01'"
-_MAY = "at >= '2024-05-01' AND at < '2024-06-01'"
+_BY_MONTH = {"section": '[privacy.time]\nperiod = "month"\nsince = 2024-01-01', "time": 'time = "seen"'}
+_ONE_TOTAL = {"section": "", "time": ""}
+_YEAR = "seen >= '2024-01-01' AND seen < '2025-01-01'"
+_MAY = "seen >= '2024-05-01' AND seen < '2024-06-01'"
+_BY_KIND = "SELECT kind, {what} FROM visit WHERE {where} GROUP BY kind"
+
+
+def _on_duckdb(size: Size) -> Iterator[Figure]:
+    """Yield the processor's time of printed statements on DuckDB."""
+    path, rows = size.folder / "visits.db", min(size.rows, 5_000_000)
+    with duckdb.connect(str(path)) as connection:
+        for statement in _filled(rows):
+            connection.execute(statement)
+    printed = _printed(size, f"duckdb:{path}")
+    with duckdb.connect(str(path), read_only=True, config={"threads": 2}) as connection:
+
+        def run(sql: str) -> object:
+            return connection.execute(sql).fetchall()
+
+        yield from _beside(size, "DuckDB", rows, printed, run, of=lambda times: times.processor)
 
 
 def _on_postgres(size: Size) -> Iterator[Figure]:
-    """Yield the wall time of printed statements beside the raw ones, and beside counting the people."""
-    rows, people = min(size.rows, 1_000_000), max(100, min(size.rows, 1_000_000) // 20)
+    """Yield the wall time of printed statements on Postgres."""
+    rows = min(size.rows, 1_000_000)
     with PostgresServer(find_servers()[-1], settings={"shared_buffers": "1GB"}) as server:
         database = server.create_database()
         with server.admin(database) as admin:
-            for statement in _TABLES.format(rows=rows, people=people).split(";"):
-                admin.execute(statement)
+            for statement in _filled(rows):
+                admin.execute(statement.encode())
         url = server.create_reader(database)
-        path = size.folder / "visits.toml"
-        path.write_text(_POLICY.format(database=url), "utf-8")
+        printed = _printed(size, url)
+        with psycopg.connect(url) as reader:
+
+            def run(sql: str) -> object:
+                return reader.execute(sql.encode()).fetchall()
+
+            yield from _beside(size, "Postgres", rows, printed, run, of=lambda times: times.wall)
+
+
+def _filled(rows: int) -> list[str]:
+    return _TABLES.format(rows=rows, people=max(100, rows // 20)).split(";")
+
+
+def _printed(size: Size, database: str) -> dict[str, str]:
+    """Return the statements that are printed: of one month, with a total for each and with one for ever; of a year."""
+    found = {}
+    for name, parts, where in (
+        ("month", _BY_MONTH, _MAY),
+        ("month of one total", _ONE_TOTAL, _MAY),
+        ("year", _BY_MONTH, _YEAR),
+    ):
+        path, ledger = size.folder / "visits.toml", size.folder / f"visits-{len(found)}-{database[:4]}.db"
+        path.write_text(_POLICY.format(database=database, ledger=ledger, **parts), "utf-8")
         open_ledger(load_policy(path), create=True).close()
-        with Session.open(path) as session, psycopg.connect(url) as reader:
+        with Session.open(path) as session:
+            (release,) = session.explain(_BY_KIND.format(what="COUNT(*)", where=where)).plan.releases
+            (query,) = release.queries(tuple(range(len(release.measurements))))
+            found[name] = query.sql
+    return found
 
-            def seconds(sql: str) -> Times:
-                return Times.of(lambda: reader.execute(sql.encode()).fetchall())
 
-            for what, where in (("one month", _MAY), ("by (person, month) over 12", _YEAR)):
-                asked = f"SELECT kind, COUNT(*) FROM visit WHERE {where} GROUP BY kind"
-                counted = f"SELECT kind, COUNT(DISTINCT owner) FROM visit WHERE {where} GROUP BY kind"
-                (release,) = session.explain(asked).plan.releases
-                (query,) = release.queries(tuple(range(len(release.measurements))))
-                for name, raw in (("the raw query", asked), ("COUNT(DISTINCT person)", counted)):
-                    found = compare(
-                        partial(seconds, raw),
-                        partial(seconds, query.sql),
-                        size.repeats,
-                        lambda times: times.wall,
-                    )
-                    told = f"{rows:,} rows, {people:,} people; {found}"
-                    yield Figure(f"Postgres: {what}, beside {name}", found.ratio, None, "×", told)
+def _beside(
+    size: Size,
+    engine: str,
+    rows: int,
+    printed: dict[str, str],
+    run: Callable[[str], object],
+    *,
+    of: Callable[[Times], float],
+) -> Iterator[Figure]:
+    """Yield the ratios of what is printed: a month beside the same with one total, and each beside counting people."""
+
+    def seconds(sql: str) -> Times:
+        return Times.of(partial(run, sql))
+
+    month, year = (_BY_KIND.format(what="COUNT(DISTINCT owner)", where=where) for where in (_MAY, _YEAR))
+    for what, ours, name, other, limit in (
+        ("one month", "month", "the same with one total for ever", printed["month of one total"], 1.1),
+        ("one month", "month", "COUNT(DISTINCT person)", month, None),
+        ("by (person, month) over 12", "year", "COUNT(DISTINCT person)", year, 3.5),
+    ):
+        found = compare(partial(seconds, other), partial(seconds, printed[ours]), size.repeats, of)
+        yield Figure(f"{engine}: {what}, beside {name}", found.ratio, limit, "×", f"{rows:,} rows; {found}")
