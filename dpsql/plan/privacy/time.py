@@ -310,7 +310,7 @@ def by_person(
     def changed(table: Table, numbers: frozenset[int]) -> Table:
         if table.unit is None or table.unit.time is None:
             return replace(table, scan=None)
-        unit = _ever(table.unit, max(1, len(union))) if is_ever else table.unit
+        unit = _ever(table.unit, max(1, len(numbers))) if is_ever else table.unit
         spans = _spans(table, catalog, clock, numbers, is_numbered=False)
         return _bounded(replace(table, unit=unit), spans)
 
@@ -320,7 +320,7 @@ def by_person(
 
 
 def _ever(unit: Unit, periods: int) -> Unit:
-    """Return a unit whose bounds are of a person's rows in several periods."""
+    """Return a unit whose bounds are of a person's rows in the several periods that a scan reads."""
     if unit.max_rows is None:
         return unit
     most = min(unit.max_rows * periods, MAX_CONTRIBUTION)

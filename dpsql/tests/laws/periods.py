@@ -302,6 +302,9 @@ STATEMENTS = {
     "SELECT n, COUNT(*) FROM (SELECT user_id, COUNT(*) AS n FROM orders GROUP BY user_id) t GROUP BY n": "person",
     f"SELECT kind, COUNT(*) FROM orders WHERE {SOME} GROUP BY kind": "person",
     f"SELECT COUNT(*) FROM orders o JOIN visits v ON v.user_id = o.user_id WHERE {SOME}": "person",
+    f"SELECT COUNT(*) FROM orders o JOIN visits v ON v.user_id = o.user_id WHERE {ONE}": "person",
+    f"SELECT o.amount > 0, COUNT(*) FROM orders o WHERE {ONE} AND EXISTS (SELECT 1 FROM visits v WHERE v.user_id = o.user_id) "
+    "GROUP BY 1": "person",
     "SELECT u.city, COUNT(*) FROM users u LEFT JOIN orders o ON o.user_id = u.id GROUP BY u.city": "person",
     "SELECT city, COUNT(*) FROM users u WHERE EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.id AND o.amount > 0) GROUP BY city": "person",
     "SELECT city, COUNT(*) FROM users u WHERE NOT EXISTS (SELECT 1 FROM visits v WHERE v.user_id = u.id) GROUP BY city": "person",

@@ -237,6 +237,20 @@ def test_rows_of_several_months_are_counted_per_person_as_they_are(tmp_path: Pat
     assert {key[0]: count for key, (count, *_) in found[0].items() if count} == {4: 1}
 
 
+def test_of_each_scan_a_person_is_bounded_by_its_own_months(tmp_path: Path) -> None:
+    """2 orders of February beside 2 visits of each of three months, as one number; and 2 orders in place of 2 others."""
+    joined, marked = (
+        sql
+        for sql in STATEMENTS
+        if "orders o" in sql and ONE in sql and STATEMENTS[sql] == "person" and "users" not in sql
+    )
+    with shops(tmp_path) as made:
+        for sql, claim in ((joined, 2 * 6), (marked, 2 * 2)):
+            (release,) = plan_at(made, sql).releases
+            measurement = release.measurements[0]
+            assert Fraction(measurement.sensitivity, measurement.denominator) == claim
+
+
 def test_april_is_not_read_before_it_is_over_and_settled(tmp_path: Path) -> None:
     sql = "SELECT COUNT(*) FROM orders"
     april = slice_of(datetime(2026, 4, 2))

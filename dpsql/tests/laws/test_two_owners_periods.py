@@ -1,7 +1,7 @@
 """Rows of two people under a budget by periods: by person, who is replaced (soundness.md 1.38, 1.40).
 
 A neighbour lacks one person's rows of one month, in all tables, or their undated ones; votes on their posts stay, and point
-at nothing. R_a is 2 of a month and 3 of all, R_b is 3.
+at nothing. R_a is 2 of a month of votes and 3 of all, R_b is 3.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ STATEMENTS = (
     "SELECT p.cat, a.city, COUNT(*) FROM vote v JOIN post p ON v.post = p.id JOIN person a ON a.id = p.owner GROUP BY p.cat, a.city",
     f"SELECT COUNT(*) FROM vote v JOIN post p ON v.post = p.id WHERE p.owner = v.voter AND {ONE}",
     "SELECT v.kind, COUNT(*) FROM vote v JOIN reply r ON v.reply = r.id GROUP BY v.kind",
+    f"SELECT v.kind, COUNT(*) FROM vote v JOIN reply r ON v.reply = r.id WHERE {ONE} GROUP BY v.kind",
     f"SELECT COUNT(*) FROM vote v JOIN reply r ON v.reply = r.id WHERE {ONE} AND r.seen >= '2026-02-01' AND r.seen < '2026-03-01'",
 )  # fmt: skip
 Rows = dict[str, list[tuple[object, ...]]]
@@ -191,6 +192,16 @@ def test_by_person_alone_and_verified(tmp_path: Path, engine: PostgresServer | N
             f"SELECT a.city, COUNT(*) FROM vote v JOIN person a ON a.id = v.voter WHERE {ONE} GROUP BY a.city",
         )
         assert (way_of(own.releases[0]), verdict(made, own)) == ("one", "")
+
+
+def test_voters_are_bounded_by_the_months_of_votes(tmp_path: Path) -> None:
+    """Replies are read of all months and votes of one: R_a is 2, and 3 where votes are of all; 2 R_a + 3, replaced."""
+    by_kind = "SELECT v.kind, COUNT(*) FROM vote v JOIN reply r ON v.reply = r.id"
+    with forum(tmp_path) as made:
+        for where, claim in ((f" WHERE {ONE}", 14), ("", 18)):
+            (release,) = plan_at(made, f"{by_kind}{where} GROUP BY v.kind").releases
+            (measurement,) = release.measurements
+            assert Fraction(measurement.sensitivity, measurement.denominator) == claim
 
 
 def test_no_slice_moves_more_than_it_is_charged(tmp_path: Path, engine: PostgresServer | None) -> None:
