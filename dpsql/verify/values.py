@@ -182,8 +182,8 @@ class Values:
             return self.present(args[0])
         if op in _STRICT:
             return nothing.union(*(self.present(one) for one in args if isinstance(one, Term)))
-        if op == "in":
-            return self.present(args[0]).union(*(self.present(one) for one in args[1]))
+        if op == "in" and not any(map(self.present, args[1])):  # else what is found is found beside a NULL
+            return self.present(args[0])
         if op == "coalesce" and self._of_either_side(args):
             return nothing
         if op in ("coalesce", "least", "greatest") and any(not self.present(one) for one in args):
@@ -275,7 +275,7 @@ class Values:
         found: set[Term] = set()
         for one in conditions:
             if one.op in ("eq", "ne", "lt", "le", "in", "like"):
-                found |= self.present(one)
+                found |= self.present(one.args[0] if one.op == "in" else one)
                 if one.op in ("eq", "lt", "le") and one.args[1].op == "num":
                     found |= self._number(one.args[0])
             elif one.op == "notnull":

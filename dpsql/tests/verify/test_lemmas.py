@@ -611,3 +611,17 @@ def test_drawn_groups_are_said_of_lists_alone() -> None:
     assert refused(PAIRS, 3, keys=("k0",), groups=_listed(-3)) == rule
     assert refused("SELECT COUNT(*) AS m0_0 FROM main.patient", 1, groups=Groups("one", drawn=1)) == rule
     assert refused(PAIRS, 3, keys=("k0",), groups=Groups("chosen", 9, 3, drawn=3)) == rule
+
+
+def test_a_list_with_a_null_beside_what_is_found_is_true() -> None:
+    """Of `1 IN (1, x)` nothing follows about x; of `x IN (1, 2)` that it is there."""
+    visit = replace(FACTS.tables["main.visit"], not_null=("no",))
+    nullable = Facts("duckdb", {**FACTS.tables, "main.visit": visit})
+    there = "(patient IS NOT NULL)"
+    for said in (there, "(patient IN (1, 2))", "(patient IN (1, no))"):
+        assert check(BY_UNIT.replace(there, said), 6144, facts=nullable).moved == 6144
+    for said in ("(1 IN (1, patient))", "(no IN (1, patient))", "((1 IN (2, patient)) IS NOT NULL)"):
+        assert (
+            refused(BY_UNIT.replace(there, said), 6144, facts=nullable)
+            == "lemmas: rows of nobody are left out"
+        )
