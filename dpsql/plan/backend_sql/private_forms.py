@@ -38,25 +38,40 @@ def _comparison(printer: PrivatePrinter, expr: Call) -> str:
 def _in_list(printer: PrivatePrinter, expr: Call) -> str:
     subject, items = expr.args[0], expr.args[1:]
     if subject.type.is_number:
-        pairs = _sides(printer, subject, items, expr)
-        if len(pairs) > 1 and {left for left, _ in pairs} == {pairs[0][0]} and _are_whole(subject, *items):
-            return f"({pairs[0][0]} IN ({', '.join(right for _, right in pairs)}))"
-        return "(" + " OR ".join(f"({left} = {right})" for left, right in pairs) + ")"
+        found: dict[str, list[str]] = {}
+        for left, right in _sides(printer, subject, items, expr):
+            found.setdefault(left, []).append(right)
+        is_one_type = _are_whole(subject, *items) or (
+            _is_computed(printer, subject) and (printer.dialect.lists_doubles or not subject.type.is_float)
+        )
+        terms = [term for left, rights in found.items() for term in _among(left, rights, is_list=is_one_type)]
+        return terms[0] if len(terms) == 1 else f"({' OR '.join(terms)})"
     shown = ", ".join(printer.beside(item, (subject, item)) for item in items)
     left = printer.whole(subject) if printer.stands_whole(subject, items) else printer.value(subject)
     return f"({left} IN ({shown}))"
+
+
+def _among(left: str, rights: Sequence[str], *, is_list: bool) -> list[str]:
+    """Return terms of which one is TRUE where a number is one of several; as a list it stands there once."""
+    if is_list and len(rights) > 1:
+        return [f"({left} IN ({', '.join(rights)}))"]
+    return [f"({left} = {right})" for right in rights]
 
 
 def _sides(
     printer: PrivatePrinter, subject: Expr, items: Sequence[Expr], expr: Expr
 ) -> Sequence[Sequence[str]]:
     """Return both sides of each comparison of a list; a table's column and whole numbers stand as they are."""
-    column = printer.env.declared(subject)
-    is_computed = subject.column is None or (column is not None and column.facts is not None)
-    if is_computed or not _are_whole(subject, *items):
+    if _is_computed(printer, subject) or not _are_whole(subject, *items):
         return [printer.sides(subject, item, expr) for item in items]
     left = printer.beside(subject, (subject, subject))
     return [(left, printer.beside(item, (subject, item))) for item in items]
+
+
+def _is_computed(printer: PrivatePrinter, subject: Expr) -> bool:
+    """Say whether a number is no table's column: it is printed as a count of a grid, or as a DOUBLE."""
+    column = printer.env.declared(subject)
+    return subject.column is None or (column is not None and column.facts is not None)
 
 
 def _are_whole(subject: Expr, *items: Expr) -> bool:

@@ -53,6 +53,8 @@ class Dialect(ABC):
     decimal: ClassVar[str]
     compares_any_decimals: ClassVar[bool]
     """Whether exact numbers of any size have a common type; else those beyond 38 digits meet as doubles."""
+    lists_doubles: ClassVar[bool]
+    """Whether `x IN (a, b)` of doubles is `x = a OR x = b`, however many: 0 is -0 there too."""
     numerics_are_finite: ClassVar[bool]
     """Whether a NUMERIC column is inside the range of its type: NaN is none, and clamped like infinity."""
     listed_by_sort: ClassVar[str]

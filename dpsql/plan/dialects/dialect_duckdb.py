@@ -26,6 +26,7 @@ class DuckDBDialect(Dialect):
     text = "VARCHAR"
     decimal = "DECIMAL(38, 0)"
     compares_any_decimals = False
+    lists_doubles = True
     numerics_are_finite = True
     listed_by_sort = ""
     has_no_orphans = True

@@ -36,6 +36,7 @@ class PostgresDialect(Dialect):
     text = "text"
     decimal = "numeric"
     compares_any_decimals = True
+    lists_doubles = True
     numerics_are_finite = False
     listed_by_sort = " ORDER BY 1"
     # Or an index on it: a hash table of a million units, which the planner prefers, takes three times as long.

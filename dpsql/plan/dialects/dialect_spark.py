@@ -55,6 +55,7 @@ class SparkDialect(Dialect):
     text = "STRING"
     decimal = "DECIMAL(38, 0)"
     compares_any_decimals = False
+    lists_doubles = False  # beyond ten it looks them up by their bits
     numerics_are_finite = True
     listed_by_sort = ""
     has_no_orphans = False  # keys are never enforced

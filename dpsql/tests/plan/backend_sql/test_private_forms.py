@@ -47,3 +47,12 @@ def test_dates_are_clamped_before_the_calendar_reads_them() -> None:
 def test_every_form_is_a_function_that_may_run_on_peoples_rows() -> None:
     assert {name for name in FORMS if name in FUNCTIONS and not FUNCTIONS[name].private} == set()
     assert {"eq", "in", "like", "not", "case"} <= set(FORMS)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgres"])
+@pytest.mark.parametrize("subject", ["email::double precision", "email::integer", "age * 1.5", "height * 2"])
+def test_what_a_list_is_asked_of_is_printed_once(engine: str, subject: str) -> None:
+    asked = f"SELECT COUNT(*) FROM person WHERE {subject}"
+    alone, among = (printed(f"{asked} {said}", engine) for said in ("= 1", "IN (1, 2, 3, 4)"))
+    assert len(among) < len(alone) + 200
+    assert " IN (" in among
