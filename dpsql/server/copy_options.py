@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -15,7 +16,8 @@ __all__ = ["CopyOptions", "older_options", "read_options"]
 _HINT = "FORMAT, DELIMITER, NULL, HEADER, QUOTE, ESCAPE, FORCE_QUOTE and ENCODING 'UTF8' are read"
 _TRUE, _FALSE = ("true", "on", "1", ""), ("false", "off", "0")
 _IN_VALUES = frozenset("\\.abcdefghijklmnopqrstuvwxyz0123456789")
-_TAB = "e'\\t'"
+_ESCAPED = re.compile(r"[eE]'((?:[^'\\]|''|\\[^0-7xuU])*)'", re.DOTALL)
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _Value = str | tuple[str, ...]
 
 
@@ -79,6 +81,11 @@ def older_options(text: str) -> CopyOptions:
     return _made(given)
 
 
+def _plain(escaped: str | None) -> str:
+    """Return the character that stands after a backslash, or a quote that is written twice."""
+    return "'" if escaped is None else _ESCAPES.get(escaped, escaped)
+
+
 class _Reader:
     """The pieces of the options, one after another."""
 
@@ -92,8 +99,9 @@ class _Reader:
     def _piece(self) -> tuple[str, str]:
         """Return the kind and value of what stands here, and go past it."""
         rest = self._text[self._at :]
-        if rest[: len(_TAB)].lower() == _TAB:
-            kind, value, end = "string", "\t", self._at + len(_TAB)
+        if (escaped := _ESCAPED.match(rest)) is not None:
+            value = re.sub(r"\\(.)|''", lambda found: _plain(found[1]), escaped[1], flags=re.DOTALL)
+            kind, end = "string", self._at + escaped.end()
         elif rest[:1] in ("(", ")", ",", "*"):
             kind, value, end = "sign", rest[0], self._at + 1
         else:
@@ -140,7 +148,7 @@ class _Reader:
             if kind not in ("word", "quoted") and value != "*":
                 raise Fault("42601", "an option of COPY is not written right", hint=_HINT)
             yield value
-            if self.is_done or self._text[self._at] != ",":
+            if value == "*" or self.is_done or self._text[self._at] != ",":
                 break
             self.skip(",")
         if bracket:

@@ -20,11 +20,14 @@ ANSWERED = (
     "(FORMAT csv, FORCE_QUOTE (c, \"Some text\"), HEADER true)", "(FORMAT csv, ENCODING 'UTF8', HEADER off)",
     "WITH CSV HEADER DELIMITER ';'", "WITH DELIMITER AS ';' NULL AS ''", "CSV QUOTE '|' FORCE QUOTE n, c",
     "WITH (FORMAT text, HEADER)", "CSV FORCE QUOTE *", "CSV HEADER NULL 'a b (c)'",
+    "(FORMAT csv, FORCE_QUOTE *, NULL '-')", "CSV FORCE QUOTE * NULL '-'", "(NULL E'\\\\N')", "(NULL E'it''s \\'-\\'')",
+    "WITH DELIMITER AS E'\\t' NULL AS E'\\\\N'", "(FORMAT csv, DELIMITER E';')",
 )  # fmt: skip
 REFUSED = (
     "(FORMAT csv, DELIMITER ';;')", "(FORMAT csv, DELIMITER '\"')", "(DELIMITER 'a')", "(FORMAT binary, DELIMITER ';')",
     "(QUOTE '|')", "(FORMAT csv, NULL 'a,b')", "(FORMAT csv, FORCE_QUOTE (nosuch))", "(FORMAT csv, FORMAT text)",
     "(FORCE_QUOTE (n))", "(FORMAT csv, DELIMITER ';' HEADER)", "CSV CSV", "(FORMAT csv, QUOTE '')",
+    "(FORMAT csv, FORCE_QUOTE *, nosuch)",
 )  # fmt: skip
 
 
