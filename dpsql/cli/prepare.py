@@ -70,6 +70,11 @@ def prepare(
         raise PolicyError(
             f'{policy.source}: no table "{table}" is declared', hint="name one of the policy's tables"
         )
+    if policy.privacy.time is not None:
+        raise PolicyError(
+            f"{policy.source}: numbered rows are not there yet with a budget by period",
+            hint="take the table as it is: a person's rows of one period are bounded by max_rows",
+        )
     if in_place and into is not None:
         raise click.UsageError("--into names a copy, and --in-place makes none.")
     target = None if in_place else into or f"{table}_prepared"

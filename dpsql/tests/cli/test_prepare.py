@@ -43,6 +43,20 @@ def run(policy: Path, *words: str) -> Result:
     return CliRunner().invoke(program, ["-P", str(policy), *words])
 
 
+def test_under_a_budget_by_period_no_copy_is_made_that_no_policy_takes(policy: Path) -> None:
+    with duckdb.connect(str(policy.parent / "data.duckdb")) as connection:
+        connection.execute("ALTER TABLE visit ADD COLUMN day DATE")
+    time = '[privacy.time]\nperiod = "month"\nsince = 2025-01-01\n[tables.person]'
+    dated = POLICY.replace("[tables.person]", time).replace("max_rows = 3", 'max_rows = 3\ntime = "day"')
+    policy.write_text(dated)
+    assert run(policy, "check").exit_code == 0
+    refused = run(policy, "prepare", "visit")
+    assert refused.exit_code == 5
+    assert "numbered rows are not there yet with a budget by period" in refused.stderr
+    with duckdb.connect(str(policy.parent / "data.duckdb")) as connection:
+        assert connection.execute("SELECT count(*) FROM duckdb_tables()").fetchone() == (2,)
+
+
 def test_from_a_table_to_an_answer(policy: Path) -> None:
     made = run(policy, "prepare", "visit")
     assert made.exit_code == 0, made.output
