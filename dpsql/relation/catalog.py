@@ -90,7 +90,8 @@ class Column:
     a value of it is one person's, or NULL: the engine holds it unique, or it is computed from such a column.
     `randomized`: by which coins its values, in their order, were reported in place of the true ones (soundness.md
     1.24); it changes what is made of released numbers, and no scale. `is_complete`: no row has a value beside its
-    values, or outside its bounds, as the owner says: believed where stored numbers are added up, nowhere else (1.34).
+    values, or outside its bounds, as the owner says, or a scan's spans do: believed where stored numbers are added up,
+    nowhere else (1.34).
     `is_log`: a value that is chosen of it by rank is one of a grid by magnitude (1.20). `members`: of JSON, what is
     declared of its members, by the keys that lead to one: as of a column, of text or of numbers.
     """

@@ -152,18 +152,29 @@ def _time_of(table: Table) -> EventTime:
 
 
 def _bounded(table: Table, spans: Spans) -> Table:
-    """Return a table whose scan has spans; what its column holds is known to lie within them."""
+    """Return a table whose scan has spans; what its column holds is known to lie within them, and all of it is told
+    where no bounds of the owner's cut it."""
     if spans.time.way or not spans.between:
         return replace(table, spans=spans, scan=None)
     kind = spans.time.type.kind
     low, high = _counted(spans.between[0][0], kind), _counted(spans.between[-1][1], kind)
     columns = tuple(
-        replace(column, bounds=_within(column, low, high), enforced=replace(column.enforced, not_null=True))
-        if column.name == spans.time.column
-        else column
+        _spanned(column, low, high) if column.name == spans.time.column else column
         for column in table.columns
     )
     return replace(table, columns=columns, spans=spans, scan=None)
+
+
+def _spanned(column: Column, low: Fraction, high: Fraction) -> Column:
+    """Return the column of a time whose scan has values from `low` to before `high` alone."""
+    bounds = _within(column, low, high)
+    is_all = column.values is None and bounds == (low, high - 1)
+    return replace(
+        column,
+        bounds=bounds,
+        enforced=replace(column.enforced, not_null=True),
+        is_complete=column.is_complete or is_all,
+    )
 
 
 def _within(column: Column, low: Fraction, high: Fraction) -> tuple[Fraction, Fraction] | None:

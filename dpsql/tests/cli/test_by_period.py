@@ -266,6 +266,43 @@ def test_a_file_is_released_once_for_each_period_that_closes(shop: Path, run: Ru
     assert f"{done.name} is released already; the next month is not over yet." in again.stderr
 
 
+DAYS = "SELECT date_trunc('day', ordered_at) AS day, COUNT(*) AS n FROM orders GROUP BY 1"
+MONTHS = "SELECT date_trunc('month', ordered_at) AS month, COUNT(*) AS n FROM orders GROUP BY 1"
+
+
+def test_two_grains_are_released_and_all_else_is_sums_of_them(shop: Path, run: Run) -> None:
+    by_month(shop)
+    shop.write_text(f"{shop.read_text('utf-8')}[tables.orders.columns]\nordered_at = {{}}\n", "utf-8")
+    run("budget", "create")
+    file = shop.parent / "tiles.sql"
+    file.write_text(f"{DAYS};\n{MONTHS};\n", "utf-8")
+    released = run("release", str(file), "--every", "month", "--yes", "--output", "reports")
+    assert released.exit_code == 0, released.stderr
+    (folder,) = (shop.parent / "reports").iterdir()
+    days, months = (
+        {line[:10]: int(line.rpartition(",")[2]) for line in path.read_text("utf-8").splitlines()[1:]}
+        for path in sorted(folder.iterdir())
+    )
+    assert {day[:7] for day in days} == {month[:7] for month in months}
+    for one, number in months.items():
+        own = [n for day, n in days.items() if day[:7] == one[:7]]
+        assert abs(sum(own) - number) <= len(own) / 2, "both grains agree, but for rounding"
+    spent = run("budget", "show", "--json").stdout
+    week = [f"2026-01-{day:02}" for day in range(5, 12)]
+    for sql, number in (
+        ("SELECT COUNT(*) FROM orders WHERE ordered_at < '2026-02-01'", months["2026-01-01"]),
+        (
+            f"SELECT SUM(n) FROM ({DAYS}) d WHERE day BETWEEN '{week[0]}' AND '{week[-1]}'",
+            sum(map(days.get, week)),
+        ),
+        (f"SELECT SUM(n) FROM ({MONTHS}) m WHERE month < '2026-04-01'", sum([*months.values()][:3])),
+    ):
+        told = run("query", "--format", "csv", sql)
+        assert told.stdout.splitlines()[1:] == [str(number)], sql
+        assert "free: answered from stored releases" in told.stderr
+    assert run("budget", "show", "--json").stdout == spent
+
+
 def test_refresh_retires_what_is_not_closed_or_what_it_is_told(shop: Path, run: Run) -> None:
     by_month(shop)
     run("budget", "create")
