@@ -11,6 +11,7 @@ import pytest
 
 from dpsql.backends import PostgresBackend
 from dpsql.policy import build_catalog, parse_policy
+from dpsql.tests.support.inserted import insert
 from dpsql.tests.support.postgres_copy import copy_rows
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import READER, let_read
@@ -88,16 +89,14 @@ def fill(connection: duckdb.DuckDBPyConnection, names: list[str]) -> None:
     """Give every person visits to many places, of which a collation may think that some are one."""
     for table in ("person", "visit", "place"):
         connection.execute(f"DELETE FROM {table}")
-    connection.executemany(
-        "INSERT INTO person VALUES (?, ?)", [(name, _CITIES[i % 5]) for i, name in enumerate(names)]
-    )
+    insert(connection, "person", [(name, _CITIES[i % 5]) for i, name in enumerate(names)])
     visits = [
         (name, _CITIES[(i + j) % len(_CITIES)], _CITIES[(3 * i + 5 * j) % len(_CITIES)], (i * j) % 11)
         for i, name in enumerate([*_NAMES, *_ALIKE])
         for j in range(12)
     ]
-    connection.executemany("INSERT INTO visit VALUES (?, ?, ?, ?)", visits)
-    connection.executemany("INSERT INTO place VALUES (?, ?)", [(city, city.upper()) for city in _CITIES])
+    insert(connection, "visit", visits)
+    insert(connection, "place", [(city, city.upper()) for city in _CITIES])
 
 
 def measured(one: World) -> list[object]:

@@ -14,6 +14,7 @@ import duckdb
 import pytest
 
 from dpsql.policy import Policy, build_catalog, parse_policy
+from dpsql.tests.support.inserted import insert
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from ..laws.measured import World, engine_of, measure_release, world
@@ -111,16 +112,13 @@ CELLS: dict[str, Callable[[random.Random], str]] = {
 def fill(connection: duckdb.DuckDBPyConnection, units: list[str]) -> None:
     """Give every unit sixty rows of many groups, and some of them again."""
     draw = random.Random(4)
-    connection.executemany("INSERT INTO person VALUES (?)", [[unit] for unit in units])
+    insert(connection, "person", [[unit] for unit in units])
     rows = [
         [unit, *(None if draw.random() < 0.05 else make(draw) for make in CELLS.values())]
         for unit in units
         for _ in range(60)
     ]
-    columns = ", ".join(["who", *CELLS])
-    connection.executemany(
-        f"INSERT INTO thing ({columns}) VALUES ({', '.join('?' * len(rows[0]))})", rows + rows[::3]
-    )
+    insert(connection, "thing", rows + rows[::3], ", ".join(["who", *CELLS]))
 
 
 _SHORT = ("text", "timestamp")

@@ -23,6 +23,7 @@ from dpsql.relation.catalog import Column
 from dpsql.relation.expressions import Expr
 from dpsql.relation.intervals import Environment, facts_of
 from dpsql.relation.types import DATE, TIMESTAMP
+from dpsql.tests.support.inserted import insert
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from ..relation.hostile_rows import COLUMNS, bind_expression
@@ -85,7 +86,7 @@ def engines(postgres: PostgresServer) -> Iterator[Engines]:
     with duckdb.connect() as ours, postgres.admin(postgres.create_database()) as theirs:
         rows = [[number, text[:10], text] for number, text in enumerate(moments())]
         ours.execute("CREATE TABLE t (id INTEGER, d DATE, ts TIMESTAMP)")
-        ours.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+        insert(ours, "t", rows)
         theirs.execute("CREATE TABLE t (id INTEGER, d DATE, ts TIMESTAMP)")
         with theirs.cursor() as cursor:
             cursor.executemany("INSERT INTO t VALUES (%s, %s, %s)", rows)

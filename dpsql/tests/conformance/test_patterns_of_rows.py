@@ -12,6 +12,7 @@ import pytest
 from dpsql.plan.dialects.patterns import Patterns, PostgresPatterns, Re2Patterns
 from dpsql.relation.functions.above.formats import FormatError
 from dpsql.relation.functions.above.patterns import Pattern, read_pattern, replacement
+from dpsql.tests.support.inserted import insert
 
 from ..support.postgres_server import PostgresServer
 
@@ -75,7 +76,7 @@ def test_both_engines_find_the_same(postgres: PostgresServer, seed: int) -> None
         written.append((text, is_row and read.is_row and not read.may_be_empty, no_case))
     with duckdb.connect() as ours, psycopg.connect(postgres.url("postgres")) as theirs:
         ours.execute("CREATE TABLE texts (n INTEGER, t VARCHAR)")
-        ours.executemany("INSERT INTO texts VALUES (?, ?)", list(enumerate(_TEXTS)))
+        insert(ours, "texts", list(enumerate(_TEXTS)))
         theirs.execute('CREATE TEMPORARY TABLE texts (n integer, t text COLLATE "C")')
         theirs.cursor().executemany("INSERT INTO texts VALUES (%s, %s)", list(enumerate(_TEXTS)))
         for text, is_row, no_case in written:

@@ -24,6 +24,7 @@ from dpsql.policy import parse_policy
 from dpsql.relation.functions import NAMES, above, moments
 from dpsql.relation.functions.above.patterns import read_pattern
 from dpsql.relation.functions.above.signature import MOST_BYTES, Signature, signature
+from dpsql.tests.support.inserted import insert
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from .scalar_expressions import EXPRESSIONS, UNTRIED
@@ -143,7 +144,7 @@ def scalar_world(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFact
         places = ", ".join(["%s"] * 16)
         with admin.cursor() as cursor:
             cursor.executemany(f"INSERT INTO sample VALUES ({places})", rows)  # type: ignore[arg-type]
-        here.executemany(f"INSERT INTO sample VALUES ({places.replace('%s', '?')})", rows)
+        insert(here, "sample", rows)
         url = postgres.create_reader(database)
         outside = parse_policy(_policy(url, folder, "sealed"), folder / "p.toml")
         open_ledger(outside, create=True).close()

@@ -20,6 +20,7 @@ from dpsql.relation.catalog import Column
 from dpsql.relation.expressions import Expr
 from dpsql.relation.intervals import Environment
 from dpsql.relation.types import TEXT
+from dpsql.tests.support.inserted import insert
 
 from ..sql.campus import expression
 from ..support.postgres_server import PostgresServer
@@ -148,7 +149,7 @@ def test_both_engines_find_the_same(postgres: PostgresServer, seed: int, count: 
     rows = list(enumerate((*_TEXTS, None)))
     with duckdb.connect() as ours, psycopg.connect(postgres.url("postgres")) as theirs:
         ours.execute("CREATE TABLE texts (n INTEGER, t VARCHAR)")
-        ours.executemany("INSERT INTO texts VALUES (?, ?)", rows)
+        insert(ours, "texts", rows)
         theirs.execute("CREATE TEMPORARY TABLE texts (n integer, t text)")
         theirs.cursor().executemany("INSERT INTO texts VALUES (%s, %s)", rows)
         dialect = PostgresDialect(case_collation(theirs))

@@ -23,6 +23,7 @@ from dpsql.release.verifying import certificate_of, rule_against
 from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext
 from dpsql.sql.statement import AdmittedQuery, parse_statement
+from dpsql.tests.support.inserted import insert
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from .measured import (
@@ -149,9 +150,7 @@ def put(connection: duckdb.DuckDBPyConnection, shop: Shop, order: int) -> None:
         connection.execute(f"DELETE FROM {name}")
         rows = list(getattr(shop, name))
         random.Random(order).shuffle(rows)
-        if rows:
-            marks = ", ".join("?" * len(rows[0]))
-            connection.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
+        insert(connection, name, rows)
 
 
 def random_shop(rng: random.Random, people: int = 4) -> Shop:

@@ -31,6 +31,7 @@ from dpsql.sql import scope
 from dpsql.system_catalog.objects import Objects
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.drawn_statements import statements
+from dpsql.tests.support.inserted import insert
 from dpsql.tests.support.random_joins import SCHEMA, Database, databases, load, policy_text
 
 from .planting import plant
@@ -191,9 +192,7 @@ def settle(sides: tuple[Side, Side], database: Database) -> None:
         columns = [name for name, *_ in theirs.connection.execute(f"DESCRIBE {table}").fetchall()]
         rows = ours.connection.execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall()
         theirs.connection.execute(f"DELETE FROM {table}")
-        if rows:
-            marks = ", ".join("?" for _ in columns)
-            theirs.connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+        insert(theirs.connection, table, rows)
     for side in sides:
         side.session.dataset.answers.clear()
         side.session.execute("SET dpsql.reuse = off")

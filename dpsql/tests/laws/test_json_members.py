@@ -26,6 +26,7 @@ from dpsql.policy import parse_policy
 from dpsql.postprocess import SealedEngine
 from dpsql.release import verifying
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.inserted import insert
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import READER, let_read
 
@@ -281,7 +282,7 @@ def test_both_engines_find_the_same_members(postgres: PostgresServer, keys: list
 def _over_bad_texts(dialect: Dialect) -> list[str | None]:
     with duckdb.connect() as db:
         db.execute("CREATE TABLE t (doc VARCHAR)")
-        db.executemany("INSERT INTO t VALUES (?)", [(doc,) for doc in (*NO_JSON, *DOCS)])
+        insert(db, "t", [(doc,) for doc in (*NO_JSON, *DOCS)])
         shown = _printed(dialect, ["a"], "doc")
         kept = db.execute(
             f"SELECT {shown} FROM t WHERE {shown} IS NOT NULL OR length({shown}) > 3"

@@ -25,6 +25,7 @@ from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext
 from dpsql.sql.statement import AdmittedQuery, parse_statement
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.inserted import insert
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from .measured import Measured, World, compared, engine_of, measure_release, world
@@ -284,7 +285,7 @@ def test_one_person_less(tmp_path: Path, engine: PostgresServer | None, sql: str
         for person in (1, 2, 3):
             made.connection.execute("DELETE FROM visit")
             kept = [row for row in rows if row[0] != person]
-            made.connection.executemany("INSERT INTO visit VALUES (?, ?, ?)", kept)
+            insert(made.connection, "visit", kept)
             made.refresh()
             losses.append(compared(plan, here, _measured(made, plan), sql))
         assert max(losses) > Fraction(1, 2)
@@ -305,9 +306,7 @@ def _without_each(folder: Path, server: PostgresServer | None, sql: str) -> list
         losses = []
         for person in (1, 2, 3):
             made.connection.execute("DELETE FROM person")
-            made.connection.executemany(
-                "INSERT INTO person VALUES (?, ?)", [r for r in rows if r[0] != person]
-            )
+            insert(made.connection, "person", [r for r in rows if r[0] != person])
             made.refresh()
             losses.append(compared(plan, here, _measured(made, plan), sql))
     return losses

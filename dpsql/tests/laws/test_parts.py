@@ -22,6 +22,7 @@ from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext
 from dpsql.sql.statement import AdmittedQuery, parse_statement
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.inserted import insert
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from .measured import World, compared, engine_of, measure_release, world
@@ -151,12 +152,8 @@ def _without_each(folder: Path, server: PostgresServer | None, sql: str, rows: i
         losses = []
         for gone in (1, 4, 5, 6, 8, 9):
             made.connection.execute("DELETE FROM post; DELETE FROM person")
-            made.connection.executemany(
-                "INSERT INTO person VALUES (?, ?)", [r for r in people if r[0] != gone]
-            )
-            made.connection.executemany(
-                "INSERT INTO post VALUES (?, ?, ?)", [r for r in posts if r[1] != gone]
-            )
+            insert(made.connection, "person", [r for r in people if r[0] != gone])
+            insert(made.connection, "post", [r for r in posts if r[1] != gone])
             made.refresh()
             with made.backend.snapshot() as snapshot:
                 there = [measure_release(release, snapshot) for release in plan.releases]

@@ -22,6 +22,7 @@ from dpsql.policy import load_policy
 from dpsql.release.facts import read_facts
 from dpsql.release.verifying import certificate_of, rule_against
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.inserted import insert
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from .measured import Measured, World, compared, engine_of, measure_release, world
@@ -135,12 +136,8 @@ def _rows(rng: random.Random) -> list[Row]:
 
 def _fill(connection: duckdb.DuckDBPyConnection, people: Iterator[int] | range, rows: list[Row]) -> None:
     connection.execute("DELETE FROM visit; DELETE FROM person")
-    for person in people:
-        connection.execute("INSERT INTO person VALUES (?, ?)", [person, person * 10])
-    if rows:
-        connection.executemany(
-            "INSERT INTO visit VALUES (?, CAST(? AS TIMESTAMP), ?, CAST(? AS DECIMAL(6, 2)), ?, ?)", rows
-        )
+    insert(connection, "person", [(person, person * 10) for person in people])
+    insert(connection, "visit", rows)
 
 
 def _measured(made: World, plans: dict[str, object]) -> dict[str, Measured]:

@@ -15,6 +15,7 @@ from dpsql.relation.relations import ends_in
 from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext
 from dpsql.sql.statement import AdmittedQuery, parse_statement
+from dpsql.tests.support.inserted import insert
 
 __all__ = [
     "COLUMNS",
@@ -74,8 +75,7 @@ def open_table(count: int = 120) -> duckdb.DuckDBPyConnection:
         ]
         rows.append([number, *cells])
     rows.append([count, *(None for _ in _ENGINE)])
-    marks = ", ".join(f"CAST(? AS {engine})" for engine, _, _ in _ENGINE.values())
-    connection.executemany(f"INSERT INTO t VALUES (?, {marks})", rows)
+    insert(connection, "t", rows)
     return connection
 
 

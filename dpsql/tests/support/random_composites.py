@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...policy import Policy, parse_policy
+from .inserted import insert_texts
 from .random_events import changed
-from .random_joins import PRIVATE, PUBLIC_ROWS, SCHEMA, Cell, Database, Row, line, policy_text
+from .random_joins import PRIVATE, PUBLIC_ROWS, SCHEMA, Cell, Database, Row, policy_text
 
 if TYPE_CHECKING:
     import duckdb
@@ -81,12 +82,10 @@ def load_composites(connection: duckdb.DuckDBPyConnection, database: Database, o
     """Put a database's rows into the tables, its keys as two columns each, as `random_joins.load` does."""
     content = {**{table: [_split(table, row) for row in database.tables[table]] for table in PRIVATE}}
     content |= {table: list(rows) for table, rows in PUBLIC_ROWS.items()} if order == 0 else {}
-    steps = [f"DELETE FROM {table}" for table in content]
+    connection.execute("; ".join(f"DELETE FROM {table}" for table in content))
     for table, rows in content.items():
         random.Random(order).shuffle(rows)
-        if rows:
-            steps.append(f"INSERT INTO {table} VALUES {', '.join(map(line, rows))}")
-    connection.execute("; ".join(steps))
+        insert_texts(connection, table, rows)
 
 
 def _split(table: str, row: Row) -> Row:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from ...policy import Policy, parse_policy
+from .inserted import insert_texts
 
 if TYPE_CHECKING:
     import duckdb
@@ -250,11 +251,6 @@ def load(connection: duckdb.DuckDBPyConnection, database: Database, order: int =
     for table, rows in (("visit", list(database.visits)), ("person", list(database.persons))):
         connection.execute(f"DELETE FROM {table}")
         random.Random(order).shuffle(rows)
-        if rows:
-            lines = ", ".join(_line((None if unit is None else str(unit), *cells)) for unit, cells in rows)
-            connection.execute(f"INSERT INTO {table} VALUES {lines}")
-
-
-def _line(cells: Row) -> str:
-    shown = ("NULL" if cell is None else "'" + cell.replace("'", "''") + "'" for cell in cells)
-    return f"({', '.join(shown)})"
+        insert_texts(
+            connection, table, [(None if unit is None else str(unit), *cells) for unit, cells in rows]
+        )

@@ -9,7 +9,7 @@ and lists, NULL keys. They keep what the engine enforces. Needs hypothesis, as o
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from ...policy import Policy, parse_policy
+from .inserted import insert_texts
 from .random_databases import SEEDED
 
 if TYPE_CHECKING:
     import duckdb
 
 __all__ = [
-    "CELLS", "HEAVY", "NEWCOMER", "PRIVATE", "PUBLIC_ROWS", "SCHEMA", "UNITS", "Cell", "Database", "Row", "databases", "line", "load",
+    "CELLS", "HEAVY", "NEWCOMER", "PRIVATE", "PUBLIC_ROWS", "SCHEMA", "UNITS", "Cell", "Database", "Row", "databases", "load",
     "orphaned", "policy_of", "policy_text", "random_database", "replaced", "row", "units_of", "without",
 ]  # fmt: skip
 
@@ -326,16 +327,8 @@ def load(connection: duckdb.DuckDBPyConnection, database: Database, order: int =
     With order 0 the public tables' rows are put in too.
     """
     content = {**database.tables, **(PUBLIC_ROWS if order == 0 else {})}
-    steps = [f"DELETE FROM {table}" for table in content]
+    connection.execute("; ".join(f"DELETE FROM {table}" for table in content))
     for table, rows in content.items():
         shuffled = list(rows)
         random.Random(order).shuffle(shuffled)
-        if shuffled:
-            steps.append(f"INSERT INTO {table} VALUES {', '.join(line(row) for row in shuffled)}")
-    connection.execute("; ".join(steps))
-
-
-def line(cells: Iterable[Cell]) -> str:
-    """Return a row as VALUES have it."""
-    shown = ("NULL" if cell is None else "'" + cell.replace("'", "''") + "'" for cell in cells)
-    return f"({', '.join(shown)})"
+        insert_texts(connection, table, shuffled)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from ...policy import Policy, parse_policy
 from ...relation.catalog import Catalog
+from .inserted import insert_texts
 from .random_databases import SCHEMA, VISIT, Row, policy_text
-from .random_joins import line
 
 if TYPE_CHECKING:
     import duckdb
@@ -98,8 +98,7 @@ def load_rows(connection: duckdb.DuckDBPyConnection, rows: Rows, order: int = 0)
         shuffled = list(getattr(rows, table))
         random.Random(order).shuffle(shuffled)
         connection.execute(f"DELETE FROM {table}")
-        if shuffled:
-            connection.execute(f"INSERT INTO {table} VALUES {', '.join(map(line, shuffled))}")
+        insert_texts(connection, table, shuffled)
 
 
 def without_row(rows: Rows, unit: int) -> Rows:

@@ -17,6 +17,7 @@ from dpsql.relation.facts import ONE
 from dpsql.relation.intervals import Environment, facts_of
 from dpsql.relation.types import BOOLEAN, INTEGER, TEXT, array_of
 from dpsql.tests.plan.planned import printed
+from dpsql.tests.support.inserted import insert
 from dpsql.tests.support.postgres_server import PostgresServer
 
 TEXTS = array_of(TEXT)
@@ -72,7 +73,7 @@ def test_as_the_arrays_answer(postgres: PostgresServer, engine: str) -> None:
         connection.execute("CREATE TEMPORARY TABLE t (n integer, x text)")
         connection.cursor().executemany("INSERT INTO t VALUES (%s, %s)", list(enumerate(texts)))
         db.execute("CREATE TABLE t (n INTEGER, x VARCHAR)")
-        db.executemany("INSERT INTO t VALUES (?, ?)", list(enumerate(texts)))
+        insert(db, "t", list(enumerate(texts)))
         for call, own in ASKED:
             asked = asked_of_texts(call)
             assert asked is not None
