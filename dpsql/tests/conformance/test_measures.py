@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dpsql.errors import Refusal
 from dpsql.tests.support import random_databases, random_joins
 from dpsql.tests.support.drawn_statements import statements
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from ..laws.measured import World, fixed_intermediates, measure_release
@@ -20,7 +21,7 @@ from .both import Engines, open_engines, spelled
 FUZZ = settings(
     deadline=None,
     derandomize=True,
-    max_examples=60,
+    max_examples=tried(20, 60),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
 )  # fmt: skip
 LONG = settings(FUZZ, max_examples=1500, derandomize=False)

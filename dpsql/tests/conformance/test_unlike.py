@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from dpsql.plan.backend_sql import print_source
 from dpsql.plan.planner import Plan
 from dpsql.tests.support import random_joins
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_joins import Database, row
 
@@ -19,7 +20,7 @@ from ..laws.examples import REPEATED
 from ..laws.measured import Groups, World, fixed_intermediates, measure_release
 from .both import Engines, open_engines, spelled
 
-FUZZ = settings(REPEATED, max_examples=25)
+FUZZ = settings(REPEATED, max_examples=tried(10, 25))
 MINE = "SELECT 1 FROM note b WHERE b.person_id = a.person_id"
 STATEMENTS = (
     f"SELECT COUNT(*), SUM(a.n) FROM note a WHERE EXISTS ({MINE} AND b.n <> a.n)",

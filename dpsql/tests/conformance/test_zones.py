@@ -25,6 +25,8 @@ from dpsql.relation.expressions import Expr
 from dpsql.relation.intervals import Environment, facts_of
 from dpsql.relation.types import TIMESTAMP
 from dpsql.relation.zones import Steps, clock_steps, zone_names
+from dpsql.tests.support.inserted import insert
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from ..relation.hostile_rows import COLUMNS, bind_expression
@@ -105,7 +107,7 @@ def test_clocks_are_postgres_own_around_their_changes(
     inside = f"(SELECT id, CASE WHEN ts IS NOT NULL THEN {clamped} END AS ts FROM t) AS t"
     with duckdb.connect() as ours:
         ours.execute("CREATE TABLE t (id INTEGER, ts TIMESTAMP)")
-        ours.executemany("INSERT INTO t VALUES (?, ?)", rows)
+        insert(ours, "t", rows)
         for form in FORMS:
             text = form.format(zone)
             theirs = answers(postgres_table, text, inside)
@@ -131,7 +133,7 @@ def test_clocks_are_postgres_own_around_their_changes(
 def test_no_change_of_any_zone_is_missed(lo: str, hi: str) -> None:
     """Clocks are looked at day by day; Python's own reader lists the moments of their changes."""
     ends, met = (number(lo), number(hi)), 0
-    for name in sorted(zone_names()):
+    for name in sorted(zone_names())[:: tried(4, 1)]:
         zone = slow.ZoneInfo.no_cache(name)
         told = {
             at * 1_000_000: offset.utcoff // _MICROSECOND
@@ -146,4 +148,4 @@ def test_no_change_of_any_zone_is_missed(lo: str, hi: str) -> None:
             *told,
             *(at for at, _ in steps.changes if at > max(told, default=0)),
         }
-    assert met > 5_000
+    assert met > tried(1_200, 5_000)

@@ -31,6 +31,7 @@ from dpsql.errors import FilesChanged, PolicyError
 from dpsql.policy import build_catalog, load_policy, units
 from dpsql.relation.map_tables import all_grounds
 from dpsql.tests.support.drawn_statements import growing_statements, statements
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.random_files import (
     KEYED_TABLES,
     KEYS,
@@ -47,7 +48,7 @@ from .test_neighbours_joined import FUZZ, HEAVY
 
 Patch = pytest.MonkeyPatch
 
-FEW = settings(FUZZ, max_examples=5)
+FEW = settings(FUZZ, max_examples=tried(3, 5))
 """Each writes, verifies and records eight files three times."""
 LONG = settings(FUZZ, max_examples=100, derandomize=False)
 

@@ -27,12 +27,13 @@ from dpsql.plan.planner import Plan
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.tests.support import random_joins
 from dpsql.tests.support.drawn_statements import statements
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.random_databases import Database, databases, load
 
 from .examples import HEAVY, ORDINARY, REPEATED, visit
 from .measured import World, fixed_intermediates, measure_release, world
 
-FUZZ = settings(REPEATED, max_examples=40)
+FUZZ = settings(REPEATED, max_examples=tried(15, 40))
 LONG = settings(FUZZ, max_examples=3000, derandomize=False)
 Patch = pytest.MonkeyPatch
 

@@ -19,6 +19,7 @@ from dpsql.plan.backend_sql import print_source, print_sums
 from dpsql.plan.measures.measurements import DistinctValues, Units
 from dpsql.plan.privacy import ownership, release_boundary, rows
 from dpsql.tests.support.drawn_statements import growing_statements
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_composites import (
     SCHEMA_OF_COMPOSITES,
@@ -75,7 +76,7 @@ def heavy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield made
 
 
-@settings(FUZZ, max_examples=150)
+@settings(FUZZ, max_examples=tried(60, 150))
 @given(growing_statements("composites"))
 def test_no_step_has_more_rows_than_the_plan_states(heavy: World, sql: str) -> None:
     test_growth_rows.check(heavy, sql)

@@ -19,6 +19,7 @@ from dpsql.plan.privacy import functional_dependencies, ownership
 from dpsql.policy import Policy, parse_policy
 from dpsql.relation.expressions import Field
 from dpsql.tests.support.drawn_statements import growing_statements
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_events import SCHEMA_OF_EVENTS, policy_of_events
 from dpsql.tests.support.random_joins import Database, load, row, without
@@ -53,7 +54,7 @@ def heavy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield made
 
 
-@settings(FUZZ, max_examples=150)
+@settings(FUZZ, max_examples=tried(60, 150))
 @given(growing_statements("events"))
 def test_no_step_has_more_rows_than_the_plan_states(heavy: World, sql: str) -> None:
     check_growth(heavy, sql)

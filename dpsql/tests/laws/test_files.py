@@ -18,6 +18,7 @@ from dpsql.backends.duckdb_files import DuckDBFiles
 from dpsql.plan.planner import Plan
 from dpsql.policy import Policy, build_catalog
 from dpsql.tests.support.drawn_statements import statements
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.random_events import event_databases
 from dpsql.tests.support.random_files import SCHEMA_OF_FILES, RecordedFiles, policies_of_files
 from dpsql.tests.support.random_joins import Database, load, row, units_of, without
@@ -76,7 +77,7 @@ def check(files: Files, sqls: list[str], database: Database, neighbours: list[Da
     return len(plans)
 
 
-@settings(FUZZ, max_examples=15)
+@settings(FUZZ, max_examples=tried(6, 15))
 @given(st.lists(statements("events"), min_size=2, max_size=4), event_databases())
 def test_files_are_as_tables(files: Files, sqls: list[str], database: Database) -> None:
     check(files, sqls, database, [without(database, unit) for unit in units_of(database)[:1]])

@@ -27,6 +27,7 @@ from dpsql.relation.expressions import Expr, Field, Literal
 from dpsql.relation.intervals import facts_of
 from dpsql.relation.size_rules import MAX_JOINED_BYTES
 from dpsql.relation.types import Kind
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_growing_texts import SCHEMA, load_extreme, policy_of, statements
 
@@ -34,7 +35,7 @@ from .examples import REPEATED
 from .measured import Measured, World, compared, fixed_intermediates, measure_release, world
 from .test_neighbours import planned
 
-FUZZ = settings(REPEATED, max_examples=80)
+FUZZ = settings(REPEATED, max_examples=tried(30, 80))
 LONG = settings(FUZZ, max_examples=5000, derandomize=False)
 
 _WATCH_POSTGRES = """

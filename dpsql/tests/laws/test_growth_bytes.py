@@ -20,6 +20,7 @@ from dpsql.errors import Refusal
 from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.planner import Plan
 from dpsql.plan.release_plan import ReleasePlan
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_growing_texts import SCHEMA, load_extreme, policy_of, statements
 
@@ -27,7 +28,7 @@ from .examples import REPEATED
 from .measured import World, fixed_intermediates, parameters_of, world
 from .test_growth import IN_EACH_CLAUSE, copies, key_bytes, keys
 
-FUZZ = settings(REPEATED, max_examples=60)
+FUZZ = settings(REPEATED, max_examples=tried(25, 60))
 LONG = settings(FUZZ, max_examples=3000, derandomize=False)
 Patch = pytest.MonkeyPatch
 

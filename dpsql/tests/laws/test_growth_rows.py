@@ -25,6 +25,7 @@ from dpsql.plan.privacy.growth import MAX_GROWN
 from dpsql.plan.privacy.rows import Reach
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.tests.support.drawn_statements import growing_statements
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.random_files import KEYED_TABLES, SCHEMA_OF_KEYED_FILES, policies_of_keyed_files
 from dpsql.tests.support.random_joins import PUBLIC_ROWS, SCHEMA, Database, load, policy_of, row
 
@@ -35,7 +36,7 @@ from .test_neighbours import planned
 
 Patch = pytest.MonkeyPatch
 
-FUZZ = settings(REPEATED, max_examples=300)
+FUZZ = settings(REPEATED, max_examples=tried(120, 300))
 LONG = settings(FUZZ, max_examples=10_000, derandomize=False)
 
 ROWS = 100
@@ -162,7 +163,7 @@ def test_no_step_has_more_rows_than_the_plan_states_at_length(heavy: World, sql:
     check(heavy, sql)
 
 
-@settings(FUZZ, max_examples=80)
+@settings(FUZZ, max_examples=tried(30, 80))
 @given(growing_statements())
 def test_no_step_over_files_has_more_rows(of_files: World, sql: str) -> None:
     check(of_files, sql)

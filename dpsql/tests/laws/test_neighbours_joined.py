@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 
 from dpsql.errors import EngineFailure
 from dpsql.plan.planner import Plan
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_joins import (
     HEAVY,
@@ -31,7 +32,7 @@ from .examples import REPEATED
 from .measured import REACHED, Measured, World, compared, fixed_intermediates, measure_release, world
 from .test_neighbours import planned
 
-FUZZ = settings(REPEATED, max_examples=25)
+FUZZ = settings(REPEATED, max_examples=tried(10, 25))
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +156,7 @@ ATTACKS = (
 
 
 @pytest.mark.parametrize("sql", ATTACKS)
-@settings(FUZZ, max_examples=3)
+@settings(FUZZ, max_examples=tried(1, 3))
 @given(databases())
 @example(HEAVY)
 def test_an_attack_moves_no_more_than_the_bound(adding: World, sql: str, database: Database) -> None:

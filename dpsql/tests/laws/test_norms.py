@@ -18,6 +18,7 @@ from dpsql.plan.measures import measurements
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import Accounting
 from dpsql.tests.support.drawn_statements import statements
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, Row, databases, load, policy_of, without
 
@@ -26,7 +27,7 @@ from .measured import World, measure_release, world
 from .planting import plant
 from .test_neighbours import check, neighbours_of
 
-FUZZ = settings(REPEATED, max_examples=25)
+FUZZ = settings(REPEATED, max_examples=tried(10, 25))
 LONG = settings(FUZZ, max_examples=1500, derandomize=False)
 MOST, OF_CITY, OF_DAY = 6, 4, 2
 CITY = "SELECT city, COUNT(*) FROM visit GROUP BY city"
@@ -111,7 +112,7 @@ def totals(world: World, sql: str) -> tuple[int, int]:
     return sum(value for (value,) in counts.values()), release.measurements[0].denominator
 
 
-@settings(FUZZ, max_examples=40)
+@settings(FUZZ, max_examples=tried(12, 40))
 @given(
     st.lists(
         st.tuples(

@@ -22,6 +22,7 @@ from dpsql.release.privatise import Exact, publish
 from dpsql.testing.injected_noise import CountingNoise
 from dpsql.tests.support import random_joins
 from dpsql.tests.support.drawn_statements import statements
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.random_databases import Database, databases, load
 
 from .examples import HEAVY, REPEATED, WIDE, visit
@@ -31,7 +32,7 @@ from .test_mutations import adding, holds
 
 __all__ = ["adding"]
 
-FUZZ = settings(REPEATED, max_examples=40)
+FUZZ = settings(REPEATED, max_examples=tried(15, 40))
 LONG = settings(FUZZ, max_examples=3000, derandomize=False)
 Patch = pytest.MonkeyPatch
 

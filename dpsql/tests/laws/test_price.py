@@ -24,6 +24,7 @@ from dpsql.mechanisms import ATTO, NANO, Gaussian, Laplace, Wish
 from dpsql.release import finer, price, questions, run
 from dpsql.release.price import reads_each_alone
 from dpsql.release.run import PlanRunner, ReleasedRows
+from dpsql.tests.support.length import tried
 
 from .conftest import Desk, OpenDesk
 from .planting import plant
@@ -158,7 +159,7 @@ def costs(
 def test_no_order_costs_more_than_in_full_and_no_file_more_than_its_statements(
     desk: OpenDesk, tmp_path: Path, monkeypatch: Patch, accounting: str
 ) -> None:
-    for seed in range(3):
+    for seed in range(tried(1, 3)):
         order = random.Random(seed).sample(TILES, len(TILES))
         one_by_one = costs(desk, tmp_path / f"one{seed}", accounting, order, at_once=False)
         assert one_by_one <= Fraction(BEFORE[accounting][seed])

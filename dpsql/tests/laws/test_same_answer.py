@@ -22,11 +22,12 @@ from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import Refusal
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.drawn_statements import statements
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.random_joins import SCHEMA, Database, load, policy_of, row
 
 from .examples import REPEATED
 
-FUZZ = settings(REPEATED, max_examples=60)
+FUZZ = settings(REPEATED, max_examples=tried(25, 60))
 
 UNITS = range(1, 25)
 TAME = Database(

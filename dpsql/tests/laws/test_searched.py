@@ -44,6 +44,7 @@ from dpsql.relation.catalog import Catalog
 from dpsql.release.facts import read_facts
 from dpsql.release.verifying import certificate_of, rule_against
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.patched_parquet import say, statistics_of
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database
@@ -61,8 +62,8 @@ NEWCOMER = Database(
     (), tuple(visit(1, city="c", tag=f"z{i % 3}", n="-3", x="-1", d="0", flag="false") for i in range(12))
 )
 """Who comes has as many rows, elsewhere and at the other ends."""
-DATABASES = 2
-"""Random ones, beside the heavy one."""
+DATABASES = tried(1, 2)
+"""Random ones, beside the heavy one; on Postgres none, where the same statements are held to the same claims."""
 VERIFIED = 0.995
 """Of what is searched, the part that the verifier proves at least: it may only grow."""
 
@@ -85,6 +86,10 @@ class Searched:
 
     worlds: dict[str, World]
     catalogs: dict[tuple[str, str], Catalog] = field(default_factory=dict)
+
+    @property
+    def is_of_duckdb(self) -> bool:
+        return all(made.twin is None for made in self.worlds.values())
 
     def case(self, point: Point, rng: random.Random) -> Case | None:
         """Return a case of a point, None where its statement is refused, or asks nothing."""
@@ -230,13 +235,15 @@ def cases(searched: Searched) -> list[Case]:
 @pytest.mark.parametrize("name", WORLDS)
 def test_every_pair_of_alternatives_keeps_its_claim(searched: Searched, cases: list[Case], name: str) -> None:
     here = [case for case in cases if case.point["world"] == name]
-    worst = searched.hold(name, here, *people_of(WORLDS[name], SEED, DATABASES))
+    count = DATABASES if searched.is_of_duckdb else tried(0, DATABASES)
+    worst = searched.hold(name, here, *people_of(WORLDS[name], SEED, count))
     assert max(worst.values()) > Fraction(9, 10)  # or the search would see nothing
 
 
 def test_most_of_what_is_searched_is_verified(searched: Searched, cases: list[Case]) -> None:
-    rules = Counter(map(searched.rule_against, cases))
-    assert rules[""] >= VERIFIED * len(cases), rules
+    looked_at = cases if searched.is_of_duckdb else cases[:: tried(3, 1)]
+    rules = Counter(map(searched.rule_against, looked_at))
+    assert rules[""] >= VERIFIED * len(looked_at), rules
 
 
 @pytest.mark.long
@@ -290,7 +297,7 @@ def seen(session: Session, asked: Statement) -> tuple[object, ...]:
 def test_neighbours_look_alike_and_nothing_fails(searched: Searched, tmp_path: Path, name: str) -> None:
     """Refused statements too: a refusal is of the text alone."""
     made, setting, rng = searched.worlds[name], WORLDS[name], random.Random(SEED)
-    asked = list(statements(made.catalog, SEED, 40))
+    asked = list(statements(made.catalog, SEED, 40))[: tried(16, 40)]
     people = setting.people(rng)
     with ExitStack() as stack:
         made.settle(setting.load, people)

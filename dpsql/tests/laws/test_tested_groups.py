@@ -32,6 +32,7 @@ from dpsql.release.released import Groups as ReleasedGroups
 from dpsql.release.released import canonical, listed
 from dpsql.testing.injected_noise import CountingNoise, ZeroNoise
 from dpsql.tests.support import drawn_statements, random_joins
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, databases, load, policy_of
 
@@ -40,7 +41,7 @@ from .examples import HEAVY, REPEATED, WIDE, visit
 from .measured import Groups, World, fixed_intermediates, measure_release, parameters_of, world
 from .planting import plant
 
-FUZZ = settings(REPEATED, max_examples=40)
+FUZZ = settings(REPEATED, max_examples=tried(15, 40))
 LONG = settings(FUZZ, max_examples=3000, derandomize=False)
 Patch = pytest.MonkeyPatch
 

@@ -11,13 +11,14 @@ from hypothesis import given, settings
 
 from dpsql.errors import EngineFailure, Refusal
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import VISIT, Database, rows_of
 
 from .conftest import Desk, OpenDesk, make_desk
 from .examples import REPEATED, visit
 
-FUZZ = settings(REPEATED, max_examples=40)
+FUZZ = settings(REPEATED, max_examples=tried(15, 40))
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,7 @@ from dpsql.policy import Accounting, Neighbours, Policy, parse_policy
 from dpsql.relation.types import BIGINT, INTEGER, SqlType
 from dpsql.release.facts import read_facts
 from dpsql.release.verifying import certificate_of, rule_against
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.verify.certificate import Facts
 
@@ -271,7 +272,7 @@ def test_the_claim_is_reached(adding: World) -> None:
     assert check(adding, (VARIANCES, CORRELATIONS), people, [people.without(1)]) == [1, 1]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(tried(2, 4)))
 def test_no_claim_is_passed(adding: World, seed: int) -> None:
     people = drawn(seed)
     check(adding, STATEMENTS, people, [people.without(one) for one in (1, 2, 3)])

@@ -22,8 +22,9 @@ from dpsql.server.conversation import Outbox
 from dpsql.server.copy_options import CopyOptions
 from dpsql.server.state import Portal, PreparedStatement
 from dpsql.server.statements import Copy, Direction, Fetch, Query, Result
+from dpsql.tests.support.length import tried
 
-MANY = 1_000_000
+MANY = tried(300_000, 1_000_000)
 
 
 def limits() -> ResultMemory:

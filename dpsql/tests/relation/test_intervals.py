@@ -29,6 +29,7 @@ from dpsql.relation.expressions import Call, Expr, fields_of, walk
 from dpsql.relation.functions import FUNCTIONS
 from dpsql.relation.intervals import Environment, Facts, facts_of
 from dpsql.relation.types import Kind
+from dpsql.tests.support.length import tried
 
 from .hostile_rows import (
     COLUMNS,
@@ -173,7 +174,7 @@ def filled(draw: st.DrawFn, form: str) -> str:
 
 @pytest.mark.parametrize("form", RULE_FORMS)
 @given(st.data())
-@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tried(6, 12), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_every_rule_holds_on_every_row(
     table: duckdb.DuckDBPyConnection, form: str, data: st.DataObject
 ) -> None:

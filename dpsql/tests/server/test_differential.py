@@ -9,11 +9,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import Installation, PostgresServer, find_servers
 
 from .conftest import Served
 
-_SERIES = 300
+_SERIES = tried(120, 300)
 _ROWS = 6
 _QUERY = "SELECT i FROM number WHERE i < %d ORDER BY i"
 _SETTINGS = (
