@@ -25,8 +25,8 @@ __all__ = ["spark", "start_postgres"]
 
 HERE = Path(__file__).parent
 
-_TURNS = {"case_in_turn_on_postgres": 0, "case_in_turn_on_spark": 2}
-"""By parameter, where every fourth case of a file begins. Of each file the first and those are taken on that engine;
+_TURNS = {"case_in_turn_on_postgres": 0, "case_in_turn_on_spark": 4}
+"""By parameter, where every eighth case of a file begins. Of each file the first and those are taken on that engine;
 the others are under `long`: cases of one file are of one rule, and every one is taken on DuckDB."""
 
 
@@ -88,7 +88,7 @@ def _in_turn(turn: int) -> list[object]:
     for _, cases in itertools.groupby(_cases("duckdb"), key=lambda case: case.path):
         accepted = [case for case in cases if isinstance(case.expected, Accepted)]
         for number, case in enumerate(accepted):
-            marks = () if number % 4 == turn or number == 0 else (pytest.mark.long,)
+            marks = () if number % 8 == turn or number == 0 else (pytest.mark.long,)
             found.append(pytest.param(case, marks=marks))
     return found
 

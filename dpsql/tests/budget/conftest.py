@@ -42,6 +42,18 @@ def _on_server(folder: Path, server: PostgresServer) -> Iterator[Place]:
         admin.execute("DROP SCHEMA IF EXISTS dpsql CASCADE")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put under `long` all pairs of: by month, on a server, beside a running peer. Each stays by itself."""
+    for item in items:
+        if not isinstance(item, pytest.Function) or item.path.parent != Path(__file__).parent:
+            continue
+        of = item.callspec.params if hasattr(item, "callspec") else {}
+        is_by_month = of.get("kept") == "by month" or of.get("divided") is True
+        if is_by_month + (of.get("place") is not None) + bool(of.get("has_peer")) > 1:
+            item.add_marker(pytest.mark.long)
+
+
 def _name(found: Installation | None) -> str:
     return f"pg{found.major}" if found else "sqlite"
 

@@ -34,6 +34,10 @@ def engine(
     return None if request.param is None else start_postgres(request.param)
 
 
+_ON_BOTH = frozenset(
+    {"test_neighbours", "test_neighbours_joined", "test_searched", "test_total", "test_total_joined"}
+)
+"""Laws of all statements alike, which Postgres is held to in all their forms."""
 _NO_FAULTS = frozenset(
     {"test_growth", "test_json_members", "test_listed_keys", "test_shifted", "test_together"}
 )
@@ -43,15 +47,27 @@ _NO_FAULTS = frozenset(
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put under `long`, on Postgres, what `make test` shows on DuckDB: that a fault planted in the plan turns a law red
-    there too, and what is searched at random. The laws themselves stay, on fixed databases and over every world of
-    `test_searched`, and each grammar case is held to DuckDB's integers on Postgres."""
-    for item in items:
-        if not isinstance(item, pytest.Function) or item.path.parent != Path(__file__).parent:
+    there too, what is searched at random, and of each law all parameters but the first. The laws over all statements
+    stay, on fixed databases and over every world of `test_searched`, and grammar cases of each rule are held to DuckDB's
+    integers on Postgres."""
+    laws = [
+        item
+        for item in items
+        if isinstance(item, pytest.Function) and item.path.parent == Path(__file__).parent
+    ]
+    engines = [(item, item.callspec.params.get("engine")) for item in laws if hasattr(item, "callspec")]
+    shown = {(item.path, item.originalname) for item, engine in engines if engine is None}
+    known = set[object]()
+    for item, engine in engines:
+        if engine is None:
             continue
-        on_postgres = hasattr(item, "callspec") and item.callspec.params.get("engine") is not None
-        plants = "monkeypatch" in item.fixturenames and item.path.stem not in _NO_FAULTS
-        if on_postgres and (plants or is_hypothesis_test(item.obj)):
+        law, patches = (item.path, item.originalname), "monkeypatch" in item.fixturenames
+        plants = patches and item.path.stem not in _NO_FAULTS
+        is_repeated = law in known and law in shown and not patches and item.path.stem not in _ON_BOTH
+        if plants or is_repeated or is_hypothesis_test(item.obj):
             item.add_marker(pytest.mark.long)
+        elif item.get_closest_marker("long") is None:
+            known.add(law)
 
 
 @dataclass(repr=False)

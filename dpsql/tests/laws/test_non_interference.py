@@ -81,7 +81,11 @@ LOOKED_AT = (
 )
 
 
-@pytest.mark.parametrize("database", [NOBODY, HEAVY, ORDINARY], ids=["empty", "heavy", "ordinary"])
+@pytest.mark.parametrize(
+    "database",
+    [NOBODY, HEAVY, pytest.param(ORDINARY, marks=pytest.mark.long)],
+    ids=["empty", "heavy", "ordinary"],
+)
 @pytest.mark.parametrize("sql", LOOKED_AT)
 def test_any_database_looks_like_the_empty_one(pair: tuple[Desk, Desk], sql: str, database: Database) -> None:
     for desk, rows in zip(pair, (NOBODY, database), strict=True):

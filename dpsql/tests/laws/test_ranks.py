@@ -189,16 +189,29 @@ COLUMNS = ("n", "d", "x", "big", "day", "seen")
 LOG_COLUMNS = ("x", "big", "d")
 
 
-@pytest.mark.parametrize("column", COLUMNS)
+def _in_turn(columns: tuple[str, ...], calls: tuple[str, ...]) -> list[object]:
+    """Return all pairs, every other one under `long`: each column and each call is in some that are not."""
+    return [
+        pytest.param(column, call, marks=() if (i + j) % 2 == 0 else pytest.mark.long)
+        for i, column in enumerate(columns)
+        for j, call in enumerate(calls)
+    ]
+
+
 @pytest.mark.parametrize(
-    "call", ["MEDIAN({})", "MIN({})", "MAX({})", "PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY {} DESC)"]
+    ("column", "call"),
+    _in_turn(
+        COLUMNS, ("MEDIAN({})", "MIN({})", "MAX({})", "PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY {} DESC)")
+    ),
 )
 def test_the_window_is_that_of_all_rows(sharp: World, column: str, call: str) -> None:
     _is_of_all_rows(sharp, crowd(COLUMNS.index(column)), column, call)
 
 
-@pytest.mark.parametrize("call", ["MEDIAN({})", "MIN({})", "PERCENTILE_DISC(0.1) WITHIN GROUP (ORDER BY {})"])
-@pytest.mark.parametrize("column", LOG_COLUMNS)
+@pytest.mark.parametrize(
+    ("column", "call"),
+    _in_turn(LOG_COLUMNS, ("MEDIAN({})", "MIN({})", "PERCENTILE_DISC(0.1) WITHIN GROUP (ORDER BY {})")),
+)
 def test_so_it_is_on_a_log_scale(logged: World, column: str, call: str) -> None:
     _is_of_all_rows(logged, crowd(LOG_COLUMNS.index(column)), column, call)
 
@@ -289,7 +302,11 @@ CALLS = (
 )
 
 
-@pytest.mark.parametrize("database", [HEAVY, WIDE, ORDINARY], ids=["heavy", "wide", "ordinary"])
+@pytest.mark.parametrize(
+    "database",
+    [HEAVY, WIDE, pytest.param(ORDINARY, marks=pytest.mark.long)],
+    ids=["heavy", "wide", "ordinary"],
+)
 @pytest.mark.parametrize("sql", CALLS)
 def test_one_unit_moves_scores_by_the_claim_at_most(
     adding: World, replacing: World, sql: str, database: Database

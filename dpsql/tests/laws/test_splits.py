@@ -176,7 +176,11 @@ CALLS = (
 )
 
 
-@pytest.mark.parametrize("database", [HEAVY, WIDE, ORDINARY], ids=["heavy", "wide", "ordinary"])
+@pytest.mark.parametrize(
+    "database",
+    [HEAVY, WIDE, pytest.param(ORDINARY, marks=pytest.mark.long)],
+    ids=["heavy", "wide", "ordinary"],
+)
 @pytest.mark.parametrize("sql", CALLS)
 def test_one_unit_moves_weights_by_the_claim_at_most(
     adding: World, replacing: World, sql: str, database: Database

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
@@ -214,7 +214,12 @@ def resumed(request: pytest.FixtureRequest) -> Iterator[None]:
         request.getfixturevalue(name).proxy.resume()
 
 
-@pytest.mark.parametrize("stage", ENGINE_STAGES)
+def in_turn(stages: Iterable[str], *others: str) -> list[object]:
+    """Return the stages, some of them under `long`: those at which the same is told as at one that stays."""
+    return [pytest.param(one, marks=pytest.mark.long if one in others else ()) for one in stages]
+
+
+@pytest.mark.parametrize("stage", in_turn(ENGINE_STAGES, "begin unheard", "its rows"))
 def test_a_silent_database(engine: Place, stage: str) -> None:
     stall, expected = ENGINE_STAGES[stage]
     with engine.served.connect() as connection:
@@ -349,7 +354,9 @@ LEDGER_STAGES: dict[str, tuple[Callable[[StallProxy], None], set[str]]] = {
 }
 
 
-@pytest.mark.parametrize("stage", LEDGER_STAGES)
+@pytest.mark.parametrize(
+    "stage", in_turn(LEDGER_STAGES, "the lock unheard", "the certificate", "the record", "those unheard")
+)
 def test_a_silent_ledger(ledger: Place, postgres: PostgresServer, stage: str) -> None:
     stall, expected = LEDGER_STAGES[stage]
     with connected(ledger) as connection:
