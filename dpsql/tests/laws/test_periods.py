@@ -412,9 +412,14 @@ FAULTS: list[Callable[[Patch], None]] = [
 GAPS = "SELECT COUNT(*) FROM orders WHERE extract(month FROM bought) IN (1, 3) AND bought >= '2026-01-01'"
 
 
+UNDATED_ALONE = Shop(tuple((person, "AB"[person % 2], 5) for person in range(4)), (), (), ())
+"""People who ordered nothing: what goes of them has no time."""
+
+
 def held_in_all(made: World, word: str) -> None:
     rng = random.Random(5)
     planned = {sql: plan_at(made, sql) for sql in (*STATEMENTS, GAPS) if word in sql}
+    held_in(made, UNDATED_ALONE, random.Random(0), planned)
     for _ in range(40):
         held_in(made, random_shop(rng), rng, planned)
 
