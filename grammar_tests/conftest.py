@@ -14,7 +14,7 @@ from postgres_sets import PostgresSets
 from spark_sets import SparkSets
 
 from dpsql.postprocess import SealedEngine
-from dpsql.testing.case_file import Accepted, Case, read_cases
+from dpsql.testing.case_file import Accepted, Case, Refused, read_cases
 from dpsql.tests.support.postgres_fixtures import NEWEST_FIRST, start_postgres
 from dpsql.tests.support.postgres_server import Installation, PostgresServer
 from dpsql.tests.support.spark_copy import SparkOwner
@@ -25,9 +25,10 @@ __all__ = ["spark", "start_postgres"]
 
 HERE = Path(__file__).parent
 
-_TURNS = {"case_in_turn_on_postgres": 0, "case_in_turn_on_spark": 4}
-"""By parameter, where every eighth case of a file begins. Of each file the first and those are taken on that engine;
-the others are under `long`: cases of one file are of one rule, and every one is taken on DuckDB."""
+_TURNS = {"case_on_postgres": (0, 2), "case_in_turn_on_postgres": (0, 8), "case_in_turn_on_spark": (4, 8)}
+"""By parameter, with which accepted case of a file it begins, and every how many it goes on. Of each file the first and
+those are taken on that engine; the others are under `long`: cases of one file are of one rule, and every one is taken on
+DuckDB."""
 
 
 def case_files() -> list[Path]:
@@ -54,9 +55,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "accepted_case" in metafunc.fixturenames:
         accepted = [case for case in _cases("duckdb") if isinstance(case.expected, Accepted)]
         metafunc.parametrize("accepted_case", accepted, ids=str)
-    for name, turn in _TURNS.items():
+    for name, (first, every) in _TURNS.items():
         if name in metafunc.fixturenames:
-            metafunc.parametrize(name, _in_turn(turn), ids=str)
+            metafunc.parametrize(name, _in_turn(first, every), ids=str)
+    if "refused_case" in metafunc.fixturenames:
+        refused = [case for case in _cases("duckdb") if isinstance(case.expected, Refused)]
+        metafunc.parametrize("refused_case", refused, ids=str)
     if "postgres_case" in metafunc.fixturenames:
         metafunc.parametrize("postgres_case", _cases("postgres"), ids=str)
 
@@ -82,13 +86,13 @@ def _by_case(item: pytest.Item) -> tuple[str, str, str, str]:
     return case.policy, str(case.path), case.name, case.engine
 
 
-def _in_turn(turn: int) -> list[object]:
+def _in_turn(first: int, every: int) -> list[object]:
     """Return the accepted cases of all engines, those whose turn it is not under `long`."""
     found: list[object] = []
     for _, cases in itertools.groupby(_cases("duckdb"), key=lambda case: case.path):
         accepted = [case for case in cases if isinstance(case.expected, Accepted)]
         for number, case in enumerate(accepted):
-            marks = () if number % 8 == turn or number == 0 else (pytest.mark.long,)
+            marks = () if number % every == first or number == 0 else (pytest.mark.long,)
             found.append(pytest.param(case, marks=marks))
     return found
 
