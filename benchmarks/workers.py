@@ -24,14 +24,15 @@ __all__ = ["measure"]
 
 _COUNT = "SELECT major, COUNT(*) AS n FROM student GROUP BY major"
 _CLIENTS, _EACH = 12, 1000
-"""Clients of each process, and how often each asks: enough that a process seldom sleeps between two answers."""
+"""Clients of each process, and how often each asks, or one for all of them: enough that a process seldom sleeps between
+two answers."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def measure(size: Size) -> Iterator[Figure]:
-    """Yield how many times as much two processes can give, and what a remembered EXPLAIN takes."""
+    """Yield how many times as much two processes can give, and what a remembered answer and EXPLAIN take."""
     policy = serveable(make_campus(size))
-    texts = {"one": _COUNT, "two": _COUNT, "explain": f"EXPLAIN {_COUNT}"}
+    texts = {"one": _COUNT, "two": _COUNT, "explain": f"EXPLAIN {_COUNT}", "single": _COUNT}
     with ExitStack() as stack:
         one_at, alone = stack.enter_context(running_server(policy))
         two_at, parent = stack.enter_context(running_server(policy, "--workers", "2"))
@@ -44,21 +45,24 @@ def measure(size: Size) -> Iterator[Figure]:
                 script = policy.parent / f"{name}.sql"
                 script.write_text(text + ";\n")
                 at, servers = (two_at, _children(parent.pid)) if name == "two" else (one_at, [alone.pid])
-                taken = _taken(servers, script, at)
+                taken = _taken(servers, script, at, 1 if name == "single" else _CLIENTS)
                 told[name] += [taken] if number else []  # the first time has it remembered
-    one, two, explain = (median(times) for times in told.values())
+    one, two, explain, single = (median(times) for times in told.values())
     where = f"an answer takes {one:.3f} ms of processor in one process, {two:.3f} ms where two serve"
     yield Figure(
         "two workers: answers on two cores, beside one process on one", 2 * one / two, 1.8, "x", where, True
     )
+    yield Figure("a remembered answer, one client", single, 0.1, "ms", "of processor, by the wire")
+    yield Figure("a remembered answer, twelve clients", one, 0.1, "ms", "of processor, by the wire")
     yield Figure("EXPLAIN of the same text again", explain, 0.5, "ms", "of processor, by the wire")
 
 
-def _taken(servers: Sequence[int], script: Path, address: dict[str, Any]) -> float:
-    """Return milliseconds of processor that an answer takes the servers, asked by several clients of pgbench."""
+def _taken(servers: Sequence[int], script: Path, address: dict[str, Any], clients: int) -> float:
+    """Return milliseconds of processor that an answer takes the servers, asked by pgbench, by so many clients each."""
     command = [
-        shutil.which("pgbench") or "pgbench", "-n", "-f", str(script), "-c", str(_CLIENTS * len(servers)), "-j", "1",
-        "-t", str(_EACH), "-h", address["host"], "-p", str(address["port"]), "-U", address["user"], address["dbname"],
+        shutil.which("pgbench") or "pgbench", "-n", "-f", str(script), "-c", str(clients * len(servers)), "-j", "1",
+        "-t", str(_EACH * _CLIENTS // clients), "-h", address["host"], "-p", str(address["port"]),
+        "-U", address["user"], address["dbname"],
     ]  # fmt: skip
     before = sum(map(_processor, servers))
     subprocess.run(command, env={"PGPASSWORD": PASSWORD, "PATH": ""}, capture_output=True, check=True)

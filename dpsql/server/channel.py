@@ -375,12 +375,21 @@ class Channel(asyncio.Protocol):
         """Have a `read` that waits return."""
         self._arrived.set()
 
-    async def write(self, data: bytes) -> None:
-        """Send; waits while the client does not read. Raises ClientGone."""
+    def put(self, data: bytes) -> bool:
+        """Send; return whether the client reads: where not, `drained` is to be waited for. Raises ClientGone."""
         if self.lost.done() or self._transport is None or self._transport.is_closing():
             raise ClientGone
         self._transport.write(data)
+        return self._writable.is_set()
+
+    async def drained(self) -> None:
+        """Wait until the client reads, or has left."""
         await self._writable.wait()
+
+    async def write(self, data: bytes) -> None:
+        """Send; waits while the client does not read. Raises ClientGone."""
+        self.put(data)
+        await self.drained()
 
     async def start_tls(self, encryption: Encryption, accepted: bytes, seconds: float) -> None:
         """Send the byte that accepts TLS, and speak it from here on.

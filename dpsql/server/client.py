@@ -50,6 +50,10 @@ class Client:
         self.database: Database | None = None
         """Of the analyst, once there is one."""
         self.peer = channel.peer
+        self._idle_since: float | None = None
+        """Since when a client that has logged in is waited for."""
+        self._is_late = False
+        self._looks: asyncio.TimerHandle | None = None
         self.is_idle = True
         """Whether it has proved nothing yet: it neither waits for its turn nor for the answer to a failed login."""
 
@@ -65,6 +69,8 @@ class Client:
             database = None if self.database is None else self.database.name
             await self._last(report(error, database=database, fatal=True))
         finally:
+            if self._looks is not None:
+                self._looks.cancel()
             try:
                 await self._channel.close()
                 if self._worker is not None:
@@ -106,6 +112,7 @@ class Client:
             self._server.late.log(peer=self.peer)
             raise ClientGone from None
         conversation = await self._open(startup)
+        self._look()
         while True:
             try:
                 self._check()  # also when the client has sent more already
@@ -134,12 +141,28 @@ class Client:
 
     async def _receive(self) -> bytes:
         """Return more of what the client sends, or nothing. Raises Fault: it has been idle for too long."""
-        try:
-            async with asyncio.timeout(self._server.options.idle_seconds):
-                return await self._channel.read()
-        except TimeoutError:
+        self._idle_since = asyncio.get_running_loop().time()
+        data = await self._channel.read()
+        self._idle_since = None
+        if self._is_late and not data:
             log("idle", analyst=self.analyst, process=self.process_id)
-            raise Fault("57P05", "the connection was idle for too long", hint="connect again") from None
+            raise Fault("57P05", "the connection was idle for too long", hint="connect again")
+        if self._is_late:  # it sent something at the last moment
+            self._is_late = False
+            self._look()
+        return data
+
+    def _look(self) -> None:
+        """End the wait of a client that is idle for too long, else look again when it may be: one timer for all of its
+        statements."""
+        loop, longest = asyncio.get_running_loop(), self._server.options.idle_seconds
+        now = loop.time()
+        left = longest if self._idle_since is None else self._idle_since + longest - now
+        if left > 0:
+            self._looks = loop.call_at(now + left, self._look)
+            return
+        self._is_late = True
+        self._channel.wake()
 
     async def _next(self) -> pgwire.Event:
         """Return the next message of the login. Raises ClientGone, RemoteProtocolError."""
@@ -156,9 +179,11 @@ class Client:
         await self._write(self._connection.send(*replies))
 
     async def _write(self, data: bytes) -> None:
+        if self._channel.put(data):
+            return
         try:
             async with asyncio.timeout(self._server.options.write_seconds):
-                await self._channel.write(data)
+                await self._channel.drained()
         except TimeoutError:
             log("not reading", analyst=self.analyst, process=self.process_id)
             self._channel.abort()

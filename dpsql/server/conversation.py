@@ -141,13 +141,13 @@ class Conversation:
         if answer is None:
             queries.replies.drop(key)
             return False
-        notices, seconds = queries.notices(answer, self._state.client), time.monotonic() - start
+        notices, seconds = queries.notices_again(answer, self._state.client), time.monotonic() - start
         if reply.unnamed is not None:
             self._dispatcher.prepared.add("", replace(reply.unnamed))
         elif data[0] == ord("Q"):
             self._dispatcher.prepared.close("")
         queries.count(answer, seconds)
-        await self._write(b"".join([reply.before, *(notice.encode() for notice in notices), reply.after]))
+        await self._write(b"".join((reply.before, notices, reply.after)))
         return True
 
     def _key(self, data: bytes) -> Key | None:

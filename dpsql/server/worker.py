@@ -241,6 +241,8 @@ class Queries:
         """`others`: the names of the databases on this port that the analyst can log in to besides."""
         self.replies = replies
         self._answered: tuple[str, tuple[object, ...], Answer] | None = None
+        self._noticed: tuple[Receipt, bytes] | None = None
+        self._counted: tuple[Receipt, str, str] | None = None
         self.worker, self._tally, self._others = worker, tally, others
         self._shared, self._database, self._process_id = catalog, database, process_id
         self._own: tuple[object, SystemCatalog] | None = None
@@ -317,13 +319,17 @@ class Queries:
 
     def count(self, answer: Answer, seconds: float) -> None:
         """Have the owner know of an answer: in the counts, and in the log if it is of people's rows."""
-        self._tally.answer(_outcome(answer.receipt), seconds)
-        if answer.receipt is not None:
-            asyncio.get_running_loop().call_soon(partial(  # after the reply: no client waits for the log
-                log_together, "answered", analyst=self.worker.session.analyst,
-                epsilon=decimal_text(answer.receipt.epsilon), left=decimal_text(answer.receipt.left),
-                ms=round(1000 * seconds), process=self._process_id,
-            ))  # fmt: skip
+        receipt = answer.receipt
+        self._tally.answer(_outcome(receipt), seconds)
+        if receipt is None:
+            return
+        known = self._counted
+        if known is None or known[0] is not receipt:
+            known = self._counted = receipt, decimal_text(receipt.epsilon), decimal_text(receipt.left)
+        asyncio.get_running_loop().call_soon(partial(  # after the reply: no client waits for the log
+            log_together, "answered", analyst=self.worker.session.analyst, epsilon=known[1], left=known[2],
+            ms=round(1000 * seconds), process=self._process_id,
+        ))  # fmt: skip
 
     # --- what is asked again ----------------------------------------------------------------------------
 
@@ -350,6 +356,16 @@ class Queries:
         """Return the answer to a query whose reply is remembered, as it is now; None where it is another by now."""
         answer = self.worker.recall(reply.text, reply.values)
         return None if answer is None or answer.rows is not reply.rows else answer
+
+    def notices_again(self, answer: Answer, client: ClientSettings) -> bytes:
+        """Return `notices` as they are written; those under the receipt that came last are there still."""
+        if answer.receipt is None or not client.wants_notices:
+            return b""
+        known = self._noticed
+        if known is None or known[0] is not answer.receipt:
+            written = b"".join(notice.encode() for notice in self.notices(answer, client))
+            known = self._noticed = answer.receipt, written
+        return known[1]
 
     def notices(self, answer: Answer, client: ClientSettings) -> tuple[NoticeResponse, ...]:
         """Return what a client is told beside an answer's rows."""

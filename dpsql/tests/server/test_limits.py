@@ -64,6 +64,16 @@ def test_a_connection_that_says_nothing(tmp_path: Path) -> None:
             idle.execute("SELECT 1")
 
 
+def test_a_connection_that_says_something_in_time(tmp_path: Path) -> None:
+    """One timer looks at all of a connection's waits: what counts is the one at hand."""
+    with run_server(make_dataset(tmp_path), "--idle", "2") as server, server.connect() as busy:
+        for _ in range(5):
+            time.sleep(1)
+            busy.execute("SELECT 1")
+        assert not [line for line in server.lines if line["event"] == "idle"]
+        server.wait_for("idle")
+
+
 def test_an_only_analyst_may_have_all_connections(tmp_path: Path) -> None:
     policy = make_dataset(tmp_path)
     policy.write_text(re.sub(r"\[analysts.poor\][^\[]*", "", policy.read_text()))

@@ -262,6 +262,11 @@ MUTANTS: dict[str, tuple[str, Callable[[Served], None]]] = {
         "own_parts = replies._notices\nreplies._notices = lambda sent: own_parts(sent) and (own_parts(sent)[1],) * 2",
         law_what_is_left_is_of_now,
     ),
+    "notices are those of the first receipt": (
+        "own_notices = worker.Queries.notices_again\nworker.Queries.notices_again = lambda self, answer, client: "
+        "own_notices(self, self._kept.setdefault(0, answer), client)\nworker.Queries._kept = {}",
+        law_what_is_left_is_of_now,
+    ),
     "what is bound is not looked at": (
         "PreparedStatement.key = property(lambda self: None)\n"
         "worker.Queries.recall = lambda self, reply: self.worker.recall(reply.text, reply.values)",
