@@ -100,6 +100,8 @@ class Total:
             relation: Term = args[0].args[0]
             members = relation.args[0] if relation.op == "union" else (relation,)
             return _largest(self.growth(columns_of(one)[args[1]]) for one in members if one.op != "table")
+        if op == "fn" and args[0] == "ABS":
+            return self.growth(args[1])
         if op == "fn" and args[0] == "FIELD" and (found := self.values.field(args[1], args[2])) is not None:
             return self.growth(found[1])
         if op in ("min", "max", "neg", "nullif", "cast", "intdiv", "mod"):

@@ -422,7 +422,8 @@ class _Image:
         return named
 
     def _add(self, name: str, type_: SqlType, facts: Facts) -> Field:
-        """Return a new column of this name, of which this is known."""
+        """Return a new column of this name, of which this is known; of a double it is not read on which grid it is."""
+        facts = replace(facts, grid=None) if type_.is_float else facts
         self.columns.append(Column("", type_, facts=facts))
         self.row.append(name)
         return Field(type_, len(self.columns) - 1)

@@ -252,3 +252,9 @@ def test_a_quotient_by_what_is_null_in_place_of_0_is_no_larger_than_what_is_divi
     assert refused(of.replace("NULLIF({}, 0)", "NULLIF({}, 1)").format("CAST(id AS DOUBLE)"), 1).startswith(
         "total: "
     )
+
+
+def test_the_size_of_a_total_is_no_larger_than_it() -> None:
+    counted = "(SELECT id, COUNT(*) OVER (PARTITION BY id) AS n FROM main.patient) AS p"
+    assert check(f"SELECT COUNT(*) AS m0_0 FROM {counted} WHERE (abs(n) + 1) > 2", 1).moved == 1
+    assert refused(f"SELECT COUNT(*) AS m0_0 FROM {counted} WHERE (abs(n) * abs(n) * abs(n)) > 2", 1) == FITS

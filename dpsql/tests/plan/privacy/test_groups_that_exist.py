@@ -21,6 +21,7 @@ from dpsql.relation.types import DATE, INTEGER, TEXT, TIMESTAMP
 from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext
 from dpsql.sql.statement import AdmittedQuery, parse_statement
+from dpsql.tests.plan import planned as clinic
 
 NOW = parse_timestamp("2025-01-02") or 0
 _YEAR = tuple(Fraction(parse_timestamp(day) or 0) for day in ("2024-01-01", "2025-01-01"))
@@ -141,3 +142,13 @@ def test_the_groups_are_those_that_can_exist(keys: str, source: str, count: int)
 def test_a_rollup_adds_up_the_groups_that_exist() -> None:
     (release,) = [planned("date_trunc('quarter', ts) & date_trunc('month', ts)", "events", "ROLLUP (1, 2)")]
     assert len(release.groups or ()) == 13
+
+
+def test_a_quotient_that_a_condition_takes_is_looked_at_as_a_double() -> None:
+    """Its type has no grid, though its values lie on one."""
+    days = "CASE WHEN height = 0 THEN extract(epoch FROM born) / 86400 ELSE age END"
+    born = "born BETWEEN DATE '1990-01-01' AND DATE '2000-01-01'"
+    found = clinic.planned(
+        f"SELECT floor(height * 2) AS k, COUNT(*) FROM person WHERE {born} AND {days} > 1 GROUP BY 1"
+    )
+    assert {key for (key,) in found.releases[0].groups or ()} == {0, 1, 2, 3, 4, None}
