@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..budget import Entry, LedgerStore
 from ..errors import LedgerError, PolicyError
-from ..mechanisms import ATTO, NANO, Gaussian, Gaussians
+from ..mechanisms import ATTO, NANO, Gaussian, Gaussians, Rank
 from ..records import dataclass
 from ..release.verifying import law_of_noise, verdict_on
 from ..verify import Checked, Verified
@@ -115,7 +115,9 @@ def _is_charge_of(entry: Entry, one: Measurement, moved: Fraction, facts: Facts)
     share = one.share
     if (charge.epsilon_nano, charge.delta_atto) != (_up(share.epsilon * NANO), _up(share.delta * ATTO)):
         return False
-    return one.law.name in ("rank", "flip") or law_of_noise(law) == one.law
+    if isinstance(law, Rank):  # what is chosen has no noise that is added
+        return one.law.name in ("rank", "flip")
+    return law_of_noise(law) == one.law
 
 
 def _up(number: Fraction) -> int:

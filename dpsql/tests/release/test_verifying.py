@@ -353,6 +353,20 @@ def test_a_certificate_that_cannot_be_stored_is_missing_and_logged(
     assert len(told) == 1
 
 
+@pytest.mark.parametrize("more", ["", 'accounting = "zcdp"'])
+def test_a_choice_beside_a_sum_of_found_groups_is_a_charge_of_its_own(opened: Open, more: str) -> None:
+    """Their keys are not known before: each charge is looked for among all that its certificate says, and is one."""
+    session = opened(f'verify = "refuse"\n{more}')
+    session.execute(
+        "SELECT name, MODE() WITHIN GROUP (ORDER BY age), MEDIAN(age), SUM(age) FROM person GROUP BY name"
+    )
+    store = session.dataset.store
+    assert isinstance(store, LedgerStore)
+    proved = list(prove_ledger(store, 100))
+    assert {type(entry.law).__name__ for one in proved for entry in one.entries} >= {"Rank"}
+    assert {one.problem for one in proved} == {""}
+
+
 def test_a_charge_is_held_against_what_was_derived_and_not_against_what_is_claimed(opened: Open) -> None:
     """A draw that was topped up has a noise of its own: the certificate's word for how far a person moves it is a claim."""
     session = opened('verify = "refuse"\naccounting = "zcdp"')
