@@ -74,35 +74,31 @@ class _Found:
 
     def __init__(self, store: StoredDraws, epoch: int, is_summed: bool) -> None:
         self._store, self._epoch, self._is_summed = store, epoch, is_summed
-        self._stored: dict[tuple[bytes, ...], tuple[bool, list[Source]]] = {}
-        """By its measures, whether each was drawn, and what groupings say of them: under whatever noise."""
+        self._sources: dict[tuple[bytes, ...], list[Source]] = {}
+        """By its measures what groupings say of a measurement, under whatever noise."""
         self._known: dict[tuple[tuple[bytes, ...], Law], Finer | None] = {}
 
     def of(self, plan: ReleasePlan, index: int, measures: tuple[bytes, ...], groups: Groups) -> Finer | None:
         """Return a measurement that is stored with no more noise than the plan's, or that a stored grouping has."""
-        if measures not in self._stored:
-            is_drawn = all(self._store.laws(measures))
-            is_same = (
-                self._store.epoch == self._epoch
-            )  # before the groupings are read, which may be of a later one
-            sources = sources_of(plan, index, groups, self._store) if is_same else []
-            self._stored[measures] = is_drawn, sources
-        is_drawn, sources = self._stored[measures]
-        if not (is_drawn or sources):
-            return None
-        key = measures, plan.measures[index].law
-        if key not in self._known:
-            self._known[key] = self._looked_up(plan, index, measures, groups)
-        return self._known[key]
+        law = plan.measures[index].law
+        if (measures, law) not in self._known:
+            draws = self._store.lookup(measures, law)
+            self._known[measures, law] = (
+                self._told(plan, index, measures, groups)
+                if draws is None
+                else Finer(assemble(measures, draws, plan.axes), self._epoch, _SAID)
+            )
+        return self._known[measures, law]
 
-    def _looked_up(
+    def _told(
         self, plan: ReleasePlan, index: int, measures: tuple[bytes, ...], groups: Groups
     ) -> Finer | None:
-        is_drawn, sources = self._stored[measures]
-        draws = self._store.lookup(measures, plan.measures[index].law) if is_drawn else None
-        if draws is not None:
-            return Finer(assemble(measures, draws, plan.axes), self._epoch, _SAID)
-        return finest(plan, index, groups, self._store, sources, self._epoch, is_summed=self._is_summed)
+        if measures not in self._sources:
+            # the epoch is looked at before the groupings are, which may be of a later one
+            is_same = self._store.epoch == self._epoch
+            self._sources[measures] = sources_of(plan, index, groups, self._store) if is_same else []
+        found = self._sources[measures]
+        return finest(plan, index, groups, self._store, found, self._epoch, is_summed=self._is_summed)
 
 
 def _best(rows: ReleasedRows, found: _Found, level: Fraction) -> tuple[ReleasePlan, dict[int, Finer]] | None:

@@ -18,38 +18,26 @@ House rules (soundness.md 3.15):
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from ..budget import Draw, Grouping
 from ..mechanisms import Law
 from ..plan.privacy.axes import is_reported
 from ..plan.privacy.keys import environment_of
 from ..plan.privacy.partitions import Places
-from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
 from ..relation.expressions import Expr
 from .estimate import Sums
 from .fitted import FEW, DrawId, Told, id_of, is_observed, measurement_of, tell
-from .questions import (
-    Question,
-    Shape,
-    Ties,
-    axis_name,
-    drawn_places,
-    placed_keys,
-    questions_of,
-    related_keys,
-    shape_of,
-    sums_of,
-    ties_of,
-)
+from .questions import Question, drawn_shape, placed_keys, questions_of, related_keys, ties_of
 from .released import Array, ReleasedMeasurement, decode, integers, leading, listed_part
 from .run import ReleasedRows
+from .table import Shape, Table, axis_name, cells_in, cells_with_rows, places_of, whole_keys
 
 __all__ = ["consistent"]
 
@@ -92,21 +80,24 @@ def consistent(releases: Sequence[ReleasedRows]) -> list[ReleasedRows]:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A measurement of a release by its own draws, as one of a family, of the rows on which `predicate` holds; `told`:
-    as it is by itself. `drawn`: the groups of its own draws with all others; None: they are taken as those of its
-    listed groups. `complete`: see `Question`."""
+    """A measurement of a release by its own draws, as one of a family; `told`: as it is by itself. `drawn`: the groups
+    of its own draws with all others; None: they are taken as those of its listed groups."""
 
     place: Place
     rows: ReleasedRows
     told: ReleasedMeasurement
-    shape: Shape
-    predicate: tuple[Expr, ...]
+    question: Question
     drawn: Shape | None
-    complete: Mapping[bytes, int]
 
     @property
     def measurement(self) -> ReleasedMeasurement:
         return self.rows.measurements[self.place[1]]
+
+    @property
+    def sources(self) -> Sequence[tuple[Grouping, Draw]]:
+        """The stored groupings that it was taken from, if it was."""
+        finer = self.rows.taken.get(self.place[1])
+        return () if finer is None or finer.question is None else finer.sources
 
 
 def _fits(releases: Sequence[ReleasedRows]) -> Iterator[_Fit]:
@@ -120,7 +111,7 @@ def _fits(releases: Sequence[ReleasedRows]) -> Iterator[_Fit]:
     taken: set[Place] = set()
     for _, members in sorted(families.items(), key=lambda it: (-len(it[1]), it[0])):
         left = [member for member in members if member.place not in taken]
-        fit = _fit(left) if len({member.shape for member in left}) > 1 else None
+        fit = _fit(left) if len({member.question.shape for member in left}) > 1 else None
         if fit is not None:
             taken.update(fit.answers)
             yield fit
@@ -144,19 +135,7 @@ def _memberships(
         family = plan.family(index, question.predicate)
         is_own = question.predicate == plan.release.rows.predicate
         if family is not None and (is_own or borrowed is not None or plan.bounding.per_row):
-            shape = shape_of(question, rows.groups.size)
-            drawn = _drawn_shape(plan, question)
-            yield family, _Member(place, rows, told, shape, question.predicate, drawn, question.complete)
-
-
-def _drawn_shape(plan: ReleasePlan, question: Question) -> Shape | None:
-    """Return the groups of a draw with all others, of the rows that the question's filters keep."""
-    places = drawn_places(plan, question.predicate)
-    if places is None:
-        return None
-    tuples = zip(*itertools.product(*places.values()), strict=True)
-    groups = {key: list(column) for key, column in zip(places, tuples, strict=True)}
-    return shape_of(replace(question, groups=groups), math.prod(map(len, places.values())))
+            yield family, _Member(place, rows, told, question, drawn_shape(plan, question))
 
 
 # --- what they are made of -------------------------------------------------------------------------------------
@@ -173,55 +152,32 @@ def _draws_of(rows: ReleasedRows, index: int, measurement: ReleasedMeasurement) 
 def _drawn(members: Sequence[_Member], place: int) -> dict[Shape, dict[DrawId, tuple[Array, Law]]]:
     """Return all draws of a coordinate, by shape, that the members are made of."""
     found: dict[Shape, dict[DrawId, tuple[Array, Law]]] = {}
-    complete = {key: size for member in members for key, size in member.complete.items()}
+    complete = {key: size for member in members for key, size in member.question.complete.items()}
     for member in members:
-        finer = member.rows.taken.get(member.place[1])
-        if finer is not None and finer.question is not None:
-            for grouping, draw in finer.sources:
-                sizes = [key.size for key in grouping.keys]
-                kept = [complete.get(key.digest, key.size) for key in grouping.keys]
-                size = math.prod(kept)
-                at = np.unravel_index(np.arange(size), kept) if kept else ()
-                groups = sorted(
-                    (key.digest, tuple(int(i) for i in column))
-                    for key, column in zip(grouping.keys, at, strict=True)
-                )
-                one = decode(draw.payload, draw.law)
-                shape = Shape(tuple(groups), (), size)
-                values = leading(one.values[place], sizes, kept)
-                found.setdefault(shape, {})[id_of(draw), place] = values, one.laws[place]
-            continue
-        measures = member.rows.plan.measure_keys(
-            member.place[1], member.rows.plan.salted(b""), member.rows.keyset
-        )
-        for draw in member.measurement.draws[place]:
-            at_ = draw.measures.index(measures[place])
+        for grouping, draw in member.sources:
             one = decode(draw.payload, draw.law)
-            values, shape, axes = one.values[at_], member.shape, member.rows.plan.axes
-            if (
-                axes is not None
-                and member.drawn is not None
-                and len(values) == math.prod(a.size for a in axes)
-            ):
-                shape, values = (
-                    member.drawn,
-                    leading(values, [a.size for a in axes], [a.believed for a in axes]),
-                )
-            found.setdefault(shape, {})[id_of(draw), at_] = (
-                listed_part(values, None if shape is member.drawn else axes), one.laws[at_]
-            )  # fmt: skip
+            values = cells_in(one.values[place], grouping, complete)
+            drawn = found.setdefault(cells_with_rows(grouping, complete), {})
+            drawn[id_of(draw), place] = values, one.laws[place]
+        plan, (_, index) = member.rows.plan, member.place
+        measures = plan.measure_keys(index, plan.salted(b""), member.rows.keyset)
+        for draw in () if member.sources else member.measurement.draws[place]:
+            at = draw.measures.index(measures[place])
+            one = decode(draw.payload, draw.law)
+            shape, values = _own(member, one.values[at])
+            found.setdefault(shape, {})[id_of(draw), at] = values, one.laws[at]
     return found
 
 
+def _own(member: _Member, values: Array) -> tuple[Shape, Array]:
+    """Return what an own draw of a member has the numbers of, and these."""
+    axes = member.rows.plan.axes
+    if axes is None or member.drawn is None or len(values) != math.prod(axis.size for axis in axes):
+        return member.question.shape, listed_part(values, axes)
+    return member.drawn, leading(values, [axis.size for axis in axes], [axis.believed for axis in axes])
+
+
 # --- the estimate ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Coordinate:
-    """One coordinate of all members, and the cells of its table."""
-
-    told: dict[Place, Told]
-    table: list[int]
 
 
 def _coordinate(
@@ -229,57 +185,61 @@ def _coordinate(
     place: int,
     whole: Mapping[bytes, int],
     related: Mapping[bytes, tuple[Expr, Places]],
-) -> _Coordinate | None:
-    """Return how one coordinate of all members agrees; None: it does not, or some number would be no more exact."""
+) -> dict[Place, tuple[Told, list[int]]] | None:
+    """Return what tells one coordinate of each member, and its numbers; None: they do not agree, or some number would
+    be no more exact."""
     drawn = _drawn(members, place)
     if not all(is_observed(law) for draws in drawn.values() for _, law in draws.values()):
         return None
-    shapes = (*drawn, *(member.shape for member in members))
-    axes, ties = _axes(shapes, whole, members[0], related)
-    if any(sums_of(shape, axes, ties) is None for shape in shapes):
-        axes, ties = _axes(shapes, whole, members[0], {})
+    wanted = [member.question.shape for member in members]
+    table = _table((*drawn, *wanted), whole, members[0], related)
     together: dict[Sums, dict[DrawId, tuple[Array, Law]]] = {}
     for shape in sorted(drawn, key=_ordered):
-        sums = sums_of(shape, axes, ties)
-        if sums is None:
+        reading = table.reading(shape)
+        if reading is None:
             return None
-        together.setdefault(sums, {}).update(drawn[shape])
-    wanted = [sums_of(member.shape, axes, ties) for member in members]
+        own = {id_: (reading.values(values), law) for id_, (values, law) in drawn[shape].items()}
+        together.setdefault(reading.sums, {}).update(own)
+    sums = [one for shape in wanted if (one := table.sums(shape)) is not None]
     unit = max(one.rows.plan.measures[one.place[1]].measurement.denominator for one in members)
-    found = tell(together, tuple(axes.values()), [one for one in wanted if one is not None], unit)
-    if found is None or None in wanted:
+    found = tell(together, tuple(table.axes.values()), sums, unit)
+    if found is None or len(sums) < len(wanted):
         return None
     told = {member.place: one for member, one in zip(members, found, strict=True)}
     if not all(_is_better(told[one.place], one, place) for one in members):
         told = {at: one.by_itself() for at, one in told.items()}
         if not all(_is_better(told[one.place], one, place) for one in members):
             return None
-    table = found[0].design.table([one.numbers for one in found[0].observed])
-    return None if table is None else _Coordinate(told, table)
+    cells = found[0].design.table([one.numbers for one in found[0].observed])
+    if cells is None:
+        return None
+    plain = {member.place: member.measurement.values[place] for member in members}
+    return {at: (one, one.values(cells, plain[at])) for at, one in told.items()}
 
 
 def _ordered(shape: Shape) -> str:
     """Return what shapes are ordered by: the same in every process."""
-    return repr((shape.size, shape.groups, [(key, sorted(places)) for key, places in shape.filters]))
+    return repr(
+        (shape.size, shape.keys, shape.rows, [(key, sorted(places)) for key, places in shape.filters])
+    )
 
 
-def _axes(
-    shapes: Iterable[Shape],
+def _table(
+    shapes: Sequence[Shape],
     whole: Mapping[bytes, int],
     member: _Member,
     related: Mapping[bytes, tuple[Expr, Places]],
-) -> tuple[dict[bytes, int], Ties]:
-    """Return how many atoms each axis has that some shapes read, and how their keys tie: where it is not known which
-    rows there are beside a key's places, there may be others."""
-    found: dict[bytes, int] = {}
-    for shape in shapes:
-        for key, places in (*shape.groups, *shape.filters):
-            others = 0 if key in whole else 1
-            found[key] = max(found.get(key, whole.get(key, 1)), max(places, default=0) + 1 + others)
-    env = environment_of(member.rows.plan.release.rows.columns, member.predicate)
-    ties = ties_of({key: related[key] for key in found if key in related}, env)
-    found |= {key: len(places.groups) for key, (_, places) in ties.items()}
-    return dict(sorted((axis_name(key, ties), atoms) for key, atoms in found.items())), ties
+) -> Table:
+    """Return the table of all axes that some shapes read, of keys that tie to each other where all shapes have cells
+    then."""
+    atoms = places_of(shapes, whole)
+    env = environment_of(member.rows.plan.release.rows.columns, member.question.predicate)
+    ties = ties_of({key: related[key] for key in atoms if key in related}, env)
+    tied = atoms | {key: len(places.groups) for key, (_, places) in ties.items()}
+    table = Table(dict(sorted((axis_name(key, ties), size) for key, size in tied.items())), ties)
+    if ties and any(table.reading(shape) is None for shape in shapes):
+        return Table(dict(sorted(atoms.items())), {})
+    return table
 
 
 def _is_better(found: Told, member: _Member, place: int) -> bool:
@@ -303,32 +263,22 @@ class _Fit:
 
 
 def _fit(members: Sequence[_Member]) -> _Fit | None:
-    plans = [(member.rows.plan, member.predicate) for member in members]
+    plans = [(member.rows.plan, member.question.predicate) for member in members]
     related = {key: one for plan in plans for key, one in related_keys(*plan).items()}
     whole = {key: size for plan in plans for key, (_, (_, size)) in placed_keys(*plan).items()}
     for member in members:
-        finer = member.rows.taken.get(member.place[1])
-        for grouping, _ in () if finer is None else finer.sources:
-            known = member.complete
-            whole |= {
-                key.digest: known.get(key.digest, key.size)
-                for key in grouping.keys
-                if key.is_complete or key.digest in known
-            }
+        whole |= whole_keys((grouping for grouping, _ in member.sources), member.question.complete)
     sizes = Counter(len(member.measurement.laws) for member in members)
     if len(sizes) > 1:
         raise AssertionError("a family's vectors have as many coordinates")
     found = [_coordinate(members, place, whole, related) for place in range(next(iter(sizes)))]
-    coordinates = tuple(one for one in found if one is not None)
+    coordinates = [one for one in found if one is not None]
     if len(coordinates) < len(found):
         return None
     answers = {}
     for member in members:
-        told = tuple(one.told[member.place] for one in coordinates)
-        values = [
-            integers(each.values(one.table, member.measurement.values[number]))
-            for number, (each, one) in enumerate(zip(told, coordinates, strict=True))
-        ]
-        answers[member.place] = measurement_of(told, values, member.measurement.groups), told
+        told, values = zip(*(one[member.place] for one in coordinates), strict=True)
+        told_ = measurement_of(told, tuple(map(integers, values)), member.measurement.groups)
+        answers[member.place] = told_, told
     observed = (seen for told in answers.values() for one in told[1] for seen in one.observed)
     return _Fit(answers, frozenset(id_[0] for seen in observed for id_ in seen.laws))

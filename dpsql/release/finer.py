@@ -12,35 +12,24 @@ House rules (soundness.md 3.8):
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from ..budget import CLOSE, Draw, Edition, Grouping, GroupingKey, StoredDraws, StoredGrouping
+from ..budget import CLOSE, Draw, Edition, Grouping, StoredDraws, StoredGrouping
 from ..mechanisms import Law, sum_of
-from ..plan.privacy.axes import Partition
 from ..plan.privacy.keys import environment_of
 from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
 from .editions import EditionNote, digest_of, disagrees, fitted, kept
 from .estimate import MOST_ATOMS, MOST_GROUPINGS, MOST_WORK, Sums
 from .fitted import FEW, DrawId, Observed, Told, id_of, is_observed, measurement_of, tell
-from .questions import (
-    Question,
-    Ties,
-    axis_name,
-    complete_sizes,
-    named_digests,
-    questions_of,
-    related_keys,
-    shape_of,
-    sums_of,
-    ties_of,
-    without_key,
-)
-from .released import Array, Groups, ReleasedMeasurement, decode, integers, leading, vectors_of
+from .questions import Question, complete_sizes, named_digests, questions_of, related_keys, ties_of
+from .released import Array, Groups, ReleasedMeasurement, decode, integers, vectors_of
+from .table import Reading, Table, Ties, axis_name, cells_in, cells_with_rows, places_of, whole_keys
 
 __all__ = ["Finer", "Source", "find_finer", "finest", "sources_of"]
 
@@ -98,19 +87,17 @@ def finest(
     served = [one for one in found if one.serves(wanted) and not (is_summed and one.sways(wanted))]
     for source in sorted(served, key=lambda one: (one.spread, -one.newest)):
         found_ = source.finer(plan.measurements[number].size, epoch, store)
-        if found_ is not None and isinstance(source, _Estimate):
-            return _beside_before(plan, number, groups.size, source, found_, store)
+        if found_ is not None and source.told:
+            return _beside_before(plan, number, source, found_, store)
         if found_ is not None:
             return found_
     return None
 
 
-def _beside_before(
-    plan: ReleasePlan, number: int, size: int, now: _Estimate, found: Finer, store: StoredDraws
-) -> Finer:
+def _beside_before(plan: ReleasePlan, number: int, now: Source, found: Finer, store: StoredDraws) -> Finer:
     """Return an answer with what the edition before says of it, where its table is kept and answers as well."""
-    older = [one.stored for one in now.drawn if one.stored.entry < now.newest]
-    before = _estimate(plan, number, now.question, size, older) if len(older) > 1 else None
+    older = [one for one, _ in now.drawn if one.entry < now.newest]
+    before = _estimate(plan, number, now.question, older) if len(older) > 1 else None
     measurement = plan.measurements[number]
     if before is None or before.spread <= now.spread or not before.serves(plan.measures[number].law):
         return found
@@ -153,14 +140,15 @@ def sources_of(
     if beside is not None:
         stored[beside.grouping.family].append(beside)
     named, sources = named_digests(plan) if any(stored.values()) else None, list[Source]()
-    for family, asked in questions.items():
-        question, size = (asked, groups.size) if without is None else without_key(asked, without)
+    for family, question in questions.items():
+        if without is not None:
+            question = replace(question, shape=question.shape.without(without))
         mine = [one for one in stored[family] if _is_named(one.grouping, question, named)]
         if not mine:
             continue
-        single = _best(question, size, mine)
+        single = _best(question, mine)
         is_alone = len(mine) == 1 and single is not None
-        together = None if is_alone else _estimate(plan, number, question, size, mine)
+        together = None if is_alone else _estimate(plan, number, question, mine)
         sources += [one for one in (single, together) if one is not None]
     return sources
 
@@ -168,139 +156,7 @@ def sources_of(
 # --- its answer ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Source:
-    """What stored groupings say of a question."""
-
-    question: Question
-
-    @property
-    def entries(self) -> tuple[int, ...]:
-        """The ledger entries of the draws that it is made of."""
-        raise NotImplementedError
-
-    @property
-    def errors(self) -> set[tuple[float, float]]:
-        """Of all numbers their variances, and what rounding adds to each."""
-        raise NotImplementedError
-
-    @property
-    def spread(self) -> float:
-        """The largest of a number of it."""
-        return max(variance + rounding for variance, rounding in self.errors)
-
-    @property
-    def newest(self) -> int:
-        """The last draw."""
-        return max(self.entries)
-
-    def serves(self, wanted: Law) -> bool:
-        """Say whether no number has more spread than is wanted of its coordinate."""
-        raise NotImplementedError
-
-    def sways(self, wanted: Law) -> bool:
-        """Say whether some weighted sum of a coordinate's numbers has more spread than of numbers that are wanted."""
-        raise NotImplementedError
-
-    def finer(self, size: int, epoch: int, store: StoredDraws) -> Finer | None:
-        """Return the answer, of so many coordinates; None: it was not found."""
-        raise NotImplementedError
-
-
-def _is_named(grouping: Grouping, question: Question, named: frozenset[bytes] | None) -> bool:
-    """Say whether all keys of a grouping are the question's, or have a name for the analyst (`named_digests`)."""
-    own = question.groups.keys() | question.filters.keys()
-    return named is None or all(key.digest in own or key.digest in named for key in grouping.keys)
-
-
-@dataclass(frozen=True)
-class _Single(Source):
-    """One stored grouping, of which each group of a question is so many cells. `sizes`: of its keys, how many values
-    have rows; `sums`: the question's groups as sums of the cells by these."""
-
-    stored: StoredGrouping
-    sizes: tuple[int, ...]
-    sums: Sums
-
-    @property
-    def cells(self) -> int:
-        return math.prod(one.sizes[0] for one in self.sums.partitions)
-
-    @property
-    def law(self) -> Law:
-        return sum_of(self.stored.law, self.cells)
-
-    @property
-    def entries(self) -> tuple[int, ...]:
-        """See `Source`."""
-        return (self.stored.entry,)
-
-    @property
-    def errors(self) -> set[tuple[float, float]]:
-        """See `Source`."""
-        return {(float(self.law.spread), 0.0)}
-
-    def serves(self, wanted: Law) -> bool:
-        """See `Source`."""
-        return self.law.spread <= wanted.spread
-
-    def sways(self, wanted: Law) -> bool:
-        """See `Source`: its numbers are sums of different ones."""
-        return False
-
-    def finer(self, size: int, epoch: int, store: StoredDraws) -> Finer:
-        """See `Source`."""
-        draw, grouping = store.draw_of(self.stored), self.stored.grouping
-        values = decode(draw.payload, draw.law).values
-        if len(values) != size:
-            raise AssertionError("a family's vectors have as many coordinates")
-        summed = tuple(map(self._summed, values))
-        said = repr((self.cells, self.question.groups, self.question.filters)).encode()
-        vectors = vectors_of(self.law, draw.measures, draw.payload + said)
-        laws = tuple(self.law.at(place) for place in range(size))
-        name = f"by {self.question.name}" if self.question.name else "with more groups"
-        added = f", each number from up to {self.cells} groups added up" if self.cells > 1 else ""
-        return Finer(
-            ReleasedMeasurement(summed, None, laws, vectors),
-            epoch,
-            f"read from an earlier answer {name}{added}: {_OVER_ALL}",
-            self.entries,
-            self.question,
-            ((grouping, draw),),
-        )
-
-    def _summed(self, values: Array) -> Array:
-        """Return a coordinate, shape (the question's groups,)."""
-        cells = leading(values, [key.size for key in self.stored.grouping.keys], self.sizes)
-        table = np.array(cells.tolist(), dtype=object).reshape(1, *self.sizes)
-        return integers([int(one) for one in self.sums.of(table)[0].tolist()])
-
-
 _OVER_ALL = "a person's rows are bounded over all of its groups; SET dpsql.reuse = off measures this alone"
-
-
-def _best(question: Question, size: int, stored: Sequence[StoredGrouping]) -> _Single | None:
-    """Return the stored grouping that makes a question up with the least spread, the newest of equals; None: none
-    does."""
-    found = (_single(question, size, one) for one in stored if one.law.is_additive)
-    told = (one for one in found if one is not None)
-    return min(told, key=lambda one: (one.law.spread, -one.newest), default=None)
-
-
-def _single(question: Question, size: int, stored: StoredGrouping) -> _Single | None:
-    """Return a stored grouping as what each group of a question is made of; None: it does not make it up."""
-    keys, asked = stored.grouping.keys, {*question.groups, *question.filters}
-    axes = {key.digest: question.complete.get(key.digest, key.size) for key in keys}
-    if len(axes) < len(keys) or not asked <= axes.keys():
-        return None
-    if not all(key.is_complete or key.digest in question.complete for key in keys if key.digest not in asked):
-        return None
-    sums = sums_of(shape_of(question, size), axes, {})
-    return None if sums is None else _Single(question, stored, tuple(axes.values()), sums)
-
-
-# --- the estimate ------------------------------------------------------------------------------------------------
-
 _ALONE = "; SET dpsql.reuse = off measures this alone"
 _DISAGREE = (
     ", which do not agree: rows have changed since some of them; after dpsql refresh, which is the owner's, all are"
@@ -309,82 +165,115 @@ _DISAGREE = (
 _SWAY = 1.0001
 _MOST_CELLS = MOST_WORK // MOST_GROUPINGS
 """Most cells of a table that has axes which are not asked about."""
+_Answer = tuple[ReleasedMeasurement, str, tuple[Told, ...]]
+"""An answer, in words what it is made of, and what each coordinate is told by."""
 
 
 @dataclass(frozen=True)
-class _Drawn:
-    """A stored grouping as what was drawn of a table: added up over the keys that are no axis of it, of which each of
-    its numbers is then so many cells. `on`: the axis of each of its keys."""
+class Source:
+    """What stored groupings say of a question: one of them, whose cells are added up, or several by the estimate of
+    least variance.
 
-    stored: StoredGrouping
-    sums: Sums
-    cells: int
-    on: tuple[bytes, ...]
-
-    def law(self, place: int) -> Law:
-        return sum_of(self.stored.law.at(place), self.cells)
-
-    def values(self, values: Array, axes: Mapping[bytes, int], complete: Mapping[bytes, int]) -> Array:
-        """Return a coordinate of its draw as the numbers of `sums`."""
-        keys = self.stored.grouping.keys
-        if not keys:
-            return values
-        table = np.array(values.tolist(), dtype=object).reshape([key.size for key in keys])
-        table = table[tuple(slice(complete.get(key.digest, key.size)) for key in keys)]
-        table = table.sum(axis=tuple(i for i, axis in enumerate(self.on) if axis not in axes))
-        left = [axis for axis in self.on if axis in axes]
-        order = [left.index(axis) for axis in axes if axis in left]
-        return integers(
-            [int(one) for one in np.transpose(table, order).ravel().tolist()] if left else [int(table)]
-        )
-
-
-@dataclass(frozen=True)
-class _Estimate(Source):
-    """What all stored groupings of a family say of a question together: its estimate of least variance.
-
-    `name`: of the rows, in words. `told`: by coordinate, without numbers as yet.
+    `name`: of the keys, or of the rows, in words. `drawn`: of each grouping which numbers of the table it has;
+    `wanted`: the question's groups as sums of the table's cells. `told`: by coordinate, without numbers as yet; () of
+    one grouping by itself.
     """
 
+    question: Question
     name: str
-    axes: Mapping[bytes, int]
-    drawn: tuple[_Drawn, ...]
-    told: tuple[Told, ...]
+    table: Table
+    wanted: Sums
+    drawn: tuple[tuple[StoredGrouping, Reading], ...]
+    told: tuple[Told, ...] = ()
 
     @property
     def entries(self) -> tuple[int, ...]:
-        """See `Source`."""
-        return tuple(one.stored.entry for one in self.drawn)
+        """The ledger entries of the draws that it is made of."""
+        return tuple(one.entry for one, _ in self.drawn)
+
+    @property
+    def newest(self) -> int:
+        """The last draw."""
+        return max(self.entries)
+
+    @property
+    def cells(self) -> int:
+        """How many cells a group of the question is."""
+        return math.prod(one.sizes[0] for one in self.wanted.partitions)
+
+    @property
+    def law(self) -> Law:
+        """The law of a number, of one grouping by itself."""
+        return sum_of(self.drawn[0][0].law, self.cells)
 
     @property
     def errors(self) -> set[tuple[float, float]]:
-        """See `Source`."""
+        """Of all numbers their variances, and what rounding adds to each."""
+        if not self.told:
+            return {(float(self.law.spread), 0.0)}
         return {pair for one in self.told for pair in zip(one.variances.tolist(), one.rounding, strict=True)}
 
+    @property
+    def spread(self) -> float:
+        """The largest of a number of it."""
+        return max(variance + rounding for variance, rounding in self.errors)
+
     def serves(self, wanted: Law) -> bool:
-        """See `Source`."""
+        """Say whether no number has more spread than is wanted of its coordinate."""
+        if not self.told:
+            return self.law.spread <= wanted.spread
         return all(
             float(one.variances.max()) <= float(wanted.at(place).spread * CLOSE)
             for place, one in enumerate(self.told)
         )
 
     def sways(self, wanted: Law) -> bool:
-        """See `Source`."""
+        """Say whether some weighted sum of a coordinate's numbers has more spread than of numbers that are wanted: of
+        one grouping they are sums of different ones."""
         found = (one.design.largest(one.wanted) for one in self.told)
         return any(
             one is None or one > float(wanted.at(place).spread) * _SWAY for place, one in enumerate(found)
         )
 
     def finer(self, size: int, epoch: int, store: StoredDraws) -> Finer | None:
-        """See `Source`."""
-        draws = [store.draw_of(one.stored) for one in self.drawn]
+        """Return the answer, of so many coordinates; None: it was not found."""
+        draws = [store.draw_of(one) for one, _ in self.drawn]
         decoded = [decode(draw.payload, draw.law).values for draw in draws]
+        if any(len(values) != size for values in decoded):
+            raise AssertionError("a family's vectors have as many coordinates")
+        found = self._estimated(draws, decoded, store) if self.told else self._added_up(draws[0], decoded[0])
+        if found is None:
+            return None
+        measurement, said, told = found
+        sources = tuple((one.grouping, draw) for (one, _), draw in zip(self.drawn, draws, strict=True))
+        return Finer(measurement, epoch, said, self.entries, self.question, sources, told)
+
+    def _added_up(self, draw: Draw, values: Sequence[Array]) -> _Answer:
+        summed = tuple(map(self._summed, values))
+        said = repr((self.cells, self.question.shape)).encode()
+        vectors = vectors_of(self.law, draw.measures, draw.payload + said)
+        laws = tuple(self.law.at(place) for place in range(len(values)))
+        name = f"by {self.name}" if self.name else "with more groups"
+        added = f", each number from up to {self.cells} groups added up" if self.cells > 1 else ""
+        note = f"read from an earlier answer {name}{added}: {_OVER_ALL}"
+        return ReleasedMeasurement(summed, None, laws, vectors), note, ()
+
+    def _summed(self, values: Array) -> Array:
+        """Return a coordinate, shape (the question's groups,)."""
+        cells = cells_in(values, self.drawn[0][0].grouping, self.question.complete)
+        table = np.array(cells.tolist(), dtype=object).reshape(1, *self.table.axes.values())
+        return integers([int(one) for one in self.wanted.of(table)[0].tolist()])
+
+    def _estimated(
+        self, draws: Sequence[Draw], decoded: Sequence[Sequence[Array]], store: StoredDraws
+    ) -> _Answer | None:
         values, told, is_disagreeing = list[Array](), list[Told](), False
         for place, plain in enumerate(self.told):
             together: dict[Sums, dict[DrawId, tuple[Array, Law]]] = {}
-            for one, draw, numbers in zip(self.drawn, draws, decoded, strict=True):
-                own = one.values(numbers[place], self.axes, self.question.complete)
-                together.setdefault(one.sums, {})[id_of(draw), place] = own, one.law(place)
+            for (one, reading), draw, numbers in zip(self.drawn, draws, decoded, strict=True):
+                own = reading.values(cells_in(numbers[place], one.grouping, self.question.complete))
+                law = reading.law(one.law.at(place))
+                together.setdefault(reading.sums, {})[id_of(draw), place] = own, law
             observed = tuple(map(Observed.of, together.values()))
             drawn = [
                 (seen.numbers, list(own.values()))
@@ -397,47 +286,70 @@ class _Estimate(Source):
             is_disagreeing = is_disagreeing or disagrees(plain.design, table.distance, laws)
             told.append(replace(plain, observed=observed))
             values.append(integers(told[-1].values(table.cells)))
-        if len(told) != size:
-            raise AssertionError("a family's vectors have as many coordinates")
-        return Finer(
-            measurement_of(told, values),
-            epoch,
-            EditionNote(
-                f'edition {self.newest} of "{self.name}": from {len(draws)} stored answers of the same rows together'
-                f"{_DISAGREE if is_disagreeing else ''}{_ALONE}"
-            ),
-            self.entries,
-            self.question,
-            tuple((one.stored.grouping, draw) for one, draw in zip(self.drawn, draws, strict=True)),
-            tuple(told),
+        note = EditionNote(
+            f'edition {self.newest} of "{self.name}": from {len(draws)} stored answers of the same rows together'
+            f"{_DISAGREE if is_disagreeing else ''}{_ALONE}"
         )
+        return measurement_of(told, values), note, tuple(told)
 
     def kept(self, store: StoredDraws) -> list[list[int]] | None:
-        """Return the numbers by coordinate where their tables are kept; None: they are not."""
-        found = []
-        for place, told in enumerate(self.told):
-            table = kept(store, self._edition(place))
-            if table is None:
-                return None
-            found.append(told.values(table.cells))
-        return found
+        """Return an estimate's numbers by coordinate where their tables are kept; None: they are not."""
+        tables = [kept(store, self._edition(place)) for place in range(len(self.told))]
+        if None in tables:
+            return None
+        return [
+            told.values(one.cells) for told, one in zip(self.told, tables, strict=True) if one is not None
+        ]
 
     def _edition(self, place: int) -> Edition:
         """Return which table a coordinate is read from: a function of the draws in it and their places there."""
         entries = tuple(
-            (one.stored.entry, one.sums.partitions, one.cells, one.law(place).text) for one in self.drawn
+            (one.entry, reading.sums.partitions, reading.cells, reading.law(one.law.at(place)).text)
+            for one, reading in self.drawn
         )
-        family = self.drawn[0].stored.grouping.family
-        return Edition(
-            digest_of("table", family, place, tuple(self.axes.items()), entries), family, self.newest
-        )
+        family = self.drawn[0][0].grouping.family
+        axes = tuple(self.table.axes.items())
+        return Edition(digest_of("table", family, place, axes, entries), family, self.newest)
+
+
+# --- which there are -------------------------------------------------------------------------------------------
+
+
+def _is_named(grouping: Grouping, question: Question, named: frozenset[bytes] | None) -> bool:
+    """Say whether all keys of a grouping are the question's, or have a name for the analyst (`named_digests`)."""
+    own = question.shape.read
+    return named is None or all(key.digest in own or key.digest in named for key in grouping.keys)
+
+
+def _best(question: Question, stored: Sequence[StoredGrouping]) -> Source | None:
+    """Return the stored grouping that makes a question up with the least spread, the newest of equals; None: none
+    does."""
+    found = (_single(question, one) for one in stored if one.law.is_additive)
+    told = (one for one in found if one is not None)
+    return min(told, key=lambda one: (one.law.spread, -one.newest), default=None)
+
+
+def _single(question: Question, stored: StoredGrouping) -> Source | None:
+    """Return a stored grouping as what each group of a question is made of; None: it does not make it up."""
+    grouping, asked = stored.grouping, question.shape.read
+    cells = cells_with_rows(grouping, question.complete)
+    table, whole = (
+        Table({key: len(own) for key, own in cells.keys}, {}),
+        whole_keys([grouping], question.complete),
+    )
+    if len(table.axes) < len(grouping.keys) or not all(key in whole or key in asked for key in table.axes):
+        return None
+    sums, reading = table.sums(question.shape), table.reading(cells)
+    if sums is None or reading is None:
+        return None
+    return Source(question, question.name, table, sums, ((stored, reading),))
 
 
 def _estimate(
-    plan: ReleasePlan, number: int, question: Question, size: int, stored: Sequence[StoredGrouping]
-) -> _Estimate | None:
-    """Return what stored groupings say together of a question of so many groups; None: they do not tell it, or it is
-    too much to be worked out. The older ones go first, so that another draw takes nothing away.
+    plan: ReleasePlan, number: int, question: Question, stored: Sequence[StoredGrouping]
+) -> Source | None:
+    """Return what stored groupings say together of a question; None: they do not tell it, or it is too much to be
+    worked out. The older ones go first, so that another draw takes nothing away.
     """
     places = range(plan.measurements[number].size)
     mine = sorted(
@@ -446,46 +358,40 @@ def _estimate(
     )
     ties, complete = _related(plan, question, mine)
     question = replace(question, complete={**complete, **question.complete})
-    axes = _axes_of(question, mine, ties)
-    if not mine or not places or axes is None:
+    table = _table(question, mine, ties)
+    wanted = None if not mine or not places or table is None else table.sums(question.shape)
+    if table is None or wanted is None:
         return None
-    most, drawn = (
-        min(MOST_GROUPINGS, MOST_WORK // max(1, math.prod(axes.values()))),
-        dict[Sums, list[_Drawn]](),
-    )
+    sizes, drawn = tuple(table.axes.values()), dict[Sums, list[tuple[StoredGrouping, Reading]]]()
+    most = min(MOST_GROUPINGS, MOST_WORK // max(1, math.prod(sizes)))
     for one in mine:
-        found = _drawn(one, axes, question.complete, ties)
-        if found is not None and (found.sums in drawn or len(drawn) < most):
-            drawn.setdefault(found.sums, []).append(found)
-    parts = tuple(one for group in drawn.values() for one in group)
-    if not parts:
-        return None
-    wanted = sums_of(shape_of(question, size), axes, ties)
-    if wanted is None:
+        reading = _reading(one.grouping, question, table)
+        if reading is not None and (reading.sums in drawn or len(drawn) < most):
+            drawn.setdefault(reading.sums, []).append((one, reading))
+    if not drawn:
         return None
     told = []
     for place in places:
         nothing = np.zeros(0, dtype=np.int64)
         laws = {
-            sums: {(b"", one.stored.entry): (nothing, one.law(place)) for one in group}
+            sums: {(b"", one.entry): (nothing, reading.law(one.law.at(place))) for one, reading in group}
             for sums, group in drawn.items()
         }
-        unit = plan.measures[number].measurement.denominator
-        one_told = tell(laws, tuple(axes.values()), (wanted,), unit)
+        one_told = tell(laws, sizes, (wanted,), plan.measures[number].measurement.denominator)
         if one_told is None:
             return None
-        (found_,) = one_told
-        is_fine = np.any(FEW * np.array(found_.rounding) > found_.variances)
-        told.append(found_.by_itself() if is_fine else found_)
-    return _Estimate(question, plan.release.rows.name, axes, parts, tuple(told))
+        (found,) = one_told
+        is_fine = np.any(FEW * np.array(found.rounding) > found.variances)
+        told.append(found.by_itself() if is_fine else found)
+    parts = tuple(itertools.chain.from_iterable(drawn.values()))
+    return Source(question, plan.release.rows.name, table, wanted, parts, tuple(told))
 
 
 def _related(
     plan: ReleasePlan, question: Question, stored: Sequence[StoredGrouping]
 ) -> tuple[Ties, dict[bytes, int]]:
     """Return how the keys of a question tie to other keys of stored groupings, and which of these are complete."""
-    drawn = {key.digest for one in stored for key in one.grouping.keys}
-    own = question.groups.keys() | question.filters.keys()
+    drawn, own = {key.digest for one in stored for key in one.grouping.keys}, question.shape.read
     if not own or drawn <= own:
         return {}, {}
     keys = related_keys(plan, question.predicate)
@@ -494,60 +400,31 @@ def _related(
     return ties_of(known, env), complete_sizes(known, plan)
 
 
-def _axes_of(question: Question, stored: Sequence[StoredGrouping], ties: Ties) -> dict[bytes, int] | None:
-    """Return how many atoms each axis of a table has: those of the question's keys, and of the others what there is
-    room for, the older groupings' first; None: the question's own are too many."""
-    atoms: dict[bytes, int] = {}
-    for key in (key for one in stored for key in one.grouping.keys):
-        atoms[key.digest] = max(atoms.get(key.digest, 0), key.size + (not key.is_complete))
-    own = {**question.groups, **question.filters}
-    for digest, places in own.items():
-        atoms[digest] = max(atoms.get(digest, 0), max(places, default=0) + 2 * (digest not in atoms))
-    atoms |= question.complete
-    if any(max(own[digest], default=0) >= atoms[digest] for digest in own):
-        return None
-    atoms |= {digest: len(places.groups) for digest, (_, places) in ties.items()}
-    axes = {axis_name(digest, ties): atoms[digest] for digest in own}
+def _table(question: Question, stored: Sequence[StoredGrouping], ties: Ties) -> Table | None:
+    """Return the table of a question's keys, and of the others that there is room for, the older groupings' first;
+    None: it is too large."""
+    groupings, own = [one.grouping for one in stored], question.shape.read
+    shapes = [question.shape, *(cells_with_rows(one, question.complete) for one in groupings)]
+    atoms = places_of(shapes, whole_keys(groupings, question.complete))
+    atoms |= {key: len(places.groups) for key, (_, places) in ties.items()}
+    axes = {axis_name(key, ties): atoms[key] for key in own}
     if math.prod(axes.values()) > MOST_ATOMS:
         return None
-    for one in stored:
-        named = {axis_name(key.digest, ties): atoms[key.digest] for key in one.grouping.keys}
+    for one in groupings:
+        named = {axis_name(key.digest, ties): atoms[key.digest] for key in one.keys}
         new = {axis: size for axis, size in named.items() if axis not in axes}
         is_near = not own or len(new) < len(named)
         if is_near and math.prod((*axes.values(), *new.values())) <= _MOST_CELLS:
             axes |= new
-    return dict(sorted(axes.items()))
+    return Table(dict(sorted(axes.items())), ties)
 
 
-def _drawn(
-    one: StoredGrouping, axes: Mapping[bytes, int], complete: Mapping[bytes, int], ties: Ties
-) -> _Drawn | None:
-    """Return a stored grouping as what was drawn of a table; None: it lacks rows of a key that is no axis, or has two
-    keys on one."""
-    keys = {axis_name(key.digest, ties): key for key in one.grouping.keys}
-    if len(keys) < len(one.grouping.keys):
+def _reading(grouping: Grouping, question: Question, table: Table) -> Reading | None:
+    """Return what is drawn of a stored grouping as numbers of a table; None: it lacks rows of a key that is no axis, or
+    has two keys on one."""
+    whole, keys = whole_keys([grouping], question.complete), [key.digest for key in grouping.keys]
+    if len({axis_name(key, table.ties) for key in keys}) < len(keys):
         return None
-    rest = [key for axis, key in keys.items() if axis not in axes]
-    if not all(key.is_complete or key.digest in complete for key in rest):
+    if not all(key in whole or table.has([key]) for key in keys):
         return None
-    partitions = [
-        _partition(keys[axis], atoms, complete, ties) if axis in keys else Partition.whole(atoms)
-        for axis, atoms in axes.items()
-    ]
-    if any(
-        axis in keys
-        and part.size < complete.get(keys[axis].digest, keys[axis].size)
-        and keys[axis].digest in ties
-        for axis, part in zip(axes, partitions, strict=True)
-    ):
-        return None
-    cells = math.prod(complete.get(key.digest, key.size) for key in rest)
-    return _Drawn(one, Sums(tuple(partitions)), cells, tuple(keys))
-
-
-def _partition(key: GroupingKey, atoms: int, complete: Mapping[bytes, int], ties: Ties) -> Partition:
-    """Return the groups that a key of a draw has on its axis, less those of values that no row has."""
-    size = complete.get(key.digest, key.size)
-    if key.digest not in ties:
-        return Partition.of_places(range(min(size, atoms)), atoms)
-    return Partition(tuple(place if place < size else -1 for place in ties[key.digest][1].groups))
+    return table.reading(cells_with_rows(grouping, question.complete))

@@ -1,4 +1,4 @@
-"""What a release asks as a question of stored groupings: its keys, their places, and its groups as sums of a table.
+"""What a release asks as a question of stored groupings: its keys, and the places of its groups among their values.
 
 A key is known by a digest of itself and of its public values, and a group by the places of its keys' values among
 these. So what is stored of other statements and what is asked speak of the same groups where the digests are equal, and
@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -28,26 +26,20 @@ from ..records import dataclass
 from ..relation.catalog import Scalar
 from ..relation.expressions import Expr, Field, fields_of, walk
 from ..relation.intervals import Environment
-from .estimate import Sums
 from .released import Groups, declared_groups
+from .table import Shape, Ties
 
 __all__ = [
     "Question",
-    "Shape",
-    "Ties",
-    "axis_name",
     "complete_sizes",
-    "drawn_places",
+    "drawn_shape",
     "grouping_of",
     "named_digests",
     "placed_keys",
     "questions_of",
     "related_keys",
-    "shape_of",
-    "sums_of",
     "ties_of",
     "usual_places",
-    "without_key",
 ]
 
 _MOST_TERMS = 4
@@ -55,27 +47,15 @@ _MOST_TERMS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """The groups of a grouping. `groups`: by key, each group's place among the key's values; `filters`: by key, the
-    places of the rows that are counted at all. `size`: how many groups."""
-
-    groups: tuple[tuple[bytes, tuple[int, ...]], ...]
-    filters: tuple[tuple[bytes, frozenset[int]], ...]
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of a grouping without some filter terms: by digest of a key, its places among its values.
+    """What is asked of groupings without some filter terms: the groups, of the rows that these terms keep.
 
-    `groups`: of each of the question's own keys, one place for each of its groups. `filters`: the places that a
-    filter keeps, of keys that are no own ones. `name`: the keys' names. `complete`: by digest how many values those
-    columns have of which the owner says that no row has another.
+    `name`: the keys' names. `complete`: by digest how many values those columns have of which the owner says that no
+    row has another.
     """
 
     predicate: tuple[Expr, ...]
-    groups: dict[bytes, list[int]]
-    filters: dict[bytes, list[int]]
+    shape: Shape
     name: str
     complete: dict[bytes, int]
 
@@ -103,14 +83,6 @@ def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
     whole = {digest: size for digest, (_, (_, size)) in placed_keys(plan, rows.predicate).items()}
     sizes_ = ((digest, len(one)) for digest, one in zip(digests, listed, strict=True))
     return Grouping(family, tuple(GroupingKey(digest, n, whole.get(digest) == n) for digest, n in sizes_))
-
-
-def without_key(question: Question, key: bytes) -> tuple[Question, int]:
-    """Return a question by all of its keys but one, and of how many groups it is."""
-    left = {digest: places for digest, places in question.groups.items() if digest != key}
-    tuples = list(dict.fromkeys(zip(*left.values(), strict=True))) if left else [()]
-    columns = zip(left, zip(*tuples, strict=True), strict=True)
-    return replace(question, groups={digest: list(column) for digest, column in columns}), len(tuples)
 
 
 def named_digests(plan: ReleasePlan) -> frozenset[bytes] | None:
@@ -194,7 +166,8 @@ def _question(
         if not set(own[digest]) <= set(kept.pop(digest, own[digest])):
             return None
     names = dict.fromkeys(_name(key) for key in (*plan.release.keys, *(term.key for term in terms)))
-    return Question(predicate, own, kept, ", ".join(names), _complete_keys(plan, predicate))
+    shape = Shape.of(own, groups.size, kept)
+    return Question(predicate, shape, ", ".join(names), _complete_keys(plan, predicate))
 
 
 def _complete_keys(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, int]:
@@ -210,11 +183,11 @@ def complete_sizes(keys: Mapping[bytes, tuple[Expr, Places]], plan: ReleasePlan)
     return {digest: len(values) for digest, (key, (values, _)) in keys.items() if is_complete(key, rows)}
 
 
-def drawn_places(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, list[int]] | None:
-    """Return by digest the places of each key in a draw of a release with all other groups, of the rows on which
-    `predicate` holds; None: it has none, or other values are others there. Of a key that is complete those listed.
+def drawn_shape(plan: ReleasePlan, question: Question) -> Shape | None:
+    """Return the groups of a draw of a release with all other groups, of the rows that a question's filters keep; None:
+    it has none, or other values are others there. Of a key that is complete those listed.
     """
-    env = environment_of(plan.release.rows.columns, predicate)
+    env = environment_of(plan.release.rows.columns, question.predicate)
     found = {}
     for key, axis in zip(plan.release.keys, plan.axes or (), strict=False):
         values = _values(key, env)
@@ -223,8 +196,8 @@ def drawn_places(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, 
             return None
         place = {value: i for i, value in enumerate(values)}
         others = [len(values)] if is_told else []
-        found[_digest(plan, key, values)] = [*map(place.__getitem__, axis.values), *others]
-    return found or None
+        found[_digest(plan, key, values)] = (*map(place.__getitem__, axis.values), *others)
+    return Shape(tuple(found.items()), question.shape.filters) if found else None
 
 
 def usual_places(plan: ReleasePlan) -> dict[bytes, tuple[Expr, Places]]:
@@ -282,14 +255,6 @@ def _digest(plan: ReleasePlan, key: Expr, values: Sequence[Scalar]) -> bytes:
     return hashlib.sha256(repr((key, values, plan.said_of(key))).encode()).digest()[:16]
 
 
-# --- as sums of a table's cells ---------------------------------------------------------------------------------
-
-
-Ties = Mapping[bytes, tuple[bytes, Partition]]
-"""By digest of a key of which others read the same column: their axis, and the key's place on each of its atoms. The
-axis of any other key is its own, with its places for atoms."""
-
-
 def ties_of(keys: Mapping[bytes, tuple[Expr, Places]], env: Environment) -> Ties:
     """Return how some keys tie to each other, as far as that is known (soundness.md 3.15)."""
     columns: dict[frozenset[int], list[bytes]] = {}
@@ -301,42 +266,3 @@ def ties_of(keys: Mapping[bytes, tuple[Expr, Places]], env: Environment) -> Ties
         axis = hashlib.sha256(b"".join(digests)).digest()[:16]
         found |= {one: (axis, part) for one, part in zip(digests, partitions or (), strict=False)}
     return found
-
-
-def axis_name(key: bytes, ties: Ties) -> bytes:
-    """Return the axis that a key is on."""
-    return ties[key][0] if key in ties else key
-
-
-def sums_of(shape: Shape, axes: Mapping[bytes, int], ties: Ties) -> Sums | None:
-    """Return a shape's groups as sums of the cells of a table with so many atoms on each axis; None: some group has
-    none."""
-    groups, filters = dict(shape.groups), dict(shape.filters)
-    partitions, rows = [], np.zeros(shape.size, dtype=np.int64)
-    for axis, atoms in axes.items():
-        own, kept = (
-            sorted(key for key in keys if axis_name(key, ties) == axis) for keys in (groups, filters)
-        )
-        places = {key: ties[key][1].groups if key in ties else range(atoms) for key in (*own, *kept)}
-        asked = list(zip(*(groups[key] for key in own), strict=True)) if own else [()] * shape.size
-        number = {group: i for i, group in enumerate(sorted(set(asked)))}
-        found = [
-            number.get(tuple(places[key][atom] for key in own), -1)
-            if all(places[key][atom] in filters[key] for key in kept)
-            else -1
-            for atom in range(atoms)
-        ]
-        if len(set(found) - {-1}) < len(number):
-            return None
-        partitions.append(Partition(tuple(found)))
-        rows = rows * len(number) + np.array([number[group] for group in asked], dtype=np.int64)
-    is_all = np.array_equal(rows, np.arange(math.prod(one.size for one in partitions)))
-    return Sums(tuple(partitions), None if is_all else tuple(rows.tolist()))
-
-
-def shape_of(question: Question, size: int) -> Shape:
-    groups = sorted((key, tuple(places)) for key, places in question.groups.items())
-    filters = sorted(
-        ((key, frozenset(places)) for key, places in question.filters.items()), key=lambda it: it[0]
-    )
-    return Shape(tuple(groups), tuple(filters), size)

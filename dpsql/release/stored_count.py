@@ -5,14 +5,12 @@ House rule: only what is stored is read (soundness.md 3.7); nothing is charged, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from ..budget import BudgetStore
-from ..mechanisms import Noise, SampledNoise
+from ..mechanisms import SampledNoise
 from ..plan.measures.formulas import Linear
 from ..plan.measures.normal_form import normal_form
 from ..plan.planner import Plan, PrivacyParameters, count_of, counting
@@ -44,24 +42,24 @@ def stored_count(
     """
     if release.intermediates:
         return None
-    found = []
+    asked = [(release, release.release.aggregates.index(call))]
     if not release.listed_from:
-        found.append(_least(counting(release, call, catalog, privacy), 0, store, privacy, level))
-    found.append(_least(release, release.release.aggregates.index(call), store, privacy, level))
-    known = [one for one in found if one is not None]
-    return max(known) if known else None
+        asked.append((counting(release, call, catalog, privacy), 0))
+    found = (_least(one, index, store, privacy, level) for one, index in asked)
+    return max((one for one in found if one is not None), default=None)
 
 
 def _least(
     release: ReleasePlan, index: int, store: BudgetStore, privacy: PrivacyParameters, level: Fraction
 ) -> int | None:
-    formula = release.formulas[index]
-    count = formula.compared
+    count = release.formulas[index].compared
     if count is None or release.is_empty:
         return None
-    wanted = release.of_each(_ANY)
-    rows = _looked_up(wanted, store, privacy)
-    return None if rows is None else _lowest(rows, count, level)
+    plan = Plan(release.release, (), frozenset(), (release.of_each(_ANY),), privacy)
+    runner = PlanRunner(
+        plan, store, SampledNoise(), "", "", True, lambda *_: None, lambda: False, lambda: None, Cost()
+    )
+    return _lowest(runner.rows[0], count, level) if runner.from_store() else None
 
 
 def counted_beside(rows: ReleasedRows, call: AggregateCall, level: Fraction) -> int | None:
@@ -92,17 +90,3 @@ def _lowest(rows: ReleasedRows, count: Linear, level: Fraction) -> int | None:
         half = rows.law_of(coordinate).half_width(1 - level)
         deviation = float(np.hypot(deviation, abs(float(weight)) * half))
     return int(np.floor(values.min() - deviation))
-
-
-def _looked_up(release: ReleasePlan, store: BudgetStore, privacy: PrivacyParameters) -> ReleasedRows | None:
-    """Return what is stored of a release, if that is all of it."""
-    plan = Plan(release.release, (), frozenset(), (release,), privacy)
-    noise: Noise = SampledNoise()
-    runner = PlanRunner(
-        plan, store, noise, "", "", True, _no_intermediate, lambda: False, lambda: None, Cost()
-    )
-    return runner.rows[0] if runner.from_store() else None
-
-
-def _no_intermediate(number: int, rows: Sequence[Any]) -> object:
-    raise AssertionError("a release without stages has no stage")

@@ -24,7 +24,7 @@ from dpsql.engine.batch import price_batch, read_batch, run_batch
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import parse_policy
 from dpsql.release import consistent as module
-from dpsql.release import estimate, finer, fitted, questions
+from dpsql.release import estimate, finer, fitted, table
 from dpsql.release.released import ReleasedMeasurement, decode, encode, integers
 from dpsql.release.run import ReleasedRows, assemble
 from dpsql.testing.injected_noise import ZeroNoise
@@ -357,9 +357,9 @@ def drawn_again(rows: Sequence[ReleasedRows], rng: np.random.Generator) -> list[
                 ]
                 size = plan.measurements[index].size
                 assert one.groups is not None
-                source: Any = finer._best(old.question, one.groups.size, stored)
+                source: Any = finer._best(old.question, stored)
                 if old.told:
-                    source = finer._estimate(plan, index, old.question, one.groups.size, stored)
+                    source = finer._estimate(plan, index, old.question, stored)
                 assert source is not None
                 made = source.finer(size, old.epoch, Redrawn([again(draw) for _, draw in old.sources]))
                 assert made is not None
@@ -561,7 +561,7 @@ def test_random_batches(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> N
         (module._drawn, "[id_of(draw), place]", "[b'again' + id_of(draw), place]", check_borrowed),
         (fitted.Told._noises, "float(one.weights[id_])", "0.7", check_borrowed),
         (estimate.Design.forms, "own.append(precision * ", "own.append(0.5 * precision * ", check_borrowed),
-        (questions.sums_of, "in filters[key] for key in kept", "in range(atoms) for key in kept", check_exact),
+        (table.Table._placed, "np.isin(self._places(key, atoms), list(filters[key]))", "True", check_exact),
     ],
     ids=["epochs", "WHERE", "bounds", "t", "randomised", "twice", "bars", "weights", "filters"],
 )  # fmt: skip

@@ -18,7 +18,7 @@ import pytest
 from dpsql.engine.answer import Answer
 from dpsql.engine.session import Session
 from dpsql.policy import parse_policy
-from dpsql.release import finer
+from dpsql.release import finer, table
 from dpsql.release.run import PlanRunner
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.length import tried
@@ -260,9 +260,9 @@ def test_older_draws_choose_first(desk: OpenDesk, tmp_path: Path, monkeypatch: P
 @pytest.mark.parametrize(
     ("function", "old", "new", "check"),
     [
-        (finer._axes_of, "atoms |= question.complete", "pass", check_one_table),
-        (finer._Drawn.values, "np.transpose(table, order)", "np.transpose(table)", check_exact),
-        (finer._Estimate.serves, "float(one.variances.max()) <=", "0 <=", check_never_worse),
+        (table.whole_keys, ", **complete}", "}", check_one_table),
+        (table.Table.reading, "_is_each(at, len(rows)) else at", "False else at[::-1]", check_exact),
+        (finer.Source.serves, "float(one.variances.max()) <=", "0 <=", check_never_worse),
         (PlanRunner.take_estimates, "if not self.reuse or", "if self.reuse or", check_again),
         (PlanRunner._look_up_one, "not is_enough", "own is None", check_one_table),
     ],

@@ -24,6 +24,7 @@ from dpsql.mechanisms import ATTO, NANO, Gaussian, Laplace, Wish
 from dpsql.release import finer, price, questions, run
 from dpsql.release.price import reads_each_alone
 from dpsql.release.run import PlanRunner, ReleasedRows
+from dpsql.release.table import Shape
 from dpsql.tests.support.length import tried
 
 from .conftest import Desk, OpenDesk
@@ -370,7 +371,7 @@ def test_plant_what_margins_pay_back(desk: OpenDesk, tmp_path: Path, monkeypatch
 
 def test_plant_another_key_left_out(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> None:
     """A margin that is not the one without a key."""
-    plant(monkeypatch, questions.without_key, ("if digest != key", "if digest == key"))
+    plant(monkeypatch, Shape.without, ("if digest != key", "if digest == key"))
     with pytest.raises(AssertionError):
         check_left_out(desk, tmp_path)
 
@@ -381,14 +382,14 @@ def check_left_out(desk: OpenDesk, folder: Path) -> None:
     ((release_,),) = (made.session.explain(CROSSED).plan.releases,)
     groups = run._known_rows(release_).groups
     assert groups is not None
-    question = questions.questions_of(release_, groups)[0]
-    for key in question.groups:
-        (other,) = question.groups.keys() - {key}
-        left, size = questions.without_key(question, key)
-        assert left.groups == {other: list(range(max(question.groups[other]) + 1))}
-        assert size == max(question.groups[other]) + 1
-        alone, size = questions.without_key(left, other)
-        assert (alone.groups, size) == ({}, 1)
+    shape = questions.questions_of(release_, groups)[0].shape
+    places = dict(shape.keys)
+    for key in places:
+        (other,) = places.keys() - {key}
+        left = shape.without(key)
+        assert (left.keys, left.rows) == (((other, tuple(range(len(places[other])))),), None)
+        alone = left.without(other)
+        assert (alone.keys, alone.size) == ((), 1)
 
 
 def test_a_question_by_one_key_less_has_each_group_once(desk: OpenDesk, tmp_path: Path) -> None:
@@ -402,7 +403,7 @@ def test_plant_sums_of_groups(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch
 
 
 def test_plant_sums_of_what_is_told(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(finer._Estimate, "sways", lambda self, wanted: False)
+    monkeypatch.setattr(finer.Source, "sways", lambda self, wanted: False)
     with pytest.raises(AssertionError):
         check_sums_of_what_is_told(desk, tmp_path)
 
