@@ -96,7 +96,7 @@ def finest(
 
 def _beside_before(plan: ReleasePlan, number: int, now: Source, found: Finer, store: StoredDraws) -> Finer:
     """Return an answer with what the edition before says of it, where its table is kept and answers as well."""
-    older = [one for one, _ in now.drawn if one.entry < now.newest]
+    older = [one for one in now.drawn if one.entry < now.newest]
     before = _estimate(plan, number, now.question, older) if len(older) > 1 else None
     measurement = plan.measurements[number]
     if before is None or before.spread <= now.spread or not before.serves(plan.measures[number].law):
@@ -174,22 +174,23 @@ class Source:
     """What stored groupings say of a question: one of them, whose cells are added up, or several by the estimate of
     least variance.
 
-    `name`: of the keys, or of the rows, in words. `drawn`: of each grouping which numbers of the table it has;
-    `wanted`: the question's groups as sums of the table's cells. `told`: by coordinate, without numbers as yet; () of
-    one grouping by itself.
+    `name`: of the keys, or of the rows, in words. `wanted`: the question's groups as sums of the table's cells.
+    `readings`: of each draw which numbers of the table it has; `told`: by coordinate, without numbers as yet; () of one
+    grouping by itself, whose cells are the table's.
     """
 
     question: Question
     name: str
     table: Table
     wanted: Sums
-    drawn: tuple[tuple[StoredGrouping, Reading], ...]
+    drawn: tuple[StoredGrouping, ...]
+    readings: tuple[Reading, ...] = ()
     told: tuple[Told, ...] = ()
 
     @property
     def entries(self) -> tuple[int, ...]:
         """The ledger entries of the draws that it is made of."""
-        return tuple(one.entry for one, _ in self.drawn)
+        return tuple(one.entry for one in self.drawn)
 
     @property
     def newest(self) -> int:
@@ -204,7 +205,7 @@ class Source:
     @property
     def law(self) -> Law:
         """The law of a number, of one grouping by itself."""
-        return sum_of(self.drawn[0][0].law, self.cells)
+        return sum_of(self.drawn[0].law, self.cells)
 
     @property
     def errors(self) -> set[tuple[float, float]]:
@@ -237,7 +238,7 @@ class Source:
 
     def finer(self, size: int, epoch: int, store: StoredDraws) -> Finer | None:
         """Return the answer, of so many coordinates; None: it was not found."""
-        draws = [store.draw_of(one) for one, _ in self.drawn]
+        draws = list(map(store.draw_of, self.drawn))
         decoded = [decode(draw.payload, draw.law).values for draw in draws]
         if any(len(values) != size for values in decoded):
             raise AssertionError("a family's vectors have as many coordinates")
@@ -245,7 +246,7 @@ class Source:
         if found is None:
             return None
         measurement, said, told = found
-        sources = tuple((one.grouping, draw) for (one, _), draw in zip(self.drawn, draws, strict=True))
+        sources = tuple((one.grouping, draw) for one, draw in zip(self.drawn, draws, strict=True))
         return Finer(measurement, epoch, said, self.entries, self.question, sources, told)
 
     def _added_up(self, draw: Draw, values: Sequence[Array]) -> _Answer:
@@ -260,7 +261,7 @@ class Source:
 
     def _summed(self, values: Array) -> Array:
         """Return a coordinate, shape (the question's groups,)."""
-        cells = cells_in(values, self.drawn[0][0].grouping, self.question.complete)
+        cells = cells_in(values, self.drawn[0].grouping, self.question.complete)
         table = np.array(cells.tolist(), dtype=object).reshape(1, *self.table.axes.values())
         return integers([int(one) for one in self.wanted.of(table)[0].tolist()])
 
@@ -270,7 +271,7 @@ class Source:
         values, told, is_disagreeing = list[Array](), list[Told](), False
         for place, plain in enumerate(self.told):
             together: dict[Sums, dict[DrawId, tuple[Array, Law]]] = {}
-            for (one, reading), draw, numbers in zip(self.drawn, draws, decoded, strict=True):
+            for one, reading, draw, numbers in zip(self.drawn, self.readings, draws, decoded, strict=True):
                 own = reading.values(cells_in(numbers[place], one.grouping, self.question.complete))
                 law = reading.law(one.law.at(place))
                 together.setdefault(reading.sums, {})[id_of(draw), place] = own, law
@@ -305,9 +306,9 @@ class Source:
         """Return which table a coordinate is read from: a function of the draws in it and their places there."""
         entries = tuple(
             (one.entry, reading.sums.partitions, reading.cells, reading.law(one.law.at(place)).text)
-            for one, reading in self.drawn
+            for one, reading in zip(self.drawn, self.readings, strict=True)
         )
-        family = self.drawn[0][0].grouping.family
+        family = self.drawn[0].grouping.family
         axes = tuple(self.table.axes.items())
         return Edition(digest_of("table", family, place, axes, entries), family, self.newest)
 
@@ -333,16 +334,12 @@ def _single(question: Question, stored: StoredGrouping) -> Source | None:
     """Return a stored grouping as what each group of a question is made of; None: it does not make it up."""
     grouping, asked = stored.grouping, question.shape.read
     cells = cells_with_rows(grouping, question.complete)
-    table, whole = (
-        Table({key: len(own) for key, own in cells.keys}, {}),
-        whole_keys([grouping], question.complete),
-    )
+    table = Table({key: len(own) for key, own in cells.keys}, {})
+    whole = whole_keys([grouping], question.complete)
     if len(table.axes) < len(grouping.keys) or not all(key in whole or key in asked for key in table.axes):
         return None
-    sums, reading = table.sums(question.shape), table.reading(cells)
-    if sums is None or reading is None:
-        return None
-    return Source(question, question.name, table, sums, ((stored, reading),))
+    sums = table.sums(question.shape)
+    return None if sums is None else Source(question, question.name, table, sums, (stored,))
 
 
 def _estimate(
@@ -383,8 +380,8 @@ def _estimate(
         (found,) = one_told
         is_fine = np.any(FEW * np.array(found.rounding) > found.variances)
         told.append(found.by_itself() if is_fine else found)
-    parts = tuple(itertools.chain.from_iterable(drawn.values()))
-    return Source(question, plan.release.rows.name, table, wanted, parts, tuple(told))
+    parts, readings = zip(*itertools.chain.from_iterable(drawn.values()), strict=True)
+    return Source(question, plan.release.rows.name, table, wanted, parts, readings, tuple(told))
 
 
 def _related(

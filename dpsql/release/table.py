@@ -113,13 +113,30 @@ def cells_in(values: Array, grouping: Grouping, complete: Mapping[bytes, int]) -
 
 
 @dataclass(frozen=True)
+class _OnAxis:
+    """What a shape's groups are on an axis. `keys`: those of the shape, each with how many places it may have;
+    `groups`: the partition's, as numbers that these places are the digits of."""
+
+    partition: Partition
+    keys: tuple[tuple[bytes, int], ...]
+    groups: Array
+
+    def number(self, columns: Mapping[bytes, Array], size: int) -> Array:
+        """Return for so many tuples of places the number of each."""
+        found = np.zeros(size, dtype=np.int64)
+        for key, width in self.keys:
+            found = found * width + columns[key]
+        return found
+
+
+@dataclass(frozen=True)
 class Reading:
-    """What was drawn of a shape as numbers of a table. `numbers`: of each of its groups which of `sums` it is a part
-    of; None: they are these. `cells`: so many are added up."""
+    """What was drawn of a shape as numbers of a table, `sums`: so many of its groups, `cells`, are added up to each."""
 
     sums: Sums
-    numbers: Array | None
     cells: int
+    shape: Shape
+    axes: tuple[_OnAxis, ...]
 
     def law(self, law: Law) -> Law:
         """Return the law of the noise on a number, of that on a group."""
@@ -127,10 +144,13 @@ class Reading:
 
     def values(self, values: Array) -> Array:
         """Return the numbers, of the groups'."""
-        if self.numbers is None:
+        numbers = _numbers(self.shape, self.axes)
+        if self.sums.rows is not None:
+            numbers = np.searchsorted(np.array(self.sums.rows), numbers)
+        if _is_each(numbers, self.sums.size):
             return values
         found = np.zeros(self.sums.size, dtype=object)
-        np.add.at(found, self.numbers, values.astype(object))
+        np.add.at(found, numbers, values.astype(object))
         return integers(found.tolist())
 
 
@@ -143,63 +163,77 @@ class Table:
 
     def sums(self, shape: Shape) -> Sums | None:
         """Return a shape's groups as sums of the cells; None: it reads another axis, or some group has no cell."""
-        found = self._placed(shape) if self.has(shape.read) else None
-        if found is None:
+        axes = self._placed(shape) if self.has(shape.read) else None
+        if axes is None:
             return None
-        partitions, numbers = found
+        partitions, numbers = tuple(one.partition for one in axes), _numbers(shape, axes)
         is_all = _is_each(numbers, math.prod(one.size for one in partitions))
         return Sums(partitions, None if is_all else tuple(numbers.tolist()))
 
     def reading(self, shape: Shape) -> Reading | None:
         """Return what is drawn of a shape as numbers of the table: over a key that is no axis its groups are added up.
         None: some group has no cell, or of some fewer are added up than of others."""
-        found = self._placed(shape) if self.has(dict(shape.filters)) else None
-        if found is None:
+        axes = self._placed(shape) if self.has(dict(shape.filters)) else None
+        if axes is None:
             return None
-        partitions, numbers = found
-        rows, at, counts = np.unique(numbers, return_inverse=True, return_counts=True)
-        if np.any(counts != counts[0]):
-            return None
-        is_all = _is_each(rows, math.prod(one.size for one in partitions))
-        sums = Sums(partitions, None if is_all else tuple(rows.tolist()))
-        return Reading(sums, None if _is_each(at, len(rows)) else at.ravel(), int(counts[0]))
+        sums, cells = Sums(tuple(one.partition for one in axes)), 1
+        if shape.rows is None:
+            cells = shape.size // sums.size
+        else:
+            rows, counts = np.unique(_numbers(shape, axes), return_counts=True)
+            cells = int(counts[0])
+            if np.any(counts != cells):
+                return None
+            if not _is_each(rows, sums.size):
+                sums = Sums(sums.partitions, tuple(rows.tolist()))
+        return Reading(sums, cells, shape, axes)
 
     def has(self, keys: Iterable[bytes]) -> bool:
         """Say whether all of some keys are on its axes."""
         return all(axis_name(key, self.ties) in self.axes for key in keys)
 
-    def _placed(self, shape: Shape) -> tuple[tuple[Partition, ...], Array] | None:
-        """Return of each axis what a shape's groups are on it, and of each group which of their product it is a part
-        of; None: some group has no cell."""
+    def _placed(self, shape: Shape) -> tuple[_OnAxis, ...] | None:
+        """Return what a shape's groups are on each axis; None: some group has no cell."""
         if not shape.size:
             return None
-        columns, keys, filters = shape.columns, dict(shape.keys), dict(shape.filters)
-        partitions, numbers = [], np.zeros(shape.size, dtype=np.int64)
+        columns = {} if shape.rows is None else shape.columns
+        keys, filters = dict(shape.keys), dict(shape.filters)
+        found = []
         for axis, atoms in self.axes.items():
             own, kept = (
                 sorted(key for key in each if axis_name(key, self.ties) == axis) for each in (keys, filters)
             )
-            known, asked = np.zeros(atoms, dtype=np.int64), np.zeros(shape.size, dtype=np.int64)
-            listed = np.zeros(1, dtype=np.int64)
-            for key in own:
-                places = self._places(key, atoms)
-                width = max(int(places.max(initial=0)), max(keys[key])) + 1
-                known, asked = known * width + places, asked * width + columns[key]
-                listed = (listed[:, None] * width + np.array(keys[key])).ravel()
-            is_counted = np.ones(atoms, dtype=bool)
-            for key in kept:
-                is_counted &= np.isin(self._places(key, atoms), list(filters[key]))
-            groups = np.unique(listed if shape.rows is None else asked)
-            found, group = np.searchsorted(groups, known), np.searchsorted(groups, asked)
-            is_counted &= np.isin(known, groups)
-            if len(np.unique(found[is_counted])) < len(groups):
-                return None
-            partitions.append(Partition(tuple(np.where(is_counted, found, -1).tolist())))
-            numbers = numbers * len(groups) + group
-        return tuple(partitions), numbers
+            places = {key: self._places(key, atoms) for key in (*own, *kept)}
+            widths = tuple((key, max(int(places[key].max()), max(keys[key])) + 1) for key in own)
+            one = _OnAxis(Partition.whole(atoms), widths, np.zeros(1, dtype=np.int64))
+            if own or kept:
+                known, is_counted = one.number(places, atoms), np.ones(atoms, dtype=bool)
+                if shape.rows is None:
+                    product = np.meshgrid(*(np.array(keys[key]) for key in own), indexing="ij")
+                    columns = {key: each.ravel() for key, each in zip(own, product, strict=True)}
+                size = len(columns[own[0]]) if own else 1
+                groups = np.unique(one.number(columns, size))
+                for key in kept:
+                    is_counted &= np.isin(places[key], list(filters[key]))
+                group = np.searchsorted(groups, known)
+                is_counted &= np.isin(known, groups)
+                if len(np.unique(group[is_counted])) < len(groups):
+                    return None
+                partition = Partition(tuple(np.where(is_counted, group, -1).tolist()))
+                one = _OnAxis(partition, widths, groups)
+            found.append(one)
+        return tuple(found)
 
     def _places(self, key: bytes, atoms: int) -> Array:
         return np.array(self.ties[key][1].groups) if key in self.ties else np.arange(atoms)
+
+
+def _numbers(shape: Shape, axes: Sequence[_OnAxis]) -> Array:
+    """Return for each group of a shape which of the product of the axes' groups it is, or is a part of."""
+    columns, found = shape.columns, np.zeros(shape.size, dtype=np.int64)
+    for one in axes:
+        found = found * len(one.groups) + np.searchsorted(one.groups, one.number(columns, shape.size))
+    return found
 
 
 def _is_each(numbers: Array, count: int) -> bool:

@@ -561,7 +561,7 @@ def test_random_batches(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> N
         (module._drawn, "[id_of(draw), place]", "[b'again' + id_of(draw), place]", check_borrowed),
         (fitted.Told._noises, "float(one.weights[id_])", "0.7", check_borrowed),
         (estimate.Design.forms, "own.append(precision * ", "own.append(0.5 * precision * ", check_borrowed),
-        (table.Table._placed, "np.isin(self._places(key, atoms), list(filters[key]))", "True", check_exact),
+        (table.Table._placed, "np.isin(places[key], list(filters[key]))", "True", check_exact),
     ],
     ids=["epochs", "WHERE", "bounds", "t", "randomised", "twice", "bars", "weights", "filters"],
 )  # fmt: skip

@@ -261,7 +261,7 @@ def test_older_draws_choose_first(desk: OpenDesk, tmp_path: Path, monkeypatch: P
     ("function", "old", "new", "check"),
     [
         (table.whole_keys, ", **complete}", "}", check_one_table),
-        (table.Table.reading, "_is_each(at, len(rows)) else at", "False else at[::-1]", check_exact),
+        (table.Reading.values, "_numbers(self.shape, self.axes)", "_numbers(self.shape, self.axes)[::-1]", check_exact),
         (finer.Source.serves, "float(one.variances.max()) <=", "0 <=", check_never_worse),
         (PlanRunner.take_estimates, "if not self.reuse or", "if self.reuse or", check_again),
         (PlanRunner._look_up_one, "not is_enough", "own is None", check_one_table),

@@ -168,10 +168,10 @@ def test_all_groups_in_their_order_are_the_product() -> None:
 @pytest.mark.parametrize(
     ("function", "old", "new", "check"),
     [
-        (Table._placed, "np.isin(self._places(key, atoms), list(filters[key]))", "True", check_random_shapes),
+        (Table._placed, "np.isin(places[key], list(filters[key]))", "True", check_random_shapes),
         (Table._placed, "is_counted &= np.isin(known, groups)", "pass", check_random_shapes),
-        (Table._placed, "numbers * len(groups) + group", "numbers + group", check_random_shapes),
-        (table.Reading.values, "np.add.at(found, self.numbers, values.astype(object))", "found[self.numbers] = values", check_left_out),
+        (table._numbers, "found * len(one.groups) +", "found +", check_random_shapes),
+        (table.Reading.values, "np.add.at(found, numbers, values.astype(object))", "found[numbers] = values", check_left_out),
         (table.Reading.law, "self.cells", "1", check_left_out),
     ],
     ids=["a filter", "groups that are not asked for", "another product", "not added up", "the noise of one"],
