@@ -16,20 +16,24 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from statistics import NormalDist
 
+from ..budget import BudgetStore
 from ..errors import Refusal
-from ..mechanisms import Gaussian
+from ..mechanisms import Gaussian, SampledNoise
 from ..plan.measures.bivariate import Bivariate
 from ..plan.measures.formulas import Linear, Variance
-from ..plan.planner import Plan, releases_of
+from ..plan.planner import Plan, PrivacyParameters, counting, releases_of
 from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
+from ..relation.catalog import Catalog
 from ..relation.relations import AggregateCall
+from ..release.cost import Cost
 from ..release.expected_error import expected_error
+from ..release.run import PlanRunner
 from .contribution import cells_of, sums_of
-from .notes import estimate_notes
+from .notes import estimate_notes, lowest_of
 from .settings import Accuracy, decimal_text, number_text
 
-__all__ = ["STEP", "Chosen", "choose"]
+__all__ = ["STEP", "Chosen", "choose", "stored_count"]
 
 STEP = Fraction(1, 10_000)
 """Epsilon is found in steps of this."""
@@ -38,6 +42,10 @@ _MOST_STEPS = 10**8
 
 Counts = Callable[[ReleasePlan, AggregateCall], int | None]
 """The lower end of the bar of a stored number of rows that an aggregate takes in, over the smallest group; or None."""
+
+
+_ANY = Fraction(1, 10**9)
+"""The epsilon of a measurement that every stored draw of it serves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,3 +242,41 @@ def _deviations(level: Fraction) -> float:
 def _normal_deviations(level: Fraction) -> float:
     """Return how many standard deviations Gaussian noises together stay within at a level."""
     return NormalDist().inv_cdf(1 - float(1 - level) / 2)
+
+
+# --- how many rows there are -----------------------------------------------------------------------------------------
+
+
+def stored_count(
+    release: ReleasePlan,
+    call: AggregateCall,
+    catalog: Catalog,
+    privacy: PrivacyParameters,
+    store: BudgetStore,
+    level: Fraction,
+) -> int | None:
+    """Return the lower end of a stored count's bar at a level, the least over its groups; None: nothing is stored.
+
+    First a count that was asked for itself, then the one beside the aggregate, where that was drawn before.
+    A release that waits for a subquery's value has none; by keys of public tables there is the one beside it alone.
+    """
+    if release.intermediates:
+        return None
+    asked = [(release, release.release.aggregates.index(call))]
+    if not release.listed_from:
+        asked.append((counting(release, call, catalog, privacy), 0))
+    found = (_least_count(one, index, store, privacy, level) for one, index in asked)
+    return max((one for one in found if one is not None), default=None)
+
+
+def _least_count(
+    release: ReleasePlan, index: int, store: BudgetStore, privacy: PrivacyParameters, level: Fraction
+) -> int | None:
+    count = release.formulas[index].compared
+    if count is None or release.is_empty:
+        return None
+    plan = Plan(release.release, (), frozenset(), (release.of_each(_ANY),), privacy)
+    runner = PlanRunner(
+        plan, store, SampledNoise(), "", "", True, lambda *_: None, lambda: False, lambda: None, Cost()
+    )
+    return lowest_of(runner.rows[0], count, level) if runner.from_store() else None

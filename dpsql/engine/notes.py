@@ -16,9 +16,12 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
+import numpy as np
+
 from ..mechanisms import Law, Truncated
-from ..plan.measures.formulas import Chosen, Within
+from ..plan.measures.formulas import Chosen, Linear, Within
 from ..plan.measures.measurements import Count, Mask, Moment
+from ..plan.measures.normal_form import normal_form
 from ..plan.measures.ranks import SplitMeasurement
 from ..plan.measures.value_bars import COUNT_MISSES, BarKey, Bars, ValueBar, bar_of
 from ..plan.planner import Plan, PrivacyParameters, count_of, releases_of, with_bars
@@ -35,7 +38,6 @@ from ..relation.types import Kind
 from ..release.expected_error import expected_error
 from ..release.released import others_of
 from ..release.run import ReleasedRows
-from ..release.stored_count import counted_beside
 from .answer import EmptyNote, GroupNote, OnceNote, OpenRankNote, RankNote
 from .contribution import Known, contribution_notes, nothing_measured, period_notes, set_notes
 from .explain import call_text, origins_of
@@ -51,6 +53,7 @@ __all__ = [
     "estimate_notes",
     "found_notes",
     "hidden_notes",
+    "lowest_of",
     "model_notes",
     "null_notes",
     "rank_notes",
@@ -542,8 +545,38 @@ def _count(released: ReleasedRows, call: AggregateCall, level: Fraction, stored:
     """Return how many rows there are at least, in each group; of groups that are found, none is known beforehand."""
     if released.plan.groups is None:
         return None
-    beside = counted_beside(released, call, level)
+    beside = _counted_beside(released, call, level)
     return stored(released.plan, call) if beside is None else beside
+
+
+def _counted_beside(rows: ReleasedRows, call: AggregateCall, level: Fraction) -> int | None:
+    """Return the lower end of a count beside an aggregate in its own release, of the very rows that it takes in."""
+    release = rows.plan.release
+    env = environment_of(release.rows.columns, release.rows.predicate)
+
+    def taken(one: AggregateCall) -> tuple[object, ...]:
+        want = normal_form(one, env, release.rows.units)
+        return want.function, want.filter
+
+    own = taken(count_of(call))
+    found = [
+        lowest_of(rows, formula, level)
+        for other, formula in zip(release.aggregates, rows.plan.formulas, strict=True)
+        if other.function == "count" and isinstance(formula, Linear) and taken(other) == own
+    ]
+    return max((one for one in found if one is not None), default=None)
+
+
+def lowest_of(rows: ReleasedRows, count: Linear, level: Fraction) -> int | None:
+    """Return the lower end of a count's bar, the least over its groups; None: there is no group."""
+    if rows.groups is None or not rows.groups.size:
+        return None
+    values, deviation = float(count.constant) + np.zeros(rows.groups.size), 0.0
+    for coordinate, weight in count.terms:
+        values = values + float(weight) * np.asarray(rows.values_of(coordinate), dtype=float)
+        half = rows.law_of(coordinate).half_width(1 - level)
+        deviation = float(np.hypot(deviation, abs(float(weight)) * half))
+    return int(np.floor(values.min() - deviation))
 
 
 def _said(

@@ -61,7 +61,6 @@ from ..release.levels import are_told, with_levels
 from ..release.post_processing import Compiled, Patience, PublicRows, check_public, compile_public, run_public
 from ..release.released import canonical, publishable
 from ..release.run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
-from ..release.stored_count import stored_count
 from ..release.together import find_together
 from ..sql.bind_select import bind
 from ..sql.scope import BindingContext
@@ -72,7 +71,7 @@ from ..sql.statement import (
 from ..sql.text import is_text
 from ..sql.text_process import TextProcess
 from ..waits import Stop, until
-from .accuracy import choose
+from .accuracy import choose, stored_count
 from .answer import Answer, OpenRankNote, Receipt, left_text
 from .contribution import Known
 from .copies import LOST, Above

@@ -98,7 +98,7 @@ class _Found:
             is_same = self._store.epoch == self._epoch
             self._sources[measures] = sources_of(plan, index, groups, self._store) if is_same else []
         found = self._sources[measures]
-        return finest(plan, index, groups, self._store, found, self._epoch, is_summed=self._is_summed)
+        return finest(plan, index, self._store, found, self._epoch, is_summed=self._is_summed)
 
 
 def _best(rows: ReleasedRows, found: _Found, level: Fraction) -> tuple[ReleasePlan, dict[int, Finer]] | None:

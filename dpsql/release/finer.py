@@ -67,13 +67,12 @@ def find_finer(
     """
     epoch = store.epoch
     found = sources_of(plan, number, groups, store, of_same_rows=of_same_rows)
-    return finest(plan, number, groups, store, found, epoch, is_summed=is_summed)
+    return finest(plan, number, store, found, epoch, is_summed=is_summed)
 
 
 def finest(
     plan: ReleasePlan,
     number: int,
-    groups: Groups,
     store: StoredDraws,
     found: Sequence[Source],
     epoch: int,
