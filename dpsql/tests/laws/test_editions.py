@@ -268,7 +268,7 @@ def test_draws_that_agree_are_seldom_said_not_to(law: Any) -> None:
     [
         (editions.AsOf.groupings, "one.entry <= self.last", "True", test_a_pinned_edition_tells_the_old_numbers),
         (editions.AsOf.lookup, "self.last if until is None", "None if until is None", test_an_edition_without_the_answer_is_refused_and_charges_nothing),
-        (finer.Source._edition, "place, tuple", "0, tuple", None),
+        (finer.Source._edition, "family, place", "family, 0", None),
     ],
     ids=["later draws", "later draws of one's own", "one coordinate for all"],
 )  # fmt: skip
