@@ -356,7 +356,6 @@ def drawn_again(rows: Sequence[ReleasedRows], rng: np.random.Generator) -> list[
                     StoredGrouping(i, draw.law, grouping) for i, (grouping, draw) in enumerate(old.sources)
                 ]
                 size = plan.measurements[index].size
-                assert one.groups is not None
                 source: Any = finer._best(old.question, stored)
                 if old.told:
                     source = finer._estimate(plan, index, old.question, stored)
