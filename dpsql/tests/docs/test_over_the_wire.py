@@ -22,7 +22,7 @@ def note(frame, event, argument):
     code = frame.f_code
     if is_on and event == "call" and code.co_filename.startswith(package):
         found[code.co_filename.removeprefix(package), code.co_qualname] = None
-received, write = Channel.data_received, Channel.write
+received, put = Channel.data_received, Channel.put
 def first(channel, data):
     global is_on
     is_on = is_on or b"SELECT COUNT" in data
@@ -32,8 +32,8 @@ def last(channel, data):
     if is_on:
         Path(sys.argv[1] + ".calls").write_text(json.dumps(list(found)))
     is_on = False
-    return write(channel, data)
-Channel.data_received, Channel.write = first, last
+    return put(channel, data)
+Channel.data_received, Channel.put = first, last
 sys.setprofile(note)
 threading.setprofile(note)
 """
