@@ -271,7 +271,6 @@ def test_a_changed_version_is_refused_and_refresh_changes_nothing(shop: Path, ho
 def test_a_version_that_nobody_verified_is_refused_before_the_charge(shop: Path, how: str) -> None:
     """The way round: the keys are taken out of the policy, the files recorded as they are, the keys put back."""
     done(shop, "budget", "create")
-    done(shop, "query", ASKED)
     unverified_version(shop, how)
     before = spent_and_epoch(shop)
     for sql in (ASKED, "SELECT COUNT(*) FROM orders", "SELECT * FROM part"):
@@ -288,18 +287,35 @@ def test_a_version_that_nobody_verified_is_refused_before_the_charge(shop: Path,
     assert spent_and_epoch(shop) == before
 
 
+def test_a_way_that_was_charged_is_not_taken_out(shop: Path) -> None:
+    """Without the keys the items have another unit: no version is recorded under it."""
+    done(shop, "budget", "create")
+    done(shop, "query", ASKED)
+    before = spent_and_epoch(shop)
+    shop.write_text(without_keys())
+    refused = run(shop, "refresh")
+    assert refused.exit_code == 7
+    assert 'rows of "item" were charged by' in refused.stderr
+    shop.write_text(SHOP)
+    assert spent_and_epoch(shop) == before
+
+
 def unverified_version(shop: Path, how: str) -> None:
     write(shop.parent, *BROKEN[how])
+    shop.write_text(without_keys())
+    done(shop, "refresh")
+    shop.write_text(SHOP)
+
+
+def without_keys() -> str:
+    """Return the shop's policy without a key, where items are of whom their own column names."""
     lines = [line for line in SHOP.splitlines() if not line.startswith(("key = ", "unit = { column"))]
     told = ["[tables.item]", 'unit = "orders_no"']
-    text = (
+    return (
         "\n".join(lines)
         .replace(told[0], "\n".join(told))
         .replace("[privacy]", 'dataset = "customer@duckdb:customer.parquet"\n[privacy]')
     )
-    shop.write_text(text)
-    done(shop, "refresh")
-    shop.write_text(SHOP)
 
 
 def test_a_key_that_is_asserted_later_waits_for_check(shop: Path) -> None:
