@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from dpsql.cli import interrupts
 from dpsql.cli.application import program
 from dpsql.cli.demo_folder import MAIN_POLICY, make_folder
 
@@ -20,6 +21,13 @@ ENDLESS = (
     " course AS f WHERE (a.id * b.id + c.id * d.id + e.id * f.id + t.n) % 7 = 3"
 )
 """Charged, stored, and then years of post-processing: only Ctrl-C ends it."""
+
+
+@pytest.fixture(autouse=True)
+def _nobody_has_pressed() -> Iterator[None]:
+    """A Ctrl-C that a test met in this process is none of the next one's."""
+    yield
+    interrupts.forget()
 
 
 @pytest.fixture(scope="session")
