@@ -83,9 +83,20 @@ class Wire:
     def rows(self, data: bytes) -> list[bytes]:
         return [body for kind, body in self.send(data)[1] if kind == "D"]
 
+    def remembered(self, data: bytes) -> tuple[bool, list[tuple[str, bytes]]]:
+        """Return as `send` does, of the first of four that was remembered: where another thread has the ledger at that
+        moment, a look gives up."""
+        for _ in range(3):
+            again, replied = self.send(data)
+            if again:
+                return again, replied
+        return self.send(data)
+
     def again(self, data: bytes) -> bool:
-        """Return whether a batch that was sent twice is remembered the third time."""
-        return [self.send(data)[0] for _ in range(3)][-1]
+        """Return whether a batch that was sent twice is remembered after that."""
+        self.send(data)
+        self.send(data)
+        return self.remembered(data)[0]
 
 
 def notices(replied: list[tuple[str, bytes]]) -> str:
@@ -145,7 +156,8 @@ def law_what_is_left_is_of_now(served: Served) -> None:
     assert wire.again(query(COUNT))
     before = notices(wire.send(query(COUNT))[1])
     other.connection.execute("SELECT SUM(age) FROM person")
-    again = [wire.send(query(COUNT)) for _ in range(3)][-1]
+    wire.send(query(COUNT))
+    again = wire.remembered(query(COUNT))
     assert again[0]
     assert notices(again[1]) != before
     assert notices(again[1]).count("answered before") == 1
@@ -194,7 +206,7 @@ def law_a_block_is_told(served: Served) -> None:
         assert not again
         assert b"25P02" in replied[0][1]
         wire.connection.execute("ROLLBACK")
-        assert wire.send(batch)[0]
+        assert wire.remembered(batch)[0]
 
 
 def law_an_unnamed_statement_stays(served: Served) -> None:
@@ -203,7 +215,7 @@ def law_an_unnamed_statement_stays(served: Served) -> None:
     for sql in (GROUPS, COUNT):
         assert wire.again(unnamed(sql))
     for sql in (GROUPS, COUNT, GROUPS):
-        again, replied = wire.send(unnamed(sql))
+        again, replied = wire.remembered(unnamed(sql))
         assert again
         assert wire.rows(later) == [body for kind, body in replied if kind == "D"]
     assert wire.again(query(GROUPS))
@@ -351,7 +363,7 @@ def test_a_message_in_two_parts_is_answered_as_one(served: Served) -> None:
             found += raw.recv(65536)
         raw.setblocking(False)
     assert asked(served, query(COUNT)[:7]) == asked(served, query(COUNT)[7:]) == [False]
-    assert wire.send(query(COUNT))[0]
+    assert wire.remembered(query(COUNT))[0]
 
 
 def test_an_open_cursor_keeps_it_from_being_remembered(served: Served) -> None:
@@ -360,7 +372,7 @@ def test_an_open_cursor_keeps_it_from_being_remembered(served: Served) -> None:
     wire.connection.execute(f"DECLARE c CURSOR WITH HOLD FOR {GROUPS}")
     assert not wire.again(query(COUNT))
     wire.connection.execute("CLOSE c")
-    assert wire.send(query(COUNT))[0]
+    assert wire.remembered(query(COUNT))[0]
 
 
 def test_a_draw_of_the_same_numbers_ends_it(served: Served) -> None:
