@@ -158,7 +158,7 @@ def test_people_in_groups_beyond_those_that_count(tmp_path: Path, asked: str) ->
         before, notes = _asked(session, sql)
         assert notes.endswith("a person counts with at most 1 group; cut not bounded")
         assert not all(low <= truth[place] <= high for place, _, low, high in before)
-        measure(session, Wish("visit", Fraction(8), Fraction(1), groups=("place",)), "dpsql bounds")
+        measure(session, Wish("visit", Fraction(40), Fraction(1), groups=("place",)), "dpsql bounds")
         rows, notes = _asked(session, f"{sql} ")
         assert re.search(
             r"at most 1 group, about \d+ % of all groups of people, at least \d+ % \(meas", notes
@@ -188,7 +188,7 @@ def test_what_was_made_to_agree_holds_the_noise_alone(tmp_path: Path) -> None:
 
 def test_a_suggestion_for_groups(tmp_path: Path) -> None:
     with _opened(tmp_path, 1.5, 50) as session:
-        found = measure(session, Wish("visit", Fraction(8), Fraction(1), groups=("place",)), "dpsql bounds")
+        found = measure(session, Wish("visit", Fraction(40), Fraction(1), groups=("place",)), "dpsql bounds")
         assert isinstance(found, Measured)
         (one,) = found.groups
         assert (one.column, one.declared) == ("place", None)
