@@ -566,7 +566,7 @@ _PARTS: dict[str, Callable[..., object]] = {"promise": Promise, "charge": Charge
 _SPENT = _Field("spent", read=_spent, write=lambda spent: [[name, *sums] for name, sums in spent])
 _ENDS = _Field("ends", read=_ends, write=list, default=None)
 _TIMES = _Field("times", read=_said, write=dict, default=())
-_WHOM = _Field("whose", read=_said, write=dict, default=())
+_UNITS = _Field("whose", read=_said, write=dict, default=())
 _WHOSE = (
     _Field("dataset"), _Field("format", read=_known_format), _Field("log", default=""), _Field("salt", default=""),
     _Field("neighbours", "promise.neighbours", default=""), _Field("together", "promise.together", default=1),
@@ -580,7 +580,7 @@ _KINDS: dict[type[Record], _Kind] = {
     Header: _Kind("header", Header, *_WHOSE),
     Segment: _Kind(
         "segment", Segment, *_WHOSE, _Field("number", read=_natural), _Field("start", read=_natural), _Field("epoch"),
-        _SPENT, _Field("slices", read=_runs, write=_runs_text, default=()), _ENDS, _TIMES, _WHOM,
+        _SPENT, _Field("slices", read=_runs, write=_runs_text, default=()), _ENDS, _TIMES, _UNITS,
     ),
     Entry: _Kind(
         "entry", Entry, *map(_Field, ("epoch", "analyst", "statement", "note")),
@@ -592,7 +592,7 @@ _KINDS: dict[type[Record], _Kind] = {
         _Field("digest", read=_known_digest, default=""), _Field("certificate", read=_sha256, default=None),
         _Field("grouping", read=_grouping, write=_grouping_text, default=None),
         _Field("grounds", read=lambda grounds: tuple((of, said) for of, said in grounds), default=None),
-        _Field("slices", read=_slices, write=_slices_text, default=None), _ENDS, _TIMES, _WHOM,
+        _Field("slices", read=_slices, write=_slices_text, default=None), _ENDS, _TIMES, _UNITS,
     ),
     Grant: _Kind("grant", Grant, *map(_Field, ("analyst", "epsilon_nano", "by"))),
     EpochStart: _Kind(
@@ -605,7 +605,7 @@ _KINDS: dict[type[Record], _Kind] = {
     Division: _Kind(
         "division", Division, _Field("period", read=Period, write=attrgetter("value")), _Field("zone"),
         _Field("since", read=date.fromisoformat, write=date.isoformat),
-        _Field("slices", read=_slices, write=_slices_text), _SPENT, _Field("by"), _ENDS, _TIMES, _WHOM,
+        _Field("slices", read=_slices, write=_slices_text), _SPENT, _Field("by"), _ENDS, _TIMES, _UNITS,
     ),
     KeyCheck: _Kind(
         "key", KeyCheck, *map(_Field, ("epoch", "table", "version", "holds", "dpsql", "by")),

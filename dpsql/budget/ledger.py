@@ -80,7 +80,7 @@ __all__ = [
 _RESERVED = "SELECT seq, holder FROM record WHERE state = 'reserved'"
 _NOTED = "SELECT body FROM record WHERE kind IN ('header', 'segment', 'move') ORDER BY seq"
 _SPENT = "SELECT analyst, epsilon_nano, delta_atto, rho_atto FROM spent"
-_TELLS_OF_PERIODS = (
+_TOLD_LAST = (
     "SELECT body FROM record WHERE kind IN ('entry', 'division', 'segment') ORDER BY seq DESC LIMIT 1"
 )
 _DIVISIONS = "SELECT body FROM record WHERE kind = 'division' ORDER BY seq"
@@ -1003,7 +1003,7 @@ def require_promise(db: Database, promise: Promise, logged: Sequence[Record] = (
 
 def last_told(db: Database) -> Entry | Division | Segment | None:
     """Return the newest record that tells where periods end, and by which time, and unit, tables were charged."""
-    row = db.execute(_TELLS_OF_PERIODS).fetchone()
+    row = db.execute(_TOLD_LAST).fetchone()
     record = None if row is None else read_record(row[0])
     return record if isinstance(record, Entry | Division | Segment) else None
 
