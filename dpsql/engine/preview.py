@@ -95,7 +95,7 @@ _PLAIN = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """An expected error under one setting; for each of `PEOPLE` its half-width at 95 %, and that relative."""
+    """Half-widths at 95 %, absolute and as a share of the value, under one setting, for each number of `PEOPLE`."""
 
     max_rows: int | None
     epsilon: str

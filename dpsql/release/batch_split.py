@@ -104,8 +104,10 @@ def split(
 
 
 def _weighed(one: Drawn) -> dict[int, float]:
-    """Return what a split makes small of a statement, by draw: its error; of what only finds groups, which has none, so
-    much that its part beside what is told of them stays the plan's (soundness.md 1.8), for which those pay.
+    """Return the weight of each draw of a statement in the split (soundness.md 1.8): its relative error.
+
+    A draw that only finds groups has no error of its own: it gets the weight under which it keeps the share that the
+    plan gives it, taken from the draws that are told of its groups.
     """
     found, losses = relative_errors(one), one.losses()
     for number in range(len(one.runner.rows)):

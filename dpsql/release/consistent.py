@@ -186,8 +186,10 @@ def _coordinate(
     whole: Mapping[bytes, int],
     related: Mapping[bytes, tuple[Expr, Places]],
 ) -> dict[Place, tuple[Told, list[int]]] | None:
-    """Return what tells one coordinate of each member, and its numbers; None: they do not agree, or some number would
-    be no more exact."""
+    """Return, by place of a member, what it is told of one coordinate, and its numbers.
+
+    None: the draws do not agree with one another, or some number would be no more exact than it is alone.
+    """
     drawn = _drawn(members, place)
     if not all(is_observed(law) for draws in drawn.values() for _, law in draws.values()):
         return None

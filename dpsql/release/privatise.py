@@ -253,7 +253,7 @@ def publish(exact: Exact, plan: ReleasePlan, noise: Noise, minimum_units: int) -
     """Return the groups that are shown, with their noisy unit counts (soundness.md 1.7).
 
     Keys with fewer than `minimum_units` units never come to the test; one of exactly so many is shown with
-    probability at most delta / C. Only keys that the data have are tested; the query gives them in
+    probability at most its own part of delta. Only keys that the data have are tested; the query gives them in
     the order of the keys, and in that order they come out.
     """
     number, law = plan.counted, plan.key_law

@@ -3,7 +3,7 @@
 With q = exp(-1/scale), k the `bound` and w the `weight`, X is in {-k .. k}: Pr[X = x] = c q^|x| for |x| < k, and
 c w q^k at the two ends. A group of n >= 1 people is shown, as n + X, when n + X > k, and when it is k by a coin that
 says yes with probability 1 - w. A step by one person costs 1/scale, but for `excess`: proved in soundness.md 1.7. It is
-the optimal rule of Desfontaines, Voss, Gipson, Mandayam (2022) but for less than a thousandth.
+the optimal rule of Desfontaines, Voss, Gipson, Mandayam (2022) but for a quarter of `excess`.
 
 House rules:
 

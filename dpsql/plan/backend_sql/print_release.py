@@ -570,8 +570,8 @@ class _Release:
     ) -> str:  # fmt: skip
         """Return the sums of all rows (r), weighed U, and of the heavy units' (r too), weighed w - U, by group.
 
-        `counted`: the measurement that counts the units of each group, which are those of `people`: other groups are
-        summed up by nobody.
+        `counted`: the measurement that counts the units of each group, which are those of `people`: rows of groups that
+        are not in it are left out of the sums.
         """
         # The third part is the count of people, 0 in the other two, so that all three add up group by group.
         by = f" GROUP BY {', '.join(self.key_names)}" if self.keys else ""

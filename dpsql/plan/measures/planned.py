@@ -16,7 +16,8 @@ __all__ = ["Planned"]
 class Planned:
     """A measurement, its loss, and its law, scale and choice by these.
 
-    `given`: the law where something else says it: the rule by which groups are shown, a stored draw, the ledger.
+    `given`: a law that is fixed elsewhere (the rule by which groups are shown, a stored draw, the ledger); None: it
+    follows from measurement and loss.
     `is_stored`: a stored draw has it, which is neither charged nor asked. What costs nothing and is not stored is
     answered exactly, without the engine: no law is on it, and its scale is 0. `share`: its part of what its release may
     spend, by the text alone.

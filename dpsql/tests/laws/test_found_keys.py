@@ -57,6 +57,8 @@ class Setting:
     replace_one: bool = False
     together: int = 1
     found_share: Fraction | None = None
+    least: int = 1
+    """The policy's minimum_units: groups of fewer people are never tested."""
 
     @property
     def changed(self) -> int:
@@ -73,7 +75,7 @@ def releases_of(sql: str, setting: Setting) -> Iterator[ReleasePlan]:
         CATALOG, tables={**CATALOG.tables, "visit": replace(visit, unit=unit)}, case_collation="pg_c_utf8"
     )
     privacy = PrivacyParameters(
-        setting.epsilon, setting.delta, 1, setting.replace_one, together=setting.together,
+        setting.epsilon, setting.delta, setting.least, setting.replace_one, together=setting.together,
         accounting=setting.accounting, found_share=setting.found_share,
     )  # fmt: skip
     query = parse_statement(sql)
@@ -85,17 +87,17 @@ def releases_of(sql: str, setting: Setting) -> Iterator[ReleasePlan]:
 
 
 @cache
-def shown(law: KeyLaw, people: int, width: int) -> Chances:
+def shown(law: KeyLaw, people: int, width: int, least: int = 1) -> Chances:
     """Return the chances of what comes out about a group of so many people, from the law's definition and its rule."""
     found = np.zeros(width + 1)
-    if not people:  # never tested
+    if people < least:  # never tested
         found[-1] = 1
         return found
     noise = np.arange(-width, width + 1)
     chances = _noise(law, width)
     for coin, part in ((True, float(law.coin)), (False, 1 - float(law.coin))):
-        is_shown = law.shown(people + noise, np.full(len(noise), coin))
-        assert not is_shown[people + noise < 1].any()
+        is_shown = law.shown(people + noise - (least - 1), np.full(len(noise), coin))
+        assert not is_shown[people + noise < least].any()
         place = np.where(is_shown, np.clip(people + noise, 1, width) - 1, width)
         found += part * np.bincount(place, chances, width + 1)
     return found
@@ -113,26 +115,26 @@ def _noise(law: KeyLaw, width: int) -> Chances:
     return weights / math.fsum(weights)
 
 
-def width_of(law: KeyLaw) -> int:
+def width_of(law: KeyLaw, least: int) -> int:
     """Return up to which count all is enumerated: beyond, the rule leaves nothing but the noise."""
-    return 3 * law.bound + 6 + (math.ceil(12 * law.scale) if isinstance(law, Thresholded) else 0)
+    return 3 * law.bound + 5 + least + (math.ceil(12 * law.scale) if isinstance(law, Thresholded) else 0)
 
 
-def excess_of(law: KeyLaw, epsilon: float) -> float:
+def excess_of(law: KeyLaw, epsilon: float, least: int = 1) -> float:
     """Return the delta of one group at an epsilon: the worst Σ max(0, P - e^epsilon P') of a step by one person."""
-    width, worst = width_of(law), 0.0
-    for people in range(2 * law.bound + 3):
-        here, there = shown(law, people, width), shown(law, people + 1, width)
+    width, worst = width_of(law, least), 0.0
+    for people in range(2 * law.bound + 2 + least):
+        here, there = shown(law, people, width, least), shown(law, people + 1, width, least)
         for left, right in ((here, there), (there, here)):
             worst = max(worst, math.fsum(np.maximum(0.0, left - math.exp(epsilon) * right)))
     return worst
 
 
-def divergence_of(law: Thresholded, order: float, most: int) -> float:
-    """Return the worst Rényi divergence of a group that others are in too, over the square of the step to it."""
-    width, worst = width_of(law), 0.0
-    for people, step in itertools.product(range(1, law.bound + 3), range(1, most + 1)):
-        here, there = shown(law, people, width), shown(law, people + step, width)
+def divergence_of(law: Thresholded, order: float, most: int, least: int) -> float:
+    """Return the worst Rényi divergence of a group that `least` others are in too, over the square of the step to it."""
+    width, worst = width_of(law, least), 0.0
+    for people, step in itertools.product(range(least, law.bound + 2 + least), range(1, most + 1)):
+        here, there = shown(law, people, width, least), shown(law, people + step, width, least)
         for left, right in ((here, there), (there, here)):
             apart = (left > 1e-200) & (right > 1e-200)
             terms = order * np.log(left[apart]) + (1 - order) * np.log(right[apart])
@@ -150,20 +152,23 @@ def check(release: ReleasePlan, setting: Setting) -> None:
     changed, delta = setting.changed, float(release.delta)
     if setting.accounting is Accounting.PURE:
         epsilon = float(release.measures[number].epsilon)
-        one = excess_of(law, epsilon / steps / changed)
+        one = excess_of(law, epsilon / steps / changed, setting.least)
         assert changed * one * sum(math.exp(epsilon * i / steps) for i in range(steps)) <= delta * _ROUNDING
         return
     rho = release.measures[number].rho_atto / ATTO
     if isinstance(law, Truncated):  # (e, d)-DP is d-approximate e²/2-zCDP
         assert steps == 1
-        assert changed * excess_of(law, math.sqrt(2 * rho / changed)) <= delta * _ROUNDING
+        assert changed * excess_of(law, math.sqrt(2 * rho / changed), setting.least) <= delta * _ROUNDING
         return
-    # a group of the changed persons alone: whatever is shown is delta; n of them are in it, together in k·C groups
-    width = width_of(law)
-    new = max((1 - shown(law, people, width)[-1]) / people for people in range(1, steps + 1))
+    # a group of too few others: whatever is shown is delta; n of the changed are in it, together in k·C groups
+    width = width_of(law, setting.least)
+    new = max(
+        (1 - shown(law, others + people, width, setting.least)[-1]) / people
+        for others, people in itertools.product(range(setting.least), range(1, steps + 1))
+    )
     assert steps * setting.groups * new <= delta * _ROUNDING
     for order in _ORDERS:
-        worst = divergence_of(law, order, steps) * steps**2 * changed
+        worst = divergence_of(law, order, steps, setting.least) * steps**2 * changed
         assert worst <= order * rho * _ROUNDING + 1e-12
 
 
@@ -177,6 +182,8 @@ def settings_of(accounting: Accounting) -> Iterator[Setting]:
         yield Setting(accounting, groups, Fraction(2), Fraction(1, 100), together=together)
     for groups in (1, 2, 8):
         yield Setting(accounting, groups, Fraction(2), Fraction(1, 5), replace_one=True)
+    for groups, together in ((2, 1), (1, 2)):
+        yield Setting(accounting, groups, Fraction(2), Fraction(1, 50), together=together, least=3)
 
 
 def check_all(settings: Iterable[Setting], sql: str) -> None:
