@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -16,6 +15,7 @@ from dpsql.budget import ZERO, EntryState
 from dpsql.budget.journal import Journal
 from dpsql.errors import EngineFailure
 from dpsql.mechanisms import Laplace
+from dpsql.tests.support.forked import Forked
 
 from .conftest import Kept
 from .samples import EPSILON, ROOT, Place, buy, claim, key, measurement, pure
@@ -44,8 +44,8 @@ CHARGED = {
 
 @contextmanager
 def child(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dpsql.tests.budget.child", *arguments],
+    process = Forked(
+        ["-m", "dpsql.tests.budget.child", *arguments],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -6,7 +6,6 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ import pytest
 from dpsql.engine.dataset import open_ledger
 from dpsql.pgwire import make_verifier
 from dpsql.policy import load_policy
+from dpsql.tests.support.forked import Forked
 
 PASSWORD = "correct horse"
 COUNT = "SELECT COUNT(*) AS n FROM person"
@@ -114,10 +114,10 @@ def run_server(policy: Path, *options: str, code: str = TUNED, **tuned: float) -
 
     `tuned`: those of `Options` that have no option of the command line, and `code` that starts with them.
     """
-    command = [sys.executable, "-m", "dpsql.cli", "-P", str(policy), "serve", "--port", "0", *options]
+    arguments = ["-m", "dpsql.cli", "-P", str(policy), "serve", "--port", "0", *options]
     if tuned or code is not TUNED:
-        command = [sys.executable, "-c", code, str(policy), json.dumps(tuned)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        arguments = ["-c", code, str(policy), json.dumps(tuned)]
+    process = Forked(arguments, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     first = process.stderr.readline()
     assert first.startswith("{"), first + process.stderr.read()
