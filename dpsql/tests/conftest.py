@@ -6,11 +6,18 @@ import signal
 
 from hypothesis import HealthCheck, settings
 
-from dpsql.tests.support.length import pytest_configure
+from dpsql.tests.support.length import pytest_collection_modifyitems, pytest_configure
 from dpsql.tests.support.postgres_fixtures import postgres, start_postgres
 from dpsql.tests.support.spark_fixtures import spark, spark_cluster
 
-__all__ = ["postgres", "pytest_configure", "spark", "spark_cluster", "start_postgres"]
+__all__ = [
+    "postgres",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "spark",
+    "spark_cluster",
+    "start_postgres",
+]
 
 # A run that is started in the background ignores SIGINT, and so would every program that it tries.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

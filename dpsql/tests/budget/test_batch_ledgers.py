@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,8 @@ from dpsql.cli.demo_folder import MAIN_POLICY, make_folder
 from dpsql.engine.dataset import open_ledger
 from dpsql.policy import load_policy
 from dpsql.tests.cli.test_release import DASHBOARD, STOPPED
+from dpsql.tests.support.forked import Forked
+from dpsql.tests.support.length import long_where
 
 from .samples import Place
 
@@ -45,8 +46,8 @@ def policy(university: Path, tmp_path: Path, place: Place) -> Path:
 
 
 def started(policy: Path, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "dpsql.cli", "-P", str(policy), "release", *arguments, "--yes"],
+    return Forked(
+        ["-m", "dpsql.cli", "-P", str(policy), "release", *arguments, "--yes"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
@@ -71,15 +72,17 @@ def numbers(answers: str) -> list[str]:
     return [line for line in answers.splitlines() if "|" in line or line.strip().lstrip("-").isdigit()]
 
 
+@long_where(lambda place, moment: (place is None) == (moment == "after"))
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_killed_between_the_charge_and_the_answers(policy: Path, moment: str) -> None:
     """Spent once before the draws are stored, and then charged again; after it free, with what was stored."""
     file = str(policy.parent.parent / "dashboard.sql")
-    stopped = subprocess.run(
-        [sys.executable, "-c", STOPPED, "-P", str(policy), "release", file, "--yes", moment],
-        capture_output=True, text=True, check=False,
+    stopped = Forked(
+        ["-c", STOPPED, "-P", str(policy), "release", file, "--yes", moment],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert (stopped.returncode, stopped.stdout) == (-signal.SIGKILL, ""), stopped.stderr
+    answers, said = stopped.communicate(timeout=600)
+    assert (stopped.returncode, answers) == (-signal.SIGKILL, ""), said
     assert spent(policy) == PRICE
     first = released(policy, "dashboard.sql")
     assert spent(policy) == PRICE * (2 if moment == "before" else 1)
@@ -99,6 +102,7 @@ def test_two_at_once(policy: Path) -> None:
     assert numbers(released(policy, "dashboard.sql")) == one
 
 
+@long_where(lambda place: place is None)
 def test_two_files_that_share_a_measure(policy: Path) -> None:
     racers = [started(policy, str(policy.parent.parent / name)) for name in ("dashboard.sql", "shared.sql")]
     ended = [racer.communicate(timeout=600) for racer in racers]

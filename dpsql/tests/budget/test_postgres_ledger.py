@@ -18,6 +18,7 @@ import pytest
 from dpsql.budget import EntryState, LedgerStore, Reservation, open_store, postgres_ledger
 from dpsql.errors import EngineFailure, LedgerError, LedgerMissing
 from dpsql.mechanisms import Laplace
+from dpsql.tests.support.length import first, long_where
 from dpsql.tests.support.postgres_server import Installation, PostgresServer
 
 from .conftest import SERVERS
@@ -208,6 +209,7 @@ def test_a_connection_lost_while_idle_is_made_anew(store: LedgerStore, shared: P
     assert store.reserve(claim(measurement("a"))).to_draw == ()
 
 
+@long_where(lambda step: step in ("before log", "log synced", "before draws"))
 @pytest.mark.parametrize("step", CHARGED)
 def test_a_connection_lost_at_any_step_never_counts_too_little(
     shared: Place, second: LedgerStore, step: str
@@ -325,7 +327,9 @@ def mortal() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.mark.parametrize("step", ["log synced", "inserted", "reserved", "draws inserted", "draws committed"])
+@pytest.mark.parametrize(
+    "step", first(3, ["inserted", "reserved", "draws committed", "log synced", "draws inserted"])
+)
 def test_a_server_that_crashes_at_any_step_keeps_what_it_said(
     mortal: PostgresServer, step: str, shared: Place
 ) -> None:

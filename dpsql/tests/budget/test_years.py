@@ -60,7 +60,7 @@ def outlive(place: Place, kills: int, seed: int) -> None:
 
 
 def test_killed_some_times_nothing_is_lost(place: Place) -> None:
-    outlive(place, tried(5, 12), 7)
+    outlive(place, tried(3, 12), 7)
 
 
 @pytest.mark.long

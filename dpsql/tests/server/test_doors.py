@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 import dpsql
 from dpsql.cli.application import program
+from dpsql.tests.support.length import long_where
 
 from ..docs.test_python import policy_of_a_demo
 from .conftest import Served, needs_psql, run_server
@@ -104,6 +105,7 @@ def by_psql(server: Served) -> dict[tuple[str, str | None], Rows]:
 
 
 @needs_psql
+@long_where(lambda level, name: level is None and name not in ("array", "groups", "mode"))
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_every_door_says_the_same(

@@ -1,11 +1,17 @@
-"""How much is tried at random: all of it where the long tests run too, a part of it where they do not (`-m "not long"`)."""
+"""How much is tried: all of it where the long tests run too, a part of it where they do not (`-m "not long"`)."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
 import pytest
 
-__all__ = ["pytest_configure", "tried"]
+__all__ = ["first", "long_where", "pytest_collection_modifyitems", "pytest_configure", "tried"]
 
+_T = TypeVar("_T")
+_PARAMETERS = type(pytest.param())
 _is_short = False
 
 
@@ -15,6 +21,31 @@ def pytest_configure(config: pytest.Config) -> None:
     _is_short = "not long" in config.option.markexpr
 
 
-def tried(few: int, many: int) -> int:
+def tried(few: _T, many: _T) -> _T:
     """Return how many are tried of what each run tries the same first ones of: `few` in `make test`, else `many`."""
     return few if _is_short else many
+
+
+def first(count: int, cases: Iterable[Any]) -> list[Any]:
+    """Return the parameters of a test: the first `count` are tried by every run, the others are `long`."""
+    return [one if number < count else _as_long(one) for number, one in enumerate(cases)]
+
+
+def _as_long(case: Any) -> Any:
+    if isinstance(case, _PARAMETERS):
+        return pytest.param(*case.values, marks=[*case.marks, pytest.mark.long], id=case.id)
+    return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.long)
+
+
+def long_where(is_long: Callable[..., bool]) -> pytest.MarkDecorator:
+    """Mark those cases of a product `long` for which a function of some of its parameters, by name, says so."""
+    return pytest.mark.long_where.with_args(is_long)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for mark in item.iter_markers("long_where"):
+            given = item.callspec.params  # type: ignore[attr-defined]  # only a test with parameters has it
+            if mark.args[0](**{name: given[name] for name in inspect.signature(mark.args[0]).parameters}):
+                item.add_marker(pytest.mark.long)

@@ -20,6 +20,7 @@ from dpsql.engine.dataset import open_ledger
 from dpsql.errors import ON_THE_WIRE
 from dpsql.pgwire import make_verifier
 from dpsql.policy import load_policy
+from dpsql.tests.support.length import long_where
 from dpsql.tests.support.postgres_copy import copy_rows, copy_schema
 from dpsql.tests.support.postgres_server import Installation, PostgresServer, find_servers
 
@@ -140,6 +141,7 @@ def by_command(policy: Path, sql: str) -> str:
     return type(row[0]).__name__
 
 
+@long_where(lambda policies, ask: (policies == "postgres") is (ask is by_command))
 @pytest.mark.parametrize("ask", [by_python, by_command])
 def test_a_growing_statement_is_alike_for_neighbours(
     policies: tuple[Path, Path], ask: Callable[[Path, str], str]
@@ -150,6 +152,7 @@ def test_a_growing_statement_is_alike_for_neighbours(
         assert [ask(policy, sql) for policy in policies] == ["int", "int"]
 
 
+@long_where(lambda policies: policies == "duckdb")
 def test_a_growing_statement_is_alike_over_the_wire(policies: tuple[Path, Path]) -> None:
     for policy in policies:
         with run_server(policy) as served, served.connect(dbname="growth") as connection:

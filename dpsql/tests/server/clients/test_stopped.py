@@ -66,7 +66,16 @@ def start(start_postgres: Callable[[Installation], PostgresServer]) -> PostgresS
     return start_postgres(find_servers()[-1])
 
 
-@pytest.fixture(params=["public-duckdb", "private-duckdb", "public-postgres", "private-postgres"])
+ENGINES = ("public-duckdb", "private-duckdb", "public-postgres", "private-postgres")
+
+
+def on(*quick: str) -> pytest.MarkDecorator:
+    """Have a test on each engine, on these in the short run too: what ends a statement does so whatever it does."""
+    cases = [*quick, *(pytest.param(one, marks=pytest.mark.long) for one in ENGINES if one not in quick)]
+    return pytest.mark.parametrize("watched", cases, indirect=True)
+
+
+@pytest.fixture
 def watched(request: pytest.FixtureRequest) -> tuple[Watched, str]:
     """A server with a statement that works for long, in each engine."""
     kind, engine = request.param.split("-")
@@ -123,6 +132,7 @@ def _left(served: Served) -> Decimal:
     return Decimal(str(said).split()[0])
 
 
+@on("public-duckdb", "private-postgres")
 def test_ctrl_c_in_psql_ends_the_engines_work(watched: tuple[Watched, str]) -> None:
     watch, sql = watched
     before = _left(watch.served)
@@ -136,6 +146,7 @@ def test_ctrl_c_in_psql_ends_the_engines_work(watched: tuple[Watched, str]) -> N
     assert (_left(watch.served) == before) is (sql is _PUBLIC)
 
 
+@on("private-duckdb")
 def test_a_closed_socket_ends_the_engines_work(watched: tuple[Watched, str]) -> None:
     watch, sql = watched
     connection = watch.served.connect()
@@ -149,10 +160,11 @@ def test_a_closed_socket_ends_the_engines_work(watched: tuple[Watched, str]) -> 
         connection.close()
 
 
+@on("private-duckdb", "public-postgres")
 def test_statement_timeout_ends_the_engines_work(watched: tuple[Watched, str]) -> None:
     watch, sql = watched
     with watch.served.connect() as connection:
-        connection.execute("SET statement_timeout = '2s'")
+        connection.execute("SET statement_timeout = '1s'")
         with pytest.raises(psycopg.errors.QueryCanceled):
             connection.execute(sql.format(next(_number)).encode())
         watch.wait(at_work=False)
