@@ -95,7 +95,7 @@ def desk(dataset: Dataset) -> Iterator[Desk]:
 @pytest.fixture
 def server(desk: Desk) -> Iterator[StudioServer]:
     server = StudioServer(0, desk)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     yield server
     server.shutdown()

@@ -47,7 +47,7 @@ _OF_TYPING = "Applying inline style"
 def served(policy: Path, analyst: str = ANALYST) -> Iterator[StudioServer]:
     with closing(Dataset.open(policy)) as dataset, closing(Desk(dataset, analyst)) as desk:
         server = StudioServer(0, desk)
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:
             yield server

@@ -140,7 +140,7 @@ def several(campus: Path, tmp_path: Path) -> Iterator[Page]:
     with ExitStack() as stack:
         datasets = [stack.enter_context(closing(Dataset.open(one))) for one in (campus, other)]
         server = StudioServer(0, *[stack.enter_context(closing(Desk(one, "ada"))) for one in datasets])
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:
             yield Page(server)

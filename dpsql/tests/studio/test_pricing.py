@@ -12,6 +12,7 @@ import pytest
 from dpsql.engine.dataset import Dataset
 from dpsql.engine.session import Session
 from dpsql.studio.desk import Desk, Overtaken
+from dpsql.tests.support.length import tried
 
 from .conftest import ANALYST, Page
 
@@ -59,7 +60,7 @@ def test_typing_touches_no_database_and_charges_nothing(
     before = log.read_bytes()
     for name in ("snapshot", "cancel"):
         monkeypatch.setattr(dataset.backend, name, touched)
-    for length in range(len(statement) + 1):
+    for length in sorted({*range(0, len(statement), tried(5, 1)), len(statement)}):
         found = page.ask("price", text=statement[:length], cursor=length)
         assert found["state"] in ("priced", "refused", "free", "empty", "unread")
         page.ask("fix", text=statement[:length], cursor=length)
