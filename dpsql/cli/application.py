@@ -71,7 +71,7 @@ _COMMANDS = {
         "Randomise answers before they are sent, so that nobody need be trusted with the true ones.",
     ),
     "prepare": (
-        "prepare:prepare",
+        "files:prepare",
         "Number the rows of each person, in a copy of a table, for row_number in the policy.",
     ),
     "query": ("query:query", "Run SQL statements and print their differentially private answers."),

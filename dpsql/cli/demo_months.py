@@ -20,7 +20,7 @@ from ..engine.barred import barred_cell
 from ..errors import BudgetExhausted
 from ..policy import Period
 from ..policy.periods import first_day, instant_of, number_of, period_text
-from .by_period import period_lines
+from .budget import period_lines
 from .demo_folder import fill_folder
 from .demo_tour import asking, goes_on, say, set_to
 from .owner import open_ledger, write_private

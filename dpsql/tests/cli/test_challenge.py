@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dpsql.cli.application import program
-from dpsql.cli.demo_challenge import POLICY, TRIED, make_challenge, told
+from dpsql.cli.demo import POLICY, TRIED, make_challenge, told
 from dpsql.cli.demo_folder import ANALYST, PASSWORD
 from dpsql.policy import load_policy
 
@@ -45,10 +45,8 @@ def test_flags_are_all_of_the_values_and_drawn_by_the_system(
 ) -> None:
     drawn = iter([0, 200, 137])
     asked = []
-    monkeypatch.setattr(
-        "dpsql.cli.demo_challenge.secrets.randbelow", lambda most: asked.append(most) or next(drawn)
-    )
-    monkeypatch.setattr("dpsql.cli.demo_challenge.write_database", lambda path: _few_students(path))
+    monkeypatch.setattr("dpsql.cli.demo.secrets.randbelow", lambda most: asked.append(most) or next(drawn))
+    monkeypatch.setattr("dpsql.cli.demo.write_database", lambda path: _few_students(path))
     flags = []
     for _ in range(3):
         assert make_challenge(tmp_path / "c", fresh=True)

@@ -14,8 +14,7 @@ from click.testing import CliRunner
 
 from dpsql.cli.application import program
 from dpsql.cli.docs import parts_of, read_part, read_section, read_topic
-from dpsql.cli.exercises import EXERCISES, Figure, Statement, Word
-from dpsql.cli.textbook import as_notebook
+from dpsql.cli.textbook import EXERCISES, Figure, Statement, Word, as_notebook
 
 from .comparing import NUMBER, compare
 from .documents import Transcript, section, text, transcripts, transcripts_of
