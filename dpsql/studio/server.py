@@ -6,6 +6,9 @@ House rules:
 2. Where a request ends is said once and in one way (`_is_whole`): a proxy in front that saw its end elsewhere would
    send what one person wrote as the beginning of another's.
 3. What is told of an error is a `DpsqlError`'s own words. Of a fault of dpsql's own it is told that there was one.
+
+A group of endpoints is a module with `ENDPOINTS`. What one is sent is JSON that a page has made: `Body` reads it, and
+what is not as it should be is a BadRequest.
 """
 
 from __future__ import annotations
@@ -14,19 +17,47 @@ import json
 import secrets
 import socket
 import sys
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from ..errors import DpsqlError
-from .body import BadRequest, Body, refusal
+from . import pricing, running, spending, trying
 from .desk import Desk
-from .door import LoopbackDoor, Seat
-from .endpoints import endpoint_for
+from .door import BadRequest, Body, LoopbackDoor, Seat, refusal
 
-__all__ = ["ASSETS", "Door", "Handler", "PageServer", "StudioServer", "asset"]
+__all__ = [
+    "ANALYST",
+    "ASSETS",
+    "OWNER",
+    "BadRequest",
+    "Body",
+    "Door",
+    "Endpoint",
+    "Handler",
+    "PageServer",
+    "StudioServer",
+    "asset",
+    "endpoint_for",
+]
+
+Endpoint = Callable[[Seat, Body], Mapping[str, Any]]
+
+ANALYST: Mapping[str, Endpoint] = MappingProxyType({**pricing.ENDPOINTS, **running.ENDPOINTS})
+"""Each analyst's, of what is theirs."""
+
+OWNER: Mapping[str, Endpoint] = MappingProxyType({**spending.ENDPOINTS, **trying.ENDPOINTS})
+"""Of who has the policy file in hand."""
+
+
+def endpoint_for(seat: Seat, name: str) -> Endpoint | None:
+    """Return the endpoint of a name that this seat has; None where there is none."""
+    found = ANALYST.get(name)
+    return OWNER.get(name) if found is None and seat.is_owner else found
+
 
 _HOST = "127.0.0.1"
 _SECONDS = 60

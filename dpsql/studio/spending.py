@@ -13,9 +13,8 @@ from typing import Any
 from ..budget import Entry
 from ..engine.refusals import Refused
 from ..errors import CODES, DpsqlError
-from .body import Body, refusal, statement_at
 from .desk import Overtaken, Unread
-from .door import Seat
+from .door import Body, Seat, refusal, statement_at
 from .facts import Facts, facts_of
 from .pricing import priced
 from .report.write import report_of

@@ -17,9 +17,8 @@ from typing import Any
 from ..engine.dataset import Dataset
 from ..errors import DpsqlError, EngineFailure, LedgerError, PolicyError
 from ..policy import parse_policy
-from .body import BadRequest, Body, refusal, statement_at
 from .desk import TypingSession, Unread
-from .door import Seat
+from .door import BadRequest, Body, Seat, refusal, statement_at
 from .pricing import priced
 
 __all__ = ["ENDPOINTS"]

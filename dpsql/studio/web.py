@@ -38,9 +38,8 @@ from ..server.client_settings import release_time
 from ..server.database import Database
 from ..server.listener import network_of
 from ..server.report import log
-from .body import Body
 from .desk import Desk
-from .door import Seat
+from .door import Body, Seat
 from .server import Handler, PageServer
 
 __all__ = ["WebDoor", "WebServer", "web_door"]

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from dpsql.studio.door import Seat
-from dpsql.studio.endpoints import ANALYST, OWNER, endpoint_for
-from dpsql.studio.server import ASSETS, StudioServer
+from dpsql.studio.server import ANALYST, ASSETS, OWNER, StudioServer, endpoint_for
 
 from .conftest import Page
 

@@ -16,11 +16,9 @@ from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import DpsqlError
 from dpsql.policy import load_policy
 from dpsql.studio import spending, trying
-from dpsql.studio.body import BadRequest, Body
 from dpsql.studio.desk import Desk
-from dpsql.studio.door import LoopbackDoor, Seat
-from dpsql.studio.endpoints import OWNER, endpoint_for
-from dpsql.studio.server import StudioServer
+from dpsql.studio.door import BadRequest, Body, LoopbackDoor, Seat
+from dpsql.studio.server import OWNER, StudioServer, endpoint_for
 from dpsql.tests.support.browser import browsing, missing
 
 from .conftest import Page

@@ -9,11 +9,10 @@ import threading
 
 from dpsql.engine.dataset import Dataset
 from dpsql.engine.session import Session
-from dpsql.studio.answers import MOST_ROWS
-from dpsql.studio.body import Body
 from dpsql.studio.desk import Desk
-from dpsql.studio.door import Seat
-from dpsql.studio.endpoints import ANALYST as ENDPOINTS
+from dpsql.studio.door import Body, Seat
+from dpsql.studio.running import MOST_ROWS
+from dpsql.studio.server import ANALYST as ENDPOINTS
 
 from .conftest import ANALYST, Page
 

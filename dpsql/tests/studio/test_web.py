@@ -25,7 +25,7 @@ import pytest
 from dpsql.cli.demo_folder import ANALYST, MAIN_POLICY, PASSWORD
 from dpsql.pgwire import make_verifier
 from dpsql.server import Server
-from dpsql.studio.endpoints import OWNER
+from dpsql.studio.server import OWNER
 from dpsql.studio.web import _MOST_CONNECTIONS, _MOST_OF_ONE, WebDesk, WebDoor, _digest, _Member
 
 from ..support.browser import browsing, missing
