@@ -11,8 +11,7 @@ House rules:
 
 from __future__ import annotations
 
-from .bearer import OAUTHBEARER, BearerExchange
-from .connection import ProtocolConnection
+from .connection import Limits, ProtocolConnection
 from .events import (
     Bind,
     CancelRequest,
@@ -49,7 +48,6 @@ from .layout import (
 )
 from .oids import ELEMENTS, TYPES, Interval, ObjectName, Oid, TypeInfo
 from .read_copy import BinaryCopyReader, CopyReader
-from .read_message import Limits
 from .read_parameter import read_parameter
 from .replies import (
     AuthenticationCleartextPassword,
@@ -86,7 +84,15 @@ from .replies import (
     TransactionStatus,
     last_message,
 )
-from .scram import ScramExchange, Verifier, make_verifier, mock_verifier, tls_server_end_point
+from .sasl import (
+    OAUTHBEARER,
+    BearerExchange,
+    ScramExchange,
+    Verifier,
+    make_verifier,
+    mock_verifier,
+    tls_server_end_point,
+)
 from .states import State
 from .write_columns import BinaryCopy, CsvOptions, LineCopy, RowEncoder, TextOptions
 

@@ -1,4 +1,4 @@
-"""SCRAM-SHA-256 and SCRAM-SHA-256-PLUS, the server's side (RFC 5802, RFC 7677), over stored verifiers.
+"""How a client proves who it is: SCRAM-SHA-256, its PLUS (RFC 5802, RFC 7677), over stored verifiers; OAUTHBEARER.
 
 House rules:
 
@@ -8,6 +8,10 @@ House rules:
    `AuthenticationFailed`.
 3. Secrets are compared in constant time, and shown in no repr.
 4. The user's name is the startup message's; the one in the dialogue is ignored (libpq sends none, JDBC `*`).
+
+OAUTHBEARER (RFC 7628) is as libpq 18 speaks it, one message that holds a token. A client without a token asks where to
+get one, and comes again. Whether a token is good is for the server to say: this module reads and writes the dialogue,
+and keeps nothing of it.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import base64
 import binascii
 import hashlib
 import hmac
+import json
 import re
 import secrets
 import stringprep
@@ -26,8 +31,10 @@ from types import MappingProxyType
 from .layout import AuthenticationFailed, RemoteProtocolError
 
 __all__ = [
+    "OAUTHBEARER",
     "SCRAM",
     "SCRAM_PLUS",
+    "BearerExchange",
     "ScramExchange",
     "Verifier",
     "make_verifier",
@@ -35,7 +42,6 @@ __all__ = [
     "saslprep",
     "tls_server_end_point",
 ]
-
 
 # --- the channel binding `tls-server-end-point` (RFC 5929): a hash of the server's certificate --------------
 
@@ -334,3 +340,61 @@ def _hmac(key: bytes, data: bytes) -> bytes:
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
+
+
+OAUTHBEARER = "OAUTHBEARER"
+
+_BEARER_FIRST = re.compile(
+    rb"(?P<flag>n|y|p=[A-Za-z0-9.-]+),(?P<authzid>[^,\x01]*),\x01(?P<pairs>(?:[A-Za-z]+=[^\x01]*\x01)*)\x01"
+)
+_BEARER = re.compile(rb"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
+_DISMISSED = b"\x01"
+
+
+class BearerExchange:
+    """One dialogue: `mechanisms` are offered, then `token`; where it is none or no good, `challenge`, `dismiss`."""
+
+    mechanisms = (OAUTHBEARER,)
+
+    def __init__(self, issuer: str, scope: str) -> None:
+        """`issuer`: the URL of who issues tokens; `scope`: what a client has to ask of it."""
+        self._issuer, self._scope = issuer, scope
+
+    def token(self, mechanism: str, client_first: bytes | None) -> str | None:
+        """Return the token; None: the client has none, and asks where to get one.
+
+        Raises RemoteProtocolError: the mechanism was not offered, or the message is not one of it.
+        """
+        if mechanism != OAUTHBEARER:
+            raise RemoteProtocolError("The SASL mechanism chosen was not offered.")
+        match = _BEARER_FIRST.fullmatch(client_first or b"")
+        if match is None:
+            raise RemoteProtocolError("The OAUTHBEARER message is malformed.")
+        if match["flag"].startswith(b"p"):
+            raise RemoteProtocolError("Channel binding is not part of OAUTHBEARER.")
+        if match["authzid"]:
+            raise RemoteProtocolError("An authorization identity is not supported.", sqlstate="0A000")
+        pairs = [pair.partition(b"=") for pair in match["pairs"].split(b"\x01")[:-1]]
+        given = [value for key, _, value in pairs if key == b"auth"]
+        if len(given) != 1:
+            raise RemoteProtocolError("The OAUTHBEARER message says auth not once.")
+        if not given[0]:
+            return None
+        bearer = _BEARER.fullmatch(given[0])
+        if bearer is None:
+            raise RemoteProtocolError("The OAUTHBEARER message holds no bearer token.")
+        return bearer[1].decode("ascii")
+
+    def challenge(self) -> bytes:
+        """Return the answer to no token, and to one that is no good: where to get one, and nothing of why."""
+        known = {
+            "status": "invalid_token",
+            "openid-configuration": f"{self._issuer.rstrip('/')}/.well-known/openid-configuration",
+            "scope": self._scope,
+        }
+        return json.dumps(known).encode()
+
+    def dismiss(self, client_final: bytes) -> None:
+        """Take the client's answer to a challenge, which has nothing to say. Raises RemoteProtocolError."""
+        if client_final != _DISMISSED:
+            raise RemoteProtocolError("The answer to an OAUTHBEARER challenge is malformed.")
