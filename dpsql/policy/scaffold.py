@@ -1,17 +1,21 @@
 """Writes a first policy file from the live schema: valid where it can be, with comments for what is left.
 
-House rule: everything here comes from names, types and constraints. No number that shapes an answer is
-made up, and none is read from a row: bounds are left to the owner, as comments. What is written as `values` are the
-labels of a type, or the keys of a table that the owner has called public.
+House rules:
 
-House rule, who the people of a database are: a guess is text in a file that the owner reads before anything is
-answered. Which column of a public table of files is its key is a guess from names and types too: files have no keys
-and no foreign keys, by which a table of a database says both. Whether a guess is a key is for the table's own rows to
-say, which are nobody's.
+1. Everything here comes from names, types and constraints. No number that shapes an answer is made up, and none is read
+   from a row: bounds are left to the owner, as comments. What is written as `values` are the labels of a type, or the
+   keys of a table that the owner has called public.
+2. Who the people of a database are is a guess, text in a file that the owner reads before anything is answered. Which
+   column of a public table of files is its key is a guess from names and types too: files have no keys and no foreign
+   keys, by which a table of a database says both. Whether a guess is a key is for the table's own rows to say, which
+   are nobody's.
+3. What stands on the way to a person is undated or gives the rows its very time (`load_time.check_times`), so a table
+   below one with a time is proposed that one's, whatever its own columns are: what is proposed holds together.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -19,7 +23,6 @@ from fractions import Fraction
 
 from ..records import dataclass
 from ..relation.types import Kind
-from .event_time import proposed_time
 from .live_schema import KEY_TYPES, LiveColumn, LiveForeignKey, LiveSchema, LiveTable
 from .personal import (
     KnownPeople,
@@ -40,11 +43,53 @@ __all__ = [
     "Scaffold",
     "guess_people",
     "left_out",
+    "own_time",
     "possible_keys",
+    "proposed_time",
     "scaffold",
     "unit_key",
     "with_lookup",
 ]
+
+_WHEN = re.compile(r"(^|_)(at|time|timestamp|date|day)$|date")
+_NO_TIME = re.compile("updat|modif|chang|expir|birth|born|due|valid|until")
+
+
+def own_time(table: LiveTable) -> str | None:
+    """Return the one column that says when a table's rows were: by its name, or as the only moment that there is; None:
+    there is none, or a choice."""
+    moments = [
+        column
+        for column in table.columns
+        if column.type.kind in (Kind.DATE, Kind.TIMESTAMP) and not _NO_TIME.search(column.name.lower())
+    ]
+    named = [column for column in moments if _WHEN.search(column.name.lower())]
+    certain = [column for column in named if column.not_null]
+    found = next((some for some in (certain, named, moments) if len(some) == 1), None)
+    return None if found is None else found[0].name
+
+
+def proposed_time(
+    table: LiveTable,
+    live: LiveSchema,
+    ways: Mapping[tuple[str, str], tuple[LiveForeignKey, ...]],
+    root: LiveTable | None,
+) -> str | None:
+    """Return a table's time as a policy writes it: `ordered_at`, or `orders.ordered_at` of the farthest table with one
+    on its way to the person, up to where there is a choice of ways. None: its rows would be undated.
+
+    `ways`: the foreign keys of each table that lead to its person; `root`: the table of people, which is undated.
+    """
+    found, here, passed = own_time(table), table, {table.path}
+    while len(keys := ways.get(here.path, ())) == 1:
+        above = live.table(keys[0].table)
+        if above is None or above.path in passed or (root is not None and above.path == root.path):
+            break
+        column = own_time(above)
+        found = found if column is None else f"{live.name_of(above.path)}.{column}"
+        passed.add(above.path)
+        here = above
+    return found
 
 
 # --- which column of a public table of files is its key, and which columns lead to it -----------------------

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ..plan.dialects.quote import text
 from ..relation.expressions import Call
 from ..relation.types import TEXT, Kind, SqlType
-from ..sql.json_text import quoted
+from ..sql.literals import quoted
 from .bind import bind, keep
 from .null_on_error import MAX_TEXT_BYTES, cast
 

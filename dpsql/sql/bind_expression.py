@@ -35,10 +35,8 @@ from ..relation.types import BOOLEAN, DATE, DOUBLE, INTEGER, INTERVAL, NULL, TEX
 from .attach import Attachment
 from .bind_estimates import Estimator
 from .comparison import COMPARISONS, compare, same_moments
-from .constant_intervals import interval_literal
-from .constants import cast_literal, coerce_literal, fold
-from .json_text import as_json
-from .literals import cast_target, listed, number_literal, parameter_literal, sample, text_length
+from .constants import cast_literal, coerce_literal, fold, interval_literal
+from .literals import as_json, cast_target, listed, number_literal, parameter_literal, sample, text_length
 from .named_calls import bind_row
 from .scope import BindingContext, Scope
 from .statement import expression_of

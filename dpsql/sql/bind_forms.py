@@ -49,8 +49,7 @@ from .bind_lists import bind_comparison, is_in, joined, list_items, row_parts, r
 from .bind_moments import at_time_zone, bind_cut, bind_extract, bind_operator, bind_overlaps, constant_moment
 from .bind_patterns import bind_escape, bind_like, bind_regex
 from .bind_subquery import bind_exists, bind_in_query, bind_scalar
-from .constant_intervals import folded
-from .constants import coerce_literal
+from .constants import coerce_literal, folded
 from .literals import called, listed, sample
 from .named_calls import (
     AGGREGATES,

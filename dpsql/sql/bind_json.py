@@ -13,8 +13,7 @@ from .attach import Outer
 from .bind_expression import Binder, call
 from .bind_lists import array_items, row_parts
 from .constants import coerce_literal
-from .json_text import json_constant, sorted_keys
-from .literals import listed
+from .literals import json_constant, listed, sorted_keys
 from .scope import Scope, fold_name
 from .text import said_of
 

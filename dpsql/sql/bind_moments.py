@@ -30,8 +30,7 @@ from ..relation.functions.moments import constant_in_zone
 from ..relation.types import BOOLEAN, DATE, DOUBLE, INTERVAL, NUMERIC, TEXT, TIMESTAMP, Kind
 from ..relation.zones import zone_names
 from .bind_expression import Binder, call, cast
-from .constant_intervals import folded
-from .constants import coerce_literal
+from .constants import coerce_literal, folded
 from .literals import bare, called, listed, sample
 from .named_calls import bind_row
 

@@ -1,4 +1,4 @@
-"""While somebody types: where the analyst is, which names there are, what a statement would cost, or why it would not."""
+"""While somebody types: where the analyst is, which names there are, and what a statement would cost, or why not."""
 
 from __future__ import annotations
 

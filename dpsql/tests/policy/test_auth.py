@@ -10,8 +10,8 @@ import pytest
 
 from dpsql.errors import PolicyError
 from dpsql.policy import Policy, parse_policy
+from dpsql.policy.auth import NameMap, read_map
 from dpsql.policy.model import DirectoryPolicy, IssuerPolicy, NamePattern
-from dpsql.policy.name_maps import NameMap, read_map
 
 HEAD = 'database = "duckdb:x.db"\nprivacy.epsilon = 5\n[tables.student]\nunit = "id"\n'
 LDAP = '[server]\nauth = "ldaps://ldap.example.org/ou=people,dc=example,dc=org?uid"\n'

@@ -10,7 +10,7 @@ import pytest
 
 from dpsql.errors import PolicyError
 from dpsql.policy import LiveColumn, LiveSchema, LiveTable, build_catalog, left_out, scaffold
-from dpsql.policy.event_time import own_time
+from dpsql.policy.scaffold import own_time
 from dpsql.relation.catalog import Unit
 from dpsql.relation.types import INTEGER, Kind, SqlType
 
