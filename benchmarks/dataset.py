@@ -178,10 +178,10 @@ class _TimedSnapshot:
         return self.snapshot.columns(sql)
 
     def run(
-        self, sql: str, parameters: Sequence[object] = (), size: int = 65536
+        self, sql: str, parameters: Sequence[object] = (), size: int = 65536, *, is_direct: bool = False
     ) -> Iterator[list[tuple[Any, ...]]]:
         self.clocks.queries.append(sql)
-        chunks = self.snapshot.run(sql, parameters, size)
+        chunks = self.snapshot.run(sql, parameters, size, is_direct=is_direct)
         is_first = True
         while True:
             start, processor = time.perf_counter(), time.process_time()

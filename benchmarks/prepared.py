@@ -39,6 +39,7 @@ row_number = "n"
 g = {{ bounds = [0, 49] }}
 minutes = {{ bounds = [0, 100] }}
 """
+_RANGED = _POLICY.replace("max_rows", "unit_range = [0, {last}]\nmax_rows")
 _STATEMENTS = {
     "by 50 keys": "SELECT g, COUNT(*), SUM(minutes) FROM {table} GROUP BY g",
     "not grouped": "SELECT COUNT(*), SUM(minutes) FROM {table}",
@@ -69,6 +70,7 @@ def measure(size: Size) -> Iterator[Figure]:
             )
         yield _made(size, url, "duckdb")
     yield from _ratios(size, url, "duckdb", lambda times: times.processor)
+    yield from _in_a_range(size, url)
     settings = {"shared_buffers": "1GB", "max_wal_size": "8GB"}
     with PostgresServer(find_servers()[-1], settings=settings) as server:
         name = server.create_database()
@@ -91,6 +93,32 @@ def measure(size: Size) -> Iterator[Figure]:
         with server.admin(name) as connection:
             connection.execute("VACUUM ANALYZE")
         yield from _ratios(size, url, "postgres", lambda times: times.wall)
+
+
+def _in_a_range(size: Size, url: str) -> Iterator[Figure]:
+    """Yield what is gained where the owner says how people are numbered: the same rows by weight, beside without."""
+    for above, rows in _BOUNDS.items():
+        found = {}
+        for ranged in (False, True):
+            policy = _policy(
+                size, url, rows, (_RANGED if ranged else _POLICY).replace("{last}", str(size.units - 1))
+            )
+            ledger = open_ledger(policy, create=True)
+            backend = open_backend(url, policy.read_from)
+            with Session(Dataset(policy, backend, ledger)) as session:
+                (release,) = session.explain(_STATEMENTS["not grouped"].format(table="visit")).plan.releases
+                (found[ranged],) = release.queries(tuple(range(len(release.measurements))))
+        assert found[True].is_direct
+        backend.close_idle()
+        with backend.snapshot() as snapshot:
+            asked = [
+                partial(Times.of, lambda one=one: list(snapshot.run(one.sql, is_direct=one.is_direct)))  # type: ignore[misc]
+                for one in found.values()
+            ]
+            faster: Compared = compare(*asked, max(3, size.repeats), of=lambda times: times.processor)
+        title = f"duckdb, not grouped, {above} above R = {rows}, in a range of numbers beside without"
+        limit = 0.7 if above == "a few" else None
+        yield Figure(title, faster.ratio, limit, "x", str(faster))
 
 
 def _policy(size: Size, url: str, rows: int, tables: str) -> Policy:

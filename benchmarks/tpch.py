@@ -171,9 +171,9 @@ class _TimedSnapshot:
         return found
 
     def run(
-        self, sql: str, parameters: Sequence[object] = (), size: int = 65536
+        self, sql: str, parameters: Sequence[object] = (), size: int = 65536, *, is_direct: bool = False
     ) -> Iterator[list[tuple[Any, ...]]]:
-        return iter(self._timed(lambda: list(self._snapshot.run(sql, parameters, size))))
+        return iter(self._timed(lambda: list(self._snapshot.run(sql, parameters, size, is_direct=is_direct))))
 
     def columns(self, *asked: Any) -> Any:
         return self._timed(lambda: self._snapshot.columns(*asked))

@@ -45,11 +45,11 @@ class _CountingSnapshot:
         return getattr(self._snapshot, name)
 
     def run(
-        self, sql: str, parameters: Sequence[object] = (), size: int = 65536
+        self, sql: str, parameters: Sequence[object] = (), size: int = 65536, *, is_direct: bool = False
     ) -> Iterator[list[tuple[Any, ...]]]:
         parameters = _with_salt(parameters)
         self._runs.append((sql, tuple(parameters)))
-        return self._snapshot.run(sql, parameters, size)
+        return self._snapshot.run(sql, parameters, size, is_direct=is_direct)
 
     def columns(self, sql: str) -> Any:
         self._runs.append((sql, ()))

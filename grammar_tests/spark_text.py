@@ -115,7 +115,7 @@ class _TextSnapshot:
         return self._live
 
     def run(
-        self, sql: str, parameters: Sequence[object] = (), size: int = 65536
+        self, sql: str, parameters: Sequence[object] = (), size: int = 65536, *, is_direct: bool = False
     ) -> Iterator[list[tuple[Any, ...]]]:
         yield self._listed.pop(0)
 
@@ -141,9 +141,11 @@ class _Kept:
         return getattr(self._snapshot, name)
 
     def run(
-        self, sql: str, parameters: Sequence[object] = (), size: int = 65536
+        self, sql: str, parameters: Sequence[object] = (), size: int = 65536, *, is_direct: bool = False
     ) -> Iterator[list[tuple[Any, ...]]]:
-        self._read.append([row for chunk in self._snapshot.run(sql, parameters, size) for row in chunk])
+        self._read.append(
+            [row for chunk in self._snapshot.run(sql, parameters, size, is_direct=is_direct) for row in chunk]
+        )
         yield self._read[-1]
 
 

@@ -77,9 +77,17 @@ class Snapshot(Protocol):
         ...
 
     def run(
-        self, sql: str, parameters: Sequence[object] = (), size: int = CHUNK_ROWS
+        self,
+        sql: str,
+        parameters: Sequence[object] = (),
+        size: int = CHUNK_ROWS,
+        *,
+        is_direct: bool = False,
     ) -> Iterator[list[tuple[Any, ...]]]:
-        """Run one SELECT; yield its rows in chunks of `size`, integers exact. Raises EngineFailure."""
+        """Run one SELECT; yield its rows in chunks of `size`, integers exact. Raises EngineFailure.
+
+        `is_direct`: what it groups by is in a range that its text has, and the engine may group by a place for each.
+        """
         ...
 
     def catalog(self, sql: str) -> list[tuple[Any, ...]]:

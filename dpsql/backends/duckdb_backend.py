@@ -38,6 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import EngineFailure, PolicyError
+from ..plan.dialects.dialect_duckdb import DIRECT_BITS
 from ..policy.live_schema import LiveSchema
 from ..policy.model import CopySource
 from ..seal import NO_WAY_OUT
@@ -84,6 +85,52 @@ MEANING = {
 }
 
 
+_OPENING = threading.Lock()
+"""Held while a file is opened: one that another backend has opened is locked, and none is while it is set up."""
+_DIRECT = 4
+"""How many statements may group by direct tables at a time; one more groups as any other does."""
+
+
+class _DirectCursors:
+    """Cursors of one sealed database that may group by a place for each value: by tables of 2^22 places.
+
+    Others may not, since the engine does so by how far the values in the data are from each other (soundness.md 1.42).
+    A cursor's own setting has to be made before the configuration is locked, so they are made beforehand.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._free = [connection.cursor() for _ in range(_DIRECT)]
+        self._is_closed = False
+        self._lock = threading.Lock()
+        for cursor in self._free:
+            cursor.execute(f"SET perfect_ht_threshold = {DIRECT_BITS}")
+
+    def take(self) -> duckdb.DuckDBPyConnection | None:
+        with self._lock:
+            return self._free.pop() if self._free else None
+
+    def give_back(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Take a cursor back when its transaction is to end."""
+        try:
+            cursor.execute("ROLLBACK")
+        except duckdb.Error:
+            cursor.close()
+            return
+        with self._lock:
+            if not self._is_closed:
+                self._free.append(cursor)
+                return
+        cursor.close()
+
+    def close(self) -> None:
+        """Close those that are free, and each other one when it comes back: the file is open while one is."""
+        with self._lock:
+            self._is_closed = True
+            for cursor in self._free:
+                cursor.close()
+            self._free = []
+
+
 @implements(Snapshot)
 class DuckDBSnapshot:
     """One read-only transaction; made by `DuckDBBackend.snapshot`, used by one thread (but for `cancel`)."""
@@ -93,9 +140,15 @@ class DuckDBSnapshot:
         cursor: duckdb.DuckDBPyConnection,
         seen: list[LiveSchema] | None,
         read: Callable[[Query], LiveSchema] = read_schema,
+        direct: _DirectCursors | None = None,
     ) -> None:
-        """`seen`: where the schema is kept while it cannot change; None: in this transaction. `read`: reads it."""
+        """`seen`: where the schema is kept while it cannot change; None: in this transaction. `read`: reads it.
+
+        `direct`: of a file without a writer, so that all its cursors see the same rows.
+        """
         self._cursor = cursor
+        self._direct = direct
+        self._taken: duckdb.DuckDBPyConnection | None = None
         self._seen: list[LiveSchema] = [] if seen is None else seen
         self._read = read
         self._hold: Callable[[], None] = _nothing
@@ -112,7 +165,12 @@ class DuckDBSnapshot:
         return self._seen[0]
 
     def run(
-        self, sql: str, parameters: Sequence[object] = (), size: int = CHUNK_ROWS
+        self,
+        sql: str,
+        parameters: Sequence[object] = (),
+        size: int = CHUNK_ROWS,
+        *,
+        is_direct: bool = False,
     ) -> Iterator[list[tuple[Any, ...]]]:
         """Run one SELECT and yield its rows in chunks of `size`; nothing runs before the first chunk is asked for.
 
@@ -122,7 +180,7 @@ class DuckDBSnapshot:
         Only one result is read at a time. Raises EngineFailure; with SQLSTATE 57014 after `cancel`.
         """
         self._runs += 1
-        return self._chunks(sql, tuple(parameters), self._runs, size)
+        return self._chunks(sql, tuple(parameters), self._runs, size, is_direct=is_direct)
 
     def catalog(self, sql: str) -> list[tuple[Any, ...]]:
         """See `Snapshot`."""
@@ -137,7 +195,7 @@ class DuckDBSnapshot:
         EngineFailure, as `run` does.
         """
         self._runs += 1
-        self._call("run", lambda: self._execute(sql, ()))
+        self._call("run", lambda: self._execute(sql, (), self._cursor))
         found = self._call("fetch", self._cursor.fetchnumpy)
         self._hold()
         return [_array(values) for values in found.values()]
@@ -154,32 +212,45 @@ class DuckDBSnapshot:
         """End the transaction: it has written nothing, so closing its connection is enough."""
         self._calls.close()
         self._cursor.close()
+        if self._direct is not None and self._taken is not None:
+            self._direct.give_back(self._taken)
 
     def _chunks(
-        self, sql: str, parameters: tuple[object, ...], turn: int, size: int
+        self, sql: str, parameters: tuple[object, ...], turn: int, size: int, *, is_direct: bool
     ) -> Iterator[list[tuple[Any, ...]]]:
-        self._call("run", lambda: self._execute(sql, parameters))
+        cursor = self._call("begin", self._direct_cursor) if is_direct else self._cursor
+        self._call("run", lambda: self._execute(sql, parameters, cursor))
         while True:
             if turn != self._runs:
                 raise RuntimeError("this result was given up when the next statement began")
-            rows = self._call("fetch", lambda: self._cursor.fetchmany(size))
+            rows = self._call("fetch", lambda: cursor.fetchmany(size))
             self._hold()
             if not rows:
                 return
             yield rows
 
-    def _execute(self, sql: str, parameters: tuple[object, ...]) -> None:
-        statements = self._cursor.extract_statements(sql)
+    def _direct_cursor(self) -> duckdb.DuckDBPyConnection:
+        """Return a cursor that may group by a direct table, in a transaction too; this one's where none is free."""
+        if self._taken is None and self._direct is not None:
+            self._taken = self._direct.take()
+            if self._taken is not None:
+                self._taken.execute("BEGIN TRANSACTION READ ONLY")
+        return self._cursor if self._taken is None else self._taken
+
+    def _execute(self, sql: str, parameters: tuple[object, ...], cursor: duckdb.DuckDBPyConnection) -> None:
+        statements = cursor.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise EngineFailure("refused: not a single SELECT")
-        self._cursor.execute(statements[0], [_bindable(value) for value in parameters])
+        cursor.execute(statements[0], [_bindable(value) for value in parameters])
 
     def _call(self, stage: str, action: Callable[[], _T]) -> _T:
         return self._calls.call(lambda: guarded(stage, action))
 
     def _interrupt(self) -> None:
-        with suppress(duckdb.Error):  # A connection that has just been closed runs nothing.
-            self._cursor.interrupt()
+        for cursor in (self._cursor, self._taken):
+            with suppress(duckdb.Error):  # A connection that has just been closed runs nothing.
+                if cursor is not None:
+                    cursor.interrupt()
 
 
 @implements(Backend)
@@ -192,6 +263,7 @@ class DuckDBBackend:
         """Point at a file. Nothing is opened, and nothing is checked, before the first snapshot."""
         self._path: Path | None = path.absolute()
         self._connection: duckdb.DuckDBPyConnection | None = None
+        self._direct: _DirectCursors | None = None
         self._threads: dict[str, str] = {}
         self._schema_seen: list[LiveSchema] = []  # a file that is open for reading has no writer
         self._last_read: tuple[State, LiveSchema] | None = None
@@ -249,7 +321,7 @@ class DuckDBBackend:
                 with self._lock:
                     cursor = self._open_cursor()
                     seen = None if self._path is None else self._schema_seen
-                    snapshot = DuckDBSnapshot(cursor, seen, self._read_schema)
+                    snapshot = DuckDBSnapshot(cursor, seen, self._read_schema, self._direct)
                     self._snapshots.add(snapshot, owner)
                     return snapshot
             except EngineFailure as failure:
@@ -268,6 +340,7 @@ class DuckDBBackend:
             if self._snapshots or self._path is None:
                 return False
             if self._connection is not None:
+                self._let_go()
                 self._connection.close()
                 self._connection = None
                 self._schema_seen = []
@@ -292,10 +365,31 @@ class DuckDBBackend:
 
     def _open_cursor(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
-            path = str(self._path)
-            config: dict[str, Any] = {**MEANING, **NO_WAY_OUT, **self._threads, "lock_configuration": "true"}
-            self._connection = guarded("open", lambda: duckdb.connect(path, read_only=True, config=config))
+            self._let_go()
+            self._connection, self._direct = guarded("open", self._opened)
         return guarded("cursor", self._connection.cursor)
+
+    def _opened(self) -> tuple[duckdb.DuckDBPyConnection, _DirectCursors | None]:
+        """Return the database as it is opened, locked when all is set; it is locked where this process has it open."""
+        config: dict[str, Any] = {**MEANING, **NO_WAY_OUT, **self._threads}
+        with _OPENING:
+            connection = duckdb.connect(str(self._path), read_only=True, config=config)
+            try:
+                ((is_locked,),) = connection.execute(
+                    "SELECT current_setting('lock_configuration')"
+                ).fetchall()
+                direct = None if is_locked else _DirectCursors(connection)
+                if not is_locked:
+                    connection.execute("SET GLOBAL lock_configuration = true")
+            except BaseException:
+                connection.close()
+                raise
+        return connection, direct
+
+    def _let_go(self) -> None:
+        if self._direct is not None:
+            self._direct.close()
+            self._direct = None
 
 
 def _nothing() -> None:
@@ -381,6 +475,7 @@ class DuckDBCopy(DuckDBBackend):
         if path != self._path:
             # cursors of snapshots that are still open keep what they were opened on
             self._path, self._connection, self._schema_seen = path, None, []
+            self._let_go()
         return super()._open_cursor()
 
 

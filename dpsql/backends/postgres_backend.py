@@ -264,7 +264,12 @@ class PostgresSnapshot:
         return self._catalog.schema
 
     def run(
-        self, sql: str, parameters: Sequence[object] = (), size: int = CHUNK_ROWS
+        self,
+        sql: str,
+        parameters: Sequence[object] = (),
+        size: int = CHUNK_ROWS,
+        *,
+        is_direct: bool = False,
     ) -> Iterator[list[tuple[Any, ...]]]:
         """Run one SELECT and yield its rows in chunks of `size`; nothing runs before the first chunk is asked for.
 

@@ -22,7 +22,12 @@ class _Schema:
         return self._live
 
     def run(
-        self, sql: str, parameters: Sequence[object] = (), size: int = CHUNK_ROWS
+        self,
+        sql: str,
+        parameters: Sequence[object] = (),
+        size: int = CHUNK_ROWS,
+        *,
+        is_direct: bool = False,
     ) -> Iterator[list[tuple[Any, ...]]]:
         """Never run anything."""
         _unread()

@@ -296,7 +296,12 @@ class SparkSnapshot:
         return self._opened.schema
 
     def run(
-        self, sql: str, parameters: Sequence[object] = (), size: int = CHUNK_ROWS
+        self,
+        sql: str,
+        parameters: Sequence[object] = (),
+        size: int = CHUNK_ROWS,
+        *,
+        is_direct: bool = False,
     ) -> Iterator[list[tuple[Any, ...]]]:
         """Run one query and yield its rows in chunks of `size`; nothing runs before the first chunk is asked for.
 

@@ -18,6 +18,7 @@ from .owner import (
     found_complete,
     found_keys,
     found_orphans,
+    found_outside,
     found_times,
     key_checks,
     looks_of_values,
@@ -123,6 +124,26 @@ def _with_complete(report: Report, policy: Policy, live: LiveSchema, catalog: Ca
             )
         else:
             notes.setdefault(one.table, []).append(f'"{one.column}" is complete, in all {one.rows:,} rows')
+    return _with_notes(replace(report, warnings=(*report.warnings, *warnings)), notes)
+
+
+def _with_ranges(report: Report, policy: Policy, live: LiveSchema, catalog: Catalog) -> Report:
+    """Return the report with how many rows are of people outside a table's `unit_range`. Raises PolicyError."""
+    if not any(table.unit_range is not None for table in policy.tables.values()):
+        return report
+    is_recorded = policy.files is not None and policy.files.record.exists()
+    notes: dict[str, list[str]] = {}
+    warnings = []
+    for one in found_outside(policy, live, catalog, is_recorded=is_recorded):
+        if one.outside:
+            warnings.append(
+                f"{policy.source}: tables.{one.table}.unit_range: {one.outside:,} of {one.rows:,} rows are of people "
+                f'whose "{one.column}" is outside, and are never counted'
+            )
+        else:
+            notes.setdefault(one.table, []).append(
+                f'"{one.column}" is in its range, in all {one.rows:,} rows'
+            )
     return _with_notes(replace(report, warnings=(*report.warnings, *warnings)), notes)
 
 
@@ -259,7 +280,8 @@ def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
 
     With `--data` it reads the rows too, for the owner: whether the keys that the policy asserts of data files, or of
     tables on Spark, hold in them, which the ledger records for the data as they are, and how many rows lead to nobody.
-    Nothing is answered before that. It counts the rows with another value than those of a column that is complete.
+    Nothing is answered before that. It counts the rows with another value than those of a column that is complete,
+    and those of people outside a unit_range.
     On Spark it also compares every row with what was recorded. Of public tables it
     reads the first rows, and warns where their values look like people's: addresses, phone numbers, identifiers.
     """
@@ -297,6 +319,7 @@ def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
         report = replace(report, warnings=(*report.warnings, said))
     if catalog is not None and is_data and not report.problems:
         report = _with_times(_with_complete(report, policy, live, catalog), policy)
+        report = _with_ranges(report, policy, live, catalog)
     report = _with_keys(report, policy, live, fault, is_data=is_data)
     _tell_report(settings, report, fault, gone)
 
@@ -312,7 +335,8 @@ def _with_keys(
         report = _with_values(report, policy, live)
     if policy.files is None or not policy.files.keys:
         has_complete = any(column.complete for table in policy.tables.values() for column in table.columns)
-        is_idle = is_data and not policy.is_on_spark and not has_complete
+        has_range = any(table.unit_range is not None for table in policy.tables.values())
+        is_idle = is_data and not (policy.is_on_spark or has_complete or has_range)
         said = [f"{policy.source}: {_NO_KEY}"] if is_idle else []
         return replace(report, warnings=(*report.warnings, *said))
     if report.problems:

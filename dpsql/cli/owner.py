@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..backends import Backend
     from ..budget import BudgetStore, KeyCheck, LedgerStore
-    from ..engine.asserted_keys import Complete, FoundKey, LaterRows, Orphans, Times
+    from ..engine.asserted_keys import Complete, FoundKey, LaterRows, Orphans, Outside, Times
     from ..policy.live_schema import LiveSchema
     from ..policy.model import FileSources, Policy
     from ..relation.catalog import Catalog
@@ -31,6 +31,7 @@ __all__ = [
     "found_keys",
     "found_later_rows",
     "found_orphans",
+    "found_outside",
     "found_times",
     "key_checks",
     "login_name",
@@ -367,6 +368,16 @@ def found_complete(
 
     with _readable_files(policy, is_recorded=is_recorded) as backend, backend.snapshot() as snapshot:
         return tuple(look_at_columns(catalog, live, snapshot))
+
+
+def found_outside(
+    policy: Policy, live: LiveSchema, catalog: Catalog, *, is_recorded: bool
+) -> tuple[Outside, ...]:
+    """Count the rows of people outside the range of a table. Raises PolicyError, FilesChanged."""
+    from ..engine.asserted_keys import look_at_ranges
+
+    with _readable_files(policy, is_recorded=is_recorded) as backend, backend.snapshot() as snapshot:
+        return tuple(look_at_ranges(catalog, live, snapshot))
 
 
 @contextmanager

@@ -37,11 +37,13 @@ __all__ = [
     "FoundKey",
     "LaterRows",
     "Orphans",
+    "Outside",
     "Times",
     "look_at_columns",
     "look_at_keys",
     "look_at_later_rows",
     "look_at_orphans",
+    "look_at_ranges",
     "look_at_times",
     "require_verified",
 ]
@@ -268,6 +270,32 @@ def look_at_times(policy: Policy, backend: Backend, today: date) -> tuple[Times,
 
 
 _UNIT = {Kind.DATE: timedelta(days=1), Kind.TIMESTAMP: timedelta(microseconds=1)}
+
+
+# --- people whose number is in a range, as the owner says ---------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Of a table's rows: those of people outside its `unit_range`, which no statement reads."""
+
+    table: str
+    column: str
+    rows: int
+    outside: int
+
+
+def look_at_ranges(catalog: Catalog, live: LiveSchema, snapshot: Snapshot) -> Iterator[Outside]:
+    """Yield how many rows each table with a range of people has of others. An owner's act. Raises EngineFailure."""
+    dialect = dialect_of(live.dialect, live.case_collation)
+    for name, table in catalog.tables.items():
+        if table.unit is None or table.unit.range is None:
+            continue
+        (column,), (low, high) = table.unit.columns, table.unit.range
+        read = dialect.identifier(column)
+        test = f"{read} NOT BETWEEN {low} AND {high}"
+        sql = f"SELECT COUNT(*), COUNT(CASE WHEN {test} THEN 1 END) FROM {dialect.path(live.place_of(name))}"
+        yield Outside(name, column, *_numbers(snapshot, sql))
 
 
 # --- columns that are complete, as the owner says -----------------------------------------------------------

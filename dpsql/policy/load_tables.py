@@ -71,7 +71,7 @@ def _read_view(name: str, section: Section) -> ViewPolicy:
     for key in ("unit", "public"):
         if section.take(key) is not None:
             raise section.error("is read in the view's text, from its tables; declare it on those", key)
-    for key in (*_BOUNDS, "max_rows_ever", "max_norm", "also", "time", "row_number"):
+    for key in (*_BOUNDS, "max_rows_ever", "max_norm", "also", "time", "row_number", "unit_range"):
         if section.take(key) is not None:
             raise section.error("bounds the rows of a table; declare it on those that the view reads", key)
     source = section.text("source") or name
@@ -101,6 +101,7 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
     time = _read_time(name, section, is_owned=unit is not None and unit != ROW)
     ever = _read_ever(section, bounds[0])
     row_number = _read_row_number(section, unit, bounds[0])
+    unit_range = _read_unit_range(section, unit)
     columns = _read_columns(section)
     description = section.note("description")
     source = _read_source(section)
@@ -123,6 +124,7 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
         time,
         ever,
         row_number,
+        unit_range,
     )
 
 
@@ -138,6 +140,27 @@ def _read_row_number(section: Section, unit: UnitPolicy | None, max_rows: int | 
     if max_rows is None:
         raise section.error("is for the first max_rows rows of a person; declare that too", "row_number")
     return name
+
+
+def _read_unit_range(section: Section, unit: UnitPolicy | None) -> tuple[int, int] | None:
+    """Return the ends between which persons are numbered, None where nothing is said of them. Raises PolicyError."""
+    items = section.array("unit_range")
+    if items is None:
+        return None
+    if unit is None or unit == ROW:
+        raise section.error(
+            "is of the numbers that people have, and no column of this table holds one; take it out",
+            "unit_range",
+        )
+    whole = [item for item in items if isinstance(item, int) and not isinstance(item, bool)]
+    if len(items) != 2 or len(whole) != 2:
+        raise section.error("write the two ends, [lower, upper], as whole numbers", "unit_range")
+    low, high = whole
+    if low > high:
+        raise section.error(f"lower {low} is above upper {high}; write [{high}, {low}]", "unit_range")
+    if not -(2**63) <= low <= high < 2**63:
+        raise section.error("is beyond 64 bits, which no integer column holds; write less", "unit_range")
+    return low, high
 
 
 def _read_time(name: str, section: Section, *, is_owned: bool) -> tuple[str, str] | None:

@@ -225,7 +225,8 @@ class TablePolicy:
     to be a key of those files; () for none. It counts in the very data in which the owner's command found it to
     hold (soundness.md 1.30). `also`: whom its rows point at, beside whose they are. `time`: the table and the column
     that say when its rows were; None: they are undated. `max_rows_ever`: those of a person in all periods together.
-    `row_number`: the column that numbers the rows of each person; None: there is none.
+    `row_number`: the column that numbers the rows of each person; None: there is none. `unit_range`: the least and the
+    largest number of a person whose rows are read; None: all are.
     """
 
     name: str
@@ -243,6 +244,7 @@ class TablePolicy:
     time: tuple[str, str] | None = None
     max_rows_ever: int | None = None
     row_number: str | None = None
+    unit_range: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,28 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
         row_number=row_number_of(
             f"{where}.row_number", policy, declared, table, columns, holds_owner=holds_owner
         ),
+        range=_unit_range(f"{where}.unit_range", declared, columns, holds_owner=holds_owner),
     )
+
+
+def _unit_range(
+    where: str, declared: TablePolicy, columns: Sequence[LiveColumn], *, holds_owner: bool
+) -> tuple[int, int] | None:
+    """Return the ends between which a table's owners are read, None for all. Raises PolicyError."""
+    if declared.unit_range is None:
+        return None
+    names = quoted_names([column.name for column in columns])
+    if not holds_owner:
+        raise PolicyError(
+            f"{where}: {names} leads to a person over other tables, so no row holds the number; take it out"
+        )
+    if len(columns) > 1 or not columns[0].type.is_integer:
+        raise PolicyError(f"{where}: is of one integer, and people are told apart by {names}; take it out")
+    if any(one.name == columns[0].name and (one.bounds or one.values) for one in declared.columns):
+        raise PolicyError(
+            f"{where}: {names} has bounds or values too, to which it is cut before it is compared; take them out"
+        )
+    return declared.unit_range
 
 
 def _build_also(

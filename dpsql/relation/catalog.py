@@ -193,6 +193,8 @@ class Unit:
     one period, and `max_rows_ever` of those in all together.
     `row_number`: a column of integers of which the engine enforces that no two rows of a unit share one, and that
     neither it nor `columns`, which then hold the owner itself, are NULL (soundness.md 1.39).
+    `range`: where `columns` is one integer, which is the owner itself, the ends between which it is read: rows of other
+    units are left out of every statement (soundness.md 1.42). None: all are read.
     """
 
     columns: tuple[str, ...]
@@ -210,6 +212,7 @@ class Unit:
     time: EventTime | None = None
     max_rows_ever: int | None = None
     row_number: str | None = None
+    range: tuple[int, int] | None = None
 
     @property
     def declared(self) -> tuple[str, ...]:

@@ -688,7 +688,7 @@ class PlanRunner:
             assert rows.groups is not None
             parameters += listed(rows.groups, [key.type for key in keys])
         columns: list[list[Any]] = []
-        for chunk in snapshot.run(query.sql, parameters):
+        for chunk in snapshot.run(query.sql, parameters, is_direct=query.is_direct):
             columns = columns or [[] for _ in chunk[0]]
             for place, column in enumerate(columns):
                 column += [row[place] for row in chunk]

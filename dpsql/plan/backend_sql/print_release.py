@@ -114,7 +114,8 @@ class BackendQuery:
     rank: the candidate, the weight below it, its own, and that of all rows of the group.
     Parameter $1 is the bounding salt when `salted`; the others are `intermediates`, numbered on; then, when it is
     `of_shown`, the keys of the groups that are shown, a list for each key. `row_bytes`: the most of a row of its
-    subqueries. `part`: the part of the values of which it is alone, where it is of one.
+    subqueries. `part`: the part of the values of which it is alone, where it is of one. `is_direct`: its one grouping
+    by whole numbers is by a unit that is read within a range, small enough for a place each (soundness.md 1.42).
     """
 
     sql: str
@@ -125,6 +126,7 @@ class BackendQuery:
     row_bytes: int = field(default=0, compare=False)
     of_shown: bool = False
     part: Part | None = None
+    is_direct: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,6 +420,18 @@ class _Release:
         items = self.relation.items
         return len(items) == 1 and items[0].source.table is not None
 
+    def _is_direct(self) -> bool:
+        """Say whether a list of the units may be by a place for each, and no key is a whole number to the engine: then
+        the engine could choose a way by how far keys are from each other, which would tell of one row by its time.
+        """
+        table = self.relation.items[0].source.table
+        if not self._is_of_table() or table is None or table.unit is None or table.unit.range is None:
+            return False
+        low, high = table.unit.range
+        return high - low < self.dialect.direct_places and all(
+            key.type.kind is Kind.TEXT for key in self.keys
+        )
+
     def _of_table(self, numbers: tuple[int, ...], counted: int | None) -> BackendQuery:
         """A plain aggregate of a table, corrected for the units with more than R rows (house rule 3)."""
         is_salted = counted is not None and self.bounding.ranked
@@ -437,7 +451,8 @@ class _Release:
             steps += self._people(self._rows(sources, self.keys, (), shows_unit=True).sql())
             numbers = (*numbers, counted)
         sums = self._corrected(whole, f"({plain.sql()}) AS r", less, f"({inner.sql()}) AS r", counted)
-        return _query(f"WITH {', '.join(steps)} {sums}", numbers, sources, salted=is_salted)
+        query = _query(f"WITH {', '.join(steps)} {sums}", numbers, sources, salted=is_salted)
+        return replace(query, is_direct=self._is_direct() and counted is None and not norms)
 
     def _of_joins(self, numbers: tuple[int, ...], counted: int | None) -> BackendQuery:
         """The same of rows that are made once: joins, filters and subqueries cost more than to keep what they leave."""
@@ -637,7 +652,8 @@ class _Release:
         if self.bounding.ranked:
             steps += self._kept("p", self._key_hashes(), self.key_names, self.bounding.groups, sums.names([]))
         body = self._outer(f"{'kept' if self.bounding.ranked else 'p'} AS b", coordinates)
-        return _query(f"WITH {', '.join(steps)} {body}", numbers, sources, salted=self.bounding.ranked)
+        query = _query(f"WITH {', '.join(steps)} {body}", numbers, sources, salted=self.bounding.ranked)
+        return replace(query, is_direct=self._is_direct() and not self.keys and not sums.parts)
 
     def distinct(self, number: int) -> BackendQuery:
         """COUNT(DISTINCT x): at most P pairs of group and value of each unit in hashed order, then each once."""

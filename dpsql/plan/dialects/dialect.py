@@ -77,6 +77,8 @@ class Dialect(ABC):
     """Whether all rows of all units are ranked by one window: a step that is read again is computed again."""
     has_linear_ranges: ClassVar[bool]
     """Whether windows sum up a frame by RANGE with a distance in a time that does not grow with its rows."""
+    direct_places: ClassVar[int]
+    """How many units may have a place each in a list of them; 0: the engine has no such list."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

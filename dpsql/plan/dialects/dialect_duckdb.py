@@ -12,10 +12,13 @@ from .dialect import Dialect, ListColumn
 from .patterns import Patterns, Re2Patterns
 from .quote import identifier, text
 
-__all__ = ["DUCKDB", "DuckDBDialect"]
+__all__ = ["DIRECT_BITS", "DUCKDB", "DuckDBDialect"]
 
 _LEAST_TAKE = 1_000_000
 """min(x, n) takes an n below it."""
+DIRECT_BITS = 22
+"""Of whole numbers in a range of so many bits, NULL among them, DuckDB groups by a direct table where it is allowed to:
+by a place for each, in each thread."""
 
 
 class DuckDBDialect(Dialect):
@@ -38,6 +41,7 @@ class DuckDBDialect(Dialect):
     groups_before_having = False
     ranks_all = False
     has_linear_ranges = True
+    direct_places = 2**DIRECT_BITS - 2
 
     @classmethod
     def of(cls, case_collation: str | None) -> DuckDBDialect:

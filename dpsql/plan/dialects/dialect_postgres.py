@@ -51,6 +51,7 @@ class PostgresDialect(Dialect):
     groups_before_having = False
     ranks_all = False
     has_linear_ranges = True
+    direct_places = 0
 
     def __init__(self, case_collation: str | None) -> None:
         self.case_collation = case_collation

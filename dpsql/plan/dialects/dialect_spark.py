@@ -70,6 +70,7 @@ class SparkDialect(Dialect):
     groups_before_having = True
     ranks_all = True
     has_linear_ranges = False
+    direct_places = 0
 
     @classmethod
     def of(cls, case_collation: str | None) -> SparkDialect:

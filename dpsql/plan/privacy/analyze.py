@@ -61,7 +61,7 @@ from .join import join_blocks
 from .keys import environment_of, undeclared_rows
 from .laterals import as_join
 from .lookup import check_aggregates
-from .ownership import resolve_owner, scanned
+from .ownership import resolve_owner, scanned, within_range
 from .programs import by_windows
 from .public_inputs import NotInPlace, drawn_first, is_single, read_in_place, static_range
 from .release_boundary import one_person, owner_of, release_each_set
@@ -141,7 +141,9 @@ class _Analysis:
     def relation(self, node: Relation) -> PrivateBlock | Relation:
         """Return a relation as rows of people, or as public with every private part behind a `Release`."""
         if isinstance(node, Scan):
-            return node if node.table.unit is None else scanned(node, self.catalog)
+            if node.table.unit is None:
+                return node
+            return self._kept(scanned(node, self.catalog), within_range(node))
         if isinstance(node, Block):
             found = self.relation(node.input)
             if not isinstance(found, PrivateBlock):
@@ -182,7 +184,11 @@ class _Analysis:
     # --- one step over people's rows -----------------------------------------------------------------
 
     def _filter(self, node: Block, source: PrivateBlock) -> PrivateBlock:
-        terms = conjuncts(self._onto(node.predicate, source))
+        return self._kept(source, conjuncts(self._onto(node.predicate, source)))
+
+    def _kept(self, source: PrivateBlock, terms: tuple[Expr, ...]) -> PrivateBlock:
+        if not terms:
+            return source
         source = narrowed(source, terms)
         return replace(source, predicate=tuple(sorted(dict.fromkeys((*source.predicate, *terms)), key=repr)))
 

@@ -23,9 +23,9 @@ from dataclasses import replace
 from ...errors import Position, Refusal
 from ...records import dataclass
 from ...relation.catalog import HIDDEN, Catalog, Column, Enforced, Table, Unit
-from ...relation.expressions import Call, Expr, Field, fields_of
+from ...relation.expressions import Call, Expr, Field, Literal, fields_of
 from ...relation.relations import Scan
-from ...relation.types import BOOLEAN, SqlType
+from ...relation.types import BIGINT, BOOLEAN, SqlType
 from .functional_dependencies import Classes, classes_of, equalities, functional_closure
 from .growth import Grown, cut_before, grown
 from .lookup import check_references, find_lookup, lookup_hint, undeclared
@@ -58,6 +58,7 @@ __all__ = [
     "scan_source",
     "scanned",
     "sum_of_bounds",
+    "within_range",
     "without_path",
 ]  # fmt: skip
 
@@ -100,6 +101,23 @@ def pointed_source(table: Table, key: tuple[str, ...], types: Sequence[SqlType],
 def scanned(node: Scan, catalog: Catalog) -> PrivateBlock:
     """Return a table's rows as a block."""
     return whole(scan_source(node.table, catalog), (column.name for column in node.columns))
+
+
+def within_range(node: Scan) -> tuple[Expr, ...]:
+    """Return the tests that a row's unit is within the range that is read of its table; () where all are.
+
+    They are a filter by what one person has once: it leaves a person's rows in the table, or all of them out
+    (soundness.md 1.42).
+    """
+    unit = node.table.unit
+    if unit is None or unit.range is None:
+        return ()
+    (type_,) = unit.types
+    owner = Field(type_, len(node.table.columns), unit.columns[0])
+    return tuple(
+        Call(BOOLEAN, function, (owner, Literal(BIGINT, end)))
+        for function, end in zip(("ge", "le"), unit.range, strict=True)
+    )
 
 
 def _declared_anew(table: Table, catalog: Catalog) -> Declarations:

@@ -8,6 +8,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import duckdb
@@ -278,3 +279,44 @@ def test_what_is_no_database_url(url: str) -> None:
     assert caught.value.message == (
         'database: unknown kind of URL; write "duckdb:<file>", postgresql://user@host/database or spark://host:port'
     )
+
+
+def test_two_backends_share_a_file_that_is_locked(tmp_path: Path) -> None:
+    """The second one finds the configuration locked, and has no cursors that may group by direct tables."""
+    path = tmp_path / "shared.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT i FROM range(10) AS s(i)")
+    first, second = DuckDBBackend(path), DuckDBBackend(path)
+    with first.snapshot() as one, second.snapshot() as other:
+        for snapshot in (one, other):
+            (rows,) = snapshot.run("SELECT i, COUNT(*) FROM t GROUP BY i ORDER BY i", is_direct=True)
+            assert rows == [(i, 1) for i in range(10)]
+            with pytest.raises(duckdb.Error):
+                snapshot._cursor.execute("SET GLOBAL enable_external_access = true")
+        assert one._taken is not None
+        assert other._taken is None
+    assert first.close_idle()
+    assert second.close_idle()
+    with duckdb.connect(str(path)) as connection:  # no cursor holds the file
+        connection.execute("INSERT INTO t VALUES (1)")
+
+
+def test_a_direct_cursor_is_stopped_given_back_and_runs_out(tmp_path: Path) -> None:
+    path = tmp_path / "direct.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT i FROM range(10) AS s(i)")
+    backend = DuckDBBackend(path)
+    with ExitStack() as stack:
+        opened = [stack.enter_context(backend.snapshot()) for _ in range(6)]
+        for snapshot in opened:
+            assert [*snapshot.run("SELECT COUNT(*) FROM t", is_direct=True)] == [[(10,)]]
+        assert [snapshot._taken is not None for snapshot in opened] == [True] * 4 + [False] * 2
+        opened[0].cancel()
+        with pytest.raises(EngineFailure) as stopped:
+            [*opened[0].run("SELECT COUNT(*) FROM t", is_direct=True)]
+        assert stopped.value.sqlstate == "57014"
+    with backend.snapshot() as snapshot:
+        assert [*snapshot.run("SELECT COUNT(*) FROM t", is_direct=True)] == [[(10,)]]
+        assert snapshot._taken is not None, "what was stopped has come back"
+        with pytest.raises(EngineFailure):
+            [*snapshot.run("INSERT INTO t VALUES (1)", is_direct=True)]

@@ -588,3 +588,24 @@ def test_check_data_counts_what_a_complete_column_lacks(tmp_path: Path) -> None:
     refused = CliRunner().invoke(program, ["-P", str(policy), "check"])
     assert "is of the column's values or bounds" in refused.output
     assert refused.exit_code == 5
+
+
+def test_check_data_counts_the_people_outside_a_range(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "v.duckdb")) as database:
+        database.execute(
+            "CREATE TABLE p (id INT PRIMARY KEY); CREATE TABLE v (owner INT); CREATE TABLE w (owner INT);"
+            "INSERT INTO p VALUES (1), (9); INSERT INTO v VALUES (1), (1), (9), (-4), (NULL); INSERT INTO w VALUES (2)"
+        )
+    policy = tmp_path / "v.toml"
+    text = 'database = "duckdb:v.duckdb"\n[privacy]\nepsilon = 1\n[tables.p]\nunit = "id"\n' + "".join(
+        f'[tables.{name}]\nunit = {{ column = "owner", references = "p.id" }}\nunit_range = [1, 5]\nmax_rows = 2\n'
+        for name in "vw"
+    )
+    policy.write_text(text)
+    said = " ".join(CliRunner().invoke(program, ["-P", str(policy), "check", "--data"]).output.split())
+    assert (
+        'tables.v.unit_range: 2 of 5 rows are of people whose "owner" is outside, and are never counted'
+        in said
+    )
+    assert '"owner" is in its range, in all 1 rows' in said
+    assert "range" not in CliRunner().invoke(program, ["-P", str(policy), "check"]).output

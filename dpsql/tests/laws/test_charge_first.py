@@ -63,12 +63,12 @@ class _Seen:
         self.cancel = inner.cancel
 
     def run(
-        self, sql: str, parameters: Sequence[object] = (), size: int = 65536
+        self, sql: str, parameters: Sequence[object] = (), size: int = 65536, *, is_direct: bool = False
     ) -> Iterator[list[tuple[Any, ...]]]:
         self.watched.spent_at.append(self.watched.session[0].dataset.store.spent().epsilon_nano)
         if self.watched.fault is not None:
             raise self.watched.fault("on purpose")
-        return self.inner.run(sql, parameters, size)
+        return self.inner.run(sql, parameters, size, is_direct=is_direct)
 
 
 def watched_session(desk: OpenDesk, fault: type[Exception] | None = None) -> tuple[Session, Watched]:

@@ -54,7 +54,9 @@ class _CopySnapshot:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._snapshot, name)
 
-    def run(self, sql: str, parameters: Sequence[object] = (), size: int = 65536) -> Iterator[Rows]:
+    def run(
+        self, sql: str, parameters: Sequence[object] = (), size: int = 65536, *, is_direct: bool = False
+    ) -> Iterator[Rows]:
         schemas = self._backend.schemas
         if len(schemas) == 1:
             yield from self._snapshot.run(in_schema(sql, schemas[0]), parameters, size)
