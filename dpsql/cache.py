@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Cache"]
+__all__ = ["Cache", "Made"]
 
 T = TypeVar("T")
 
@@ -63,3 +63,22 @@ class Cache(Generic[T]):
     def _drop(self, key: object) -> None:
         _, weight = self._kept.pop(key, (None, 0))
         self._weight -= weight
+
+
+class Made(Generic[T]):
+    """What was lately made of objects, by which objects they are: these are kept with it, so that no other takes their
+    numbers. `make` is a function of the objects, which do not change."""
+
+    def __init__(
+        self, make: Callable[..., T], size: int = 16, weigh: Callable[[T], int] = lambda made: 1
+    ) -> None:
+        self._make, self._kept = make, Cache[tuple[object, T]](size, lambda _, known: weigh(known[1]))
+
+    def of(self, *those: object) -> T:
+        """Return what is made of some objects, as it was when that was asked before. Raises what `make` raises."""
+        numbers = tuple(map(id, those))
+        known = self._kept.get(numbers)
+        if known is None:
+            known = those, self._make(*those)
+            self._kept.put(numbers, known)
+        return known[1]

@@ -725,7 +725,9 @@ def _read_groups(
 
 def _listed_in(groups: tuple[tuple[Scalar, ...], ...], place: int, domain: Domain) -> Domain:
     """Return what is left of a key's domain."""
-    left = {group[place] for group in groups}
+    left = set(
+        {id(group[place]): group[place] for group in groups}.values()
+    )  # few objects stand in many groups
     return Domain(tuple(value for value in domain.values if value in left))
 
 

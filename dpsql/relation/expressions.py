@@ -187,7 +187,8 @@ class Call(Expr):
         if self._said is not None:
             return self._said
         said = f"Call(type={self.type!r}, function={self.function!r}, args={self.args!r})"
-        if len(said) <= _MOST_KEPT:  # of calls within calls that would be a square
+        is_flat = not any(arg.args for arg in self.args)
+        if is_flat or len(said) <= _MOST_KEPT:  # of calls within calls that would be a square
             object.__setattr__(self, "_said", said)
         return said
 
@@ -240,7 +241,7 @@ def moved(expr: Expr, place: Callable[[int], int]) -> Expr:
     """Return an expression with each column where `place` puts it."""
     if isinstance(expr, Field):
         return replace(expr, index=place(expr.index))
-    return map_children(expr, lambda child: moved(child, place))
+    return map_children(expr, lambda child: child if child.is_constant else moved(child, place))
 
 
 def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
@@ -256,7 +257,7 @@ def substitute(expr: Expr, row: tuple[Expr, ...]) -> Expr:
     if isinstance(expr, Field):
         put = row[expr.index]
         return put if expr.position is None else replace(put, position=expr.position)
-    return map_children(expr, lambda child: substitute(child, row))
+    return map_children(expr, lambda child: child if child.is_constant else substitute(child, row))
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

@@ -19,9 +19,10 @@ House rules:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from fractions import Fraction
+from typing import Any, TypeVar
 
 from ..errors import Refusal
 from ..records import dataclass
@@ -53,6 +54,9 @@ __all__ = [
 ]
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """The columns of the input row, and what the row's filter says of them.
@@ -62,8 +66,17 @@ class Environment:
 
     columns: Sequence[Column]
     narrowed: Mapping[Expr, Facts] = field(default_factory=dict)  # of columns, and of whole expressions
-    known: dict[int, tuple[Expr, Facts]] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """What was said of calls, by the numbers of their objects, which are kept with it."""
+    known: dict[tuple[object, int], tuple[Expr, Any]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    """What was said of expressions, by who says it and the numbers of their objects, which are kept with it."""
+
+    def once(self, say: Callable[[Expr, Environment], T], expr: Expr) -> T:
+        """Return what `say` says of an expression here, as it was said before. Raises what it raises."""
+        said = self.known.get((say, id(expr)))
+        if said is None:
+            said = self.known[say, id(expr)] = expr, say(expr, self)
+        return said[1]
 
     def declared(self, expr: Expr) -> Column | None:
         """Return what is known of the column that an expression is; None of what is no bare column of the row."""
@@ -145,6 +158,10 @@ def facts_of(expr: Expr, env: Environment) -> Facts:
     is NULL only if `nullable`, and otherwise lies in [lo, hi], on `grid`, and among `values`; a text is
     no longer than `size` says.
     """
+    return env.once(_facts_of, expr)
+
+
+def _facts_of(expr: Expr, env: Environment) -> Facts:
     if isinstance(expr, Field):
         known = _of_column(env.columns[expr.index]) if expr.index < len(env.columns) else Facts()
         narrowed = env.narrowed.get(expr)
@@ -155,12 +172,7 @@ def facts_of(expr: Expr, env: Environment) -> Facts:
         # It travels as a DOUBLE, whatever its type (soundness.md 1.14(2)): no lattice.
         is_known = expr.lo is not None or expr.type.kind is Kind.TEXT
         return Facts(expr.lo, expr.hi, None, True, None, is_known)
-    if isinstance(expr, Call):
-        said = env.known.get(id(expr))
-        if said is None:
-            said = env.known[id(expr)] = expr, _of_call(expr, env)
-        return said[1]
-    return Facts()
+    return _of_call(expr, env) if isinstance(expr, Call) else Facts()
 
 
 def _of_call(expr: Call, env: Environment) -> Facts:

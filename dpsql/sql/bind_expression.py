@@ -105,13 +105,14 @@ def _values_of(name: str, args: list[Expr]) -> list[int]:
 def _coerce(name: str, args: list[Expr]) -> list[Expr]:
     """Read bare text literals and NULLs as the type of the other arguments, as Postgres does."""
     values = _values_of(name, args)
-    typed = [args[i].type for i in values if not _is_untyped(args[i])]
-    target = common_type(typed) if typed else None
+    typed = dict.fromkeys(args[i].type for i in values if not _is_untyped(args[i]))
+    target = common_type([*typed]) if typed else None
     if target is None or (name in ("add", "sub") and any(t.kind is Kind.INTERVAL for t in typed)):
         return args
     if name == "add" and target.kind is Kind.TIMESTAMP:
         target = INTERVAL
-    return [coerce_literal(arg, target) if i in values else arg for i, arg in enumerate(args)]
+    read = frozenset(values)
+    return [coerce_literal(arg, target) if i in read else arg for i, arg in enumerate(args)]
 
 
 def _arranged(name: str, args: list[Expr]) -> list[Expr]:

@@ -16,6 +16,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 
 from ..errors import Position
 from ..relation.calendar import DAY
@@ -27,6 +28,10 @@ from .constants import as_double, cast_literal, exact_value, integer_range
 __all__ = ["COMPARISONS", "compare", "compare_in", "same_moments"]
 
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_not_distinct"})
+_WHOLE = frozenset(
+    {Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.TIMESTAMP, Kind.TEXT}
+)
+"""Kinds of which a literal of a side's own type stands as it is."""
 _ORDER: dict[str, Callable[[Fraction, Fraction], bool]] = {
     "eq": operator.eq, "is_not_distinct": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
     "gt": operator.gt, "ge": operator.ge,
@@ -70,8 +75,12 @@ def compare_in(value: Expr, items: list[Expr], position: Position | None) -> Exp
     if isinstance(value, Literal):
         return _constant_in(value, items, position)
     listed: dict[Literal, None] = {}
+    is_whole = value.type.kind in _WHOLE
     for item in items:
         assert isinstance(item, Literal)
+        if is_whole and item.type == value.type:
+            listed[item] = None
+            continue
         equal = Call(BOOLEAN, "eq", (value, item)) if item.value is None else compare("eq", value, item, None)
         assert isinstance(equal, Call)
         if equal.function == "eq" and isinstance(equal.args[1], Literal):
@@ -156,25 +165,25 @@ def _on_lattice(
     at: Position | None,
     position: Position | None,
 ) -> Expr:
-    """Return the comparison of values that are multiples of `step` with any number."""
+    """Return the comparison of values that are multiples of `step`, a whole part of 1, with any number."""
     low, high = _range(left.type)
     if low is not None and high is not None and not low <= number <= high:
         return _outside(function, left, number > high, position)
-    count = number / step
-    if count.denominator != 1:
+    value = number
+    if step.denominator % number.denominator:  # it lies between two neighbours a and b of the lattice
         if function in ("eq", "is_not_distinct"):
             return FALSE if function == "is_not_distinct" else _never(left, position)
         if function == "ne":
             return _always(left, position)
-        # Between two neighbours a and b of the lattice: above it means >= b, below it means <= a.
-        count = Fraction(math.ceil(count) if function in ("gt", "ge") else math.floor(count))
+        # above it means >= b, below it means <= a
+        value = step * (math.ceil(number / step) if function in ("gt", "ge") else math.floor(number / step))
         function = "ge" if function in ("gt", "ge") else "le"
-    value = count * step
     whole = left.type.is_integer or left.type.is_temporal
     literal = Literal(left.type, int(value) if whole else value, position=at)
     return Call(BOOLEAN, function, (left, literal), position=position)
 
 
+@lru_cache(64)
 def _range(type_: SqlType) -> tuple[Fraction | None, Fraction | None]:
     if type_.is_integer:
         low, high = integer_range(type_)

@@ -157,6 +157,8 @@ def number_literal(text: str, position: Position | None) -> Literal:
     Raises:
         Refusal: 42601 when it is no number, 22023 when it is out of range.
     """
+    if len(text) < 10 and text.isascii() and text.isdigit():
+        return Literal(INTEGER, int(text), position=position)
     match = _NUMBER.fullmatch(text)
     if match is None or not (match[1] or match[2]) or len(text) > _MAX_DIGITS:
         raise Refusal("this number is not written right", sqlstate="42601", position=position)

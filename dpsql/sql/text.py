@@ -200,6 +200,7 @@ class PostgresWithParameters(PostgresAsWritten):
 
 
 _PARAMETER = re.compile(r"\$[0-9]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def dialect_of(text: str) -> type[Postgres]:
@@ -225,7 +226,7 @@ def more_statements() -> Refusal:
 
 def is_text(value: str) -> bool:
     """Say whether a Python string is text that SQL can hold: no zero, no half of a surrogate pair."""
-    return "\x00" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
+    return "\x00" not in value and (value.isascii() or _SURROGATE.search(value) is None)
 
 
 def tokenize(text: str) -> list[Token]:
@@ -334,8 +335,8 @@ def _check_neighbours(text: str, tokens: Sequence[Token]) -> None:
 def _is_unicode_escape(text: str, left: Token, right: Token | None) -> bool:
     if left.token_type is TokenType.UNICODE_STRING:
         return True
-    after = text[left.end + 1 : left.end + 3]
-    return left.text.lower() == "u" and right is not None and after in ("&'", '&"')
+    is_u = right is not None and left.text in ("u", "U")
+    return is_u and text[left.end + 1 : left.end + 3] in ("&'", '&"')
 
 
 def blank_prefix(text: str, end: int) -> str:

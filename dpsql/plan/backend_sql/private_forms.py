@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from ...cache import Made
 from ...errors import Refusal
 from ...relation.calendar import calendar_ends
 from ...relation.expressions import Call, Expr, Literal, Months
@@ -37,18 +38,35 @@ def _comparison(printer: PrivatePrinter, expr: Call) -> str:
 
 def _in_list(printer: PrivatePrinter, expr: Call) -> str:
     subject, items = expr.args[0], expr.args[1:]
-    if subject.type.is_number:
-        found: dict[str, list[str]] = {}
-        for left, right in _sides(printer, subject, items, expr):
-            found.setdefault(left, []).append(right)
-        is_one_type = _are_whole(subject, *items) or (
-            _is_computed(printer, subject) and (printer.dialect.lists_doubles or not subject.type.is_float)
-        )
-        terms = [term for left, rights in found.items() for term in _among(left, rights, is_list=is_one_type)]
-        return terms[0] if len(terms) == 1 else f"({' OR '.join(terms)})"
-    shown = ", ".join(printer.beside(item, (subject, item)) for item in items)
-    left = printer.whole(subject) if printer.stands_whole(subject, items) else printer.value(subject)
-    return f"({left} IN ({shown}))"
+    if not subject.type.is_number:
+        if all(item.is_constant and item.type == subject.type for item in items):
+            shown = _listed(printer, expr)
+        else:
+            shown = ", ".join(printer.beside(item, (subject, item)) for item in items)
+        left = printer.whole(subject) if printer.stands_whole(subject, items) else printer.value(subject)
+        return f"({left} IN ({shown}))"
+    is_computed = _is_computed(printer, subject)
+    if not is_computed and len(items) > 1 and _are_alike(subject, items):
+        return f"({printer.beside(subject, (subject, subject))} IN ({_listed(printer, expr)}))"
+    found: dict[str, list[str]] = {}
+    for item in items:
+        left, right = printer.sides(subject, item, expr)
+        found.setdefault(left, []).append(right)
+    is_list = is_computed and (printer.dialect.lists_doubles or not subject.type.is_float)
+    terms = [term for left, rights in found.items() for term in _among(left, rights, is_list=is_list)]
+    return terms[0] if len(terms) == 1 else f"({' OR '.join(terms)})"
+
+
+def _listed(printer: PrivatePrinter, expr: Call) -> str:
+    """Return the constants of a list as they stand: of a long one they are printed once."""
+    of = _lists.of(expr)
+    if printer.dialect not in of:
+        of[printer.dialect] = ", ".join(map(printer.value, expr.args[1:]))
+    return of[printer.dialect]
+
+
+_lists: Made[dict[object, str]] = Made(lambda _: {})
+"""The constants of a list by the dialect that they are printed for."""
 
 
 def _among(left: str, rights: Sequence[str], *, is_list: bool) -> list[str]:
@@ -58,27 +76,21 @@ def _among(left: str, rights: Sequence[str], *, is_list: bool) -> list[str]:
     return [f"({left} = {right})" for right in rights]
 
 
-def _sides(
-    printer: PrivatePrinter, subject: Expr, items: Sequence[Expr], expr: Expr
-) -> Sequence[Sequence[str]]:
-    """Return both sides of each comparison of a list; a table's column and whole numbers stand as they are."""
-    if _is_computed(printer, subject) or not _are_whole(subject, *items):
-        return [printer.sides(subject, item, expr) for item in items]
-    left = printer.beside(subject, (subject, subject))
-    return [(left, printer.beside(item, (subject, item))) for item in items]
-
-
 def _is_computed(printer: PrivatePrinter, subject: Expr) -> bool:
     """Say whether a number is no table's column: it is printed as a count of a grid, or as a DOUBLE."""
     column = printer.env.declared(subject)
     return subject.column is None or (column is not None and column.facts is not None)
 
 
-def _are_whole(subject: Expr, *items: Expr) -> bool:
-    """Say whether a list of whole numbers is compared, of which one type holds all."""
-    return subject.type.is_integer and all(
-        item.type.is_integer and item.constant is not None for item in items
-    )
+def _are_alike(subject: Expr, items: Sequence[Expr]) -> bool:
+    """Say whether a list of exact numbers is compared of which one type of an engine holds all: whole ones, or those
+    of one NUMERIC type beside which a BIGINT's 20 digits are no more than 38.
+    """
+    if not subject.type.is_integer:
+        whole, scale = (subject.type.precision or 39) - (subject.type.scale or 0), subject.type.scale or 0
+        fits = subject.type.kind is Kind.NUMERIC and max(whole, 20) + scale <= 38
+        return fits and all(item.type == subject.type and item.constant is not None for item in items)
+    return all(item.type.is_integer and item.constant is not None for item in items)
 
 
 def _logic(printer: PrivatePrinter, expr: Call) -> str:

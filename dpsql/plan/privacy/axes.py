@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 
+from ...cache import Made
 from ...records import dataclass
 from ...relation.calendar import parse_date, parse_timestamp
 from ...relation.catalog import Scalar
@@ -197,6 +198,10 @@ def listed_terms(predicate: Iterable[Expr]) -> Iterator[Listed]:
 
 def listed_term(term: Expr) -> Listed | None:
     """Read one; None for any other term."""
+    return _lists.of(term) if term.calls("in") else _read_term(term)
+
+
+def _read_term(term: Expr) -> Listed | None:
     is_not = term.calls("not")
     flag = term.args[0] if is_not else term
     if flag.column is not None and flag.type.kind is Kind.BOOLEAN:
@@ -214,6 +219,9 @@ def listed_term(term: Expr) -> Listed | None:
             return None
         values.append(other.constant)
     return Listed(key, tuple(dict.fromkeys(values))) if values else None
+
+
+_lists = Made(_read_term)
 
 
 def spelled(value: Scalar, type_: SqlType) -> Scalar:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from ...cache import Made
 from ...records import dataclass
 from ...relation.catalog import Allowed
 from ...relation.expressions import MIRRORED, Call, Expr, compared, conjuncts
@@ -318,14 +319,13 @@ def _take(term: Expr, left: dict[Expr, _Left]) -> None:
         what = left.setdefault(expr, _Left())  # NaN is NULL here, and above all numbers in a comparison
         what.is_null, what.is_not_null = what.is_null or is_true, what.is_not_null or not is_true
     elif term.calls("in"):
-        values = [_value(expr, arg) for arg in term.args[1:] if not (_is_null(arg) and is_true)]
-        known = frozenset(value for value in values if value is not None)
+        listed, are_all = _lists.of(term)
         what = left.setdefault(expr, _Left())
         what.is_not_null = True
         if not is_true:
-            what.excluded |= known
-        elif None not in values:
-            what.keep(known)
+            what.excluded |= listed
+        elif are_all:
+            what.keep(listed)
     elif (found := compared(term)) is not None:
         function, expr, other = found
         what = left.setdefault(expr, _Left())
@@ -333,6 +333,15 @@ def _take(term: Expr, left: dict[Expr, _Left]) -> None:
         if (value := _value(expr, other)) is not None:
             whole = expr.type.is_integer or expr.type.is_temporal
             what.compare(function if is_true else _OPPOSITE[function], value, whole)
+
+
+def _listed(term: Expr) -> tuple[frozenset[_Value], bool]:
+    """Return the values of `x IN (…)` that are known by the text, and whether these are all but NULL."""
+    values = [_value(term.args[0], arg) for arg in term.args[1:] if not _is_null(arg)]
+    return frozenset(value for value in values if value is not None), None not in values
+
+
+_lists = Made(_listed)
 
 
 def _is_null(expr: Expr) -> bool:

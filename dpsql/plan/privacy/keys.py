@@ -26,7 +26,7 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from ...cache import Cache
+from ...cache import Made
 from ...errors import Position, Refusal
 from ...records import dataclass
 from ...relation.calendar import step_units
@@ -83,10 +83,17 @@ class Domain:
 
 def environment_of(columns: tuple[Column, ...], predicate: tuple[Expr, ...]) -> Environment:
     """Return the facts of rows that pass a filter: its AND terms narrow bounds and values (soundness.md 1.6)."""
+    return _environments.of(columns, predicate)
+
+
+def _environment(columns: tuple[Column, ...], predicate: tuple[Expr, ...]) -> Environment:
     narrowed: dict[Expr, Facts] = {}
     for term in predicate:
         _narrow(narrowed, term)
     return Environment(columns, narrowed)
+
+
+_environments = Made(_environment)
 
 
 def _either(alternatives: Sequence[Expr]) -> dict[Expr, Facts]:
@@ -119,12 +126,7 @@ def _narrowing(term: Expr) -> tuple[Expr, Facts] | None:
     if term.calls("not") and term.args[0].calls("is_null"):
         return term.args[0].args[0], Facts(nullable=False)
     if term.calls("in"):
-        known = _lists.get(id(term))
-        if known is None:
-            values = [arg.exact for arg in term.args[1:]]
-            known = term, _listed(term.args[0], [v for v in values if v is not None])
-            _lists.put(id(term), known)
-        return term.args[0], known[1]
+        return term.args[0], _lists.of(term)
     found = compared(term)
     if found is None or term.calls("ne"):
         return None
@@ -144,10 +146,6 @@ def _narrowing(term: Expr) -> tuple[Expr, Facts] | None:
         least = _beyond(value, left, 1) if function == "gt" else value
         return left, Facts(lo=least, nullable=left.type.is_float)  # NaN is above every number
     return left, Facts(hi=_beyond(value, left, -1) if function == "lt" else value, nullable=False)
-
-
-_lists: Cache[tuple[Expr, Facts]] = Cache(64)
-"""What lists say, by the numbers of their objects, which are kept with it: of a long one it is asked many times."""
 
 
 def _beyond(value: Fraction, expr: Expr, sign: int) -> Fraction:
@@ -170,12 +168,25 @@ def _listed(expr: Expr, values: list[Scalar]) -> Facts:
     return Facts(nullable=False, values=unique)
 
 
+def _said_by_list(term: Expr) -> Facts:
+    values = (arg.exact for arg in term.args[1:])
+    return _listed(term.args[0], [value for value in values if value is not None])
+
+
+_lists = Made(_said_by_list)
+"""What `x IN (…)` says of x: of a long list it is asked many times."""
+
+
 def domain_of(key: Expr, env: Environment) -> Domain | None:
     """Return the public values of a key; None when they are not declared and not derivable.
 
     Ensures: every value the printed key can take on rows that are kept is in the domain, or the
     printed filter drops that row; the result depends on text and policy alone.
     """
+    return _domains.of(key, env)
+
+
+def _domain_of(key: Expr, env: Environment) -> Domain | None:
     facts = narrowed_facts(key, env)
     null: tuple[Scalar, ...] = (None,) if facts.nullable else ()
     column = env.declared(key) or member_of(key, env)
@@ -191,6 +202,11 @@ def domain_of(key: Expr, env: Environment) -> Domain | None:
     values = _computed(key, facts, env) if key.calls("cast") else None  # of quarters as days, the first ones
     values = values or _derived(key, facts) or _computed(key, facts, env)
     return None if values is None else Domain((*values, *null))
+
+
+_domains = Made(
+    _domain_of, 2 * MAX_DOMAIN, weigh=lambda domain: 1 if domain is None else 1 + len(domain.values)
+)
 
 
 def _computed(key: Expr, facts: Facts, env: Environment) -> list[Scalar] | None:

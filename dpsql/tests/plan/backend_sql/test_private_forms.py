@@ -49,6 +49,17 @@ def test_every_form_is_a_function_that_may_run_on_peoples_rows() -> None:
     assert {"eq", "in", "like", "not", "case"} <= set(FORMS)
 
 
+@pytest.mark.parametrize("engine", ["duckdb", "postgres", "spark"])
+def test_decimals_of_a_columns_own_type_are_a_list(engine: str) -> None:
+    """And what else is beside them is compared one by one: an engine need not have one type for all."""
+    asked = "SELECT COUNT(*) FROM visit WHERE fee"
+    quote = "`" if engine == "spark" else '"'
+    assert f"({quote}fee{quote} IN ((-2.25), 1, 0.5))" in printed(
+        f"{asked} IN (1, -2.25, 0.50, 7.125)", engine
+    )
+    assert f"({quote}fee{quote} = 0.5)" in printed(f"{asked} IN (1, 0.5, NULL)", engine)
+
+
 @pytest.mark.parametrize("engine", ["duckdb", "postgres"])
 @pytest.mark.parametrize("subject", ["email::double precision", "email::integer", "age * 1.5", "height * 2"])
 def test_what_a_list_is_asked_of_is_printed_once(engine: str, subject: str) -> None:
