@@ -16,8 +16,8 @@ from .conversion import (
     rho_of_pure,
     rho_within,
 )
-from .laplace_accuracy import bounds_of_exp
-from .law import Law
+from .discrete_laplace import bounds_of_exp
+from .law import Law, Noise, SampledNoise
 from .laws import (
     Assembled,
     Box,
@@ -38,7 +38,6 @@ from .laws import (
     precision_of,
     sum_of,
 )
-from .noise import Noise, SampledNoise
 from .randomized_response import (
     Channel,
     exact_parameter,

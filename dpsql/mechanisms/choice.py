@@ -40,7 +40,7 @@ from operator import mul
 from typing import ClassVar, Final
 
 from ..records import dataclass
-from .laplace_accuracy import bounds_of_exp
+from .discrete_laplace import bounds_of_exp
 from .rank_choice import Window
 from .uniform import RandomSource
 

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from ..records import dataclass
 from .choice import FIRST_BYTES, choose
-from .laplace_accuracy import bounds_of_exp
+from .discrete_laplace import bounds_of_exp
 from .uniform import OS_RANDOM, RandomSource, draw_one_below
 
 __all__ = [

@@ -6,14 +6,22 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from ..law import Law
-from .assembled import Assembled, Vector
 from .box import Box, Coordinate
 from .gaussian import Gaussian, Gaussians
 from .laplace import Laplace
 from .rank import Rank
 from .thresholded import Thresholded
 from .truncated import Truncated
-from .weighted import WeightedSum, best_weights, half_width_of, mean_of, precision_of, sum_of
+from .weighted import (
+    Assembled,
+    Vector,
+    WeightedSum,
+    best_weights,
+    half_width_of,
+    mean_of,
+    precision_of,
+    sum_of,
+)
 
 __all__ = [
     "Assembled",

@@ -30,8 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...records import dataclass
-from ..discrete_laplace import ARRAY_LIMIT, draw_geometric, sampled_scale
-from ..laplace_accuracy import bounds_of_exp
+from ..discrete_laplace import ARRAY_LIMIT, bounds_of_exp, draw_geometric, sampled_scale
 from ..law import Independent, Law, WholeVectors
 from ..uniform import RandomSource, draw_below_each, draw_one_below, random_words
 

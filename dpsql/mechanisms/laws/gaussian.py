@@ -20,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...records import dataclass
-from ..discrete_gaussian import draw_discrete_gaussian
-from ..gaussian_accuracy import MOST_SUMMED, half_width, tail, upper_quantile
+from ..discrete_gaussian import MOST_SUMMED, draw_discrete_gaussian, half_width, tail, upper_quantile
 from ..law import Independent, Law, WholeVectors
 from ..uniform import RandomSource
 

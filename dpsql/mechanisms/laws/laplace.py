@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...records import dataclass
-from ..discrete_laplace import draw_discrete_laplace, sampled_scale
-from ..laplace_accuracy import half_width, upper_quantile
+from ..discrete_laplace import draw_discrete_laplace, half_width, sampled_scale, upper_quantile
 from ..law import Independent
 from ..uniform import RandomSource
 

@@ -25,8 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...records import dataclass
-from ..discrete_laplace import draw_discrete_laplace, draw_exp_of_fraction, sampled_scale
-from ..laplace_accuracy import bounds_of_exp
+from ..discrete_laplace import bounds_of_exp, draw_discrete_laplace, draw_exp_of_fraction, sampled_scale
 from ..law import Independent
 from ..uniform import COIN, RandomSource, draw_below, draw_coins
 

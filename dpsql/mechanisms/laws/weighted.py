@@ -36,7 +36,16 @@ from ..uniform import RandomSource
 from .gaussian import Gaussian
 from .laplace import Laplace
 
-__all__ = ["WeightedSum", "best_weights", "half_width_of", "mean_of", "precision_of", "sum_of"]
+__all__ = [
+    "Assembled",
+    "Vector",
+    "WeightedSum",
+    "best_weights",
+    "half_width_of",
+    "mean_of",
+    "precision_of",
+    "sum_of",
+]
 
 Array = npt.NDArray[Any]
 Part = tuple[Law, Fraction, int]
@@ -355,3 +364,82 @@ def _half_widths(noises: tuple[Law]) -> tuple[npt.NDArray[np.float64], npt.NDArr
     ]
     halves = [float(law.half_width(miss)) for miss in misses]
     return np.array([0.0, *halves]), np.array([0.0, *map(math.log, misses)])
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """One number of what was drawn together. `draw`: a digest of what it measures and what came out; `joint`: its law;
+    `coordinate`: which of all coordinates of the draw."""
+
+    draw: bytes
+    joint: Law
+    coordinate: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """See `Law`: the i-th coordinate has `laws[i]`, and was drawn as `drawn[i]` says; None: by itself.
+
+    Raises TypeError where one figure is asked of all, but for the widest's scale and spread.
+    """
+
+    is_additive: ClassVar[bool] = True
+    is_joint: ClassVar[bool] = True
+    laws: tuple[Law, ...]
+    drawn: tuple[Vector | None, ...]
+
+    @property
+    def _widest(self) -> Law:
+        return max(self.laws, key=lambda law: law.spread)
+
+    @property
+    def family(self) -> str:
+        return self._widest.family
+
+    @property
+    def scale(self) -> Fraction:
+        return self._widest.scale
+
+    @property
+    def text(self) -> str:
+        return "; ".join(law.text for law in self.laws)
+
+    @property
+    def spread(self) -> Fraction:
+        return self._widest.spread
+
+    def size_of(self, size: int) -> int:
+        return size
+
+    def at(self, coordinate: int) -> Law:
+        return self.laws[coordinate]
+
+    def noises(self, weights: Mapping[int, Fraction]) -> list[tuple[Law, Fraction]]:
+        """See `Law`: of each draw by itself."""
+        found: list[tuple[Law, Fraction]] = []
+        together: dict[tuple[bytes, Law], dict[int, Fraction]] = {}
+        for coordinate, weight in weights.items():
+            vector = self.drawn[coordinate]
+            if vector is None:
+                found.append((self.laws[coordinate], weight))
+            else:
+                parts = together.setdefault((vector.draw, vector.joint), {})
+                parts[vector.coordinate] = parts.get(vector.coordinate, Fraction(0)) + weight
+        for (_, joint), parts in together.items():
+            found += joint.noises({coordinate: weight for coordinate, weight in parts.items() if weight})
+        return found
+
+    def half_width(self, beta: Fraction) -> int:
+        return self._widest.half_width(beta)
+
+    def upper_quantile(self, probability: Fraction) -> int:
+        return self._widest.upper_quantile(probability)
+
+    def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        raise TypeError("each coordinate has a law of its own")
+
+    def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
+        raise TypeError("what is stored is not drawn again")
+
+    def vectors(self, size: int, count: int, source: RandomSource) -> npt.NDArray[Any]:
+        raise TypeError("what is stored is not drawn again")

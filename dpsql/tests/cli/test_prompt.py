@@ -29,7 +29,7 @@ from dpsql.engine.offers import SETTINGS, Offers
 from dpsql.engine.session import Session
 from dpsql.engine.settings import NAMES
 from dpsql.errors import Refusal
-from dpsql.meant import meant
+from dpsql.words import meant
 
 from .conftest import COUNT, ENDLESS
 

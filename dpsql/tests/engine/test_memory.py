@@ -11,9 +11,9 @@ import pytest
 from dpsql.engine import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import EngineFailure
-from dpsql.fair import Turns
 from dpsql.memory import MIB, STATEMENT_BYTES, MemoryLimits, ResultMemory, Share, weight_of
 from dpsql.policy import load_policy
+from dpsql.waits import Turns
 
 from ..server.conftest import COUNT, make_dataset
 

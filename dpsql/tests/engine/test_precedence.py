@@ -14,13 +14,13 @@ from dpsql.engine import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.engine.spine import LONG, StatementTurns
 from dpsql.errors import EngineFailure
-from dpsql.fair import Pace, Place, Precedence
 from dpsql.memory import MIB, MemoryLimits, ResultMemory
 from dpsql.policy import load_policy
 from dpsql.postprocess.spool import chunk_rows
 from dpsql.release.run import PlanRunner
 from dpsql.server import listener
 from dpsql.server.client_settings import release_time
+from dpsql.waits import Pace, Place, Precedence
 
 from ..server.conftest import COUNT, make_dataset
 

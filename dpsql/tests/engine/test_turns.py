@@ -10,7 +10,7 @@ import pytest
 
 from dpsql.engine.spine import StatementTurns
 from dpsql.errors import EngineFailure
-from dpsql.fair import Turns
+from dpsql.waits import Turns
 
 
 def _never() -> bool:

@@ -25,7 +25,7 @@ from dpsql.mechanisms import (
     pure_epsilon,
     sum_of,
 )
-from dpsql.mechanisms.gaussian_accuracy import normal_tail, tail
+from dpsql.mechanisms.discrete_gaussian import normal_tail, tail
 
 from .test_discrete_gaussian_exact import chances
 

@@ -11,8 +11,7 @@ from fractions import Fraction
 import pytest
 
 from dpsql.mechanisms import Laplace
-from dpsql.mechanisms.discrete_laplace import sampled_scale
-from dpsql.mechanisms.laplace_accuracy import bounds_of_exp, half_width, tail, upper_quantile
+from dpsql.mechanisms.discrete_laplace import bounds_of_exp, half_width, sampled_scale, tail, upper_quantile
 
 _SCALES = [
     Fraction(1, 1000), Fraction(1, 20), Fraction(1, 3), Fraction(1), Fraction(7, 3), Fraction(20),

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from dpsql.engine.audit.measure import moved, steps_of, window_of
-from dpsql.mechanisms import Laplace, Rank, RankChoice, Window, clamp_of, laplace_accuracy, law_of, log_above
+from dpsql.mechanisms import Laplace, Rank, RankChoice, Window, clamp_of, discrete_laplace, law_of, log_above
 
 VALUES = 4
 EPSILON = Fraction(1)
@@ -224,6 +224,6 @@ def test_what_is_clamped_hardly_comes_out() -> None:
 def test_logarithms_are_above() -> None:
     for number in (Fraction(1), Fraction(2), Fraction(3, 2), Fraction(10**30, 7)):
         assert abs(float(log_above(number)) - math.log(number)) < 1e-12
-        low, high = laplace_accuracy.bounds_of_exp(log_above(number), 80)
+        low, high = discrete_laplace.bounds_of_exp(log_above(number), 80)
         assert high < 1 / number * (1 + Fraction(1, 10**25))
         assert low <= 1 / number

@@ -66,7 +66,7 @@ def test_bad_probabilities(beta: Fraction) -> None:
 
 
 def test_tails_are_those_of_exact_arithmetic() -> None:
-    from dpsql.mechanisms.laplace_accuracy import tail
+    from dpsql.mechanisms.discrete_laplace import tail
 
     for scale in (Fraction(1, 3), Fraction(7), Fraction(10**9)):
         at = [-3 * int(scale) - 5, -1, 0, 1, 2, 5 * int(scale) + 3]

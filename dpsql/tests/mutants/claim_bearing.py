@@ -4,7 +4,7 @@ A file is here if a fault in it can make a released number move further than its
 its scale says, or a charge smaller than what was drawn; or if it can make the verifier accept what does not hold. Left
 out: what reads SQL or decides what is refused (a missing refusal shows in the printed query, which is here), what is
 computed above a release (post-processing cannot cost), error bars (`release/cut.py`), and what is spelled for one engine
-alone (`plan/dialects/`, `verify/duckdb.py` and beside it: its tests need that engine, `dpsql/tests/conformance`).
+alone (`plan/dialects/`, `verify/engines.py`: its tests need that engine, `dpsql/tests/conformance`).
 
 The tests of `a/b.py` are `dpsql/tests/a/test_b.py` and those that `TESTS` adds; its laws are the files of
 `dpsql/tests/laws/` that import it, or whose text names it, and those that `LAWS` adds. Files that plant faults themselves
@@ -52,14 +52,13 @@ CLAIM_BEARING: dict[str, str] = {
     "plan/backend_sql/print_value.py": "the clamp of a summed value, and its lattice",
     "plan/backend_sql/print_windows.py": "ranks, and windows inside one person's rows",
     "plan/backend_sql/print_private.py": "expressions over people's rows: total, and the same for every content",
-    "mechanisms/laws/assembled.py": "noise that was drawn in parts",
     "mechanisms/laws/box.py": "noise of a box, and its exact sampler",
     "mechanisms/laws/gaussian.py": "the scale of Gaussian noise, of one coordinate and of several",
     "mechanisms/laws/laplace.py": "the scale of Laplace noise",
     "mechanisms/laws/rank.py": "the law of a choice by rank",
     "mechanisms/laws/thresholded.py": "the threshold of found keys under Gaussian noise",
     "mechanisms/laws/truncated.py": "noise with an end, and its delta",
-    "mechanisms/laws/weighted.py": "noise of sums, means and fits, and its bars",
+    "mechanisms/laws/weighted.py": "noise of sums, means and fits, its bars, and noise that was drawn in parts",
     "mechanisms/conversion.py": "from rho to (epsilon, delta)",
     "mechanisms/discrete_laplace.py": "the exact sampler",
     "mechanisms/discrete_gaussian.py": "the exact sampler",
@@ -124,6 +123,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "mechanisms/laws/weighted.py": ("budget/test_wish.py", "mechanisms/test_weighted.py"),
     "mechanisms/discrete_laplace.py": (
         "mechanisms/test_discrete_laplace_exact.py", "mechanisms/test_discrete_laplace_statistics.py",
+        "mechanisms/test_laplace_accuracy.py",
     ),
     "mechanisms/discrete_gaussian.py": (
         "mechanisms/test_discrete_gaussian_exact.py", "mechanisms/test_discrete_gaussian_statistics.py",
@@ -198,8 +198,9 @@ LAWS: dict[str, tuple[str, ...]] = {
     "mechanisms/laws/box.py": ("test_joint.py",),
     "mechanisms/laws/thresholded.py": ("test_neighbours_zcdp.py",),
     "mechanisms/laws/truncated.py": ("test_neighbours.py",),
-    "mechanisms/laws/weighted.py": ("test_combined.py", "test_consistent.py", "test_finer.py"),
-    "mechanisms/laws/assembled.py": ("test_finer.py", "test_grouping_sets.py"),
+    "mechanisms/laws/weighted.py": (
+        "test_combined.py", "test_consistent.py", "test_finer.py", "test_grouping_sets.py",
+    ),
     "mechanisms/laws/laplace.py": ("test_neighbours.py",),
     "release/privatise.py": ("test_noise_always_on.py", "test_own_draws.py", "test_published_keys.py"),
     "release/batch_split.py": ("test_batch.py",),

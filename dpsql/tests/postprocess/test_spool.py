@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from dpsql.errors import EngineFailure
-from dpsql.fair import Pace, Precedence
 from dpsql.memory import MIB, MemoryLimits, ResultMemory
 from dpsql.pgwire import Bind, CsvOptions, FieldDescription, Format, Oid
 from dpsql.postprocess import spool
@@ -23,6 +22,7 @@ from dpsql.server.copy_options import CopyOptions
 from dpsql.server.state import Portal, PreparedStatement
 from dpsql.server.statements import Copy, Direction, Fetch, Query, Result
 from dpsql.tests.support.length import tried
+from dpsql.waits import Pace, Precedence
 
 MANY = tried(300_000, 1_000_000)
 

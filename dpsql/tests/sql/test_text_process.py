@@ -14,12 +14,12 @@ from dpsql.engine import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.engine.spine import LONG, StatementTurns
 from dpsql.errors import Refusal
-from dpsql.fair import Precedence
 from dpsql.policy import load_policy
 from dpsql.sql import text_process
 from dpsql.sql.statement import check_statement
 from dpsql.sql.text import check_words, split_statements
 from dpsql.sql.text_process import TextProcess
+from dpsql.waits import Precedence
 
 from ..server.conftest import COUNT, make_dataset
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsql.tests.verify.clinic import FACTS
-from dpsql.verify.duckdb import DuckDB
+from dpsql.verify.engines import DuckDB
 from dpsql.verify.terms import Pool, Term
 from dpsql.verify.values import Form, Values
 

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from dpsql.tests.verify.clinic import FACTS
-from dpsql.verify.duckdb import DuckDB
+from dpsql.verify.engines import DuckDB
 from dpsql.verify.read import Reader, columns_of
 from dpsql.verify.terms import Pool, Term
 from dpsql.verify.values import Values
