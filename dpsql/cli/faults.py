@@ -30,7 +30,7 @@ from ..errors import (
     Position,
     Refusal,
 )
-from ..meant import meant
+from ..words import meant
 from .interrupts import INTERRUPTED, has_come
 from .settings import wants_json
 from .terminal import display_width, terminal_text

@@ -18,9 +18,9 @@ import click
 from prompt_toolkit.completion import Completer, Completion
 
 from ..engine.offers import AGGREGATES, SETTINGS, Offers
-from ..meant import KEYWORDS, nearest
 from ..records import dataclass
 from ..sql.text import ScriptStatement, ends_statement, split_statements
+from ..words import KEYWORDS, nearest
 from . import interrupts, terminal
 from .docs import said_of
 from .faults import Failure, tell

@@ -39,7 +39,6 @@ from typing import Any, TypeVar
 
 from ..budget import ZERO, Charge, Status, shown_epsilon
 from ..errors import UNLISTED, EngineFailure, PolicyError, Refusal
-from ..fair import Pace, Place, Precedence, Turn, Turns
 from ..mechanisms import ATTO, NANO, Noise, SampledNoise
 from ..memory import STATEMENT_BYTES, Share
 from ..plan.backend_sql.print_release import BackendQuery
@@ -70,7 +69,7 @@ from ..sql.statement import (
 )
 from ..sql.text import is_text
 from ..sql.text_process import TextProcess
-from ..waits import Stop, until
+from ..waits import Pace, Place, Precedence, Stop, Turn, Turns, until
 from .accuracy import choose, stored_count
 from .answer import Answer, OpenRankNote, Receipt, left_text
 from .contribution import Known

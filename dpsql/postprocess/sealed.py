@@ -25,12 +25,11 @@ import duckdb
 
 from ..cache import Cache
 from ..errors import EngineFailure, Refusal
-from ..fair import Turns
 from ..records import dataclass
 from ..relation.relations import MAX_RECURSION, MAX_ROW_SERIES
 from ..relation.types import SqlType
 from ..seal import seal
-from ..waits import Watch, interrupt_after
+from ..waits import Turns, Watch, interrupt_after
 from .print_calls import NO_PATTERN, TOO_MANY
 from .print_forms import ENDLESS, ROUNDS
 from .rows import MAX_ROWS, Arrays, ResultRows, check_size, finish_arrays, finish_columns

@@ -13,10 +13,10 @@ from functools import partial
 
 from .. import pgwire
 from ..errors import DpsqlError
-from ..fair import Pace
 from ..pgwire import FieldDescription, Format, ServerMessage
 from ..records import dataclass
 from ..sql.text import ScriptStatement, split_statements
+from ..waits import Pace
 from .columns import in_formats, must_be_typed, parameter_types, read_values, typed_nulls
 from .dispatch import Dispatcher
 from .report import ClientGone, Fault, report, unsupported

@@ -40,11 +40,11 @@ from ..budget import BudgetStore, Charge, Status
 from ..engine.dataset import Dataset
 from ..engine.retired import grounds_under, retired
 from ..errors import DpsqlError, LedgerError, PolicyError
-from ..fair import Precedence
 from ..pgwire import Verifier, mock_verifier
 from ..policy import Policy, is_open_to_others, load_policy
 from ..policy.catalog import database_names
 from ..sql.text_process import TextProcess
+from ..waits import Precedence
 from .identity import Identity, Voucher, analyst_of
 from .processes import OneOf, Place
 from .report import Seldom, Tally, log, place_of

@@ -43,10 +43,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..cache import Cache
 from ..errors import PolicyError
-from ..fair import Precedence
 from ..policy import Policy
 from ..records import dataclass
 from ..sql.text_process import TextProcess
+from ..waits import Precedence
 from .channel import Channel, Options, accepted, address_of, is_loopback, load_encryption, open_listeners
 from .client import Client
 from .database import Database, Logins, Witness, places_by_name

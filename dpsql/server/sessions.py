@@ -34,14 +34,13 @@ from ..engine import Session
 from ..engine.dataset import Dataset
 from ..engine.spine import StatementTurns
 from ..errors import EngineFailure, LedgerError, PolicyError
-from ..fair import Pace, Precedence
 from ..memory import MIB, MemoryLimits, ResultMemory, give_back
 from ..policy import Access, Analyst, Policy, ServerPolicy
 from ..records import dataclass
 from ..relation.catalog import Catalog
 from ..sql.text_process import TextProcess
 from ..system_catalog import SystemCatalog
-from ..waits import Stop, Stopped, until
+from ..waits import Pace, Precedence, Stop, Stopped, until
 from .client_settings import VERSION, VERSION_TEXT
 from .processes import Place
 from .report import Seldom, log

@@ -19,10 +19,10 @@ from sqlglot.errors import SqlglotError
 from ..engine.explain import Explanation
 from ..engine.session import Session
 from ..errors import DpsqlError, Refusal
-from ..meant import meant, nearest
 from ..plan.dialects.quote import identifier
 from ..records import dataclass
 from ..relation.catalog import Column, OwnView, Table, View
+from ..words import meant, nearest
 from .desk import Unread
 
 __all__ = ["Fix", "fix_of"]

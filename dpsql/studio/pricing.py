@@ -12,11 +12,10 @@ from ..engine.offers import AGGREGATES, SETTINGS, Offers
 from ..engine.session import Session
 from ..engine.settings import decimal_text
 from ..errors import DpsqlError, Refusal
-from ..meant import KEYWORDS
 from ..mechanisms import NANO
 from ..sql.statement import AdmittedQuery, Explain, ResetSetting, SetSetting, ShowSetting, parse_statement
 from ..sql.workspace import WorkspaceStatement
-from ..words import plain_text
+from ..words import KEYWORDS, plain_text
 from .desk import Desk, Overtaken, Unread
 from .door import Body, Seat, refusal, statement_at
 from .fixes import Fix, fix_of

@@ -9,14 +9,12 @@ from fractions import Fraction
 from sqlglot import exp
 
 from dpsql.verify.certificate import VERSION, Certificate, Charge, Facts, Measurement, Query, Release
-from dpsql.verify.duckdb import DuckDB
+from dpsql.verify.engines import DuckDB, Postgres, Spark
 from dpsql.verify.laws import distance, loss
 from dpsql.verify.lemmas import Lemmas, Move, Part
 from dpsql.verify.periods import Periods
-from dpsql.verify.postgres import Postgres
 from dpsql.verify.read import Dialect, Reader, columns_of
 from dpsql.verify.relations import Relations
-from dpsql.verify.spark import Spark
 from dpsql.verify.terms import Pool, Refused, Term
 from dpsql.verify.total import Total
 from dpsql.verify.two_owners import References
