@@ -97,7 +97,7 @@ def opened(desk: OpenDesk) -> Desk:
 def test_a_total_is_the_sum_of_its_parts(opened: Desk) -> None:
     before = spent(opened)
     (((total,),), parts, ((working,),)) = released(opened.session, PEOPLE, ACTIVE, AT_WORK)
-    found = dict(parts)  # type: ignore[arg-type]  # rows are pairs
+    found = dict[Any, Any](parts)  # type: ignore[arg-type]  # rows are pairs
     assert found[True] == working
     assert found[True] + found[False] == total
     assert all(isinstance(one, int) for one in (total, working, *found.values()))
@@ -148,7 +148,7 @@ def test_tables_that_cross_add_up(desk: OpenDesk, tmp_path: Path, accounting: st
     asked(made, *CROSSED)
     ((total,),), *tables = released(made.session, *CROSSED)
     assert [sum(row[-1] for row in table) for table in tables] == [total] * 6  # type: ignore[misc]
-    cities, both = dict(tables[0]), tables[3]  # type: ignore[arg-type]
+    cities, both = dict[Any, Any](tables[0]), tables[3]  # type: ignore[arg-type]
     for city, number in cities.items():
         assert number == sum(row[-1] for row in both if row[0] == city)  # type: ignore[misc]
 
@@ -163,7 +163,7 @@ def test_grouping_sets_that_are_measured_apart(desk: OpenDesk, monkeypatch: Patc
     made.settle(HEAVY)
     sql = "SELECT active, team, COUNT(*) FROM person WHERE team IN ('red', 'blue') GROUP BY GROUPING SETS ((active), (team))"
     with watched(monkeypatch) as seen:
-        rows = made.session.execute(sql).rows
+        rows = list[Any](made.session.execute(sql).rows)
     if len(seen) and len(seen[-1][0]) > 1:
         assert sum(row[2] for row in rows[:2]) == sum(row[2] for row in rows[2:])
 
@@ -510,12 +510,14 @@ def test_what_is_made_of_several_has_its_own_bar(opened: Desk) -> None:
     """Numbers that agree have noises that depend on each other: a difference that must be 0 has a bar of width 0."""
     run_ = opened.session.execute
     run_("SET dpsql.intervals = 0.95")
-    ((nothing, low, high, *_, both, least, most),) = run_(
-        "SELECT (SELECT COUNT(*) FROM person) - (SELECT COUNT(*) FROM person WHERE active) "
-        "- (SELECT COUNT(*) FROM person WHERE NOT active) AS nothing, "
-        "(SELECT COUNT(*) FROM person WHERE active) + (SELECT COUNT(*) FROM person WHERE NOT active) AS both"
-    ).rows
-    ((_, left, right),) = run_("SELECT COUNT(*) FROM person").rows
+    ((nothing, low, high, *_, both, least, most),) = list[Any](
+        run_(
+            "SELECT (SELECT COUNT(*) FROM person) - (SELECT COUNT(*) FROM person WHERE active) "
+            "- (SELECT COUNT(*) FROM person WHERE NOT active) AS nothing, "
+            "(SELECT COUNT(*) FROM person WHERE active) + (SELECT COUNT(*) FROM person WHERE NOT active) AS both"
+        ).rows
+    )
+    ((_, left, right),) = list[Any](run_("SELECT COUNT(*) FROM person").rows)
     assert (nothing, low, high) == (0, 0, 0)
     assert least < both < most
     assert most - least < right - left
