@@ -72,7 +72,8 @@ _ENOUGH = 10_000
     "--norm",
     "norm",
     metavar="NAME",
-    help="Measure how many rows a person has on each value of this column, squared and added up, for max_norm.",
+    help="Measure how many rows a person has on each value of this column, or in each of its months, month(NAME), "
+    "squared and added up, for max_norm.",
 )
 @click.option("--yes", "is_sure", is_flag=True, help="With --all: do not ask before it is charged.")
 @json_option

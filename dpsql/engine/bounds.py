@@ -41,7 +41,7 @@ from ..policy.measured import (
 )
 from ..policy.model import AlsoPolicy, Bound
 from ..records import dataclass
-from ..relation.catalog import Catalog, Column
+from ..relation.catalog import Catalog, Column, norm_key
 from ..relation.expressions import Literal
 from ..relation.types import Kind, SqlType
 from ..release.left_out import LeftOut, LeftOutByNorms, norms_key, people_keys, rungs_for, steps_between
@@ -472,17 +472,21 @@ def _rows_each(policy: Policy, name: str, of: str | None = None) -> str:
     return f"(SELECT {groups if key else 'COUNT(*)'} AS n FROM {text} GROUP BY {', '.join(by)}) AS p"
 
 
-def _squares_each(policy: Policy, name: str, column: Column) -> str:
+def _squares_each(policy: Policy, name: str, column: Column, unit: str | None) -> str:
     """Return SQL for a row n for each person who has rows of a table: the sum of the squares of how many are in each
-    of a column's places, those beside its list together (soundness.md 1.36)."""
+    of a column's places, those beside its list together; by periods a moment beyond its ends is at these (soundness.md
+    1.36)."""
     text, by = _with_owners(policy, name)
     key = f"t0.{identifier(column.name)}"
     if column.values is not None:
         listed = f"{key} IN ({', '.join(literal(Literal(column.type, one)) for one in column.values)})"
     else:
         assert column.bounds is not None, "such a column can have no norm"
-        ends = (literal(Literal(column.type, int(end))) for end in column.bounds)
-        listed = f"{key} BETWEEN {' AND '.join(ends)}"
+        low, high = (literal(Literal(column.type, int(end))) for end in column.bounds)
+        listed = f"{key} BETWEEN {low} AND {high}"
+        if unit is not None:
+            key = f"CASE WHEN {key} < {low} THEN {low} WHEN {key} > {high} THEN {high} ELSE {key} END"
+            key, listed = f"date_trunc('{unit}', {key})", "TRUE"
     people = [f"u{number}" for number in range(len(by))]
     owners = ", ".join(f"{one} AS {person}" for one, person in zip(by, people, strict=True))
     places = f"SELECT {owners}, CASE WHEN {listed} THEN {key} END AS place, COUNT(*) AS m FROM {text} "
@@ -533,15 +537,17 @@ def _choice(
     """Return the release of one place in the grid, near the one that leaves as many people above it as is best.
 
     `of`: the column whose groups are counted in place of rows; `is_squared`: what is bounded is the root of the sum of
-    the squares of a person's rows by it.
+    the squares of a person's rows by it, or by its periods.
     """
-    policy, catalog = session.dataset.under_people(wish.table, of)
+    unit, name = (None, None) if of is None else norm_key(of) if is_squared else (None, of)
+    policy, catalog = session.dataset.under_people(wish.table, name)
     if is_squared:
         assert of is not None, "squares are by a column"
+        assert name is not None, "a key reads one"
         normed = norms_policy(session.policy, wish.table, ((of, 1),))
-        column = session.dataset.catalog_under(normed).tables[wish.table].column(of)
+        column = session.dataset.catalog_under(normed).tables[wish.table].column(name)
         assert column is not None, "it is declared"
-        people = _squares_each(policy, wish.table, column)
+        people = _squares_each(policy, wish.table, column, unit)
     else:
         people = _rows_each(policy, wish.table, of)
     ends = (value * value if is_squared else value for value in GRID[:-1])

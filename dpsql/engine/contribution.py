@@ -341,7 +341,10 @@ def _norms_of(release: ReleasePlan) -> str:
     hidden = frozenset() if table is None else table.unnamed
     found = []
     for norm in release.bounding.norms:
-        name = norm.key.name if isinstance(norm.key, Field) and norm.key.name not in hidden else "a column"
+        columns = [part.name for part in walk(norm.key) if isinstance(part, Field)]
+        name = "a column" if hidden.intersection(columns) else " ".join(columns)
+        if norm.key.calls("date_trunc"):
+            name = f"{norm.key.args[0].constant}({name})"
         found.append(f"{norm.most} in root-sum-of-squares by {name}")
     is_scaled = any(measurement.query is BoundingQuery.SCALED for measurement in release.measurements)
     return f", and {' and '.join(found)}" if found and is_scaled else ""

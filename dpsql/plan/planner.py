@@ -28,7 +28,7 @@ from ..policy.model import Accounting
 from ..policy.periods import first_day, most_of
 from ..records import dataclass
 from ..relation.aggregates import AGGREGATES, Asks
-from ..relation.catalog import Catalog, Ground, Scalar
+from ..relation.catalog import Catalog, Ground, Scalar, norm_key
 from ..relation.expressions import Expr, Field, conjuncts, fields_of
 from ..relation.intervals import Environment
 from ..relation.map_tables import tables_in
@@ -69,6 +69,7 @@ from .privacy.keys import (
     max_groups_in,
     undeclared_rows,
 )
+from .privacy.partitions import calendar_key
 from .privacy.public_keys import KeyList, key_lists
 from .privacy.rows import Release, fields_in
 from .privacy.time import (
@@ -965,11 +966,13 @@ def _normed(
     placed = fields_in(rows.items)[rows.alone]
     env = environment_of(rows.columns, ())
     norms, of_groups = [], []
-    for name, most in table.unit.max_norm:
+    for named, most in table.unit.max_norm:
+        unit, name = norm_key(named)
         place = next((i for i, column in enumerate(placed.item.columns) if column.name == name), None)
         if place is None:
             continue
-        key = Field(placed.item.columns[place].type, placed.start + place, name)
+        column = Field(placed.item.columns[place].type, placed.start + place, name)
+        key: Expr = column if unit is None else calendar_key(column, unit)
         domain = domain_of(key, env)
         if domain is None or most >= bounding.in_all:
             continue

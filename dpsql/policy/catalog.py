@@ -27,6 +27,7 @@ from ..relation.catalog import (
     Proved,
     Table,
     Unit,
+    norm_key,
 )
 from ..relation.types import DOUBLE, PLAIN_KEY, TEXT, Kind, SqlType
 from .live_schema import (
@@ -624,15 +625,19 @@ def _require_lists(
         )
     if live.dialect == "spark":
         _fail(where, "max_norm", "is not enforced on Spark; take it out")
-    for name, _ in declared.max_norm:
+    for key, _ in declared.max_norm:
+        unit, name = norm_key(key)
         column = columns.get(name)
         if column is None:
             _fail(
-                where, f"max_norm.{name}", "is no column that the policy declares; declare it, or take it out"
+                where, f"max_norm.{key}", "is no column that the policy declares; declare it, or take it out"
             )
-        is_listed = column.bounds is not None and (column.type.is_integer or column.type.kind is Kind.DATE)
-        if column.values is None and not is_listed:
-            _fail(where, f"max_norm.{name}", "is a column without a list of values; declare values or bounds")
+        kind = column.type.kind
+        if unit is not None and (kind not in (Kind.DATE, Kind.TIMESTAMP) or column.bounds is None):
+            _fail(where, f"max_norm.{key}", "is of no column of dates with bounds; declare bounds")
+        is_listed = column.bounds is not None and (column.type.is_integer or kind is Kind.DATE)
+        if unit is None and column.values is None and not is_listed:
+            _fail(where, f"max_norm.{key}", "is a column without a list of values; declare values or bounds")
 
 
 def _own_content(table: Table) -> list[object]:

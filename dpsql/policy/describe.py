@@ -21,6 +21,7 @@ from ..relation.catalog import (
     Table,
     Unit,
     View,
+    norm_key,
     quoted_names,
     reference_text,
 )
@@ -89,8 +90,8 @@ def table_comment(table: Table | View | OwnView) -> str:
         if unit.max_groups is not None:
             parts.append(f"{unit.max_groups} groups of a unit count")
         parts += [
-            f"{most} in root-sum-of-squares by {column}"
-            for column, most in unit.max_norm if column not in table.unnamed
+            f"{most} in root-sum-of-squares by {key}"
+            for key, most in unit.max_norm if norm_key(key)[1] not in table.unnamed
         ]  # fmt: skip
     parts += [
         f"points at people by {quoted_names(also.columns)}, read as equal to {reference_text(also.references)} alone; "
@@ -331,9 +332,9 @@ def _table(policy: Policy, table: TablePolicy) -> Iterator[str]:
         yield f"{start} counts with at most {rows} of {short} in one result; of whoever has more, each counts for less."
     if table.max_rows_per_group is not None:
         yield f"In one group {one} counts with at most {counted(table.max_rows_per_group, 'row')}."
-    for column, most in table.max_norm:
+    for key, most in table.max_norm:
         yield (
-            f"The rows of {one} by {column}, squared and added up, are at most {most} squared; of whoever has more, "
+            f"The rows of {one} by {key}, squared and added up, are at most {most} squared; of whoever has more, "
             "each counts for less."
         )
     for also in table.also:

@@ -10,7 +10,7 @@ import tomllib
 from dataclasses import replace
 
 from ..errors import PolicyError
-from ..relation.catalog import References
+from ..relation.catalog import References, norm_key
 from .load_tables import MAX_CONTRIBUTION, read_bounds
 from .model import Accounting, AlsoPolicy, Bound, ColumnPolicy, Policy, TablePolicy, UnitPolicy
 from .section import Section, read_decimal, suggest
@@ -115,7 +115,7 @@ def pointed_policy(policy: Policy, name: str, also: AlsoPolicy) -> Policy:
 
 
 def require_squares(policy: Policy, name: str, column: str) -> None:
-    """Hold that a table can have a norm by a column, which it declares. Raises PolicyError."""
+    """Hold that a table can have a norm by a column that it declares, or by periods of it. Raises PolicyError."""
     table = policy.tables[name]
     if policy.privacy.accounting is not Accounting.ZCDP:
         raise PolicyError(
@@ -124,8 +124,8 @@ def require_squares(policy: Policy, name: str, column: str) -> None:
         )
     if table.max_rows is None:
         raise PolicyError(f'table "{name}" declares no max_rows, which max_norm tightens; declare that first')
-    if not any(one.name == column for one in table.columns):
-        raise PolicyError(f'table "{name}" declares no column "{column}"')
+    if not any(one.name == norm_key(column)[1] for one in table.columns):
+        raise PolicyError(f'table "{name}" declares no column "{norm_key(column)[1]}"')
 
 
 def norms_policy(policy: Policy, name: str, norms: tuple[tuple[str, int], ...]) -> Policy:
@@ -135,7 +135,7 @@ def norms_policy(policy: Policy, name: str, norms: tuple[tuple[str, int], ...]) 
     tables = {policy.root: _bare(policy.tables[policy.root], set(), None)}
     for table in path:
         tables[table.name] = _bare(table, columns[table.name], table.max_rows)
-    asked = {column for column, _ in norms}
+    asked = {norm_key(key)[1] for key, _ in norms}
     own = [column for column in tables[name].columns if column.name not in asked]
     own += [column for column in policy.tables[name].columns if column.name in asked]
     tables[name] = replace(tables[name], columns=tuple(own), max_norm=norms)

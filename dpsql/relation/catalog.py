@@ -8,6 +8,7 @@ from the engine's own constraints and may let the printer leave an operator out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import date
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "HIDDEN", "MAX_DERIVED", "OWN_SCHEMA", "PERIOD", "TEMPORARY", "Allowed", "Catalog", "Column", "Enforced",
     "EventTime", "Ground", "Hop", "OwnRows", "OwnView", "References", "Scalar", "Spans", "Table", "Unit", "View",
-    "quoted_names", "reference_text",
+    "norm_key", "quoted_names", "reference_text",
 ]  # fmt: skip
 
 MAX_DERIVED = 1_000
@@ -51,6 +52,16 @@ References = tuple[str, tuple[str, ...]]
 
 Ground = tuple[str, str]
 """What a plan rests on: of what it is (a table, a view, the dataset), and a digest of what is said of that."""
+
+
+_OF_PERIODS = re.compile(r"(week|month|quarter|year)\((.+)\)", re.DOTALL)
+
+
+def norm_key(key: str) -> tuple[str | None, str]:
+    """Return the unit of the calendar and the column of a key of `max_norm`, `month(loaned_on)`; of a column by itself
+    None for the unit."""
+    of_periods = _OF_PERIODS.fullmatch(key)
+    return (None, key) if of_periods is None else (of_periods[1], of_periods[2])
 
 
 def quoted_names(columns: Sequence[str]) -> str:
@@ -187,8 +198,8 @@ class Unit:
     columns that they reference (a foreign key).
     `is_row`: each row is a unit by itself: `columns` is (), and `is_unique` and `is_not_null` hold.
     `max_rows` (R): the rows of a unit that count in one result; None: not declared. `max_rows_per_group` (M) and
-    `max_groups` (C) tighten it; None: neither does, and each of them is R. `max_norm` (T): by column, the most
-    root-sum-of-squares of a unit's rows by its values (soundness.md 1.36). `also`: whom its rows point at besides.
+    `max_groups` (C) tighten it; None: neither does, and each of them is R. `max_norm` (T): by key (`norm_key`), the
+    most root-sum-of-squares of a unit's rows by its values (soundness.md 1.36). `also`: whom its rows point at besides.
     `time`: when its rows were; None: they are undated, or there are no periods. Then the bounds are of a unit's rows in
     one period, and `max_rows_ever` of those in all together.
     `row_number`: a column of integers of which the engine enforces that no two rows of a unit share one, and that

@@ -25,7 +25,7 @@ from ..mechanisms import Law, half_width_of
 from ..policy import Policy
 from ..policy.measured import path_to_owner
 from ..records import dataclass
-from ..relation.catalog import Catalog
+from ..relation.catalog import Catalog, norm_key
 from ..relation.map_tables import all_grounds
 from .released import decode
 
@@ -261,7 +261,8 @@ def norms_key(policy: Policy, catalog: Catalog, name: str, norms: tuple[tuple[st
     """
     tables = [policy.tables[table.name] for table in path_to_owner(policy, name)]
     way = [(table.name, table.unit, table.max_rows) for table in tables]
-    own = [column for column in tables[0].columns if column.name in dict(norms)]
+    asked = {norm_key(key)[1] for key, _ in norms}
+    own = [column for column in tables[0].columns if column.name in asked]
     keys = [(column.name, column.bounds, column.values) for column in own]
     promise = policy.privacy.neighbours.value, policy.privacy.together
     said = repr(("rows under norms", way, promise, sorted(all_grounds(catalog)), norms, keys))

@@ -25,7 +25,7 @@ from ...relation.types import DATE, INTEGER, TEXT, TIMESTAMP, Kind
 from .axes import Partition
 from .value_set import atoms
 
-__all__ = ["Places", "refined", "usual_keys"]
+__all__ = ["Places", "calendar_key", "refined", "usual_keys"]
 
 Places = tuple[tuple[Scalar, ...], int]
 """A key's listed values in canonical form, and how many places it has: one more where other values have one."""
@@ -47,7 +47,12 @@ def usual_keys(column: Field) -> tuple[Expr, ...]:
     is_date = column.type.kind is Kind.DATE
     units = _UNITS[1:] if is_date else _UNITS
     day = (column,) if is_date else (column, Call(DATE, "cast", (column,)))
-    return (*day, *(Call(TIMESTAMP, "date_trunc", (Literal(TEXT, unit), column)) for unit in units))
+    return (*day, *(calendar_key(column, unit) for unit in units))
+
+
+def calendar_key(column: Field, unit: str) -> Expr:
+    """Return the key of a column of moments by one of the calendar's units."""
+    return Call(TIMESTAMP, "date_trunc", (Literal(TEXT, unit), column))
 
 
 def refined(keys: Sequence[Expr], places: Sequence[Places], env: Environment) -> tuple[Partition, ...] | None:

@@ -103,10 +103,30 @@ def test_rows_beside_a_list_are_of_one_place(ask: Ask, tmp_path: Path) -> None:
     assert 14 <= body["max_norm"]["suggested"] <= 25
 
 
+def test_a_norm_by_months_is_found_and_pasted(ask: Ask, tmp_path: Path) -> None:
+    """Sixteen loans of 2,000 people on sixteen days of one month come to 16; beyond the bounds, to 16 at their end."""
+    with duckdb.connect(str(tmp_path / "library.duckdb")) as database:
+        database.execute("DELETE FROM loan WHERE reader >= 2000")
+    for days in ("[2025-01-01, 2025-01-31]", "[2024-01-01, 2024-02-29]"):
+        policy = POLICY.replace("[2025-01-01, 2025-01-31]", days)
+        (tmp_path / "dpsql.toml").write_text(policy)
+        result = ask("bounds", "loan", "--norm", "month(day)", *RICH, "--json")
+        body = json.loads(result.stdout)
+        assert 14 <= body["max_norm"]["suggested"] <= 25
+        (tmp_path / "dpsql.toml").write_text(
+            policy.replace("max_rows = 40\n", f"max_rows = 40\n{body['policy'].splitlines()[1]}\n")
+        )
+        said = ask("explain", "SELECT date_trunc('month', day), COUNT(*) FROM loan GROUP BY 1").stdout
+        most = body["max_norm"]["suggested"]
+        assert f"{most} in root-sum-of-squares by month(day)" in said
+        assert f"sensitivity (L2) {most}," in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
         (("loan", "--norm", "fee"), 5, "is a column without a list of values; declare values or bounds"),
+        (("loan", "--norm", "month(shelf)"), 5, "is of no column of dates with bounds; declare bounds"),
         (("loan", "--norm", "nothing"), 5, 'table "loan" declares no column "nothing"'),
         (("nothing", "--norm", "day"), 5, 'no table "nothing"'),
         (("loan", "--norm", "day", "--groups", "shelf"), 2, "--norm is measured by itself"),

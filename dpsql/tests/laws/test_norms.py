@@ -29,9 +29,11 @@ from .test_neighbours import check, neighbours_of
 
 FUZZ = settings(REPEATED, max_examples=tried(10, 25))
 LONG = settings(FUZZ, max_examples=1500, derandomize=False)
-MOST, OF_CITY, OF_DAY = 6, 4, 2
+MOST, OF_MONTH, OF_CITY, OF_DAY = 6, 5, 4, 2
 CITY = "SELECT city, COUNT(*) FROM visit GROUP BY city"
 DAY = "SELECT day, COUNT(*) FROM visit GROUP BY day"
+MONTH = "SELECT date_trunc('month', day), COUNT(*) FROM visit GROUP BY date_trunc('month', day)"
+QUARTER = MONTH.replace("month", "quarter")
 BOTH = "SELECT day, city, COUNT(*) FROM visit GROUP BY day, city"
 FLAG = "SELECT flag, COUNT(*) FROM visit GROUP BY flag"
 ALL = "SELECT COUNT(*) FROM visit"
@@ -43,7 +45,9 @@ def opened(
 ) -> Iterator[World]:
     place = folder.mktemp("norms")
     policy = policy_of(place, replace_one=replace_one)
-    table = replace(policy.tables["visit"], max_norm=(("city", OF_CITY), ("day", OF_DAY)))
+    table = replace(
+        policy.tables["visit"], max_norm=(("month(day)", OF_MONTH), ("city", OF_CITY), ("day", OF_DAY))
+    )
     policy = replace(
         policy,
         privacy=replace(policy.privacy, accounting=Accounting.ZCDP),
@@ -75,6 +79,17 @@ UNLISTED = Database(
     (), tuple(on_days(1, {f"2021-{1 + i // 28:02}-{1 + i % 28:02}": 1 for i in range(60)}, "z"))
 )
 """Sixty rows on sixty days that no list has: one place, and 60 in root-sum-of-squares there."""
+BEYOND = Database((), tuple(on_days(1, {"2020-12-31": 9, "2021-01-01": 9, "2022-07-01": 9}, "z")))
+"""Rows beyond the bounds are of the last month, where months are computed of days; no other day is one of the list."""
+A_QUARTER = Database(
+    (),
+    tuple(
+        row
+        for n in range(8)
+        for row in on_days(1, {f"2020-0{4 + n % 3}-{1 + n:02}": 1}, ("a", "b", "c", "z")[n % 4])
+    ),
+)
+"""Eight days of one quarter that no norm but that by days cuts: 2·√8 rows of it."""
 
 
 # --- the printed form ---------------------------------------------------------------------------------------
@@ -82,9 +97,10 @@ UNLISTED = Database(
 
 def weight_of(rows: Counter[tuple[str | None, str | None]], unit: int) -> int:
     """Return the largest weight that keeps every bound of a person, in exact integers; `rows`: by city and day."""
-    places: dict[int, Counter[object]] = {OF_CITY: Counter(), OF_DAY: Counter()}
+    places: dict[int, Counter[object]] = {most: Counter() for most in (OF_MONTH, OF_CITY, OF_DAY)}
     for (city, day), count in rows.items():
         places[OF_CITY][city if city in ("a", "b", "c") else None] += count
+        places[OF_MONTH][None if day is None else min(day, "2020-12-31")[:7]] += count
         places[OF_DAY][day if day is not None and day.startswith("2020") else None] += count
     total = rows.total()
     bounds = [MOST * unit // total]
@@ -117,7 +133,7 @@ def totals(world: World, sql: str) -> tuple[int, int]:
     st.lists(
         st.tuples(
             st.integers(1, 3), st.sampled_from([None, "a", "b", "z"]),
-            st.sampled_from([None, "2020-01-01", "2020-01-02", "2021-01-01", "2022-01-01"]), st.integers(1, 12),
+            st.sampled_from([None, "2020-01-01", "2020-01-02", "2020-02-01", "2020-12-01", "2021-01-01", "2022-01-01"]), st.integers(1, 12),
         ),
         max_size=12,
     )
@@ -132,7 +148,7 @@ def test_the_weight_is_the_largest_and_one_for_all_groupings(
     normed.settle(load, database)
     total, unit = totals(normed, ALL)
     assert total == expected(database, unit)
-    assert {totals(normed, sql) for sql in (CITY, DAY, BOTH, FLAG)} <= {(total, unit)}
+    assert {totals(normed, sql) for sql in (CITY, DAY, BOTH, FLAG, MONTH, QUARTER)} <= {(total, unit)}
 
 
 # --- neighbours ---------------------------------------------------------------------------------------------
@@ -142,6 +158,9 @@ def test_the_weight_is_the_largest_and_one_for_all_groupings(
 @given(statements("one table"), databases())
 @example(CITY, HEAVY)
 @example(DAY, UNLISTED)
+@example(MONTH, BEYOND)
+@example(MONTH.replace(" GROUP", " WHERE day > '2020-04-30' GROUP"), BEYOND)
+@example(QUARTER, A_QUARTER)
 @example(BOTH, APART)
 @example("SELECT day, city, AVG(n), COUNT(*) FILTER (WHERE flag) FROM visit GROUP BY day, city", WIDE)
 @example("SELECT city, CORR(n, x), VAR_POP(d) FROM visit GROUP BY city", HEAVY)
@@ -161,9 +180,9 @@ def test_a_person_moves_no_more_at_length(normed: World, sql: str, database: Dat
     test_a_person_moves_no_more_than_is_claimed.hypothesis.inner_test(normed, sql, database)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("sql", [CITY, DAY, "SELECT day, SUM(n) FROM visit GROUP BY day"])
+@pytest.mark.parametrize("sql", [CITY, DAY, MONTH, "SELECT day, SUM(n) FROM visit GROUP BY day"])
 def test_a_person_who_is_replaced_moves_no_more(replacing: World, sql: str) -> None:
-    for here in (ONE_PLACE, UNLISTED, APART):
+    for here in (ONE_PLACE, UNLISTED, APART, BEYOND):
         assert check(
             replacing,
             sql,
@@ -173,7 +192,16 @@ def test_a_person_who_is_replaced_moves_no_more(replacing: World, sql: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("sql", "most"), [(CITY, OF_CITY), (DAY, OF_DAY), (BOTH, OF_DAY), (FLAG, MOST), (ALL, MOST)]
+    ("sql", "most"),
+    [
+        (CITY, OF_CITY),
+        (DAY, OF_DAY),
+        (BOTH, OF_DAY),
+        (MONTH, OF_MONTH),
+        (QUARTER, MOST),
+        (FLAG, MOST),
+        (ALL, MOST),
+    ],
 )
 def test_noise_follows_the_least_norm_that_the_groups_refine(normed: World, sql: str, most: int) -> None:
     (release,) = normed.plan(sql).releases
@@ -208,6 +236,7 @@ MUTANTS: dict[str, tuple[Callable[..., object], str, str, str, Database]] = {
     "a root that is not tested": (_WITHIN, "* s <= {most} THEN {x}\"", "* s >= 0 THEN {x} + 1\"", DAY, ONE_PLACE),
     "the greatest weight": (print_release._Release._lighter, "MIN(w)", "MAX(w)", DAY, ONE_PLACE),
     "every norm holds": (_NORMED, "one == key and _holds(norm, one, own, release)", "True", FLAG, APART),
+    "months hold quarters": (_NORMED, "one == key and _holds(norm, one, own, release)", "one.calls('date_trunc') and key.calls('date_trunc')", QUARTER, A_QUARTER),
     "a norm as it is in rows": (measurements.Bounding.capped, "min(squared, self.in_norm**2)", "min(squared, self.in_norm)", DAY, ONE_PLACE),
 }  # fmt: skip
 

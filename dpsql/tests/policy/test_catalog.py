@@ -72,6 +72,8 @@ def test_a_norm_is_of_a_listed_column_where_rho_adds_up(campus: LiveSchema) -> N
         (BASE + listed, "bounds squares"),
         (ZCDP + bounded, "is no column that the policy declares"),
         (ZCDP + bounded + "columns.id = {}\n", "is a column without a list of values"),
+        (ZCDP + listed.replace("{ id = 4 }", '{ "month(id)" = 4 }'), "is of no column of dates with bounds"),
+        (ZCDP + listed.replace("{ id = 4 }", '{ "month(of)" = 4 }'), "is no column that the policy declares"),
     ):
         with pytest.raises(PolicyError, match=said):
             build_catalog(policy_from(text), campus)
