@@ -15,7 +15,7 @@ from benchmarks.figure import Figure, Size
 from dpsql import Session
 from dpsql.engine.batch import price_batch, read_batch
 from dpsql.plan.planner import Plan
-from dpsql.release.expected_error import expected_error
+from dpsql.release.price import expected_error
 
 __all__ = ["measure"]
 

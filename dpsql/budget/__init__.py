@@ -32,13 +32,12 @@ from .claim import (
 )
 from .editions import Edition
 from .entry import UNSAID, Entry, EntryState, KeyCheck, Left, Promise, Scope, Status
+from .filter import Ration
 from .ledger import Step
 from .ledger_store import LedgerStore, no_step
 from .match import CLOSE, MOST_COMBINED, Laws
-from .odometer import Odometer
 from .pending import AskedOnce, Pending
-from .period import Ration
-from .slices import Steps
+from .slices import Odometer, Steps
 from .sqlite_ledger import SqliteLedger
 from .store import BudgetStore, StoredDraws
 

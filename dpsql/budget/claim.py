@@ -24,7 +24,7 @@ from ..relation.catalog import Ground
 from .match import MOST_COMBINED, Laws, combined_draws
 
 if TYPE_CHECKING:
-    from .period import Ration
+    from .filter import Ration
 
 __all__ = [
     "ZERO",

@@ -78,7 +78,9 @@ from .entry import (
     stored_payload,
 )
 from .filter import (
+    KEPT_HOURS,
     Piece,
+    Rations,
     cap_of,
     in_accounting,
     refuse_over_cap,
@@ -100,9 +102,7 @@ from .ledger import (
     utc_now,
 )
 from .match import Found, Laws, choose_draws, combined_draws, running_draws
-from .odometer import Odometer
-from .period import KEPT_HOURS, Rations
-from .slices import Steps, added, twice
+from .slices import Odometer, Steps, added, twice
 from .store import never_cancelled, untold
 
 __all__ = ["LedgerStore", "Report", "no_step"]

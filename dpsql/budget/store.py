@@ -14,8 +14,7 @@ from .claim import Caps, Charge, Claim, DatedDraw, Draw, Fresh, Reservation, Res
 from .editions import Edition
 from .entry import Division, Entry, KeyCheck, Left, Promise, Status
 from .match import Laws
-from .odometer import Odometer
-from .slices import Steps
+from .slices import Odometer, Steps
 
 __all__ = ["BudgetStore", "StoredDraws", "never_cancelled", "untold"]
 

@@ -26,8 +26,7 @@ from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
 from ..relation.catalog import Catalog
 from ..relation.relations import AggregateCall
-from ..release.cost import Cost
-from ..release.expected_error import expected_error
+from ..release.price import Cost, expected_error
 from ..release.run import PlanRunner
 from .contribution import cells_of, sums_of
 from .notes import estimate_notes, lowest_of

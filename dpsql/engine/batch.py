@@ -41,9 +41,9 @@ from ..plan.planner import Plan
 from ..records import dataclass
 from ..release.batch_split import Drawn, relative_errors, split, wishing
 from ..release.consistent import consistent
-from ..release.cost import Cost, telling
 from ..release.levels import with_levels
 from ..release.post_processing import PublicRows
+from ..release.price import Cost, telling
 from ..release.run import Place, PlanRunner, ReleasedRows, Wanted, carry_out
 from ..release.together import find_together
 from ..sql.statement import AdmittedQuery, ResetSetting, SetSetting, parse_statement

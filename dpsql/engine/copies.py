@@ -29,8 +29,8 @@ from ..postprocess.workspace import Origin
 from ..records import dataclass
 from ..relation.expressions import Expr, Scalar, map_children
 from ..relation.relations import Relation, Scan, all_parts, called_in, projected
-from ..release.cost import Cost
 from ..release.post_processing import Compiled, Patience, PublicRows, compile_public
+from ..release.price import Cost
 from ..release.run import ReleasedRows
 from ..sql.statement import written_query
 from ..sql.workspace import WrittenQuery

@@ -26,9 +26,8 @@ from ..records import dataclass
 from ..relation.intervals import LOG_PARTS, LogLattice
 from ..relation.map_tables import tables_in
 from ..relation.relations import AggregateCall, Block, Relation, SetOperation
-from ..release.expected_error import MISSING, expected_error
 from ..release.post_processing import Compiled, DatabasePart
-from ..release.price import said_of_entries, said_of_missing
+from ..release.price import MISSING, expected_error, said_of_entries, said_of_missing
 from ..words import counted
 from .answer import charged_text, left_text, said_delta
 from .batch import PricedBatch, PricedStatement

@@ -35,7 +35,7 @@ from ..relation.intervals import Environment, facts_of, lattice_of
 from ..relation.relations import AggregateCall, Relation, expressions
 from ..relation.size_rules import is_cut, read_length
 from ..relation.types import Kind
-from ..release.expected_error import expected_error
+from ..release.price import expected_error
 from ..release.released import others_of
 from ..release.run import ReleasedRows
 from .answer import EmptyNote, GroupNote, OnceNote, OpenRankNote, RankNote

@@ -24,7 +24,7 @@ from ..plan.release_plan import ReleasePlan
 from ..policy import Accounting, Neighbours, Policy
 from ..records import dataclass
 from ..relation.catalog import Catalog, Column, Table
-from ..release.expected_error import expected_error
+from ..release.price import expected_error
 from ..sql.bind_select import bind
 from ..sql.scope import BindingContext
 from ..sql.statement import AdmittedQuery, parse_statement

@@ -8,7 +8,7 @@ from fractions import Fraction
 from ..budget import rho_text, shown_epsilon
 from ..plan.measures.measurements import Sum
 from ..plan.release_plan import ReleasePlan
-from ..release.expected_error import MISSING
+from ..release.price import MISSING
 from .settings import decimal_text, number_text
 
 __all__ = ["selection_figures", "selection_notes"]

@@ -17,7 +17,7 @@ from ..plan.planner import Plan
 from ..policy import Policy, Slices
 from ..postprocess.workspace import Origin
 from ..relation.types import JSON, TEXT, SqlType
-from ..release.cost import Cost, telling
+from ..release.price import Cost, telling
 from ..release.run import PlanRunner, ReleasedRows
 from ..release.verifying import certificate_of
 from ..sql.bind_select import bind

@@ -54,10 +54,10 @@ from ..relation.relations import AggregateCall, Relation, ends_in
 from ..relation.types import SqlType
 from ..release.beside import find_beside
 from ..release.consistent import consistent
-from ..release.cost import Cost, telling
 from ..release.cut import Cut, FindLeftOut, cut_of
 from ..release.levels import are_told, with_levels
 from ..release.post_processing import Compiled, Patience, PublicRows, check_public, compile_public, run_public
+from ..release.price import Cost, telling
 from ..release.released import canonical, publishable
 from ..release.run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
 from ..release.together import find_together

@@ -20,7 +20,7 @@ from ..plan.measures.ranks import Ranked
 from ..plan.planner import Plan
 from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
-from .expected_error import expected_error
+from .price import expected_error
 from .run import Place, PlanRunner
 
 __all__ = ["Drawn", "relative_errors", "split", "wishing"]

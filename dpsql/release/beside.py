@@ -23,9 +23,8 @@ from ..plan.measures.formulas import Chosen, Linear
 from ..plan.planner import Plan, other_measures
 from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
-from .expected_error import expected_error
 from .finer import Finer, Source, finest, sources_of
-from .price import reads_each_alone
+from .price import expected_error, reads_each_alone
 from .released import Groups
 from .run import ReleasedRows, assemble
 

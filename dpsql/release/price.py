@@ -1,7 +1,7 @@
-"""What a measurement pays for where stored draws tell a part of it: for the rest, so that it is as exact as alone.
+"""What a measurement pays for where stored draws tell a part of it, what was spent by then, and how far off it will be.
 
-The price is a function of text, policy and the laws of stored draws. It is looked for in what the estimate of all draws
-of the same rows would be with one draw more (`sources_of`), so whatever that reads, the price counts on.
+The price is a function of text, policy and the laws of stored draws. It is looked for in what the estimate of all
+draws of the same rows would be with one draw more (`sources_of`), so whatever that reads, the price counts on.
 
 House rules (soundness.md 3.13):
 
@@ -10,26 +10,53 @@ House rules (soundness.md 3.13):
 2. As exact as alone is every number that the answer shows. Where it computes with numbers of several groups, their
    errors may go the same way: then a measurement's own draws alone count, whose errors are independent.
 3. What is offered as known was tried: with the draw that is paid for, no number has more variance than alone.
+4. Of what a statement that fails has spent by then only what the ledger says is told, and the ledger's decision
+   depends on noisy content alone. So whoever reads it learns nothing that `SHOW dpsql.budget` would not tell.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Final
 
-from ..budget import CLOSE, Fresh, Known, StoredDraws, StoredGrouping, epsilon_text, rho_text
-from ..mechanisms import NANO, Gaussian, Laplace, Wish
+from ..budget import (
+    CLOSE,
+    ZERO,
+    Charge,
+    Fresh,
+    Known,
+    StoredDraws,
+    StoredGrouping,
+    delta_text,
+    epsilon_text,
+    rho_text,
+)
+from ..errors import DpsqlError
+from ..mechanisms import NANO, Gaussian, Laplace, Wish, half_width_of
+from ..plan.measures.formulas import Linear
 from ..plan.planner import Plan
 from ..plan.privacy.rows import AddedUp, Release
 from ..plan.release_plan import ReleasePlan
+from ..records import dataclass
 from ..relation.relations import Block, Join, Lateral, Recursive, Relation, all_parts, subqueries
 from .finer import Source, sources_of
 from .questions import grouping_of
 from .released import Groups
 
-__all__ = ["known_of", "reads_each_alone", "said_of_entries", "said_of_missing", "wish_of"]
+__all__ = [
+    "MISSING",
+    "Cost",
+    "expected_error",
+    "known_of",
+    "reads_each_alone",
+    "said_of_entries",
+    "said_of_missing",
+    "telling",
+    "wish_of",
+]
 
 _NEW: Final = 2**63 - 1
 """Stands for the ledger entry of what would be drawn: newer than all others."""
@@ -179,3 +206,85 @@ def said_of_entries(fresh: Sequence[Fresh | None]) -> tuple[str, ...]:
     return (
         f"a part of this answer is known from {listed} of the ledger; what is missing is drawn and paid for",
     )
+
+
+_STOPPED = ("53200", "55006", "57014", "57V01", "58V01", "F0V02")
+"""Errors that may come before the charge as well as after it: they always say which it was."""
+
+
+@dataclass
+class Cost:
+    """What the running statement was charged so far; `is_known`: for certain; `is_stored`: what was drawn for it is
+    stored, None: it may be.
+    """
+
+    charge: Charge = ZERO
+    is_stored: bool | None = False
+    is_known: bool = True
+
+    def charging(self, charge: Charge, is_logged: bool | None) -> None:
+        """Take note of a charge that is being made; see `BudgetStore.reserve`."""
+        self.charge = ZERO if is_logged is False else charge
+        self.is_known = is_logged is not None
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing was charged."""
+        return self.charge == ZERO
+
+    def text(self, *, reuse: bool) -> str:
+        """Return what was spent, and what asking again costs; `reuse`: of the session's setting."""
+        if self.is_nothing:
+            return "nothing was charged"
+        delta = f", delta {delta_text(self.charge.delta_atto)}" if self.charge.delta_atto else ""
+        charged = f"epsilon {epsilon_text(self.charge.epsilon_nano)}{delta}"
+        if not self.is_known:
+            return f"whether {charged} was charged is not known; if so, it stays spent, and nothing is stored for it"
+        again = "asking again is free" if reuse else "asking again with dpsql.reuse on is free"
+        if self.is_stored is None:
+            return f"{charged} was charged and stays spent; whether its release is stored is not known: if so, {again}"
+        if not self.is_stored:
+            return f"{charged} stays spent, and nothing was stored for it"
+        return f"{charged} was charged, and the release is stored: {again}"
+
+
+@contextmanager
+def telling(cost: Cost, *, reuse: bool) -> Iterator[None]:
+    """Have an error that leaves the block say what was spent, where something was or may have been."""
+    try:
+        yield
+    except DpsqlError as error:
+        if not cost.is_nothing or error.sqlstate in _STOPPED:
+            error.cost = cost.text(reuse=reuse)
+        raise
+
+
+MISSING = Fraction(1, 20)
+"""How often what is said after ± misses."""
+_FEW_NOISES = 64
+_NORMAL = 1.959964
+
+
+def _formula_half(plan: ReleasePlan, formula: Linear, cells: int = 1) -> Fraction:
+    """Return the half-width of a linear formula at 95 %, added up over so many groups: exact to six digits.
+
+    Of many noises it is the normal one, which their sum comes to.
+    """
+    if plan.is_empty or not formula.terms:
+        return Fraction(0)
+    noises = plan.noises(formula)
+    if len(noises) * cells <= _FEW_NOISES or cells == 1:
+        return half_width_of(noises * cells, MISSING)
+    variance = cells * sum(weight**2 * law.spread for law, weight in noises)
+    return Fraction(_NORMAL * math.sqrt(variance)).limit_denominator(10**6)
+
+
+def expected_error(
+    plan: ReleasePlan, index: int, half_of: Callable[[Linear], Fraction] | None = None, cells: int = 1
+) -> tuple[Fraction, bool]:
+    """Return the expected ± of an aggregate, at 95 %; True: at most, and to be divided by the number of rows.
+
+    `cells`: of how many groups of the release its numbers are added up. `half_of`: the half-width of a linear formula,
+    where another level is meant.
+    """
+    return plan.formulas[index].widest(half_of or (lambda one: _formula_half(plan, one, cells)))

@@ -58,11 +58,10 @@ from ..relation.catalog import Scalar
 from ..relation.expressions import IntermediateValue
 from ..relation.types import SqlType
 from ..waits import Stopped
-from .cost import Cost
 from .editions import AsOf
 from .finer import Finer, find_finer
 from .fitted import Told
-from .price import known_of, reads_each_alone, said_of_missing, wish_of
+from .price import Cost, known_of, reads_each_alone, said_of_missing, wish_of
 from .privatise import AskPart, Drawn, Exact, draw, draw_picks, pick_groups, privatise, publish
 from .questions import grouping_of
 from .released import (

@@ -19,7 +19,7 @@ from ..errors import Refusal
 from ..plan.measures.formulas import Chosen, Linear
 from ..plan.planner import Plan, drawn_together
 from ..plan.release_plan import ReleasePlan
-from .expected_error import expected_error
+from .price import expected_error
 
 __all__ = ["find_together"]
 

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from ..errors import DpsqlError
-from . import pricing, running, spending, trying
+from . import pricing, running, spending
 from .desk import Desk
 from .door import BadRequest, Body, LoopbackDoor, Seat, refusal
 
@@ -49,7 +49,7 @@ Endpoint = Callable[[Seat, Body], Mapping[str, Any]]
 ANALYST: Mapping[str, Endpoint] = MappingProxyType({**pricing.ENDPOINTS, **running.ENDPOINTS})
 """Each analyst's, of what is theirs."""
 
-OWNER: Mapping[str, Endpoint] = MappingProxyType({**spending.ENDPOINTS, **trying.ENDPOINTS})
+OWNER: Mapping[str, Endpoint] = MappingProxyType(spending.ENDPOINTS)
 """Of who has the policy file in hand."""
 
 

@@ -10,8 +10,7 @@ from .box import Box, Coordinate
 from .gaussian import Gaussian, Gaussians
 from .laplace import Laplace
 from .rank import Rank
-from .thresholded import Thresholded
-from .truncated import Truncated
+from .truncated import Thresholded, Truncated
 from .weighted import (
     Assembled,
     Vector,

@@ -1,13 +1,18 @@
-"""Truncated discrete Laplace noise on a count of people, and the rule by which groups found in the data are shown.
+"""Noise on a count of people, and two rules by which groups found in the data are shown: `Truncated`, `Thresholded`.
 
-With q = exp(-1/scale), k the `bound` and w the `weight`, X is in {-k .. k}: Pr[X = x] = c q^|x| for |x| < k, and
-c w q^k at the two ends. A group of n >= 1 people is shown, as n + X, when n + X > k, and when it is k by a coin that
-says yes with probability 1 - w. A step by one person costs 1/scale, but for `excess`: proved in soundness.md 1.7. It is
-the optimal rule of Desfontaines, Voss, Gipson, Mandayam (2022) but for a quarter of `excess`.
+Of truncated discrete Laplace noise, with q = exp(-1/scale), k the `bound` and w the `weight`, X is in {-k .. k}: Pr[X
+= x] = c q^|x| for |x| < k, and c w q^k at the two ends. A group of n >= 1 people is shown, as n + X, when n + X > k,
+and when it is k by a coin that says yes with probability 1 - w. A step by one person costs 1/scale, but for `excess`:
+proved in soundness.md 1.7. It is the optimal rule of Desfontaines, Voss, Gipson, Mandayam (2022) but for a quarter of
+`excess`.
+
+Under discrete Gaussian noise Y a group of n >= 1 people is shown, as n + Y, when n + Y > `bound`. What that costs is
+proved in soundness.md 1.25: the rho of the noise, and as delta the probability that a group of the changed units alone
+is shown.
 
 House rules:
 
-1. A group of nobody is never tested: X alone could bring it to k.
+1. A group of nobody is never tested: X alone could bring it to k, and Y above any bound.
 2. The rule sees the noisy count and a coin of its own, nothing else of the group.
 3. The weight is a multiple of 2^-60, rounded up: the coin that shows more is rounded down.
 """
@@ -28,8 +33,9 @@ from ...records import dataclass
 from ..discrete_laplace import bounds_of_exp, draw_discrete_laplace, draw_exp_of_fraction, sampled_scale
 from ..law import Independent
 from ..uniform import COIN, RandomSource, draw_below, draw_coins
+from .gaussian import Gaussian
 
-__all__ = ["Truncated"]
+__all__ = ["Thresholded", "Truncated"]
 
 _SMALLEST = Fraction(1, 10**900)
 _GUARD_DIGITS = 60
@@ -259,3 +265,76 @@ def _end_mass(scale: Fraction, k: int) -> Fraction:
     """Return Pr[X = k] from above, where w = 1."""
     powers = _powers(scale, k)
     return powers.end[1] / powers.mass(Fraction(1))[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholded(Independent):
+    """See `Law`, and `within` for how one is made; `scale` is the noise's sigma.
+
+    Raises as `Gaussian` does, and ValueError on a bound below 1.
+    """
+
+    family: ClassVar[str] = "discrete Gaussian"
+    name: ClassVar[str] = "thresholded"
+    is_additive: ClassVar[bool] = False
+    """Groups whose counts it hides are missing, and a missing group is not 0: no sums of such draws."""
+    coin: ClassVar[Fraction] = Fraction(0)
+    """How often a noisy count of `bound` is shown."""
+    scale: Fraction
+    bound: int
+
+    def __post_init__(self) -> None:
+        Gaussian(self.scale)
+        if type(self.bound) is not int or self.bound < 1:
+            raise ValueError("a bound is at least 1")
+
+    @classmethod
+    def within(cls, noise: Gaussian, delta: Fraction, groups: int, together: int) -> Thresholded:
+        """Return the law of the least bound under which what is found costs at most `delta`.
+
+        `groups`: in how many one unit may be; `together`: how many units change. A group that is theirs alone has
+        n <= together people, and all these n together are at most together·groups: so the chance that any is shown
+        is at most together·groups·max over n of Pr[Y > bound - n]/n.
+        """
+        if not isinstance(delta, Fraction):
+            raise TypeError(f"delta is an exact Fraction, not {type(delta).__name__}")
+        each = delta / (together * groups)
+        bound = noise.upper_quantile(min(each, Fraction(1, 3))) + together - 1
+        while bound > together and all(noise.tail(bound - n) <= n * each for n in range(1, together + 1)):
+            bound -= 1
+        return cls(noise.scale, bound)
+
+    @property
+    def text(self) -> str:
+        return f"{self.name} {self.scale} {self.bound}"
+
+    @classmethod
+    def read(cls, text: str) -> Thresholded:
+        """Return the law that `text` wrote. Raises ValueError."""
+        _, scale, bound = text.split(" ")
+        return cls(Fraction(scale), int(bound))
+
+    @property
+    def noise(self) -> Gaussian:
+        """What is on a count before it is tested."""
+        return Gaussian(self.scale)
+
+    @property
+    def spread(self) -> Fraction:
+        return self.noise.spread
+
+    def half_width(self, beta: Fraction) -> int:
+        return self.noise.half_width(beta)
+
+    def upper_quantile(self, probability: Fraction) -> int:
+        return self.noise.upper_quantile(probability)
+
+    def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        return self.noise.tails(at)
+
+    def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
+        return self.noise.draw(count, source)
+
+    def shown(self, noisy: npt.NDArray[Any], coins: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Return which groups are shown, in the shape of their noisy counts; `coins` are not looked at."""
+        return np.asarray(noisy > self.bound, dtype=np.bool_)

@@ -12,8 +12,7 @@ import pytest
 
 from dpsql.budget import Caps, Charge, LedgerStore
 from dpsql.budget.entry import Division, Entry, Header, Segment
-from dpsql.budget.odometer import Odometer
-from dpsql.budget.slices import Steps
+from dpsql.budget.slices import Odometer, Steps
 from dpsql.errors import BudgetExhausted
 from dpsql.mechanisms import Laplace, rho_within
 from dpsql.policy import Accounting, Over, Period, Slices

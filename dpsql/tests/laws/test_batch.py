@@ -24,7 +24,7 @@ from dpsql.plan.measures.formulas import Chosen, Linear
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import Policy, parse_policy
 from dpsql.release import batch_split
-from dpsql.release.expected_error import expected_error
+from dpsql.release.price import expected_error
 from dpsql.release.run import PlanRunner, ReleasedRows, carry_out
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import policy_text

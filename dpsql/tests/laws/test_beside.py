@@ -24,7 +24,7 @@ from dpsql.plan.planner import Plan, other_measures
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import load_policy
 from dpsql.release import beside
-from dpsql.release.expected_error import expected_error
+from dpsql.release.price import expected_error
 from dpsql.release.run import carry_out
 from dpsql.tests.support.length import tried
 

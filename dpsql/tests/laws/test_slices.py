@@ -16,8 +16,7 @@ from dpsql.budget import Charge, Promise, Status, Steps
 from dpsql.budget import slices as slices_module
 from dpsql.budget.entry import Run, Sums
 from dpsql.budget.filter import Piece, refuse_over_slices
-from dpsql.budget.odometer import Odometer
-from dpsql.budget.slices import added
+from dpsql.budget.slices import Odometer, added
 from dpsql.errors import BudgetExhausted
 from dpsql.policy import Accounting, Over, Period, Slices
 from dpsql.policy.periods import UNDATED, first_day

@@ -20,7 +20,7 @@ from dpsql.plan.backend_sql.print_sums import GroupSums, WeighedSums
 from dpsql.plan.measures.measurements import Joint, Present
 from dpsql.plan.planner import Plan, drawn_together
 from dpsql.release import together
-from dpsql.release.expected_error import expected_error
+from dpsql.release.price import expected_error
 from dpsql.release.together import find_together
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer

@@ -15,7 +15,7 @@ import pytest
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import DpsqlError
 from dpsql.policy import load_policy
-from dpsql.studio import spending, trying
+from dpsql.studio import spending
 from dpsql.studio.desk import Desk
 from dpsql.studio.door import BadRequest, Body, LoopbackDoor, Seat
 from dpsql.studio.server import OWNER, StudioServer, endpoint_for
@@ -204,7 +204,7 @@ def test_an_analyst_has_none_of_it(desk: Desk) -> None:
 )  # fmt: skip
 def test_what_the_page_does_not_send_is_refused(desk: Desk, body: dict[str, object]) -> None:
     with pytest.raises(BadRequest):
-        trying.try_policy(Seat(desk, is_owner=True), Body(body))
+        spending.try_policy(Seat(desk, is_owner=True), Body(body))
 
 
 def test_the_newest_of_many_charges_are_told_one_by_one(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
