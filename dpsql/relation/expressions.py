@@ -262,10 +262,11 @@ def substitute(expr: Expr, row: tuple[Expr, ...]) -> Expr:
 
 def walk(expr: Expr) -> Iterator[Expr]:
     """Yield `expr` and all expressions below it, parents first (not into subqueries)."""
-    yield expr
-    if isinstance(expr, Call):
-        for arg in expr.args:
-            yield from walk(arg)
+    stack = [expr]
+    while stack:
+        part = stack.pop()
+        yield part
+        stack += part.args[::-1]
 
 
 def fields_of(*exprs: Expr) -> frozenset[int]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -78,7 +79,8 @@ def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
         sizes = zip(digests, plan.axes, strict=True)
         return Grouping(family, tuple(GroupingKey(digest, axis.size, True) for digest, axis in sizes))
     groups = declared_groups(plan.groups, [key.type for key in keys])
-    if len(listed) < len(keys) or groups.tuples() != list(itertools.product(*listed)):
+    is_whole = len(listed) == len(keys) and groups.size == math.prod(map(len, listed))
+    if not is_whole or groups.tuples() != list(itertools.product(*listed)):
         return None
     whole = {digest: size for digest, (_, (_, size)) in placed_keys(plan, rows.predicate).items()}
     sizes_ = ((digest, len(one)) for digest, one in zip(digests, listed, strict=True))

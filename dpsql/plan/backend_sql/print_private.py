@@ -19,9 +19,10 @@ House rules (law L2, L3; soundness.md 1.9, 1.11):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from fractions import Fraction
+from typing import Any, TypeVar
 
 from ...errors import Refusal
 from ...records import dataclass
@@ -47,6 +48,9 @@ MAX_LENGTH = 100_000
 """Most characters of one printed expression."""
 
 
+T = TypeVar("T")
+
+
 @dataclass
 class PrivatePrinter:
     """Prints expressions over the rows of one block; intermediate values become numbered parameters.
@@ -59,6 +63,14 @@ class PrivatePrinter:
     dialect: Dialect
     parameters: list[object] = field(default_factory=list)
     first_parameter: int = 2
+    _said: dict[tuple[bool, int], tuple[Call, Any]] = field(default_factory=dict)
+    """Calls as they were printed, as numbers or as they stand, by the numbers of their objects, which are kept."""
+
+    def _once(self, say: Callable[[Call], T], expr: Call, *, is_number: bool) -> T:
+        said = self._said.get((is_number, id(expr)))
+        if said is None:
+            said = self._said[is_number, id(expr)] = expr, say(expr)
+        return said[1]
 
     def whole(self, expr: Expr) -> str:
         """Return what is only compared: a column of the block as it stands, of any length; else the value."""
@@ -110,6 +122,9 @@ class PrivatePrinter:
         if expr.type.is_number:
             return self._plain_number(expr)
         assert isinstance(expr, Call)
+        return self._once(self._formed, expr, is_number=False)
+
+    def _formed(self, expr: Call) -> str:
         form = FORMS.get(expr.function)
         if form is None:
             raise Refusal(
@@ -234,20 +249,22 @@ class PrivatePrinter:
 
     def number(self, expr: Expr) -> Number:
         """Return a number for arithmetic: clamped, on its grid, or as DOUBLE."""
-        facts = facts_of(expr, self.env)
         if isinstance(expr, Literal):
             return self._literal_number(expr)
         if expr.column is not None:
-            return self._leaf(expr, facts)
+            return self._leaf(expr, facts_of(expr, self.env))
         if isinstance(expr, IntermediateValue):
             return bounded(Number(self._intermediate(expr), None), expr.lo, expr.hi)
         assert isinstance(expr, Call)
+        return self._once(self._computed, expr, is_number=True)
+
+    def _computed(self, expr: Call) -> Number:
         form = NUMBERS.get(expr.function)
         if form is None:
             raise Refusal(
                 f"{expr.function}() cannot be used on private rows", sqlstate="PV202", position=expr.position
             )
-        number = form(self, expr, facts)
+        number = form(self, expr, facts_of(expr, self.env))
         self._short(number.sql, expr)
         return number
 

@@ -78,6 +78,7 @@ class SourcePrinter:
     parameters: list[object] = field(default_factory=list)
     numbers: Iterator[int] = field(default_factory=itertools.count)
     row_bytes: int = 0
+    _printers: dict[tuple[int, tuple[str, ...]], PrivatePrinter] = field(default_factory=dict)
 
     def block(
         self,
@@ -127,7 +128,13 @@ class SourcePrinter:
         return printer, text, [*taken, *(printer.boolean(term) for term in predicate)]
 
     def _printer(self, env: Environment, row: Sequence[str]) -> PrivatePrinter:
-        return PrivatePrinter(env, row, self.dialect, self.parameters, self.first_parameter)
+        """Return what prints over a row: the same for rows that are named alike, which prints each expression once."""
+        own = (id(env), tuple(row))
+        if own not in self._printers:
+            self._printers[own] = PrivatePrinter(
+                env, own[1], self.dialect, self.parameters, self.first_parameter
+            )
+        return self._printers[own]
 
     def path(self, rows: OwnedRows, items: tuple[Item, ...]) -> tuple[str, list[str], list[str]]:
         """Return FROM, the terms of WHERE, and the owner, for rows that are a step r of some `items` and their path.

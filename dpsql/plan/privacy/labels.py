@@ -38,6 +38,7 @@ class Labels:
     def __init__(self, keys: Sequence[Expr], env: Environment) -> None:
         self._keys, self._env = keys, env
         self._known: dict[Keys, tuple[Keys, dict[int, Label]]] = {}
+        self._by_column: dict[Keys, dict[int, Label]] = {}
 
     def split(self, chosen: Keys) -> tuple[Keys, dict[int, Label]]:
         """Return those of some keys that rows are grouped by, in their order, and the labels that the others are."""
@@ -56,10 +57,13 @@ class Labels:
             by_column.setdefault(fields_of(self._keys[place]), []).append(place)
         for read, places in by_column.items():
             if len(read) == 1 and len(places) > 1:
-                found.update(self._of_column(sorted(places, key=lambda i: (_rank(self._keys[i]), i))))
+                own = tuple(sorted(places, key=lambda i: (_rank(self._keys[i]), i)))
+                if own not in self._by_column:
+                    self._by_column[own] = self._of_column(own)
+                found.update(self._by_column[own])
         return found
 
-    def _of_column(self, places: list[int]) -> dict[int, Label]:
+    def _of_column(self, places: Keys) -> dict[int, Label]:
         """Return the labels among keys of one column, of which the first are rather what rows are grouped by."""
         keys = [self._keys[place] for place in places]
         domains = [domain_of(key, self._env) for key in keys]

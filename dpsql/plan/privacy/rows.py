@@ -21,6 +21,7 @@ from dataclasses import KW_ONLY, field
 from functools import cached_property
 from typing import NamedTuple
 
+from ...cache import Made
 from ...errors import Position
 from ...records import dataclass
 from ...relation.catalog import Column, Enforced, Scalar, Table
@@ -273,10 +274,14 @@ def holds_unit(columns: Iterable[Expr], units: Units) -> bool:
 
 def columns_of(items: Iterable[Item]) -> tuple[Column, ...]:
     """Return the columns of a block's sources, one after the other."""
-    found: list[Column] = []
-    for item in items:
-        found += item.columns
-    return tuple(found)
+    return _columns.of(items) if isinstance(items, tuple) else _columns_of(items)
+
+
+def _columns_of(items: Iterable[Item]) -> tuple[Column, ...]:
+    return tuple(column for item in items for column in item.columns)
+
+
+_columns = Made(_columns_of, 64)
 
 
 class Placed(NamedTuple):

@@ -126,14 +126,16 @@ def existing(
 
 @dataclass
 class _Source:
-    """One column: its pieces; `parts`: expressions of it, by name, that each class of its pieces has one value of;
-    `ends`: those of which each class has the least and the greatest; `terms`: those of the filter that are of it alone.
+    """One column: its pieces, and what prints expressions over these; `parts`: expressions that each class of its
+    pieces has one value of, by name, and as they are printed; `ends`: those of which each class has the least and the
+    greatest; `terms`: those of the filter that are of it alone.
     """
 
     column: Field
     pieces: Pieces
     is_many: bool
-    parts: dict[Expr, Field] = field(default_factory=dict)
+    printer: PrivatePrinter
+    parts: dict[Expr, tuple[Field, str]] = field(default_factory=dict)
     ends: dict[Expr, str] = field(default_factory=dict)
     terms: list[Expr] = field(default_factory=list)
     is_listed: bool = False
@@ -190,6 +192,7 @@ class _Image:
         for index, part in self.ties.items():
             self.lists[index] = [True, False, *([None] if facts_of(part, env).nullable else [])]
         self.row = ["NULL"] * len(self.columns)
+        self.known = Environment(self.columns, self.env.narrowed)  # of columns that are added too
 
     # --- what is understood ------------------------------------------------------------------------------------
 
@@ -273,7 +276,9 @@ class _Image:
                     raise
                 self.terms = [term for term in self.terms if column.index not in fields_of(term)]
                 continue
-            sources[column.index] = _Source(column, own, column.index in self.many)
+            row = ["NULL"] * column.index + ["v"]
+            printer = PrivatePrinter(self.known, row, self.dialect)
+            sources[column.index] = _Source(column, own, column.index in self.many, printer)
         read = fields_of(*self.keys, *self.terms, *self.ties.values())
         return {index: source for index, source in sources.items() if index in read}
 
@@ -343,7 +348,7 @@ class _Image:
             ):
                 if expr not in first:
                     sql, type_ = _printed(self._printer(), expr)
-                    first[expr] = self._add(f"p{next(self.names)}", type_, facts_of(expr, self._known()))
+                    first[expr] = self._add(f"p{next(self.names)}", type_, facts_of(expr, self.known))
                     shown.append(f"{sql} AS {self.row[-1]}")
                 return first[expr]
             return map_children(expr, inner)
@@ -366,14 +371,12 @@ class _Image:
 
         With the ends of what is compared: a class is then of pieces that follow one another.
         """
-        row = ["NULL"] * len(self.columns)
-        row[source.column.index] = "v"
-        printer = PrivatePrinter(self._known(), row, self.dialect)
+        printer = source.printer
         passes = [f"({_printed(printer, t)[0]})" + (" OR o" if self._is_doubtful(t, source) else "")
                   for t in source.terms]  # fmt: skip
         passes += ["NOT o"] if source.is_listed else []
         where = " AND ".join(f"({one})" for one in passes) or "TRUE"
-        parts = [(self.row[name.index], _printed(printer, part)[0]) for part, name in source.parts.items()]
+        parts = [(self.row[named.index], sql) for named, sql in source.parts.values()]
         shown = ", ".join(f"{sql} AS {name}" for name, sql in parts)
         if not source.ends:
             return f"SELECT DISTINCT {shown or '1 AS one'} FROM ({source.pieces.sql}) AS s WHERE {where}"
@@ -412,13 +415,14 @@ class _Image:
 
     def _named(self, expr: Expr, source: _Source) -> Expr:
         if expr in source.parts:
-            return source.parts[expr]
+            return source.parts[expr][0]
         name = f"p{next(self.names)}"
+        sql, type_ = _printed(source.printer, expr)
         if isinstance(expr, Field):
             self.row[expr.index], named = name, expr
         else:
-            named = self._add(name, _printed(self._printer(), expr)[1], facts_of(expr, self._known()))
-        source.parts[expr] = named
+            named = self._add(name, type_, facts_of(expr, self.known))
+        source.parts[expr] = named, sql
         return named
 
     def _add(self, name: str, type_: SqlType, facts: Facts) -> Field:
@@ -428,11 +432,8 @@ class _Image:
         self.row.append(name)
         return Field(type_, len(self.columns) - 1)
 
-    def _known(self) -> Environment:
-        return Environment(self.columns, self.env.narrowed)
-
     def _printer(self) -> PrivatePrinter:
-        return PrivatePrinter(self._known(), self.row, self.dialect)
+        return PrivatePrinter(self.known, self.row, self.dialect)
 
     def _possible(self, term: Expr, *, is_true: bool) -> str:
         """Return SQL that says whether a term may be true (or false) on a tuple of classes."""
