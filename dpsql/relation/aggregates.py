@@ -253,7 +253,8 @@ ROWS = (
     ),
     Aggregate(
         "string_agg", _text, (exp.GroupConcat,), args=("this", "separator"), output="string_agg", constants=1,
-        form="string_agg(x, ', ' ORDER BY y)", above="string_agg({word}{a}, coalesce({b}, ''){orders})",
+        form="string_agg(x, ', ' ORDER BY y)", is_program=True,
+        above="string_agg({word}{a}, coalesce({b}, ''){orders})",
     ),
     Aggregate("array_agg", _array, (exp.ArrayAgg,), output="array_agg", form="array_agg(x ORDER BY y)"),
     Aggregate("bit_and", _bits, (exp.BitwiseAndAgg,), output="bit_and", form="bit_and(x)"),

@@ -424,6 +424,11 @@ check_printers(_PER_PERSON, lambda row: row.per_person)
 
 
 def _not_per_person(call: AggregateCall) -> Refusal:
+    if call.function == "array_agg":
+        return Refusal(
+            "ARRAY_AGG is not computed per person", position=call.position,
+            hint="string_agg(x::text, ',' ORDER BY y) joins the first of a person's values",
+        )  # fmt: skip
     return Refusal(
         f"{call.function.upper()}{'(DISTINCT …)' if call.distinct else ''} is not computed per person",
         position=call.position,

@@ -37,7 +37,8 @@ from ...relation.relations import (
     projected,
     windowed,
 )
-from ...relation.types import BIGINT, BOOLEAN, NUMERIC
+from ...relation.size_rules import MAX_TEXT
+from ...relation.types import BIGINT, BOOLEAN, INTEGER, NUMERIC, TEXT
 
 __all__ = ["by_windows"]
 
@@ -86,11 +87,9 @@ class _Program:
         function: str,
         *args: Expr,
         by: tuple[Expr, ...] = (),
-        order: Expr | None = None,
-        descending: bool = False,
+        orders: tuple[Order, ...] = (),
     ) -> Field:
         """Return the column of a window over the rows of a person's group, and of those alike in `by`."""
-        orders = () if order is None else (Order(order, descending, descending),)
         call = WindowCall(BIGINT, function, args, (*self.partition, *by), orders, None)
         if call not in self._first:
             self._first.append(call)
@@ -169,7 +168,8 @@ def _percentile_disc(program: _Program, call: AggregateCall) -> Expr:
     value, descends = _value(call), bool(call.orders) and call.orders[0].descending
     if call.share in (0, 1):
         return _end(program, call, value, None, largest=call.share == 1)
-    count, upto = program.over("count", value), program.over("count", value, order=value, descending=descends)
+    by_value = (Order(value, descends, descends),)
+    count, upto = program.over("count", value), program.over("count", value, orders=by_value)
     share = 1 - call.share if descends else call.share
     return _end(program, call, value, _at_least(upto, count, share), largest=descends)
 
@@ -184,7 +184,8 @@ def _percentile_cont(program: _Program, call: AggregateCall) -> Expr:
         )  # fmt: skip
     if share in (0, 1):
         return _as_double(call, _end(program, call, value, None, largest=share == 1))
-    count, upto = program.over("count", value), program.over("count", value, order=value)
+    by_value = (Order(value, False, False),)
+    count, upto = program.over("count", value), program.over("count", value, orders=by_value)
     steps, before = (_of("sub", number, _whole(1)) for number in (count, upto))
     low = _end(program, call, value, _at_least(upto, steps, share, more=True))
     high = _end(program, call, value, _at_least(before, steps, share))
@@ -235,6 +236,47 @@ def _of_distinct(program: _Program, call: AggregateCall) -> Expr:
     return program.aggregate(replace(call, args=(value,), distinct=False, filter=first))
 
 
+MAX_JOINED = 40
+"""Most of a person's values that string_agg joins."""
+
+
+def _string_agg(program: _Program, call: AggregateCall) -> Expr:
+    """The first values of an order that the values themselves complete, each by its number; as many as are never longer
+    together than a text may grow to.
+
+    Distinct ones are ordered by themselves. Raises Refusal: PV202 for texts of which not even two are short enough.
+    """
+    value, separator = _as_long_as_declared(_value(call), program), call.args[1].constant_as(str) or ""
+    longest = program.facts(value).size + len(separator)
+    most = min(MAX_JOINED, MAX_TEXT // max(longest, 1))
+    if most < 2:
+        raise Refusal(
+            f"string_agg joins no texts of a person's that may have {longest} characters", sqlstate="PV202",
+            position=call.position, hint="join their beginnings: string_agg(left(x, 20), ', ')",
+        )  # fmt: skip
+    orders = (*call.orders, Order(value, False, False))
+    if call.distinct and call.orders:
+        orders = (replace(call.orders[0], expr=value),)
+    name = "dense_rank" if call.distinct else "row_number"
+    number = program.over(name, by=(Call(BOOLEAN, "is_null", (value,)),), orders=orders)
+    first, *others = (
+        _end(program, call, value, Call(BOOLEAN, "eq", (number, _whole(place))))
+        for place in range(1, most + 1)
+    )
+    with_separator = (Call(TEXT, "concat_op", (Literal(TEXT, separator), other)) for other in others)
+    joined = Call(TEXT, "concat", (first, *with_separator))
+    is_null = Call(BOOLEAN, "is_null", (first,))
+    return Call(TEXT, "case", (is_null, Literal(TEXT, None), joined), position=call.position)
+
+
+def _as_long_as_declared(value: Expr, program: _Program) -> Expr:
+    """Return a text that has declared values no longer than tells these from all others."""
+    texts = [text for text in program.facts(value).values or () if isinstance(text, str)]
+    if not texts:
+        return value
+    return Call(TEXT, "left", (value, Literal(INTEGER, 1 + max(map(len, texts)))), position=value.position)
+
+
 def _check_exact(value: Expr, call: AggregateCall, said: str) -> None:
     """Refuse to ask which of a person's fractions are equal: two zeros are, and no two results of a sum need be."""
     if value.type.is_float:
@@ -246,7 +288,7 @@ def _check_exact(value: Expr, call: AggregateCall, said: str) -> None:
 
 _PROGRAMS: dict[str, Callable[[_Program, AggregateCall], Expr]] = {
     "median": _percentile_cont, "percentile_cont": _percentile_cont, "percentile_disc": _percentile_disc, "mode": _mode,
-    "any_value": _any_value,
+    "any_value": _any_value, "string_agg": _string_agg,
 }  # fmt: skip
 """Aggregate -> what it means of a person's rows."""
 

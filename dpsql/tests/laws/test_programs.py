@@ -59,6 +59,8 @@ CREATE TABLE visit (person_id INTEGER NOT NULL REFERENCES person (id), day TIMES
 """
 _GROUPED = "(SELECT person_id, {} AS v FROM visit GROUP BY person_id) t"
 _OVER = "(SELECT person_id, n, {} OVER (PARTITION BY person_id ORDER BY {}) AS v FROM visit) t"
+_JOINED = "string_agg(note, '>' ORDER BY n DESC, day) FILTER (WHERE tag <> 'd')"
+_JOINED_ONCE = "string_agg(DISTINCT tag, '' ORDER BY tag DESC)"
 _WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
 
@@ -73,6 +75,8 @@ STATEMENTS = {
     "mode": f"SELECT AVG(v) FROM {_GROUPED.format('mode() WITHIN GROUP (ORDER BY n)')}",
     "mode of texts": f"SELECT COUNT(*) FROM {_GROUPED.format('mode() WITHIN GROUP (ORDER BY note DESC)')} WHERE v = 'k'",
     "any_value": f"SELECT AVG(v) FROM {_GROUPED.format('any_value(n)')}",
+    "string_agg": f"SELECT COUNT(*) FROM {_GROUPED.format(_JOINED)} WHERE v LIKE 'k>%' OR v LIKE '%>k>k%'",
+    "string_agg of distinct": f"SELECT v, COUNT(*) FROM {_GROUPED.format(_JOINED_ONCE)} GROUP BY v",
     "sum of distinct": f"SELECT AVG(v) FROM {_GROUPED.format('SUM(DISTINCT n)')}",
     "ntile": _over("ntile(3)", "day, n", "COUNT(*)", " WHERE v = 2"),
     "nth_value": _over("nth_value(n, 3)", f"day {_WHOLE}"),
@@ -255,6 +259,28 @@ def test_what_aggregates_mean(asking: tuple[Session, list[Row]]) -> None:
         assert _answer(session, f"SELECT AVG(v) FROM {_GROUPED.format(call)}") == pytest.approx(
             float(sum(each) / len(each)), abs=1e-5
         ), call
+
+
+@pytest.mark.parametrize("most", [3, 40])
+def test_what_string_agg_means(
+    asking: tuple[Session, list[Row]], monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """The first of a person's values in their order, those that tie by value; of distinct ones each once; no NULL."""
+    monkeypatch.setattr(programs, "MAX_JOINED", most)
+    session, rows = asking
+    people = [list(mine) for _, mine in itertools.groupby(rows, key=lambda row: row[0])]
+    for call, meant in {
+        "string_agg(n::text, ', ' ORDER BY day DESC)": lambda mine: [
+            str(row[2]) for row in sorted(mine, key=lambda row: (-int(str(row[1])[-2:]), str(row[2])))
+        ],
+        "string_agg(DISTINCT n::text, ', ') FILTER (WHERE n > 3)": lambda mine: sorted(
+            {str(row[2]) for row in mine if int(row[2]) > 3}
+        ),
+    }.items():
+        texts = Counter(", ".join(found[:most]) for mine in people if (found := meant(mine)))
+        for text, count in [*texts.most_common(2), min(texts.items(), key=lambda one: -len(one[0]))]:
+            asked = f"SELECT COUNT(*) FROM {_GROUPED.format(call)} WHERE v = '{text}'"
+            assert _answer(session, asked) == pytest.approx(count, abs=1e-5), (call, text)
 
 
 def test_what_frames_mean(asking: tuple[Session, list[Row]]) -> None:
