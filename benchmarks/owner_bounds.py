@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from benchmarks.figure import Figure
 from dpsql.mechanisms import RankChoice, Window
-from dpsql.plan.measures.clip import GRID, left_above, people_above
 from dpsql.plan.measures.measurements import Bounding, Mask
-from dpsql.plan.measures.ranks import RankMeasurement
+from dpsql.plan.measures.ranks import GRID, RankMeasurement, left_above, people_above
 from dpsql.relation.intervals import Lattice
 
 __all__ = ["measure"]

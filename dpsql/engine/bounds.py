@@ -22,9 +22,8 @@ from ..budget.filter import refuse_over_cap
 from ..errors import PolicyError, Refusal
 from ..mechanisms import NANO, floor_to_nano
 from ..plan.dialects.quote import identifier, literal
-from ..plan.measures.clip import GRID, left_above, people_above
 from ..plan.measures.formulas import Chosen
-from ..plan.measures.ranks import RankMeasurement
+from ..plan.measures.ranks import GRID, RankMeasurement, left_above, people_above
 from ..plan.planner import Plan, PrivacyParameters, plan
 from ..plan.release_plan import ReleasePlan
 from ..policy import ColumnPolicy, Neighbours, Policy

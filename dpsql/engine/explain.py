@@ -12,11 +12,10 @@ from typing import Any
 
 from ..budget import ZERO, Charge, Fresh, Status, charge_of, shown_epsilon
 from ..mechanisms import ATTO, NANO, Gaussian, RankChoice, RankSplit, Thresholded, Truncated
-from ..plan.measures.bivariate import Bivariate
 from ..plan.measures.formulas import Chosen, ChosenOf, Linear, Variance
+from ..plan.measures.joint import Bivariate
 from ..plan.measures.measurements import Coord, Joint, Measurement
-from ..plan.measures.mode import ModeMeasurement
-from ..plan.measures.ranks import Ranked, SplitMeasurement
+from ..plan.measures.ranks import ModeMeasurement, Ranked, SplitMeasurement
 from ..plan.measures.value_bars import Ends
 from ..plan.planner import Plan, releases_of
 from ..plan.privacy.rows import OwnedRows, Release, selects_in

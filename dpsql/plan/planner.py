@@ -50,16 +50,15 @@ from .measures.measurements import (
     Numbered,
     counted_in,
 )
-from .measures.mode import ModeMeasurement
 from .measures.planned import Planned
-from .measures.top import among, top_groups
+from .measures.ranks import ModeMeasurement
+from .measures.top import TopRows, among, top_groups, top_rows
 from .measures.value_bars import NO_BARS, Bars
 from .privacy.analyze import Analyzed, analyze
 from .privacy.axes import axis_of
 from .privacy.contradiction import asks_for_nobody, count_nothing, has_no_groups, has_no_rows
 from .privacy.functional_dependencies import classes_of, functional_closure, has_one_row
 from .privacy.growth import MAX_GROWN, joined_rows
-from .privacy.kept_groups import kept_groups
 from .privacy.keys import (
     MAX_DOMAIN,
     Domain,
@@ -70,6 +69,7 @@ from .privacy.keys import (
     undeclared_rows,
 )
 from .privacy.partitions import calendar_key
+from .privacy.proofs import kept_groups
 from .privacy.public_keys import KeyList, key_lists
 from .privacy.rows import Release, fields_in
 from .privacy.time import (
@@ -90,7 +90,6 @@ from .privacy.time import (
 from .privacy.value_set import Looking
 from .release_plan import ReleasePlan, Work, key_rule, loss_of, release_bytes
 from .strategies import Strategy
-from .top_rows import TopRows, top_rows
 
 __all__ = [
     "Plan", "PrivacyParameters", "ReadKeys", "by_keys", "check_grown", "count_of", "counting", "drawn_together",

@@ -27,8 +27,8 @@ from ..engine.dataset import Dataset
 from ..errors import DpsqlError
 from ..mechanisms import NANO
 from ..plan.dialects.quote import identifier
-from ..plan.measures.clip import GRID
 from ..plan.measures.formulas import Linear
+from ..plan.measures.ranks import GRID
 from ..plan.planner import PrivacyParameters, plan
 from ..plan.privacy.time import Clock
 from ..plan.release_plan import ReleasePlan

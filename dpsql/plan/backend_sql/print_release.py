@@ -57,8 +57,7 @@ from ..measures.measurements import (
     Norm,
     counted_in,
 )
-from ..measures.mode import ModeMeasurement
-from ..measures.ranks import Ranked
+from ..measures.ranks import ModeMeasurement, Ranked
 from ..measures.top import TopGroups
 from ..privacy.axes import Axis
 from ..privacy.keys import MAX_DOMAIN, Domain

@@ -19,10 +19,9 @@ from ...relation.functions import FUNCTIONS
 from ...relation.functions.arithmetic import shiftable
 from ...relation.intervals import facts_of
 from ...relation.types import TEXT, Kind
-from ..dialects.private_sql import is_bare, unbounded
-from .private_moments import date_bin, time_of_day, to_char
+from ..dialects.quote import is_bare, unbounded
+from .private_moments import date_bin, time_of_day, to_char, zone_cut, zone_moved
 from .private_texts import TEXT_FORMS, moment_in
-from .private_zones import zone_cut, zone_moved
 
 if TYPE_CHECKING:
     from .print_private import PrivatePrinter

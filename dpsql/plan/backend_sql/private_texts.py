@@ -21,7 +21,7 @@ from ...relation.size_rules import read_length
 from ...relation.types import TEXT, Kind
 
 if TYPE_CHECKING:
-    from ..dialects.patterns import Patterns
+    from ..dialects.quote import Patterns
     from .print_private import PrivatePrinter
 
 __all__ = ["TEXT_FORMS", "moment_in"]

@@ -22,9 +22,7 @@ from ...relation.catalog import Table
 from ...relation.expressions import Expr, Literal, Months
 from ...relation.facts import TEXT_CUT
 from ...relation.types import INTERVAL, Kind, SqlType
-from .patterns import Patterns
-from .private_sql import LARGEST, Number, integer_kind
-from .quote import literal
+from .quote import LARGEST, Number, Patterns, integer_kind, literal
 
 __all__ = ["Dialect", "ListColumn", "dialect_of"]
 

@@ -9,8 +9,7 @@ from ...errors import Position
 from ...relation.catalog import Table
 from ...relation.types import Kind, SqlType
 from .dialect import Dialect, ListColumn
-from .patterns import Patterns, Re2Patterns
-from .quote import identifier, text
+from .quote import Patterns, Re2Patterns, identifier, text
 
 __all__ = ["DIRECT_BITS", "DUCKDB", "DuckDBDialect"]
 

@@ -16,8 +16,7 @@ from ...relation.expressions import Literal
 from ...relation.size_rules import MAX_TEXT
 from ...relation.types import Kind, SqlType
 from .dialect import Dialect, ListColumn
-from .patterns import Patterns, PostgresPatterns
-from .quote import identifier, text
+from .quote import Patterns, PostgresPatterns, identifier, text
 
 __all__ = ["PostgresDialect"]
 

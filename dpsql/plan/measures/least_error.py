@@ -37,9 +37,8 @@ from ...relation.intervals import (
 from ...relation.relations import AggregateCall
 from ..privacy.keys import domain_of
 from ..privacy.rows import Units
-from .bivariate import Bivariate, Variable
 from .formulas import Average, Chosen, ChosenOf, Formula, Linear, Variance, Within
-from .joint import Joined, add_joints, add_together
+from .joint import Bivariate, Joined, Variable, add_joints, add_together
 from .measurements import (
     Bounding,
     Centred,
@@ -57,7 +56,6 @@ from .measurements import (
     Sum,
 )
 from .measurements import Units as People
-from .mode import ModeMeasurement
 from .normal_form import (
     NormalizedAggregate,
     both,
@@ -66,7 +64,7 @@ from .normal_form import (
     present,
     share_counts,
 )
-from .ranks import LEAST_SPLIT, MAX_FRACTIONS, RankMeasurement, SplitMeasurement
+from .ranks import LEAST_SPLIT, MAX_FRACTIONS, ModeMeasurement, RankMeasurement, SplitMeasurement
 from .value_bars import NO_BARS, Bars, Ends, ValueBar, around
 
 __all__ = ["ChosenMeasurements", "choose_measurements", "others", "together"]

@@ -1,33 +1,59 @@
 """Values near a wanted rank: what MEDIAN, percentiles, MIN and MAX ask for (soundness.md 1.20).
 
+Beside them the most frequent of a few known values, for MODE (1.21), and the grid of an owner's bound (3.10).
+
 House rules:
 
 1. The claim is about the score, in q-ths of a weight: one unit moves the misses of all candidates by at most
    `sensitivity`, summed over the groups; a choice of a group is then made with the whole epsilon.
 2. A unit's weights sum to at most R·U, enforced by the printed division by its rows (law L9).
 3. Everything here is a function of text, policy and epsilon: how many candidates there are, T, what is read.
+4. Of MODE candidates are the declared values, or the whole numbers, dates and truth values inside the bounds: text and
+   policy say which. Rows with another value count nowhere.
+5. Its scores are weights of rows, as in 1.20: a unit's sum to at most R·U over all values and groups.
+
+On the grid a person stands at the least place of the grid whose value is no less than their rows, so that those above
+a value are those at later places. It is MAX over the places, a public number of persons further inside: people with
+equal numbers of rows cost nothing, and a value that nobody reaches is as far off as that number.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import field
+from dataclasses import field, fields
 from fractions import Fraction
 from functools import lru_cache
 
-from ...mechanisms import HASH_BITS, NANO, Law, Rank, RankChoice, RankSplit, clamp_of, log_above
+from ...mechanisms import (
+    HASH_BITS,
+    NANO,
+    FlipChoice,
+    Law,
+    Rank,
+    RankChoice,
+    RankSplit,
+    Window,
+    clamp_of,
+    log_above,
+)
 from ...records import dataclass
+from ...relation.catalog import Scalar
 from .measurements import Bounding, BoundingQuery, Choice, Loss, Measurement, Steps, Sums
 
 __all__ = [
+    "GRID",
     "LEAST_SPLIT",
     "MAX_FRACTIONS",
     "MAX_READ",
+    "ClipMeasurement",
+    "ModeMeasurement",
     "RankMeasurement",
     "Ranked",
     "SplitMeasurement",
     "WeighedChoice",
+    "left_above",
+    "people_above",
     "split_of",
     "weight_unit",
 ]
@@ -232,3 +258,88 @@ def _choice(share: Fraction, last: int, scale: Fraction) -> RankChoice:
     inside = math.ceil(2 * scale * log_above(Fraction(20 * candidates)))
     offset = {Fraction(0): inside, Fraction(1): -inside}.get(share, 0)
     return RankChoice(candidates, shift, p, q, offset, clamp, 1 / (2 * scale))
+
+
+@dataclass(frozen=True, slots=True)
+class ModeMeasurement(WeighedChoice):
+    """The number of a candidate whose rows are nearly the most, by permute-and-flip."""
+
+    kind = "mode"
+    label = "choice of a value"
+
+    candidates: tuple[Scalar, ...]
+
+    def choosing(self, loss: Loss) -> Fraction:
+        """Return the epsilon of a choice: permute-and-flip costs what any pure draw does (1.25)."""
+        return loss.epsilon
+
+    def key_of(self, part: int) -> tuple[object, ...]:
+        return (*Measurement.key_of(self, part), self.candidates)
+
+    def choice(self, epsilon: Fraction) -> FlipChoice:
+        """Return the choice that is made for each group."""
+        return FlipChoice(len(self.candidates), 1 / self.scale(epsilon))
+
+    def law(self, epsilon: Fraction) -> Rank:
+        """Return what is known of how many rows fewer the chosen value has than the most frequent one."""
+        return Rank(self.scale(epsilon) / self.claim_unit, len(self.candidates))
+
+
+GRID = (
+    1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1_000, 1_500, 2_000, 3_000, 5_000, 7_000,
+    10_000,
+)  # fmt: skip
+"""What comes out, whatever the data."""
+
+_ODDS = 20
+"""Prior weights apart, a value that nobody reaches has so much less weight than one that enough people are above."""
+_ROOT_OF_TWO = Fraction(141_421_357, 10**8)
+
+
+@dataclass(frozen=True, slots=True)
+class GridChoice(RankChoice):
+    """A choice among the places of `GRID`, of which each misses by a public number more."""
+
+    more: tuple[int, ...] = field(repr=False)
+
+    def intervals(self, window: Window) -> tuple[list[int], list[int]]:
+        counts, misses = RankChoice.intervals(self, window)
+        each = (miss for count, miss in zip(counts, misses, strict=True) for _ in range(count))
+        return [1] * self.candidates, [miss + more for miss, more in zip(each, self.more, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class ClipMeasurement(RankMeasurement):
+    """The largest place but for so many persons: `left`, and what keeps values out that hardly anybody reaches.
+
+    A value v has the prior weight 1 / v², as the square of the noise that it costs grows by v².
+    """
+
+    left: int
+
+    def choice(self, epsilon: Fraction) -> GridChoice:
+        largest, scale = RankMeasurement.choice(self, epsilon), 2 * self.scale(epsilon)
+        assert largest.shift == 0
+        wanted = math.ceil(scale * log_above(Fraction(_ODDS))) + self.left * self.claim_unit
+        more = tuple(math.floor(2 * scale * log_above(Fraction(value))) for value in GRID)
+        return GridChoice(
+            largest.candidates, 0, largest.p, largest.q, -wanted, largest.clamp, largest.gamma, more
+        )
+
+    def law(self, epsilon: Fraction) -> Rank:
+        """Return what is known of the rank: a value may miss by as much more as its prior weight makes up for."""
+        return Rank(2 * self.scale(epsilon) / self.claim_unit, len(GRID) * GRID[-1] ** 2)
+
+
+def people_above(largest: RankMeasurement, left: int) -> ClipMeasurement:
+    """Return the choice that stays `left` persons further inside than a MAX over the places."""
+    known = {one.name: getattr(largest, one.name) for one in fields(largest)}
+    return ClipMeasurement(**known, left=left)
+
+
+def left_above(epsilon: Fraction, together: int) -> int:
+    """Return how many persons the best bound leaves above it, for counts at an epsilon (Amin et al. 2019).
+
+    One row more in the bound costs every count together·√2/epsilon of noise, and saves each of those above a row.
+    """
+    return math.ceil(_ROOT_OF_TWO * together / epsilon)

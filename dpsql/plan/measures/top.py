@@ -1,4 +1,4 @@
-"""The groups with the largest counts or sums, chosen before they are measured: top-k (soundness.md 1.23).
+"""The groups with the largest counts or sums, when asked and when it pays, are chosen first: top-k (soundness.md 1.23).
 
 House rules:
 
@@ -9,20 +9,65 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from fractions import Fraction
 
 from ...mechanisms import Law, Rank
 from ...records import dataclass
 from ...relation.intervals import Environment
-from ...relation.relations import AggregateCall
-from ..privacy.rows import Units
+from ...relation.relations import AggregateCall, Block, Relation, ends_in, skipped, subqueries
+from ..privacy.rows import Release, Units
 from .formulas import Linear
 from .least_error import choose_measurements
 from .measurements import Bounding, BoundingQuery, Loss, Measurement, Steps, Sum, Sums
 
-__all__ = ["MAX_CHOSEN", "TopGroups", "top_groups"]
+__all__ = ["MAX_CHOSEN", "TopGroups", "TopRows", "top_groups", "top_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class TopRows:
+    """The first `count` rows of a release in descending order of an aggregate, by its number."""
+
+    aggregate: int
+    count: int
+
+
+def top_rows(relations: Sequence[Relation]) -> dict[Release, TopRows]:
+    """Return the releases of which a statement reads nothing but its first rows, each in one place.
+
+    What else may stand above: expressions of a row, and whatever reads the few rows. A filter before the LIMIT
+    (HAVING), an OFFSET, another use of the release need the other groups too.
+    """
+    nodes = [node for relation in relations for node in _nodes(relation)]
+    uses = Counter(node for node in nodes if isinstance(node, Release))
+    found = {}
+    for node in nodes:
+        if ends_in(node, "limit") and (one := _of_limit(node)) is not None and uses[one[0]] == 1:
+            found[one[0]] = one[1]
+    return found
+
+
+def _nodes(relation: Relation) -> Iterator[Relation]:
+    """Yield a relation's nodes, those of its subqueries included; what is used twice comes twice."""
+    yield relation
+    for below in (*relation.inputs, *subqueries(relation)):
+        yield from _nodes(below)
+
+
+def _of_limit(node: Block) -> tuple[Release, TopRows] | None:
+    below, (count, offset) = skipped(node.below, "outputs"), node.limit or (None, 0)
+    if not count or offset or not ends_in(below, "orders") or not below.orders[0].descending:
+        return None
+    expr, source = below.orders[0].expr, below.below
+    while ends_in(source, "outputs") and expr.column is not None:
+        expr, source = source.exprs[expr.column], source.below
+    if not isinstance(source, Release):
+        return None
+    aggregate = source.aggregate_at(expr)
+    return None if aggregate is None else (source, TopRows(aggregate, count))
+
 
 MAX_CHOSEN = 32
 """Most groups that are chosen."""

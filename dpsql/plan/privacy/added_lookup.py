@@ -21,10 +21,10 @@ from ...relation.expressions import Call, Expr, Field, compared, substitute
 from ...relation.relations import AggregateCall
 from ...relation.types import BOOLEAN
 from .functional_dependencies import equalities
+from .join import is_null_where
 from .lookup import pointing, read_besides, targets
 from .ownership import pointed_source
 from .rows import Item, Placed, PrivateBlock, columns_of, fields_in, read_by
-from .unmatched import is_null_where
 
 __all__ = ["Looked", "with_lookups"]
 

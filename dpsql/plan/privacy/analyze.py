@@ -52,23 +52,30 @@ from ...relation.relations import (
 )
 from ...relation.types import BOOLEAN, INTEGER, NULL
 from ...sql.attach import Outer
-from .above_alone import ReadsAround, check_whole
 from .added_lookup import Looked, with_lookups
-from .correlated_keys import held_to, keys_asked_for
 from .derived import group_by_owner, plain, union, window_by_owner, with_declared
 from .frames import by_ranks, checked
-from .join import join_blocks
+from .join import join_blocks, narrowed, unmatched_left_out
 from .keys import environment_of, undeclared_rows
 from .laterals import as_join
 from .lookup import check_aggregates
 from .ownership import resolve_owner, scanned, within_range
 from .programs import by_windows
-from .public_inputs import NotInPlace, drawn_first, is_single, read_in_place, static_range
+from .public_inputs import (
+    NotInPlace,
+    ReadsAround,
+    check_whole,
+    drawn_first,
+    held_to,
+    is_single,
+    keys_asked_for,
+    read_in_place,
+    static_range,
+)
 from .release_boundary import one_person, owner_of, release_each_set
 from .rows import OwnedRows, PrivateBlock, Source, read_by, whole
 from .text_lists import MAX_PARTS, asked_of_texts, parts_in_rows, placed_parts
 from .tiles import MAX_TILES, tiled
-from .unmatched import narrowed, unmatched_left_out
 
 __all__ = ["Analyzed", "analyze", "private_rows"]
 

@@ -6,6 +6,15 @@ House rules:
    prints them. Anything else becomes an intermediate result: its rows, or its one value, travel as parameters.
 2. What an intermediate result holds is never looked at while planning: of a value its static range is known, of rows
    their types, and that keys which travel exactly are distinct where a GROUP BY or DISTINCT made them so.
+
+Parts of a lateral join or a recursion are no relations by themselves. What reads the row around it, or the last round
+of a recursion, has a meaning inside its join alone. It is never read in place by the owner's engine beside people's
+rows, never drawn first, and never printed for private rows.
+
+`x < (SELECT AVG(y) FROM t WHERE t.k = p.k)` is one release grouped by k, joined back. Where the rows around take
+p.k from public rows that pass public filters, the inner rows are held to those keys first: an EXISTS over public
+data, which is a row filter (soundness.md 1.10). It changes no group that is asked for, and a person's
+max_groups are then spent on groups that count.
 """
 
 from __future__ import annotations
@@ -13,9 +22,19 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from ...errors import Refusal
+from ...errors import Position, Refusal
 from ...relation.catalog import Catalog, Column
-from ...relation.expressions import Call, Expr, Scalar, conjuncts, substitute, walk
+from ...relation.expressions import (
+    Call,
+    Expr,
+    Field,
+    Scalar,
+    conjunction,
+    conjuncts,
+    shifted,
+    substitute,
+    walk,
+)
 from ...relation.facts import Facts
 from ...relation.functions import FUNCTIONS
 from ...relation.intervals import Environment, facts_of, narrowed_facts
@@ -23,21 +42,37 @@ from ...relation.relations import (
     AggregateCall,
     Block,
     Join,
+    Recursive,
+    RecursiveRef,
     Relation,
     Scan,
     Values,
     ends_in,
     expressions,
+    parts_of,
+    projected,
     skipped,
 )
-from ...relation.types import BIGINT, DOUBLE, Kind
-from ...sql.attach import Outer
+from ...relation.types import BIGINT, BOOLEAN, DOUBLE, Kind
+from ...sql.attach import Outer, first_outer
+from .functional_dependencies import public_column
 from .join import join_blocks
 from .keys import environment_of
 from .ownership import scanned
-from .rows import PrivateBlock, Release, Source, whole
+from .rows import Item, PrivateBlock, Release, Source, fields_in, whole
 
-__all__ = ["NotInPlace", "drawn_first", "is_single", "read_in_place", "static_range"]
+__all__ = [
+    "NotInPlace",
+    "ReadsAround",
+    "check_whole",
+    "drawn_first",
+    "held_to",
+    "is_single",
+    "is_whole",
+    "keys_asked_for",
+    "read_in_place",
+    "static_range",
+]
 
 
 class NotInPlace(Exception):
@@ -173,3 +208,82 @@ def is_single(relation: Relation) -> bool:
     if relation.limit is not None:
         return relation.limit[0] in (0, 1)
     return relation.group is not None and relation.group.is_one_row
+
+
+class ReadsAround(Refusal):
+    """People's rows meet what reads the row around a subquery, or a recursion's last round."""
+
+    def __init__(self, position: Position | None) -> None:
+        super().__init__(
+            "people's rows cannot be compared with the row around this subquery", sqlstate="PV004", position=position,
+            hint="aggregate the people's rows in a subquery of their own first, and use its result",
+        )  # fmt: skip
+
+
+def is_whole(relation: Relation) -> bool:
+    """Say whether a relation has all that it reads: no reference to a row around, or to a recursion around, is left."""
+    if first_outer(relation) is not None:
+        return False
+    numbers = [part.number for part in parts_of(relation) if isinstance(part, Recursive)]
+    return all(part.number in numbers for part in parts_of(relation) if isinstance(part, RecursiveRef))
+
+
+def check_whole(relation: Relation) -> None:
+    """Check that a relation has all that it reads. Raises ReadsAround."""
+    if not is_whole(relation):
+        outer = first_outer(relation)
+        raise ReadsAround(relation.position if outer is None else outer.position)
+
+
+def keys_asked_for(
+    node: Join, left: PrivateBlock | Relation, count: int, catalog: Catalog
+) -> PrivateBlock | None:
+    """Return public rows that hold every key which a left row looks up, key by key; None when nothing narrows them.
+
+    `node`: the join of a correlated scalar subquery; the first `count` columns of its right side are the keys.
+    """
+    width = len(node.left.columns)
+    found: dict[int, Field] = {}
+    for term in conjuncts(node.condition):
+        sides = [arg for arg in term.args if isinstance(arg, Field)]
+        if len(sides) == 2 and term.calls("eq"):
+            outer, key = sorted(sides, key=lambda side: side.index)
+            found[key.index - width] = outer
+    if sorted(found) != list(range(count)):
+        return None
+    keys = tuple(found[index] for index in range(count))
+    if isinstance(left, PrivateBlock):
+        return _of_block(left, tuple(left.outputs[key.index] for key in keys))
+    try:
+        block = read_in_place(projected(left, keys), catalog)
+    except NotInPlace:
+        return None
+    return block if block.predicate else None
+
+
+def _of_block(left: PrivateBlock, keys: tuple[Expr, ...]) -> PrivateBlock | None:
+    """Return the one public source of a block that has all the keys, with the filters that are its own."""
+    for placed in fields_in(left.items):
+        columns = [public_column(left, key, placed) for key in keys]
+        held = [column for column in columns if column is not None]
+        terms = placed.all_own(left.predicate) if len(held) == len(columns) else ()
+        if terms:
+            outputs = tuple(Field(placed.item.columns[i].type, i) for i in held)
+            moved, names = shifted(terms, -placed.start), ("",) * len(outputs)
+            return PrivateBlock((Item(placed.item.source),), moved, outputs, names=names)
+    return None
+
+
+def held_to(
+    source: PrivateBlock, node: Block, keys: tuple[Expr, ...], asked: PrivateBlock, catalog: Catalog
+) -> PrivateBlock:
+    """Return the rows whose keys are among those that are asked for; `node`: the block that groups by them."""
+    width = len(source.outputs)
+    terms = tuple(
+        Call(BOOLEAN, "eq", (key, Field(out.type, width + index)))
+        for index, (key, out) in enumerate(zip(keys, asked.outputs, strict=True))
+    )
+    mark = Join("mark", node.below, node.below, conjunction(terms), position=node.position)
+    marked = join_blocks(mark, source, asked, catalog, lambda expr: expr)
+    predicate = tuple(sorted((*marked.predicate, marked.outputs[-1]), key=repr))
+    return replace(marked, predicate=predicate, outputs=marked.outputs[:-1], names=marked.names[:-1])

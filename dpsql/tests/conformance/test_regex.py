@@ -7,7 +7,7 @@ import itertools
 import psycopg
 import pytest
 
-from dpsql.sql.bind_patterns import like_patterns
+from dpsql.sql.bind_forms import like_patterns
 from dpsql.tests.support.postgres_server import PostgresServer
 
 TEXTS = (

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dpsql.mechanisms import FlipChoice, first_bytes_of
-from dpsql.plan.measures import mode
-from dpsql.plan.measures.mode import ModeMeasurement
+from dpsql.plan.measures import ranks
+from dpsql.plan.measures.ranks import ModeMeasurement
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.mechanisms.test_permute_and_flip import law_of
 from dpsql.tests.support.postgres_server import PostgresServer
@@ -122,8 +122,8 @@ def test_what_comes_out_has_the_ratio_that_is_charged(
     sql = "SELECT MODE() WITHIN GROUP (ORDER BY team) FROM person"
     assert 0.3 < _ratio(adding, sql, more) <= 1
     assert 0.2 < _ratio(replacing, sql, moves) <= 1
-    original = mode.FlipChoice
-    monkeypatch.setattr(mode, "FlipChoice", lambda count, gamma: original(count, 4 * gamma))
+    original = ranks.FlipChoice
+    monkeypatch.setattr(ranks, "FlipChoice", lambda count, gamma: original(count, 4 * gamma))
     assert _ratio(adding, sql, more) > 1
     assert _ratio(replacing, sql, moves) > 1
 

@@ -24,9 +24,9 @@ from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.engine.session import Session
 from dpsql.errors import BudgetExhausted, EngineFailure
 from dpsql.mechanisms import Laplace, RankChoice, Window
-from dpsql.plan.measures import clip
-from dpsql.plan.measures.clip import GRID
+from dpsql.plan.measures import ranks
 from dpsql.plan.measures.measurements import Measurement
+from dpsql.plan.measures.ranks import GRID
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import Policy, load_policy
 from dpsql.testing.injected_noise import ZeroNoise
@@ -324,9 +324,9 @@ def test_a_person_who_stands_for_several(at_engine: dict[str, Desk], monkeypatch
 
 @pytest.mark.parametrize("factor", [2, 10])
 def test_a_hasty_choice(desk: OpenDesk, monkeypatch: Patch, factor: int) -> None:
-    original = clip.ClipMeasurement.choice
+    original = ranks.ClipMeasurement.choice
     monkeypatch.setattr(
-        clip.ClipMeasurement,
+        ranks.ClipMeasurement,
         "choice",
         lambda self, epsilon: replace(original(self, epsilon), gamma=factor * original(self, epsilon).gamma),
     )

@@ -19,7 +19,7 @@ from dpsql.mechanisms import Near, RankSplit
 from dpsql.plan import release_plan
 from dpsql.plan.backend_sql.print_release import Part
 from dpsql.plan.measures.measurements import Joint
-from dpsql.plan.measures.mode import ModeMeasurement
+from dpsql.plan.measures.ranks import ModeMeasurement
 from dpsql.plan.measures.top import TopGroups
 from dpsql.policy import Accounting, Policy
 from dpsql.release import run
