@@ -15,6 +15,7 @@ from benchmarks import (
     bars,
     bars_of_cases,
     command_line,
+    dashboards,
     dbapi,
     files,
     five_years,
@@ -91,8 +92,8 @@ FIGURES = {
     "periods": periods.measure,
     "five_years": five_years.measure,
 }
-LONG = ("hostile", "spark")
-"""They take as long as they are told to, or ask for a Spark: measured only where they are named."""
+LONG = ("dashboards", "hostile", "spark")
+"""They repeat others in one run, take as long as they are told to, or ask for a Spark: measured only where named."""
 
 
 def main() -> int:
@@ -117,6 +118,7 @@ def main() -> int:
         size = Size.quick(folder) if asked.quick else Size.full(folder)
         measures = {
             **FIGURES,
+            "dashboards": dashboards.measure,
             "hostile": partial(hostile.measure, seconds=asked.seconds),
             "spark": _spark(asked.scale),
         }
