@@ -105,6 +105,10 @@ STATEMENTS = {
     "not in": "SELECT COUNT(*) FROM person WHERE id NOT IN (SELECT person_id FROM visit WHERE tag = 'a')",
     "lateral": "SELECT AVG(l.n) FROM person p CROSS JOIN LATERAL "
     "(SELECT v.n FROM visit v WHERE v.person_id = p.id ORDER BY v.day DESC LIMIT 2) l",
+    "lateral of an aggregate": "SELECT AVG(l.k) FROM person p CROSS JOIN LATERAL "
+    "(SELECT MAX(v.n) AS m, COUNT(*) AS k FROM visit v WHERE v.person_id = p.id AND v.tag = 'a') l",
+    "lateral of groups": "SELECT COUNT(*) FROM person p LEFT JOIN LATERAL (SELECT v.tag, MEDIAN(v.x) AS m FROM visit v "
+    "WHERE v.person_id = p.id GROUP BY v.tag HAVING COUNT(*) > 1 ORDER BY m DESC, v.tag LIMIT 2) l ON TRUE WHERE l.m > 0",
 }  # fmt: skip
 """A statement for each row of the table in 1.13."""
 
