@@ -374,7 +374,7 @@ def test_orphans_are_told_to_the_owner_alone(shop: Path) -> None:
 def test_check_reads_no_row_unless_it_is_told_to(shop: Path, monkeypatch: Patch) -> None:
     done(shop, "budget", "create")
 
-    def never(*_: object) -> Any:
+    def never(*_: object, **__: object) -> Any:
         raise AssertionError("it read rows")
 
     monkeypatch.setattr(DuckDBSnapshot, "run", never)
@@ -413,8 +413,8 @@ def test_files_that_are_replaced_while_a_statement_runs(
 ) -> None:
     run_it = DuckDBSnapshot._execute
 
-    def late(self: DuckDBSnapshot, sql: str, parameters: tuple[object, ...]) -> None:
-        run_it(self, sql, parameters)
+    def late(self: DuckDBSnapshot, *asked: Any) -> None:
+        run_it(self, *asked)
         swap(shop)
 
     monkeypatch.setattr(DuckDBSnapshot, "_execute", late)
@@ -427,8 +427,8 @@ def test_files_that_are_replaced_while_a_statement_runs(
 def test_files_that_are_replaced_while_they_are_verified(shop: Path, monkeypatch: Patch) -> None:
     run_it = DuckDBSnapshot._execute
 
-    def late(self: DuckDBSnapshot, sql: str, parameters: tuple[object, ...]) -> None:
-        run_it(self, sql, parameters)
+    def late(self: DuckDBSnapshot, *asked: Any) -> None:
+        run_it(self, *asked)
         swap(shop)
 
     monkeypatch.setattr(DuckDBSnapshot, "_execute", late)

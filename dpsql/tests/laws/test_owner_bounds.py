@@ -425,11 +425,11 @@ from dpsql.engine.bounds import Wish, measure
 from dpsql.engine.session import Session
 reads = []
 original = duckdb_backend.DuckDBSnapshot.run
-def run(self, sql, parameters=()):
+def run(self, sql, parameters=(), **how):
     reads.append(sql)
     if len(reads) == int(sys.argv[2]):
         os._exit(9)
-    return original(self, sql, parameters)
+    return original(self, sql, parameters, **how)
 duckdb_backend.DuckDBSnapshot.run = run
 with Session.open(Path(sys.argv[1])) as session:
     measure(session, Wish("visit", Fraction(1), Fraction(1)), "dpsql bounds visit")

@@ -347,7 +347,7 @@ def test_the_simulation_stops_in_time() -> None:
 
 
 def test_a_database_that_fails_after_the_charge(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise EngineFailure("run: OutOfMemoryException")
 
     with monkeypatch.context() as patched:

@@ -111,9 +111,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     run = DuckDBSnapshot.run
 
-    def noted(self: DuckDBSnapshot, sql: str, *more: Any) -> Any:
+    def noted(self: DuckDBSnapshot, sql: str, *more: Any, **how: Any) -> Any:
         found.append(sql)
-        return run(self, sql, *more)
+        return run(self, sql, *more, **how)
 
     monkeypatch.setattr(DuckDBSnapshot, "run", noted)
     return found
