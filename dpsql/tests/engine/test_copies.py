@@ -18,6 +18,7 @@ from dpsql.engine.workspace import folder_of
 from dpsql.errors import Refusal
 from dpsql.policy import load_policy
 from dpsql.postprocess.workspace import file_of
+from dpsql.tests.support.length import tried
 
 from .test_workspace import COUNTS, POLICY, SCHEMA
 
@@ -86,7 +87,7 @@ def test_bars_over_a_copy_are_those_over_its_query(alice: Session, name: str) ->
     alice.execute(f"CREATE TABLE t AS {QUERIES[name]}")
     alice.execute(BARS)
     spent = alice.budget().epsilon_spent_nano
-    for over in OVER:
+    for over in tried(OVER[[*QUERIES].index(name) % 3 :: 3], OVER):
         alone = told(alice, over.replace("{}", f"({QUERIES[name]}) AS q").replace("AS q AS", "AS"))
         assert told(alice, over.replace("{}", "t")) == alone, over
     assert any(one is not None for row in told(alice, "SELECT * FROM t")[1] for one in row[2:4])

@@ -22,6 +22,7 @@ from dpsql.mechanisms import Channel
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import load_policy
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.length import first, long_where
 
 SURVEYS, ANSWERS = 500, 160
 DRUG = Channel.of_epsilon(4, Fraction(1))
@@ -176,6 +177,7 @@ def test_public_surveys(session: Session, truth: Truth, aggregate: str) -> None:
     assert session.budget().epsilon_spent_nano == before
 
 
+@long_where(lambda epsilon, aggregate: (epsilon == "5") is ("drug" in aggregate))
 @pytest.mark.parametrize("aggregate", [name for name in TRUTHS if "COUNT" in name])
 @pytest.mark.parametrize("epsilon", ["0.05", "5"])
 def test_private_surveys(session: Session, truth: Truth, aggregate: str, epsilon: str) -> None:
@@ -189,7 +191,7 @@ def test_private_surveys(session: Session, truth: Truth, aggregate: str, epsilon
     assert abs(errors.mean()) < 4.5 * errors.std() / math.sqrt(SURVEYS)
 
 
-@pytest.mark.parametrize("aggregate", [name for name in TRUTHS if "COUNT" not in name])
+@pytest.mark.parametrize("aggregate", first(2, (name for name in reversed(TRUTHS) if "COUNT" not in name)))
 def test_bars_of_private_sums_hold_at_least_so_often(session: Session, truth: Truth, aggregate: str) -> None:
     """Squares of people's values are known by their bounds alone: bars are wider, never narrower."""
     session.execute("SET dpsql.epsilon = 5")

@@ -25,6 +25,7 @@ from dpsql.release import answer_bars
 from dpsql.release.privatise import Exact, draw, privatise
 from dpsql.release.released import Groups
 from dpsql.testing.injected_noise import SeededSource, ZeroNoise
+from dpsql.tests.support.length import tried
 
 Patch = pytest.MonkeyPatch
 POLICY = """
@@ -276,7 +277,7 @@ def covered(session: Session, form: str, count: int) -> float:
 
 @pytest.mark.parametrize("form", ASKED)
 def test_bars_hold_the_truth(opened: Callable[..., Session], form: str) -> None:
-    assert covered(opened(), form, 60) >= 0.95
+    assert covered(opened(), form, tried(20, 60)) >= 0.95
 
 
 @pytest.mark.long

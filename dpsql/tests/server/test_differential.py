@@ -14,7 +14,7 @@ from dpsql.tests.support.postgres_server import Installation, PostgresServer, fi
 
 from .conftest import Served
 
-_SERIES = tried(120, 300)
+_SERIES = tried(60, 300)
 _ROWS = 6
 _QUERY = "SELECT i FROM number WHERE i < %d ORDER BY i"
 _SETTINGS = (

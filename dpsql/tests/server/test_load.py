@@ -58,7 +58,7 @@ def refresh(server: Served, seed: int) -> dict[str, list[tuple[Any, ...]]]:
         return {sql: connection.execute(sql).fetchall() for sql in order}
 
 
-@pytest.mark.parametrize("clients", [12, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize("clients", [6, pytest.param(50, marks=pytest.mark.long)])
 def test_a_crowd_before_one_dashboard(tmp_path: Path, clients: int) -> None:
     """Each release is charged once, whoever came first; once all are drawn all get the same numbers, and those that
     another process reads from the store (soundness.md 3.8, editions)."""

@@ -41,7 +41,7 @@ finally:
     ended.set()
     telling.join()
 """
-ROWS = 200_000
+ROWS = 120_000
 LONG = "x" * 150
 """More than the sockets take is behind it."""
 WIDE = f"SELECT i, i * 2 AS a, i * 3 AS b, 'value ' || i || '{LONG}' AS c FROM many"
@@ -113,11 +113,11 @@ def test_beyond_the_budget_an_analyst_waits_and_is_refused_for_free(counted: Cou
             counted.ask_unread(stack)
         counted.wait(lambda memory, files: memory == 7 * 4 * MIB)
         with pytest.raises(psycopg.errors.OutOfMemory, match="kept for you") as caught:
-            last.execute(f"{WIDE} LIMIT 100000").fetchall()
+            last.execute(f"{WIDE} LIMIT 60000").fetchall()
         assert "nothing was charged" in str(caught.value.diag.message_detail)
         assert left(last) == before
         with counted.served.connect(user="poor") as other:
-            assert len(other.execute(f"{WIDE} LIMIT 100000").fetchall()) == 100_000
+            assert len(other.execute(f"{WIDE} LIMIT 60000").fetchall()) == 60_000
     with counted.served.connect() as again:
         counted.wait(lambda memory, files: memory == 0)
         assert len(again.execute(WIDE).fetchall()) == ROWS

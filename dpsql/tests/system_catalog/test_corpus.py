@@ -18,6 +18,7 @@ from dpsql.pgwire import Format, read_parameter
 from dpsql.pgwire.write_binary import BINARY_WRITERS
 from dpsql.pgwire.write_text import TEXT_WRITERS
 from dpsql.system_catalog import Reads, SystemCatalog
+from dpsql.tests.support.length import tried
 from dpsql.tests.system_catalog.dataset import FACTS, our_side, postgres_side
 
 _CORPUS: list[dict[str, Any]] = json.loads(
@@ -93,7 +94,7 @@ def test_the_answers_are_those_of_a_postgres(
     catalog: SystemCatalog, postgres: psycopg.Connection[Any]
 ) -> None:
     wrong = []
-    for case in _CORPUS:
+    for case in _CORPUS[:: tried(4, 1)]:
         if "differs" not in case:
             columns, rows = _ours(catalog, case)
             expected, theirs = _theirs(postgres, case)
@@ -107,7 +108,7 @@ def test_what_differs_on_purpose_does_differ(
 ) -> None:
     same = [
         case["sql"]
-        for case in _CORPUS
-        if "differs" in case and _ours(catalog, case) == _theirs(postgres, case)
+        for case in [case for case in _CORPUS if "differs" in case][:: tried(3, 1)]
+        if _ours(catalog, case) == _theirs(postgres, case)
     ]
     assert same == []
