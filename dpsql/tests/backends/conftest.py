@@ -56,6 +56,22 @@ class Engine:
             return [row for chunk in snapshot.run(self.named(sql), parameters) for row in chunk]
 
 
+_OF_EACH_MAJOR = frozenset({"test_postgres_constraints", "test_postgres_schema", "test_postgres_deployment",
+                            "test_postgres_advice", "test_row_number"})  # fmt: skip
+"""What reads a catalog: majors differ there."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the oldest Postgres under `long` for what statements, transactions and faults do on the newest as on it."""
+    for item in items:
+        of = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        if item.path.parent == Path(__file__).parent and item.path.stem not in _OF_EACH_MAJOR:
+            major = of.get("engine", of.get("postgres"))
+            if isinstance(major, Installation) and major != postgres_majors()[-1]:
+                item.add_marker(pytest.mark.long)
+
+
 @pytest.fixture(scope="session")
 def students(start_postgres: Callable[[Installation], PostgresServer]) -> Callable[[Installation], str]:
     """Give the URL of a Postgres database of students, by installation; nobody writes to it."""

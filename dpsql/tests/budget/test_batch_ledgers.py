@@ -13,7 +13,7 @@ from dpsql.cli.demo_folder import MAIN_POLICY, make_folder
 from dpsql.engine.dataset import open_ledger
 from dpsql.policy import load_policy
 from dpsql.tests.cli.test_release import DASHBOARD, STOPPED
-from dpsql.tests.support.forked import Forked
+from dpsql.tests.support.forked import Forked, run_forked
 from dpsql.tests.support.length import long_where
 
 from .samples import Place
@@ -77,12 +77,8 @@ def numbers(answers: str) -> list[str]:
 def test_killed_between_the_charge_and_the_answers(policy: Path, moment: str) -> None:
     """Spent once before the draws are stored, and then charged again; after it free, with what was stored."""
     file = str(policy.parent.parent / "dashboard.sql")
-    stopped = Forked(
-        ["-c", STOPPED, "-P", str(policy), "release", file, "--yes", moment],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    answers, said = stopped.communicate(timeout=600)
-    assert (stopped.returncode, answers) == (-signal.SIGKILL, ""), said
+    stopped = run_forked(["-c", STOPPED, "-P", str(policy), "release", file, "--yes", moment])
+    assert (stopped.returncode, stopped.stdout) == (-signal.SIGKILL, ""), stopped.stderr
     assert spent(policy) == PRICE
     first = released(policy, "dashboard.sql")
     assert spent(policy) == PRICE * (2 if moment == "before" else 1)

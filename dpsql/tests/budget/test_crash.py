@@ -16,6 +16,7 @@ from dpsql.budget.journal import Journal
 from dpsql.errors import EngineFailure
 from dpsql.mechanisms import Laplace
 from dpsql.tests.support.forked import Forked
+from dpsql.tests.support.length import long_where
 
 from .conftest import Kept
 from .samples import EPSILON, ROOT, Place, buy, claim, key, measurement, pure
@@ -64,6 +65,7 @@ def _die(job: str, place: Place, step: str) -> None:
         assert process.returncode == -signal.SIGKILL
 
 
+@long_where(lambda has_peer, kept, step: (has_peer or kept != "pure") and step in list(CHARGED)[::2])
 @pytest.mark.parametrize("step", CHARGED)
 @pytest.mark.parametrize("has_peer", [False, True], ids=["alone", "with a running peer"])
 def test_killed_at_any_step_the_charge_is_counted_once(place: Place, step: str, has_peer: bool) -> None:

@@ -15,6 +15,7 @@ import pytest
 from dpsql.budget import EntryState, ledger
 from dpsql.budget.journal import Journal, sealed_path
 from dpsql.errors import LedgerError
+from dpsql.tests.support.length import long_where
 
 from .conftest import Kept
 from .samples import Place, buy, claim, draw, measurement
@@ -114,6 +115,7 @@ def test_sealed_files_may_be_moved_away(place: Place, tmp_path: Path) -> None:
     store.close()
 
 
+@long_where(lambda place, divided, damage: bool(place or divided) and damage not in ("missing", "edited"))
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -183,6 +185,7 @@ def test_others_follow_to_the_new_file(place: Place) -> None:
         store.close()
 
 
+@long_where(lambda has_peer, divided, step: (has_peer or divided) and step in STEPS[::2])
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("has_peer", [False, True], ids=["alone", "with a running peer"])
 def test_killed_at_any_step_of_a_rotation_nothing_is_lost(place: Place, step: str, has_peer: bool) -> None:

@@ -8,7 +8,6 @@ import pty
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from dpsql.engine.session import Session
 from dpsql.errors import Refusal
 from dpsql.policy import load_policy
+from dpsql.tests.support.forked import Forked
 
 from .conftest import Run
 
@@ -178,8 +178,8 @@ def test_a_new_ledger_offers_it(run: Run, campus: Path, said: str, spent: str) -
     for path in campus.parent.glob("campus-ledger*"):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dpsql.cli", "-P", str(campus), "budget", "create"],
+    process = Forked(
+        ["-m", "dpsql.cli", "-P", str(campus), "budget", "create"],
         stdin=theirs, stdout=subprocess.PIPE, stderr=theirs,
     )  # fmt: skip
     os.close(theirs)

@@ -6,7 +6,6 @@ import json
 import math
 import re
 import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from dpsql.cli.application import program
 from dpsql.cli.demo import POLICY, TRIED, make_challenge, told
 from dpsql.cli.demo_folder import ANALYST, PASSWORD
 from dpsql.policy import load_policy
+from dpsql.tests.support.forked import Forked
 
 TESTS = Path(__file__).parents[1]
 
@@ -102,8 +102,8 @@ def test_what_it_does_not_take(tmp_path: Path) -> None:
 
 
 def test_it_is_served_to_the_analyst_whose_row_reads_are_refused(made: Path) -> None:
-    command = [sys.executable, "-m", "dpsql.cli", "demo", "--challenge", str(made), "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+    command = ["-m", "dpsql.cli", "demo", "--challenge", str(made), "--port", "0"]
+    with Forked(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         said = []
         for line in server.stderr:

@@ -7,12 +7,12 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from dpsql.cli import release as command
+from dpsql.tests.support.forked import Forked, run_forked
 
 from .conftest import Run, length_of_log
 from .test_query import ok, spent
@@ -133,8 +133,8 @@ def test_what_cannot_be_written_is_stored(
 @pytest.mark.parametrize(("said", "price"), [("n", 0), ("y", 0.281233)])
 def test_at_a_terminal_it_asks(run: Run, campus: Path, file: str, said: str, price: float) -> None:
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dpsql.cli", "-P", str(campus), "release", file, "--format", "csv"],
+    process = Forked(
+        ["-m", "dpsql.cli", "-P", str(campus), "release", file, "--format", "csv"],
         stdin=theirs, stdout=subprocess.PIPE, stderr=theirs,
     )  # fmt: skip
     os.close(theirs)
@@ -173,13 +173,7 @@ def test_killed_between_the_charge_and_the_answers(
     run: Run, campus: Path, file: str, moment: str, again: float
 ) -> None:
     arguments = ["-P", str(campus), "release", file, "--yes"]
-    stopped = subprocess.run(
-        [sys.executable, "-c", STOPPED, *arguments, moment],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ,
-    )
+    stopped = run_forked(["-c", STOPPED, *arguments, moment])
     assert (stopped.returncode, stopped.stdout) == (-signal.SIGKILL, ""), stopped.stderr
     assert spent(run) == 0.281233
     logged = length_of_log(campus)

@@ -8,7 +8,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
@@ -18,6 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from dpsql.studio.facts import Day, forecast_of
+from dpsql.tests.support.forked import Forked
 
 from .conftest import Run, length_of_log
 
@@ -42,8 +42,8 @@ def bench_data(page: str) -> dict[str, object]:
 @contextmanager
 def serving(campus: Path) -> Iterator[tuple[str, int]]:
     """Serve in a process of its own; give the link and the port. It ends with exit code 0 on Ctrl-C."""
-    command = [sys.executable, "-m", "dpsql.cli", "-P", str(campus), "studio"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    command = ["-m", "dpsql.cli", "-P", str(campus), "studio"]
+    with Forked(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout
             link = process.stdout.readline().strip()

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from dpsql.cli.application import program
 from dpsql.tests.gate.first_hour import first_hour, make_data, manual_example, readme_commands
 from dpsql.tests.gate.trials import MORE, TRIALS, Trial
+from dpsql.tests.support.length import long_where
 from dpsql.tests.support.postgres_server import PostgresServer
 
 
@@ -36,6 +37,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@long_where(lambda trial: trial.name in ("One CSV file of events", "A DuckDB file of views"))
 @pytest.mark.parametrize(
     "trial", [one for one in (*TRIALS, *MORE) if not isinstance(one.data, str)], ids=lambda one: one.name
 )

@@ -13,6 +13,7 @@ import pytest
 import dpsql
 from dpsql.engine.dataset import open_ledger
 from dpsql.policy import load_policy
+from dpsql.tests.support.prototype import made_once
 
 POLICY = """
 database = "duckdb:people.duckdb"
@@ -54,6 +55,11 @@ Connect = Callable[..., dpsql.Connection]
 @pytest.fixture
 def policy(tmp_path: Path) -> Path:
     """The policy's path; its ledger has nothing spent, its database file has the tables."""
+    return make(tmp_path)
+
+
+@made_once
+def make(tmp_path: Path) -> Path:
     with duckdb.connect(str(tmp_path / "people.duckdb")) as database:
         database.execute(SCHEMA)
     path = tmp_path / "people.toml"

@@ -16,6 +16,7 @@ from dpsql.dbapi.placeholders import read_statement
 from dpsql.errors import Refusal
 from dpsql.sql.text import place, tokenize
 from dpsql.tests.dbapi.conftest import COUNT, left
+from dpsql.tests.support.length import long_where
 
 READ = [
     ("SELECT ?", (1,), "SELECT $1"),
@@ -152,6 +153,7 @@ VALUES = [
 ]  # fmt: skip
 
 
+@long_where(lambda sql, value: sql not in ("SELECT ?", "SELECT %(v)s") and not isinstance(value, str))
 @pytest.mark.parametrize("value", VALUES, ids=repr)
 @pytest.mark.parametrize(
     ("sql", "by_name"), [("SELECT ?", False), ("SELECT $1", False), ("SELECT %s", False), ("SELECT :v", True),

@@ -23,6 +23,7 @@ from dpsql.mechanisms import Law
 from dpsql.policy import load_policy
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.length import long_where
+from dpsql.tests.support.prototype import made_once
 
 POLICY = """
 database = "duckdb:people.duckdb"
@@ -63,6 +64,11 @@ class Shifted(ZeroNoise):
 
 @pytest.fixture
 def people(tmp_path: Path) -> Path:
+    return make(tmp_path)
+
+
+@made_once
+def make(tmp_path: Path) -> Path:
     with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
         connection.execute(SCHEMA)
     path = tmp_path / "people.toml"

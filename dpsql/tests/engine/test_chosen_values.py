@@ -20,6 +20,7 @@ from dpsql.policy import load_policy
 from dpsql.postprocess import replicas
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.laws.planting import plant
+from dpsql.tests.support.prototype import made_once
 
 POLICY = """
 database = "duckdb:people.duckdb"
@@ -46,13 +47,18 @@ MEDIANS = "SELECT city, MEDIAN(age) AS m FROM person GROUP BY city"
 Patch = pytest.MonkeyPatch
 
 
-@pytest.fixture
-def session(tmp_path: Path) -> Iterator[Session]:
+@made_once
+def make(tmp_path: Path) -> Path:
     with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
         connection.execute(ROWS)
     (tmp_path / "people.toml").write_text(POLICY)
     open_ledger(load_policy(tmp_path / "people.toml"), create=True).close()
-    with Session.open(tmp_path / "people.toml") as opened:
+    return tmp_path / "people.toml"
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    with Session.open(make(tmp_path)) as opened:
         yield opened
 
 

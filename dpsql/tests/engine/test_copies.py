@@ -19,6 +19,7 @@ from dpsql.errors import Refusal
 from dpsql.policy import load_policy
 from dpsql.postprocess.workspace import file_of
 from dpsql.tests.support.length import tried
+from dpsql.tests.support.prototype import made_once
 
 from .test_workspace import COUNTS, POLICY, SCHEMA
 
@@ -48,6 +49,11 @@ OVER = (
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    return make(tmp_path)
+
+
+@made_once
+def make(tmp_path: Path) -> Path:
     with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
         connection.execute(SCHEMA)
     (tmp_path / "people.toml").write_text(POLICY)

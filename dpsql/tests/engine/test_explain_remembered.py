@@ -14,6 +14,7 @@ from dpsql.engine import Session
 from dpsql.engine import session as session_module
 from dpsql.engine.dataset import open_ledger
 from dpsql.policy import Analyst, load_policy
+from dpsql.tests.support.prototype import made_once
 
 POLICY = """
 database = "duckdb:people.duckdb"
@@ -39,6 +40,11 @@ TEXT = f"EXPLAIN {ASKED}"
 
 @pytest.fixture
 def policy(tmp_path: Path) -> Path:
+    return make(tmp_path)
+
+
+@made_once
+def make(tmp_path: Path) -> Path:
     with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
         connection.execute("CREATE TABLE person (id INTEGER PRIMARY KEY, age INTEGER, name TEXT)")
         connection.execute("INSERT INTO person SELECT i, 30 + i % 40, 'a' FROM range(100) t(i)")

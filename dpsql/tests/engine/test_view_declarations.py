@@ -15,6 +15,7 @@ from dpsql.backends import DuckDBBackend
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.policy import parse_policy
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.length import long_where
 
 POLICY = """
 database = "duckdb:people.duckdb"
@@ -66,6 +67,7 @@ def session(tmp_path: Path) -> Iterator[Session]:
             yield Session(Dataset(policy, DuckDBBackend.over(connection), store), "ann", _noise=ZeroNoise())
 
 
+@long_where(lambda one, other, form: (one, other) != ("a1", "a2") and not form.startswith("COUNT"))
 @pytest.mark.parametrize(("one", "other", "column"), [("a1", "a2", "i"), ("b1", "b2", "j"), ("a1", "p", "i")])
 @pytest.mark.parametrize(
     "form",

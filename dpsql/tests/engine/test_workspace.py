@@ -19,6 +19,7 @@ from dpsql.errors import DpsqlError, EngineFailure, Refusal
 from dpsql.policy import load_policy
 from dpsql.postprocess import workspace
 from dpsql.postprocess.workspace import Change, file_of
+from dpsql.tests.support.prototype import made_once
 
 POLICY = """
 database = "duckdb:people.duckdb"
@@ -50,6 +51,11 @@ COUNTS = "SELECT city, count(*) AS n FROM person GROUP BY city"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    return make(tmp_path)
+
+
+@made_once
+def make(tmp_path: Path) -> Path:
     with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
         connection.execute(SCHEMA)
     (tmp_path / "people.toml").write_text(POLICY)

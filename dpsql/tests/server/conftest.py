@@ -22,6 +22,7 @@ from dpsql.engine.dataset import open_ledger
 from dpsql.pgwire import make_verifier
 from dpsql.policy import load_policy
 from dpsql.tests.support.forked import Forked
+from dpsql.tests.support.prototype import made_once
 
 PASSWORD = "correct horse"
 COUNT = "SELECT COUNT(*) AS n FROM person"
@@ -138,6 +139,7 @@ def run_server(policy: Path, *options: str, code: str = TUNED, **tuned: float) -
     assert not [line for line in served.lines if line["event"] in ("bug", "unsaid")]
 
 
+@made_once
 def make_dataset(folder: Path) -> Path:
     """Write database, policy and an empty ledger; return the policy's path."""
     with duckdb.connect(str(folder / "people.duckdb")) as database:

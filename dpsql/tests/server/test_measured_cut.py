@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import duckdb
 
 import dpsql
+from dpsql.tests.support.forked import run_forked
 
 from .conftest import POLICY, Served, make_dataset, run_server
 
@@ -43,8 +42,7 @@ def test_a_server_that_runs_quotes_it_when_it_was_measured(tmp_path: Path) -> No
     with run_server(policy) as served:
         assert NEVER in notices(served, COUNT)
         assert NEVER in notices(served, COUNT), "it is remembered so"
-        command = [sys.executable, "-m", "dpsql.cli", "-P", str(policy), "bounds", "visit"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        done = run_forked(["-m", "dpsql.cli", "-P", str(policy), "bounds", "visit"])
         assert done.returncode == 0, done.stderr
         assert QUOTED.search(notices(served, f"{COUNT} WHERE who > 7"))
         assert QUOTED.search(notices(served, COUNT)), "what was remembered is not said again"
@@ -59,19 +57,10 @@ def test_a_server_that_runs_quotes_it_when_it_was_measured(tmp_path: Path) -> No
         assert HELD in notices(served, COUNT, b"SET dpsql.intervals = 0.95")
     value, low, high = wired
     assert high - value > 1.5 * (value - low), "the upper end holds what is left out too"
-    command = [
-        sys.executable,
-        "-m",
-        "dpsql.cli",
-        "-P",
-        str(policy),
-        "query",
-        "--intervals",
-        "0.95",
-        "--json",
-        COUNT,
-    ]
-    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout)
+    shown = run_forked(
+        ["-m", "dpsql.cli", "-P", str(policy), "query", "--intervals", "0.95", "--json", COUNT]
+    )
+    told = json.loads(shown.stdout)
     assert told["rows"] == [wired]
     assert told["receipt"]["notes"][0].endswith(HELD)
     with dpsql.connect(policy) as here, here.cursor() as cursor:

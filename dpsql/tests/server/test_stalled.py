@@ -219,7 +219,9 @@ def in_turn(stages: Iterable[str], *others: str) -> list[object]:
     return [pytest.param(one, marks=pytest.mark.long if one in others else ()) for one in stages]
 
 
-@pytest.mark.parametrize("stage", in_turn(ENGINE_STAGES, "begin unheard", "its rows"))
+@pytest.mark.parametrize(
+    "stage", in_turn(ENGINE_STAGES, "begin", "begin unheard", "query unheard", "its rows")
+)
 def test_a_silent_database(engine: Place, stage: str) -> None:
     stall, expected = ENGINE_STAGES[stage]
     with engine.served.connect() as connection:
@@ -355,7 +357,17 @@ LEDGER_STAGES: dict[str, tuple[Callable[[StallProxy], None], set[str]]] = {
 
 
 @pytest.mark.parametrize(
-    "stage", in_turn(LEDGER_STAGES, "the lock unheard", "the certificate", "the record", "those unheard")
+    "stage",
+    in_turn(
+        LEDGER_STAGES,
+        "the lock",
+        "the lock unheard",
+        "the certificate",
+        "the record",
+        "that unheard",
+        "the draws",
+        "those unheard",
+    ),
 )
 def test_a_silent_ledger(ledger: Place, postgres: PostgresServer, stage: str) -> None:
     stall, expected = LEDGER_STAGES[stage]
@@ -483,6 +495,7 @@ def logged(place: Place, event: str) -> int:
     return sum(line["event"] == event for line in place.served.lines)
 
 
+@pytest.mark.long  # what waits for a connection ends in time over a silent database, and one statement over a ledger
 def test_twenty_statements_of_a_silent_ledger(ledger: Place) -> None:
     clients = [connected(ledger) for _ in range(20)]
     heals(ledger, clients[0])

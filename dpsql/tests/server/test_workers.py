@@ -9,7 +9,6 @@ import socket
 import sqlite3
 import struct
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,7 +24,7 @@ from dpsql.errors import EngineFailure
 from dpsql.policy import load_policy
 from dpsql.server.listener import LONGEST, Throttle
 from dpsql.server.processes import OneOf, Place, make_place
-from dpsql.tests.support.forked import Forked
+from dpsql.tests.support.forked import Forked, run_forked
 from dpsql.tests.support.length import tried
 
 from .conftest import COUNT, SLOW, Served, make_dataset, run_server
@@ -192,10 +191,7 @@ def test_killed_under_load(tmp_path: Path) -> None:
                 thread.join()
         assert len(processes(served)) == 2
     assert spent(policy) >= len(set(answered)) * 100_000_000
-    checked = subprocess.run(
-        [sys.executable, "-m", "dpsql.cli", "-P", str(policy), "budget", "verify"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    checked = run_forked(["-m", "dpsql.cli", "-P", str(policy), "budget", "verify"])
     assert checked.returncode == 0, checked.stderr
 
 
@@ -231,15 +227,13 @@ def test_they_stop_where_the_parent_is_killed(tmp_path: Path) -> None:
 
 def test_what_cannot_begin_is_told_once(tmp_path: Path) -> None:
     policy = make_dataset(tmp_path)
-    begin = [sys.executable, "-m", "dpsql.cli", "-P", str(policy), "serve", "--workers", "2", "--port"]
+    begin = ["-m", "dpsql.cli", "-P", str(policy), "serve", "--workers", "2", "--port"]
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        done = subprocess.run(
-            [*begin, str(taken.getsockname()[1])], capture_output=True, text=True, check=False
-        )
+        done = run_forked([*begin, str(taken.getsockname()[1])])
     assert (done.returncode, "is taken" in done.stderr) == (2, True)
     for made in ("people.db", "people.db.log"):
         (tmp_path / made).unlink()
-    done = subprocess.run([*begin, "0"], capture_output=True, text=True, check=False)
+    done = run_forked([*begin, "0"])
     assert done.returncode == 7
     assert done.stderr.count("ERROR") == 1
 

@@ -7,6 +7,7 @@ import json
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,22 @@ def server(desk: Desk) -> Iterator[StudioServer]:
     server.shutdown()
     server.server_close()
     thread.join()
+
+
+@pytest.fixture(scope="module")
+def standing(made_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Page, Dataset]]:
+    """A page, and its dataset, for the tests of a module that charge nothing and change nothing."""
+    policy = shutil.copytree(made_once, tmp_path_factory.mktemp("standing") / "demo") / MAIN_POLICY
+    with closing(Dataset.open(policy)) as dataset, closing(Desk(dataset, ANALYST)) as desk:
+        server = StudioServer(0, desk)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        page = Page(server)
+        page.enter()
+        yield page, dataset
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from dpsql.engine.dataset import Dataset
 from dpsql.studio.door import Seat
 from dpsql.studio.server import ANALYST, ASSETS, OWNER, StudioServer, endpoint_for
 
@@ -42,7 +43,8 @@ def test_who_is_in_may_open_the_link_again(page: Page) -> None:
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1.evil.example:{port}"]
 )
-def test_nothing_is_served_under_another_name(page: Page, path: str, host: str) -> None:
+def test_nothing_is_served_under_another_name(standing: tuple[Page, Dataset], path: str, host: str) -> None:
+    page, _ = standing
     for method in ("GET", "POST"):
         status, _, body = page.request(
             method, path, {}, Host=host.format(port=page.port), Cookie=page.cookie, Origin=page.origin,
@@ -65,7 +67,8 @@ def test_nothing_is_served_under_another_name(page: Page, path: str, host: str) 
         {"Sec_Fetch_Site": "same-site"},
     ],
 )
-def test_no_other_page_asks_anything(page: Page, changed: dict[str, str]) -> None:
+def test_no_other_page_asks_anything(standing: tuple[Page, Dataset], changed: dict[str, str]) -> None:
+    page, _ = standing
     usual = page.headers
     assert page.request("POST", "/api/about", {}, **usual)[0] == 200
     status, _, body = page.request("POST", "/api/about", {}, **(usual | changed))
@@ -93,7 +96,8 @@ def test_without_the_cookie_there_is_nothing(page: Page) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "HEAD", "TRACE"])
-def test_other_methods_are_refused(page: Page, method: str) -> None:
+def test_other_methods_are_refused(standing: tuple[Page, Dataset], method: str) -> None:
+    page, _ = standing
     assert page.request(method, "/api/about", Cookie=page.cookie, Origin=page.origin)[0] == 405
 
 

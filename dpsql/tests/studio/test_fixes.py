@@ -26,7 +26,8 @@ FIXED = {
 
 
 @pytest.mark.parametrize("refused", FIXED)
-def test_what_works_is_offered(page: Page, dataset: Dataset, refused: str) -> None:
+def test_what_works_is_offered(standing: tuple[Page, Dataset], refused: str) -> None:
+    page, dataset = standing
     session = Session(dataset, ANALYST, is_shared=True)
     with pytest.raises(Refusal):
         session.explain(refused)
@@ -47,7 +48,8 @@ def test_what_works_is_offered(page: Page, dataset: Dataset, refused: str) -> No
         "'",
     ],
 )
-def test_nothing_is_offered_where_nothing_is_known(page: Page, refused: str) -> None:
+def test_nothing_is_offered_where_nothing_is_known(standing: tuple[Page, Dataset], refused: str) -> None:
+    page, _ = standing
     found = page.ask("price", text=refused)
     assert found["state"] == "refused"
     assert page.ask("fix", text=refused)["fix"] is None

@@ -27,6 +27,7 @@ from dpsql.pgwire import make_verifier
 from dpsql.server import Server
 from dpsql.studio.server import OWNER
 from dpsql.studio.web import _MOST_CONNECTIONS, _MOST_OF_ONE, WebDesk, WebDoor, _digest, _Member
+from dpsql.tests.support.forked import Forked
 
 from ..support.browser import browsing, missing
 from .test_in_browser import check_axe, check_layout, until
@@ -103,10 +104,10 @@ class Member:
 
 @contextmanager
 def serving(folder: Path, *options: str, context: ssl.SSLContext | None = None) -> Iterator[Served]:
-    command = [
-        sys.executable, "-m", "dpsql.cli", "-P", str(folder / MAIN_POLICY), "serve", "--port", "0", "--web", "0", *options
+    arguments = [
+        "-m", "dpsql.cli", "-P", str(folder / MAIN_POLICY), "serve", "--port", "0", "--web", "0", *options
     ]  # fmt: skip
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with Forked(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr
             port = 0

@@ -26,7 +26,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-__all__ = ["Forked"]
+__all__ = ["Forked", "run_forked"]
 
 _LENGTH = 8
 _FOREIGN = ("dpsql.tests", "dpsql.dbapi.sqlalchemy", "dpsql.testing")
@@ -83,6 +83,19 @@ class Forked(subprocess.Popen[Any]):
             finally:
                 self._waitpid_lock.release()  # type: ignore[attr-defined]
         return self.returncode
+
+
+def run_forked(arguments: list[str], *, timeout: float = 600) -> subprocess.CompletedProcess[str]:
+    """Run to the end as `subprocess.run` does, and return what it wrote. Raises subprocess.TimeoutExpired."""
+    with Forked(
+        arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
 
 class _Parent:
