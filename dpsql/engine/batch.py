@@ -71,7 +71,7 @@ _IMAGINED = 2**62
 class BatchStatement:
     """A query of a file. `number` from 1; `place`: where it begins; `settings`: those that SET lines before it leave.
 
-    `has_own`: these name its epsilon or its accuracy, so that it has no part in what is split.
+    `has_own`: these name its epsilon, its accuracy or an edition, so that it has no part in what is split.
     """
 
     number: int
@@ -164,12 +164,8 @@ def read_batch(session: Session, script: str) -> list[BatchStatement]:
         with _naming(len(found) + 1, place):
             said = parse_statement(piece.text)
             if isinstance(said, AdmittedQuery):
-                if settings.edition is not None:
-                    raise Refusal(
-                        "a release measures what is missing, so no edition answers it",
-                        sqlstate="22023", hint="RESET dpsql.edition",
-                    )  # fmt: skip
-                has_own = owns["dpsql.epsilon"] or settings.accuracy is not None
+                is_pinned = settings.edition is not None
+                has_own = owns["dpsql.epsilon"] or settings.accuracy is not None or is_pinned
                 found.append(BatchStatement(len(found) + 1, said, place, settings, has_own))
             elif isinstance(said, SetSetting):
                 settings = settings.set(said.name, said.value, session.policy)
@@ -385,6 +381,8 @@ class _Planner:
         is_final: bool, joins: bool,
     ) -> _Step:  # fmt: skip
         prepared = asked.prepared
+        if asked.statement.settings.edition is not None:
+            return self._pinned(asked)
         if base is not None and prepared.plan.intermediates:
             runner = _runner(
                 self.session, asked.statement, prepared, PublicRows(self.snapshot.open), Cost(), _nothing
@@ -412,6 +410,18 @@ class _Planner:
                 runner.look_up(number)
         sources = _sources(runner, owed, pending, base)
         return _Step(asked, prepared, Drawn(runner, owed, sources, asked.alone), paid)
+
+    def _pinned(self, asked: _Asked) -> _Step:
+        """Ask a statement that an edition is to answer: it draws nothing. Raises Refusal (22023): it does not."""
+        prepared, public = asked.prepared, PublicRows(self.snapshot.open)
+        runner = _runner(self.session, asked.statement, prepared, public, Cost(), _nothing)
+        if not runner.from_store():
+            other = self.session.beside(prepared, runner, joins=False)
+            if other is None or not other[1].from_store():
+                self.session.check_edition()
+                raise AssertionError("what no edition is to answer is drawn")
+            prepared, runner = other
+        return _Step(asked, prepared, Drawn(runner, {}, {}, asked.alone), {})
 
     def _paid(self, runner: PlanRunner, place: Place, pending: Pending) -> _Paid:
         """Return what is claimed of a measurement, and how it is drawn: what shares a total, and what is known of by
@@ -616,17 +626,22 @@ def _answers(
             runners.append(_runner(session, step.asked.statement, step.prepared, public, Cost(), _nothing))
             if not runners[-1].from_store():
                 raise EngineFailure("what a batch has stored does not answer it")
-    rows = [one for runner in runners for one in runner.rows if not runner.plan.intermediates]
-    agreeing = iter(consistent(rows) if session.dataset.store.epoch == epoch else rows)
+    agreeing = dict[int | None, Iterator[ReleasedRows]]()
+    for edition in {runner.edition for runner in runners}:  # of another one a number is of other draws
+        own = (runner for runner in runners if runner.edition == edition and not runner.plan.intermediates)
+        rows = [one for runner in own for one in runner.rows]
+        agreeing[edition] = iter(consistent(rows) if session.dataset.store.epoch == epoch else rows)
     for step, runner, public in zip(steps, runners, publics, strict=True):
         statement = step.asked.statement
-        own = runner.rows if runner.plan.intermediates else list(itertools.islice(agreeing, len(runner.rows)))
+        told = runner.rows
+        if not runner.plan.intermediates:
+            told = list(itertools.islice(agreeing[runner.edition], len(runner.rows)))
         charge = charges.get(statement.number, ZERO)
         with _under(session, statement), _naming_refusals(statement):
             with session.snapshot() as snapshot:
-                above = with_laws(session, step.prepared, own, snapshot, public)
+                above = with_laws(session, step.prepared, told, snapshot, public)
             answers[statement.number] = session.answer(
-                step.prepared, runner, charge, public, None, own, above
+                step.prepared, runner, charge, public, None, told, above
             )
     return answers
 

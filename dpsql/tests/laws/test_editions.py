@@ -15,11 +15,11 @@ import pytest
 
 from dpsql import Session
 from dpsql.engine.answer import Answer
-from dpsql.engine.batch import read_batch
+from dpsql.engine.batch import price, release
 from dpsql.errors import Refusal
 from dpsql.mechanisms import Gaussian, Laplace
 from dpsql.plan.privacy.axes import Partition
-from dpsql.release import editions, finer
+from dpsql.release import editions, finer, run
 from dpsql.release.estimate import CELL_PARTS, PARTS, Design, Sums
 from dpsql.release.run import PlanRunner
 from dpsql.tests.support.random_databases import Database
@@ -27,7 +27,7 @@ from dpsql.tests.support.random_databases import Database
 from .conftest import Desk, OpenDesk
 from .examples import visit
 from .planting import plant
-from .test_estimate import ONE, TWO, charged, numbers, open_at
+from .test_estimate import ONE, TOTAL, TWO, charged, numbers, open_at
 from .test_one_draw import another_session, spent
 
 Patch = pytest.MonkeyPatch
@@ -146,6 +146,39 @@ def test_a_pinned_edition_tells_the_old_numbers(opened: Desk) -> None:
     assert spent(opened) == before
 
 
+FILE = (*ONE.values(), TOTAL, "SELECT AVG(n), COUNT(*) FROM visit", "SELECT COUNT(*) FROM person")
+
+
+def check_pinned_file(made: Desk) -> None:
+    """A file that names the edition of its own commit tells the numbers of that day, free, whoever runs it."""
+    first = [list(answer.rows) for answer in release(made.session, FILE)]
+    last = max(one.seq for one in made.session.dataset.store.log(100))
+    again(made, *FILE)
+    moved = [list(answer.rows) for answer in release(made.session, FILE)]
+    assert all(old != new for old, new in zip(first, moved, strict=True))
+    before, text = spent(made), f"SET dpsql.edition = {last};" + ";".join(FILE)
+    for session in (made.session, another_session(made)):
+        priced = price(session, text)
+        assert all(one.is_stored for one in priced.statements)
+        assert [list(answer.rows) for answer in release(session, text)] == first
+        mixed = f"SET dpsql.edition = {last}; {FILE[0]}; RESET dpsql.edition; {FILE[0]}; {FILE[-2]}"
+        assert [list(answer.rows) for answer in release(session, mixed)] == [first[0], moved[0], moved[-2]]
+    assert spent(made) == before
+    old, new, *_ = release(made.session, mixed, Fraction(1))
+    assert list(old.rows) == first[0] != list(new.rows)
+    assert spent(made) > before
+
+
+def test_a_file_that_names_its_edition_tells_the_same_for_ever(desk: OpenDesk, tmp_path: Path) -> None:
+    check_pinned_file(open_at(desk, tmp_path))
+
+
+def test_a_file_of_the_newest_edition_is_seen(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(run, "AsOf", lambda store, last: store)
+    with pytest.raises(AssertionError):
+        check_pinned_file(open_at(desk, tmp_path))
+
+
 def test_an_edition_that_is_no_longer_kept_is_fitted_again(opened: Desk, monkeypatch: Patch) -> None:
     first = numbers(opened, CROSSED)
     monkeypatch.setattr("dpsql.budget.editions.MOST_EDITIONS", 2)
@@ -177,8 +210,8 @@ def test_an_edition_without_the_answer_is_refused_and_charges_nothing(opened: De
     opened.session.execute("SET dpsql.edition = 3")
     assert list(opened.session.execute("SHOW dpsql.edition").rows) == [("3",)]
     opened.session.execute("SET dpsql.edition = newest")
-    with pytest.raises(Refusal, match="no edition answers it"):
-        read_batch(opened.session, f"SET dpsql.edition = 3; {CROSSED[0]}")
+    with pytest.raises(Refusal, match="statement 2: edition 2 does not answer this"):
+        release(opened.session, f"SET dpsql.edition = 2; {CROSSED[0]}; {CROSSED[2]}")
     assert spent(opened) == before
 
 
