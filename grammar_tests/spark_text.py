@@ -19,9 +19,9 @@ from dpsql.verify.certificate import Facts
 
 __all__ = ["LESS_ON_SPARK", "REFUSED_ON_SPARK", "SparkTexts", "facts_on_spark"]
 
-REFUSED_ON_SPARK = frozenset({"frames_by_value", "numbered", "patterns", "time"})
+REFUSED_ON_SPARK = frozenset({"frames_by_value", "json_members", "numbered", "patterns", "time"})
 """Files of cases that Spark refuses: it reads the regular expressions that LIKE can say alone, has no frames in linear
-time by RANGE, and enforces no key."""
+time by RANGE and no column of JSON, and enforces no key."""
 
 LESS_ON_SPARK = frozenset({"two_people_clamped"})
 """Files of cases whose noise is less elsewhere: Spark keeps no step of a query, so such rows are kept by rank there."""

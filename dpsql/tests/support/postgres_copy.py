@@ -20,6 +20,7 @@ Tables = Mapping[str, Sequence[tuple[str, str]]]
 """Each table's columns with their types."""
 
 _TYPES = {
+    "JSON": "jsonb",
     "TINYINT": "smallint", "UTINYINT": "integer", "USMALLINT": "integer", "UINTEGER": "bigint",
     "UBIGINT": "numeric(20,0)", "HUGEINT": "numeric(39,0)", "FLOAT": "real", "DOUBLE": "double precision",
     "VARCHAR": "text", "BLOB": "bytea", "TIMESTAMP WITH TIME ZONE": "timestamptz",
