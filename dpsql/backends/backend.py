@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from enum import Enum
-from typing import Any, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ __all__ = [
     "Backend",
     "Finding",
     "OpenSnapshots",
+    "SchemaOnly",
     "Severity",
     "Snapshot",
     "Stoppable",
@@ -27,7 +28,6 @@ __all__ = [
     "refuse_unsafe",
     "unknown_url",
 ]
-
 
 # --- what is wrong around a database that a backend is to serve: rights that dpsql's role should not have ---
 
@@ -240,3 +240,68 @@ class OpenSnapshots:
             running = [one for one, whose in self._owners.items() if owner is None or whose is owner]
         for snapshot in running:
             snapshot.cancel()
+
+
+@implements(Snapshot)
+class _Schema:
+    def __init__(self, live: LiveSchema) -> None:
+        self._live = live
+
+    def schema(self) -> LiveSchema:
+        """Return the schema that is known."""
+        return self._live
+
+    def run(
+        self,
+        sql: str,
+        parameters: Sequence[object] = (),
+        size: int = CHUNK_ROWS,
+        *,
+        is_direct: bool = False,
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """Never run anything."""
+        _unread()
+
+    def catalog(self, sql: str) -> list[tuple[Any, ...]]:
+        """Never run anything."""
+        _unread()
+
+    def columns(self, sql: str) -> NoReturn:
+        """Never run anything."""
+        _unread()
+
+    def cancel(self) -> None:
+        """Do nothing: nothing runs."""
+
+
+@implements(Backend)
+class SchemaOnly:
+    """A backend for plans alone."""
+
+    def __init__(self, live: LiveSchema) -> None:
+        self._live = live
+
+    @property
+    def dialect(self) -> str:
+        """The engine's, of which the schema is."""
+        return self._live.dialect
+
+    @contextmanager
+    def snapshot(self, owner: object = None) -> Iterator[Snapshot]:
+        """Open nothing."""
+        yield _Schema(self._live)
+
+    def cancel(self, owner: object = None) -> None:
+        """Do nothing: nothing runs."""
+
+    def close_idle(self) -> bool:
+        """Nothing is held."""
+        return True
+
+    def findings(self) -> list[Finding]:
+        """Nothing is known of rights."""
+        return []
+
+
+def _unread() -> NoReturn:
+    raise AssertionError("a plan reads no row")

@@ -36,7 +36,7 @@ from ..policy.live_schema import LiveSchema
 from ..postgres_waits import cancel, hang_up, wait_bounded
 from ..waits import Stop, Stopped, acquire, check, is_told, until
 from .backend import CHUNK_ROWS, Backend, Finding, OpenSnapshots, Snapshot, implements, unknown_url
-from .postgres_connection import (
+from .postgres_deployment import (
     LOCK_SECONDS,
     Connection,
     Connections,
@@ -45,8 +45,8 @@ from .postgres_connection import (
     guarded,
     set_locally,
     target_of,
+    verify,
 )
-from .postgres_deployment import verify
 from .postgres_schema import FoundTable, SchemaSnapshot, find_tables, path_of, read_catalog, read_state
 
 __all__ = ["PostgresBackend", "PostgresSnapshot"]

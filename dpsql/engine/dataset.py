@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ..backends import Backend, DuckDBBackend, open_backend, refuse_unsafe
-from ..backends.schema_only import SchemaOnly
+from ..backends.backend import SchemaOnly
 from ..budget import BudgetStore, Caps, LedgerStore, Promise, Ration, Status, open_store
 from ..cache import Cache
 from ..errors import EngineFailure

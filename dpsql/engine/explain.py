@@ -23,8 +23,7 @@ from ..plan.release_plan import ReleasePlan
 from ..policy.periods import most_of
 from ..records import dataclass
 from ..relation.intervals import LOG_PARTS, LogLattice
-from ..relation.map_tables import tables_in
-from ..relation.relations import AggregateCall, Block, Relation, SetOperation
+from ..relation.relations import AggregateCall, Block, Relation, SetOperation, tables_in
 from ..release.post_processing import Compiled, DatabasePart
 from ..release.price import MISSING, expected_error, said_of_entries, said_of_missing
 from ..words import counted

@@ -14,7 +14,7 @@ from ..policy import Accounting, Policy
 from ..policy.catalog import MEASURING
 from ..records import dataclass
 from ..relation.catalog import Catalog, Ground
-from ..relation.map_tables import all_grounds
+from ..relation.relations import all_grounds
 
 __all__ = ["Retired", "grounds_under", "retired"]
 

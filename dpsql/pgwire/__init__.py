@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from .connection import Limits, ProtocolConnection
 from .events import (
+    AuthenticationFailed,
     Bind,
     CancelRequest,
     Close,
@@ -26,9 +27,13 @@ from .events import (
     Format,
     FunctionCall,
     GSSENCRequest,
+    LocalProtocolError,
+    ParameterError,
     Parse,
     PasswordMessage,
+    ProtocolError,
     Query,
+    RemoteProtocolError,
     SASLInitialResponse,
     SASLResponse,
     SSLRequest,
@@ -38,13 +43,6 @@ from .events import (
     Terminate,
     Unreadable,
     Waiting,
-)
-from .layout import (
-    AuthenticationFailed,
-    LocalProtocolError,
-    ParameterError,
-    ProtocolError,
-    RemoteProtocolError,
 )
 from .oids import ELEMENTS, TYPES, Interval, ObjectName, Oid, TypeInfo
 from .read_copy import BinaryCopyReader, CopyReader

@@ -16,6 +16,7 @@ from typing import Literal
 
 from .events import (
     Bind,
+    Body,
     CancelRequest,
     Close,
     CopyChunk,
@@ -28,9 +29,11 @@ from .events import (
     Format,
     FunctionCall,
     GSSENCRequest,
+    LocalProtocolError,
     Parse,
     PasswordMessage,
     Query,
+    RemoteProtocolError,
     SASLInitialResponse,
     SASLResponse,
     SSLRequest,
@@ -38,10 +41,10 @@ from .events import (
     Sync,
     Target,
     Terminate,
+    TextError,
     Unreadable,
     Waiting,
 )
-from .layout import Body, LocalProtocolError, RemoteProtocolError, TextError
 from .replies import BackendKeyData, ServerMessage
 from .states import FATAL, FROM_CLIENT, FROM_SERVER, IGNORED, TAGS, Message, Reply, State
 

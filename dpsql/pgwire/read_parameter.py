@@ -8,8 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from types import MappingProxyType
 from typing import Any
 
-from .events import Format
-from .layout import ParameterError
+from .events import Format, ParameterError
 from .oids import ELEMENTS, TYPES, Interval, Oid
 from .read_text import TEXT_READERS
 from .write_binary import EPOCH, INTERVAL, read_numeric

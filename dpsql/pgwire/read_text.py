@@ -11,7 +11,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from .layout import ParameterError
+from .events import ParameterError
 from .oids import ELEMENTS, TYPES, Interval, Oid
 from .write_binary import MAX_SCALE, MAX_WHOLE_DIGITS
 

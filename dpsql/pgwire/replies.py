@@ -7,8 +7,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
-from .events import Format
-from .layout import RemoteProtocolError, count, message, string, values
+from .events import Format, RemoteProtocolError, count, message, string, values
 from .states import Reply
 
 __all__ = [

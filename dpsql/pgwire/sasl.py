@@ -28,7 +28,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from .layout import AuthenticationFailed, RemoteProtocolError
+from .events import AuthenticationFailed, RemoteProtocolError
 
 __all__ = [
     "OAUTHBEARER",

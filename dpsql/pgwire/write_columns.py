@@ -25,8 +25,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from .events import Format
-from .layout import NULL, LocalProtocolError, count, length, message
+from .events import NULL, Format, LocalProtocolError, count, length, message
 from .oids import TYPES, Oid
 from .replies import CopyRows, DataRows, FieldDescription
 from .write_binary import BINARY_WRITERS

@@ -15,8 +15,7 @@ from dataclasses import fields, is_dataclass
 
 from ..relation.catalog import Ground, Table
 from ..relation.expressions import Expr, IntermediateValue, fields_of, walk
-from ..relation.map_tables import tables_in
-from ..relation.relations import Relation
+from ..relation.relations import Relation, tables_in
 from .privacy.rows import (
     OwnedRows,
     Release,

@@ -31,8 +31,7 @@ from ..relation.aggregates import AGGREGATES, Asks
 from ..relation.catalog import Catalog, Ground, Scalar, norm_key
 from ..relation.expressions import Expr, Field, conjuncts, fields_of
 from ..relation.intervals import Environment
-from ..relation.map_tables import tables_in
-from ..relation.relations import AggregateCall, Relation, Values, all_parts, ends_in
+from ..relation.relations import AggregateCall, Relation, Values, all_parts, ends_in, tables_in
 from ..relation.size_rules import check_joined
 from ..relation.types import BIGINT, SqlType
 from ..relation.types import Kind as SqlKind

@@ -38,7 +38,6 @@ from ..relation.catalog import Catalog, Column, Enforced, Ground, Table, View
 from ..relation.catalog import Scalar as CatalogScalar
 from ..relation.expressions import walk
 from ..relation.intervals import Environment, facts_of
-from ..relation.map_tables import map_tables
 from ..relation.relations import (
     Declared,
     Join,
@@ -47,6 +46,7 @@ from ..relation.relations import (
     all_parts,
     ends_in,
     expressions,
+    map_tables,
     renamed,
 )
 from ..relation.types import Kind, SqlType

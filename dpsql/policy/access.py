@@ -16,8 +16,7 @@ from types import MappingProxyType
 from ..errors import PolicyError
 from ..relation.catalog import Catalog, Table, View
 from ..relation.expressions import Field
-from ..relation.map_tables import map_tables
-from ..relation.relations import renamed
+from ..relation.relations import map_tables, renamed
 from .model import Access, Policy
 from .section import quote_key, suggest
 

@@ -32,8 +32,17 @@ from ..seal import seal
 from ..waits import Turns, Watch, interrupt_after
 from .print_calls import NO_PATTERN, TOO_MANY
 from .print_forms import ENDLESS, ROUNDS
-from .rows import MAX_ROWS, Arrays, ResultRows, check_size, finish_arrays, finish_columns
-from .spool import CELLS, Spool, chunk_rows
+from .rows import (
+    CELLS,
+    MAX_ROWS,
+    Arrays,
+    ResultRows,
+    Spool,
+    check_size,
+    chunk_rows,
+    finish_arrays,
+    finish_columns,
+)
 from .tables import EncodedColumn, FetchedTable, ReleasedTable, encode_column, parameters_of, quote
 
 __all__ = ["LONGEST_SECONDS", "EngineLimits", "SealedEngine"]

@@ -8,6 +8,10 @@ Relations that stand above the release alone: series, arrays in rows, lateral jo
 
 No engine below the release is ever asked for one of these: the privacy analysis refuses them over people's rows, and
 the sealed engine, whose memory and time are limited, is where they run.
+
+A relation over other declarations of its tables has these in place of them (`map_tables`). One that was bound from
+another text stands in a statement all at one place: what a view's text says is not in the statement, so a position in
+that text would point at the wrong words.
 """
 
 from __future__ import annotations
@@ -23,8 +27,8 @@ from ..errors import Position, Refusal
 from ..records import dataclass
 from .aggregates import AGGREGATES
 from .aggregates import Aggregate as AggregateRow
-from .catalog import PERIOD, Column, Table
-from .expressions import Call, Expr, Field, Literal, Scalar, walk
+from .catalog import PERIOD, Catalog, Column, Ground, Table
+from .expressions import Call, Expr, Field, Literal, Scalar, map_children, walk
 from .types import BIGINT, BOOLEAN, INTEGER, SqlType
 
 __all__ = [
@@ -50,6 +54,7 @@ __all__ = [
     "Unnest",
     "Values",
     "WindowCall",
+    "all_grounds",
     "all_parts",
     "called_in",
     "ends_in",
@@ -57,12 +62,15 @@ __all__ = [
     "filtered",
     "grouped",
     "limited",
+    "map_tables",
     "ordered",
     "parts_of",
+    "placed",
     "projected",
     "renamed",
     "skipped",
     "subqueries",
+    "tables_in",
     "unordered",
     "windowed",
     "without_repeats",
@@ -751,3 +759,68 @@ class Recursive(Relation):
     @property
     def columns(self) -> tuple[OutputColumn, ...]:
         return self.outputs
+
+
+# --- a relation that was bound from another text, as it stands in a statement -------------------------------
+
+
+def placed(relation: Relation, position: Position | None) -> Relation:
+    """Return a relation each part of which stands at `position`."""
+
+    def expression(expr: Expr) -> Expr:
+        below = map_children(expr, expression)
+        if isinstance(below, Scalar):
+            below = replace(below, relation=placed(below.relation, position))
+        return replace(below, position=position)
+
+    moved = relation.map_inputs(lambda below: placed(below, position)).map_expressions(expression)
+    if isinstance(moved, Block):
+        windows = tuple(replace(call, position=position) for call in moved.windows)
+        moved = replace(moved, windows=windows, parts=tuple((part, position) for part, _ in moved.parts))
+        if moved.group is not None:
+            calls = tuple(replace(call, position=position) for call in moved.group.aggregates)
+            moved = replace(moved, group=replace(moved.group, aggregates=calls))
+    return replace(moved, position=position)
+
+
+# --- a relation over other declarations of its tables -------------------------------------------------------
+
+
+def map_tables(
+    relation: Relation,
+    change: Callable[[Table], Table],
+    rename: Callable[[Field], Field] = lambda field: field,
+) -> Relation:
+    """Return a relation with `change` applied to every table that it reads, in subqueries of expressions too.
+
+    `rename`: gives each column that an expression reads its name, for messages.
+    """
+
+    def expression(expr: Expr) -> Expr:
+        below = map_children(expr, expression)
+        if isinstance(below, Scalar):
+            return replace(below, relation=map_tables(below.relation, change, rename))
+        return rename(below) if isinstance(below, Field) else below
+
+    if isinstance(relation, Scan):
+        return replace(relation, table=change(relation.table))
+    return relation.map_inputs(lambda below: map_tables(below, change, rename)).map_expressions(expression)
+
+
+def tables_in(relation: Relation) -> list[Table]:
+    """Return the tables that a relation reads, in subqueries of expressions too."""
+    found: list[Table] = []
+
+    def note(table: Table) -> Table:
+        found.append(table)
+        return table
+
+    map_tables(relation, note)
+    return found
+
+
+def all_grounds(catalog: Catalog) -> frozenset[Ground]:
+    """Return everything that plans may rest on under a catalog, through its views too."""
+    read = [table for view in catalog.views.values() for table in tables_in(view.relation)]
+    known = [*catalog.tables.values(), *read]
+    return frozenset[Ground]().union(*((*one.grounds, *one.column_grounds) for one in known))

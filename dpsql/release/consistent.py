@@ -34,10 +34,23 @@ from ..records import dataclass
 from ..relation.expressions import Expr
 from .estimate import Sums
 from .fitted import FEW, DrawId, Told, id_of, is_observed, measurement_of, tell
-from .questions import Question, drawn_shape, placed_keys, questions_of, related_keys, ties_of
 from .released import Array, ReleasedMeasurement, decode, integers, leading, listed_part
 from .run import ReleasedRows
-from .table import Shape, Table, axis_name, cells_in, cells_with_rows, places_of, whole_keys
+from .table import (
+    Question,
+    Shape,
+    Table,
+    axis_name,
+    cells_in,
+    cells_with_rows,
+    drawn_shape,
+    placed_keys,
+    places_of,
+    questions_of,
+    related_keys,
+    ties_of,
+    whole_keys,
+)
 
 __all__ = ["consistent"]
 

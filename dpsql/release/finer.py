@@ -27,9 +27,23 @@ from ..records import dataclass
 from .editions import EditionNote, digest_of, disagrees, fitted, kept
 from .estimate import MOST_ATOMS, MOST_GROUPINGS, MOST_WORK, Sums
 from .fitted import FEW, DrawId, Observed, Told, id_of, is_observed, measurement_of, tell
-from .questions import Question, complete_sizes, named_digests, questions_of, related_keys, ties_of
 from .released import Array, Groups, ReleasedMeasurement, decode, integers, vectors_of
-from .table import Reading, Table, Ties, axis_name, cells_in, cells_with_rows, places_of, whole_keys
+from .table import (
+    Question,
+    Reading,
+    Table,
+    Ties,
+    axis_name,
+    cells_in,
+    cells_with_rows,
+    complete_sizes,
+    named_digests,
+    places_of,
+    questions_of,
+    related_keys,
+    ties_of,
+    whole_keys,
+)
 
 __all__ = ["Finer", "Source", "find_finer", "finest", "sources_of"]
 

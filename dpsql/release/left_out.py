@@ -26,7 +26,7 @@ from ..policy import Policy
 from ..policy.measured import path_to_owner
 from ..records import dataclass
 from ..relation.catalog import Catalog, norm_key
-from ..relation.map_tables import all_grounds
+from ..relation.relations import all_grounds
 from .released import decode
 
 __all__ = [

@@ -31,8 +31,15 @@ from ..postprocess.bars import BAR_ENDS, Bar, resolve_bars
 from ..postprocess.print_public import PublicPrinter
 from ..postprocess.public_parts import Fetched, Needed, check_usable, split
 from ..postprocess.replicas import Ends
-from ..postprocess.rows import ResultRows, check_carried, check_size, finish_columns, show_intervals
-from ..postprocess.spool import Spool, chunk_rows
+from ..postprocess.rows import (
+    ResultRows,
+    Spool,
+    check_carried,
+    check_size,
+    chunk_rows,
+    finish_columns,
+    show_intervals,
+)
 from ..postprocess.tables import FetchedTable, carried_type, encode_fetched, fetch_statement
 from ..records import dataclass
 from ..relation.catalog import OwnRows, Scalar, Table

@@ -43,8 +43,8 @@ from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
 from ..relation.relations import Block, Join, Lateral, Recursive, Relation, all_parts, subqueries
 from .finer import Source, sources_of
-from .questions import grouping_of
 from .released import Groups
+from .table import grouping_of
 
 __all__ = [
     "MISSING",

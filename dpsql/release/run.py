@@ -63,7 +63,6 @@ from .finer import Finer, find_finer
 from .fitted import Told
 from .price import Cost, known_of, reads_each_alone, said_of_missing, wish_of
 from .privatise import AskPart, Drawn, Exact, draw, draw_picks, pick_groups, privatise, publish
-from .questions import grouping_of
 from .released import (
     Array,
     Groups,
@@ -78,6 +77,7 @@ from .released import (
     listed_part,
     vectors_of,
 )
+from .table import grouping_of
 from .verifying import Asked, Certified, Verifier, certify, released_keys
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from ..relation.expressions import Expr, Field, walk
 from ..relation.types import SqlType
 from .estimate import Sums
 from .finer import Finer, find_finer
-from .questions import usual_places
 from .released import declared_groups, shown
+from .table import usual_places
 
 __all__ = ["MOST_CELLS", "Model", "fitted_table"]
 

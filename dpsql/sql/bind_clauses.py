@@ -16,7 +16,6 @@ from ..records import dataclass
 from ..relation.catalog import OwnView, Table, View
 from ..relation.expressions import TRUE, Call, Expr, Field, Literal, conjunction, conjuncts
 from ..relation.functions import common_type
-from ..relation.map_tables import placed
 from ..relation.relations import (
     Join,
     Lateral,
@@ -32,6 +31,7 @@ from ..relation.relations import (
     ends_in,
     filtered,
     limited,
+    placed,
     projected,
     renamed,
     windowed,

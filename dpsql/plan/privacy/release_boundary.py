@@ -16,9 +16,8 @@ from ...relation.catalog import MAX_DERIVED, quoted_names
 from ...relation.expressions import Call, Expr, Field, Literal, conjunction, moved
 from ...relation.relations import AggregateCall, Group, Join, Relation, SetOperation, projected
 from ...relation.types import BOOLEAN, INTEGER, Kind
-from .grouping_sets import Keys, adds_up, sources_of
+from .grouping_sets import Keys, Labels, adds_up, sources_of
 from .keys import SteppedKey, domain_of, environment_of, max_groups_in, stepped_keys
-from .labels import Labels
 from .personal import personal_columns, tells_apart
 from .rows import AddedUp, OwnedRows, Release, identities_in, source_at
 

@@ -34,8 +34,7 @@ from ...relation.calendar import parse_date, parse_timestamp
 from ...relation.catalog import PERIOD, Catalog, Column, EventTime, Spans, Table, Unit
 from ...relation.expressions import Call, Expr, Field, Literal, fields_of, moved
 from ...relation.intervals import facts_of
-from ...relation.map_tables import map_tables, tables_in
-from ...relation.relations import Relation
+from ...relation.relations import Relation, map_tables, tables_in
 from ...relation.types import BIGINT, TEXT, TIMESTAMP, Kind
 from .functional_dependencies import Classes
 from .keys import Domain, environment_of, existing_groups

@@ -13,7 +13,7 @@ import pytest
 
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql.print_private import PrivatePrinter
-from dpsql.plan.backend_sql.private_texts import DATES
+from dpsql.plan.backend_sql.private_forms import DATES
 from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.dialects.dialect_duckdb import DUCKDB
 from dpsql.plan.dialects.dialect_postgres import PostgresDialect

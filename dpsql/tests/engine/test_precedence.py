@@ -16,7 +16,7 @@ from dpsql.engine.spine import LONG, StatementTurns
 from dpsql.errors import EngineFailure
 from dpsql.memory import MIB, MemoryLimits, ResultMemory
 from dpsql.policy import load_policy
-from dpsql.postprocess.spool import chunk_rows
+from dpsql.postprocess.rows import chunk_rows
 from dpsql.release.run import PlanRunner
 from dpsql.server import listener
 from dpsql.server.client_settings import release_time

@@ -29,7 +29,7 @@ from dpsql.engine.audit import run_audit
 from dpsql.engine.dataset import Dataset
 from dpsql.errors import FilesChanged, PolicyError
 from dpsql.policy import build_catalog, load_policy, units
-from dpsql.relation.map_tables import all_grounds
+from dpsql.relation.relations import all_grounds
 from dpsql.tests.support.drawn_statements import growing_statements, statements
 from dpsql.tests.support.length import tried
 from dpsql.tests.support.random_files import (

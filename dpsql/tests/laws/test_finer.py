@@ -18,7 +18,7 @@ from dpsql.engine.answer import Answer
 from dpsql.errors import EngineFailure, LedgerError
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import parse_policy
-from dpsql.release import finer, questions
+from dpsql.release import finer, table
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import policy_text
 
@@ -314,8 +314,8 @@ def test_an_edited_policy_is_asked_anew(desk: OpenDesk, tmp_path: Path) -> None:
         (finer.Source._summed, "cells.tolist(), dtype", "cells.tolist()[::-1], dtype", check_sums),
         (finer._single, "not all(key in whole or", "not all(True or", check_listed_alone),
         (finer.Source.serves, "self.law.spread", "self.drawn[0].law.spread", check_sums),
-        (questions._question, "not place_of.keys() >= set(term.values)", "False", check_other_questions_are_asked_anew),
-        (questions.grouping_of, "groups.tuples() != list(itertools.product(*listed))", "False",
+        (table._question, "not place_of.keys() >= set(term.values)", "False", check_other_questions_are_asked_anew),
+        (table.grouping_of, "groups.tuples() != list(itertools.product(*listed))", "False",
          check_groups_that_are_no_product),
     ],
     ids=["another WHERE", "another t", "what counts once", "cells in another order", "the outside cell forgotten",

@@ -26,8 +26,8 @@ from dpsql.plan.views import build_catalog
 from dpsql.policy import LiveSchema, Neighbours, Policy, parse_policy
 from dpsql.policy import catalog as policy_catalog
 from dpsql.relation.catalog import Catalog, Table
-from dpsql.release import questions
-from dpsql.release.questions import grouping_of
+from dpsql.release import table
+from dpsql.release.table import grouping_of
 from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext
 from dpsql.sql.statement import AdmittedQuery, parse_statement
@@ -504,7 +504,7 @@ FAULTS: list[tuple[Callable[..., Any], str, str, tuple[str, str]]] = [
     (planner._plan_release, "{units_ground(privacy.minimum_units)}", "set()", ("minimum_units = 2", "minimum_units = 3")),
     (ReleasePlan.measure_keys, "tuple(sorted({*said_of_head, *self.said_of(tail)}))", "()", AMOUNT),
     (ReleasePlan.family, "self.said_of((label, bounds))", "()", AMOUNT),
-    (questions._digest, "plan.said_of(key)", "()", ("max_length = 5", "max_length = 6")),
+    (table._digest, "plan.said_of(key)", "()", ("max_length = 5", "max_length = 6")),
 ]  # fmt: skip
 """What a plan asks, each left out of a key once, and an edit after which one key is two experiments then.
 

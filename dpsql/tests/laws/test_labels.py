@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dpsql.engine.answer import Answer
-from dpsql.plan.privacy import labels, rows, value_set
+from dpsql.plan.privacy import grouping_sets, rows, value_set
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, random_database
@@ -141,7 +141,7 @@ def check_no_labels(opened: Desk) -> None:
 @pytest.mark.parametrize(
     ("function", "fault", "check"),
     [
-        (labels._function, ("if found.setdefault(value, label) != label:", "if False:"), check_no_labels),
+        (grouping_sets._function, ("if found.setdefault(value, label) != label:", "if False:"), check_no_labels),
         (value_set.told_together, ("takes_others=False", "takes_others=True"), check_no_labels),
         (rows.Label.over, ("if value is None", "if False"), check_labels),
         (rows.Label.over, ("Literal(self.type, shown)]", "Literal(self.type, self.values[0][1])]"), check_labels),

@@ -282,10 +282,10 @@ def test_the_audit_is_of_made_up_people_alone() -> None:
     }
 
 
-_SILENCING = ("sql/statement.py", "backends/postgres_connection.py", "backends/spark_connection.py")
+_SILENCING = ("sql/statement.py", "backends/postgres_deployment.py", "backends/spark_connection.py")
 """They silence a library's loggers."""
 
-_SPOOLED = "postprocess/spool.py"
+_SPOOLED = "postprocess/rows.py"
 """It writes finished rows, which the analyst may read, to a file that has no name."""
 
 _PROCESS = "sql/text_process.py"

@@ -19,7 +19,7 @@ from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.mechanisms import SampledNoise
 from dpsql.plan.privacy import partitions
 from dpsql.policy import parse_policy
-from dpsql.release import questions
+from dpsql.release import table
 
 from .measured import engine_of
 from .planting import plant
@@ -180,7 +180,7 @@ def test_beyond_the_bounds_the_first_and_last_month_are_not_of_days(tmp_path: Pa
 def test_a_partition_of_the_wrong_months(tmp_path: Path, monkeypatch: Patch) -> None:
     plant(
         monkeypatch,
-        questions.ties_of,
+        table.ties_of,
         (
             "found |= {one: (axis, part)",
             "found |= {one: (axis, Partition(part.groups[1:] + part.groups[:1]) if part.size == 12 else part)",
@@ -191,11 +191,11 @@ def test_a_partition_of_the_wrong_months(tmp_path: Path, monkeypatch: Patch) -> 
 
 
 def test_keys_that_do_not_tie(tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(questions, "refined", lambda *args: None)
+    monkeypatch.setattr(table, "refined", lambda *args: None)
     with pytest.raises(AssertionError):
         check_read_together(tmp_path, "pure")
     monkeypatch.undo()
     monkeypatch.setattr(partitions, "_UNITS", ())
-    monkeypatch.setattr(questions, "usual_keys", lambda column: ())
+    monkeypatch.setattr(table, "usual_keys", lambda column: ())
     with pytest.raises(AssertionError):
         check_free(tmp_path / "again")

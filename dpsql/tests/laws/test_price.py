@@ -21,7 +21,7 @@ from dpsql.budget import LedgerStore
 from dpsql.engine.batch import release
 from dpsql.errors import Unverified
 from dpsql.mechanisms import ATTO, NANO, Gaussian, Laplace, Wish
-from dpsql.release import finer, price, questions, run
+from dpsql.release import finer, price, run, table
 from dpsql.release.price import reads_each_alone
 from dpsql.release.run import PlanRunner, ReleasedRows
 from dpsql.release.table import Shape
@@ -382,7 +382,7 @@ def check_left_out(desk: OpenDesk, folder: Path) -> None:
     ((release_,),) = (made.session.explain(CROSSED).plan.releases,)
     groups = run._known_rows(release_).groups
     assert groups is not None
-    shape = questions.questions_of(release_, groups)[0].shape
+    shape = table.questions_of(release_, groups)[0].shape
     places = dict(shape.keys)
     for key in places:
         (other,) = places.keys() - {key}

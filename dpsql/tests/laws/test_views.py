@@ -19,7 +19,7 @@ from dpsql.plan import views
 from dpsql.plan.backend_sql.print_value import print_value
 from dpsql.policy import Policy
 from dpsql.policy.live_schema import LiveTable
-from dpsql.relation.map_tables import all_grounds
+from dpsql.relation.relations import all_grounds
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_joins import (

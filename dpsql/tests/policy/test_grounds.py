@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from dpsql.policy import LiveSchema, build_catalog
-from dpsql.relation.map_tables import all_grounds
+from dpsql.relation.relations import all_grounds
 
 from .conftest import CAMPUS_SQL, HEAD, STUDENT, policy_from
 

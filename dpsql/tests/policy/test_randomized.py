@@ -11,7 +11,7 @@ from dpsql.errors import PolicyError
 from dpsql.mechanisms import Channel
 from dpsql.policy import LiveSchema, build_catalog, check
 from dpsql.policy.describe import column_comment
-from dpsql.relation.map_tables import all_grounds
+from dpsql.relation.relations import all_grounds
 
 from .conftest import HEAD, policy_from
 

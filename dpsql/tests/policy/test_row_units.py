@@ -16,7 +16,7 @@ from dpsql.policy import LiveSchema, build_catalog, check, scaffold
 from dpsql.policy.describe import policy_sentences
 from dpsql.policy.model import FileSources
 from dpsql.relation.catalog import Unit
-from dpsql.relation.map_tables import all_grounds
+from dpsql.relation.relations import all_grounds
 
 from .conftest import HEAD, policy_from
 

@@ -15,8 +15,8 @@ import pytest
 from dpsql.errors import EngineFailure
 from dpsql.memory import MIB, MemoryLimits, ResultMemory
 from dpsql.pgwire import Bind, CsvOptions, FieldDescription, Format, Oid
-from dpsql.postprocess import spool
-from dpsql.postprocess.spool import CELLS, Spool, SpooledRows, chunk_rows
+from dpsql.postprocess import rows as kept_rows
+from dpsql.postprocess.rows import CELLS, Spool, SpooledRows, chunk_rows
 from dpsql.server.conversation import Outbox
 from dpsql.server.copy_options import CopyOptions
 from dpsql.server.state import Portal, PreparedStatement
@@ -215,7 +215,7 @@ def test_what_a_cursor_gives_piece_by_piece_is_counted(million: SpooledRows) -> 
 
 
 def test_a_disk_that_fails_at_a_close_leaves_the_next_one_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    close, files = os.close, [spool._File.made() for _ in range(4)]
+    close, files = os.close, [kept_rows._File.made() for _ in range(4)]
     left = {file._number for file in files}
 
     def fail(number: int) -> None:
@@ -223,7 +223,7 @@ def test_a_disk_that_fails_at_a_close_leaves_the_next_one_closed(monkeypatch: py
         left.discard(number)
         raise OSError(errno.EIO, "gone")
 
-    monkeypatch.setattr(spool.os, "close", fail)
+    monkeypatch.setattr(kept_rows.os, "close", fail)
     for file in files:
         file.close()
         file.close()  # again does nothing: the number may be another file's by then
@@ -252,7 +252,7 @@ def test_a_full_disk_is_told_in_our_words(monkeypatch: pytest.MonkeyPatch) -> No
     def full(self: object, data: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device: /secret")
 
-    monkeypatch.setattr("dpsql.postprocess.spool._File.write", full)
+    monkeypatch.setattr("dpsql.postprocess.rows._File.write", full)
     with pytest.raises(EngineFailure) as caught:
         spooled(memory, ROWS, 100)
     assert caught.value.sqlstate == "53200"

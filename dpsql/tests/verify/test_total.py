@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.plan.backend_sql.private_texts import DATES, MOMENTS
+from dpsql.plan.backend_sql.private_forms import DATES, MOMENTS
 from dpsql.tests.verify.clinic import check
 from dpsql.tests.verify.test_lemmas import CLAMP, refused
 

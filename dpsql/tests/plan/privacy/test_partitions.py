@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dpsql.plan.privacy import labels, partitions, pieces, value_set
+from dpsql.plan.privacy import grouping_sets, partitions, pieces, value_set
 from dpsql.plan.privacy.axes import Partition
 from dpsql.plan.privacy.keys import environment_of
 from dpsql.plan.privacy.partitions import Places, refined
@@ -77,7 +77,7 @@ def release(here: World, keys: tuple[str, ...]) -> ReleasePlan:
     columns = ", ".join(f"{key} AS k{i}" for i, key in enumerate(keys))
     places = ", ".join(map(str, range(1, len(keys) + 1)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(labels.Labels, "_labels", lambda *_: {})
+        patch.setattr(grouping_sets.Labels, "_labels", lambda *_: {})
         (found,) = here.plan(f"SELECT {columns}, COUNT(*) FROM person GROUP BY {places}").releases
     return found
 
