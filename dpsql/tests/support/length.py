@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import pytest
 
-__all__ = ["first", "long_where", "pytest_collection_modifyitems", "pytest_configure", "tried"]
+__all__ = ["first", "long_where", "pytest_collection_modifyitems", "pytest_configure", "some", "tried"]
 
 _T = TypeVar("_T")
 _PARAMETERS = type(pytest.param())
@@ -29,6 +29,12 @@ def tried(few: _T, many: _T) -> _T:
 def first(count: int, cases: Iterable[Any]) -> list[Any]:
     """Return the parameters of a test: the first `count` are tried by every run, the others are `long`."""
     return [one if number < count else _as_long(one) for number, one in enumerate(cases)]
+
+
+def some(cases: Sequence[Any], few: int) -> list[Any]:
+    """Return the same where those that every run tries are as far apart as may be, beginning with the first."""
+    shown = {number * len(cases) // few for number in range(few)} if few < len(cases) else range(len(cases))
+    return [one if number in shown else _as_long(one) for number, one in enumerate(cases)]
 
 
 def _as_long(case: Any) -> Any:

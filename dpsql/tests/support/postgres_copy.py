@@ -28,7 +28,7 @@ _TYPES = {
 _COLUMNS = """
 SELECT table_name, column_name, data_type, NOT is_nullable FROM duckdb_columns()
 WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal
-  AND table_oid IN (SELECT table_oid FROM duckdb_tables())
+  AND table_oid IN (SELECT table_oid FROM duckdb_tables() WHERE database_name = current_database())
 ORDER BY table_oid, column_index"""
 _CONSTRAINTS = """
 SELECT table_name, constraint_type, constraint_column_names, expression, referenced_table, referenced_column_names
