@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from datasets import DataSets
@@ -15,6 +16,7 @@ from spark_sets import SparkSets
 
 from dpsql.postprocess import SealedEngine
 from dpsql.testing.case_file import Accepted, Case, Refused, read_cases
+from dpsql.tests.support.length import pytest_configure as note_length
 from dpsql.tests.support.postgres_fixtures import NEWEST_FIRST, start_postgres
 from dpsql.tests.support.postgres_server import Installation, PostgresServer
 from dpsql.tests.support.spark_copy import SparkOwner
@@ -25,7 +27,7 @@ __all__ = ["spark", "start_postgres"]
 
 HERE = Path(__file__).parent
 
-_TURNS = {"case_on_postgres": (0, 2), "case_in_turn_on_postgres": (0, 8), "case_in_turn_on_spark": (4, 8)}
+_TURNS = {"case_on_postgres": (0, 4), "case_in_turn_on_postgres": (2, 8), "case_in_turn_on_spark": (4, 16)}
 """By parameter, with which accepted case of a file it begins, and every how many it goes on. Of each file the first and
 those are taken on that engine; the others are under `long`: cases of one file are of one rule, and every one is taken on
 DuckDB."""
@@ -47,6 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--rewrite-cases") and getattr(config.option, "numprocesses", None):
         raise pytest.UsageError("--rewrite-cases writes files: run it without -n")
+    note_length(config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -55,6 +58,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "accepted_case" in metafunc.fixturenames:
         accepted = [case for case in _cases("duckdb") if isinstance(case.expected, Accepted)]
         metafunc.parametrize("accepted_case", accepted, ids=str)
+    if "case_of_some" in metafunc.fixturenames:
+        accepted = [case for case in _cases("duckdb") if isinstance(case.expected, Accepted)]
+        shown = [
+            pytest.param(case, marks=(pytest.mark.long,) if crc32(case.name.encode()) % 16 else ())
+            for case in accepted
+        ]
+        metafunc.parametrize("case_of_some", shown, ids=list(map(str, accepted)))
     for name, (first, every) in _TURNS.items():
         if name in metafunc.fixturenames:
             metafunc.parametrize(name, _in_turn(first, every), ids=str)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import duckdb
 from replay import Run
@@ -22,9 +23,12 @@ from dpsql.engine.dataset import Dataset
 from dpsql.mechanisms import ATTO, NANO
 from dpsql.plan.privacy.time import Clock
 from dpsql.policy import Neighbours, Policy, parse_policy
+from dpsql.policy.live_schema import LiveSchema
 from dpsql.policy.periods import UNDATED, first_day, number_of
 from dpsql.postprocess import SealedEngine
+from dpsql.testing.case_file import Case
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.length import tried
 
 __all__ = ["CountingBackend", "DataSets", "PolicyData", "PolicyFiles", "owner_of", "run_on"]
 
@@ -38,8 +42,10 @@ _SALT = "0123456789ab"
 class _CountingSnapshot:
     """A snapshot that notes each statement, with its parameters, on its way to the engine."""
 
-    def __init__(self, snapshot: Snapshot, runs: list[tuple[str, tuple[object, ...]]]) -> None:
-        self._snapshot, self._runs = snapshot, runs
+    def __init__(
+        self, snapshot: Snapshot, runs: list[tuple[str, tuple[object, ...]]], seen: list[LiveSchema]
+    ) -> None:
+        self._snapshot, self._runs, self._seen = snapshot, runs, seen
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._snapshot, name)
@@ -50,6 +56,12 @@ class _CountingSnapshot:
         parameters = _with_salt(parameters)
         self._runs.append((sql, tuple(parameters)))
         return self._snapshot.run(sql, parameters, size, is_direct=is_direct)
+
+    def schema(self) -> LiveSchema:
+        """Return the schema as it was first read: nobody changes it."""
+        if not self._seen:
+            self._seen.append(self._snapshot.schema())
+        return self._seen[0]
 
     def columns(self, sql: str) -> Any:
         self._runs.append((sql, ()))
@@ -67,8 +79,9 @@ def _with_salt(parameters: Sequence[object]) -> Sequence[object]:
 class CountingBackend:
     """A real backend that notes what reaches it; the groups of a unit are always chosen by the same salt."""
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+    def __init__(self, backend: Backend, seen: list[LiveSchema]) -> None:
+        """`seen`: where the schema of this backend is kept, for all who ask it."""
+        self._backend, self._seen = backend, seen
         self.runs: list[tuple[str, tuple[object, ...]]] = []
         self.snapshots = 0
 
@@ -79,7 +92,7 @@ class CountingBackend:
     def snapshot(self, owner: object = None) -> Iterator[_CountingSnapshot]:
         self.snapshots += 1
         with self._backend.snapshot(owner) as snapshot:
-            yield _CountingSnapshot(snapshot, self.runs)
+            yield _CountingSnapshot(snapshot, self.runs, self._seen)
 
 
 class _DataSet(Dataset):
@@ -110,6 +123,7 @@ class PolicyData:
     wild: duckdb.DuckDBPyConnection
     tame: duckdb.DuckDBPyConnection | None
     opened: list[duckdb.DuckDBPyConnection] = field(default_factory=list)
+    _copies: int = 0
 
     @cached_property
     def backend(self) -> DuckDBBackend:
@@ -173,18 +187,30 @@ class PolicyData:
             return [None] * len(self.neighbours)
         return [number for _, number in self.gone]
 
+    def in_turn(self, case: Case) -> slice:
+        """Return which neighbours a case is held on: in `make test` four at most, other ones for each case."""
+        every = max(1, tried(-(-len(self.neighbours) // 4), 1))
+        return slice(crc32(str(case).encode()) % every, None, every)
+
     @cached_property
     def owned(self) -> duckdb.DuckDBPyConnection:
         """The wild data without the rows that have no owner, or no time: nothing may show a difference."""
         self.opened.append(self._changed(None, None))
         return self.opened[-1]
 
+    @cached_property
+    def _beside_wild(self) -> duckdb.DuckDBPyConnection:
+        """One engine for all changed data, each a database of its own in it; and the wild data, to copy from."""
+        connection = _connect(f"ATTACH ':memory:' AS wild; USE wild; {self.schema}; {self.rows}")
+        self.opened.append(connection)
+        return connection
+
     def _changed(self, unit: object, other: object, number: int | None = None) -> duckdb.DuckDBPyConnection:
         """Copy the wild data without a unit's rows (None: the unowned), with those of `other` in its name; `number`:
         without those of one slice alone."""
-        connection = duckdb.connect(config={"threads": 1})
-        wild = f"ATTACH ':memory:' AS wild; USE wild; {self.schema}; {self.rows}"
-        connection.execute(f"{wild}; USE memory; {self.schema}")
+        self._copies += 1
+        connection = self._beside_wild.cursor()
+        connection.execute(f"ATTACH ':memory:' AS copy{self._copies}; USE copy{self._copies}; {self.schema}")
         tables = self.wild.execute("SELECT table_name FROM duckdb_tables() ORDER BY table_oid").fetchall()
         for (table,) in tables:
             source = f'FROM wild."{table}" AS own'
@@ -270,6 +296,7 @@ class DataSets:
         self._asked: dict[tuple[str, str], tuple[Session, CountingBackend]] = {}
         self._ledgers_made = 0
         self._passing: list[LedgerStore] = []
+        self._schemas: dict[int, tuple[Backend, list[LiveSchema]]] = {}
 
     def of(self, name: str) -> PolicyData:
         """Return a policy's data."""
@@ -317,7 +344,7 @@ class DataSets:
         store = open_store(f"sqlite:{path}", policy.dataset_id, caps, create=True, log=path, promise=promise)
         if not stays:
             self._passing.append(store)
-        counting = CountingBackend(backend)
+        counting = CountingBackend(backend, self._schemas.setdefault(id(backend), (backend, []))[1])
         session = Session(_DataSet(policy, counting, store, self._sealed), analyst, _noise=ZeroNoise())
         counting.snapshots = 0
         return session, counting
@@ -343,9 +370,6 @@ def run_on(connection: duckdb.DuckDBPyConnection) -> Run:
     """Return what runs SQL on a database and gives the rows."""
 
     def run(sql: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
-        cursor = connection.cursor()
-        rows = cursor.execute(sql, list(parameters)).fetchall()
-        cursor.close()
-        return rows
+        return connection.execute(sql, list(parameters)).fetchall()
 
     return run

@@ -22,7 +22,7 @@ __all__ = ["CasesOnDuckDB", "OnDuckDB", "Ran"]
 class OnDuckDB:
     """What another engine, and the verifier, is held to: what EXPLAIN knows, the answer, the parameters of each query, and exact measures.
 
-    `before`: on the wild data; `after`: on each neighbour's.
+    `before`: on the wild data; `after`: on the data of each neighbour whose turn it is.
     """
 
     explained: Explanation
@@ -65,7 +65,7 @@ class CasesOnDuckDB:
         lists = [sql for sql, _ in backend.runs]
         answer = session.execute(case.sql, case.parameters)
         queries = asked(policy.policy, explained, backend.runs, "duckdb")
-        neighbours = policy.neighbours if queries else []
+        neighbours = policy.neighbours[policy.in_turn(case)] if queries else []
         kept = OnDuckDB(
             explained, answer, [one.parameters for one in queries], cells_of(queries, run_on(policy.wild)),
             [cells_of(queries, run_on(neighbour)) for neighbour in neighbours],

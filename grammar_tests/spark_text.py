@@ -124,7 +124,7 @@ class _Listing(CountingBackend):
     """A backend that keeps what was read, too."""
 
     def __init__(self, source: duckdb.DuckDBPyConnection) -> None:
-        super().__init__(DuckDBBackend.over(source))
+        super().__init__(DuckDBBackend.over(source), [])
         self.read: list[list[tuple[Any, ...]]] = []
 
     @contextmanager

@@ -71,7 +71,8 @@ def _check_accepted(case: Case, on_duckdb: CasesOnDuckDB, rewrites: bool) -> Non
     assert Fraction(spent.delta_atto, ATTO) == outcome.charge.delta
     queries = ran.queries
     assert not queries or ran.before == cells_of(queries, run_on(policy.owned)), "rows without an owner count"
-    for number, after in zip(policy.numbers, ran.after, strict=True) if queries else ():
+    numbers = policy.numbers[policy.in_turn(case)] if queries else []
+    for number, after in zip(numbers, ran.after, strict=True):
         check_claim(plan, queries, ran.before, after, number)
     if case.is_compared:
         _check_oracle(case, on_duckdb.data, policy)
