@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.mechanisms import Noise, SampledNoise
 from dpsql.policy import Policy
 from dpsql.tests.support import random_joins
+from dpsql.tests.support.duckdb_pool import empty_duckdb, warm_sealed
 from dpsql.tests.support.postgres_fixtures import NEWEST_FIRST
 from dpsql.tests.support.postgres_server import Installation, PostgresServer
 from dpsql.tests.support.postgres_twin import PostgresTwin
@@ -44,20 +45,73 @@ _NO_FAULTS = frozenset(
 """Where a patch is no planted fault, or one of an engine's own."""
 
 
+_ON_ALL = frozenset({"test_default_deny", "test_periods", "test_total", "test_total_joined"})
+"""Where each statement stands for itself: it was refused, or an engine failed on it."""
+_PLANTED = frozenset({"fault", "mutant", "old", "planted"})
+"""Arguments that say what is planted."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put under `long`, on Postgres, what `make test` shows on DuckDB: that a fault planted in the plan turns a law red
-    there too, what is searched at random, and of each law all parameters but the first. The laws over all statements
-    stay, on fixed databases and over every world of `test_searched`, and grammar cases of each rule are held to DuckDB's
-    integers on Postgres."""
+    """Put under `long` what `make test` shows otherwise: see `_on_postgres` and `_in_part`."""
     laws = [
         item
         for item in items
-        if isinstance(item, pytest.Function) and item.path.parent == Path(__file__).parent
+        if isinstance(item, pytest.Function)
+        and item.path.parent == Path(__file__).parent
+        and hasattr(item, "callspec")
     ]
-    engines = [(item, item.callspec.params.get("engine")) for item in laws if hasattr(item, "callspec")]
+    _on_postgres(laws)
+    _in_part(laws)
+
+
+def _in_part(laws: Sequence[pytest.Function]) -> None:
+    """Put under `long` two thirds of the faults that one test plants, where they are four or more, and of random seeds;
+    and of six statements or more: each form is held to its claim as a grammar case too."""
+    of_one: dict[tuple[Path, str, object], list[pytest.Function]] = {}
+    for item in laws:
+        if item.get_closest_marker("long") is None:
+            key = item.path, item.originalname, item.callspec.params.get("engine")
+            of_one.setdefault(key, []).append(item)
+    for members in of_one.values():
+        known = members[0].callspec.params
+        if "seed" in known:
+            seeds = list(dict.fromkeys(item.callspec.params["seed"] for item in members))
+            stay = seeds[: -(-len(seeds) // 3)]
+            moved = [item for item in members if item.callspec.params["seed"] not in stay]
+        elif len(members) > 3 and "monkeypatch" in members[0].fixturenames and _PLANTED & known.keys():
+            moved = [item for place, item in enumerate(members) if place % 3]
+        elif len(members) > 5 and "sql" in known and members[0].path.stem not in _ON_ALL:
+            moved = _two_thirds(members)
+        else:
+            continue
+        for item in moved:
+            item.add_marker(pytest.mark.long)
+
+
+def _two_thirds(members: Sequence[pytest.Function]) -> list[pytest.Function]:
+    """Return two thirds of a product of statements and other parameters: two thirds of each of these, too."""
+    places: tuple[dict[str, int], dict[str, int]] = {}, {}
+    moved = []
+    for item in members:
+        known = item.callspec.params
+        beside = repr([value for name, value in known.items() if name != "sql"])
+        here, there = (
+            of.setdefault(one, len(of)) for of, one in zip(places, (str(known["sql"]), beside), strict=True)
+        )
+        if (here + there) % 3:
+            moved.append(item)
+    return moved
+
+
+def _on_postgres(laws: Sequence[pytest.Function]) -> None:
+    """Put under `long`, on Postgres, what `make test` shows on DuckDB: that a fault planted in the plan turns a law red
+    there too, what is searched at random, of each law all parameters but the first, and of a file's laws two of
+    three. The laws over all statements stay, on fixed databases and over every world of `test_searched`, and grammar cases
+    of each rule are held to DuckDB's integers on Postgres."""
+    engines = [(item, item.callspec.params.get("engine")) for item in laws]
     shown = {(item.path, item.originalname) for item, engine in engines if engine is None}
-    known = set[object]()
+    known, beside = set[object](), dict[Path, int]()
     for item, engine in engines:
         if engine is None:
             continue
@@ -68,6 +122,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.long)
         elif item.get_closest_marker("long") is None:
             known.add(law)
+            if law in shown and item.path.stem not in _ON_BOTH:
+                beside[item.path] = beside.get(item.path, -1) + 1
+                if beside[item.path] % 3:
+                    item.add_marker(pytest.mark.long)
 
 
 @dataclass(repr=False)
@@ -98,11 +156,13 @@ def make_desk(
 ) -> Desk:
     """Open a ledger in `folder` and a database in memory or on a server, and a session over both."""
     policy = policy or policy_of(folder, epsilon=epsilon)
-    connection = stack.enter_context(duckdb.connect())
+    connection = stack.enter_context(empty_duckdb())
     connection.execute(SCHEMA)
     store = open_ledger(policy, create=True)
     twin, backend = engine_of(stack, connection, policy, server)
-    session = Session(Dataset(policy, backend, store), "tester", _noise=noise or SampledNoise())
+    session = Session(
+        Dataset(policy, backend, store, warm_sealed()), "tester", _noise=noise or SampledNoise()
+    )
     stack.enter_context(session)
     session.execute("SET dpsql.unlisted = on")  # the laws hold for every text
     return Desk(session, connection, policy, twin)

@@ -17,8 +17,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from dpsql import Session
 from dpsql.backends import DuckDBBackend
 from dpsql.engine.answer import Answer
@@ -27,6 +25,7 @@ from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.mechanisms import SampledNoise
 from dpsql.policy import parse_policy
 from dpsql.testing.injected_noise import SeededSource
+from dpsql.tests.support.duckdb_pool import empty_duckdb, warm_sealed
 
 __all__ = ["ACCOUNTINGS", "SEEDS", "Step", "asked", "history", "recorded", "worse"]
 
@@ -128,12 +127,14 @@ def asked(seed: int, accounting: str) -> list[Step]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         policy = parse_policy(_POLICY.format(accounting=accounting), folder / "dpsql.toml")
-        connection = stack.enter_context(duckdb.connect())
+        connection = stack.enter_context(empty_duckdb())
         connection.execute(_ROWS)
         store, noise = open_ledger(policy, create=True), SampledNoise(SeededSource(seed))
         sessions = [
             stack.enter_context(
-                Session(Dataset(policy, DuckDBBackend.over(connection), store), name, _noise=noise)
+                Session(
+                    Dataset(policy, DuckDBBackend.over(connection), store, warm_sealed()), name, _noise=noise
+                )
             )
             for name in ("one", "other")
         ]

@@ -42,6 +42,7 @@ from dpsql.relation.catalog import Catalog
 from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext
 from dpsql.sql.statement import AdmittedQuery, parse_statement
+from dpsql.tests.support.duckdb_pool import empty_duckdb
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import PostgresTwin
 from dpsql.tests.support.random_databases import SCHEMA, policy_of
@@ -123,7 +124,7 @@ def world(
     """
     policy = policy or policy_of(folder, replace_one=replace_one)
     with ExitStack() as stack:
-        connection = stack.enter_context(duckdb.connect())
+        connection = stack.enter_context(empty_duckdb())
         connection.execute(schema)
         files = RecordedFiles(connection, policy, tables) if tables else None
         if files is None:

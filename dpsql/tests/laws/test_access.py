@@ -31,6 +31,7 @@ from dpsql.sql import scope
 from dpsql.system_catalog.objects import Objects
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.drawn_statements import statements
+from dpsql.tests.support.duckdb_pool import empty_duckdb, warm_sealed
 from dpsql.tests.support.inserted import insert
 from dpsql.tests.support.random_joins import SCHEMA, Database, databases, load, policy_text
 
@@ -160,9 +161,9 @@ def dropped(schema: str) -> str:
 
 
 def opened(stack: ExitStack, folder: Path, policy: Policy, schema: str, analyst: str) -> Side:
-    connection = stack.enter_context(duckdb.connect())
+    connection = stack.enter_context(empty_duckdb())
     connection.execute(schema)
-    dataset = Dataset(policy, DuckDBBackend.over(connection), open_ledger(policy, create=True))
+    dataset = Dataset(policy, DuckDBBackend.over(connection), open_ledger(policy, create=True), warm_sealed())
     session = stack.enter_context(Session(dataset, analyst, _noise=ZeroNoise()))
     return Side(session, connection)
 
@@ -285,10 +286,12 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         carol=Access(None, ("person.id", "note.person_id", "account.person_id")),
     )
     with ExitStack() as stack:
-        connection = stack.enter_context(duckdb.connect())
+        connection = stack.enter_context(empty_duckdb())
         connection.execute(SCHEMA + VIEWS)
         load(connection, Database({}))
-        yield Desk(Dataset(policy, DuckDBBackend.over(connection), open_ledger(policy, create=True)))
+        yield Desk(
+            Dataset(policy, DuckDBBackend.over(connection), open_ledger(policy, create=True), warm_sealed())
+        )
 
 
 @pytest.mark.parametrize(

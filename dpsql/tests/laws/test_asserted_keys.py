@@ -31,7 +31,7 @@ from dpsql.errors import FilesChanged, PolicyError
 from dpsql.policy import build_catalog, load_policy, units
 from dpsql.relation.relations import all_grounds
 from dpsql.tests.support.drawn_statements import growing_statements, statements
-from dpsql.tests.support.length import tried
+from dpsql.tests.support.length import some, tried
 from dpsql.tests.support.random_files import (
     KEYED_TABLES,
     KEYS,
@@ -48,7 +48,7 @@ from .test_neighbours_joined import FUZZ, HEAVY
 
 Patch = pytest.MonkeyPatch
 
-FEW = settings(FUZZ, max_examples=tried(3, 5))
+FEW = settings(FUZZ, max_examples=tried(1, 5))
 """Each writes, verifies and records eight files three times."""
 LONG = settings(FUZZ, max_examples=100, derandomize=False)
 
@@ -254,7 +254,7 @@ def test_what_does_not_hold_is_not_recorded(shop: Path, how: str) -> None:
     assert {path.suffix for path in shop.parent.iterdir()} == {".parquet", ".toml"}
 
 
-@pytest.mark.parametrize("how", BROKEN)
+@pytest.mark.parametrize("how", some([*BROKEN], 2))
 def test_a_changed_version_is_refused_and_refresh_changes_nothing(shop: Path, how: str) -> None:
     done(shop, "budget", "create")
     done(shop, "query", ASKED)
@@ -267,7 +267,7 @@ def test_a_changed_version_is_refused_and_refresh_changes_nothing(shop: Path, ho
     assert shop.with_name("shop-files.json").read_bytes() == record
 
 
-@pytest.mark.parametrize("how", BROKEN)
+@pytest.mark.parametrize("how", some([*BROKEN][::-1], 2))
 def test_a_version_that_nobody_verified_is_refused_before_the_charge(shop: Path, how: str) -> None:
     """The way round: the keys are taken out of the policy, the files recorded as they are, the keys put back."""
     done(shop, "budget", "create")
@@ -492,7 +492,7 @@ def test_check_explain_and_catalog_say_what_is_asserted(shop: Path) -> None:
 def test_the_audit_makes_people_under_asserted_keys(shop: Path) -> None:
     policy = load_policy(shop)
     live = read_live_schema(policy.database, policy.files)
-    assert run_audit(policy, live, [ASKED], runs=20_000).has_passed
+    assert run_audit(policy, live, [ASKED], runs=tried(6_000, 20_000)).has_passed
 
 
 # --- the tests above have power ------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.policy import Policy
 from dpsql.tests.support import random_growing_texts as texts
 from dpsql.tests.support import random_joins as joins
+from dpsql.tests.support.duckdb_pool import empty_duckdb, warm_sealed
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from .measured import SALT, World, engine_of, measure_release, world
@@ -33,12 +34,12 @@ def session_over(
     policy: Policy, schema: str, server: PostgresServer | None = None
 ) -> Iterator[tuple[Session, duckdb.DuckDBPyConnection]]:
     with ExitStack() as stack:
-        connection = stack.enter_context(duckdb.connect())
+        connection = stack.enter_context(empty_duckdb())
         connection.execute(schema)
         store = open_ledger(policy, create=True)
         _, backend = engine_of(stack, connection, policy, server)
         session = stack.enter_context(
-            Session(Dataset(policy, backend, store), "tester", _noise=SampledNoise())
+            Session(Dataset(policy, backend, store, warm_sealed()), "tester", _noise=SampledNoise())
         )
         yield session, connection
 

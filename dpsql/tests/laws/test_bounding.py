@@ -33,7 +33,7 @@ from dpsql.tests.support.random_databases import Database, databases, load
 from .examples import HEAVY, ORDINARY, REPEATED, visit
 from .measured import World, fixed_intermediates, measure_release, world
 
-FUZZ = settings(REPEATED, max_examples=tried(15, 40))
+FUZZ = settings(REPEATED, max_examples=tried(6, 40))
 LONG = settings(FUZZ, max_examples=3000, derandomize=False)
 Patch = pytest.MonkeyPatch
 

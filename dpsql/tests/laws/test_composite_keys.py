@@ -76,7 +76,7 @@ def heavy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield made
 
 
-@settings(FUZZ, max_examples=tried(60, 150))
+@settings(FUZZ, max_examples=tried(25, 150))
 @given(growing_statements("composites"))
 def test_no_step_has_more_rows_than_the_plan_states(heavy: World, sql: str) -> None:
     test_growth_rows.check(heavy, sql)

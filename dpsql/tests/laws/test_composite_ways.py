@@ -6,7 +6,6 @@ import random
 from contextlib import closing
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from dpsql import Session
@@ -16,6 +15,7 @@ from dpsql.errors import Unverified
 from dpsql.plan.privacy import ownership
 from dpsql.policy import parse_policy
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.duckdb_pool import empty_duckdb, warm_sealed
 from dpsql.tests.support.length import tried
 
 from .planting import unrefused
@@ -80,7 +80,7 @@ def answers(folder: Path, rows: Rows, nobody: str, *, keeps_ways: bool) -> list[
         ", FOREIGN KEY (hospital, visit_no) REFERENCES visit (hospital, visit_no)",
     ) if keeps_ways else ("", "")  # fmt: skip
     folder.mkdir(parents=True)
-    with duckdb.connect() as connection:
+    with empty_duckdb() as connection:
         connection.execute(
             f"""CREATE TABLE patient (hospital VARCHAR, no INTEGER, PRIMARY KEY (hospital, no));
             CREATE TABLE visit (hospital VARCHAR NOT NULL, visit_no INTEGER NOT NULL, patient_no INTEGER {visit},
@@ -93,7 +93,9 @@ def answers(folder: Path, rows: Rows, nobody: str, *, keeps_ways: bool) -> list[
         policy = parse_policy(POLICY, folder / "ward.toml")
         with closing(open_ledger(policy, create=True)) as store:
             session = Session(
-                Dataset(policy, DuckDBBackend.over(connection), store), "ann", _noise=ZeroNoise()
+                Dataset(policy, DuckDBBackend.over(connection), store, warm_sealed()),
+                "ann",
+                _noise=ZeroNoise(),
             )
             return [session.execute(sql).rows for sql in ASKED]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 import sqlglot
@@ -13,6 +14,8 @@ from dpsql.plan.backend_sql.private_numbers import NUMBERS
 from dpsql.postprocess.print_calls import CALLS
 from dpsql.sql.admit import ADMITTED, admit
 from dpsql.sql.statement import parse_statement
+
+from .conftest import Desk, make_desk
 
 
 def node_kinds() -> list[type[exp.Expr]]:
@@ -173,10 +176,15 @@ NOT_ANSWERED = (
 )
 
 
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """One for all that is refused: it leaves no trace."""
+    with ExitStack() as stack:
+        yield make_desk(stack, tmp_path_factory.mktemp("denied"))
+
+
 @pytest.mark.parametrize("sql", NOT_ANSWERED)
-def test_a_clause_is_refused_and_never_dropped(sql: str, desk: object) -> None:
-    assert callable(desk)
-    opened = desk()
+def test_a_clause_is_refused_and_never_dropped(sql: str, opened: Desk) -> None:
     with pytest.raises(Refusal):
         opened.session.execute(sql)
     assert opened.session.dataset.store.spent().epsilon_nano == 0

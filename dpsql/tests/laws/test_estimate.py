@@ -91,7 +91,7 @@ def check_one_table(desk: OpenDesk, folder: Path, accounting: str = "zcdp") -> N
         assert {sql: list(another_session(made).execute(sql).rows) for sql in reversed(TILES)} == said
 
 
-@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+@pytest.mark.parametrize("accounting", ["pure", pytest.param("zcdp", marks=pytest.mark.long)])
 def test_all_answers_are_sums_of_one_table(desk: OpenDesk, tmp_path: Path, accounting: str) -> None:
     check_one_table(desk, tmp_path, accounting)
 
@@ -182,7 +182,7 @@ def test_free_questions_move_no_number(desk: OpenDesk, tmp_path: Path) -> None:
 
 def test_the_price_is_of_the_text_alone(desk: OpenDesk, tmp_path: Path) -> None:
     """Other rows, and other noise: the same charges, in every order."""
-    for seed in range(2):
+    for seed in range(tried(1, 2)):
         tiles = random.Random(seed).sample(TILES, len(TILES))
         paid = []
         for number, database in enumerate((HEAVY, ORDINARY)):
@@ -231,7 +231,7 @@ def check_never_worse(desk: OpenDesk, folder: Path, accounting: str, orders: int
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
 def test_no_order_is_dearer_or_less_exact(desk: OpenDesk, tmp_path: Path, accounting: str) -> None:
-    check_never_worse(desk, tmp_path, accounting, tried(2, 3))
+    check_never_worse(desk, tmp_path, accounting, tried(1, 3))
 
 
 @pytest.mark.long

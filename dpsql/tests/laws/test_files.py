@@ -77,7 +77,7 @@ def check(files: Files, sqls: list[str], database: Database, neighbours: list[Da
     return len(plans)
 
 
-@settings(FUZZ, max_examples=tried(6, 15))
+@settings(FUZZ, max_examples=tried(2, 15))
 @given(st.lists(statements("events"), min_size=2, max_size=4), event_databases())
 def test_files_are_as_tables(files: Files, sqls: list[str], database: Database) -> None:
     check(files, sqls, database, [without(database, unit) for unit in units_of(database)[:1]])

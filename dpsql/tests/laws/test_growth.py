@@ -35,7 +35,7 @@ from .examples import REPEATED
 from .measured import Measured, World, compared, fixed_intermediates, measure_release, world
 from .test_neighbours import planned
 
-FUZZ = settings(REPEATED, max_examples=tried(30, 80))
+FUZZ = settings(REPEATED, max_examples=tried(12, 80))
 LONG = settings(FUZZ, max_examples=5000, derandomize=False)
 
 _WATCH_POSTGRES = """

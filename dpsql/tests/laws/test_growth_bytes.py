@@ -28,7 +28,7 @@ from .examples import REPEATED
 from .measured import World, fixed_intermediates, parameters_of, world
 from .test_growth import IN_EACH_CLAUSE, copies, key_bytes, keys
 
-FUZZ = settings(REPEATED, max_examples=tried(25, 60))
+FUZZ = settings(REPEATED, max_examples=tried(10, 60))
 LONG = settings(FUZZ, max_examples=3000, derandomize=False)
 Patch = pytest.MonkeyPatch
 

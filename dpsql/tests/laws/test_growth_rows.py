@@ -36,7 +36,7 @@ from .test_neighbours import planned
 
 Patch = pytest.MonkeyPatch
 
-FUZZ = settings(REPEATED, max_examples=tried(120, 300))
+FUZZ = settings(REPEATED, max_examples=tried(50, 300))
 LONG = settings(FUZZ, max_examples=10_000, derandomize=False)
 
 ROWS = 100
@@ -163,7 +163,7 @@ def test_no_step_has_more_rows_than_the_plan_states_at_length(heavy: World, sql:
     check(heavy, sql)
 
 
-@settings(FUZZ, max_examples=tried(30, 80))
+@settings(FUZZ, max_examples=tried(12, 80))
 @given(growing_statements())
 def test_no_step_over_files_has_more_rows(of_files: World, sql: str) -> None:
     check(of_files, sql)

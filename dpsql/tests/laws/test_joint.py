@@ -8,7 +8,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from dpsql import Session
@@ -21,6 +20,7 @@ from dpsql.plan.measures import joint
 from dpsql.plan.measures.measurements import WEIGHT, Joint
 from dpsql.policy import parse_policy
 from dpsql.testing.injected_noise import CountingNoise, ZeroNoise
+from dpsql.tests.support.duckdb_pool import empty_duckdb, warm_sealed
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database
 
@@ -266,14 +266,14 @@ worth = {{ bounds = [0, 1000000000000] }}
 def correlated(folder: Path, verify: str) -> object:
     """Ask 200,000 people at the ends of their bounds: a sum of 4·10^11 that fits 64 bits, and not times 3·10^7."""
     folder.mkdir()
-    with duckdb.connect() as connection:
+    with empty_duckdb() as connection:
         connection.execute(
             "CREATE TABLE person (id INTEGER PRIMARY KEY, pay INTEGER, worth BIGINT);"
             "INSERT INTO person SELECT i, 2000000, 1000000000000 FROM range(200000) AS t (i)"
         )
         policy = parse_policy(WIDE.format(verify=verify), folder / "wide.toml")
         with closing(open_ledger(policy, create=True)) as store:
-            dataset = Dataset(policy, DuckDBBackend.over(connection), store)
+            dataset = Dataset(policy, DuckDBBackend.over(connection), store, warm_sealed())
             with Session(dataset, "ann", _noise=ZeroNoise()) as session:
                 return session.execute("SELECT CORR(pay, worth) FROM person").rows
 

@@ -26,6 +26,7 @@ from dpsql.policy import parse_policy
 from dpsql.postprocess import SealedEngine
 from dpsql.release import verifying
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.duckdb_pool import empty_duckdb
 from dpsql.tests.support.inserted import insert
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import READER, let_read
@@ -115,7 +116,7 @@ def _session(
     policy = parse_policy(POLICY, tmp_path / "policy.toml")
     backend: Backend
     if engine is None:
-        connection = stack.enter_context(duckdb.connect())
+        connection = stack.enter_context(empty_duckdb())
         connection.execute(TABLES.replace("jsonb", "json"))
         connection.executemany("INSERT INTO log VALUES (?, ?, ?)", rows)
         backend = DuckDBBackend.over(connection)
@@ -263,7 +264,7 @@ def _printed(dialect: Dialect, keys: list[str], column: str) -> str:
 @pytest.mark.parametrize("keys", KEYS, ids=".".join)
 def test_both_engines_find_the_same_members(postgres: PostgresServer, keys: list[str]) -> None:
     here, there = (dialect_of(name, "pg_c_utf8") for name in ("duckdb", "postgres"))
-    with postgres.admin("postgres") as connection, duckdb.connect() as db:
+    with postgres.admin("postgres") as connection, empty_duckdb() as db:
         for doc in DOCS:
             text = "NULL" if doc is None else there.text_literal(doc)
             (one,) = (
@@ -280,7 +281,7 @@ def test_both_engines_find_the_same_members(postgres: PostgresServer, keys: list
 
 
 def _over_bad_texts(dialect: Dialect) -> list[str | None]:
-    with duckdb.connect() as db:
+    with empty_duckdb() as db:
         db.execute("CREATE TABLE t (doc VARCHAR)")
         insert(db, "t", [(doc,) for doc in (*NO_JSON, *DOCS)])
         shown = _printed(dialect, ["a"], "doc")

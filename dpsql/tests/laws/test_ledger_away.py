@@ -15,6 +15,7 @@ from dpsql.engine.answer import Answer
 from dpsql.engine.dataset import Dataset, LastRead, open_ledger
 from dpsql.errors import LedgerAway, LedgerError
 from dpsql.policy import parse_policy
+from dpsql.tests.support.duckdb_pool import warm_sealed
 
 COUNT = "SELECT COUNT(*) AS n FROM person"
 POLICY = """
@@ -46,7 +47,7 @@ class World:
         self.connection.execute("CREATE TABLE person (id INTEGER PRIMARY KEY, age INTEGER)")
         self.connection.execute("INSERT INTO person SELECT i, i % 90 FROM range(500) AS r(i)")
         self.store = open_ledger(self.policy, create=False)
-        self.dataset = Dataset(self.policy, DuckDBBackend.over(self.connection), self.store)
+        self.dataset = Dataset(self.policy, DuckDBBackend.over(self.connection), self.store, warm_sealed())
         self.dataset.last_read = LastRead(lambda: self.now)
 
     def session(self, analyst: str = "alice") -> Session:

@@ -25,6 +25,7 @@ from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext
 from dpsql.sql.statement import AdmittedQuery, parse_statement
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.duckdb_pool import empty_duckdb, warm_sealed
 from dpsql.tests.support.inserted import insert
 from dpsql.tests.support.postgres_server import PostgresServer
 
@@ -76,13 +77,15 @@ def desk(
     (folder / "policy.toml").write_text(_POLICY.format(delta=delta))
     policy = load_policy(folder / "policy.toml")
     with ExitStack() as stack:
-        connection = stack.enter_context(duckdb.connect())
+        connection = stack.enter_context(empty_duckdb())
         connection.execute(_ROWS + gone)
         store = open_ledger(policy, create=True)
         twin, backend = engine_of(stack, connection, policy, server)
         if twin is not None:
             twin.refresh()
-        session = stack.enter_context(Session(Dataset(policy, backend, store), "tester", _noise=ZeroNoise()))
+        session = stack.enter_context(
+            Session(Dataset(policy, backend, store, warm_sealed()), "tester", _noise=ZeroNoise())
+        )
         yield session, connection, twin
 
 

@@ -28,7 +28,7 @@ from dpsql.tests.support.random_databases import (
 from .examples import HEAVY, NOBODY, REPEATED, WIDE, visit
 from .measured import Measured, World, compared, measure_release, world
 
-FUZZ = settings(REPEATED, max_examples=tried(15, 40))
+FUZZ = settings(REPEATED, max_examples=tried(6, 40))
 LONG = settings(FUZZ, max_examples=3000, derandomize=False)
 INTERMEDIATES = (2.5, -1.0, None, 0.0)
 

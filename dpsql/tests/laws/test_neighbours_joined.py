@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import Phase, example, given, settings
 
 from dpsql.errors import EngineFailure
 from dpsql.plan.planner import Plan
@@ -32,7 +32,7 @@ from .examples import REPEATED
 from .measured import REACHED, Measured, World, compared, fixed_intermediates, measure_release, world
 from .test_neighbours import planned
 
-FUZZ = settings(REPEATED, max_examples=tried(10, 25))
+FUZZ = settings(REPEATED, max_examples=tried(4, 25))
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ ATTACKS = (
 
 
 @pytest.mark.parametrize("sql", ATTACKS)
-@settings(FUZZ, max_examples=tried(1, 3))
+@settings(FUZZ, max_examples=3, phases=tuple(Phase)[: tried(1, len(Phase))])
 @given(databases())
 @example(HEAVY)
 def test_an_attack_moves_no_more_than_the_bound(adding: World, sql: str, database: Database) -> None:

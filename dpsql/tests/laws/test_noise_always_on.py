@@ -11,6 +11,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from dpsql.errors import EngineFailure, Refusal
 from dpsql.mechanisms import Law, SampledNoise
 from dpsql.release.released import completed
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.length import first
 from dpsql.tests.support.random_databases import Database, load
 
 from .conftest import Desk, OpenDesk
@@ -40,9 +42,15 @@ def sources() -> Iterator[tuple[str, str]]:
             yield name, path.read_text(encoding="utf-8")
 
 
+@cache
+def tree(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+@cache
 def imports(text: str) -> set[str]:
     found: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree(text)):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -65,17 +73,21 @@ def test_two_sessions_differ(desk: OpenDesk) -> None:
     assert rows[0] != rows[1]
 
 
+_VARIABLES = ("DPSQL_SEED", "DPSQL_DEBUG", "DPSQL_NOISE", "PYTHONHASHSEED", "DPSQL_TEST")
+
+
 @pytest.mark.parametrize(
-    "variable", ["DPSQL_SEED", "DPSQL_DEBUG", "DPSQL_NOISE", "PYTHONHASHSEED", "DPSQL_TEST"]
+    "variables", first(1, map(pytest.param, [_VARIABLES, *((one,) for one in _VARIABLES)])), ids=str
 )
-def test_no_variable_of_the_environment_changes_it(variable: str) -> None:
+def test_no_variable_of_the_environment_changes_it(variables: tuple[str, ...]) -> None:
+    """All of them at once; under `long` each by itself."""
     code = (
         "from fractions import Fraction\nfrom dpsql.mechanisms import Laplace, SampledNoise\n"
         "print(SampledNoise().draw(Laplace(Fraction(10**9)), 8).tolist())"
     )
     drawn = {
         subprocess.run(
-            [sys.executable, "-O", "-c", code], env={**os.environ, variable: "0"}, capture_output=True,
+            [sys.executable, "-O", "-c", code], env={**os.environ, **dict.fromkeys(variables, "0")}, capture_output=True,
             text=True, check=True,
         ).stdout
         for _ in range(2)
@@ -231,8 +243,10 @@ def test_exact_values_stay_in_two_modules() -> None:
     """
     asking, holding = set(), set()
     for name, text in sources():
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Attribute):
+        for node in ast.walk(tree(text)):
+            if isinstance(node, ast.Attribute) and (
+                node.attr in ("run", "columns") or name == "release/run.py"
+            ):
                 held = ast.unparse(node.value).removesuffix(".open()").rpartition(".")[2]
                 if re.fullmatch(r"\w*snapshot(\(.*\))?", held, re.IGNORECASE) and node.attr in (
                     "run",
@@ -323,7 +337,7 @@ def test_the_engine_has_no_way_to_print() -> None:
         ):
             called = {
                 node.func.id
-                for node in ast.walk(ast.parse(text))
+                for node in ast.walk(tree(text))
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
             }
             assert "print" not in called or name == _MANUAL, name

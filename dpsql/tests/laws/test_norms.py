@@ -27,7 +27,7 @@ from .measured import World, measure_release, world
 from .planting import plant
 from .test_neighbours import check, neighbours_of
 
-FUZZ = settings(REPEATED, max_examples=tried(10, 25))
+FUZZ = settings(REPEATED, max_examples=tried(4, 25))
 LONG = settings(FUZZ, max_examples=1500, derandomize=False)
 MOST, OF_MONTH, OF_CITY, OF_DAY = 6, 5, 4, 2
 CITY = "SELECT city, COUNT(*) FROM visit GROUP BY city"
@@ -128,7 +128,7 @@ def totals(world: World, sql: str) -> tuple[int, int]:
     return sum(value for (value,) in counts.values()), release.measurements[0].denominator
 
 
-@settings(FUZZ, max_examples=tried(12, 40))
+@settings(FUZZ, max_examples=tried(5, 40))
 @given(
     st.lists(
         st.tuples(

@@ -24,6 +24,7 @@ from dpsql.plan.measures.top import TopGroups
 from dpsql.policy import Accounting, Policy
 from dpsql.release import run
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.duckdb_pool import warm_sealed
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, load, policy_of
 
@@ -118,7 +119,9 @@ def test_a_session_asks_for_parts_of_the_chosen_groups(tmp_path: Path, monkeypat
     with world(tmp_path, policy=policy) as made:
         made.settle(load, TWO_CITIES)
         store = open_ledger(policy, create=True)
-        with Session(Dataset(policy, made.backend, store), "tester", _noise=ZeroNoise()) as session:
+        with Session(
+            Dataset(policy, made.backend, store, warm_sealed()), "tester", _noise=ZeroNoise()
+        ) as session:
             assert session.execute(LARGEST).rows[0][0] == "a"
     _, *others = asked
     assert any("v BETWEEN" in sql for sql in others)

@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from dpsql import Session
@@ -20,6 +19,7 @@ from dpsql.mechanisms import SampledNoise
 from dpsql.plan.privacy import partitions
 from dpsql.policy import parse_policy
 from dpsql.release import table
+from dpsql.tests.support.duckdb_pool import empty_duckdb, warm_sealed
 
 from .measured import engine_of
 from .planting import plant
@@ -61,7 +61,7 @@ def opened(folder: Path, accounting: str = "pure", *, complete: bool = True) -> 
     text = POLICY.format(accounting=accounting, complete=str(complete).lower())
     policy = parse_policy(text, folder / "dpsql.toml")
     with ExitStack() as stack:
-        connection = stack.enter_context(duckdb.connect())
+        connection = stack.enter_context(empty_duckdb())
         connection.execute(
             "CREATE TABLE person (id INTEGER PRIMARY KEY, born DATE NOT NULL, gpa DOUBLE NOT NULL, works BOOLEAN NOT NULL);"
             "INSERT INTO person SELECT i, DATE '2024-01-01' + (i * i % 366)::INTEGER, (i % 401) / 100.0, i % 3 = 0 "
@@ -69,7 +69,9 @@ def opened(folder: Path, accounting: str = "pure", *, complete: bool = True) -> 
         )
         _, backend = engine_of(stack, connection, policy, None)
         session = Session(
-            Dataset(policy, backend, open_ledger(policy, create=True)), "tester", _noise=SampledNoise()
+            Dataset(policy, backend, open_ledger(policy, create=True), warm_sealed()),
+            "tester",
+            _noise=SampledNoise(),
         )
         yield stack.enter_context(session)
 

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from dpsql import Session
@@ -22,6 +21,7 @@ from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext
 from dpsql.sql.statement import AdmittedQuery, parse_statement
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.duckdb_pool import empty_duckdb, warm_sealed
 from dpsql.tests.support.inserted import insert
 from dpsql.tests.support.postgres_server import PostgresServer
 
@@ -67,13 +67,15 @@ def session(tmp_path: Path, engine: PostgresServer | None) -> Iterator[Session]:
     (tmp_path / "policy.toml").write_text(POLICY.format(rows=20))
     policy = load_policy(tmp_path / "policy.toml")
     with ExitStack() as stack:
-        connection = stack.enter_context(duckdb.connect())
+        connection = stack.enter_context(empty_duckdb())
         connection.execute(ROWS)
         store = open_ledger(policy, create=True)
         twin, backend = engine_of(stack, connection, policy, engine)
         if twin is not None:
             twin.refresh()
-        yield stack.enter_context(Session(Dataset(policy, backend, store), "tester", _noise=ZeroNoise()))
+        yield stack.enter_context(
+            Session(Dataset(policy, backend, store, warm_sealed()), "tester", _noise=ZeroNoise())
+        )
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from .test_mutations import adding, holds
 
 __all__ = ["adding"]
 
-FUZZ = settings(REPEATED, max_examples=tried(15, 40))
+FUZZ = settings(REPEATED, max_examples=tried(6, 40))
 LONG = settings(FUZZ, max_examples=3000, derandomize=False)
 Patch = pytest.MonkeyPatch
 

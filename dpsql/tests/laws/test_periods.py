@@ -26,7 +26,7 @@ from dpsql.plan.privacy import time as periods
 from dpsql.plan.privacy.time import Clock
 from dpsql.policy import parse_policy
 from dpsql.policy.periods import instant_of
-from dpsql.tests.support.length import tried
+from dpsql.tests.support.length import some, tried
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from .measured import REACHED, World, loss, world
@@ -79,14 +79,14 @@ def test_each_is_bounded_as_its_proof_says_and_verified(sql: str, tmp_path: Path
         assert verdict(made, planned) == ""
 
 
-@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+@pytest.mark.parametrize("accounting", some(["pure", "zcdp"], 1))  # in rho: `test_each_period`
 def test_no_slice_moves_more_than_it_is_charged(tmp_path: Path, accounting: str) -> None:
     rng = random.Random(39)
     worst: dict[str, Fraction] = {}
     with shops(tmp_path, policy=policy_of(accounting)) as made:
         planned = {sql: plan_at(made, sql) for sql in STATEMENTS}
         for _ in range(
-            tried(4, 6) if accounting == "pure" else 1
+            tried(1, 6) if accounting == "pure" else 1
         ):  # whose loss is in rho: the rows moved are the same
             found = held_in(made, random_shop(rng), rng, planned)
             worst = {s: max(worst.get(s, Fraction(0)), one) for s, one in zip(STATEMENTS, found, strict=True)}
@@ -114,13 +114,13 @@ def test_statements_of_every_shape_hold_their_claims_and_are_verified(tmp_path: 
     """
     rng, planned = random.Random(11), dict[str, Plan]()
     with shops(tmp_path) as made:
-        for one in statements(made.catalog, 11, 90):
+        for one in statements(made.catalog, 11, tried(40, 90)):
             with suppress(Refusal):
                 planned[one.sql] = plan_at(made, one.sql)
         verdicts = {sql: verdict(made, plan) for sql, plan in planned.items() if plan.releases}
         assert [sql for sql, why in verdicts.items() if why and "CASE WHEN (1 IN (-3, 100))" not in sql] == []
         held_in(made, random_shop(rng), rng, planned)
-    assert len(planned) > 45
+    assert len(planned) > tried(20, 45)
 
 
 VIEWS = """
@@ -180,7 +180,9 @@ def moved_on(shop: Shop, rng: random.Random, month: datetime) -> Shop:
     return Shop(shop.users, tuple(orders), shop.items, shop.visits)
 
 
-@pytest.mark.parametrize("is_open", [False, True], ids=["closed", "open"])
+@pytest.mark.parametrize(
+    "is_open", some([False, True], 1), ids=["closed", "open"]
+)  # open: `test_each_period` too
 def test_histories_of_data_that_grow_cost_a_slice_no_more_than_was_charged(
     tmp_path: Path, is_open: bool
 ) -> None:

@@ -63,7 +63,11 @@ def desk_that_checks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]
         yield made
 
 
-@pytest.mark.parametrize("database", [EVERY_CELL, HEAVY, AT_THE_ENDS], ids=["cells", "heavy", "ends"])
+@pytest.mark.parametrize(
+    "database",
+    [EVERY_CELL, pytest.param(HEAVY, marks=pytest.mark.long), AT_THE_ENDS],
+    ids=["cells", "heavy", "ends"],
+)
 def test_no_quotient_is_larger(desk_that_checks: Desk, database: Database) -> None:
     desk_that_checks.settle(database)
     assert sum(

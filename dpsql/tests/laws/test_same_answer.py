@@ -22,12 +22,13 @@ from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import Refusal
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.drawn_statements import statements
+from dpsql.tests.support.duckdb_pool import empty_duckdb, warm_sealed
 from dpsql.tests.support.length import tried
 from dpsql.tests.support.random_joins import SCHEMA, Database, load, policy_of, row
 
 from .examples import REPEATED
 
-FUZZ = settings(REPEATED, max_examples=tried(25, 60))
+FUZZ = settings(REPEATED, max_examples=tried(10, 60))
 
 UNITS = range(1, 25)
 TAME = Database(
@@ -70,11 +71,15 @@ INSERT INTO tag VALUES ('t', 'g', 1), ('t', 'h', 4), ('u', NULL, 2), ('a', 'g', 
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Session, duckdb.DuckDBPyConnection]]:
     with ExitStack() as stack:
         policy = policy_of(tmp_path_factory.mktemp("same"), rows=100, groups=10)
-        connection = stack.enter_context(duckdb.connect())
+        connection = stack.enter_context(empty_duckdb())
         connection.execute(SCHEMA + _PUBLIC)
         load(connection, TAME, order=1)
         store = open_ledger(policy, create=True)
-        made = Session(Dataset(policy, DuckDBBackend.over(connection), store), "tester", _noise=ZeroNoise())
+        made = Session(
+            Dataset(policy, DuckDBBackend.over(connection), store, warm_sealed()),
+            "tester",
+            _noise=ZeroNoise(),
+        )
         yield stack.enter_context(made), connection
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from dpsql import Session
@@ -20,6 +19,7 @@ from dpsql.policy import parse_policy
 from dpsql.postprocess import SealedEngine
 from dpsql.release import verifying
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.duckdb_pool import empty_duckdb
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import READER, let_read
 
@@ -73,7 +73,7 @@ def log(engine: PostgresServer | None, tmp_path: Path) -> Iterator[Session]:
     with ExitStack() as stack:
         backend: Backend
         if engine is None:
-            connection = stack.enter_context(duckdb.connect())
+            connection = stack.enter_context(empty_duckdb())
             connection.execute(table)
             connection.executemany("INSERT INTO log VALUES (?, CAST(? AS DATE), CAST(? AS TIMESTAMP))", rows)
             backend = DuckDBBackend.over(connection)

@@ -41,7 +41,7 @@ from .examples import HEAVY, REPEATED, WIDE, visit
 from .measured import Groups, World, fixed_intermediates, measure_release, parameters_of, world
 from .planting import plant
 
-FUZZ = settings(REPEATED, max_examples=tried(15, 40))
+FUZZ = settings(REPEATED, max_examples=tried(6, 40))
 LONG = settings(FUZZ, max_examples=3000, derandomize=False)
 Patch = pytest.MonkeyPatch
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from dpsql import Session
@@ -14,6 +13,7 @@ from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import Refusal
 from dpsql.policy import load_policy
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.duckdb_pool import empty_duckdb, warm_sealed
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from .measured import engine_of
@@ -52,13 +52,15 @@ def session(tmp_path: Path, engine: PostgresServer | None) -> Iterator[Session]:
     (tmp_path / "policy.toml").write_text(POLICY)
     policy = load_policy(tmp_path / "policy.toml")
     with ExitStack() as stack:
-        connection = stack.enter_context(duckdb.connect())
+        connection = stack.enter_context(empty_duckdb())
         connection.execute(ROWS)
         store = open_ledger(policy, create=True)
         twin, backend = engine_of(stack, connection, policy, engine)
         if twin is not None:
             twin.refresh()
-        yield stack.enter_context(Session(Dataset(policy, backend, store), "tester", _noise=ZeroNoise()))
+        yield stack.enter_context(
+            Session(Dataset(policy, backend, store, warm_sealed()), "tester", _noise=ZeroNoise())
+        )
 
 
 def _tiles(window: str, of: str = "person") -> str:

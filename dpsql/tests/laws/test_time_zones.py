@@ -13,6 +13,7 @@ from dpsql import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.policy import parse_policy
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.duckdb_pool import warm_sealed
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from .measured import World, measure_release, world
@@ -97,5 +98,7 @@ def test_public_moments_are_in_utc_too(tmp_path: Path, sql: str) -> None:
             "INSERT INTO event SELECT i, NULL, '2026-02-01 00:00:00+00' FROM range(40) AS t (i)"
         )
         store = open_ledger(policy, create=True)
-        with Session(Dataset(policy, made.backend, store), "tester", _noise=ZeroNoise()) as session:
+        with Session(
+            Dataset(policy, made.backend, store, warm_sealed()), "tester", _noise=ZeroNoise()
+        ) as session:
             assert [row[0] for row in session.execute(sql).rows] == ASKED[sql]

@@ -18,7 +18,7 @@ from dpsql.tests.support.random_databases import VISIT, Database, rows_of
 from .conftest import Desk, OpenDesk, make_desk
 from .examples import REPEATED, visit
 
-FUZZ = settings(REPEATED, max_examples=tried(15, 40))
+FUZZ = settings(REPEATED, max_examples=tried(6, 40))
 
 
 @pytest.fixture(scope="module")

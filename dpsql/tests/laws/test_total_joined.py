@@ -12,6 +12,7 @@ import pytest
 from dpsql import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.duckdb_pool import empty_duckdb, warm_sealed
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import PostgresTwin
 from dpsql.tests.support.random_joins import CELLS, PRIVATE, SCHEMA, Database, load, policy_of
@@ -41,11 +42,11 @@ class Desk:
 def desk(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[Desk]:
     with ExitStack() as stack:
         policy = policy_of(tmp_path_factory.mktemp("total"), epsilon="0.001")
-        connection = stack.enter_context(duckdb.connect())
+        connection = stack.enter_context(empty_duckdb())
         connection.execute(SCHEMA)
         store = open_ledger(policy, create=True)
         twin, backend = engine_of(stack, connection, policy, engine)
-        session = Session(Dataset(policy, backend, store), "tester", _noise=ZeroNoise())
+        session = Session(Dataset(policy, backend, store, warm_sealed()), "tester", _noise=ZeroNoise())
         session.execute("SET dpsql.reuse = off")
         yield Desk(stack.enter_context(session), connection, twin)
 

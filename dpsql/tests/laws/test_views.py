@@ -21,6 +21,7 @@ from dpsql.policy import Policy
 from dpsql.policy.live_schema import LiveTable
 from dpsql.relation.relations import all_grounds
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.duckdb_pool import warm_sealed
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_joins import (
     SCHEMA,
@@ -109,7 +110,7 @@ def changed_while_open(folder: Path, engine: PostgresServer | None, change: str)
         store = open_ledger(policy, create=True)
         made = stack.enter_context(opened(policy, engine))
         session = stack.enter_context(
-            Session(Dataset(policy, made.backend, store), "tester", _noise=ZeroNoise())
+            Session(Dataset(policy, made.backend, store, warm_sealed()), "tester", _noise=ZeroNoise())
         )
         session.execute("SELECT COUNT(*) FROM v_person")
         spent = store.spent().epsilon_nano
@@ -120,7 +121,7 @@ def changed_while_open(folder: Path, engine: PostgresServer | None, change: str)
         with pytest.raises(SchemaChanged):
             session.execute("SELECT COUNT(*) FROM v_person WHERE height > 1")
         assert store.spent().epsilon_nano == spent
-        again = Dataset(policy, made.backend, store)
+        again = Dataset(policy, made.backend, store, warm_sealed())
         assert all_grounds(again.catalog) != all_grounds(session.catalog)
 
 
