@@ -3,6 +3,9 @@ places."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from dpsql.plan.planner import Plan
 from dpsql.tests.support.random_databases import PERSON, VISIT, Database
 
 from ..laws.examples import HEAVY, person, visit
@@ -76,11 +79,10 @@ STATEMENTS = (
 )
 
 
-def all_measured(world: World) -> list[Measured]:
-    """Return the exact integers of all statements."""
+def all_measured(world: World, plans: Sequence[Plan] = ()) -> list[Measured]:
+    """Return the exact integers of all statements; `plans`: of each, where it is known."""
     found = []
-    for sql in STATEMENTS:
-        plan = world.plan(sql)
+    for plan in plans or map(world.plan, STATEMENTS):
         intermediates = fixed_intermediates(plan)
         with world.backend.snapshot() as snapshot:
             found.append(

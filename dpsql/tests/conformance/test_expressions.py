@@ -24,6 +24,7 @@ from dpsql.plan.dialects.quote import identifier
 from dpsql.relation.catalog import Column
 from dpsql.relation.expressions import Expr
 from dpsql.relation.intervals import Environment
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_copy import copy_rows, copy_schema, keep_representable
 from dpsql.tests.support.postgres_server import PostgresServer
 
@@ -98,7 +99,9 @@ ANY = st.one_of(*(kind(depth) for kind in (numbers, texts, moments, booleans) fo
 
 
 @given(ANY, environments(is_bounded=True))
-@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=tried(120, 300), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
 def test_an_expression_has_one_value(engines: Engines, text: str, columns: tuple[Column, ...]) -> None:
     check(engines, text, columns)
 

@@ -21,7 +21,7 @@ from .both import Engines, open_engines, spelled
 FUZZ = settings(
     deadline=None,
     derandomize=True,
-    max_examples=tried(20, 60),
+    max_examples=tried(8, 60),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
 )  # fmt: skip
 LONG = settings(FUZZ, max_examples=1500, derandomize=False)

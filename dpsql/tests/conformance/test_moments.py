@@ -23,6 +23,7 @@ from dpsql.relation.catalog import Column
 from dpsql.relation.expressions import Expr
 from dpsql.relation.intervals import Environment, facts_of
 from dpsql.relation.types import DATE, TIMESTAMP
+from dpsql.tests.support.duckdb_pool import empty_duckdb
 from dpsql.tests.support.inserted import insert
 from dpsql.tests.support.postgres_server import PostgresServer
 
@@ -161,7 +162,7 @@ def test_what_is_listed_is_all_there_is(form: str, column: str, days: tuple[int,
     values = facts_of(bind_expression(form.format(column), columns), Environment(columns)).values
     if values is None:
         return
-    with duckdb.connect() as engine:
+    with empty_duckdb() as engine:
         step = "1 day" if column == "d" else "1 hour" if days[1] - days[0] < 100 else "1 day"
         engine.execute(
             f"CREATE TABLE t AS SELECT CAST(unnest(generate_series(TIMESTAMP '1970-01-01' + INTERVAL {days[0]} DAY, "

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from dpsql.backends import PostgresBackend
+from dpsql.plan.planner import Plan
 from dpsql.tests.support import random_databases
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import READER, PostgresTwin
@@ -87,6 +88,7 @@ class Place:
     world: World
     twin: PostgresTwin
     server: PostgresServer
+    plans: list[Plan]
     expected: list[Measured]
 
 
@@ -110,7 +112,8 @@ def place(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer) ->
                 f"CREATE OPERATOR shadows.{sign} (FUNCTION = shadows.{function}, {sides})".encode()
             )
         twin.owner.execute(f"GRANT USAGE ON SCHEMA shadows TO {READER}")
-        yield Place(engines.postgres, twin, postgres, all_measured(engines.duckdb))
+        plans = [engines.postgres.plan(sql) for sql in STATEMENTS]
+        yield Place(engines.postgres, twin, postgres, plans, all_measured(engines.duckdb))
 
 
 @contextmanager
@@ -129,7 +132,7 @@ def set_on(place: Place, settings: dict[str, str]) -> Iterator[None]:
 
 
 def same(place: Place, backend: PostgresBackend) -> None:
-    found = all_measured(replace(place.world, backend=backend))
+    found = all_measured(replace(place.world, backend=backend), place.plans)
     for sql, ours, theirs in zip(STATEMENTS, place.expected, found, strict=True):
         assert theirs == ours, sql
 

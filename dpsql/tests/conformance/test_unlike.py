@@ -20,7 +20,7 @@ from ..laws.examples import REPEATED
 from ..laws.measured import Groups, World, fixed_intermediates, measure_release
 from .both import Engines, open_engines, spelled
 
-FUZZ = settings(REPEATED, max_examples=tried(10, 25))
+FUZZ = settings(REPEATED, max_examples=tried(4, 25))
 MINE = "SELECT 1 FROM note b WHERE b.person_id = a.person_id"
 STATEMENTS = (
     f"SELECT COUNT(*), SUM(a.n) FROM note a WHERE EXISTS ({MINE} AND b.n <> a.n)",

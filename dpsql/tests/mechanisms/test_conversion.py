@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dpsql.mechanisms import conversion, delta_of_rho, epsilon_of_rho, pure_epsilon, rho_of_pure, rho_within
 from dpsql.mechanisms.conversion import _bounds_of_log, _rest_above
+from dpsql.tests.support.length import tried
 
 ATTO, NANO = 10**18, 10**9
 EPSILONS = st.integers(10**3, 10**13).map(lambda nano: Fraction(nano, NANO))
@@ -40,7 +41,7 @@ def least_log_delta(rho: Fraction, epsilon: Fraction) -> Decimal:
         return log_delta(rho, epsilon, 1 + Decimal(10) ** Decimal(repr(found)))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tried(12, 30), deadline=None)
 @given(EPSILONS, DELTAS)
 def test_what_is_granted_keeps_the_promise_and_not_much_more_would(
     epsilon: Fraction, delta: Fraction
@@ -53,7 +54,7 @@ def test_what_is_granted_keeps_the_promise_and_not_much_more_would(
     assert least_log_delta(more, epsilon) > wanted
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tried(12, 30), deadline=None)
 @given(st.integers(1, 10**22), DELTAS)
 def test_what_is_said_to_be_spent_covers_it_and_not_much_less_does(rho: int, delta: Fraction) -> None:
     epsilon = epsilon_of_rho(rho, delta)

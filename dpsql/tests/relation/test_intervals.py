@@ -117,7 +117,9 @@ def check_value(value: object, is_infinite: bool, unit: Fraction | None, facts: 
 
 
 @given(ANY_EXPRESSION, environments())
-@settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=tried(80, 200), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
 def test_facts_hold_on_every_row(
     table: duckdb.DuckDBPyConnection, text: str, columns: tuple[Column, ...]
 ) -> None:
@@ -174,7 +176,7 @@ def filled(draw: st.DrawFn, form: str) -> str:
 
 @pytest.mark.parametrize("form", RULE_FORMS)
 @given(st.data())
-@settings(max_examples=tried(6, 12), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tried(3, 12), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_every_rule_holds_on_every_row(
     table: duckdb.DuckDBPyConnection, form: str, data: st.DataObject
 ) -> None:

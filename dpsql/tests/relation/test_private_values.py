@@ -19,6 +19,7 @@ from dpsql.relation.catalog import Column
 from dpsql.relation.expressions import Expr
 from dpsql.relation.intervals import Environment
 from dpsql.relation.types import BIGINT, BOOLEAN, DATE, INTEGER, SMALLINT, TEXT, TIMESTAMP, Kind, numeric
+from dpsql.tests.support.length import tried
 
 from .hostile_rows import COLUMNS, bind_expression, booleans, moments, numbers, texts
 from .postgres_oracle import Value, evaluate, is_exact
@@ -152,7 +153,9 @@ EXACT = st.one_of(*(kind(depth) for kind in (numbers, texts, moments, booleans) 
 @example("s LIKE 'a\\_%'")
 @example("coalesce(d, ts)")
 @example("d + INTERVAL '1 month'")
-@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=tried(150, 400), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
 def test_an_expression_has_postgres_value(table: duckdb.DuckDBPyConnection, text: str) -> None:
     check(table, text)
 

@@ -205,7 +205,7 @@ def _holds(found: Held) -> bool:
     return found.share >= 0.95 - 3 * (0.95 * 0.05 / max(1, found.bounded / len(_ASKED))) ** 0.5
 
 
-@pytest.mark.parametrize("max_rows", [2, 50, 400])
+@pytest.mark.parametrize("max_rows", [2, pytest.param(50, marks=pytest.mark.long), 400])
 def test_bars_hold_noise_and_cut(tmp_path: Path, max_rows: int) -> None:
     found = coverage(tmp_path, 1.5, max_rows, tried(6, 12))
     assert found.bounded >= 0.5 * found.draws * len(_ASKED)

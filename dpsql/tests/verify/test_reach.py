@@ -8,6 +8,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsql.tests.support.length import tried
 from dpsql.tests.verify.clinic import FACTS
 from dpsql.verify.engines import DuckDB
 from dpsql.verify.terms import Pool, Term
@@ -37,7 +38,7 @@ KEYS = st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=3)
 FORMS = st.lists(st.tuples(KEYS, TERMS), min_size=1, max_size=3)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tried(80, 200), deadline=None)
 @given(st.lists(FORMS, min_size=1, max_size=3))
 def test_no_row_reaches_further(
     drawn: list[list[tuple[list[tuple[int, bool]], list[tuple[list[int], int]]]]],
