@@ -173,7 +173,7 @@ def test_spent_is_what_was_reserved_whatever_happens(
     engine: str, accounting: Accounting, request: pytest.FixtureRequest
 ) -> None:
     place: Place | None = request.getfixturevalue("shared") if engine == "postgres" else None
-    examples, steps = (tried(1, 5), 20) if place else (tried(5, 25), 30)
+    examples, steps = (tried(1, 5), 20) if place else (tried(3, 25), 30)
     run_state_machine_as_test(
         lambda: Ledger(place, accounting),
         settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None),

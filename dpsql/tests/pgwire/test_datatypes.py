@@ -21,6 +21,7 @@ from dpsql.pgwire import ELEMENTS, TYPES, Format, Interval, ObjectName, Oid, rea
 from dpsql.pgwire.read_parameter import BINARY_READERS
 from dpsql.pgwire.write_binary import BINARY_WRITERS
 from dpsql.pgwire.write_text import TEXT_WRITERS
+from dpsql.tests.support.length import tried
 
 from .value_samples import CORNERS, STRATEGIES
 from .with_postgres import BINARY, TEXT, through_postgres, written
@@ -78,7 +79,9 @@ def test_corner_cases_are_written_as_postgres_writes_them(
 
 @pytest.mark.parametrize("oid", STRATEGIES, ids=lambda oid: oid.name)
 @given(data=st.data())
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=tried(20, 60), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_value_is_written_as_postgres_writes_it(
     connection: psycopg.Connection[Any], oid: Oid, data: st.DataObject
 ) -> None:
@@ -106,7 +109,7 @@ def test_a_timestamp_is_written_in_its_own_zone(
 @pytest.mark.parametrize("form", Format)
 @pytest.mark.parametrize("oid", STRATEGIES, ids=lambda oid: oid.name)
 @given(data=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=tried(20, 60))
 def test_there_and_back(oid: Oid, form: Format, data: st.DataObject) -> None:
     value = data.draw(STRATEGIES[oid])
     assert same(read_parameter(oid, form, written(oid, form, value)), value)
@@ -131,7 +134,7 @@ PSYCOPG = [oid for oid in STRATEGIES if oid not in (Oid.BYTEA, Oid.INTERVAL)]
 @pytest.mark.parametrize("form", Format)
 @pytest.mark.parametrize("oid", PSYCOPG, ids=lambda oid: oid.name)
 @given(data=st.data())
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=tried(15, 40))
 def test_psycopg_reads_what_we_write(oid: Oid, form: Format, data: st.DataObject) -> None:
     value = data.draw(STRATEGIES[oid])
     loader = Transformer().get_loader(oid, pq.Format(form))
@@ -157,7 +160,7 @@ DUMPED = st.one_of(
 
 
 @given(value=DUMPED, wanted=st.sampled_from([PyFormat.TEXT, PyFormat.BINARY]))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=tried(100, 300))
 def test_we_read_what_psycopg_sends(value: Any, wanted: PyFormat) -> None:
     transformer = Transformer()
     (data,) = transformer.dump_sequence([value], [wanted])

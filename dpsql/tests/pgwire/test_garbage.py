@@ -25,6 +25,7 @@ from dpsql.pgwire import (
     State,
     Waiting,
 )
+from dpsql.tests.support.length import tried
 
 from . import frontend as f
 from .frontend import READY, idle
@@ -84,7 +85,7 @@ NOISE = st.binary(max_size=12) | st.builds(
 
 
 @given(parts=st.lists(MESSAGES | NOISE, max_size=12), started=st.booleans(), data=st.data())
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=tried(200, 600))
 @example(parts=[f.parse("s", "q"), f.bind(), f.SYNC], started=True, data=None)
 def test_garbage_gives_events_or_one_protocol_error_however_it_is_split(
     parts: list[bytes], started: bool, data: st.DataObject | None
@@ -98,7 +99,7 @@ def test_garbage_gives_events_or_one_protocol_error_however_it_is_split(
 
 
 @given(st.binary(max_size=300))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=tried(100, 300))
 def test_bytes_of_any_kind(data: bytes) -> None:
     _drive(idle(), [data])
     _drive(ProtocolConnection(), [data])

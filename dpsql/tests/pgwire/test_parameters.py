@@ -14,6 +14,7 @@ from psycopg import pq
 
 from dpsql.pgwire import Format, Oid, ParameterError, read_parameter
 from dpsql.pgwire.read_text import TEXT_READERS
+from dpsql.tests.support.length import tried
 
 from .with_postgres import BINARY, TEXT, through_postgres, written
 
@@ -149,7 +150,7 @@ def test_bad_binary_parameters(oid: Oid, data: bytes, sqlstate: str) -> None:
 
 @pytest.mark.parametrize("oid", sorted(TEXT_READERS), ids=lambda oid: Oid(oid).name)
 @given(data=st.binary(max_size=40))
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=tried(30, 80))
 def test_any_bytes_are_read_or_refused(oid: int, data: bytes) -> None:
     for form in Format:
         error = refusal(oid, form, data)
@@ -160,7 +161,7 @@ ALPHABET = '0123456789+-.:,eE TZPYMDHSinfNaday{}"\\xtago '
 
 
 @given(text=st.text(ALPHABET, max_size=25), oid=st.sampled_from(sorted(TEXT_READERS)))
-@settings(deadline=None, max_examples=1500)
+@settings(deadline=None, max_examples=tried(400, 1500))
 def test_any_text_is_read_or_refused(text: str, oid: int) -> None:
     error = refusal(oid, TEXT, text.encode())
     assert error is None or error.sqlstate in SQLSTATES - {"22P03", "22021"}

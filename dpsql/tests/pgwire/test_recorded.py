@@ -58,7 +58,7 @@ def test_events_of_a_recorded_conversation(name: str) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 @given(data=st.data())
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=tried(20, 50))
 def test_split_anywhere_the_replies_are_the_same(name: str, data: st.DataObject) -> None:
     chunks = _chunks(name)
     whole = b"".join(chunks)

@@ -21,6 +21,7 @@ from click.testing import CliRunner
 from dpsql.cli.application import program
 from dpsql.pgwire import make_verifier
 from dpsql.server.channel import load_encryption
+from dpsql.tests.support.length import long_where
 
 from ..pgwire.frontend import SSL, startup
 from .by_hand import Wire, login, proof
@@ -104,6 +105,7 @@ def test_bound_to_the_certificate(encrypted: Encrypted, negotiation: str) -> Non
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
+@long_where(lambda protocols: not protocols)
 @pytest.mark.parametrize("protocols", [(), ("http/1.1",)])
 def test_tls_at_once_for_another_protocol_is_dropped(
     encrypted: Encrypted, protocols: tuple[str, ...]
@@ -249,6 +251,7 @@ def test_analysts_come_and_go(tmp_path: Path) -> None:
         assert not may_connect(server, "bob")
 
 
+@long_where(lambda old: old == "password =")
 @pytest.mark.parametrize(
     ("old", "new"),
     [("epsilon = 1000", "epsilon = nothing"), ("password =", "pass ="), ("people.duckdb", "other.duckdb")],

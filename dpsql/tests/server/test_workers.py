@@ -179,7 +179,7 @@ def test_killed_under_load(tmp_path: Path) -> None:
         for thread in threads:
             thread.start()
         try:
-            for kills in range(1, tried(3, 4)):
+            for kills in range(1, tried(2, 4)):
                 there, had = processes(served), len(answered)
                 until(lambda had=had: len(answered) > had + 3)
                 os.kill(there[kills % 2], signal.SIGKILL)

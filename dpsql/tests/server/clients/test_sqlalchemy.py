@@ -13,6 +13,8 @@ import polars
 import pytest
 import sqlalchemy as sa
 
+from dpsql.tests.support.length import first
+
 from ..conftest import PASSWORD, Served
 from .conftest import ROWS, THING
 
@@ -24,7 +26,7 @@ def url(served: Served, driver: str) -> sa.URL:
     return sa.URL.create(f"postgresql+{driver}", "alice", PASSWORD, "127.0.0.1", served.port, "people")
 
 
-@pytest.fixture(params=["psycopg", "psycopg2", "pg8000"])
+@pytest.fixture(params=first(1, ["psycopg", "psycopg2", "pg8000"]))
 def engine(request: pytest.FixtureRequest, served: Served) -> Iterator[sa.Engine]:
     found = sa.create_engine(url(served, request.param))
     yield found
