@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from dpsql.backends import DuckDBBackend
@@ -31,6 +30,8 @@ from dpsql.release.table import grouping_of
 from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext
 from dpsql.sql.statement import AdmittedQuery, parse_statement
+from dpsql.tests.support.duckdb_pool import empty_duckdb
+from dpsql.tests.support.length import tried
 
 from .planting import plant
 
@@ -188,7 +189,7 @@ Plans = dict[str, tuple[ReleasePlan, ...] | None]
 
 
 def live_from(schema: str) -> LiveSchema:
-    with duckdb.connect() as connection:
+    with empty_duckdb() as connection:
         connection.execute(schema)
         with DuckDBBackend.over(connection).snapshot() as snapshot:
             return snapshot.schema()
@@ -306,7 +307,7 @@ def edits(text: str) -> Iterator[tuple[str, str]]:
 
 def edited(promise: str) -> Iterator[tuple[str, Plans]]:
     """Yield where a policy was edited, and the plans under it, of each edit that leaves a policy."""
-    for place, text in edits(policy_text(promise)):
+    for place, text in [*edits(policy_text(promise))][:: tried(2, 1)]:
         plans = (
             None if "accounting" in place else plans_under(text, live())
         )  # of another law (soundness.md 3.11)
@@ -378,7 +379,7 @@ def changed_schema(old: str, new: str) -> LiveSchema:
 
 def test_one_key_is_one_experiment(edited_plainly: list[tuple[str, Plans]]) -> None:
     found = under_edits("", edited_plainly)
-    assert len(found) > 80
+    assert len(found) > tried(40, 80)
     check_one_experiment(found)
 
 
@@ -386,7 +387,7 @@ def test_one_key_is_one_experiment(edited_plainly: list[tuple[str, Plans]]) -> N
 @pytest.mark.parametrize("promise", PROMISES[1:])
 def test_one_key_is_one_experiment_under_a_promise(promise: str) -> None:
     found = under_edits(promise, edited(promise))
-    assert len(found) > 80
+    assert len(found) > tried(40, 80)
     check_one_experiment(found)
 
 
@@ -452,7 +453,7 @@ def test_an_edit_of_what_is_not_read_keeps_the_keys(edited_plainly: list[tuple[s
             if what not in READS[sql].split():
                 assert keys_of(plans[sql]) == before[sql], (place, sql)
                 kept += 1
-    assert kept > 900
+    assert kept > tried(450, 900)
 
 
 def touched(place: str) -> str | None:
