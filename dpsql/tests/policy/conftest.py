@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from dpsql.backends import DuckDBBackend
 from dpsql.policy import LiveSchema, Policy, parse_policy
+from dpsql.tests.support.duckdb_pool import empty_duckdb
 
 CAMPUS_SQL = """
 CREATE TYPE standing AS ENUM ('good', 'probation');
@@ -47,12 +47,10 @@ def policy_from(text: str, folder: Path = Path("/srv")) -> Policy:
 
 
 def live_from(sql: str) -> LiveSchema:
-    connection = duckdb.connect()
-    connection.execute(sql)
-    with DuckDBBackend.over(connection).snapshot() as snapshot:
-        schema = snapshot.schema()
-    connection.close()
-    return schema
+    with empty_duckdb() as connection:
+        connection.execute(sql)
+        with DuckDBBackend.over(connection).snapshot() as snapshot:
+            return snapshot.schema()
 
 
 @pytest.fixture(scope="session")
