@@ -87,7 +87,7 @@ def demo(
     if month and (challenge or serve):
         raise click.UsageError("--month is a walk of its own: leave --serve and --challenge out.")
     if month:
-        from .demo_months import walk_months  # the engine takes long to load
+        from .demo_tour import walk_months  # the engine takes long to load
 
         walk_months(folder or Path("library"), fresh=fresh)
         return

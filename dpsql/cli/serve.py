@@ -92,6 +92,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="A program, with arguments, that gets the same on its standard input, a line at a time. No shell.",
 )  # fmt: skip
 @click.option(
+    # At most as many as the turns that one name has to log in from one address: each process has one of them at least.
     "--workers", type=click.IntRange(1, 4), default=1, show_default=True,
     help="How many processes serve: each takes a core. Limits and cancels hold over all of them together.",
 )  # fmt: skip

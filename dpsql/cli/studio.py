@@ -76,7 +76,7 @@ def studio(settings: CommandSettings, port: int, also: tuple[Path, ...], file: P
 
 def _export(file: Path, dataset: Dataset) -> None:
     """Write the report, for its owner's eyes alone: it has analysts' statements in it."""
-    from ..studio.report.write import report_of
+    from ..studio.report import report_of
 
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:

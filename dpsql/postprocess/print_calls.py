@@ -16,7 +16,7 @@ from ..plan.dialects.quote import literal, text
 from ..relation.calendar import DAY, time_text
 from ..relation.expressions import Call, Expr, Literal, Months
 from ..relation.functions import FUNCTIONS, check_printers
-from ..relation.functions.above.formats import HIDDEN_BRACE
+from ..relation.functions.above.moments import HIDDEN_BRACE
 from ..relation.functions.above.signature import MOST_BYTES, Signature, constants_of, fitting
 from ..relation.functions.moments import bin_of, written_format
 from ..relation.functions.numbers import buckets_of

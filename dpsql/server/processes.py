@@ -32,10 +32,8 @@ from pathlib import Path
 from ..errors import EngineFailure
 from ..records import dataclass
 
-__all__ = ["MOST_WORKERS", "OneOf", "Place", "make_place"]
+__all__ = ["OneOf", "Place", "make_place"]
 
-MOST_WORKERS = 4
-"""As many as the turns that one name has to log in from one address: each process has one of them at least."""
 _WAIT_SECONDS = 1.0
 _LOOK_SECONDS = 0.02
 _MOST_NETWORKS = 4096

@@ -20,7 +20,7 @@ from ..relation.aggregates import ROWS as AGGREGATE_ROWS
 from ..relation.aggregates import Aggregate
 from ..relation.expressions import Call, Expr
 from ..relation.functions import FUNCTIONS, NAMES, SYNTAX, Function
-from ..relation.functions.above.formats import FormatError
+from ..relation.functions.above.moments import FormatError
 from ..relation.functions.above.refused import REFUSED
 from ..relation.functions.above.signature import Signature, constants_of, fitting, signature
 from ..relation.types import TEXT, Kind, SqlType

@@ -26,7 +26,7 @@ from .desk import Overtaken, TypingSession, Unread
 from .door import BadRequest, Body, Seat, refusal, statement_at
 from .facts import Facts, facts_of
 from .pricing import priced
-from .report.write import report_of
+from .report import report_of
 
 __all__ = ["ENDPOINTS"]
 

@@ -202,9 +202,6 @@ def wider(left: PgType, right: PgType) -> PgType | None:
 # --- what every Postgres 15 has: shapes of the system's relations, rows of types and functions, keywords ----
 
 
-_PG_CATALOG = 11
-"""The OID of the schema pg_catalog."""
-
 _MODIFIERS = {13232: 2, 13234: 7}
 _DOMAINS = {13221: INT4, 13224: VARCHAR, 13226: NAME, 13232: TIMESTAMPTZ, 13234: VARCHAR}
 """The information schema's own types; a client is told what they are made of, as Postgres does."""

@@ -21,7 +21,7 @@ from ...relation.calendar import calendar_ends
 from ...relation.expressions import Call, Expr, Literal, Months
 from ...relation.facts import TEXT_CUT
 from ...relation.functions import FUNCTIONS
-from ...relation.functions.above.formats import FormatError, parts_in
+from ...relation.functions.above.moments import FormatError, parts_in
 from ...relation.functions.above.patterns import Pattern, like_similar, read_pattern, replacement
 from ...relation.functions.arithmetic import shiftable
 from ...relation.intervals import facts_of, member_of

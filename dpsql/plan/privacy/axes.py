@@ -82,14 +82,6 @@ class Partition:
         """Return the one of a key that is not asked about."""
         return cls((0,) * atoms)
 
-    @classmethod
-    def of_places(cls, places: Sequence[int], atoms: int) -> Partition:
-        """Return the one in which some places are a group each, and all others are in none."""
-        groups = [-1] * atoms
-        for number, place in enumerate(places):
-            groups[place] = number
-        return cls(tuple(groups))
-
     @cached_property
     def size(self) -> int:
         """How many groups there are."""

@@ -1,7 +1,7 @@
 """Functions of texts that are called by name and run on people's rows too: rows of `above` with what is known there.
 
 House rule: what a function could fail by is constant there (a separator, a place, a pattern), so that it is known to be
-right before a row is read; `plan.backend_sql.private_texts` refuses what is not.
+right before a row is read; `plan.backend_sql.private_forms` refuses what is not.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from dpsql.plan.dialects.quote import Patterns, PostgresPatterns, Re2Patterns
-from dpsql.relation.functions.above.formats import FormatError
+from dpsql.relation.functions.above.moments import FormatError
 from dpsql.relation.functions.above.patterns import Pattern, read_pattern, replacement
 from dpsql.tests.support.inserted import insert
 

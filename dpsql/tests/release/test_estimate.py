@@ -106,7 +106,8 @@ def partitions(rng: random.Random, atoms: int) -> Partition:
             kept = set(rng.sample(range(atoms), rng.randint(1, atoms)))
             return Partition(tuple(-(atom not in kept) for atom in range(atoms)))
         case 3:
-            return Partition.of_places(rng.sample(range(atoms), rng.randint(1, atoms)), atoms)
+            places = rng.sample(range(atoms), rng.randint(1, atoms))
+            return Partition(tuple(places.index(atom) if atom in places else -1 for atom in range(atoms)))
         case 4:
             return Partition(tuple(atom // 2 for atom in range(atoms)))
     names: dict[int, int] = {}

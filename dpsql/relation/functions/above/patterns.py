@@ -22,7 +22,7 @@ from sqlglot import exp
 from ....records import dataclass
 from ...types import BOOLEAN, Kind, SqlType
 from ..row import Args, Function, Syntax, binary
-from .formats import FormatError, constant
+from .moments import FormatError, constant
 from .signature import MOST_BYTES, above
 
 __all__ = [

@@ -8,7 +8,7 @@ from functools import partial
 from sqlglot import exp
 
 from ..row import Syntax
-from .formats import FormatError, constant
+from .moments import FormatError, constant
 from .signature import MOST_BYTES, above
 
 __all__ = ["ROWS"]
