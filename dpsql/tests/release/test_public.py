@@ -88,9 +88,9 @@ class Seen:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def run(self, sql: str, *asked: Any) -> Any:
+    def run(self, sql: str, *asked: Any, **how: Any) -> Any:
         self._asked.append(sql)
-        return self._inner.run(sql, *asked)
+        return self._inner.run(sql, *asked, **how)
 
     def columns(self, sql: str) -> Any:
         self._asked.append(sql)
