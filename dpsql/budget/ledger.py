@@ -286,6 +286,13 @@ class Ledger(ABC):
         """Return the rows of each statement; a later one sees no less than an earlier one."""
 
     @property
+    def changes(self) -> Statement | None:
+        """Asks for one value, which is another one after each change of the ledger that whoever asked before did not
+        see; None: the engine has none, or `read_at_once` looks at it.
+        """
+        return None
+
+    @property
     @abstractmethod
     def _logged(self) -> Statement:
         """Asks for one row: how many bytes of this log are in the ledger, and the ledger's format."""

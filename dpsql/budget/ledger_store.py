@@ -198,6 +198,8 @@ class LedgerStore:
         self._ledger = ledger
         self._caps = caps
         self._rations = None if caps.ration is None else Rations(caps.ration)
+        self._last_status: dict[str | None, tuple[list[list[Any]], Promise, Status]] = {}
+        """By analyst what was read last, and the status from it: the same object as long as nothing has changed."""
         self._key_checks: tuple[int, dict[Subject, KeyCheck]] = (
             -1,
             {},
@@ -219,7 +221,7 @@ class LedgerStore:
         self._caps = caps
         if self._rations is not None and caps.ration is not None:
             self._rations.ration = caps.ration
-        self._last_read = None, {}
+        self._last_read, self._last_status = (None, {}), {}
 
     def lookup(
         self, measures: Sequence[bytes], law: Law, until: int | None = None
@@ -678,7 +680,16 @@ class LedgerStore:
         """See `BudgetStore.status`."""
         has_days = self._rations is not None and self._rations.read_to < 0 and self._ledger.is_current()
         self._read_rations(lambda statement: self._ledger.read_settled(statement)[0], has_days=has_days)
-        return self._status_of(self._ledger.read_settled(*self._asked(analyst)), analyst)
+        changes = self._ledger.changes
+        if changes is None or self._rations is not None:
+            return self._status_of(self._ledger.read_settled(*self._asked(analyst)), analyst)
+        # what changes is read first: where it is the same again, so is all that is read after it
+        promise = self._ledger.promise
+        found = self._ledger.read_settled(changes, *self._asked(analyst))
+        known = self._last_status.get(analyst)
+        if known is None or known[:2] != (found, promise):
+            known = self._last_status[analyst] = found, promise, self._status_of(found[1:], analyst)
+        return known[2]
 
     def _asked(self, analyst: str | None) -> tuple[Statement, ...]:
         """Ask for what a status is made of: epoch, what is spent by everybody and by the analyst, grants; where the

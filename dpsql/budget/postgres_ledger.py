@@ -489,6 +489,11 @@ class PostgresLedger(Ledger):
         self._session = _check_server(db)
 
     @property
+    def changes(self) -> Statement | None:
+        """See `Ledger.changes`: which transactions of this server have ended, those of other databases among them."""
+        return "SELECT CAST(pg_current_snapshot() AS text)", ()
+
+    @property
     def _logged(self) -> Statement:
         return (
             "SELECT COALESCE((SELECT bytes FROM log WHERE id = ?), 0), COALESCE((SELECT format FROM ledger), 0)",
