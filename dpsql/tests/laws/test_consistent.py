@@ -28,7 +28,7 @@ from dpsql.release import estimate, finer, fitted, table
 from dpsql.release.released import ReleasedMeasurement, decode, encode, integers
 from dpsql.release.run import ReleasedRows, assemble
 from dpsql.testing.injected_noise import ZeroNoise
-from dpsql.tests.support.length import tried
+from dpsql.tests.support.length import first, tried
 from dpsql.tests.support.random_databases import policy_text
 
 from .conftest import Desk, OpenDesk
@@ -135,7 +135,7 @@ CROSSED = (
 """Of which none makes all others up; cities are not all listed."""
 
 
-@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+@pytest.mark.parametrize("accounting", first(1, ["pure", "zcdp"]))
 def test_tables_that_cross_add_up(desk: OpenDesk, tmp_path: Path, accounting: str) -> None:
     text = policy_text(epsilon="0.1").replace("{ null = true }] }", "{ null = true }], complete = true }")
     text = text.replace(
