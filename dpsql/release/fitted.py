@@ -1,4 +1,11 @@
-"""One coordinate of a table that several stored draws are of: the numbers of its estimate, their laws and replicas."""
+"""One coordinate of a table that several stored draws are of: the numbers of its estimate, their laws and replicas.
+
+Its numbers are whole ones that agree, each a sum of one table's (soundness.md 3.15). The running totals of a table
+over all its axes are rounded, and differences of neighbouring ones are its cells; so the running totals of the whole
+numbers are those that were rounded. A group that is one run of places on k axes, and all of the others, is a signed
+sum of at most 2^k of them: it is off by at most half of that, whatever the other numbers are. All of an axis is one,
+so the sum of everything is off by a half.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +20,23 @@ import numpy as np
 
 from ..budget import Draw
 from ..mechanisms import Coordinate, Gaussian, Law, WeightedSum, best_weights
-from ..postprocess.rounding import rounded, rounded_noise
 from ..postprocess.simulate import Seeded
 from ..records import dataclass
 from .estimate import CELL_PARTS, PARTS, Design, Forms, Sums, design_of, forms_of
 from .released import Array, Groups, ReleasedMeasurement
 
-__all__ = ["FEW", "DrawId", "Observed", "Told", "id_of", "is_observed", "measurement_of", "tell"]
+__all__ = [
+    "FEW",
+    "DrawId",
+    "Observed",
+    "Told",
+    "id_of",
+    "is_observed",
+    "measurement_of",
+    "rounded",
+    "rounded_noise",
+    "tell",
+]
 
 DrawId = tuple[bytes, int]
 """A draw, and a coordinate of it."""
@@ -198,3 +215,31 @@ def _nearest(parts: int) -> int:
 
 def _seed(id_: DrawId, law: Law) -> bytes:
     return hashlib.sha256(id_[0] + id_[1].to_bytes(4, "big") + law.text.encode()).digest()
+
+
+def rounded(sizes: Sequence[int], cells: Sequence[int], unit: int, parts: int) -> list[int]:
+    """Return cells in whole multiples of a unit, shape (cells,): in whole numbers alone, so on every machine the same.
+
+    `sizes`: places of each axis; `cells`: in parts of one, so many each. A half goes up.
+    """
+    table = np.array(list(cells), dtype=object).reshape(tuple(sizes) or (1,))
+    for axis in range(table.ndim):
+        table = np.cumsum(table, axis=axis)
+    table = (2 * table + unit * parts) // (2 * unit * parts) * unit
+    for axis in range(table.ndim):
+        table = np.diff(table, axis=axis, prepend=np.zeros_like(table.take([0], axis=axis)))
+    return [int(one) for one in table.ravel().tolist()]
+
+
+def rounded_noise(noise: Array, unit: int) -> Array:
+    """Return noises of all cells, shape (draws, *sizes), as rounding leaves them."""
+    table = np.rint(_running(noise) / unit) * unit
+    for axis in range(1, table.ndim):
+        table = np.diff(table, axis=axis, prepend=0)
+    return np.asarray(table)
+
+
+def _running(table: Array) -> Array:
+    for axis in range(1, table.ndim):
+        table = np.cumsum(table, axis=axis)
+    return table

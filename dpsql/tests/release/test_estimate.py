@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from dpsql.plan.privacy.axes import Partition
-from dpsql.postprocess.rounding import rounded
 from dpsql.release import estimate
 from dpsql.release.estimate import (
     CELL_PARTS,
@@ -25,6 +24,7 @@ from dpsql.release.estimate import (
     Sums,
     design_of,
 )
+from dpsql.release.fitted import rounded
 from dpsql.tests.laws.planting import plant
 
 Patch = pytest.MonkeyPatch

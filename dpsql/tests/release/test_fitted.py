@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from dpsql.postprocess.rounding import rounded, rounded_noise
+from dpsql.release.fitted import rounded, rounded_noise
 
 SIZES, PARTS = (4, 3, 2), 2**32
 
