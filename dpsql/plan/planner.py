@@ -54,7 +54,7 @@ from .measures.ranks import ModeMeasurement
 from .measures.top import TopRows, among, top_groups, top_rows
 from .measures.value_bars import NO_BARS, Bars
 from .privacy.analyze import Analyzed, analyze
-from .privacy.axes import axis_of
+from .privacy.axes import axis_of, calendar_key
 from .privacy.contradiction import asks_for_nobody, count_nothing, has_no_groups, has_no_rows
 from .privacy.functional_dependencies import classes_of, functional_closure, has_one_row
 from .privacy.growth import MAX_GROWN, joined_rows
@@ -67,7 +67,6 @@ from .privacy.keys import (
     max_groups_in,
     undeclared_rows,
 )
-from .privacy.partitions import calendar_key
 from .privacy.proofs import kept_groups
 from .privacy.public_keys import KeyList, key_lists
 from .privacy.rows import Release, fields_in

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from ..records import dataclass
 from ..relation.expressions import Expr, Field, fields_of, walk
 from ..relation.relations import Block, Relation, WindowCall, all_parts, skipped
-from .privacy.partitions import usual_keys
+from .privacy.axes import usual_keys
 from .privacy.rows import Release
 
 __all__ = ["Level", "Running", "Strategy", "levels_of", "running_totals"]

@@ -27,9 +27,8 @@ import numpy as np
 
 from ..budget import Draw, Grouping
 from ..mechanisms import Law
-from ..plan.privacy.axes import is_reported
+from ..plan.privacy.axes import Places, is_reported
 from ..plan.privacy.keys import environment_of
-from ..plan.privacy.partitions import Places
 from ..records import dataclass
 from ..relation.expressions import Expr
 from .estimate import Sums

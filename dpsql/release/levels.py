@@ -24,9 +24,8 @@ import numpy as np
 from ..errors import Refusal
 from ..plan.measures.formulas import Linear
 from ..plan.planner import Plan, PrivacyParameters, by_keys
-from ..plan.privacy.axes import Partition
+from ..plan.privacy.axes import Partition, refined
 from ..plan.privacy.keys import environment_of
-from ..plan.privacy.partitions import refined
 from ..plan.release_plan import ReleasePlan
 from ..plan.strategies import Level, Running, Strategy, levels_of, running_totals
 from ..records import dataclass

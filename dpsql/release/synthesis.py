@@ -22,9 +22,8 @@ import numpy.typing as npt
 
 from ..budget import StoredDraws
 from ..errors import Refusal
-from ..plan.privacy.axes import Partition
+from ..plan.privacy.axes import Partition, Places, refined
 from ..plan.privacy.keys import environment_of
-from ..plan.privacy.partitions import Places, refined
 from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
 from ..relation.expressions import Expr, Field, walk

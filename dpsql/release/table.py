@@ -22,9 +22,18 @@ import numpy as np
 from ..budget import Grouping, GroupingKey
 from ..cache import Cache
 from ..mechanisms import Law, sum_of
-from ..plan.privacy.axes import Listed, Partition, axis_of, is_complete, listed_term, listed_terms
+from ..plan.privacy.axes import (
+    Listed,
+    Partition,
+    Places,
+    axis_of,
+    is_complete,
+    listed_term,
+    listed_terms,
+    refined,
+    usual_keys,
+)
 from ..plan.privacy.keys import domain_of, environment_of
-from ..plan.privacy.partitions import Places, refined, usual_keys
 from ..plan.privacy.rows import Release, selects_in
 from ..plan.release_plan import ReleasePlan
 from ..records import dataclass

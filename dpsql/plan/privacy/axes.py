@@ -1,4 +1,4 @@
-"""The keys of a grouping with all rows in it: listed values, and one place for the rows of all others.
+"""The keys of a grouping with all rows in it: listed values, a place for all others, and what several keys tell apart.
 
 A draw over declared groups holds the groups that are listed. Its *completion* holds, of each key, also the rows whose
 value no list has: `other`, a group of every key by itself and so of every tuple of keys. What a person adds to all
@@ -7,11 +7,22 @@ the groups of every grouping add up to the same rows. They are drawn and stored 
 
 In the SQL `other` has a value of the key's type that the list lacks: NULL where that is none of its groups.
 
-House rules:
+Several keys of one column are partitions of what they tell apart together; months are made of days:
 
-1. Lists are from text and policy alone; so is which key has a place for others.
-2. A key has none only where no row can have another value: by its type, or by the values that WHERE lists. What an
-   owner says of a column (`complete`) is believed of no draw: only where stored numbers are added up.
+    >>> refined([loaned_on, date_trunc('month', loaned_on)], …)
+    of each day of the year its own place, and the place of its month
+
+The atoms are what the keys are together on the pieces of the column, in its order (`value_set`). So what is drawn by
+one key ties to what is drawn by another, whatever both are computed by, and nobody declares a hierarchy.
+
+House rules (soundness.md 1.34 and 3.15):
+
+1. Lists are from text and policy alone; so is which key has a place for others. What a column can be is its
+   declaration, as the printed SQL clamps it there (`pieces`). No row is read.
+2. A key has no place for others only where no row can have another value: by its type, or by the values that WHERE
+   lists. What an owner says of a column (`complete`) is believed of no draw: only where stored numbers are added up.
+3. Every value that a row may have is in an atom. What is not clear has no partition.
+4. A wrong partition makes released numbers agree that need not: it costs correctness, never privacy.
 """
 
 from __future__ import annotations
@@ -25,22 +36,27 @@ from ...cache import Made
 from ...records import dataclass
 from ...relation.calendar import parse_date, parse_timestamp
 from ...relation.catalog import Scalar
-from ...relation.expressions import Expr, compared, fields_of
-from ...relation.intervals import TYPE_RANGE, Environment, narrowed_facts
-from ...relation.types import Kind, SqlType
+from ...relation.expressions import Call, Expr, Field, Literal, compared, fields_of, walk
+from ...relation.intervals import TYPE_RANGE, Environment, facts_of, narrowed_facts
+from ...relation.types import DATE, INTEGER, TEXT, TIMESTAMP, Kind, SqlType
 from .rows import OwnedRows, fields_in, selects_in
+from .value_set import atoms
 
 __all__ = [
     "Axis",
     "Listed",
     "Partition",
+    "Places",
     "axis_of",
+    "calendar_key",
     "cells_of",
     "is_complete",
     "is_reported",
     "listed_term",
     "listed_terms",
+    "refined",
     "spelled",
+    "usual_keys",
 ]
 
 _LISTED = (Kind.TEXT, Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE)
@@ -225,3 +241,72 @@ def spelled(value: Scalar, type_: SqlType) -> Scalar:
     if isinstance(value, Fraction) and value.denominator == 1:
         return int(value)
     return value
+
+
+Places = tuple[tuple[Scalar, ...], int]
+"""A key's listed values in canonical form, and how many places it has: one more where other values have one."""
+
+_UNITS = ("hour", "day", "week", "month", "quarter", "year")
+_BLOCKS = (4, 16, 64, 256)
+"""Widths of the blocks of whole numbers: four of one are the next."""
+
+
+def usual_keys(column: Field) -> tuple[Expr, ...]:
+    """Return the keys by which the rows of a column are usually grouped: itself, of moments their calendar, and of
+    whole numbers blocks of them."""
+    if column.type.is_integer:
+        type_ = INTEGER if column.type.kind is Kind.SMALLINT else column.type
+        blocks = (Call(type_, "div", (column, Literal(INTEGER, size))) for size in _BLOCKS)
+        return (column, *blocks)
+    if not column.type.is_temporal:
+        return (column,)
+    is_date = column.type.kind is Kind.DATE
+    units = _UNITS[1:] if is_date else _UNITS
+    day = (column,) if is_date else (column, Call(DATE, "cast", (column,)))
+    return (*day, *(calendar_key(column, unit) for unit in units))
+
+
+def calendar_key(column: Field, unit: str) -> Expr:
+    """Return the key of a column of moments by one of the calendar's units."""
+    return Call(TIMESTAMP, "date_trunc", (Literal(TEXT, unit), column))
+
+
+def refined(keys: Sequence[Expr], places: Sequence[Places], env: Environment) -> tuple[Partition, ...] | None:
+    """Return each key as a partition of the atoms of their column, into its places: each place has an atom.
+
+    None: they are not of one column, this has no ends and no list, it is a list of numbers (which other numbers may
+    stand between), or what a key is on some part of it is not known.
+    """
+    read = fields_of(*keys)
+    if len(read) != 1 or any(fields_of(key) != read for key in keys):
+        return None
+    (column,) = {part for key in keys for part in walk(key) if isinstance(part, Field)}
+    facts = facts_of(column, env)
+    if column.type.kind not in (Kind.TEXT, Kind.BOOLEAN) and facts.values is not None:
+        return None
+    found = atoms(keys, env)
+    if found is None:
+        return None
+    known = [{value: place for place, value in enumerate(values)} for values, _ in places]
+    taken = dict.fromkeys(
+        tuple(own.get(value, len(own)) for own, value in zip(known, values, strict=True)) for values in found
+    )
+    if (
+        column in keys
+    ):  # rows beyond the bounds are taken at these, where a key is computed; by itself they are others
+        itself, declared = keys.index(column), env.columns[column.index].bounds or ()
+        ends = {end for end, own in zip((facts.lo, facts.hi), declared, strict=False) if end == own}
+        for place in [place for place in taken if _listed_at(places[itself][0], place[itself]) in ends]:
+            taken[*place[:itself], len(known[itself]), *place[itself + 1 :]] = None
+    # else no row is there: by its type, by WHERE, or as the owner says
+    told = [one for one in taken if all(n < size for n, (_, size) in zip(one, places, strict=True))]
+    for number, (_, size) in enumerate(places):
+        for empty in sorted(set(range(size)) - {one[number] for one in told}):
+            # no value is in it: it has nothing, wherever that is counted
+            told.append(tuple(empty if i == number else most - 1 for i, (_, most) in enumerate(places)))
+    return tuple(Partition(groups) for groups in zip(*told, strict=True))
+
+
+def _listed_at(values: Sequence[Scalar], place: int) -> Scalar:
+    """Return a listed value; None of the place of all others."""
+    return values[place] if place < len(values) else None

@@ -16,7 +16,7 @@ from dpsql import Session
 from dpsql.engine.batch import price_batch, read_batch, run_batch
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.mechanisms import SampledNoise
-from dpsql.plan.privacy import partitions
+from dpsql.plan.privacy import axes
 from dpsql.policy import parse_policy
 from dpsql.release import table
 from dpsql.tests.support.duckdb_pool import empty_duckdb, warm_sealed
@@ -197,7 +197,7 @@ def test_keys_that_do_not_tie(tmp_path: Path, monkeypatch: Patch) -> None:
     with pytest.raises(AssertionError):
         check_read_together(tmp_path, "pure")
     monkeypatch.undo()
-    monkeypatch.setattr(partitions, "_UNITS", ())
+    monkeypatch.setattr(axes, "_UNITS", ())
     monkeypatch.setattr(table, "usual_keys", lambda column: ())
     with pytest.raises(AssertionError):
         check_free(tmp_path / "again")

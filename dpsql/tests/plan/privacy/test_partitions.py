@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from dpsql.plan.privacy import grouping_sets, partitions, pieces, value_set
-from dpsql.plan.privacy.axes import Partition
+from dpsql.plan.privacy import axes, grouping_sets, pieces, value_set
+from dpsql.plan.privacy.axes import Partition, Places, refined
 from dpsql.plan.privacy.keys import environment_of
-from dpsql.plan.privacy.partitions import Places, refined
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import parse_policy
 from dpsql.tests.laws.measured import World, measure_release, world
@@ -186,10 +185,10 @@ def test_too_many_pieces_have_none(here: World, monkeypatch: pytest.MonkeyPatch)
         ("a list and a coarser one", value_set.atoms, ("is_key=is_key", "is_key=True")),
         (
             "hours and days",
-            partitions.refined,
+            axes.refined,
             ("for empty in sorted(set(range(size))", "for empty in sorted(set()"),
         ),
-        ("days and months", partitions.refined, ("len(known[itself])", "place[itself]")),
+        ("days and months", axes.refined, ("len(known[itself])", "place[itself]")),
     ],
 )
 def test_faults_are_seen(
