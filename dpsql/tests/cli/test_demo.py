@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 from pathlib import Path
 
 import duckdb
@@ -169,9 +170,9 @@ def test_the_second_walk_is_free(walked: tuple[Path, Result]) -> None:
     assert shown[0] == again[0]
 
 
-def test_fresh_begins_anew(tmp_path: Path) -> None:
-    folder = tmp_path / "demo"
-    assert demo(str(folder)).exit_code == 0
+def test_fresh_begins_anew(walked: tuple[Path, Result], tmp_path: Path) -> None:
+    folder = shutil.copytree(walked[0], tmp_path / "demo")
+    assert spent(folder) == pytest.approx(1.8)
     result = demo("--fresh", str(folder))
     assert result.exit_code == 0, result.output
     assert "Made a university" in result.stdout

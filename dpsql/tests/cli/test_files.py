@@ -69,6 +69,11 @@ def test_from_files_to_an_answer(policy: Path) -> None:
     ):
         answered = run(policy, "query", sql)
         assert answered.exit_code == 0, answered.output
+
+
+@pytest.mark.long  # the engine's own tests search twins in files
+def test_files_are_audited(policy: Path) -> None:
+    assert run(policy, "budget", "create").exit_code == 0
     assert run(policy, "audit", "--sql", "SELECT COUNT(*) FROM visit").exit_code == 0
 
 
