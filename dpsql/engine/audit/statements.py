@@ -109,8 +109,9 @@ def _point(axes: Axes, rng: random.Random, fixed: Mapping[str, str]) -> Point:
 
 SHAPES: Axes = {
     "rows": (
-        "table", "filtered", "cte", "per person", "distinct", "window", "union", "path", "people", "outer", "public",
-        "condition", "exists", "in", "correlated", "intermediate", "released", "any join",
+        "table", "filtered", "cte", "per person", "distinct", "window", "union", "program", "frame", "first",
+        "compared", "lateral", "path", "people", "outer", "public", "condition", "exists", "in", "correlated",
+        "intermediate", "released", "any join",
     ),
     "nested": ("flat", "flat", "nested"),
     "keys": ("none", "declared", "found", "bounded", "computed", "time", "two", "found two", "listed"),
@@ -136,6 +137,7 @@ GROWING: Axes = {
 }
 """The same for statements that may make many rows of one person's."""
 
+_UNIONS, _COMPARED = ("UNION ALL", "UNION ALL", "UNION"), ("INTERSECT", "EXCEPT")
 _JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
 _FRACTIONS = ("0", "0.01", "0.1", "0.25", "'1/3'", "0.5", "0.75", "0.9", "0.99", "1")
 _LISTS = ("0.1, 0.5", "0.25, 0.5, 0.75", "0.1, 0.5, 0.9", "0.05, 0.3, 0.5, 0.7, 0.95", "0.9, 0.1, 0.25")
@@ -299,7 +301,17 @@ class _Writer:
         return item
 
     def _from(self, rows: str, depth: int) -> _From:
-        if rows in ("filtered", "per person", "distinct", "window", "union"):
+        if rows in (
+            "filtered",
+            "per person",
+            "distinct",
+            "window",
+            "union",
+            "program",
+            "frame",
+            "first",
+            "compared",
+        ):
             item = self._derived(rows, self._base(depth))
             return _From([item], item.sql)
         if rows == "cte":
@@ -308,10 +320,34 @@ class _Writer:
             alias = self._alias()
             item = replace(inner, sql=f"q AS {alias}", alias=alias)
             return _From([item], item.sql, before=f"WITH q AS ({body}) ")
+        if rows == "lateral":
+            return self._lateral(self._base(depth))
         if rows in ("path", "people", "outer", "public", "released", "any join"):
             return self._joined(rows, depth)
         item = self._table() if rows == "table" and not depth else self._base(depth)
         return _From([item], item.sql, self._tests(rows, item, depth))
+
+    def _lateral(self, outer: Item) -> _From:
+        """Return rows, each beside some rows of the same person's, or beside what these come to."""
+        inner, alias = self._table(lambda person: len(person) == len(outer.person)), self._alias()
+        scope = Scope(self.rng, [inner])
+        number, text = scope.bounded(), scope.column("text", "'a'")
+        where = _clause(
+            [self._same_person(outer, inner), *([scope.condition(0)] if scope.chance(30) else [])]
+        )
+        order = ", ".join(inner.owner) + _ordered((text, number), scope.pick("", " DESC"))
+        listed = f"{number} AS v FROM {inner.sql}{where} ORDER BY {order} LIMIT 2"
+        read = f"AS v FROM {inner.sql}{where}"
+        body = scope.pick(
+            listed,
+            f"{self._of_one(scope)} {read}",
+            f"{self._program(scope)} {read}",
+            f"COUNT(*) {read} GROUP BY {text}",
+        )
+        item = Item(f"LATERAL (SELECT {body}) AS {alias}", alias, (Named("v", "number"),))
+        join = scope.pick("CROSS JOIN", "LEFT JOIN")
+        on = " ON TRUE" if join == "LEFT JOIN" else ""
+        return _From([outer, item], f"{outer.sql} {join} {item.sql}{on}")
 
     def _derived(self, kind: str, inner: Item) -> Item:
         """Return a subquery over an item."""
@@ -322,8 +358,8 @@ class _Writer:
                 sql=f"(SELECT * FROM {inner.sql}{_clause([scope.condition(1)])}) AS {alias}",
                 alias=alias,
             )
-        if kind == "union":
-            return self._union(alias, inner)
+        if kind in ("union", "compared"):
+            return self._union(alias, inner, _COMPARED if kind == "compared" else _UNIONS)
         person = [f"{column} AS p{i}" for i, column in enumerate(inner.owner)]
         names = tuple(f"p{i}" for i in range(len(person)))
         text, number = scope.text() if scope.chance(40) else scope.column("text", "'a'"), scope.bounded()
@@ -333,6 +369,34 @@ class _Writer:
             return Item(
                 f"(SELECT DISTINCT {', '.join(parts)} FROM {inner.sql}) AS {alias}", alias, columns, names
             )
+        if kind == "program":
+            values = [Named(f"v{i}", "number") for i in range(1 + scope.chance(30))]
+            calls = [f"{self._program(scope)} AS {value.sql}" for value in values]
+            if scope.chance(40):
+                of = scope.column("text", "'a'")
+                joined = f"left({of}, 9)"
+                calls.append(f"string_agg({scope.pick(joined, f'DISTINCT {joined}')}, '-') AS c")
+                values.append(Named("c", "text"))
+            body = f"SELECT {', '.join([*person, *calls])} FROM {inner.sql}"
+            grouped = f"({body} GROUP BY {', '.join(inner.owner) or '()'})"
+            return Item(f"{grouped} AS {alias}", alias, tuple(values), names)
+        if kind == "first":
+            order = _ordered((text, number), scope.pick("", " DESC"))
+            on = ", ".join([*inner.owner, *([text] if scope.chance(30) and "." in text else [])])
+            body = f"SELECT DISTINCT ON ({on}) {', '.join([*person, f'{number} AS v'])} FROM {inner.sql}"
+            first = f"({body} ORDER BY {on}{order}) AS {alias}"
+            return Item(first, alias, (Named("v", "number"),), names)
+        if kind == "frame":
+            shown = [*person, f"{number} AS v", f"{self._framed(scope, inner.owner)} AS rn"]
+            kept = (
+                f" QUALIFY rn {scope.pick('<=', '>')} {scope.pick('0.5', '1', '2')}"
+                if scope.chance(40)
+                else ""
+            )
+            return Item(
+                f"(SELECT {', '.join(shown)} FROM {inner.sql}{kept}) AS {alias}", alias,
+                (Named("v", "number"), Named("rn", "number")), names,
+            )  # fmt: skip
         if kind == "window":
             order = scope.pick(number, text, scope.column("time", number)) + scope.pick("", " DESC")
             call = scope.pick(
@@ -384,15 +448,45 @@ class _Writer:
         )  # fmt: skip
         return f"{call} FILTER (WHERE {scope.condition(0)})" if scope.chance(10) else call
 
-    def _union(self, alias: str, inner: Item) -> Item:
+    def _program(self, scope: Scope) -> str:
+        """Return an aggregate of one person's rows that is said by windows."""
+        number, way, share = scope.bounded(), scope.pick("", " DESC"), scope.pick(*_FRACTIONS)
+        call = scope.pick(
+            f"MEDIAN({number})", f"percentile_cont({share}) WITHIN GROUP (ORDER BY {number}{way})",
+            f"percentile_disc({share}) WITHIN GROUP (ORDER BY {number}{way})",
+            f"mode() WITHIN GROUP (ORDER BY {number}{way})", f"SUM(DISTINCT {number})", f"ANY_VALUE({number})",
+        )  # fmt: skip
+        return f"{call} FILTER (WHERE {scope.condition(0)})" if scope.chance(20) else call
+
+    def _framed(self, scope: Scope, owner: Sequence[str]) -> str:
+        """Return a window over one person's rows by values, by ties, or by few rows."""
+        number, text = scope.bounded(), scope.column("text", "'a'")
+        by = f"PARTITION BY {', '.join(owner)} " if owner and scope.chance(95) else ""
+        start = scope.pick("0", "1", "2.5")
+        end, way = scope.pick("CURRENT ROW", "3 FOLLOWING", "UNBOUNDED FOLLOWING"), scope.pick("", " DESC")
+        whole, time = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING", scope.column("time", number)
+        return scope.pick(
+            f"NTILE(2) OVER ({by}ORDER BY {number}{way})", f"PERCENT_RANK() OVER ({by}ORDER BY {text}{way})",
+            f"CUME_DIST() OVER ({by}ORDER BY {number}{way})",
+            f"NTH_VALUE({number}, 2) OVER ({by}ORDER BY {text}{way} {whole})",
+            f"COUNT(*) OVER ({by}ORDER BY {number}{way} RANGE BETWEEN {start} PRECEDING AND {end})",
+            f"SUM({number}) OVER ({by}ORDER BY {time}{way} GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+            f"MIN({number}) OVER ({by}ORDER BY {number}{way} ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING)",
+            f"MAX({number}) OVER ({by}ORDER BY {text}{way} ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+        )  # fmt: skip
+
+    def _union(self, alias: str, inner: Item, words: Sequence[str]) -> Item:
         other, sides = self._table(lambda person: len(person) == len(inner.person)), []
         for item in (inner, other if len(other.person) == len(inner.person) else inner):
             scope = Scope(self.rng, [item])
             person = [f"{column} AS p{i}" for i, column in enumerate(item.owner)]
-            shown = [*person, f"{scope.bounded()} AS v", f"{scope.column('text', 'NULL')} AS c"]
+            number = scope.bounded()
+            if words is not _UNIONS:  # what is compared is a key, and no fraction is one
+                number = f"CAST(round({number}) AS bigint)"
+            shown = [*person, f"{number} AS v", f"{scope.column('text', 'NULL')} AS c"]
             where = [scope.condition(0)] if scope.chance(30) else []
             sides.append(f"SELECT {', '.join(shown)} FROM {item.sql}{_clause(where)}")
-        body = f" {self.rng.choice(('UNION ALL', 'UNION ALL', 'UNION'))} ".join(sides)
+        body = f" {self.rng.choice(words)} ".join(sides)
         names = tuple(f"p{i}" for i in range(len(inner.person)))
         return Item(f"({body}) AS {alias}", alias, (Named("v", "number"), Named("c", "text")), names)
 
@@ -607,6 +701,11 @@ class _Writer:
 
 def _row(columns: Sequence[str]) -> str:
     return columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
+
+
+def _ordered(exprs: Sequence[str], way: str) -> str:
+    """Return the rest of an ORDER BY: a constant there would be the number of a column."""
+    return "".join(f", {expr}{way}" for expr in dict.fromkeys(exprs) if "." in expr)
 
 
 def _clause(where: Sequence[str]) -> str:
