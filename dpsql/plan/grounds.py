@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
+from fractions import Fraction
 
+from ..cache import Cache
 from ..relation.catalog import Ground, Table
 from ..relation.expressions import Expr, IntermediateValue, fields_of, walk
 from ..relation.relations import Relation, tables_in
 from .privacy.rows import (
+    Item,
     OwnedRows,
     Release,
     Select,
@@ -59,14 +62,27 @@ def column_grounds(select: Select, said: object) -> Iterator[Ground]:
     `said`: as it enters a key, so that whatever stands in a key stands there with what is said of it.
     """
     for index in sorted(_fields_in(said)):
-        item, start = source_at(select.items, index)
-        yield from () if item.kind == "mark" else _column(item.source, index - start)
+        known = _said.get((id(select.items), index))
+        if known is None:
+            item, start = source_at(select.items, index)
+            own = () if item.kind == "mark" else tuple(_column(item.source, index - start))
+            known = select.items, own
+            _said.put((id(select.items), index), known)
+        yield from known[1]
+
+
+_said: Cache[tuple[Sequence[Item], tuple[Ground, ...]]] = Cache(1024)
+"""What is said of a column of some sources, by the number of the object of these, which is kept with it: each
+coordinate of each plan of a statement asks for it."""
+_ATOMS = frozenset({str, int, bool, bytes, float, Fraction, type(None)})
 
 
 def _fields_in(said: object) -> set[int]:
     found, stack, seen = set[int](), [said], set[int]()
     while stack:
         part = stack.pop()
+        if part.__class__ in _ATOMS:
+            continue
         if isinstance(part, Expr):
             found |= part.fields_read
         elif isinstance(part, (tuple, list, frozenset)):

@@ -794,10 +794,8 @@ def other_measures(release: ReleasePlan) -> Iterator[ReleasePlan]:
     each = Loss.of(sum(release.losses, Fraction(0)), is_zcdp=release.is_zcdp)
     seen = {frozenset(release.measurements)}
     calls, bars, zeros = release.release.aggregates, release.bars, release.zeros
-    for measured in others(calls, env, release.bounding, rows.units, bars, zeros):
-        measurements = frozenset(measured.measurements)
-        if measurements not in seen and len(measurements) <= MAX_MEASUREMENTS:
-            seen.add(measurements)
+    for measured in others(calls, env, release.bounding, rows.units, bars, zeros, seen):
+        if len(measured.measurements) <= MAX_MEASUREMENTS:
             measures = tuple(Planned(measurement, each) for measurement in measured.measurements)
             yield replace(release, measures=measures, formulas=measured.formulas)
 

@@ -78,6 +78,10 @@ class Environment:
             said = self.known[say, id(expr)] = expr, say(expr, self)
         return said[1]
 
+    lattices: dict[tuple[Expr, bool], Lattice | None] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+
     def declared(self, expr: Expr) -> Column | None:
         """Return what is known of the column that an expression is; None of what is no bare column of the row."""
         index = expr.column
@@ -321,6 +325,12 @@ def lattice_of(expr: Expr, env: Environment, *, squared: bool) -> Lattice | None
     Raises:
         Refusal: PV101 when the bounds are not declared, PV201 when they are too wide.
     """
+    if (expr, squared) not in env.lattices:
+        env.lattices[expr, squared] = _lattice_of(expr, env, squared=squared)
+    return env.lattices[expr, squared]
+
+
+def _lattice_of(expr: Expr, env: Environment, *, squared: bool) -> Lattice | None:
     facts = narrowed_facts(expr, env)
     if facts.lo is None or facts.hi is None or not facts.declared:
         raise undeclared(expr, env)

@@ -152,19 +152,23 @@ def others(
     units: Units,
     bars: Bars = NO_BARS,
     zeros: Collection[int] = (),
+    seen: Collection[frozenset[Measurement]] = (),
 ) -> Iterator[ChosenMeasurements]:
-    """Yield all sets of measurements that answer the aggregates over groups that are known beforehand.
+    """Yield all sets of measurements that answer the aggregates over groups that are known beforehand, each once.
 
-    Beyond those of `choose_measurements`: every value by complementary sums, or centred beside a count.
-    Raises as it does.
+    Beyond those of `choose_measurements`: every value by complementary sums, or centred beside a count. None of
+    `seen`. Raises as it does.
     """
-    wanted = _wanted(aggregates, env, units, zeros)
+    wanted, found = _wanted(aggregates, env, units, zeros), set(seen)
     for form in _forms(wanted):
-        if form in (_Form.PARTS, _Form.PARTS_OF_SQUARES, *_TOGETHER):
-            yield _beside_zeros(_build(wanted, env, bounding, False, None, form, bars=bars)[1], zeros)
-            continue
-        for carrier in _carriers(wanted, env)[: 1 if form in (_Form.CENTRED, _Form.JOINT) else _MOST_RIDES]:
-            yield _beside_zeros(_build(wanted, env, bounding, False, carrier, form, bars=bars)[1], zeros)
+        alone = form in (_Form.PARTS, _Form.PARTS_OF_SQUARES, *_TOGETHER)
+        most = 1 if form in (_Form.CENTRED, _Form.JOINT) else _MOST_RIDES
+        for carrier in [None] if alone else _carriers(wanted, env)[:most]:
+            added = _add_all(wanted, env, bounding, carrier, form, is_zcdp=False, bars=bars)
+            measurements = frozenset(added.builder.measurements)
+            if measurements not in found:
+                found.add(measurements)
+                yield _beside_zeros(_answered(added, wanted, False, is_zcdp=False)[1], zeros)
 
 
 def together(
@@ -282,10 +286,31 @@ class _Builder:
         return self._held[number].get(filter_, ())
 
 
+Plans = dict[tuple[str, Expr | None, Expr | None], tuple[int, "Lattice | None"]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """The measurements of a form, and where what each aggregate is of them stands; `carrier`: whose pair has counts."""
+
+    builder: _Builder
+    joined: dict[int, Joined]
+    plans: Plans
+    carrier: Expr | None
+
+
 def _build(
     wanted: Sequence[NormalizedAggregate], env: Environment, bounding: Bounding, threshold: bool, carrier: Expr | None,
     form: _Form = _Form.LEAST, *, is_zcdp: bool = False, bars: Bars = NO_BARS, found_share: Fraction | None = None,
 ) -> tuple[tuple[Fraction, int], ChosenMeasurements]:  # fmt: skip
+    added = _add_all(wanted, env, bounding, carrier, form, is_zcdp=is_zcdp, bars=bars)
+    return _answered(added, wanted, threshold, is_zcdp=is_zcdp, found_share=found_share)
+
+
+def _add_all(
+    wanted: Sequence[NormalizedAggregate], env: Environment, bounding: Bounding, carrier: Expr | None, form: _Form, *,
+    is_zcdp: bool, bars: Bars,
+) -> _Added:  # fmt: skip
     builder = _Builder(env, bounding, is_zcdp=is_zcdp, bars=bars)
     joined: dict[int, Joined] = {}
     if form in (_Form.JOINT, _Form.PARTS, _Form.PARTS_OF_SQUARES):
@@ -297,7 +322,7 @@ def _build(
         joined = add_together(builder.number_of, wanted, env, bounding, with_nulls=form is _Form.TOGETHER)
     apart = [want for index, want in enumerate(wanted) if index not in joined]
     counts = [want for want in apart if want.counts_rows]
-    plans: dict[tuple[str, Expr | None, Expr | None], tuple[int, Lattice | None]] = {}
+    plans: Plans = {}
     for value in dict.fromkeys(want.value for want in apart if want.is_of_value):
         assert value is not None
         carried = counts if carrier is not None and value == carrier else []
@@ -306,6 +331,15 @@ def _build(
         counts = [*counts, *added]
     if carrier is None and counts:
         _add_counts(builder, counts, plans)
+    return _Added(builder, joined, plans, carrier)
+
+
+def _answered(
+    added: _Added, wanted: Sequence[NormalizedAggregate], threshold: bool, *, is_zcdp: bool,
+    found_share: Fraction | None = None,
+) -> tuple[tuple[Fraction, int], ChosenMeasurements]:  # fmt: skip
+    """Return how far off the answers are, with how many measurements; and these with what each aggregate is of them."""
+    builder, joined, plans, carrier = added.builder, added.joined, added.plans, added.carrier
     formulas = tuple(
         _of_joint(builder, want, joined[index])
         if index in joined
@@ -358,9 +392,6 @@ def _variance(measurement: Measurement) -> Fraction:
     """Return a coordinate's variance over that of one Laplace noise: of k drawn together (k + 1) (k + 2) / 6."""
     size = measurement.per_mask
     return Fraction((size + 1) * (size + 2), 6) if isinstance(measurement, Joint) else Fraction(1)
-
-
-Plans = dict[tuple[str, Expr | None, Expr | None], tuple[int, "Lattice | None"]]
 
 
 def _filters(wants: Sequence[NormalizedAggregate]) -> tuple[list[Expr], bool]:
