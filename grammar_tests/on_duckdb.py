@@ -65,7 +65,7 @@ class CasesOnDuckDB:
         lists = [sql for sql, _ in backend.runs]
         answer = session.execute(case.sql, case.parameters)
         queries = asked(policy.policy, explained, backend.runs, "duckdb")
-        neighbours = policy.neighbours[policy.in_turn(case)] if queries else []
+        neighbours = [policy.neighbours[number] for number in policy.in_turn(case)] if queries else []
         kept = OnDuckDB(
             explained, answer, [one.parameters for one in queries], cells_of(queries, run_on(policy.wild)),
             [cells_of(queries, run_on(neighbour)) for neighbour in neighbours],

@@ -71,7 +71,7 @@ def _check_accepted(case: Case, on_duckdb: CasesOnDuckDB, rewrites: bool) -> Non
     assert Fraction(spent.delta_atto, ATTO) == outcome.charge.delta
     queries = ran.queries
     assert not queries or ran.before == cells_of(queries, run_on(policy.owned)), "rows without an owner count"
-    numbers = policy.numbers[policy.in_turn(case)] if queries else []
+    numbers = [policy.numbers[number] for number in policy.in_turn(case)] if queries else []
     for number, after in zip(numbers, ran.after, strict=True):
         check_claim(plan, queries, ran.before, after, number)
     if case.is_compared:

@@ -112,9 +112,8 @@ def _check_accepted(
         assert before == cells_of(right, runs["owned"])
         source = data.of(case.policy)
         turn = source.in_turn(case)
-        for schema, same, number in zip(
-            postgres.neighbours[turn], here.after, source.numbers[turn], strict=True
-        ):
+        for place, same in zip(turn, here.after, strict=True):
+            schema = postgres.neighbours[place]
             after = cells_of(right, runs[schema])
             assert after == same, schema
-            check_claim(explained.plan, right, before, after, number)
+            check_claim(explained.plan, right, before, after, source.numbers[place])

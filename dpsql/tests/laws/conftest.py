@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -47,6 +48,8 @@ _NO_FAULTS = frozenset(
 
 _ON_ALL = frozenset({"test_default_deny", "test_periods", "test_total", "test_total_joined"})
 """Where each statement stands for itself: it was refused, or an engine failed on it."""
+_FOR_ITSELF = re.compile("refused|refusal|nobodys|hidden|attack")
+"""In the name of a test whose statements do: each is an attack, or is refused for a reason of its own."""
 _PLANTED = frozenset({"fault", "mutant", "old", "planted"})
 """Arguments that say what is planted."""
 
@@ -81,16 +84,21 @@ def _in_part(laws: Sequence[pytest.Function]) -> None:
             moved = [item for item in members if item.callspec.params["seed"] not in stay]
         elif len(members) > 3 and "monkeypatch" in members[0].fixturenames and _PLANTED & known.keys():
             moved = [item for place, item in enumerate(members) if place % 3]
-        elif len(members) > 5 and "sql" in known and members[0].path.stem not in _ON_ALL:
-            moved = _two_thirds(members)
+        elif len(members) > 5 and "sql" in known and not _stands_for_itself(members[0]):
+            moved = _two_thirds(members, 0 if known.get("engine") is None else 1)
         else:
             continue
         for item in moved:
             item.add_marker(pytest.mark.long)
 
 
-def _two_thirds(members: Sequence[pytest.Function]) -> list[pytest.Function]:
-    """Return two thirds of a product of statements and other parameters: two thirds of each of these, too."""
+def _stands_for_itself(item: pytest.Function) -> bool:
+    return item.path.stem in _ON_ALL or _FOR_ITSELF.search(item.originalname) is not None
+
+
+def _two_thirds(members: Sequence[pytest.Function], turn: int) -> list[pytest.Function]:
+    """Return two thirds of a product of statements and other parameters: two thirds of each of these, too; `turn`: by
+    which each engine is left others."""
     places: tuple[dict[str, int], dict[str, int]] = {}, {}
     moved = []
     for item in members:
@@ -99,7 +107,7 @@ def _two_thirds(members: Sequence[pytest.Function]) -> list[pytest.Function]:
         here, there = (
             of.setdefault(one, len(of)) for of, one in zip(places, (str(known["sql"]), beside), strict=True)
         )
-        if (here + there) % 3:
+        if (here + there + turn) % 3:
             moved.append(item)
     return moved
 

@@ -89,10 +89,10 @@ def test_the_whole_charge_is_spent_before_the_engine_is_asked(desk: OpenDesk, sq
     assert set(watched.spent_at) == {whole}
 
 
-@pytest.mark.parametrize("fault", [EngineFailure, MemoryError])
+@pytest.mark.parametrize("failure", [EngineFailure, MemoryError])
 @pytest.mark.parametrize("sql", STATEMENTS)
-def test_a_failure_gives_nothing_back(desk: OpenDesk, sql: str, fault: type[Exception]) -> None:
-    session, watched = watched_session(desk, fault)
+def test_a_failure_gives_nothing_back(desk: OpenDesk, sql: str, failure: type[Exception]) -> None:
+    session, watched = watched_session(desk, failure)
     whole = int(session.explain(sql).plan.epsilon * 10**9)
     with pytest.raises(EngineFailure) as failed:
         session.execute(sql)

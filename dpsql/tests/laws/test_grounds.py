@@ -307,7 +307,11 @@ def edits(text: str) -> Iterator[tuple[str, str]]:
 
 def edited(promise: str) -> Iterator[tuple[str, Plans]]:
     """Yield where a policy was edited, and the plans under it, of each edit that leaves a policy."""
-    for place, text in [*edits(policy_text(promise))][:: tried(2, 1)]:
+    seen = set[str]()
+    for number, (place, text) in enumerate(edits(policy_text(promise))):
+        if place in seen and number % tried(2, 1):
+            continue
+        seen.add(place)
         plans = (
             None if "accounting" in place else plans_under(text, live())
         )  # of another law (soundness.md 3.11)

@@ -201,9 +201,10 @@ def test_what_runs_may_finish(tmp_path: Path) -> None:
         served.wait_for("listening", 1)
         with ExitStack() as stack:
             both = of_each(served, stack)
-            long = "SELECT COUNT(*) FROM number AS a, number AS b WHERE a.i < 1000 AND a.i * b.i % 7 = 3"
+            long = "SELECT COUNT(*) FROM number AS a, number AS b WHERE a.i < 3000 AND a.i * b.i % 7 = 3"
             asked = threads.submit(lambda: both[0].execute(long).fetchone())
-            time.sleep(0.5)
+            time.sleep(0.2)
+            assert not asked.done()
             served.process.send_signal(signal.SIGTERM)
             assert asked.result()[0] > 0
         assert served.process.wait(60) == 0

@@ -72,6 +72,8 @@ class Forked(subprocess.Popen[Any]):
             return 0, 0
         said = os.read(self._ended, _LENGTH)
         os.close(self._ended)
+        if len(said) < _LENGTH:
+            raise ChildProcessError("what waited for the process has ended without a word")
         return self.pid, int.from_bytes(said, "big")
 
     def _internal_poll(self, _deadstate: int | None = None, **_: Any) -> int | None:
