@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from ..plan.dialects.dialect_duckdb import DUCKDB
-from ..plan.dialects.quote import written
+from ..plan.dialects.private_sql import written
 from ..relation.calendar import FormatPart
 from ..relation.functions.numbers import Buckets
 from ..relation.types import DOUBLE, Kind, SqlType

@@ -34,7 +34,8 @@ from ...relation.intervals import TYPE_RANGE, Environment, Facts, common_grid, f
 from ...relation.size_rules import is_cut, is_long_number, read_length, size_as_text
 from ...relation.types import Kind, SqlType
 from ..dialects.dialect import Dialect
-from ..dialects.quote import Number, decimal, integer_kind, is_bare, reach_of, unbounded
+from ..dialects.private_sql import Number, integer_kind, is_bare, reach_of, unbounded
+from ..dialects.quote import decimal
 from .private_forms import FORMS
 from .private_numbers import NUMBERS
 from .private_reals import bounded, sizes

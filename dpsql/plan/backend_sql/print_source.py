@@ -41,7 +41,7 @@ from ...relation.relations import AggregateCall, WindowCall
 from ...relation.size_rules import check_joined, read_length, row_bytes
 from ...relation.types import BOOLEAN, NUMERIC, TEXT, Kind, SqlType
 from ..dialects.dialect import Dialect, ListColumn
-from ..dialects.quote import Number
+from ..dialects.private_sql import Number
 from ..measures.measurements import Numbered
 from ..privacy.derived import ignores_ties, within_unit_lattice
 from ..privacy.frames import Frame, frame_of, most_in

@@ -9,7 +9,8 @@ from ...relation.expressions import Expr
 from ...relation.intervals import Lattice
 from ...relation.types import Kind
 from ..dialects.dialect import Dialect
-from ..dialects.quote import Number, decimal
+from ..dialects.private_sql import Number
+from ..dialects.quote import decimal
 from .print_private import PrivatePrinter
 from .private_reals import quotient, sizes
 

@@ -27,11 +27,11 @@ from ...relation.functions.arithmetic import shiftable
 from ...relation.intervals import facts_of, member_of
 from ...relation.size_rules import read_length
 from ...relation.types import TEXT, Kind
-from ..dialects.quote import is_bare, unbounded
+from ..dialects.private_sql import is_bare, unbounded
 from .private_moments import date_bin, time_of_day, to_char, zone_cut, zone_moved
 
 if TYPE_CHECKING:
-    from ..dialects.quote import Patterns
+    from ..dialects.private_sql import Patterns
     from .print_private import PrivatePrinter
 
 __all__ = ["FORMS", "TEXT_FORMS", "moment_in"]

@@ -15,7 +15,7 @@ from ...relation.functions.moments import bin_of, steps_of, word_of, written_for
 from ...relation.intervals import Facts, facts_of
 from ...relation.types import TIMESTAMP, Kind
 from ...relation.zones import MAX_CHANGES, MAX_YEARS, Steps, back_steps, clock_steps
-from ..dialects.quote import Number, reach_of, unbounded, written
+from ..dialects.private_sql import Number, reach_of, unbounded, written
 
 if TYPE_CHECKING:
     from .print_private import PrivatePrinter

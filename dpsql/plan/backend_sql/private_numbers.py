@@ -15,7 +15,7 @@ from ...relation.functions import FUNCTIONS
 from ...relation.functions.comparisons import INTEGER_DIGITS, REAL_DIGITS
 from ...relation.intervals import Facts, facts_of
 from ...relation.types import Kind
-from ..dialects.quote import LARGEST, Number, integer_kind, reach_of, unbounded
+from ..dialects.private_sql import LARGEST, Number, integer_kind, reach_of, unbounded
 from .private_moments import age_seconds
 from .private_reals import bounded, quotient, real_power, real_product, real_sum, width_bucket
 

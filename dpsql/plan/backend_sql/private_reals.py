@@ -21,7 +21,7 @@ from ...relation.expressions import Call, Expr
 from ...relation.functions.numbers import Buckets, buckets_of
 from ...relation.intervals import Facts, common_grid, facts_of, undeclared
 from ..dialects.dialect import Dialect
-from ..dialects.quote import LARGEST, Number, integer_kind
+from ..dialects.private_sql import LARGEST, Number, integer_kind
 
 if TYPE_CHECKING:
     from .print_private import PrivatePrinter

@@ -22,7 +22,8 @@ from ...relation.catalog import Table
 from ...relation.expressions import Expr, Literal, Months
 from ...relation.facts import TEXT_CUT
 from ...relation.types import INTERVAL, Kind, SqlType
-from .quote import LARGEST, Number, Patterns, integer_kind, literal
+from .private_sql import LARGEST, Number, Patterns, integer_kind
+from .quote import literal
 
 __all__ = ["Dialect", "ListColumn", "dialect_of"]
 

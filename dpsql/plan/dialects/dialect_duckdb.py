@@ -9,7 +9,8 @@ from ...errors import Position
 from ...relation.catalog import Table
 from ...relation.types import Kind, SqlType
 from .dialect import Dialect, ListColumn
-from .quote import Patterns, Re2Patterns, identifier, text
+from .private_sql import Patterns, Re2Patterns
+from .quote import identifier, text
 
 __all__ = ["DIRECT_BITS", "DUCKDB", "DuckDBDialect"]
 

@@ -16,7 +16,8 @@ from ...relation.expressions import Literal
 from ...relation.size_rules import MAX_TEXT
 from ...relation.types import Kind, SqlType
 from .dialect import Dialect, ListColumn
-from .quote import Patterns, PostgresPatterns, identifier, text
+from .private_sql import Patterns, PostgresPatterns
+from .quote import identifier, text
 
 __all__ = ["PostgresDialect"]
 

@@ -25,7 +25,7 @@ from ...relation.catalog import Table
 from ...relation.expressions import Literal, Months
 from ...relation.types import Kind, SqlType
 from .dialect import Dialect, ListColumn
-from .quote import Patterns
+from .private_sql import Patterns
 
 __all__ = ["SPARK", "SparkDialect"]
 

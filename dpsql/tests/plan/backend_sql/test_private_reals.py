@@ -9,7 +9,7 @@ import pytest
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql.private_reals import bounded, quotient, real_power, real_product, real_sum, sizes
 from dpsql.plan.dialects.dialect_duckdb import DUCKDB
-from dpsql.plan.dialects.quote import Number
+from dpsql.plan.dialects.private_sql import Number
 from dpsql.relation.expressions import Field
 from dpsql.relation.types import DOUBLE
 
