@@ -130,8 +130,11 @@ def _rounded(name: str, places: int) -> str:
         whole = f"round(CAST({name} AS DOUBLE), {max(places, -400)})"
         exact = _decimal_to_double(f"round({_decimal(name, 19)}, {max(places, -_DECIMAL_DIGITS)})")
         return f"CASE WHEN abs({name}) < 1e{_SURE_DIGITS} THEN {exact} ELSE {whole} END"
-    if places >= _DECIMAL_DIGITS:
+    if places > _DECIMAL_DIGITS:
         return name
+    if places == _DECIMAL_DIGITS:  # no DECIMAL holds them; a double of 1e-23 or more has no digit beyond them
+        exact = f"CAST(CAST(CAST(round({name} * 1e{places}) AS BIGINT) AS VARCHAR) || 'e-{places}' AS DOUBLE)"
+        return f"CASE WHEN abs({name}) < 1e-23 THEN {exact} ELSE {name} END"
     fits = f"abs({name}) < 1e{min(_SURE_DIGITS, _DECIMAL_DIGITS - 1 - places)}"
     scale = f"1e{places}"
     scaled = f"{name} * {scale}"

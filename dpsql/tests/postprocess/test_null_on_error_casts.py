@@ -8,7 +8,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpsql.postprocess import null_on_error
@@ -96,6 +96,7 @@ def test_no_text_raises(evaluate: Evaluate, texts: list[str | None]) -> None:
 
 
 @quick
+@example([1.095154438244562e-50, -6e-39, 1.6628797748932313e-36, 0.5], 38, 38)
 @given(st.lists(floats, min_size=1, max_size=60), st.integers(1, 38), st.integers(0, 38))
 def test_numbers(evaluate: Evaluate, values: list[float | None], precision: int, scale: int) -> None:
     rows = [(value,) for value in values]

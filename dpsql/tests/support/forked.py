@@ -68,8 +68,11 @@ class Forked(subprocess.Popen[Any]):
         self._child_created = True
 
     def _try_wait(self, wait_flags: int) -> tuple[int, int]:
-        if wait_flags and not select.select([self._ended], [], [], 0)[0]:
-            return 0, 0
+        if wait_flags:
+            ended = select.poll()  # `select` takes no descriptor above 1,023
+            ended.register(self._ended, select.POLLIN)
+            if not ended.poll(0):
+                return 0, 0
         said = os.read(self._ended, _LENGTH)
         os.close(self._ended)
         if len(said) < _LENGTH:
