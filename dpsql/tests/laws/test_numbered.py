@@ -9,6 +9,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -23,7 +24,8 @@ from dpsql.release.facts import read_facts
 from dpsql.release.verifying import certificate_of, rule_against
 from dpsql.tests.support.postgres_server import PostgresServer
 
-from .measured import World, compared, measure_release, world
+from .held import verdict, worst_losses
+from .measured import World, world
 from .planting import plant
 
 Patch = pytest.MonkeyPatch
@@ -184,31 +186,7 @@ def adding(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | No
     yield from opened(tmp_path_factory.mktemp("numbered"), engine)
 
 
-def check(
-    made: World, statements: tuple[str, ...], people: People, neighbours: list[People]
-) -> list[Fraction]:
-    """Hold statements' claims against all neighbours; return the largest loss of each, per its charge."""
-    plans = [made.plan(sql) for sql in statements]
-
-    def here(rows: People, order: int) -> list[list[dict[int, object]]]:
-        made.settle(put, rows, order)
-        with made.backend.snapshot() as snapshot:
-            return [[measure_release(one, snapshot) for one in plan.releases] for plan in plans]  # type: ignore[misc]
-
-    base, worst = here(people, 0), [Fraction(0)] * len(plans)
-    for order, one in enumerate(neighbours, 1):
-        there = here(one, order)
-        for place, (plan, sql) in enumerate(zip(plans, statements, strict=True)):
-            loss = compared(plan, base[place], there[place], sql)  # type: ignore[arg-type]
-            worst[place] = max(worst[place], loss)
-    return worst
-
-
-def verdict(made: World, sql: str) -> str:
-    """The rule by which a statement is not verified; "" where it is."""
-    with made.backend.snapshot() as snapshot:
-        facts = read_facts(snapshot, made.policy, lambda *_: None)
-    return rule_against(certificate_of(made.plan(sql).releases, facts))
+check = partial(worst_losses, put)
 
 
 @pytest.mark.parametrize("sql", BY_NUMBER)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -31,7 +32,8 @@ from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.verify.certificate import Facts
 
-from .measured import World, compared, measure_release, world
+from .held import worst_losses
+from .measured import World, world
 from .planting import plant
 
 Patch = pytest.MonkeyPatch
@@ -229,24 +231,7 @@ def adding(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | No
     yield from opened(tmp_path_factory.mktemp("two"), engine)
 
 
-def check(
-    made: World, statements: tuple[str, ...], people: People, neighbours: list[People]
-) -> list[Fraction]:
-    """Hold statements' claims against all neighbours; return the largest loss of each, per its charge."""
-    plans = [made.plan(sql) for sql in statements]
-
-    def here(rows: People, order: int) -> list[list[dict[int, object]]]:
-        made.settle(put, rows, order)
-        with made.backend.snapshot() as snapshot:
-            return [[measure_release(one, snapshot) for one in plan.releases] for plan in plans]  # type: ignore[misc]
-
-    base, worst = here(people, 0), [Fraction(0)] * len(plans)
-    for order, one in enumerate(neighbours, 1):
-        there = here(one, order)
-        for place, (plan, sql) in enumerate(zip(plans, statements, strict=True)):
-            loss = compared(plan, base[place], there[place], sql)  # type: ignore[arg-type]
-            worst[place] = max(worst[place], loss)
-    return worst
+check = partial(worst_losses, put)
 
 
 def read_facts_of(made: World) -> Facts:
