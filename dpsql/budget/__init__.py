@@ -36,10 +36,9 @@ from .filter import Ration
 from .ledger import Step
 from .ledger_store import LedgerStore, no_step
 from .match import CLOSE, MOST_COMBINED, Laws
-from .pending import AskedOnce, Pending
+from .pending import AskedOnce, Pending, StoredDraws
 from .slices import Odometer, Steps
 from .sqlite_ledger import SqliteLedger
-from .store import BudgetStore, StoredDraws
 
 __all__ = [
     "CLOSE",
@@ -47,7 +46,6 @@ __all__ = [
     "UNSAID",
     "ZERO",
     "AskedOnce",
-    "BudgetStore",
     "Caps",
     "Charge",
     "Claim",

@@ -259,7 +259,7 @@ class MeasurementClaim:
     `grouping`: what it may answer besides, where it may. `wish`: where what is stored lowers what is to be drawn and
     charged (soundness.md 3.13): its own draws are those that the reservation finds, what is `known` of others is said.
     `statement`: what it is drawn for, where that is not all that the claim is for. `certificate`: the digest of the one
-    that proves its charge, which is stored (`BudgetStore.put_certificate`). `grounds`: what it rests on of policy and
+    that proves its charge, which is stored (`LedgerStore.put_certificate`). `grounds`: what it rests on of policy and
     schema (3.7). `slices`: whose data it is charged for, where the policy has periods, and only there. `whose`: of the
     tables that are read, how their rows find their owner.
     """

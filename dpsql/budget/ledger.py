@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -31,7 +31,7 @@ from ..errors import LedgerAway, LedgerError
 from ..policy import Accounting, Slices
 from ..records import dataclass
 from ..waits import check
-from . import certificates
+from . import certificates, editions
 from .chain import (
     Chain,
     Days,
@@ -73,8 +73,23 @@ from .journal import Journal, certificates_path, sealed_path, write_whole
 from .slices import Steps
 
 __all__ = [
-    "GRANTED", "MOMENT", "Database", "Ledger", "Replayed", "Statement", "Step", "alike_met", "identity", "last_told",
-    "met", "most_met", "require_promise", "slices_met", "utc_now",
+    "GRANTED",
+    "LATER",
+    "MOMENT",
+    "Database",
+    "Ledger",
+    "Replayed",
+    "Statement",
+    "Step",
+    "alike_met",
+    "creating",
+    "identity",
+    "last_told",
+    "met",
+    "most_met",
+    "require_promise",
+    "slices_met",
+    "utc_now",
 ]  # fmt: skip
 
 _RESERVED = "SELECT seq, holder FROM record WHERE state = 'reserved'"
@@ -99,6 +114,29 @@ _SET_SLICES = (
     " ON CONFLICT (analyst, first_period) DO UPDATE SET last_period = excluded.last_period,"
     " epsilon_nano = excluded.epsilon_nano, delta_atto = excluded.delta_atto, rho_atto = excluded.rho_atto"
 )
+LATER = (
+    f"TABLE IF NOT EXISTS {{of}}{certificates.TABLE}",
+    f"TABLE IF NOT EXISTS {{of}}{editions.TABLE}",
+    # Up to which record ledger and log were compared (`Verified.text`).
+    "TABLE IF NOT EXISTS {of}checkpoint (log text PRIMARY KEY, body text NOT NULL){rowless}",
+    # What was charged by day, up to which record, and the highest moment up to there.
+    "TABLE IF NOT EXISTS {of}day (day text NOT NULL, analyst text NOT NULL, epsilon_nano text NOT NULL,"
+    " delta_atto text NOT NULL, rho_atto text NOT NULL, number bigint NOT NULL, moment text NOT NULL,"
+    " PRIMARY KEY (day, analyst)){rowless}",
+    "INDEX IF NOT EXISTS latest ON {of}day (number)",
+    "INDEX IF NOT EXISTS noted ON {of}record (seq) WHERE kind IN ('header', 'segment', 'move')",
+    "INDEX IF NOT EXISTS checked ON {of}record (seq) WHERE kind = 'keycheck'",
+    "INDEX IF NOT EXISTS reserved ON {of}record (seq) WHERE state = 'reserved'",
+)
+"""What a ledger of before format 4 does not have, to be written by `creating`."""
+_SLICE_TABLES = (
+    # What was spent by slice, by analyst; under no name by everybody together.
+    "TABLE IF NOT EXISTS {of}slice (analyst text NOT NULL, first_period bigint NOT NULL,"
+    " last_period bigint NOT NULL, epsilon_nano text NOT NULL, delta_atto text NOT NULL, rho_atto text NOT NULL,"
+    " PRIMARY KEY (analyst, first_period)){rowless}",
+    "INDEX IF NOT EXISTS divided ON {of}record (seq) WHERE kind = 'division'",
+)
+"""What a ledger has besides that is kept by slices."""
 _ROWS = (256, 16, 1)
 """Rows that one statement writes: few texts of it are known to an engine."""
 MOMENT = "SELECT moment FROM day ORDER BY number DESC LIMIT 1"
@@ -136,6 +174,11 @@ class Database(Protocol):
     """Takes statements in their order. One whose rows are not fetched may fail as late as the next fetch."""
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> LedgerCursor: ...
+
+
+def creating(parts: Sequence[str], written: Mapping[str, str]) -> Iterator[str]:
+    """Yield the statements that make tables and indices, as an engine writes them; what is there stays."""
+    return (f"CREATE {part.format_map(written)}" for part in parts)
 
 
 def utc_now() -> str:
@@ -201,6 +244,8 @@ class Ledger(ABC):
 
     longest_pause: float
     """Seconds between two looks at a statement that draws the same."""
+    _written: Mapping[str, str]
+    """How the engine writes what `LATER` leaves open."""
 
     def __init__(self, log: Path, name: str, step: Step, promise: Promise) -> None:
         self.step = step
@@ -305,16 +350,6 @@ class Ledger(ABC):
     def _set_format(self, db: Database) -> None:
         """Note that the ledger is of the format of the promise."""
 
-    @property
-    @abstractmethod
-    def _later_tables(self) -> Sequence[str]:
-        """Make the tables and indices that a ledger of before format 4 does not have."""
-
-    @property
-    @abstractmethod
-    def _slice_tables(self) -> Sequence[str]:
-        """Make the table and the index of a ledger that is kept by slices."""
-
     @abstractmethod
     def _next(self, db: Database) -> LedgerCursor:
         """Ask for one row: the next record's number in the ledger, its place in this log, and the last one's body."""
@@ -376,7 +411,7 @@ class Ledger(ABC):
     def _upgrade(self, db: Database, version: int) -> None:
         """Bring a ledger of an earlier format to that of the promise; what is in it stays as it is."""
         if version < CHAINED:
-            for statement in self._later_tables:
+            for statement in creating(LATER, self._written):
                 db.execute(statement)
             state = self._up_to_now(db)
             for (day, name), sums in (state.days or {}).items():
@@ -386,7 +421,7 @@ class Ledger(ABC):
         self._set_format(db)
 
     def _make_slices(self, db: Database) -> None:
-        for statement in self._slice_tables:
+        for statement in creating(_SLICE_TABLES, self._written):
             db.execute(statement)
 
     def is_current(self) -> bool:

@@ -103,7 +103,6 @@ from .ledger import (
 )
 from .match import Found, Laws, choose_draws, combined_draws, running_draws
 from .slices import Odometer, Steps, added, twice
-from .store import never_cancelled, untold
 
 __all__ = ["LedgerStore", "Report", "no_step"]
 
@@ -191,8 +190,22 @@ def no_step(name: str) -> None:
     """Do nothing: only the crash tests stop at a step."""
 
 
+def never_cancelled() -> bool:
+    """Return False: the caller cannot be cancelled."""
+    return False
+
+
+def untold(charge: Charge, is_logged: bool | None) -> None:
+    """Do nothing: the caller does not tell what a statement that fails was charged."""
+
+
 class LedgerStore:
-    """The `BudgetStore` of one dataset. `caps` hold for this store, the recorded grants on top."""
+    """The ledger and the releases of one dataset. `caps` hold for this store, the recorded grants on top.
+
+    Invariant, at all times and through any crash: what is spent >= the sum of the charges of all
+    draws that anybody has seen; it never decreases (laws L5 and L7). All methods may be called from
+    any thread; all raise LedgerError when the ledger cannot be trusted or reached.
+    """
 
     def __init__(self, ledger: Ledger, caps: Caps) -> None:
         self._ledger = ledger
@@ -215,7 +228,7 @@ class LedgerStore:
         self._ledger.close()
 
     def take_caps(self, caps: Caps) -> None:
-        """See `BudgetStore.take_caps`."""
+        """Have other personal caps hold from here on: of analysts who have come since. Requires: the same periods."""
         if (self._rations is None) is not (caps.ration is None) or caps.windows != self._caps.windows:
             raise ValueError("periods begin and end with a store")
         self._caps = caps
@@ -226,7 +239,7 @@ class LedgerStore:
     def lookup(
         self, measures: Sequence[bytes], law: Law, until: int | None = None
     ) -> tuple[Together, ...] | None:
-        """See `BudgetStore.lookup`."""
+        """See `StoredDraws.lookup`."""
         if not measures:
             return None
         with self._ledger.read() as db:
@@ -241,27 +254,27 @@ class LedgerStore:
                 return _together(measures, known, found, draws)
 
     def quote(self, claim: Claim) -> tuple[Fresh | None, ...]:
-        """See `BudgetStore.quote`."""
+        """Return what would be drawn now for each measurement, None for what is stored; charges nothing."""
         with self._ledger.read() as db, self._sound():
             drawn = _drawn(db, _keys(claim))
         wanted = [self._find(measurement, drawn, claim.reuse) for measurement in claim.measurements]
         return tuple(one.fresh if one.found is None else None for one in wanted)
 
     def laws(self, measures: Sequence[bytes]) -> tuple[Laws, ...]:
-        """See `BudgetStore.laws`."""
+        """See `StoredDraws.laws`."""
         with self._ledger.read() as db, self._sound():
             drawn = _drawn(db, measures)
         return tuple(drawn[key].stored for key in measures)
 
     def groupings(self, families: Sequence[bytes]) -> tuple[int, dict[bytes, list[StoredGrouping]]]:
-        """See `BudgetStore.groupings`."""
+        """See `StoredDraws.groupings`."""
         with self._ledger.read() as db:
             epoch = int(db.execute(*_EPOCH).fetchone()[0])
             with self._sound():
                 return epoch, _groupings(db, epoch, families)
 
     def draw_of(self, stored: StoredGrouping) -> Draw:
-        """See `BudgetStore.draw_of`."""
+        """See `StoredDraws.draw_of`."""
         with self._ledger.read() as db, self._sound():
             draw = _load(db, {stored.entry})[stored.entry]
             if draw.law != stored.law:
@@ -285,7 +298,7 @@ class LedgerStore:
             return fit() if made is None else made
 
     def newest(self, measures: Sequence[bytes]) -> DatedDraw | None:
-        """See `BudgetStore.newest`."""
+        """Return the newest epoch's best stored draw that holds all of these measures, or None; charges nothing."""
         with self._ledger.read() as db, self._sound():
             epoch = int(db.execute(*_EPOCH).fetchone()[0])
             for number, entry, of in _newest(db, epoch, measures[0]):
@@ -295,7 +308,10 @@ class LedgerStore:
         return None
 
     def resting(self) -> Resting:
-        """See `BudgetStore.resting`."""
+        """Return what the stored answers of this epoch rest on, how many they are and what they cost.
+
+        Reads as many records as there are since the epoch began.
+        """
         found: dict[str, tuple[int, Charge]] = {}
         for fields in self._stored():
             grounds = json.dumps(fields.get("grounds"))
@@ -322,7 +338,20 @@ class LedgerStore:
         cancelled: Callable[[], bool] = never_cancelled,
         charging: Callable[[Charge, bool | None], None] = untold,
     ) -> Reservation:
-        """See `BudgetStore.reserve`."""
+        """Find what is stored and charge for the rest, durably and in one step.
+
+        Where another statement is drawing the same measures, waits for it: its draw is then a hit;
+        if it fails, this claim is charged on its own.
+
+        `charging` is called with what is about to be charged and None before the log is asked to keep it, and with True
+        once it does, or False where it does not. What it keeps is spent, whatever is raised here; after None alone
+        nobody knows.
+
+        Raises Overtaken where what a measurement counts on as known is no longer all that is stored (`Known.seen`),
+        BudgetExhausted when a cap does not allow it, EngineFailure (57014) when `cancelled()` turns true while waiting,
+        EngineFailure when `wait_seconds` have passed; nothing is charged in these cases. Raises Stopped (57014) where
+        the statement has to end while the ledger does not answer.
+        """
         self._require_slices(claim)
         deadline = time.monotonic() + wait_seconds
         pause = _SHORTEST_PAUSE
@@ -373,7 +402,7 @@ class LedgerStore:
         return reservation
 
     def require_room(self, claim: Claim) -> None:
-        """See `BudgetStore.require_room`."""
+        """Raise BudgetExhausted where a cap does not allow what would be charged now; charges nothing."""
         self._require_slices(claim)
         fresh = self.quote(claim)
         pairs = zip(claim.measurements, fresh, strict=True)
@@ -470,12 +499,18 @@ class LedgerStore:
         return tuple(sorted(known.items()))
 
     def require_times(self, times: Times) -> None:
-        """See `BudgetStore.require_times`."""
+        """Raise LedgerError where rows of a table were charged by another time than the one it is said to have.
+
+        Requires: it is kept by slices.
+        """
         with self._ledger.read() as db:
             self._times(db, times)
 
     def require_whose(self, whose: Iterable[Ground]) -> None:
-        """See `BudgetStore.require_whose`."""
+        """Raise LedgerError where rows of a table were charged as other people's than the policy says they are.
+
+        `whose`: tables, each with how its rows find their owner, as the policy has it (soundness.md 1.26).
+        """
         with self._ledger.read() as db:
             self._whose(db, whose)
 
@@ -512,13 +547,16 @@ class LedgerStore:
         return odometer
 
     def odometer(self) -> Odometer:
-        """See `BudgetStore.odometer`."""
+        """Return what a person who is in several slices may have lost. Requires: it is kept by slices.
+
+        Reads, the first time, all records.
+        """
         lengths = tuple(length for length, _ in self._caps.windows)
         with self._ledger.read() as db:
             return self._read_odometer(db, lengths)
 
     def left_of(self, slices: Slices, analyst: str | None = None) -> Left:
-        """See `BudgetStore.left_of`."""
+        """Return what is left of some slices: of those of which the least is. Requires: it is kept by slices."""
         in_rho = self._ledger.promise.accounting is not Accounting.PURE
         names = ("",) if analyst is None else ("", analyst)
         with self._ledger.read() as db:
@@ -543,7 +581,7 @@ class LedgerStore:
         return Left(replace(status, of=self._words(where)), where)
 
     def slices(self, analyst: str | None = None) -> Steps:
-        """See `BudgetStore.slices`."""
+        """Return what was charged by slice, to everybody or to an analyst. Requires: it is kept by slices."""
         (rows,) = self._ledger.read_settled((f"{_OF_SLICES} ORDER BY first_period", (analyst or "",)))
         return Steps(met(rows, UNDATED))
 
@@ -631,7 +669,13 @@ class LedgerStore:
         return range(first, first + len(entries))
 
     def commit(self, reservation: Reservation, draws: Sequence[Draw]) -> None:
-        """See `BudgetStore.commit`."""
+        """Store what was drawn, one draw for each of `reservation.to_draw`; durable on return.
+
+        Only after this may a byte of the answer leave (soundness.md 3.5).
+        Raises ValueError when a draw does not hold the measures, or the law, that were reserved;
+        LedgerError when the reservation was given up meanwhile. What was charged stays spent. LedgerAway, or Stopped:
+        whether the draws are stored is not known.
+        """
         if len(draws) != len(reservation.to_draw):
             raise ValueError("commit takes one draw for each reserved entry")
         if not draws:
@@ -663,7 +707,7 @@ class LedgerStore:
         return {number: (_entry(number, body, EntryState.RESERVED), body) for number, body, _, _ in rows}
 
     def fail(self, reservation: Reservation) -> None:
-        """See `BudgetStore.fail`. Does nothing to what is committed or failed already.
+        """Give up what was not committed. It stays spent. Does nothing to what is committed or failed already.
 
         Where the ledger is out of reach now, the entries are closed before its next change.
         """
@@ -672,12 +716,15 @@ class LedgerStore:
                 self._ledger.give_up(reservation.to_draw)
 
     def spent(self) -> Charge:
-        """See `BudgetStore.spent`."""
+        """Return what everybody together has spent."""
         ((*rows,),) = self._ledger.read_settled(_SPENT)
         return sum((Charge(*map(int, sums)) for _, *sums in rows), ZERO)
 
     def status(self, analyst: str | None = None) -> Status:
-        """See `BudgetStore.status`."""
+        """Return what is spent and what the caps are, in all scopes that bind `analyst`, and the epoch.
+
+        Where it is kept by slices: of the newest period that was charged (`Status.of`).
+        """
         has_days = self._rations is not None and self._rations.read_to < 0 and self._ledger.is_current()
         self._read_rations(lambda statement: self._ledger.read_settled(statement)[0], has_days=has_days)
         changes = self._ledger.changes
@@ -721,7 +768,7 @@ class LedgerStore:
         return replace(self._status(epoch, (whole, own), grants, analyst=analyst, clock=clock), of=words)
 
     def status_at_once(self, analyst: str | None = None) -> Status | None:
-        """See `BudgetStore.status_at_once`."""
+        """Return what `status` does; None where that takes more than a moment. For a thread that must not wait."""
         if self._rations is not None:
             return None  # the records since the last look are to be read first
         found = self._ledger.read_at_once(*self._asked(analyst))
@@ -785,7 +832,7 @@ class LedgerStore:
         return replace(kept, rations=self._rations.scopes(kept, analyst, moment, cap), clock=untaken)
 
     def tidy(self) -> None:
-        """See `BudgetStore.tidy`."""
+        """Do what can wait, so that no charge waits for it; nothing is different after it. Raises LedgerError."""
         self._ledger.tidy()
         if self._rations is not None and time.monotonic() >= self._look_at_clock:
             self._look_at_clock = time.monotonic() + _CLOCK_SECONDS
@@ -896,12 +943,12 @@ class LedgerStore:
         return self._ledger.back_up(folder)
 
     def analysts(self) -> list[str]:
-        """See `BudgetStore.analysts`."""
+        """Return the names of those who were charged, in order."""
         (rows,) = self._ledger.read_settled(_SPENT)
         return sorted(name for name, *_ in rows)
 
     def log(self, limit: int) -> list[Entry]:
-        """See `BudgetStore.log`."""
+        """Return the newest `limit` entries, newest first."""
         (rows,) = self._ledger.read_settled(
             (
                 "SELECT seq, body, state FROM record WHERE kind = 'entry' ORDER BY seq DESC LIMIT ?",
@@ -911,7 +958,10 @@ class LedgerStore:
         return [_entry(number, body, EntryState(state)) for number, body, state in rows]
 
     def grant(self, analyst: str | None, epsilon_nano: int, by: str) -> None:
-        """See `BudgetStore.grant`. A grant whose ledger write a crash cut off is void."""
+        """Raise the analyst's cap, or the global one for None: an owner's act, recorded.
+
+        A grant whose ledger write a crash cut off is void.
+        """
         require_integer("epsilon_nano", epsilon_nano, 1, MOST_EPSILON_NANO)
         for name in (analyst, by):
             require_text("name", name or "")
@@ -919,7 +969,10 @@ class LedgerStore:
             self._ledger.append(db, [Grant(_UNNUMBERED, self._moment(db), analyst, epsilon_nano, by)])
 
     def move_to_zcdp(self, conversion_delta_atto: int, by: str) -> Status:
-        """See `BudgetStore.move_to_zcdp`."""
+        """Keep the ledger in rho from now on, for good: an owner's act, recorded (soundness.md 3.11).
+
+        Raises LedgerError where what was spent does not fit, or the ledger is kept so already; nothing is changed then.
+        """
         require_integer("conversion_delta_atto", conversion_delta_atto, 1, MOST_DELTA_ATTO)
         require_text("by", by)
         with self._ledger.write() as db:
@@ -931,7 +984,12 @@ class LedgerStore:
         return self.status()
 
     def divide(self, promise: Promise, *, is_all: bool, by: str, times: Times = ()) -> Division:
-        """See `BudgetStore.divide`."""
+        """Keep the ledger by the periods of a promise from now on, for good: an owner's act, recorded.
+
+        All that was charged counts for each period up to the running one, and with `is_all` for all that are to come,
+        and for undated rows (soundness.md 3.22). `times`: by which time tables' rows are of a period. Raises
+        LedgerError where it is kept so already, or lacks records.
+        """
         require_text("by", by)
         own = self._ledger.promise
         period, since = promise.period, promise.since
@@ -997,7 +1055,7 @@ class LedgerStore:
 
     @property
     def epoch(self) -> int:
-        """See `BudgetStore.epoch`."""
+        """See `StoredDraws.epoch`."""
         ((row,),) = self._ledger.read_settled(_EPOCH)
         return int(row[0])
 
@@ -1008,7 +1066,11 @@ class LedgerStore:
             return db.execute(*_ANY_MEASURE).fetchone() is None
 
     def advance_epoch(self, checked: Sequence[KeyCheck] = (), retired: Slices | None = None) -> int:
-        """See `BudgetStore.advance_epoch`."""
+        """Begin a new epoch and return it: stored releases stop answering, nothing comes back.
+
+        `retired`: those that were charged to one of these slices, in a ledger by periods; None: all.
+        `checked`: the asserted keys that were looked at, recorded in the same step; their times are given here.
+        """
         if retired is not None and self._ledger.promise.period is None:
             raise LedgerError("stored answers are retired by periods where the ledger is kept by periods")
         with self._ledger.write() as db:
@@ -1018,14 +1080,14 @@ class LedgerStore:
         return epoch
 
     def record_keys(self, checked: Sequence[KeyCheck]) -> None:
-        """See `BudgetStore.record_keys`."""
+        """Record what was found of asserted keys, in the epoch that is: an owner's act."""
         if checked:
             with self._ledger.write() as db:
                 epoch = int(db.execute(*_EPOCH).fetchone()[0])
                 self._ledger.append(db, _of_epoch(checked, epoch, self._moment(db)))
 
     def key_check(self, table: str, columns: tuple[str, ...], version: str) -> KeyCheck | None:
-        """See `BudgetStore.key_check`."""
+        """Return what was found last of a key in data of exactly this version, None if nobody looked."""
         read_to, known = self._key_checks
         [(last,)], rows = self._ledger.read_settled(_LAST, (_KEY_CHECKS, (read_to,)))
         found = dict(known)
@@ -1038,19 +1100,26 @@ class LedgerStore:
         return found.get((table, columns, version))
 
     def put_certificate(self, digest: str, content: bytes) -> None:
-        """See `BudgetStore.put_certificate`."""
+        """Store a certificate that entries may name (`MeasurementClaim.certificate`), once; durable on return.
+
+        `digest`: its sha256 in hex. Raises ValueError for a digest that is not that of the content and for a
+        certificate that is too long, LedgerError where there is no room.
+        """
         certificates.require_name(digest, content)
         self._ledger.put_certificate(digest, content)
 
     def has_certificate(self, digest: str) -> bool:
-        """See `BudgetStore.has_certificate`."""
+        """Return whether a certificate is stored for this machine's log, whose entries alone may name it."""
         if not self._ledger.is_current():
             return False
         with self._ledger.read() as db:
             return certificates.has(db, self._ledger.log_id, digest)
 
     def certificate(self, digest: str, archive: Path | None = None) -> bytes | None:
-        """See `BudgetStore.certificate`; `archive`: where sealed files are that do not stand beside the log."""
+        """Return a certificate that was put, None where there is none. Raises LedgerError where it is damaged.
+
+        `archive`: where sealed files are that do not stand beside the log.
+        """
         if not self._ledger.is_current():
             return None
         with self._ledger.read() as db:
@@ -1060,7 +1129,7 @@ class LedgerStore:
         return certificates.sealed(self._ledger.sealed_certificates(archive), digest)
 
     def secret(self) -> bytes:
-        """See `BudgetStore.secret`."""
+        """Return 32 random bytes made with the ledger, for the salt of contribution bounding."""
         if self._secret is None:
             with self._ledger.read() as db:
                 self._secret = bytes(db.execute("SELECT secret FROM ledger").fetchone()[0])

@@ -8,20 +8,61 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ..mechanisms import Laplace, Law
 from .claim import Draw, Grouping, StoredGrouping, Together
 from .editions import Edition
 from .match import Found, Laws, choose_draws
-from .store import StoredDraws
 
-__all__ = ["AskedOnce", "Pending"]
+__all__ = ["AskedOnce", "Pending", "StoredDraws"]
 
 _T = TypeVar("_T")
 
 _ANY = Laplace(Fraction(2**100))
 """Noise that every stored draw has less of."""
+
+
+class StoredDraws(Protocol):
+    """What was drawn, as far as it may answer again; reading it charges nothing."""
+
+    def lookup(
+        self, measures: Sequence[bytes], law: Law, until: int | None = None
+    ) -> tuple[Together, ...] | None:
+        """Return the stored draws of each measure, together of no more spread than `law`, or None.
+
+        `until`: of the ledger entries up to this one; None: of all.
+        """
+        ...
+
+    def laws(self, measures: Sequence[bytes]) -> tuple[Laws, ...]:
+        """Return what is stored of each measure: the laws of its draws, by ledger entry."""
+        ...
+
+    def groupings(self, families: Sequence[bytes]) -> tuple[int, dict[bytes, list[StoredGrouping]]]:
+        """Return the epoch, and the stored draws of each family in it."""
+        ...
+
+    def draw_of(self, stored: StoredGrouping) -> Draw:
+        """Return a stored draw of a family."""
+        ...
+
+    def kept(self, edition: Edition, fit: Callable[[], bytes | None]) -> bytes | None:
+        """Return what is kept of an edition; where nothing is, what `fit` makes is kept, unless another came first.
+
+        What cannot be kept is returned all the same. None: it was not found.
+        """
+        ...
+
+    @property
+    def epoch(self) -> int:
+        """The dataset's epoch, from 1."""
+        ...
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is stored in this epoch, so that nobody need ask what may answer."""
+        ...
 
 
 class AskedOnce:

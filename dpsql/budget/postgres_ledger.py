@@ -44,19 +44,20 @@ from psycopg.pq import TransactionStatus
 from ..errors import LedgerAway, LedgerError, LedgerMissing
 from ..postgres_waits import BoundedConnection, break_off, is_lost
 from ..waits import Stopped, acquire
-from . import certificates, editions
 from .entry import FORMAT, UNSAID, Header, Promise, Record, newer, record_text
 from .journal import Journal, busy, create_journal, file_fault, open_alone, sealed_path
 from .ledger import (
+    LATER,
     Database,
     Ledger,
     LedgerCursor,
     Statement,
     Step,
     another_dataset,
+    creating,
     require_promise,
     utc_now,
-)  # fmt: skip
+)
 
 __all__ = ["PostgresLedger"]
 
@@ -330,7 +331,6 @@ _SCHEMA = (
     "CREATE TABLE dpsql.record (seq bigint PRIMARY KEY, log text NOT NULL, place bigint NOT NULL,"
     " kind text NOT NULL, state text, holder text, body text NOT NULL, UNIQUE (log, place))",
     "CREATE INDEX granted ON dpsql.record (seq) WHERE kind = 'grant'",
-    "CREATE INDEX reserved ON dpsql.record (seq) WHERE state = 'reserved'",
     # Running sums of the entries, as decimal text since they may outgrow 64 bits.
     "CREATE TABLE dpsql.spent (analyst text PRIMARY KEY, epsilon_nano text NOT NULL,"
     " delta_atto text NOT NULL, rho_atto text NOT NULL)",
@@ -340,26 +340,7 @@ _SCHEMA = (
     "CREATE TABLE dpsql.draw (entry bigint PRIMARY KEY, measures bytea NOT NULL, scale text NOT NULL,"
     " payload bytea NOT NULL)",
 )
-_LATER = (
-    f"CREATE TABLE IF NOT EXISTS dpsql.{certificates.TABLE.format(bytes='bytea')}",
-    f"CREATE TABLE IF NOT EXISTS dpsql.{editions.TABLE.format(bytes='bytea')}",
-    # Up to which record ledger and log were compared (`Verified.text`).
-    "CREATE TABLE IF NOT EXISTS dpsql.checkpoint (log text PRIMARY KEY, body text NOT NULL)",
-    # What was charged by day, up to which record, and the highest moment up to there.
-    "CREATE TABLE IF NOT EXISTS dpsql.day (day text NOT NULL, analyst text NOT NULL, epsilon_nano text NOT NULL,"
-    " delta_atto text NOT NULL, rho_atto text NOT NULL, number bigint NOT NULL, moment text NOT NULL,"
-    " PRIMARY KEY (day, analyst))",
-    "CREATE INDEX IF NOT EXISTS latest ON dpsql.day (number)",
-    "CREATE INDEX IF NOT EXISTS noted ON dpsql.record (seq) WHERE kind IN ('header', 'segment', 'move')",
-    "CREATE INDEX IF NOT EXISTS checked ON dpsql.record (seq) WHERE kind = 'keycheck'",
-)
-_SLICES = (
-    # What was spent by slice, by analyst; under no name by everybody together.
-    "CREATE TABLE IF NOT EXISTS dpsql.slice (analyst text NOT NULL, first_period bigint NOT NULL,"
-    " last_period bigint NOT NULL, epsilon_nano text NOT NULL, delta_atto text NOT NULL, rho_atto text NOT NULL,"
-    " PRIMARY KEY (analyst, first_period))",
-    "CREATE INDEX IF NOT EXISTS divided ON dpsql.record (seq) WHERE kind = 'division'",
-)
+_WRITTEN = {"of": "dpsql.", "bytes": "bytea", "rowless": ""}
 
 _CREATION_LOCK = 0x6470_7371_6C00_0001
 """Taken while the tables are made, so that two who make them at once make them once."""
@@ -373,6 +354,7 @@ class PostgresLedger(Ledger):
     """
 
     longest_pause = 0.2
+    _written = _WRITTEN
 
     def __init__(
         self,
@@ -509,9 +491,6 @@ class PostgresLedger(Ledger):
     def _set_format(self, db: Database) -> None:
         db.execute("UPDATE ledger SET format = ?", (self.promise.format,))
 
-    _later_tables = _LATER
-    _slice_tables = _SLICES
-
     def _next(self, db: Database) -> LedgerCursor:
         return db.execute(
             "SELECT COALESCE(MAX(seq), -1) + 1,"
@@ -634,7 +613,7 @@ def _has_tables(db: Database) -> bool:
 def _make_tables(db: Database, dataset: str) -> None:
     if db.execute("SELECT 1 FROM pg_namespace WHERE nspname = 'dpsql'").fetchone() is None:
         db.execute("CREATE SCHEMA dpsql")
-    for statement in (*_SCHEMA, *_LATER):
+    for statement in (*_SCHEMA, *creating(LATER, _WRITTEN)):
         db.execute(statement)
     db.execute(
         "INSERT INTO dpsql.ledger (format, dataset, epoch, secret) VALUES (?, ?, 1, ?)",

@@ -24,7 +24,6 @@ from typing import Any
 
 from ..errors import LedgerError, LedgerMissing
 from ..waits import acquire, check
-from . import certificates, editions
 from .entry import FORMAT, UNSAID, Header, Promise, Record, newer, record_text
 from .journal import (
     Holder,
@@ -38,7 +37,18 @@ from .journal import (
     sealed_path,
     sqlite_fault,
 )
-from .ledger import Database, Ledger, LedgerCursor, Statement, Step, identity, require_same, utc_now
+from .ledger import (
+    LATER,
+    Database,
+    Ledger,
+    LedgerCursor,
+    Statement,
+    Step,
+    creating,
+    identity,
+    require_same,
+    utc_now,
+)
 
 __all__ = ["SqliteLedger"]
 
@@ -58,28 +68,7 @@ _SCHEMA = (
     "CREATE TABLE draw (entry INTEGER PRIMARY KEY, measures BLOB NOT NULL, scale TEXT NOT NULL,"
     " payload BLOB NOT NULL)",
 )
-_LATER = (
-    f"CREATE TABLE IF NOT EXISTS {certificates.TABLE.format(bytes='BLOB')}",
-    f"CREATE TABLE IF NOT EXISTS {editions.TABLE.format(bytes='BLOB')}",
-    # Up to which record ledger and log were compared (`Verified.text`).
-    "CREATE TABLE IF NOT EXISTS checkpoint (log TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID",
-    # What was charged by day, up to which record, and the highest moment up to there.
-    "CREATE TABLE IF NOT EXISTS day (day TEXT NOT NULL, analyst TEXT NOT NULL, epsilon_nano TEXT NOT NULL,"
-    " delta_atto TEXT NOT NULL, rho_atto TEXT NOT NULL, number INTEGER NOT NULL, moment TEXT NOT NULL,"
-    " PRIMARY KEY (day, analyst))"
-    " WITHOUT ROWID",
-    "CREATE INDEX IF NOT EXISTS latest ON day (number)",
-    "CREATE INDEX IF NOT EXISTS noted ON record (seq) WHERE kind IN ('header', 'segment', 'move')",
-    "CREATE INDEX IF NOT EXISTS checked ON record (seq) WHERE kind = 'keycheck'",
-    "CREATE INDEX IF NOT EXISTS reserved ON record (seq) WHERE state = 'reserved'",
-)
-_SLICES = (
-    # What was spent by slice, by analyst; under no name by everybody together.
-    "CREATE TABLE IF NOT EXISTS slice (analyst TEXT NOT NULL, first_period INTEGER NOT NULL,"
-    " last_period INTEGER NOT NULL, epsilon_nano TEXT NOT NULL, delta_atto TEXT NOT NULL, rho_atto TEXT NOT NULL,"
-    " PRIMARY KEY (analyst, first_period)) WITHOUT ROWID",
-    "CREATE INDEX IF NOT EXISTS divided ON record (seq) WHERE kind = 'division'",
-)
+_WRITTEN = {"of": "", "bytes": "BLOB", "rowless": " WITHOUT ROWID"}
 _TIDY_CHANGES = 200
 """Rows that are changed until there is something to tidy: some thirty statements."""
 _WAIT_SECONDS = 30.0
@@ -93,6 +82,7 @@ class SqliteLedger(Ledger):
     """A ledger file with its log beside it: one connection, shared by processes of one machine."""
 
     longest_pause = 0.05
+    _written = _WRITTEN
 
     def __init__(self, path: Path, step: Step, promise: Promise) -> None:
         """Requires: inside `open_alone`, with ledger and log there. Use `open`."""
@@ -281,9 +271,6 @@ class SqliteLedger(Ledger):
     def _set_format(self, db: Database) -> None:
         db.execute(f"PRAGMA user_version = {self.promise.format}")
 
-    _later_tables = _LATER
-    _slice_tables = _SLICES
-
     def _next(self, db: Database) -> LedgerCursor:
         return db.execute(
             "SELECT COALESCE(MAX(seq), -1) + 1, COALESCE(MAX(seq), -1) + 1,"
@@ -367,7 +354,7 @@ def _prepare(database: sqlite3.Connection) -> None:
     if database.execute("SELECT 1 FROM sqlite_master").fetchone() is not None:
         raise LedgerError("this file is no ledger", hint="name another file in the policy")
     database.execute("BEGIN IMMEDIATE")
-    for statement in (*_SCHEMA, *_LATER):
+    for statement in (*_SCHEMA, *creating(LATER, _WRITTEN)):
         database.execute(statement)
     database.execute("INSERT INTO ledger VALUES (1, ?, 0)", (secrets.token_bytes(32),))
     database.execute(f"PRAGMA user_version = {UNSAID.format}")  # what is written first raises it

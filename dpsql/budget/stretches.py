@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from ..policy.periods import UNDATED
 from ..records import dataclass
-from .store import BudgetStore
+from .ledger_store import LedgerStore
 
 __all__ = ["MOST", "Stretch", "stretches_of"]
 
@@ -30,7 +30,7 @@ class Stretch:
         return Stretch(self.first, other.last, least, max(self.most, other.most))
 
 
-def stretches_of(ledger: BudgetStore, in_rho: bool, most: int = MOST) -> list[Stretch]:
+def stretches_of(ledger: LedgerStore, in_rho: bool, most: int = MOST) -> list[Stretch]:
     """Return what was charged of each period, the oldest first, undated rows before all; at most so many stretches.
 
     Those that were charged alike are one; of the others the two that differ least are put together first.

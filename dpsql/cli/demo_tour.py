@@ -438,7 +438,7 @@ def _tell_budget(folder: Path) -> None:
     with asking(folder / POLICY) as running:
         policy = running.session.policy
         store, status = running.session.dataset.store, running.session.budget()
-        for line in period_lines(store, status, policy.defaults.epsilon):  # type: ignore[arg-type]
+        for line in period_lines(store, status, policy.defaults.epsilon):
             click.echo(f"  {line}")
 
 

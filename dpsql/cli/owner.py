@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ..backends import Backend
-    from ..budget import BudgetStore, KeyCheck, LedgerStore
+    from ..budget import KeyCheck, LedgerStore
     from ..engine.asserted_keys import Complete, FoundKey, LaterRows, Orphans, Outside, Times
     from ..policy.live_schema import LiveSchema
     from ..policy.model import FileSources, Policy
@@ -255,7 +255,7 @@ def open_ledger(policy_path: Path, *, create: bool = False) -> Iterator[LedgerSt
         yield store
 
 
-def tell_lost(store: BudgetStore) -> None:
+def tell_lost(store: LedgerStore) -> None:
     """Say what the ledger's file was found to have lost."""
     if store.lost:
         tell(f"Note: {store.lost}.")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from statistics import NormalDist
 
-from ..budget import BudgetStore
+from ..budget import LedgerStore
 from ..errors import Refusal
 from ..mechanisms import Gaussian, SampledNoise
 from ..plan.measures.formulas import Linear, Variance
@@ -251,7 +251,7 @@ def stored_count(
     call: AggregateCall,
     catalog: Catalog,
     privacy: PrivacyParameters,
-    store: BudgetStore,
+    store: LedgerStore,
     level: Fraction,
 ) -> int | None:
     """Return the lower end of a stored count's bar at a level, the least over its groups; None: nothing is stored.
@@ -269,7 +269,7 @@ def stored_count(
 
 
 def _least_count(
-    release: ReleasePlan, index: int, store: BudgetStore, privacy: PrivacyParameters, level: Fraction
+    release: ReleasePlan, index: int, store: LedgerStore, privacy: PrivacyParameters, level: Fraction
 ) -> int | None:
     count = release.formulas[index].compared
     if count is None or release.is_empty:

@@ -18,7 +18,7 @@ from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
 from ..backends import Backend, Snapshot
-from ..budget import BudgetStore
+from ..budget import LedgerStore
 from ..errors import PolicyError
 from ..plan.dialects import Dialect, dialect_of
 from ..plan.privacy.axes import spelled
@@ -90,7 +90,7 @@ class Orphans:
     rows: int
 
 
-def require_verified(live: LiveSchema, store: BudgetStore) -> None:
+def require_verified(live: LiveSchema, store: LedgerStore) -> None:
     """Raise PolicyError unless every asserted key was found to hold in the very version that the schema is of.
 
     Raises LedgerError.

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from ..backends import Backend, DuckDBBackend, open_backend, refuse_unsafe
 from ..backends.backend import SchemaOnly
-from ..budget import BudgetStore, Caps, LedgerStore, Promise, Ration, Status, open_store
+from ..budget import Caps, LedgerStore, Promise, Ration, Status, open_store
 from ..cache import Cache
 from ..errors import EngineFailure
 from ..mechanisms import ATTO, NANO
@@ -294,7 +294,7 @@ class Dataset:
 
     policy: Policy
     backend: Backend
-    store: BudgetStore
+    store: LedgerStore
     sealed: SealedEngine = field(default_factory=SealedEngine, repr=False)
     memory: ResultMemory | None = field(default=None, repr=False)
     """Where what answers hold is counted; None where one analyst's own process holds it."""

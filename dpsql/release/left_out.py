@@ -20,7 +20,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from ..budget import BudgetStore, DatedDraw
+from ..budget import DatedDraw, LedgerStore
 from ..mechanisms import Law, half_width_of
 from ..policy import Policy
 from ..policy.measured import path_to_owner
@@ -269,7 +269,7 @@ def norms_key(policy: Policy, catalog: Catalog, name: str, norms: tuple[tuple[st
     return hashlib.sha256(said.encode()).digest()
 
 
-def find_left_out_by_norms(store: BudgetStore, keys: Sequence[bytes]) -> LeftOutByNorms | None:
+def find_left_out_by_norms(store: LedgerStore, keys: Sequence[bytes]) -> LeftOutByNorms | None:
     """Return what is stored of a table's rows under norms, and under max_rows alone; None: one was never measured.
 
     `keys`: of the two, as `norms_key` has them. Raises LedgerError.
@@ -311,7 +311,7 @@ def people_keys(
 
 
 def find_left_out(
-    store: BudgetStore, policy: Policy, catalog: Catalog, name: str, max_rows: int, of: str | None = None
+    store: LedgerStore, policy: Policy, catalog: Catalog, name: str, max_rows: int, of: str | None = None
 ) -> LeftOut | None:
     """Return what is stored of a table's people, the newest; None where it was never measured. Raises LedgerError.
 

@@ -223,7 +223,7 @@ class Cost:
     is_known: bool = True
 
     def charging(self, charge: Charge, is_logged: bool | None) -> None:
-        """Take note of a charge that is being made; see `BudgetStore.reserve`."""
+        """Take note of a charge that is being made; see `LedgerStore.reserve`."""
         self.charge = ZERO if is_logged is False else charge
         self.is_known = is_logged is not None
 

@@ -2,11 +2,11 @@
 
 House rules (laws L5, L6, L7; soundness.md 1.14(5), 3.2 and 3.5):
 
-1. Nothing of private rows is asked of the engine before `BudgetStore.reserve` has returned (public ones are counted
+1. Nothing of private rows is asked of the engine before `LedgerStore.reserve` has returned (public ones are counted
    here, and fetched by `session`): all intermediate results of the statement, and all statements of a batch, are
    reserved at once, and nothing is ever given back. Nothing is reserved before it is verified, and no text of private
    rows is sent that is not (`verifying`).
-2. Nothing reaches the analyst before `BudgetStore.commit` has returned: what was drawn is stored, and
+2. Nothing reaches the analyst before `LedgerStore.commit` has returned: what was drawn is stored, and
    the answer is made from what was stored.
 3. Which way is taken (store, engine) depends on the store's noisy content alone. A measurement's own stored draw goes
    before what a stored grouping says of it (`finer`); with reuse off neither is looked for.
@@ -29,12 +29,12 @@ import numpy as np
 
 from ..budget import (
     ZERO,
-    BudgetStore,
     Charge,
     Claim,
     Draw,
     Fresh,
     Known,
+    LedgerStore,
     MeasurementClaim,
     Overtaken,
     Pending,
@@ -184,7 +184,7 @@ class PlanRunner:
     """
 
     plan: Plan
-    store: BudgetStore
+    store: LedgerStore
     noise: Noise
     analyst: str
     statement: str

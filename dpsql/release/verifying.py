@@ -25,8 +25,8 @@ from dataclasses import field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ..budget import BudgetStore
 from ..budget import Charge as Spent
+from ..budget import LedgerStore
 from ..cache import Cache
 from ..errors import LedgerError, Unverified
 from ..mechanisms import (
@@ -345,7 +345,7 @@ class Verifier:
     `tell`: takes a line for the owner alone, with the rule that is missing: a server's goes to its log.
     """
 
-    def __init__(self, policy: Policy, store: BudgetStore, engine: str) -> None:
+    def __init__(self, policy: Policy, store: LedgerStore, engine: str) -> None:
         self._policy, self._store = policy, store
         self._refuses = (policy.privacy.verify or USUAL[engine]) is Verify.REFUSE
         self._known: Cache[str] = Cache(_MAX_KNOWN)

@@ -36,7 +36,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ..budget import BudgetStore, Charge, Status
+from ..budget import Charge, LedgerStore, Status
 from ..engine.dataset import Dataset
 from ..engine.retired import grounds_under, retired
 from ..errors import DpsqlError, LedgerError, PolicyError
@@ -190,7 +190,7 @@ class Witness:
         self._teller: threading.Thread | None = None
         self._is_late = False
 
-    def look(self, store: BudgetStore) -> None:
+    def look(self, store: LedgerStore) -> None:
         """Begin to tell the witness what is new, where that is much or some time ago. Raises LedgerError."""
         now = time.monotonic()
         if self._teller is not None and self._teller.is_alive():
@@ -312,7 +312,7 @@ class BudgetWatch:
         self._told: dict[tuple[str, str], int] = {}
         self._has_told_clock = False
 
-    def look(self, store: BudgetStore, analysts: Iterable[str]) -> None:
+    def look(self, store: LedgerStore, analysts: Iterable[str]) -> None:
         """Warn where a cap of all, or of one of `analysts`, has reached a level. Raises LedgerError."""
         status = store.status()
         self._tell("everybody", status)

@@ -20,7 +20,7 @@ from fractions import Fraction
 
 from sqlglot.tokens import Tokenizer
 
-from ..budget import BudgetStore, Entry, EntryState, Status, epsilon_text, rho_text
+from ..budget import Entry, EntryState, LedgerStore, Status, epsilon_text, rho_text
 from ..budget.stretches import stretches_of
 from ..engine.answer import in_statements, ration_text, said_delta, spent_text
 from ..engine.dataset import Dataset
@@ -360,7 +360,7 @@ def facts_of(dataset: Dataset, bench: tuple[BenchStatement, ...], now: datetime 
     )
 
 
-def _periods(store: BudgetStore, status: Status) -> tuple[PeriodFacts, ...] | None:
+def _periods(store: LedgerStore, status: Status) -> tuple[PeriodFacts, ...] | None:
     """Return what was charged by period of the data, the oldest first; None where the budget is of all together."""
     promise = store.promise
     if promise.period is None or promise.since is None:
