@@ -15,20 +15,6 @@ from ..errors import EngineFailure, PolicyError
 from ..policy.live_schema import LiveSchema
 from ..records import dataclass
 
-__all__ = [
-    "CHUNK_ROWS",
-    "Backend",
-    "Finding",
-    "OpenSnapshots",
-    "SchemaOnly",
-    "Severity",
-    "Snapshot",
-    "Stoppable",
-    "implements",
-    "refuse_unsafe",
-    "unknown_url",
-]
-
 # --- what is wrong around a database that a backend is to serve: rights that dpsql's role should not have ---
 
 

@@ -24,8 +24,6 @@ from ..records import dataclass
 from ..relation.calendar import parse_date
 from ..relation.types import Kind, SqlType
 
-__all__ = ["ValueRange", "read_bounds"]
-
 _DIGITS = 18  # A literal and a NUMERIC of at most 18 digits each are compared exactly, as DECIMAL(38).
 _PLAIN_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 _PLAIN_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")

@@ -18,8 +18,6 @@ import duckdb
 from ..errors import PolicyError
 from ..records import dataclass
 
-__all__ = ["Converted", "convert"]
-
 _DELIMITERS = {".csv": ",;\t|", ".tsv": "\t"}
 _LINES = (".jsonl", ".ndjson")
 _INTEGERS = ("BIGINT", "HUGEINT", "INTEGER", "UBIGINT")

@@ -56,18 +56,6 @@ from .backend import (
 )
 from .duckdb_schema import Query, State, read_schema, read_state
 
-__all__ = [
-    "MEANING",
-    "DuckDBBackend",
-    "DuckDBCopy",
-    "DuckDBSnapshot",
-    "copy_findings",
-    "guarded",
-    "make_copy",
-    "record_copy",
-    "suspend_copy",
-]
-
 _T = TypeVar("_T")
 
 _DECIMAL_DIGITS = 38

@@ -35,8 +35,6 @@ from .duckdb_schema import Query, read_schema
 from .pinned_files import PinnedFile, Pins, look_at, pin, read_record, version_of
 from .verify_claims import doubting, verify_claims
 
-__all__ = ["FILE_OPTIONS", "DuckDBFiles", "pin_verified", "write_copy"]
-
 _AS_IT_IS = "hive_partitioning = false, union_by_name = false, filename = false, binary_as_string = false"
 FILE_OPTIONS = f"{_AS_IT_IS}, file_row_number = false"
 """How files are read, whatever their names and the engine's own guesses are."""

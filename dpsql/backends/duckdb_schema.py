@@ -17,8 +17,6 @@ from ..relation.catalog import Proved
 from ..relation.types import SqlType, numeric
 from .check_bounds import ValueRange, read_bounds
 
-__all__ = ["Query", "State", "read_schema", "read_state", "read_type"]
-
 Query = Callable[[str], list[tuple[Any, ...]]]
 """Runs one SELECT and returns all of its rows."""
 

@@ -21,23 +21,6 @@ from typing import Any
 
 from ..records import dataclass
 
-__all__ = [
-    "BINARY",
-    "I64",
-    "STRUCT",
-    "TRUE",
-    "Bloom",
-    "Chunk",
-    "Column",
-    "Fields",
-    "Said",
-    "alone",
-    "read_claims",
-    "read_struct",
-    "write_struct",
-]
-
-
 # --- Thrift's compact protocol, in which Parquet's footer and page headers are written ----------------------
 
 

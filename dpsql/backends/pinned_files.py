@@ -23,20 +23,6 @@ from ..errors import FilesChanged, PolicyError
 from ..policy.model import FileSources
 from ..records import dataclass
 
-__all__ = [
-    "PinnedFile",
-    "Pins",
-    "compare",
-    "find_files",
-    "look_at",
-    "pin",
-    "read_json",
-    "read_record",
-    "version_of",
-    "write_json",
-    "write_record",
-]
-
 _MAGIC = b"PAR1"
 _LARGEST_FOOTER = 2**28
 _CHUNK = 2**20

@@ -49,9 +49,6 @@ from .postgres_deployment import (
 )
 from .postgres_schema import FoundTable, SchemaSnapshot, find_tables, path_of, read_catalog, read_state
 
-__all__ = ["PostgresBackend", "PostgresSnapshot"]
-
-
 # --- values on their way to Postgres and back: exact in both directions, and none that Python cannot hold ---
 
 

@@ -30,19 +30,6 @@ from ..waits import acquire
 from .backend import Finding, Severity, Snapshot
 from .postgres_schema import Query, path_of
 
-__all__ = [
-    "Connection",
-    "Connections",
-    "check_connection",
-    "connect",
-    "guarded",
-    "missing_indexes",
-    "reader_sql",
-    "set_locally",
-    "target_of",
-    "verify",
-]
-
 Connection = psycopg.Connection[Any]
 
 T = TypeVar("T")

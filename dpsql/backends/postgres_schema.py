@@ -35,18 +35,6 @@ from ..relation.catalog import Proved
 from ..relation.types import SqlType, numeric
 from .check_bounds import ValueRange, read_bounds
 
-__all__ = [
-    "DEFAULT_SCHEMA",
-    "FoundTable",
-    "Query",
-    "SchemaSnapshot",
-    "find_tables",
-    "path_of",
-    "read_catalog",
-    "read_state",
-]
-
-
 # --- the queries of a Postgres catalog that a schema is read from; `postgres_schema` reads their answers ----
 
 

@@ -28,8 +28,6 @@ from ..policy.units import find_live_table
 from ..records import dataclass
 from ..relation.catalog import References
 
-__all__ = ["Numbering", "Prepared", "numbered_rows", "numbering_of", "prepare", "prepare_files"]
-
 TablePath = tuple[str, str]
 Run = Callable[[str], list[tuple[Any, ...]]]
 

@@ -18,8 +18,6 @@ from .backend import Finding, Severity
 if TYPE_CHECKING:
     from .spark_backend import SparkBackend
 
-__all__ = ["Taken", "differences", "take"]
-
 
 @dataclass(frozen=True, slots=True)
 class Taken:

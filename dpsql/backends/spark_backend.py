@@ -51,9 +51,6 @@ if TYPE_CHECKING:
 
     from ..policy.model import FileSources
 
-__all__ = ["SparkBackend", "SparkSnapshot", "array_of", "bound", "chunks_of", "rows_of", "verify"]
-
-
 # --- parameters of a statement as Spark takes them ----------------------------------------------------------
 
 

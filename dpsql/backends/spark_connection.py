@@ -64,8 +64,6 @@ except ImportError:
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
-__all__ = ["STATEMENT_SECONDS", "SparkConnection", "guarded", "guarding"]
-
 _T = TypeVar("_T")
 
 STATEMENT_SECONDS = 600

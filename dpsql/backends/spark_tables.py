@@ -47,23 +47,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.connect.session import SparkSession
 
-__all__ = [
-    "Details",
-    "OpenTables",
-    "PinnedTable",
-    "PinnedTables",
-    "SparkFile",
-    "SparkPins",
-    "compare",
-    "pin",
-    "pin_verified",
-    "read_record",
-    "read_type",
-    "version_of",
-    "write_record",
-]
-
-
 # --- what Spark's catalog says of a table, as dpsql sees it: names, types, and how each column is read ------
 
 

@@ -24,8 +24,6 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from ..errors import EngineFailure, PolicyError
 from ..records import dataclass
 
-__all__ = ["TOKEN", "SparkTarget", "calls", "require_query", "target_of"]
-
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 """The environment variable with the server's token, as Spark's own clients read it."""
 

@@ -34,8 +34,6 @@ from ..relation import types
 from .duckdb_schema import read_type
 from .parquet_claims import Column, Said, alone, read_claims
 
-__all__ = ["doubting", "verify_claims", "xxh64"]
-
 _INT32, _INT64, _INT96, _BYTE_ARRAY, _FIXED = 1, 2, 3, 6, 7
 _BLOCK = 10
 """Rows are matched with pages by blocks of 2^10 rows, so that no page is looked for among all."""

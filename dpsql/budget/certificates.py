@@ -22,11 +22,6 @@ from .claim import is_digest
 if TYPE_CHECKING:
     from .ledger import Database
 
-__all__ = [
-    "MOST_BYTES", "MOST_BYTES_OF_ONE", "TABLE", "forget", "has", "lines", "put", "require_name", "require_stored",
-    "sealed", "size", "stored",
-]  # fmt: skip
-
 MOST_BYTES_OF_ONE = 2**20
 """No certificate is longer."""
 

@@ -30,25 +30,6 @@ from ..records import dataclass
 from .entry import CHAINED, Clock, Division, Entry, Header, Record, Segment, Sums, add, read_linked
 from .slices import Steps
 
-__all__ = [
-    "Chain",
-    "Days",
-    "Disagreement",
-    "Note",
-    "Testimony",
-    "Verified",
-    "after_record",
-    "charge_slices",
-    "digest_of",
-    "linked_head",
-    "moment_of",
-    "note_day",
-    "note_of",
-    "passed",
-    "read_notes",
-    "salted",
-]
-
 Days = dict[tuple[str, str], Sums]
 """What was charged by day (UTC) and analyst; the days of other records stand under no name."""
 

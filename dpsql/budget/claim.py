@@ -26,33 +26,6 @@ from .match import MOST_COMBINED, Laws, combined_draws
 if TYPE_CHECKING:
     from .filter import Ration
 
-__all__ = [
-    "ZERO",
-    "Caps",
-    "Charge",
-    "Claim",
-    "DatedDraw",
-    "Draw",
-    "Fresh",
-    "Grouping",
-    "GroupingKey",
-    "Known",
-    "MeasurementClaim",
-    "Overtaken",
-    "Reservation",
-    "Resting",
-    "StoredGrouping",
-    "Together",
-    "charge_of",
-    "delta_text",
-    "epsilon_nano_of",
-    "epsilon_text",
-    "fresh_of",
-    "is_digest",
-    "rho_text",
-    "shown_epsilon",
-]  # fmt: skip
-
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 KEY_BYTES = 32

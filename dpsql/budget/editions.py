@@ -17,8 +17,6 @@ from ..records import dataclass
 if TYPE_CHECKING:
     from .ledger import Database
 
-__all__ = ["MOST_BYTES", "MOST_EDITIONS", "TABLE", "Edition", "put", "stored"]
-
 MOST_EDITIONS = 10
 """No family has more editions that are kept."""
 MOST_BYTES = 2**26

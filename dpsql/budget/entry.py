@@ -27,40 +27,6 @@ from ..records import dataclass
 from ..relation.catalog import Ground
 from .claim import KEY_BYTES, Charge, Draw, Grouping, GroupingKey, epsilon_nano_of, is_digest
 
-__all__ = [
-    "CHAINED",
-    "DIGEST",
-    "FORMAT",
-    "MALFORMED",
-    "OF_PERIODS",
-    "OF_ZCDP",
-    "UNSAID",
-    "Clock",
-    "Division",
-    "Ends",
-    "Entry",
-    "EntryState",
-    "EpochStart",
-    "Grant",
-    "Header",
-    "KeyCheck",
-    "Move",
-    "Promise",
-    "Record",
-    "Run",
-    "Scope",
-    "Segment",
-    "Status",
-    "Sums",
-    "add",
-    "newer",
-    "read_draw",
-    "read_linked",
-    "read_record",
-    "record_text",
-    "stored_payload",
-]
-
 FORMAT = 7
 """The newest version of the records and of the schema beside them. 2: laws other than Laplace, named by a word.
 3: zCDP, in the ledgers that are kept in it alone. 4, and 5 where zCDP is: chained records, checkpoints, certificates;

@@ -35,20 +35,6 @@ from .claim import ZERO, Charge, delta_text, epsilon_nano_of, epsilon_text, rho_
 from .entry import Promise, Scope, Status, Sums
 from .slices import Odometer
 
-__all__ = [
-    "KEPT_HOURS",
-    "LONGEST_STEP",
-    "Piece",
-    "Ration",
-    "Rations",
-    "cap_of",
-    "in_accounting",
-    "refuse_over_cap",
-    "refuse_over_person",
-    "refuse_over_slices",
-    "refuse_past",
-]
-
 _HINT = "repeat an earlier question (free), ask with less, or ask the owner to grant more"
 _OWNER_HINT = (
     "repeat an earlier question (free), ask with less, or raise the cap for ever with dpsql budget grant, by which "

@@ -49,24 +49,6 @@ from .entry import Header, Segment, read_record
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-__all__ = [
-    "Holder",
-    "Journal",
-    "busy",
-    "certificates_path",
-    "create_journal",
-    "file_fault",
-    "is_alive",
-    "open_alone",
-    "remove_dead",
-    "replaced",
-    "require_file",
-    "sealed_path",
-    "sqlite_fault",
-    "write_whole",
-]
-
-
 # --- what can be wrong with a ledger's files, in the ledger's words -----------------------------------------
 
 

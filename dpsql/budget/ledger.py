@@ -72,26 +72,6 @@ from .entry import (
 from .journal import Journal, certificates_path, sealed_path, write_whole
 from .slices import Steps
 
-__all__ = [
-    "GRANTED",
-    "LATER",
-    "MOMENT",
-    "Database",
-    "Ledger",
-    "Replayed",
-    "Statement",
-    "Step",
-    "alike_met",
-    "creating",
-    "identity",
-    "last_told",
-    "met",
-    "most_met",
-    "require_promise",
-    "slices_met",
-    "utc_now",
-]  # fmt: skip
-
 _RESERVED = "SELECT seq, holder FROM record WHERE state = 'reserved'"
 _NOTED = "SELECT body FROM record WHERE kind IN ('header', 'segment', 'move') ORDER BY seq"
 _SPENT = "SELECT analyst, epsilon_nano, delta_atto, rho_atto FROM spent"

@@ -104,8 +104,6 @@ from .ledger import (
 from .match import Found, Laws, choose_draws, combined_draws, running_draws
 from .slices import Odometer, Steps, added, twice
 
-__all__ = ["LedgerStore", "Report", "no_step"]
-
 _SHORTEST_PAUSE = 0.002
 """Seconds before the second look at a statement that is drawing the same measures."""
 

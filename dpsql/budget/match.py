@@ -15,8 +15,6 @@ from fractions import Fraction
 
 from ..mechanisms import Coordinate, Law, precision_of
 
-__all__ = ["CLOSE", "MOST_COMBINED", "Found", "Laws", "choose_draws", "combined_draws", "running_draws"]
-
 Laws = Mapping[int, Law]
 """For one measure: the draws that hold it (by ledger entry) and the law of their noise."""
 Found = tuple[tuple[int, ...], ...]

@@ -15,8 +15,6 @@ from .claim import Draw, Grouping, StoredGrouping, Together
 from .editions import Edition
 from .match import Found, Laws, choose_draws
 
-__all__ = ["AskedOnce", "Pending", "StoredDraws"]
-
 _T = TypeVar("_T")
 
 _ANY = Laplace(Fraction(2**100))

@@ -59,9 +59,6 @@ from .ledger import (
     utc_now,
 )
 
-__all__ = ["PostgresLedger"]
-
-
 # --- one connection to the ledger's server ------------------------------------------------------------------
 
 

@@ -28,8 +28,6 @@ from ..records import dataclass
 from .claim import Charge
 from .entry import Division, Entry, Record, Run, Segment, Sums, add
 
-__all__ = ["Odometer", "Steps", "Worst", "added", "twice"]
-
 
 def added(met: Sequence[Run], first: int, last: int, more: Sums) -> list[Run]:
     """Return the runs that stand in the place of those that meet first to last, each period of which is charged more.

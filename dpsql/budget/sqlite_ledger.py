@@ -50,8 +50,6 @@ from .ledger import (
     utc_now,
 )
 
-__all__ = ["SqliteLedger"]
-
 _SCHEMA = (
     # One row: the epoch, the salt's secret, how much of the log is in the ledger.
     "CREATE TABLE ledger (epoch INTEGER NOT NULL, secret BLOB NOT NULL, log_bytes INTEGER NOT NULL)",

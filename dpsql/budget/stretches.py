@@ -8,8 +8,6 @@ from ..policy.periods import UNDATED
 from ..records import dataclass
 from .ledger_store import LedgerStore
 
-__all__ = ["MOST", "Stretch", "stretches_of"]
-
 MOST = 12
 """Longer lists are put together, until they are so long."""
 

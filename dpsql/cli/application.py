@@ -23,8 +23,6 @@ from .faults import Failure, install_bug_hook, leave_streams, tell
 from .settings import CommandSettings
 from .terminal import fill_closed
 
-__all__ = ["program", "run"]
-
 _READER_LEFT = 141
 """What a shell says of a program that wrote to a closed pipe (128 + SIGPIPE)."""
 

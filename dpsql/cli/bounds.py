@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..words import terminal_text
 from . import interrupts
 from .owner import login_name
 from .settings import CommandSettings, json_option, pass_settings, wants_json
-from .terminal import decimal_text, terminal_text
+from .terminal import decimal_text
 from .worker import open_session
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from ..engine.bounds import Measured, Normed, Pointed, Wish
     from ..policy import ColumnPolicy
     from ..release.left_out import LeftOut
-
-__all__ = ["bounds", "measure_tables"]
 
 _PART = Fraction(1, 100)
 """What all tables together take of the budget."""

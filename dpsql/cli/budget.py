@@ -24,20 +24,19 @@ import click
 from ..errors import LedgerError, PolicyError
 from ..mechanisms import ATTO, NANO, epsilon_of_rho, rho_of_pure
 from ..policy.periods import MOST_NUMBER, UNDATED, first_day, number_of, run_text
+from ..words import terminal_text
 from . import interrupts
 from .bounds import measure_tables
 from .faults import Failure, tell
 from .owner import found_later_rows, login_name, open_ledger, verified_files
 from .settings import CommandSettings, json_option, pass_settings, wants_json
-from .terminal import decimal_text, terminal_text
+from .terminal import decimal_text
 
 if TYPE_CHECKING:
     from ..budget import LedgerStore, Odometer, Promise, Scope, Status
     from ..budget.stretches import Stretch
     from ..policy import Policy
     from ..policy.model import Time
-
-__all__ = ["budget", "dataset_text", "period_body", "period_lines", "spending_body", "spending_lines"]
 
 
 def _statements(left: int, usual: Fraction, in_rho: bool) -> int:

@@ -15,9 +15,8 @@ from itertools import pairwise
 from ..engine.barred import aligned
 from ..engine.picture import Picture, Point
 from ..records import dataclass
-from .terminal import can_write, display_width, plain_text, styled, terminal_text, width
-
-__all__ = ["chart_lines", "truth_marks"]
+from ..words import plain_text, terminal_text
+from .terminal import can_write, display_width, styled, width
 
 _HEIGHT = 10
 _LEAST_PLOT = 10

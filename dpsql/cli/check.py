@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import LedgerError, LedgerMissing, PolicyError
+from ..words import terminal_text
 from .faults import error_text, exit_code
 from .owner import (
     found_complete,
@@ -25,7 +26,6 @@ from .owner import (
     read_live_schema,
 )
 from .settings import CommandSettings, json_option, pass_settings, wants_json
-from .terminal import terminal_text
 
 if TYPE_CHECKING:
     from ..backends import Finding
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from ..engine.retired import Retired
     from ..policy import FileSources, LiveSchema, Policy, Report
     from ..relation.catalog import Catalog
-
-__all__ = ["check", "missing_or_old", "untested"]
-
 
 # --- whether what dpsql is built on is what it was tested with, by dpsql's own requirements -----------------
 

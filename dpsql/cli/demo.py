@@ -30,8 +30,6 @@ from .faults import tell
 from .owner import open_ledger, write_private
 from .serve import psql_line, run_server
 
-__all__ = ["POLICY", "TRIED", "demo", "make_challenge", "told", "told_of_guess"]
-
 _TO_PASTE = (
     "\\d+ student",
     "SET dpsql.intervals = 0.95;",

@@ -26,19 +26,6 @@ if TYPE_CHECKING:
 
     Columns = dict[str, NDArray[np.generic]]
 
-__all__ = [
-    "ANALYST",
-    "DATABASE",
-    "MAIN_POLICY",
-    "PASSWORD",
-    "TEXTBOOK_POLICY",
-    "campus_policy",
-    "fill_folder",
-    "make_folder",
-    "write_database",
-]
-
-
 # --- the demo's university: invented people in a DuckDB file ------------------------------------------------
 
 

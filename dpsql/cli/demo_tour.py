@@ -29,18 +29,17 @@ from ..errors import BudgetExhausted
 from ..policy import Period
 from ..policy.periods import first_day, instant_of, number_of, period_text
 from ..records import dataclass
+from ..words import plain_text
 from .budget import period_lines
 from .chart import chart_lines, truth_marks
 from .demo_folder import DATABASE, MAIN_POLICY, TEXTBOOK_POLICY, fill_folder
 from .owner import open_ledger, write_private
-from .terminal import decimal_text, is_read_by_people, plain_text, styled
+from .terminal import decimal_text, is_read_by_people, styled
 from .worker import RunningSession, open_session
 
 if TYPE_CHECKING:
     from ..engine import Answer
     from ..plan.privacy.time import Clock
-
-__all__ = ["POLICY", "QUESTIONS", "Question", "asking", "goes_on", "say", "set_to", "walk", "walk_months"]
 
 _EVERYBODY = "SELECT COUNT(*) FROM student WHERE gpa = 3.36"
 _OTHERS = f"{_EVERYBODY} AND id <> 7"

@@ -12,21 +12,6 @@ import click
 from ..errors import CODES
 from ..records import dataclass
 
-__all__ = [
-    "NOTEBOOKS",
-    "TOPICS",
-    "Section",
-    "docs",
-    "help_about",
-    "parts_of",
-    "read_part",
-    "read_section",
-    "read_topic",
-    "read_whole",
-    "said_of",
-    "sections_with",
-]
-
 TOPICS = (
     "owner",
     "analyst",

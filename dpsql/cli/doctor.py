@@ -38,15 +38,12 @@ import click
 from ..errors import DpsqlError, EngineFailure, LedgerMissing
 from ..records import dataclass
 from ..waits import Stop, is_told, until
+from ..words import terminal_text
 from .check import missing_or_old, untested
 from .settings import CommandSettings, json_option, pass_settings, wants_json
-from .terminal import terminal_text
 
 if TYPE_CHECKING:
     from ..policy import Policy
-
-__all__ = ["bill_of_materials", "doctor"]
-
 
 # --- what is installed beside dpsql, as a software bill of materials ----------------------------------------
 

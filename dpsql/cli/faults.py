@@ -30,23 +30,10 @@ from ..errors import (
     Position,
     Refusal,
 )
-from ..words import meant
+from ..words import meant, terminal_text
 from .interrupts import INTERRUPTED, has_come
 from .settings import wants_json
-from .terminal import display_width, terminal_text
-
-__all__ = [
-    "EXIT_CODES",
-    "Failure",
-    "bug_line",
-    "error_json",
-    "error_text",
-    "exit_code",
-    "install_bug_hook",
-    "leave_streams",
-    "tell",
-]
-
+from .terminal import display_width
 
 # --- how an error leaves the program: its exit code, and its text for people or for programs ----------------
 

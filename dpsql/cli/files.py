@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import LedgerMissing, PolicyError
+from ..words import terminal_text
 from .owner import open_ledger, read_live_schema, verified_files
 from .settings import CommandSettings, json_option, pass_settings, wants_json
-from .terminal import terminal_text
 
 if TYPE_CHECKING:
     from ..backends.prepared_rows import Numbering
     from ..budget import LedgerStore
     from ..policy import Policy, Slices
-
-__all__ = ["convert", "prepare", "refresh"]
 
 
 @click.command()

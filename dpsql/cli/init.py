@@ -13,16 +13,13 @@ import click
 
 from ..errors import PolicyError
 from ..policy.model import SPARK
+from ..words import terminal_text
 from .faults import tell
 from .owner import public_keys, public_ranges, read_live_schema, with_lookup_keys, write_private
 from .settings import CommandSettings, pass_settings
-from .terminal import terminal_text
 
 if TYPE_CHECKING:
     from ..policy import FileSources
-
-__all__ = ["init"]
-
 
 _NEXT = """\
 Wrote {path}. Next:

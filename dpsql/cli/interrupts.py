@@ -20,8 +20,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 
-__all__ = ["INTERRUPTED", "begin", "forget", "has_come", "leaving", "note", "noting", "start", "unwinding"]
-
 INTERRUPTED = 130
 """What a shell says of a program that Ctrl-C has ended (128 + SIGINT)."""
 

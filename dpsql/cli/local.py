@@ -18,14 +18,11 @@ import click
 
 from ..mechanisms import Channel, exact_parameter, is_one_report_better, report, report_bits, unary_bit
 from ..records import dataclass
+from ..words import terminal_text
 from .faults import tell
-from .terminal import terminal_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-__all__ = ["Answers", "Coins", "Estimate", "estimated", "local", "read_answers", "read_values", "sent_file"]
-
 
 _SIZES = (100, 10_000, 1_000_000)
 _VALUES = (2, 5, 20, 100)

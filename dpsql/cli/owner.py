@@ -25,26 +25,6 @@ if TYPE_CHECKING:
     from ..policy.model import FileSources, Policy
     from ..relation.catalog import Catalog
 
-__all__ = [
-    "VerifiedFiles",
-    "found_complete",
-    "found_keys",
-    "found_later_rows",
-    "found_orphans",
-    "found_outside",
-    "found_times",
-    "key_checks",
-    "login_name",
-    "open_ledger",
-    "public_keys",
-    "read_live_schema",
-    "replace_file",
-    "verified_files",
-    "with_lookup_keys",
-    "write_private",
-]
-
-
 _MOST_KEYS = 200
 
 

@@ -20,12 +20,12 @@ from prompt_toolkit.completion import Completer, Completion
 from ..engine.offers import AGGREGATES, SETTINGS, Offers
 from ..records import dataclass
 from ..sql.text import ScriptStatement, ends_statement, split_statements
-from ..words import KEYWORDS, nearest
+from ..words import KEYWORDS, nearest, terminal_text
 from . import interrupts, terminal
 from .docs import said_of
 from .faults import Failure, tell
 from .render import FORMATS, View, show
-from .terminal import display_width, terminal_text
+from .terminal import display_width
 from .worker import RunningSession
 
 if TYPE_CHECKING:
@@ -36,19 +36,6 @@ if TYPE_CHECKING:
 
     from ..engine import Answer
     from ..engine.session import Session
-
-__all__ = [
-    "COMMANDS",
-    "Command",
-    "Prompt",
-    "SqlCompleter",
-    "describe_table",
-    "help_lines",
-    "list_tables",
-    "prompt_loop",
-    "read_command",
-]
-
 
 # --- the prompt's own commands, as psql names them: what each is called, what it takes, and what it means ---
 

@@ -17,30 +17,18 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..errors import UNLISTED, DpsqlError, EngineFailure, LedgerMissing
+from ..words import terminal_text
 from . import interrupts
 from .faults import Failure, tell
 from .owner import open_ledger
 from .render import FORMATS, View, receipt_line, render, show
 from .settings import CommandSettings, json_option, pass_settings, wants_json
-from .terminal import is_read_by_people, require_output, terminal_text
+from .terminal import is_read_by_people, require_output
 from .worker import RunningSession, open_session
 
 if TYPE_CHECKING:
     from ..engine import Answer, Receipt
     from ..sql.text import ScriptStatement
-
-__all__ = [
-    "apply_settings",
-    "ask",
-    "explain",
-    "one_of",
-    "parameter_value",
-    "parameter_values",
-    "query",
-    "script_text",
-    "source_options",
-]
-
 
 # --- the values of $1, $2, … as the command line spells them ------------------------------------------------
 

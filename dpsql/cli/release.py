@@ -16,20 +16,19 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from ..errors import DpsqlError, PolicyError
+from ..words import terminal_text
 from . import interrupts
 from .faults import Failure, tell
 from .owner import open_ledger
 from .query import script_text
 from .render import FORMATS, receipt_line, render
 from .settings import CommandSettings, json_option, pass_settings, wants_json
-from .terminal import require_output, terminal_text
+from .terminal import require_output
 from .worker import RunningSession, open_session
 
 if TYPE_CHECKING:
     from ..engine import Answer
     from ..engine.batch import BatchStatement, PricedBatch
-
-__all__ = ["release"]
 
 _SHOWN = 72
 """Characters of a statement in the list of prices."""

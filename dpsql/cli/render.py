@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ..records import dataclass
-from ..words import csv_lines, plural
+from ..words import csv_lines, float_text, plain_text, plural, terminal_text
 from . import terminal
-from .terminal import decimal_text, display_width, float_text, plain_text, terminal_text
+from .terminal import decimal_text, display_width
 
 if TYPE_CHECKING:
     from ..engine import Answer, Receipt
     from ..engine.barred import Cells
-
-__all__ = ["FORMATS", "View", "receipt_line", "render", "show"]
 
 FORMATS = ("table", "csv", "json", "markdown", "chart")
 

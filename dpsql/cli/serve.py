@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from ..words import terminal_text
 from .faults import tell
 from .settings import CommandSettings, pass_settings
-from .terminal import terminal_text
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from ..server.channel import Network
 
     Beside = Callable[[Server, asyncio.AbstractEventLoop], AbstractContextManager[object]]
-
-__all__ = ["psql_line", "run_server", "serve"]
 
 _EVERYWHERE = ("0.0.0.0", "::")
 

@@ -23,8 +23,6 @@ from ..server.channel import CannotListen, open_listeners
 from ..server.processes import OneOf, Place, make_place
 from ..server.report import log, write_out
 
-__all__ = ["run_workers"]
-
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 30.0
 _STEADY_SECONDS = 10.0
 """After so long one that ends was in order before: it is begun again at once."""

@@ -10,8 +10,6 @@ import click
 
 from ..records import dataclass
 
-__all__ = ["CommandSettings", "json_option", "pass_settings", "wants_json"]
-
 _JSON = "dpsql.json"
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..words import terminal_text
 from .faults import tell
 from .owner import write_private
 from .settings import CommandSettings, pass_settings
-from .terminal import terminal_text
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ..engine.dataset import Dataset
     from ..studio.desk import Desk
     from ..studio.server import StudioServer
-
-__all__ = ["studio"]
 
 
 @click.command()

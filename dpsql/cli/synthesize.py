@@ -7,13 +7,10 @@ from pathlib import Path
 
 import click
 
-from ..words import counted
+from ..words import counted, terminal_text
 from .owner import login_name
 from .settings import CommandSettings, json_option, pass_settings, wants_json
-from .terminal import terminal_text
 from .worker import open_session
-
-__all__ = ["synthesize"]
 
 _ENDINGS = (".parquet", ".csv")
 

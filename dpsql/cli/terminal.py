@@ -17,22 +17,6 @@ from typing import IO
 
 import click
 
-from ..words import float_text, plain_text, terminal_text
-
-__all__ = [
-    "can_write",
-    "decimal_text",
-    "display_width",
-    "fill_closed",
-    "float_text",
-    "is_read_by_people",
-    "plain_text",
-    "require_output",
-    "styled",
-    "terminal_text",
-    "width",
-]
-
 
 def is_read_by_people() -> bool:
     """Return whether answers go to a terminal."""

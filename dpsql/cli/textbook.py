@@ -20,8 +20,6 @@ from ..records import dataclass
 from .demo_folder import DATABASE, MAIN_POLICY
 from .docs import parts_of, read_part, read_section, read_topic
 
-__all__ = ["EXERCISES", "Check", "Figure", "Statement", "Word", "as_notebook", "textbook"]
-
 _TOPIC = "textbook"
 _WRONG = 2
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)

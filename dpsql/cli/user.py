@@ -13,12 +13,11 @@ from typing import Any
 import click
 
 from ..errors import PolicyError
+from ..words import terminal_text
 from .faults import tell
 from .owner import replace_file
 from .settings import CommandSettings, json_option, pass_settings, wants_json
-from .terminal import decimal_text, terminal_text
-
-__all__ = ["user"]
+from .terminal import decimal_text
 
 
 @click.group()

@@ -12,18 +12,15 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import Unverified
+from ..words import terminal_text
 from .faults import exit_code
 from .owner import open_ledger, read_live_schema
 from .settings import CommandSettings, json_option, pass_settings, wants_json
-from .terminal import terminal_text
 
 if TYPE_CHECKING:
     from ..budget import LedgerStore
     from ..engine.audit import Audit, AuditFinding, Fuzzed
     from ..engine.proofs import Proof, Proved
-
-__all__ = ["audit", "verify"]
-
 
 _SQLITE = b"SQLite format 3\0"
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from ..engine.session import Session
     from ..policy import Policy
 
-__all__ = ["RunningSession", "open_session"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

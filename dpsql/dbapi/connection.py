@@ -60,9 +60,6 @@ if TYPE_CHECKING:
 
     from ..system_catalog import ResultColumn, SystemCatalog
 
-__all__ = ["Connection", "Schema", "connect", "listed_tables"]
-
-
 # --- what of a schema can be asked without a query: SHOW TABLES, DESCRIBE, and the system catalog -----------
 
 

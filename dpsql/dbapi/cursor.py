@@ -30,33 +30,6 @@ if TYPE_CHECKING:
     from ..engine.settings import Settings
     from .connection import Connection
 
-__all__ = [
-    "BINARY",
-    "DATETIME",
-    "NUMBER",
-    "ROWID",
-    "STRING",
-    "Accuracy",
-    "Binary",
-    "Cursor",
-    "Date",
-    "DateFromTicks",
-    "Description",
-    "Epsilon",
-    "Level",
-    "Outcome",
-    "Row",
-    "Time",
-    "TimeFromTicks",
-    "Timestamp",
-    "TimestampFromTicks",
-    "TypeObject",
-    "describe",
-    "row_maker",
-    "setting_text",
-]
-
-
 # --- the type objects and constructors of PEP 249, and a result's description -------------------------------
 
 

@@ -15,11 +15,6 @@ from typing import TypeVar
 
 from ..errors import DpsqlError, EngineFailure, Position
 
-__all__ = [
-    "DataError", "DatabaseError", "Error", "IntegrityError", "InterfaceError", "InternalError",
-    "NotSupportedError", "OperationalError", "ProgrammingError", "Warning", "guarded",
-]  # fmt: skip
-
 T = TypeVar("T")
 
 

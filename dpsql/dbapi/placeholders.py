@@ -30,8 +30,6 @@ from .errors import ProgrammingError, guarded
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
 
-__all__ = ["Given", "ParameterizedStatement", "Parameters", "collected", "is_setting", "read_statement"]
-
 Parameters = Iterable[object] | Mapping[str, object] | None
 """Values in order, or by name."""
 Given = tuple[object, ...] | Mapping[str, object]

@@ -42,9 +42,6 @@ from ..sql.scope import find_own
 from .connection import Connection
 from .errors import InterfaceError, NotSupportedError
 
-__all__ = ["DpsqlDialect"]
-
-
 # --- SQLAlchemy's expressions as text that dpsql reads ------------------------------------------------------
 
 

@@ -32,8 +32,6 @@ from .contribution import cells_of, sums_of
 from .notes import estimate_notes, lowest_of
 from .settings import Accuracy, decimal_text, number_text
 
-__all__ = ["STEP", "Chosen", "choose", "stored_count"]
-
 STEP = Fraction(1, 10_000)
 """Epsilon is found in steps of this."""
 _MOST_STEPS = 10**8

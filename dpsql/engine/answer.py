@@ -23,12 +23,6 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-__all__ = [
-    "Answer", "AnswerColumn", "BoundNote", "EmptyNote", "GroupNote", "OnceNote", "OpenRankNote", "RankNote", "Receipt",
-    "RowNote", "budget_text", "charged_text", "in_statements", "left_text", "of_text", "ration_text", "said_delta",
-    "said_epsilon", "spent_text", "statements_left",
-]  # fmt: skip
-
 
 class GroupNote(str):
     """A note that says which groups an answer has; over the wire it is a NOTICE of its own."""

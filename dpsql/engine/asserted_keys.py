@@ -32,22 +32,6 @@ from ..relation.catalog import Catalog, Column, Scalar, reference_text
 from ..relation.expressions import Literal
 from ..relation.types import Kind
 
-__all__ = [
-    "Complete",
-    "FoundKey",
-    "LaterRows",
-    "Orphans",
-    "Outside",
-    "Times",
-    "look_at_columns",
-    "look_at_keys",
-    "look_at_later_rows",
-    "look_at_orphans",
-    "look_at_ranges",
-    "look_at_times",
-    "require_verified",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class FoundKey:

@@ -26,20 +26,6 @@ from ..words import plain_text, plural, terminal_text
 if TYPE_CHECKING:
     from .answer import Answer, Receipt
 
-__all__ = [
-    "Cells",
-    "Shown",
-    "aligned",
-    "answer_html",
-    "answer_text",
-    "barred_cell",
-    "columns_of",
-    "drawn_columns",
-    "receipt_html",
-    "receipt_text",
-    "table_html",
-]
-
 _UNEVEN = Decimal("1.5")
 """From so many times the nearer end's distance on, a bar is told by its ends."""
 _MOST_DIGITS = 15

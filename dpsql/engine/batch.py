@@ -56,11 +56,6 @@ from .settings import Settings, decimal_text
 if TYPE_CHECKING:
     from .session import Session
 
-__all__ = [
-    "BatchStatement", "PricedBatch", "PricedStatement", "price", "price_batch", "read_batch", "release", "run_batch",
-    "script_of",
-]  # fmt: skip
-
 _MOST = 200
 """Statements of a batch."""
 _IMAGINED = 2**62

@@ -50,21 +50,6 @@ from ..sql.scope import BindingContext
 from ..sql.statement import AdmittedQuery, parse_statement
 from .session import Session
 
-__all__ = [
-    "Groups",
-    "Measured",
-    "Normed",
-    "Pointed",
-    "Wish",
-    "group_columns",
-    "measure",
-    "measure_all",
-    "measure_norm",
-    "measure_pointed",
-    "people_between",
-    "tables_to_measure",
-]
-
 _LOW, _HIGH = "0.005", "0.995"
 """The ranks between which a column's bounds leave its values."""
 _STEPS = 1_000

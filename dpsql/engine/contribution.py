@@ -38,27 +38,6 @@ from ..words import counted
 from .answer import BoundNote
 from .settings import decimal_text
 
-__all__ = [
-    "Known",
-    "apart_lines",
-    "asserted_keys",
-    "bounds_of",
-    "cells_of",
-    "contribution_lines",
-    "contribution_notes",
-    "declared_in",
-    "group_lines",
-    "group_loss",
-    "keys_text",
-    "nothing_measured",
-    "period_lines",
-    "period_notes",
-    "set_notes",
-    "sums_of",
-    "what_binds",
-]
-
-
 # --- whose data a statement is charged for, under a budget by periods (soundness.md 1.40) --------------------
 
 

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from .dataset import LazySnapshot, PreparedPlan
     from .spine import Spine
 
-__all__ = ["LOST", "Above", "asked_as", "with_laws"]
-
 LOST = "error bars of own tables are NULL here: the queries that made them do not tell all of their rows now"
 _DEEPEST = 20
 _ALONE = "alone"

@@ -57,18 +57,6 @@ from .refusals import RefusalLog
 if TYPE_CHECKING:
     from ..backends import Snapshot
 
-__all__ = [
-    "ASK_SECONDS",
-    "Dataset",
-    "LastRead",
-    "LazySnapshot",
-    "PreparedPlan",
-    "SchemaChanged",
-    "open_ledger",
-    "times_of",
-]
-
-
 # --- what was read of a ledger last -------------------------------------------------------------------------
 
 

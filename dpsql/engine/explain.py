@@ -44,16 +44,6 @@ from .contribution import (
 from .selection import selection_figures
 from .settings import decimal_text, number_text
 
-__all__ = [
-    "Explanation",
-    "batch_dict",
-    "batch_lines",
-    "call_text",
-    "expected_errors",
-    "layout_sql",
-    "origins_of",
-]
-
 Names = dict[tuple[Release, int], str]
 
 

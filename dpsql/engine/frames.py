@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-__all__ = ["arrow_table", "needed", "pandas_frame", "polars_frame"]
-
 _PLAIN = {
     Kind.BOOLEAN: "bool", Kind.SMALLINT: "int16", Kind.INTEGER: "int32", Kind.BIGINT: "int64",
     Kind.REAL: "float", Kind.DOUBLE: "double", Kind.DATE: "date32", Kind.TIMESTAMP: "timestamp[us]",

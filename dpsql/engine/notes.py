@@ -44,23 +44,6 @@ from .explain import call_text, origins_of
 from .selection import selection_notes
 from .settings import decimal_text, number_text
 
-__all__ = [
-    "MODEL",
-    "Barred",
-    "StoredCount",
-    "bias_notes",
-    "draw_bars",
-    "estimate_notes",
-    "found_notes",
-    "hidden_notes",
-    "lowest_of",
-    "model_notes",
-    "null_notes",
-    "rank_notes",
-    "wide_notes",
-]
-
-
 # --- bars of chosen values, where error bars are on ---------------------------------------------------------
 
 

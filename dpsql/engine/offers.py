@@ -11,9 +11,6 @@ from ..policy.describe import column_comment, table_comment
 from ..relation.functions import ROWS
 from .session import Session
 
-__all__ = ["AGGREGATES", "SETTINGS", "Offers"]
-
-
 SETTINGS = {
     "dpsql.epsilon": "what a statement may spend",
     "dpsql.accuracy": "by how much a number may be off: the least epsilon for it is found",

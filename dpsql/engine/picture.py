@@ -22,9 +22,6 @@ from .frames import needed
 if TYPE_CHECKING:
     from .answer import Answer
 
-__all__ = ["Picture", "Point", "pictures", "plot"]
-
-
 _MOST = 1e100
 _FAR = 0.5
 """A smallest number above so much of the largest is far from zero."""

@@ -17,8 +17,6 @@ from typing import Any
 from .explain import Explanation
 from .settings import decimal_text
 
-__all__ = ["plan_lines"]
-
 Node = dict[str, Any]
 
 

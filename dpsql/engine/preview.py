@@ -31,9 +31,6 @@ from ..sql.statement import AdmittedQuery, parse_statement
 from ..words import small_text
 from .settings import decimal_text
 
-__all__ = ["PEOPLE", "Preview", "Question", "TablePreview", "preview", "sql_name", "warnings_of"]
-
-
 # --- what a policy's lifetime cap holds, counted in epsilon and in rho --------------------------------------
 
 

@@ -19,8 +19,6 @@ from ..verify import Checked, Verified
 from ..verify.certificate import Certificate, Facts, Measurement, Table, loads
 from .settings import decimal_text
 
-__all__ = ["Proof", "Proved", "proof_lines", "prove", "prove_file", "prove_ledger"]
-
 MISSING = "its certificate is missing"
 DAMAGED = "its certificate is damaged"
 OTHER = "its certificate does not say what was charged"

@@ -34,8 +34,6 @@ from ..records import dataclass
 from ..sql.named_calls import is_anybodys
 from ..sql.text import tokenize, unquoted
 
-__all__ = ["SLOTS", "SLOT_BYTES", "RefusalLog", "Refused"]
-
 SLOTS: Final = 128
 """So many of an analyst's newest refusals are kept."""
 SLOT_BYTES: Final = 1024

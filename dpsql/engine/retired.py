@@ -16,8 +16,6 @@ from ..records import dataclass
 from ..relation.catalog import Catalog, Ground
 from ..relation.relations import all_grounds
 
-__all__ = ["Retired", "grounds_under", "retired"]
-
 _EARLIER = "an earlier version of dpsql"
 
 

@@ -31,9 +31,6 @@ from ..sql.scope import fold_name
 from ..sql.statement import AdmittedQuery, expression_of
 from .answer import RowNote
 
-__all__ = ["Look", "RowPreview", "look_of", "row_preview", "without_places"]
-
-
 # --- queries that look at a table's rows as they are, by their text -----------------------------------------
 
 

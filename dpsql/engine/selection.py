@@ -11,8 +11,6 @@ from ..plan.release_plan import ReleasePlan
 from ..release.price import MISSING
 from .settings import decimal_text, number_text
 
-__all__ = ["selection_figures", "selection_notes"]
-
 
 def selection_figures(plan: ReleasePlan, whole: str) -> dict[str, object]:
     """Return what is known of a choice of groups; `within_95`: see `selection_notes`. `whole`: the error of all."""

@@ -50,8 +50,6 @@ from .workspace import Kept
 if TYPE_CHECKING:
     from .batch import PricedBatch
 
-__all__ = ["Session"]
-
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 _MOST_TOLD = 1_000

@@ -17,8 +17,6 @@ from ..mechanisms import parse_epsilon
 from ..policy import Policy
 from ..records import dataclass
 
-__all__ = ["NAMES", "OWN", "Accuracy", "Settings", "decimal_text", "number_text"]
-
 _LEVEL = re.compile(r"0\.[0-9]{1,4}", re.ASCII)
 _ACCURACY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?(%?)", re.ASCII)
 _PATTERN = re.compile(r"[^%\x00-\x20]{0,40}%[^%\x00-\x20]{0,40}")

@@ -80,9 +80,6 @@ from .row_previews import row_preview, without_places
 from .settings import Settings
 from .workspace import Kept, Workspace, is_own
 
-__all__ = ["DEFAULT_LEVEL", "LONG", "ListedKeys", "Spine", "StatementTurns", "check_listed", "listed"]
-
-
 # --- turns of what a server computes ------------------------------------------------------------------------
 
 

@@ -24,8 +24,6 @@ from ..sql.statement import AdmittedQuery, parse_statement
 if TYPE_CHECKING:
     from .session import Session
 
-__all__ = ["said_of", "synthesize", "write"]
-
 _LEAST = Fraction(1, 10**9)
 """What is stored is as exact as this asks for, whatever it is."""
 

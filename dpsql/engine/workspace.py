@@ -68,8 +68,6 @@ from .answer import Answer, AnswerColumn
 if TYPE_CHECKING:
     from .dataset import PreparedPlan
 
-__all__ = ["Kept", "Workspace", "folder_of", "is_own", "public_columns"]
-
 _Bound = tuple[Relation, list[Table | View | OwnView]]
 """What a query means, and what it names."""
 _RESERVED = ("pg_", "information_schema")

@@ -48,8 +48,6 @@ from .events import (
 from .replies import BackendKeyData, ServerMessage
 from .states import FATAL, FROM_CLIENT, FROM_SERVER, IGNORED, TAGS, Message, Reply, State
 
-__all__ = ["Limits", "ProtocolConnection", "read_message", "read_startup"]
-
 # --- caps on what a client may send, checked before anything is kept for it ---------------------------------
 
 

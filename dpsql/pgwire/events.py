@@ -6,47 +6,6 @@ import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = [
-    "NULL",
-    "AuthenticationFailed",
-    "Bind",
-    "Body",
-    "CancelRequest",
-    "Close",
-    "CopyChunk",
-    "CopyEnd",
-    "CopyFail",
-    "Describe",
-    "Event",
-    "Execute",
-    "Flush",
-    "Format",
-    "FunctionCall",
-    "GSSENCRequest",
-    "LocalProtocolError",
-    "ParameterError",
-    "Parse",
-    "PasswordMessage",
-    "ProtocolError",
-    "Query",
-    "RemoteProtocolError",
-    "SASLInitialResponse",
-    "SASLResponse",
-    "SSLRequest",
-    "StartupMessage",
-    "Sync",
-    "Target",
-    "Terminate",
-    "TextError",
-    "Unreadable",
-    "Waiting",
-    "count",
-    "length",
-    "message",
-    "string",
-    "values",
-]
-
 # --- what can go wrong on the wire: the client's fault, our own, or a value that cannot be read -------------
 
 

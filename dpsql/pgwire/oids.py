@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType
 
-__all__ = ["ELEMENTS", "TYPES", "Interval", "ObjectName", "Oid", "TypeInfo"]
-
-
 # --- values that Python has no type for ---------------------------------------------------------------------
 
 

@@ -17,8 +17,6 @@ from .events import Format, ParameterError
 from .read_parameter import read_parameter
 from .write_columns import BINARY_COPY, CsvOptions, TextOptions
 
-__all__ = ["BinaryCopyReader", "CopyReader"]
-
 _LETTERS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 _ESCAPED = re.compile(rb"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
 _END = b"\\."

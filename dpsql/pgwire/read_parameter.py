@@ -13,9 +13,6 @@ from .oids import ELEMENTS, TYPES, Interval, Oid
 from .read_text import TEXT_READERS
 from .write_binary import EPOCH, INTERVAL, read_numeric
 
-__all__ = ["BINARY_READERS", "read_parameter"]
-
-
 # --- parameters in Postgres' binary format ------------------------------------------------------------------
 
 

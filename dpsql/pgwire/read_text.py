@@ -15,9 +15,6 @@ from .events import ParameterError
 from .oids import ELEMENTS, TYPES, Interval, Oid
 from .write_binary import MAX_SCALE, MAX_WHOLE_DIGITS
 
-__all__ = ["TEXT_READERS"]
-
-
 # --- Postgres' text of an array: `{1,NULL,"a \\"b\\""}` -----------------------------------------------------
 
 

@@ -10,42 +10,6 @@ from typing import ClassVar, Protocol
 from .events import Format, RemoteProtocolError, count, message, string, values
 from .states import Reply
 
-__all__ = [
-    "AuthenticationCleartextPassword",
-    "AuthenticationOk",
-    "AuthenticationSASL",
-    "AuthenticationSASLContinue",
-    "AuthenticationSASLFinal",
-    "BackendKeyData",
-    "BindComplete",
-    "CloseComplete",
-    "CommandComplete",
-    "CopyData",
-    "CopyDone",
-    "CopyInResponse",
-    "CopyOutResponse",
-    "CopyRows",
-    "DataRow",
-    "DataRows",
-    "EmptyQueryResponse",
-    "EncryptionAccepted",
-    "EncryptionRefused",
-    "ErrorResponse",
-    "FieldDescription",
-    "NegotiateProtocolVersion",
-    "NoData",
-    "NoticeResponse",
-    "ParameterDescription",
-    "ParameterStatus",
-    "ParseComplete",
-    "PortalSuspended",
-    "ReadyForQuery",
-    "RowDescription",
-    "ServerMessage",
-    "TransactionStatus",
-    "last_message",
-]
-
 _COLUMN = struct.Struct(">IhIhih")
 
 

@@ -30,19 +30,6 @@ from types import MappingProxyType
 
 from .events import AuthenticationFailed, RemoteProtocolError
 
-__all__ = [
-    "OAUTHBEARER",
-    "SCRAM",
-    "SCRAM_PLUS",
-    "BearerExchange",
-    "ScramExchange",
-    "Verifier",
-    "make_verifier",
-    "mock_verifier",
-    "saslprep",
-    "tls_server_end_point",
-]
-
 # --- the channel binding `tls-server-end-point` (RFC 5929): a hash of the server's certificate --------------
 
 

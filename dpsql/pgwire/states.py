@@ -21,8 +21,6 @@ from __future__ import annotations
 import enum
 from types import MappingProxyType
 
-__all__ = ["FATAL", "FROM_CLIENT", "FROM_SERVER", "IGNORED", "TAGS", "Message", "Reply", "State"]
-
 
 class State(enum.Enum):
     """Where a connection stands."""

@@ -11,9 +11,6 @@ from typing import Any
 
 from .oids import ELEMENTS, Interval, Oid
 
-__all__ = ["BINARY_WRITERS", "EPOCH", "INTERVAL", "MAX_SCALE", "MAX_WHOLE_DIGITS", "read_numeric"]
-
-
 # --- NUMERIC in binary: base-10000 digits, the weight of the first, a sign, and the scale that is shown -----
 
 

@@ -31,28 +31,6 @@ from .replies import CopyRows, DataRows, FieldDescription
 from .write_binary import BINARY_WRITERS
 from .write_text import PLAIN_TEXT, TEXT_WRITERS
 
-__all__ = [
-    "MANY",
-    "BinaryCopy",
-    "CsvOptions",
-    "LineCopy",
-    "RowEncoder",
-    "TextOptions",
-    "Texts",
-    "binary_column",
-    "bulk_text",
-    "bytes_column",
-    "field_column",
-    "joined",
-    "lines",
-    "messages",
-    "of_bytes",
-    "of_texts",
-    "text_column",
-    "transpose",
-]
-
-
 # --- many rows at once -> messages, by numpy ----------------------------------------------------------------
 
 

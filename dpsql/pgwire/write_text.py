@@ -17,8 +17,6 @@ from typing import Any
 
 from .oids import ELEMENTS, Interval, Oid
 
-__all__ = ["PLAIN_TEXT", "TEXT_WRITERS"]
-
 Writer = Callable[[Any], str]
 """Raises TypeError, ValueError, OverflowError or struct.error for a value that is not of the type."""
 

@@ -20,8 +20,6 @@ from ..relation.relations import map_tables, renamed
 from .model import Access, Policy
 from .section import quote_key, suggest
 
-__all__ = ["access_of", "check_access", "narrowed", "seen_lines"]
-
 
 def access_of(policy: Policy, analyst: str) -> Access:
     """Return what an analyst may see: everything, where the policy has nothing to say."""

@@ -24,8 +24,6 @@ from ..records import dataclass
 from .model import Analyst, DirectoryPolicy, IssuerPolicy, NamePattern
 from .section import Section, quote_key
 
-__all__ = ["NameMap", "check_identities", "read_auth", "read_map"]
-
 _LONGEST = 64
 """Most characters of a name in a group, and most that a pattern may count."""
 _NO_PATTERN = (

@@ -43,25 +43,6 @@ from .model import Accounting, Bound, ColumnPolicy, Key, Policy, RandomizedPolic
 from .section import plain, quote_key, suggest
 from .units import asserted_key, build_unit, enforced_keys, find_live_table, whose_of, without_unit
 
-__all__ = [
-    "MEASURING",
-    "build_catalog",
-    "build_column",
-    "build_member",
-    "column_key",
-    "database_names",
-    "describe_column",
-    "ends_with_a_day",
-    "event_time",
-    "match_column",
-    "member_path",
-    "table_key",
-    "type_range",
-    "view_ground",
-    "whole_table",
-]
-
-
 # --- A declared column meets its type -----------------------------------------------------------------------
 
 

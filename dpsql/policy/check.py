@@ -37,8 +37,6 @@ from .units import (
     without_unit,
 )
 
-__all__ = ["ColumnReport", "Report", "TableReport", "check"]
-
 _WEAK_EPSILON = Fraction(10)
 _LARGE_DELTA = Fraction(1, 10**5)
 _ONE_ROW = "a unit has one row here; max_rows matters only after joins that copy rows"

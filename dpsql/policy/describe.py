@@ -31,18 +31,6 @@ from ..words import counted, listed, small_text
 from .model import Accounting, Analyst, ColumnPolicy, Neighbours, Policy, TablePolicy
 from .section import bound_text, plain
 
-__all__ = [
-    "allowed_text",
-    "column_comment",
-    "declared_text",
-    "keys_text",
-    "one_person",
-    "policy_sentences",
-    "randomized_text",
-    "table_comment",
-]
-
-
 _MOST_LISTED = 20
 _EPOCH = datetime(1970, 1, 1)
 

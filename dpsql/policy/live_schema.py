@@ -14,11 +14,6 @@ from ..records import dataclass
 from ..relation.catalog import Allowed, Proved
 from ..relation.types import Kind, SqlType, numeric
 
-__all__ = [
-    "DIGITS", "KEY_TYPES", "MAX_SCALE", "OPEN_NUMERIC", "LiveColumn", "LiveForeignKey", "LiveSchema", "LiveTable",
-    "allowed_in", "comparable_type", "open_numeric", "without_days",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class LiveColumn:

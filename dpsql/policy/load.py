@@ -45,8 +45,6 @@ from .model import (
 from .section import Section, plain, quote_key, read_decimal, suggest
 from .units import NO_UNIT
 
-__all__ = ["inspect_policy", "load_policy", "parse_policy"]
-
 _EPSILON_STEP = Fraction(1, 10**9)  # The ledger's unit, soundness.md 3.3.
 _EPSILON_LEAST = Fraction(1, 10**6)
 _EPSILON_CAP = Fraction(10**4)  # Exclusive: the ledger takes four digits before the point.

@@ -12,8 +12,6 @@ from ..relation.catalog import References
 from .model import AlsoPolicy, Bound, ColumnPolicy, Key, RandomizedPolicy, TablePolicy, UnitPolicy, ViewPolicy
 from .section import Section, exact, plain
 
-__all__ = ["ROW", "ReadTables", "read_bounds", "read_tables"]
-
 ROW = UnitPolicy((), is_row=True)
 """`unit = "row"`: each row is a privacy unit by itself (soundness.md 1.33)."""
 

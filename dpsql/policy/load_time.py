@@ -17,8 +17,6 @@ from .load_tables import ROW, ReadTables
 from .model import SPARK, Period, TablePolicy, Time
 from .section import Section, suggest
 
-__all__ = ["check_times", "read_time", "way_of"]
-
 _DURATION = re.compile(r"([0-9]{1,4}) (hour|day|week)s?")
 _WINDOW = re.compile(r"([2-9]|[1-9][0-9]{1,3}) (day|week|month|year)s")
 _RETENTION = re.compile(r"([1-9][0-9]{0,3}) (day|week|month|year)s?")

@@ -15,11 +15,6 @@ from .load_tables import MAX_CONTRIBUTION, read_bounds
 from .model import Accounting, AlsoPolicy, Bound, ColumnPolicy, Policy, TablePolicy, UnitPolicy
 from .section import Section, read_decimal, suggest
 
-__all__ = [
-    "column_policy", "declared_also", "declared_column", "find_table", "norms_policy", "path_to_owner", "people_policy",
-    "pointed_policy", "read_range", "require_squares",
-]  # fmt: skip
-
 
 def find_table(policy: Policy, name: str) -> TablePolicy:
     """Return a declared table. Raises PolicyError: there is none of this name."""

@@ -17,36 +17,6 @@ from typing import Protocol
 from ..records import dataclass
 from ..relation.catalog import References
 
-__all__ = [
-    "ENGINES",
-    "FILES",
-    "SPARK",
-    "Access",
-    "Accounting",
-    "AlsoPolicy",
-    "Analyst",
-    "Bound",
-    "ColumnPolicy",
-    "CopySource",
-    "Defaults",
-    "FileSources",
-    "Key",
-    "LifetimeCap",
-    "Neighbours",
-    "Period",
-    "Policy",
-    "RandomizedPolicy",
-    "Rationing",
-    "ServerPolicy",
-    "TablePolicy",
-    "Time",
-    "UnitPolicy",
-    "Verify",
-    "ViewPolicy",
-    "is_open_to_others",
-]
-
-
 FILES = "duckdb:"
 """The `database` of a policy whose tables are all files."""
 

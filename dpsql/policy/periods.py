@@ -19,11 +19,6 @@ from zoneinfo import ZoneInfo
 from ..records import dataclass
 from .model import Period
 
-__all__ = [
-    "MOST_NUMBER", "UNDATED", "Over", "Slices", "Times", "end_of", "ends_digest", "first_day", "instant_of",
-    "last_closed", "most_of", "number_in", "number_of", "period_text", "run_text", "start_of",
-]  # fmt: skip
-
 UNDATED = -1
 """The number that stands for undated rows among periods."""
 

@@ -25,21 +25,6 @@ from ..records import dataclass
 from ..relation.types import Kind
 from .live_schema import LiveColumn, LiveSchema, LiveTable
 
-__all__ = [
-    "MOST_READ",
-    "KnownPeople",
-    "doubtful_columns",
-    "is_named_for_people",
-    "is_table_of",
-    "is_telling",
-    "known_people",
-    "look_of",
-    "names_person_of",
-    "person_named_by",
-    "personal_columns",
-]
-
-
 # --- words by which data name a person, in the languages that they are kept in ------------------------------
 
 

@@ -15,9 +15,6 @@ from .live_schema import LiveColumn, LiveTable
 from .model import Policy, TablePolicy
 from .section import quote_text, suggest
 
-__all__ = ["row_number_of"]
-
-
 _LOOSE = {
     "deferrable": "is DEFERRABLE, so that a transaction may have two rows of one number; make it NOT DEFERRABLE",
     "partial": "is of some rows alone (WHERE), and says nothing of the others; make it one of all rows",

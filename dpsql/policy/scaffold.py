@@ -38,19 +38,6 @@ from .personal import (
 from .section import plain, quote_key, quote_text
 from .units import can_identify_unit, possible_owners, quoted_key, shared_type, unit_text
 
-__all__ = [
-    "Guess",
-    "Scaffold",
-    "guess_people",
-    "left_out",
-    "own_time",
-    "possible_keys",
-    "proposed_time",
-    "scaffold",
-    "unit_key",
-    "with_lookup",
-]
-
 _WHEN = re.compile(r"(^|_)(at|time|timestamp|date|day)$|date")
 _NO_TIME = re.compile("updat|modif|chang|expir|birth|born|due|valid|until")
 

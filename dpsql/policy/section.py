@@ -14,8 +14,6 @@ from typing import TypeVar
 
 from ..errors import PolicyError
 
-__all__ = ["Section", "bound_text", "exact", "plain", "quote_key", "quote_text", "read_decimal", "suggest"]
-
 T = TypeVar("T")
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")

@@ -32,24 +32,6 @@ from .model import AlsoPolicy, Policy, TablePolicy, UnitPolicy
 from .row_numbers import row_number_of
 from .section import quote_text, suggest
 
-__all__ = [
-    "NO_UNIT",
-    "asserted_key",
-    "build_unit",
-    "can_identify_unit",
-    "enforced_keys",
-    "find_live_table",
-    "is_own_way",
-    "possible_owners",
-    "private_behind",
-    "quoted_key",
-    "shared_type",
-    "unit_line",
-    "unit_text",
-    "whose_of",
-    "without_unit",
-]
-
 # Types whose equality is the equality of their text, so that a key of one privacy unit is one key. Left
 # out: floats (NaN, -0.0), intervals ('1 month' = '30 days'), collated text, nested types, json.
 _UNIT_KINDS = frozenset(

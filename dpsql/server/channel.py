@@ -22,22 +22,6 @@ from ..records import dataclass
 from .processes import OneOf
 from .report import ClientGone, Seldom
 
-__all__ = [
-    "CannotListen",
-    "Channel",
-    "Encryption",
-    "Options",
-    "accepted",
-    "address_of",
-    "end_of_certificate",
-    "is_loopback",
-    "load_encryption",
-    "open_listeners",
-    "read_proxy_header",
-    "refuse_open",
-]
-
-
 # --- the sockets that connections come in by, and whom a trusted proxy speaks for --------------------------
 
 

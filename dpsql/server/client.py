@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from .database import Database
     from .listener import Server
 
-__all__ = ["Client"]
-
 Proved = tuple[pgwire.ServerMessage, ...]
 
 _LIMITS = pgwire.Limits(message=4 * 2**20)

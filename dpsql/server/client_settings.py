@@ -31,9 +31,6 @@ from ..relation.catalog import OWN_SCHEMA
 from .report import Fault
 from .statements import Modes
 
-__all__ = ["KNOWN", "VERSION", "VERSION_TEXT", "ClientSettings", "release_time"]
-
-
 # --- the settings of Postgres 15 that clients read or set: what each is here, and what it may become --------
 
 

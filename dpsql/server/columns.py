@@ -28,23 +28,6 @@ from ..sql.text import read_constant
 from ..system_catalog.objects import TYPE_OIDS
 from .report import Fault, unsupported
 
-__all__ = [
-    "Constant",
-    "argument_values",
-    "columns_of",
-    "compile_form",
-    "in_formats",
-    "must_be_typed",
-    "oid_of",
-    "parameter_types",
-    "plain",
-    "read_arguments",
-    "read_values",
-    "sql_type",
-    "type_number",
-    "typed_nulls",
-]
-
 _ARRAYS: dict[int, int] = {element: array for array, element in ELEMENTS.items()}
 _UNKNOWN = (0, Oid.UNKNOWN)
 _REFCURSOR = 1790

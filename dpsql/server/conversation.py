@@ -24,8 +24,6 @@ from .sessions import Batch, Key, Reply, statement_name
 from .state import BlockKind, Portal, PreparedStatement, as_described, fitted
 from .statements import Catalog, Copy, CopyIn, Query, Result, Statement, cut
 
-__all__ = ["Conversation"]
-
 _CHUNK = 2000
 _CELLS = 8_000
 _FULL = 64 * 1024

@@ -11,8 +11,6 @@ from ..records import dataclass
 from ..sql.text import read_constant
 from .report import Fault, unsupported
 
-__all__ = ["CopyOptions", "older_options", "read_options"]
-
 _HINT = "FORMAT, DELIMITER, NULL, HEADER, QUOTE, ESCAPE, FORCE_QUOTE and ENCODING 'UTF8' are read"
 _TRUE, _FALSE = ("true", "on", "1", ""), ("false", "off", "0")
 _IN_VALUES = frozenset("\\.abcdefghijklmnopqrstuvwxyz0123456789")

@@ -50,18 +50,6 @@ from .processes import OneOf, Place
 from .report import Seldom, Tally, log, place_of
 from .sessions import Sessions
 
-__all__ = [
-    "BudgetWatch",
-    "Database",
-    "Health",
-    "Logins",
-    "Witness",
-    "append_note",
-    "places_by_name",
-    "verifiers_of",
-]
-
-
 # --- who may connect ----------------------------------------------------------------------------------------
 
 

@@ -21,8 +21,6 @@ from .state import ConnectionState, Portal, Portals, PreparedStatement, Prepared
 from .statements import Direction, Result, Statement, count_parameters, read_statement
 from .worker import Queries
 
-__all__ = ["Dispatcher"]
-
 _READS_NOTHING = (
     ask.Begin, ask.Characteristics, ask.Done, ask.End, ask.Mark, ask.Set, ask.Show, ask.Fetch,
 )  # fmt: skip

@@ -21,8 +21,6 @@ from ..policy import Analyst, Policy
 from ..policy.model import DirectoryPolicy, IssuerPolicy
 from ..records import dataclass
 
-__all__ = ["Identity", "Unproved", "Voucher", "analyst_of", "open_voucher"]
-
 _NAME = re.compile(r"[\x21-\x7e]{1,255}")
 
 

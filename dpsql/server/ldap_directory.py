@@ -33,8 +33,6 @@ import ldap.filter
 from ..policy.model import DirectoryPolicy
 from .identity import Identity, Unproved
 
-__all__ = ["LdapDirectory", "open_channel"]
-
 _PORTS = {"ldap": 389, "ldaps": 636}
 _CHUNK = 65_536
 _MOST_ANSWER = 4_096

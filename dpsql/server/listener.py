@@ -57,9 +57,6 @@ from .report import ClientGone, Seldom, changed, log, place_of, removed, stoppin
 if TYPE_CHECKING:
     from .client import Client
 
-__all__ = ["LONGEST", "MOST_OF_ADDRESS", "MOST_OF_NAME", "Server", "Strangers", "Throttle", "Turns"]
-
-
 # --- clients without a login --------------------------------------------------------------------------------
 
 

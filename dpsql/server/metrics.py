@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from .database import Database
 
-__all__ = ["load_token", "serve_metrics"]
-
 _NANO = 10**9
 _ATTO = 10**18
 _SECONDS = 10

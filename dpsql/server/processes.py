@@ -32,8 +32,6 @@ from pathlib import Path
 from ..errors import EngineFailure
 from ..records import dataclass
 
-__all__ = ["OneOf", "Place", "make_place"]
-
 _WAIT_SECONDS = 1.0
 _LOOK_SECONDS = 0.02
 _MOST_NETWORKS = 4096

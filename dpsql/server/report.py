@@ -32,27 +32,6 @@ from typing import Literal
 from ..errors import CODES, ON_THE_WIRE, DpsqlError, EngineFailure, LedgerError, PolicyError
 from ..pgwire import ErrorResponse, ParameterError
 
-__all__ = [
-    "EVENTS",
-    "SECONDS",
-    "ClientGone",
-    "Fault",
-    "Outcome",
-    "Seldom",
-    "Tally",
-    "changed",
-    "elsewhere",
-    "log",
-    "log_together",
-    "place_of",
-    "removed",
-    "report",
-    "stopping",
-    "unsupported",
-    "write_out",
-]
-
-
 # --- what the owner is told ---------------------------------------------------------------------------------
 
 

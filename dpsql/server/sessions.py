@@ -47,20 +47,6 @@ from .report import Seldom, log
 from .state import PreparedStatement
 from .statements import Query, Statement
 
-__all__ = [
-    "LONGEST",
-    "MOST_BYTES",
-    "Batch",
-    "Key",
-    "Replies",
-    "Reply",
-    "Sessions",
-    "is_batch",
-    "statement_name",
-    "system_catalog",
-]
-
-
 # --- replies that are remembered by the bytes that they answer ----------------------------------------------
 
 

@@ -38,19 +38,6 @@ from .statements import (
     Statement,
 )
 
-__all__ = [
-    "BlockKind",
-    "ConnectionState",
-    "Portal",
-    "Portals",
-    "PreparedStatement",
-    "PreparedStatements",
-    "as_described",
-    "fitted",
-    "step",
-]
-
-
 # --- prepared statements and portals, and how far each was read ---------------------------------------------
 
 

@@ -33,36 +33,6 @@ from .columns import Constant, compile_form, read_arguments, type_number
 from .copy_options import CopyOptions, older_options, read_options
 from .report import Fault, unsupported
 
-__all__ = [
-    "Begin",
-    "Catalog",
-    "Characteristics",
-    "CloseCursor",
-    "Copy",
-    "CopyIn",
-    "Deallocate",
-    "Declare",
-    "Direction",
-    "Discard",
-    "Done",
-    "End",
-    "Execute",
-    "Fetch",
-    "Mark",
-    "Marking",
-    "Modes",
-    "Prepare",
-    "Query",
-    "Result",
-    "Set",
-    "Show",
-    "Statement",
-    "count_parameters",
-    "cut",
-    "read_statement",
-]
-
-
 Modes = tuple[tuple[str, str], ...]
 """Names and values of the settings that a transaction's modes stand for."""
 

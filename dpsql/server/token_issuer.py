@@ -26,8 +26,6 @@ from jwt.algorithms import has_crypto
 from ..policy.model import IssuerPolicy
 from .identity import Identity, Unproved
 
-__all__ = ["TokenIssuer"]
-
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 _CLAIMS = ("exp", "iss", "aud", "sub")
 _LEEWAY_SECONDS = 30

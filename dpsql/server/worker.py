@@ -27,8 +27,6 @@ from .report import ClientGone, Outcome, Tally, log, log_together
 from .sessions import Replies, Reply, Sessions, system_catalog
 from .statements import Catalog, CopyIn, Query, Result
 
-__all__ = ["Queries", "Worker"]
-
 _T = TypeVar("_T")
 _AGAIN = 0.1
 """Seconds between two attempts to stop a statement: the first may come before it has begun."""

@@ -27,8 +27,6 @@ from ..engine.settings import Settings
 from ..errors import EngineFailure
 from ..records import dataclass
 
-__all__ = ["USUAL_LEVEL", "Asked", "Desk", "Overtaken", "TypingSession", "Unread"]
-
 _T = TypeVar("_T")
 _MOST_ASKED = 50
 USUAL_LEVEL = Fraction(19, 20)

@@ -25,8 +25,6 @@ from ..records import dataclass
 from ..sql.text import ScriptStatement, split_statements
 from .desk import Desk
 
-__all__ = ["BadRequest", "Body", "LoopbackDoor", "Seat", "refusal", "statement_at"]
-
 
 @dataclass(frozen=True, slots=True)
 class Seat:

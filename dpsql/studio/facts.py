@@ -43,23 +43,6 @@ from ..sql.bind_select import bind
 from ..sql.scope import BindingContext
 from ..sql.statement import AdmittedQuery, parse_statement
 
-__all__ = [
-    "EPSILONS",
-    "BenchNoise",
-    "BenchStatement",
-    "Day",
-    "Facts",
-    "Forecast",
-    "Spender",
-    "Statement",
-    "Stored",
-    "bench_statements",
-    "facts_of",
-    "forecast_of",
-    "measured_people",
-]
-
-
 # --- what answers would be like under other settings --------------------------------------------------------
 
 

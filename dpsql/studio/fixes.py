@@ -25,8 +25,6 @@ from ..relation.catalog import Column, OwnView, Table, View
 from ..words import meant, nearest
 from .desk import Unread
 
-__all__ = ["Fix", "fix_of"]
-
 _MOST_TRIED = 4
 _LONGEST = 2_000
 """Characters of a statement that is guessed at."""

@@ -20,8 +20,6 @@ from .desk import Desk, Overtaken, Unread
 from .door import Body, Seat, refusal, statement_at
 from .fixes import Fix, fix_of
 
-__all__ = ["ENDPOINTS", "left_of", "priced"]
-
 _MOST_VALUES = 100
 
 

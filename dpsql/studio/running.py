@@ -23,8 +23,6 @@ from .desk import Desk
 from .door import BadRequest, Body, Seat, refusal, statement_at
 from .pricing import left_of
 
-__all__ = ["ENDPOINTS", "MOST_ROWS", "csv_text", "shown_answer", "widths_of"]
-
 MOST_ROWS = 1_000
 """Rows that a page is sent; all are in the CSV."""
 _MOST_DRAWN = 400

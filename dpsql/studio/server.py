@@ -29,21 +29,6 @@ from . import pricing, running, spending
 from .desk import Desk
 from .door import BadRequest, Body, LoopbackDoor, Seat, refusal
 
-__all__ = [
-    "ANALYST",
-    "ASSETS",
-    "OWNER",
-    "BadRequest",
-    "Body",
-    "Door",
-    "Endpoint",
-    "Handler",
-    "PageServer",
-    "StudioServer",
-    "asset",
-    "endpoint_for",
-]
-
 Endpoint = Callable[[Seat, Body], Mapping[str, Any]]
 
 ANALYST: Mapping[str, Endpoint] = MappingProxyType({**pricing.ENDPOINTS, **running.ENDPOINTS})

@@ -28,8 +28,6 @@ from .facts import Facts, facts_of
 from .pricing import priced
 from .report import report_of
 
-__all__ = ["ENDPOINTS"]
-
 _MOST_STATEMENTS = 30
 _MOST_TEXT = 400_000
 _ONE_AT_A_TIME = threading.Lock()

@@ -42,8 +42,6 @@ from .desk import Desk
 from .door import Body, Seat
 from .server import Handler, PageServer
 
-__all__ = ["WebDoor", "WebServer", "web_door"]
-
 _SECONDS = 20.0
 """How long a connection may be silent, or take for its handshake."""
 _MOST_OF_ANALYST = 4

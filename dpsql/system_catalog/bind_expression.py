@@ -37,19 +37,6 @@ from .pg_types import (
 )
 from .typed import TranslationContext, Typed, apply, coerce, common_type, null_of, quoted
 
-__all__ = [
-    "CATALOG_CALLS",
-    "Bound",
-    "CatalogScope",
-    "CatalogSource",
-    "ExpressionBinder",
-    "Output",
-    "bind_item",
-    "named_type",
-    "sort_key",
-]
-
-
 # --- what names mean inside a query: the items of FROM, and those of the queries around it ------------------
 
 

@@ -30,8 +30,6 @@ from .pg_types import INT8, TEXT, UNKNOWN, PgType
 from .relations import CatalogRelations
 from .typed import TranslationContext, Typed, coerce
 
-__all__ = ["QueryBinder"]
-
 _RELATIONS = {
     "pg_show_all_settings": ("pg_settings", ()),
     "pg_available_extensions": ("pg_available_extensions", ("installed_version",)),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ..errors import Refusal
 
-__all__ = ["MOST_OF_A_SERIES", "CatalogRefusal", "raised", "raised_in", "unsupported"]
-
 MOST_OF_A_SERIES = 1_000_000
 _HINT = "declared tables and columns are in information_schema.tables and information_schema.columns"
 

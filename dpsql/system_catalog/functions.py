@@ -13,8 +13,6 @@ from ..records import dataclass
 from .errors import MOST_OF_A_SERIES, raised
 from .pg_types import BY_NAME, BY_OID, PSEUDO, PgType, record_of
 
-__all__ = ["AGGREGATES", "BARE", "CATALOG_FUNCTIONS", "FUNCTIONS", "OPERATORS", "Signature"]
-
 
 @dataclass(frozen=True, slots=True)
 class Signature:

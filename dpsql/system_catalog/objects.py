@@ -22,22 +22,6 @@ from ..relation.types import Kind, SqlType
 from .errors import CatalogRefusal, unsupported
 from .pg_types import BY_NAME, SPELLED, PgType
 
-__all__ = [
-    "FIRST_OID",
-    "OWNER",
-    "TYPE_OIDS",
-    "Attribute",
-    "Constraint",
-    "DeclaredTable",
-    "NamedObject",
-    "Names",
-    "Objects",
-    "object_oid",
-    "reader_of",
-    "shown_in_public",
-    "to_engine",
-]
-
 FIRST_OID = 16_384
 """Postgres numbers its own objects below this."""
 OWNER = "dpsql"

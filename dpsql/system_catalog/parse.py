@@ -25,23 +25,6 @@ from .errors import CatalogRefusal, unsupported
 from .pg_types import CHAR, SPELLED
 from .relations import SCHEMAS
 
-__all__ = [
-    "CallNode",
-    "TypeName",
-    "alias_of",
-    "call_of",
-    "inner",
-    "is_query",
-    "name_of",
-    "output_name",
-    "parse",
-    "parts_of",
-    "plain",
-    "sort_keys",
-    "type_of",
-]
-
-
 # --- the tokens of a catalog query as sqlglot's parser is to see them ---------------------------------------
 
 

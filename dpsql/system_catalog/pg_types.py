@@ -10,33 +10,6 @@ from typing import Any
 
 from ..records import dataclass
 
-__all__ = [
-    "BOOL",
-    "BY_NAME",
-    "BY_OID",
-    "CHAR",
-    "INT4",
-    "INT8",
-    "INTERVAL",
-    "NAME",
-    "NUMERIC",
-    "OID",
-    "PSEUDO",
-    "REGTYPE",
-    "SPELLED",
-    "TEXT",
-    "TIMESTAMPTZ",
-    "UNKNOWN",
-    "VARCHAR",
-    "Builtin",
-    "CatalogRelation",
-    "PgType",
-    "array_of",
-    "load",
-    "record_of",
-    "wider",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class PgType:

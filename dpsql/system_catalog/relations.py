@@ -21,9 +21,6 @@ from .errors import CatalogRefusal
 from .objects import Objects
 from .pg_types import BY_NAME, OID, Builtin, CatalogRelation, PgType
 
-__all__ = ["FILLED", "SCHEMAS", "SESSION_RELATIONS", "CatalogRelations", "open_database"]
-
-
 FILLED = frozenset({"pg_attribute", "pg_class", "pg_constraint", "pg_depend", "pg_index"})
 """Relations that have rows by what is declared alone."""
 _MEMORY_MIB = 256

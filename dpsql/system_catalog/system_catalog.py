@@ -39,16 +39,6 @@ from .pg_types import BY_OID, TEXT, UNKNOWN, PgType, load
 from .relations import FILLED, SCHEMAS, CatalogRelations, open_database
 from .typed import TranslationContext, coerce
 
-__all__ = [
-    "CatalogPlan",
-    "ConnectionFacts",
-    "Reads",
-    "ResultColumn",
-    "Rows",
-    "SystemCatalog",
-    "classify",
-]
-
 _UNKNOWN = (0, UNKNOWN.oid)
 _VARIABLE = re.compile(r"'(?:[^']|'')*+'|\$(\w+)")
 """A constant of the engine's SQL, or the name of a parameter."""

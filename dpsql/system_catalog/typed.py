@@ -20,8 +20,6 @@ from .functions import FUNCTIONS, Signature
 from .objects import Names
 from .pg_types import PSEUDO, TEXT, UNKNOWN, PgType, array_of, record_of, wider
 
-__all__ = ["TranslationContext", "Typed", "apply", "coerce", "common_type", "null_of", "quoted", "read_array"]
-
 _MOST_SQL = 400_000
 _NUMBER = re.compile(r"\s*[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:e[+-]?\d{1,3})?\s*", re.IGNORECASE)
 _INTEGER = re.compile(r"\s*[+-]?\d{1,18}\s*")

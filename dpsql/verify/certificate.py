@@ -18,30 +18,6 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-__all__ = [
-    "VERSION",
-    "Calendar",
-    "Certificate",
-    "Charge",
-    "Facts",
-    "ForeignKey",
-    "Groups",
-    "Law",
-    "Measurement",
-    "Part",
-    "Query",
-    "Reach",
-    "Release",
-    "Stretch",
-    "Table",
-    "Threshold",
-    "Unit",
-    "When",
-    "digest",
-    "dumps",
-    "loads",
-]
-
 VERSION = 1
 _FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")
 

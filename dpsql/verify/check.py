@@ -21,9 +21,6 @@ from dpsql.verify.two_owners import References
 from dpsql.verify.values import Number, Values
 from dpsql.verify.windows import Windows
 
-__all__ = ["Checked", "Verified", "verify"]
-
-
 _TOGETHER = 10_000
 """More persons than a promise is made to together; laws count up to it."""
 

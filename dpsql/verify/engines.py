@@ -7,8 +7,6 @@ from types import MappingProxyType
 
 from dpsql.verify.terms import Type, simple_type
 
-__all__ = ["DuckDB", "Postgres", "Spark"]
-
 _DUCKDB_TYPES: dict[str, Type] = {
     "TINYINT": ("int", 8),
     "HUGEINT": ("int", 128),

@@ -17,8 +17,6 @@ from dpsql.verify.lemmas import Move
 from dpsql.verify.terms import Refused
 from dpsql.verify.values import Number
 
-__all__ = ["distance", "loss", "shown_by_chance"]
-
 _UP, _DOWN = Context(prec=60, rounding=ROUND_CEILING), Context(prec=60, rounding=ROUND_FLOOR)
 _SLACK = Decimal(1).scaleb(-50)
 

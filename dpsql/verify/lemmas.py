@@ -20,8 +20,6 @@ from dpsql.verify.terms import AGGREGATES, Pool, Refused, Term, inside, walk
 from dpsql.verify.two_owners import Cells, TwoOwners, clamped_cells, first_rows
 from dpsql.verify.values import Form, Number, Poly, Values, add_forms, scaled
 
-__all__ = ["Lemmas", "Move", "Part"]
-
 
 @dataclass(frozen=True)
 class Part:

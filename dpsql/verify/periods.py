@@ -19,8 +19,6 @@ from sqlglot import exp
 from dpsql.verify.certificate import Facts, Reach, Table, Unit
 from dpsql.verify.terms import Refused
 
-__all__ = ["Periods", "first_day", "number_of"]
-
 _PERIOD = "dpsql_period"
 _OF_ALL = (exp.AggFunc, exp.Anonymous, exp.AnonymousAggFunc)
 """What may be made of all rows of a query."""

@@ -26,8 +26,6 @@ from sqlglot.errors import SqlglotError
 from dpsql.verify.certificate import Facts
 from dpsql.verify.terms import AGGREGATES, Pool, Refused, Term, Type, walk
 
-__all__ = ["Ctes", "Dialect", "Reader", "columns_of", "ordered"]
-
 
 class Dialect(Protocol):
     """What an engine spells, types or computes in a way of its own; one module each."""

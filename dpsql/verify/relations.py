@@ -18,8 +18,6 @@ from dpsql.verify.read import columns_of, ordered
 from dpsql.verify.terms import AGGREGATES, Pool, Refused, Term, walk
 from dpsql.verify.values import Values
 
-__all__ = ["UNIT", "Joined", "Relations", "Rows"]
-
 Kind = tuple[str, ...]
 UNIT: Kind = ("unit",)
 ROW: tuple[Kind, tuple[()]] = (("row",), ())

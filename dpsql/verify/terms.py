@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["AGGREGATES", "Pool", "Refused", "Term", "Type", "inside", "parts", "simple_type", "walk"]
-
 Type = tuple[Any, ...]
 """`("int", bits)`, `("decimal", digits, scale)`, `("float", bits)`, `("text",)`, `("bool",)`, `("date",)`,
 `("timestamp",)`, `("enum", characters of the longest label)`, `("list", of)`, …

@@ -14,8 +14,6 @@ from dpsql.verify.read import Dialect, columns_of
 from dpsql.verify.terms import AGGREGATES, Refused, Term, Type, inside, parts
 from dpsql.verify.values import ROWS, Ends, Number, Values
 
-__all__ = ["Total"]
-
 _READ_OF_TEXT = frozenset({"int", "decimal", "float", "bool", "date", "timestamp", "timestamptz", "uuid"})
 _FRAME_WORDS = frozenset({"RANGE", "UNBOUNDED", "PRECEDING", "FOLLOWING", "CURRENT", "ROW"})
 _BY_CONSTANTS = frozenset({"SPLITPART", "REPLACE", "REGEXPLIKE", "REGEXPEXTRACT", "REGEXPREPLACE"})

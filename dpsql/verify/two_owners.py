@@ -15,8 +15,6 @@ from dpsql.verify.read import columns_of, ordered
 from dpsql.verify.relations import UNIT, Joined, Relations
 from dpsql.verify.terms import Pool, Refused, Term
 
-__all__ = ["Cells", "References", "TwoOwners", "clamped_cells", "first_rows"]
-
 
 class _Kept(NamedTuple):
     """R, the owner, the order, what is shown, and J; `is_exact`: rows that tie would all be kept."""

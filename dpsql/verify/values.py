@@ -19,8 +19,6 @@ from dpsql.verify.certificate import Facts
 from dpsql.verify.read import Dialect, columns_of
 from dpsql.verify.terms import Pool, Refused, Term, Type
 
-__all__ = ["ROWS", "Ends", "Form", "Number", "Poly", "Values", "add_forms", "scaled"]
-
 Number = Any
 """An int or a Fraction: ints are a hundred times faster, and most numbers are."""
 Poly = dict[tuple[Term, ...], Number]

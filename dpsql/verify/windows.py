@@ -13,8 +13,6 @@ from dpsql.verify.read import Ctes, Reader, columns_of
 from dpsql.verify.terms import AGGREGATES, Pool, Refused, Term, walk
 from dpsql.verify.values import Values
 
-__all__ = ["Windows"]
-
 _RANK = """
 WITH g AS (SELECT {keys} {cell} AS cell, CAST(SUM(w) AS BIGINT) AS w FROM r GROUP BY {keys} cell),
 c AS (SELECT {keys} cell, w,

@@ -42,30 +42,6 @@ from ..settings import number_text
 from .measure import Groups, distance, drawn_scale, fixed_intermediates, measure_release, squared_distance
 from .twins import CROWD, PATTERNS, Person, Twin, twin_of
 
-__all__ = [
-    "EPSILON",
-    "ERROR",
-    "RUNS",
-    "Attack",
-    "Audit",
-    "AuditFinding",
-    "Measures",
-    "allowed",
-    "at_least",
-    "at_most",
-    "attack",
-    "claim_of",
-    "least_rho",
-    "lower_bound",
-    "measured_over",
-    "moved_by",
-    "neighbours_in",
-    "plan_audited",
-    "run_audit",
-    "scores",
-]
-
-
 # --- what an attacker's hits and false alarms say of epsilon ------------------------------------------------
 
 

@@ -16,8 +16,6 @@ from ...relation.catalog import Column
 from ...relation.types import Kind
 from ..preview import sql_name
 
-__all__ = ["Item", "Named", "Scope", "role_of"]
-
 _SIGNS = ("=", "<>", "<", "<=", ">", ">=")
 _NUMBERS = ("0", "1", "2", "-3", "0.5", "2.25", "7", "100", "1e3", "0.000000000001")
 _TEXTS = ("'a'", "''", "'t'", "'zz'")

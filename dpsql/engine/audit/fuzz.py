@@ -26,8 +26,6 @@ from .audit import Measures, claim_of, measured_over, moved_by, neighbours_in, p
 from .statements import statements
 from .twins import Person, Twin, twin_of
 
-__all__ = ["Fuzzed", "Violation", "run_fuzz"]
-
 _AT_ONCE = 100
 """Statements whose integers are held at one time."""
 

@@ -31,24 +31,6 @@ if TYPE_CHECKING:
     from ...backends import Snapshot
     from ...plan.backend_sql.print_release import BackendQuery
 
-__all__ = [
-    "SALT",
-    "Groups",
-    "Steps",
-    "Weights",
-    "distance",
-    "drawn_scale",
-    "fixed_intermediates",
-    "measure_release",
-    "moved",
-    "parameter_of",
-    "squared_distance",
-    "steps_of",
-    "window_of",
-    "windows_of",
-]
-
-
 # --- windows of choices by rank, and how far they are apart for two databases -------------------------------
 
 

@@ -22,23 +22,6 @@ from ...relation.catalog import Catalog, Column, Table, View
 from ..preview import sql_name
 from .expressions import Item, Named, Scope
 
-__all__ = [
-    "GROWING",
-    "SHAPES",
-    "Axes",
-    "Pair",
-    "Point",
-    "Statement",
-    "covering",
-    "pairs_in",
-    "pairs_of",
-    "person_of",
-    "points",
-    "statement",
-    "statements",
-]
-
-
 # --- points of a product of small lists, such that every pair of alternatives is tried ----------------------
 
 

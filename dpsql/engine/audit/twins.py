@@ -29,8 +29,6 @@ from ...records import dataclass
 from ...relation.catalog import Catalog, Column
 from ...relation.types import Kind
 
-__all__ = ["CROWD", "PATTERNS", "Person", "Twin", "twin_of"]
-
 Row = dict[str, str]
 """SQL literals by column."""
 

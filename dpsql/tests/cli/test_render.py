@@ -16,9 +16,10 @@ from prompt_toolkit.utils import get_cwidth
 
 from dpsql.cli.query import parameter_value
 from dpsql.cli.render import receipt_line, render
-from dpsql.cli.terminal import decimal_text, plain_text, terminal_text
+from dpsql.cli.terminal import decimal_text
 from dpsql.engine.session import Answer, AnswerColumn, Receipt
 from dpsql.relation.types import BIGINT, DATE, DOUBLE, NUMERIC, TEXT, SqlType
+from dpsql.words import plain_text, terminal_text
 
 ESCAPES = "\x1b[2J\x9b31m\r\n\t\u202e\u2028"
 

@@ -7,9 +7,9 @@ import json
 import pytest
 
 import dpsql
-from dpsql.cli.terminal import plain_text
 from dpsql.engine import AnswerColumn
 from dpsql.relation.types import JSON, JSONB, TEXT, array_of
+from dpsql.words import plain_text
 
 SQL = (
     "SELECT json_build_object('a', 1) AS j, to_jsonb(ARRAY[1, 2]) AS b, ARRAY['x', NULL] AS t, "
