@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -23,7 +22,7 @@ from ..relation.calendar import DAY
 from ..relation.expressions import FALSE, MIRRORED, TRUE, Call, Expr, Literal
 from ..relation.types import BOOLEAN, DOUBLE, NUMERIC, TIMESTAMP, Kind, SqlType
 from .attach import Outer
-from .constants import as_double, cast_literal, exact_value, integer_range
+from .constants import cast_literal, exact_value, integer_range
 
 __all__ = ["COMPARISONS", "compare", "compare_in", "same_moments"]
 
@@ -47,7 +46,7 @@ def same_moments(args: list[Expr]) -> list[Expr]:
 
 
 def _as_timestamp(expr: Expr) -> Expr:
-    if isinstance(expr, Literal):
+    if expr.is_constant:
         literal = cast_literal(expr, TIMESTAMP)
         assert literal is not None
         return literal
@@ -56,13 +55,13 @@ def _as_timestamp(expr: Expr) -> Expr:
 
 def compare(function: str, left: Expr, right: Expr, position: Position | None) -> Expr:
     """Return the comparison of two expressions whose types fit."""
-    if isinstance(left, Literal) and isinstance(right, Literal):
+    if left.is_constant and right.is_constant:
         known = _constant(function, left, right)
         if known is not None:
             return Literal(BOOLEAN, known, position=position)
-    if isinstance(left, Literal) and not isinstance(right, Literal):
+    elif left.is_constant:
         return compare(MIRRORED.get(function, function), right, left, position)
-    if isinstance(right, Literal) and not isinstance(left, Literal) and right.value is not None:
+    elif right.constant is not None:
         on_lattice = _with_literal(function, left, right, position)
         if on_lattice is not None:
             return on_lattice
@@ -72,19 +71,18 @@ def compare(function: str, left: Expr, right: Expr, position: Position | None) -
 
 def compare_in(value: Expr, items: list[Expr], position: Position | None) -> Expr:
     """Return `value IN (literals)`, the items each once and in stable order."""
-    if isinstance(value, Literal):
+    if value.is_constant:
         return _constant_in(value, items, position)
-    listed: dict[Literal, None] = {}
+    listed: dict[Expr, None] = {}
     is_whole = value.type.kind in _WHOLE
     for item in items:
-        assert isinstance(item, Literal)
         if is_whole and item.type == value.type:
             listed[item] = None
             continue
-        equal = Call(BOOLEAN, "eq", (value, item)) if item.value is None else compare("eq", value, item, None)
-        assert isinstance(equal, Call)
-        if equal.function == "eq" and isinstance(equal.args[1], Literal):
-            value, literal = equal.args[0], equal.args[1]
+        is_null = item.constant is None
+        equal = Call(BOOLEAN, "eq", (value, item)) if is_null else compare("eq", value, item, None)
+        if equal.calls("eq") and equal.args[1].is_constant:
+            value, literal = equal.args
             listed[literal] = None
     ordered = sorted(listed, key=repr)
     if not ordered:
@@ -94,9 +92,9 @@ def compare_in(value: Expr, items: list[Expr], position: Position | None) -> Exp
     return Call(BOOLEAN, "in", (value, *ordered), position=position)
 
 
-def _constant(function: str, left: Literal, right: Literal) -> bool | None:
+def _constant(function: str, left: Expr, right: Expr) -> bool | None:
     """Return a comparison of two constant numbers or moments; None for others, and for NULL."""
-    if left.value is None or right.value is None:
+    if left.constant is None or right.constant is None:
         return None
     if left.type.is_number and right.type.is_number:
         a, b = exact_value(left), exact_value(right)
@@ -110,7 +108,7 @@ def _constant(function: str, left: Literal, right: Literal) -> bool | None:
     return None if a is None or b is None else _ORDER[function](a, b)
 
 
-def _constant_in(value: Literal, items: list[Expr], position: Position | None) -> Expr:
+def _constant_in(value: Expr, items: list[Expr], position: Position | None) -> Expr:
     """Return `constant IN (literals)` as equalities joined by OR, folded where they are known."""
     found: dict[Expr, None] = {}
     for item in items:
@@ -125,24 +123,24 @@ def _constant_in(value: Literal, items: list[Expr], position: Position | None) -
     return terms[0] if len(terms) == 1 else Call(BOOLEAN, "or", terms, position=position)
 
 
-def _with_literal(function: str, left: Expr, right: Literal, position: Position | None) -> Expr | None:
+def _with_literal(function: str, left: Expr, right: Expr, position: Position | None) -> Expr | None:
     """Return the comparison with a constant in the left side's own kind; None when nothing is to be done."""
     if left.type.is_number and right.type.is_number:
         if left.type.is_float:
-            assert isinstance(right.value, (int, Fraction, float))
-            double = Literal(DOUBLE, as_double(right.value), position=right.position)
+            double = cast_literal(right, DOUBLE) or Literal(DOUBLE, right.constant, position=right.position)
             return Call(BOOLEAN, function, (left, double), position=position)
         number = exact_value(right)
         if number is None:
             return None
         step = _step(left)
         if step is None:
-            literal = replace(right, type=NUMERIC, value=number) if right.type.is_float else right
+            literal = Literal(NUMERIC, number, position=right.position) if right.type.is_float else right
             return Call(BOOLEAN, function, (left, literal), position=position)
         return _on_lattice(function, left, number, step, right.position, position)
     if left.type.kind is Kind.DATE and right.type.kind is Kind.TIMESTAMP:
-        assert isinstance(right.value, int)
-        days = Fraction(right.value, DAY)
+        moment = right.constant_as(int)
+        assert moment is not None
+        days = Fraction(moment, DAY)
         return _on_lattice(function, left, days, Fraction(1), right.position, position)
     return None
 

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import datetime
 import math
+import operator
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 
 from ..errors import Position, Refusal
 from ..relation.calendar import (
@@ -33,7 +35,7 @@ from ..relation.calendar import (
     timestamp_text,
     truncated,
 )
-from ..relation.expressions import Call, Expr, Literal, LiteralValue, Months
+from ..relation.expressions import Call, Expr, Literal, Months
 from ..relation.functions.moments import written_format
 from ..relation.types import DATE, INTERVAL, NUMERIC, TEXT, TIMESTAMP, Kind, SqlType
 from .literals import met, number_literal
@@ -115,32 +117,43 @@ def folded(call: Call) -> Expr:
     Raises:
         Refusal: 22023 when the value is longer than any calendar.
     """
-    values = [arg.constant for arg in call.args]
     try:
-        found = _value(call.function, values)
+        found = _OF_INTERVALS[call.function](call)
     except ValueError:
         raise Refusal("interval out of range", sqlstate="22023", position=call.position) from None
     return call if found is None else Literal(INTERVAL, found, position=call.position)
 
 
-def _value(function: str, values: Sequence[object]) -> Months | None:
-    if function == "make_interval":
-        numbers = [
-            Fraction(one) for one in values if isinstance(one, (int, Fraction, float)) and math.isfinite(one)
-        ]
-        if len(numbers) < len(values):
-            return None
-        return _sum([_times(n, unit) for n, unit in zip(numbers, _UNITS, strict=True)])
-    left, right = values if len(values) == 2 else (None, None)
-    if not isinstance(left, Months):
+def _number(arg: Expr) -> Fraction | None:
+    """Return the number of a constant; None of NULL, of a double without end, and of what is no number."""
+    value = arg.exact
+    return value if isinstance(value, Fraction) else None
+
+
+def _made(call: Call) -> Months | None:
+    numbers = [number for arg in call.args if (number := _number(arg)) is not None]
+    if len(numbers) < len(call.args):
         return None
-    if function == "interval_times" and isinstance(right, (int, Fraction)) and not isinstance(right, bool):
-        return _times(Fraction(right), left)
-    if isinstance(right, Months) and function in ("intervals_added", "intervals_taken"):
-        return _sum([left, _times(Fraction(1 if function == "intervals_added" else -1), right)])
-    return None
+    return _sum([_times(number, unit) for number, unit in zip(numbers, _UNITS, strict=True)])
 
 
+def _multiplied(call: Call) -> Months | None:
+    interval, factor = call.args[0].constant_as(Months), _number(call.args[1])
+    return None if interval is None or factor is None else _times(factor, interval)
+
+
+def _together(sign: int, call: Call) -> Months | None:
+    left, right = (arg.constant_as(Months) for arg in call.args)
+    return None if left is None or right is None else _sum([left, _times(Fraction(sign), right)])
+
+
+_OF_INTERVALS: dict[str, Callable[[Call], Months | None]] = {
+    "make_interval": _made,
+    "interval_times": _multiplied,
+    "intervals_added": partial(_together, 1),
+    "intervals_taken": partial(_together, -1),
+}
+"""Function -> the value of a call of constants; None: of others."""
 _LIMITS = {Kind.SMALLINT: 2**15, Kind.INTEGER: 2**31, Kind.BIGINT: 2**63}
 _TRUE = ("true", "yes", "on", "1")
 _FALSE = ("false", "no", "off", "0")
@@ -163,14 +176,10 @@ def as_double(value: int | Fraction | float) -> Fraction | float:
     return Fraction(number) if math.isfinite(number) else number
 
 
-def exact_value(literal: Literal) -> Fraction | None:
+def exact_value(literal: Expr) -> Fraction | None:
     """Return the number of a literal; a double as its shortest decimal form. None: not a finite number."""
-    value = literal.value
-    if isinstance(value, bool) or not isinstance(value, (int, Fraction, float)):
-        return None
-    if not literal.type.is_float:
-        return Fraction(value)
-    return Fraction(repr(float(value))) if math.isfinite(value) else None
+    number = _number(literal)
+    return number if number is None or not literal.type.is_float else Fraction(repr(float(number)))
 
 
 def coerce_literal(expr: Expr, target: SqlType) -> Expr:
@@ -184,22 +193,16 @@ def coerce_literal(expr: Expr, target: SqlType) -> Expr:
         return expr
     if expr.constant is None:
         return Literal(target, None, position=expr.position)
-    if expr.type.kind is not Kind.TEXT or not isinstance(expr.constant, str):
+    written = expr.constant_as(str)
+    if expr.type.kind is not Kind.TEXT or written is None:
         return expr
-    text = expr.constant.strip()
+    text = written.strip()
     if target.kind is Kind.INTERVAL:
         return interval_literal(text, None, expr.position)
     if target.is_number:
         return _number_of(text, target, expr.position)
-    value: int | bool | None = None
-    if target.kind is Kind.DATE:
-        value = parse_day(text)
-    elif target.kind is Kind.TIMESTAMP:
-        value = parse_timestamp(text)
-    elif target.kind is Kind.TIME:
-        value = parse_time(text)
-    elif target.kind is Kind.BOOLEAN:
-        value = _boolean_of(text.lower())
+    read = _READ.get(target.kind)
+    value = None if read is None else read(text)
     if value is None:
         raise _not_a(target, expr.position, _WRITTEN.get(target.kind))
     return Literal(target, value, position=expr.position)
@@ -218,8 +221,9 @@ def _not_a(target: SqlType, position: Position | None, hint: str | None = None) 
     )
 
 
-def _boolean_of(text: str) -> bool | None:
+def _boolean_of(written: str) -> bool | None:
     """Return what a text means; Postgres takes every beginning of a word that names one value alone."""
+    text = written.lower()
     if not text or text == "o":
         return None
     for words, value in ((_TRUE, True), (_FALSE, False)):
@@ -228,21 +232,31 @@ def _boolean_of(text: str) -> bool | None:
     return None
 
 
+_READ: dict[Kind, Callable[[str], int | bool | None]] = {
+    Kind.DATE: parse_day,
+    Kind.TIMESTAMP: parse_timestamp,
+    Kind.TIME: parse_time,
+    Kind.BOOLEAN: _boolean_of,
+}
+"""Kind of what is written as a text -> what reads it."""
+
+
 def _number_of(text: str, target: SqlType, position: Position | None) -> Literal:
     sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
     try:
         number = number_literal(digits, position)
     except Refusal:
         raise _not_a(target, position) from None
-    assert isinstance(number.value, (int, Fraction))
-    value = sign * number.value
+    known = _number(number)
+    assert known is not None
+    value = sign * known
     if target.is_integer:
         if not digits.isdigit():
             raise _not_a(target, position)
-        return _integer(Fraction(value), target, position)
+        return _integer(value, target, position)
     if target.is_float:
         return Literal(target, as_double(value), position=position)
-    return Literal(number.type, value, position=position)
+    return Literal(number.type, int(value) if number.type.is_integer else value, position=position)
 
 
 def _integer(value: Fraction, target: SqlType, position: Position | None) -> Literal:
@@ -255,70 +269,78 @@ def _integer(value: Fraction, target: SqlType, position: Position | None) -> Lit
 # --- casts -------------------------------------------------------------------------------------------
 
 
-def cast_literal(literal: Literal, target: SqlType) -> Literal | None:
+def cast_literal(literal: Expr, target: SqlType) -> Expr | None:
     """Return a literal cast to a type, as Postgres does it; None when that is left to the engine.
 
     Raises:
         Refusal: 22023 for a value that the type cannot hold.
     """
     met(literal, target)
-    value, position = literal.value, literal.position
+    value, position = literal.constant, literal.position
     if value is None:
         return Literal(target, None, position=position)
-    if isinstance(value, str):
+    if literal.constant_as(str) is not None:
         read = literal if target.kind is Kind.TEXT else coerce_literal(literal, target)
-        assert isinstance(read, Literal)
-        return read if read.type == target or isinstance(read.value, str) else cast_literal(read, target)
-    if isinstance(value, bool):
-        return _cast_boolean(value, target, position)
-    if isinstance(value, Months):
-        return None
-    if literal.type.kind is Kind.TIME:
-        assert isinstance(value, int)
-        return Literal(TEXT, time_text(value), position=position) if target.kind is Kind.TEXT else None
-    if literal.type.is_temporal:
-        assert isinstance(value, int)
-        return _cast_moment(value, literal.type, target, position)
-    return _cast_number(value, literal.type, target, position)
+        is_read = read.type == target or read.constant_as(str) is not None
+        return read if is_read else cast_literal(read, target)
+    change = _CAST.get(literal.type.kind, _cast_number)
+    return change(literal, target)
 
 
-def _cast_boolean(value: bool, target: SqlType, position: Position | None) -> Literal | None:
+def _cast_boolean(literal: Expr, target: SqlType) -> Literal | None:
+    value, position = bool(literal.constant), literal.position
     if target.kind is Kind.TEXT:
         return Literal(TEXT, "true" if value else "false", position=position)
     return Literal(target, int(value), position=position) if target.kind is Kind.INTEGER else None
 
 
-def _cast_moment(value: int, source: SqlType, target: SqlType, position: Position | None) -> Literal | None:
-    is_date = source.kind is Kind.DATE
+def _cast_time(literal: Expr, target: SqlType) -> Literal | None:
+    since = literal.constant_as(int)
+    if since is None or target.kind is not Kind.TEXT:
+        return None
+    return Literal(TEXT, time_text(since), position=literal.position)
+
+
+def _cast_moment(literal: Expr, target: SqlType) -> Literal | None:
+    is_date, value, position = literal.type.kind is Kind.DATE, literal.constant_as(int), literal.position
+    assert value is not None
     if target.kind is Kind.TEXT:
         return Literal(TEXT, date_text(value) if is_date else timestamp_text(value), position=position)
     if target.kind is Kind.TIME:
         return Literal(target, 0 if is_date else value % DAY, position=position)
     if not target.is_temporal:
         return None
-    if source.kind is not target.kind:
+    if literal.type.kind is not target.kind:
         value = value * DAY if is_date else value // DAY
     return Literal(target, value, position=position)
 
 
-def _cast_number(
-    value: int | Fraction | float, source: SqlType, target: SqlType, position: Position | None
-) -> Literal | None:
-    if isinstance(value, float) and not math.isfinite(value):
+def _cast_number(literal: Expr, target: SqlType) -> Literal | None:
+    number, position, is_float = _number(literal), literal.position, literal.type.is_float
+    if number is None:
         return None
-    number = Fraction(value)
     if target.is_integer:
-        return _integer(Fraction(_rounded(number, 0, even=source.is_float)), target, position)
+        return _integer(_rounded(number, 0, even=is_float), target, position)
     if target.kind is Kind.DOUBLE:
         return Literal(target, as_double(number), position=position)
     if target.kind is Kind.REAL:
         return Literal(target, _as_real(number, position), position=position)
     if target.kind is Kind.NUMERIC:
-        exact = Fraction(repr(float(value))) if source.is_float else number
+        exact = Fraction(repr(float(number))) if is_float else number
         return _cast_numeric(exact, target, position)
-    if target.kind is Kind.TEXT and source.is_integer:
+    if target.kind is Kind.TEXT and literal.type.is_integer:
         return Literal(TEXT, str(int(number)), position=position)
     return None
+
+
+_CAST: dict[Kind, Callable[[Expr, SqlType], Literal | None]] = {
+    Kind.BOOLEAN: _cast_boolean,
+    Kind.INTERVAL: lambda literal, target: None,
+    Kind.TIME: _cast_time,
+    Kind.DATE: _cast_moment,
+    Kind.TIMESTAMP: _cast_moment,
+}
+"""Kind of a constant that is no text and no number -> what casts it."""
 
 
 def _as_real(number: Fraction, position: Position | None) -> Fraction:
@@ -377,89 +399,69 @@ def fold(call: Call) -> Expr:
     Raises:
         Refusal: 22023 when the value is outside the result's type.
     """
-    if call.function in ("date_trunc", "extract"):
-        return _part_of_moment(call)
-    if call.function == "to_char":
-        return _as_written(call)
-    if call.function in ("lower", "upper", "concat_op"):
-        return _text(call)
-    if call.function not in ("neg", "add", "sub", "mul", "div", "mod") or call.type.is_float:
-        return call if call.function != "neg" else _negated(call)
-    if any(arg.is_constant and arg.constant is None and arg.type.kind is Kind.INTERVAL for arg in call.args):
-        return Literal(call.type, None, position=call.position)
-    values: list[LiteralValue] = [arg.constant for arg in call.args]
-    if any(value is None or isinstance(value, (bool, float, str)) for value in values):
-        return call
-    if call.function == "neg":
-        return _negated(call)
-    left, right = values
-    sign = -1 if call.function == "sub" else 1
-    if isinstance(left, int) and isinstance(right, Months):
-        start = left * DAY if call.args[0].type.kind is Kind.DATE else left
-        return _moment(add_months(start, right, sign), TIMESTAMP, call.position)
-    if not isinstance(left, (int, Fraction)) or not isinstance(right, (int, Fraction)):
-        return call
-    if call.type.kind is Kind.DATE:
-        return _moment(int(left + sign * right), DATE, call.position)
-    value = _arithmetic(call, left, right)
-    if value is None:
-        return call
-    if call.type.is_integer:
-        return _integer(Fraction(value), call.type, call.position)
-    return Literal(call.type, Fraction(value), position=call.position)
+    change = _FOLDED.get(call.function)
+    return call if change is None else change(call)
 
 
-def _part_of_moment(call: Call) -> Expr:
+def _part(change: Callable[[str, int], int | Fraction | None], call: Call) -> Expr:
     """Return date_trunc or extract of a constant moment: the same bounds as if it had been written out."""
-    word, moment = call.args
-    if not word.is_constant or not isinstance(moment.constant, int):
-        return call
-    scale = DAY if moment.type.kind is Kind.DATE else 1
-    if call.function == "extract" and word.constant in EXACT_FIELDS:
-        return Literal(
-            call.type, seconds(str(word.constant), moment.constant * scale), position=call.position
-        )
-    change = truncated if call.function == "date_trunc" else extracted
-    value = change(str(word.constant), moment.constant * scale)
+    word, moment = call.args[0].constant, _moment_of(call.args[1])
+    value = None if word is None or moment is None else change(str(word), moment)
     return call if value is None else Literal(call.type, value, position=call.position)
+
+
+def _field(word: str, moment: int) -> int | Fraction | None:
+    return (seconds if word in EXACT_FIELDS else extracted)(word, moment)
+
+
+def _moment_of(arg: Expr) -> int | None:
+    """Return a constant moment in microseconds."""
+    value = arg.constant_as(int)
+    return None if value is None else value * (DAY if arg.type.kind is Kind.DATE else 1)
 
 
 def _as_written(call: Call) -> Expr:
     """Return to_char of a constant moment."""
-    moment = call.args[0]
-    if not isinstance(moment.constant, int):
-        return call
-    text = formatted(written_format(call), moment.constant * (DAY if moment.type.kind is Kind.DATE else 1))
+    moment = _moment_of(call.args[0])
+    text = None if moment is None else formatted(written_format(call), moment)
     return call if text is None else Literal(TEXT, text, position=call.position)
 
 
-def _text(call: Call) -> Expr:
-    """Return lower, upper or || of constant texts; letters outside ASCII are left to the engine."""
-    texts = [
-        str(arg.constant)
-        for arg in call.args
-        if isinstance(arg.constant, str) or (arg.type.is_integer and isinstance(arg.constant, int))
-    ]
-    if len(texts) != len(call.args):
-        return call
-    if call.function == "concat_op":
-        return Literal(TEXT, "".join(texts), position=call.position)
-    (text,) = texts
-    if not text.isascii():
-        return call
-    return Literal(TEXT, text.lower() if call.function == "lower" else text.upper(), position=call.position)
+def _letters(change: Callable[[str], str], call: Call) -> Expr:
+    """Return lower or upper of a constant text; letters outside ASCII are left to the engine."""
+    text = call.args[0].constant_as(str)
+    return call if text is None or not text.isascii() else Literal(TEXT, change(text), position=call.position)
+
+
+def _joined(call: Call) -> Expr:
+    """Return || of constant texts and whole numbers."""
+    texts = [arg.constant_as(int) if arg.type.is_integer else arg.constant_as(str) for arg in call.args]
+    return call if None in texts else Literal(TEXT, "".join(map(str, texts)), position=call.position)
 
 
 def _negated(call: Call) -> Expr:
     inner = call.args[0]
-    if not inner.is_constant or isinstance(inner.constant, bool):
-        return call
-    if not isinstance(inner.constant, (int, Fraction, float)):
-        return call
-    value = -inner.constant
-    if call.type.is_integer and isinstance(value, int):
-        return _integer(Fraction(value), call.type, call.position)
-    return Literal(call.type, value, position=call.position)
+    number = _number(inner)
+    if number is None:
+        value = inner.constant_as(float)
+        return call if value is None else Literal(call.type, -value, position=call.position)
+    if call.type.is_integer:
+        return _integer(-number, call.type, call.position)
+    return Literal(call.type, -number, position=call.position)
+
+
+def _summed(sign: int, call: Call) -> Expr:
+    """Return a sum or a difference of constants: of numbers, of a moment and days or an interval."""
+    left, right = call.args
+    if any(arg.is_constant and arg.constant is None and arg.type.kind is Kind.INTERVAL for arg in call.args):
+        return Literal(call.type, None, position=call.position)
+    start, interval = _moment_of(left), right.constant_as(Months)
+    if start is not None and interval is not None:
+        return _moment(add_months(start, interval, sign), TIMESTAMP, call.position)
+    if call.type.kind is not Kind.DATE:
+        return _exactly(lambda a, b: a + sign * b, call)
+    day, days = left.constant_as(int), right.constant_as(int)
+    return call if day is None or days is None else _moment(day + sign * days, DATE, call.position)
 
 
 def _moment(value: int | None, type_: SqlType, position: Position | None) -> Literal:
@@ -469,14 +471,34 @@ def _moment(value: int | None, type_: SqlType, position: Position | None) -> Lit
     return Literal(type_, value, position=position)
 
 
-def _arithmetic(call: Call, left: int | Fraction, right: int | Fraction) -> int | Fraction | None:
-    """Return the value; None for a division that has no exact value, or none at all."""
-    if call.function in ("add", "sub"):
-        return left - right if call.function == "sub" else left + right
-    if call.function == "mul":
-        return left * right
-    if right == 0 or not isinstance(left, int) or not isinstance(right, int) or not call.type.is_integer:
-        return None
-    quotient = abs(left) // abs(right)
-    signed = quotient if (left < 0) == (right < 0) else -quotient
-    return signed if call.function == "div" else left - signed * right
+def _exactly(operate: Callable[[Fraction, Fraction], Fraction | None], call: Call) -> Expr:
+    """Return an operation on two constant numbers, none of them a double."""
+    left, right = (_number(arg) for arg in call.args)
+    value = None if call.type.is_float or left is None or right is None else operate(left, right)
+    if value is None:
+        return call
+    if call.type.is_integer:
+        return _integer(value, call.type, call.position)
+    return Literal(call.type, value, position=call.position)
+
+
+def _whole(operate: Callable[[Fraction, Fraction], Fraction], call: Call) -> Expr:
+    """Return a division of constant integers; one by zero is left to the engine."""
+    return _exactly(lambda a, b: operate(a, b) if b else None, call) if call.type.is_integer else call
+
+
+_FOLDED: dict[str, Callable[[Call], Expr]] = {
+    "add": partial(_summed, 1),
+    "sub": partial(_summed, -1),
+    "mul": partial(_exactly, operator.mul),
+    "div": partial(_whole, lambda a, b: Fraction(math.trunc(a / b))),
+    "mod": partial(_whole, lambda a, b: a - math.trunc(a / b) * b),
+    "neg": _negated,
+    "date_trunc": partial(_part, truncated),
+    "extract": partial(_part, _field),
+    "to_char": _as_written,
+    "lower": partial(_letters, str.lower),
+    "upper": partial(_letters, str.upper),
+    "concat_op": _joined,
+}
+"""Function -> what makes a constant of a call of constants."""

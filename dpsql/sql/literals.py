@@ -14,9 +14,11 @@ import datetime
 import json
 import math
 import re
+from collections.abc import Callable
 from dataclasses import field
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 from sqlglot import exp
 
@@ -185,42 +187,61 @@ def parameter_literal(value: object, number: int, position: Position | None) -> 
     Raises:
         Refusal: 22023 when the Python value is not of a kind that a parameter can have.
     """
-    if value is None:
-        return Literal(NULL, None)
-    if isinstance(value, TypedNull):
-        return Literal(value.type, None)
     if isinstance(value, Awaited):
         return _awaited_literal(value, position)
-    if isinstance(value, bool):
-        return Literal(BOOLEAN, value)
-    if isinstance(value, int):
-        if abs(value) >= 2**63:
-            return Literal(numeric(38, 0), Fraction(value))
-        return Literal(INTEGER if abs(value) < 2**31 else BIGINT, value)
-    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) < 60:
-        exponent = value.as_tuple().exponent
-        return Literal(numeric(38, max(0, -int(exponent))), Fraction(value))
-    if isinstance(value, float) and math.isfinite(value):
-        return Literal(DOUBLE, Fraction(value))
-    if isinstance(value, datetime.datetime) and value.tzinfo is None:
-        return Literal(TIMESTAMP, (value - _EPOCH) // datetime.timedelta(microseconds=1))
-    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
-        return Literal(DATE, (value - _EPOCH.date()).days)
-    if isinstance(value, datetime.time) and value.tzinfo is None:
-        since = datetime.datetime.combine(_EPOCH, value) - _EPOCH
-        return Literal(TIME, since // datetime.timedelta(microseconds=1))
-    if isinstance(value, Months):
-        return Literal(INTERVAL, value)
-    if isinstance(value, datetime.timedelta):
-        rest = (value - datetime.timedelta(value.days)) // datetime.timedelta(microseconds=1)
-        return Literal(INTERVAL, Months(*getattr(value, "parts", (0, value.days, rest))))
-    if isinstance(value, str) and is_text(value):
-        return Literal(TEXT, value)
-    raise Refusal(
-        f"parameter ${number} has no SQL type here",
-        sqlstate="22023",
-        hint="pass None, bool, int, Decimal, a finite float, str, date, time, timedelta or datetime without zone",
-    )
+    made = next((_MADE[kind](value) for kind in type(value).__mro__ if kind in _MADE), None)
+    if made is None:
+        raise Refusal(
+            f"parameter ${number} has no SQL type here", sqlstate="22023",
+            hint="pass None, bool, int, Decimal, a finite float, str, date, time, timedelta or datetime without zone",
+        )  # fmt: skip
+    return made
+
+
+def _of_int(value: int) -> Literal:
+    if abs(value) >= 2**63:
+        return Literal(numeric(38, 0), Fraction(value))
+    return Literal(INTEGER if abs(value) < 2**31 else BIGINT, value)
+
+
+def _of_decimal(value: Decimal) -> Literal | None:
+    if not value.is_finite() or abs(value.adjusted()) >= 60:
+        return None
+    return Literal(numeric(38, max(0, -int(value.as_tuple().exponent))), Fraction(value))
+
+
+def _of_datetime(value: datetime.datetime) -> Literal | None:
+    is_zoned = value.tzinfo is not None
+    return None if is_zoned else Literal(TIMESTAMP, (value - _EPOCH) // datetime.timedelta(microseconds=1))
+
+
+def _of_time(value: datetime.time) -> Literal | None:
+    if value.tzinfo is not None:
+        return None
+    since = datetime.datetime.combine(_EPOCH, value) - _EPOCH
+    return Literal(TIME, since // datetime.timedelta(microseconds=1))
+
+
+def _of_timedelta(value: datetime.timedelta) -> Literal:
+    rest = (value - datetime.timedelta(value.days)) // datetime.timedelta(microseconds=1)
+    return Literal(INTERVAL, Months(*getattr(value, "parts", (0, value.days, rest))))
+
+
+_MADE: dict[type, Callable[[Any], Literal | None]] = {
+    type(None): lambda value: Literal(NULL, None),
+    TypedNull: lambda value: Literal(value.type, None),
+    bool: lambda value: Literal(BOOLEAN, value),
+    int: _of_int,
+    Decimal: _of_decimal,
+    float: lambda value: Literal(DOUBLE, Fraction(value)) if math.isfinite(value) else None,
+    datetime.datetime: _of_datetime,
+    datetime.date: lambda value: Literal(DATE, (value - _EPOCH.date()).days),
+    datetime.time: _of_time,
+    Months: lambda value: Literal(INTERVAL, value),
+    datetime.timedelta: _of_timedelta,
+    str: lambda value: Literal(TEXT, value) if is_text(value) else None,
+}
+"""Kind of a parameter's value -> what makes a literal of it; None: of no value of that kind that SQL has."""
 
 
 # --- types -----------------------------------------------------------------------------------------------
@@ -386,18 +407,22 @@ def _depth(text: str) -> int:
     return most
 
 
-def _written(value: object, position: Position | None) -> str:
-    if isinstance(value, _Pairs):
-        order = sorted_keys([key for key, _ in value])
-        members = [(_string(value[at][0], position), _written(value[at][1], position)) for at in order]
-        return "{" + ", ".join(f"{key}: {member}" for key, member in members) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(_written(item, position) for item in value) + "]"
-    if isinstance(value, str):
-        return _string(value, position)
-    if isinstance(value, _Number):
-        return _number(value.text, position)
-    return {None: "null", True: "true", False: "false"}[value]  # type: ignore[index]
+def _written(value: Any, position: Position | None) -> str:
+    write = _WRITERS.get(type(value))
+    return _WORDS[value] if write is None else write(value, position)
+
+
+_WORDS = {None: "null", True: "true", False: "false"}
+
+
+def _members(value: _Pairs, position: Position | None) -> str:
+    order = sorted_keys([key for key, _ in value])
+    members = [(_string(value[at][0], position), _written(value[at][1], position)) for at in order]
+    return "{" + ", ".join(f"{key}: {member}" for key, member in members) + "}"
+
+
+def _items(value: list[object], position: Position | None) -> str:
+    return "[" + ", ".join(_written(item, position) for item in value) + "]"
 
 
 def _string(value: str, position: Position | None) -> str:
@@ -409,8 +434,8 @@ def _string(value: str, position: Position | None) -> str:
     return quoted(value)
 
 
-def _number(text: str, position: Position | None) -> str:
-    number = Decimal(text)
+def _number(value: _Number, position: Position | None) -> str:
+    number = Decimal(value.text)
     if abs(number.adjusted()) > _MAX_EXPONENT:
         raise Refusal(
             "this number is out of range", sqlstate="22023", position=position,
@@ -418,3 +443,12 @@ def _number(text: str, position: Position | None) -> str:
         )  # fmt: skip
     shown = f"{number:f}"
     return shown.removeprefix("-") if not number else shown
+
+
+_WRITERS: dict[type, Callable[[Any, Position | None], str]] = {
+    _Pairs: _members,
+    list: _items,
+    str: _string,
+    _Number: _number,
+}
+"""Kind of a value of JSON that is no word -> what writes it."""

@@ -11,16 +11,16 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from ..errors import Refusal
 from ..records import dataclass
-from ..relation.expressions import Literal
+from ..relation.expressions import Expr, Literal
 from ..relation.types import BOOLEAN, NULL, TEXT, Kind, SqlType
-from .constants import cast_literal, coerce_literal
+from .constants import cast_literal, coerce_literal, exact_value
 from .literals import Awaited, number_literal, parameter_literal
 from .text import is_text, place, split_statements, unquoted
 
@@ -146,9 +146,9 @@ def _value(text: str, cell: Cell, type_: SqlType, parameters: Sequence[object]) 
                 raise Refusal(
                     f"there is no parameter ${number}", sqlstate="42P02", hint="pass a value for each"
                 )
-            literal = parameter_literal(parameters[number - 1], number, None)
-            if isinstance(parameters[number - 1], Awaited):
-                literal = parameter_literal(parameters[number - 1], number, place(text, start))
+            given = parameters[number - 1]
+            at = place(text, start) if isinstance(given, Awaited) else None
+            literal: Expr = parameter_literal(given, number, at)
         else:
             literal = _literal(kind, written)
         return python_value(_as_type(literal, type_), type_)
@@ -165,13 +165,14 @@ def value_of(given: object, type_: SqlType) -> Any:
     return python_value(_as_type(literal, type_), type_)
 
 
-def _literal(kind: str, written: str) -> Literal:
+def _literal(kind: str, written: str) -> Expr:
     if kind == "number":
         bare = "".join(written.split())
         found = number_literal(bare.lstrip("+-"), None)
-        if not bare.startswith("-") or not isinstance(found.value, (int, Fraction)):
+        number = exact_value(found)
+        if not bare.startswith("-") or number is None:
             return found
-        return Literal(found.type, -found.value)
+        return Literal(found.type, -number)
     if kind == "word":
         return Literal(BOOLEAN, written.lower() == "true")
     if kind == "escaped":
@@ -179,12 +180,12 @@ def _literal(kind: str, written: str) -> Literal:
     return Literal(TEXT, written[1:-1].replace("''", "'"))
 
 
-def _as_type(literal: Literal, type_: SqlType) -> Literal:
+def _as_type(literal: Expr, type_: SqlType) -> Expr:
     """Return a constant as a value of a type. Raises Refusal."""
     if literal.type.kind is Kind.TEXT and (type_.is_json or type_.kind in (Kind.TEXT, Kind.NULL)):
         return literal
     read = coerce_literal(literal, type_)
-    if isinstance(read, Literal) and read.type == type_:
+    if read.type == type_:
         return read
     found = cast_literal(literal, type_)
     if found is None or found.type != type_:
@@ -198,20 +199,25 @@ _DAY_ONE = datetime.date(1970, 1, 1)
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
-def python_value(literal: Literal, type_: SqlType) -> Any:
+def python_value(literal: Expr, type_: SqlType) -> Any:
     """Return a constant's value as an answer would hold it."""
-    value = literal.value
+    value = literal.constant
     if value is None or literal.type.kind is NULL.kind:
         return None
-    if type_.kind is Kind.DATE and isinstance(value, int):
-        return _DAY_ONE + datetime.timedelta(days=value)
-    if type_.kind is Kind.TIMESTAMP and isinstance(value, int):
-        return _EPOCH + datetime.timedelta(microseconds=value)
-    if type_.kind is Kind.NUMERIC and isinstance(value, (int, Fraction)):
-        exact = Fraction(value)
-        return Decimal(exact.numerator) / Decimal(exact.denominator)
-    if type_.is_float and isinstance(value, (int, Fraction, float)):
-        return float(value)
-    if type_.is_integer and isinstance(value, (int, Fraction)):
-        return int(value)
-    return value
+    change = _PYTHON.get(type_.kind)
+    return value if change is None else change(value)
+
+
+def _decimal(value: int | Fraction) -> Decimal:
+    exact = Fraction(value)
+    return Decimal(exact.numerator) / Decimal(exact.denominator)
+
+
+_PYTHON: dict[Kind, Callable[[Any], Any]] = {
+    Kind.DATE: lambda days: _DAY_ONE + datetime.timedelta(days=days),
+    Kind.TIMESTAMP: lambda moment: _EPOCH + datetime.timedelta(microseconds=moment),
+    Kind.NUMERIC: _decimal,
+    **dict.fromkeys((Kind.REAL, Kind.DOUBLE), float),
+    **dict.fromkeys((Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT), int),
+}
+"""Kind of a type -> what makes Python's value of a constant of it."""
