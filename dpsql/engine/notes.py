@@ -41,6 +41,7 @@ from ..release.run import ReleasedRows
 from .answer import EmptyNote, GroupNote, OnceNote, OpenRankNote, RankNote
 from .contribution import Known, contribution_notes, nothing_measured, period_notes, set_notes
 from .explain import call_text, origins_of
+from .histograms import Off
 from .selection import selection_notes
 from .settings import decimal_text, number_text
 
@@ -497,7 +498,13 @@ StoredCount = Callable[[ReleasePlan, AggregateCall], int | None]
 """The lower end of the bar of a stored count of the rows that an aggregate takes in; None: nothing is stored."""
 
 
-def rank_notes(rows: Sequence[ReleasedRows], level: Fraction, stored: StoredCount) -> Iterator[RankNote]:
+StoredOff = Callable[[ReleasedRows, AggregateCall], Off | None]
+"""How far a chosen value is off its rank by a stored histogram of its column; None: none says more than its law."""
+
+
+def rank_notes(
+    rows: Sequence[ReleasedRows], level: Fraction, stored: StoredCount, told_by: StoredOff
+) -> Iterator[RankNote]:
     """Yield how far each chosen value may be from the wanted one, and what share of the rows that is where it is known.
 
     Fractions of the same rows under the same law are told together.
@@ -513,7 +520,10 @@ def rank_notes(rows: Sequence[ReleasedRows], level: Fraction, stored: StoredCoun
         for key, calls in told.items():
             count = _count(released, calls[0], level, stored)
             kind = OpenRankNote if count is None and released.plan.groups is not None else RankNote
-            yield kind(_said(released.plan, calls, laws[key], level, count))
+            offs = [told_by(released, call) for call in calls]
+            known = [off for off in offs if off is not None]
+            off = max(known, key=lambda one: one.rows) if len(known) == len(offs) else None
+            yield kind(_said(released.plan, calls, laws[key], level, count, off))
 
 
 def _chosen(released: ReleasedRows) -> Iterator[tuple[AggregateCall, Law]]:
@@ -563,9 +573,10 @@ def lowest_of(rows: ReleasedRows, count: Linear, level: Fraction) -> int | None:
 
 
 def _said(
-    plan: ReleasePlan, calls: Sequence[AggregateCall], law: Law, level: Fraction, count: int | None
-) -> str:
-    rows, call = law.half_width(1 - level), calls[0]
+    plan: ReleasePlan, calls: Sequence[AggregateCall], law: Law, level: Fraction, count: int | None,
+    off: Off | None,
+) -> str:  # fmt: skip
+    rows, call = law.half_width(1 - level) if off is None else off.rows, calls[0]
     if call.row.asks is Asks.MODE:
         where = f"the value has at most {rows:,} rows fewer than the most frequent one"
     elif call.row.is_extreme:
@@ -575,11 +586,14 @@ def _said(
         shares = sorted({one.share for one in calls})
         subject = "the value is" if len(shares) == 1 else f"each of {len(shares)} values is"
         where = f"{subject} within {rows:,} rows of {_wanted(shares)}"
+    counted = f", as stored counts {off.counted} show" if off is not None else ""
     of_rows = ""
     if count is not None and count > rows:
         each = " of a group" if plan.release.keys else ""
         of_rows = f": {100 * rows / count:.2g} % of the rows{each}, of which there are {count:,} or more"
-    return f"{call_text(call, plan.release.rows)}: {where}, at {decimal_text(100 * level)} %{of_rows}"
+    return (
+        f"{call_text(call, plan.release.rows)}: {where}, at {decimal_text(100 * level)} %{counted}{of_rows}"
+    )
 
 
 def _wanted(shares: Sequence[Fraction]) -> str:

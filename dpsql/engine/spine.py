@@ -75,6 +75,7 @@ from .answer import Answer, OpenRankNote, Receipt, left_text
 from .contribution import Known
 from .copies import LOST, Above
 from .dataset import Dataset, LazySnapshot, PreparedPlan
+from .histograms import Off, rows_off
 from .notes import Barred, bias_notes, draw_bars, found_notes, hidden_notes, model_notes, rank_notes
 from .row_previews import row_preview, without_places
 from .settings import Settings
@@ -563,6 +564,11 @@ class Spine:
         privacy = self._privacy(self.settings.epsilon)
         return stored_count(release, call, self.catalog, privacy, self.dataset.store, level)
 
+    def _off(self, rows: ReleasedRows, call: AggregateCall) -> Off | None:
+        """Return how far a chosen value is off its rank by stored histograms of its column."""
+        privacy = self._privacy(self.settings.epsilon)
+        return rows_off(rows, call, self._level(), self.catalog, privacy, self.dataset.store)
+
     # --- carried out -----------------------------------------------------------------------------------------
 
     def runner(
@@ -732,7 +738,7 @@ class Spine:
                 raise self._told(failure, patience.limit, has_releases=bool(rows)) from None
         reused = charge == ZERO and any(row.plan.measurements and not row.plan.is_empty for row in rows)
         notes: tuple[str, ...] = (prepared.chosen,) if prepared.chosen else ()
-        ranks = tuple(dict.fromkeys(rank_notes(rows, level, self._counted)))
+        ranks = tuple(dict.fromkeys(rank_notes(rows, level, self._counted, self._off)))
         notes += (*found_notes(rows), *hidden_notes(runner.rows, _SURE), *ranks, *prepared.bar_notes)
         is_agreed = any(row.is_agreed for row in rows)
         known = self._known(above.compiled, find, is_agreed=is_agreed)

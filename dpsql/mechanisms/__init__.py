@@ -20,6 +20,7 @@ from .discrete_laplace import bounds_of_exp
 from .law import Law, Noise, SampledNoise
 from .laws import (
     Assembled,
+    Blocks,
     Box,
     Coordinate,
     Gaussian,
@@ -60,6 +61,7 @@ __all__ = [
     "OS_RANDOM",
     "Ask",
     "Assembled",
+    "Blocks",
     "Box",
     "Channel",
     "Coordinate",

@@ -17,7 +17,7 @@ from ..relation.relations import Block, Relation, WindowCall, all_parts, skipped
 from .privacy.axes import usual_keys
 from .privacy.rows import Release
 
-__all__ = ["Level", "Running", "Strategy", "levels_of", "running_totals"]
+__all__ = ["Level", "Running", "Strategy", "levels_of", "name_of", "running_totals"]
 
 _ENDS = ("UNBOUNDED PRECEDING AND CURRENT ROW", "CURRENT ROW AND UNBOUNDED FOLLOWING")
 _OF_ALL = frozenset({"windows", "outputs", "orders"})
@@ -121,10 +121,10 @@ def levels_of(key: Expr) -> tuple[Level, ...]:
     columns = dict.fromkeys(part for part in walk(key) if isinstance(part, Field))
     if len(columns) != 1 or len(fields_of(key)) != 1:
         return ()
-    return tuple(Level(one, _name_of(one)) for column in columns for one in usual_keys(column) if one != key)
+    return tuple(Level(one, name_of(one)) for column in columns for one in usual_keys(column) if one != key)
 
 
-def _name_of(key: Expr) -> str:
+def name_of(key: Expr) -> str:
     """Return in words what a usual key is by."""
     if key.calls("date_trunc"):
         return f"by {key.args[0].constant}"

@@ -9,7 +9,7 @@ from ..law import Law
 from .box import Box, Coordinate
 from .gaussian import Gaussian, Gaussians
 from .laplace import Laplace
-from .rank import Rank
+from .rank import Blocks, Rank
 from .truncated import Thresholded, Truncated
 from .weighted import (
     Assembled,
@@ -24,6 +24,7 @@ from .weighted import (
 
 __all__ = [
     "Assembled",
+    "Blocks",
     "Box",
     "Coordinate",
     "Gaussian",

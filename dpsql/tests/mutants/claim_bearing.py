@@ -161,6 +161,7 @@ LAWS: dict[str, tuple[str, ...]] = {
     "plan/measures/planned.py": ("test_neighbours_zcdp.py", "test_neighbours.py", "test_noise_always_on.py"),
     "plan/measures/measurements.py": ("test_neighbours.py", "test_neighbours_zcdp.py", "test_bounding.py"),
     "plan/measures/ranks.py": ("test_ranks.py", "test_splits.py", "test_modes.py", "test_owner_bounds.py"),
+    "mechanisms/laws/rank.py": ("test_histograms.py",),
     "plan/measures/top.py": ("test_top_groups.py",),
     "plan/measures/joint.py": ("test_joint.py",),
     "plan/backend_sql/print_release.py": (
