@@ -110,7 +110,11 @@ class Expr:
 
     def literal(self, place: int, kind: builtins.type[_Kind]) -> _Kind:
         """Return the value of an argument that the binder holds to be a literal of a kind: a unit, a format, a step."""
-        value = self.args[place].constant_as(kind)
+        return self.args[place].literal_as(kind)
+
+    def literal_as(self, kind: builtins.type[_Kind]) -> _Kind:
+        """Return the value of a constant that is known to be of a kind of values."""
+        value = self.constant_as(kind)
         assert value is not None
         return value
 

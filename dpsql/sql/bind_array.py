@@ -10,8 +10,6 @@ as for the elements of an object, is no row here.
 
 from __future__ import annotations
 
-import calendar
-import datetime
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -56,8 +54,8 @@ from .bind_aggregate import MAX_FRACTIONS
 from .bind_expression import Binder, call, cast
 from .bind_json import as_json_value
 from .bind_lists import array_items, has_value
-from .constants import coerce_literal
-from .literals import called, cast_target, listed
+from .constants import add_months, coerce_literal
+from .literals import called, cast_target, listed, type_word
 from .named_calls import bind_row, no_such_function
 
 __all__ = [
@@ -207,7 +205,7 @@ def _arguments(binder: Binder, node: exp.Expr, position: Position | None) -> tup
     if kinds & {Kind.DATE, Kind.TIMESTAMP} and len(args) == 3:
         ends = [cast(coerce_literal(arg, TIMESTAMP), TIMESTAMP, position) for arg in args[:2]]
         step = coerce_literal(args[2], INTERVAL)
-        if not isinstance(step.constant, Months):
+        if step.constant_as(Months) is None:
             raise Refusal(
                 "the step of generate_series is a constant interval",
                 sqlstate="0A000",
@@ -228,45 +226,32 @@ def _arguments(binder: Binder, node: exp.Expr, position: Position | None) -> tup
 
 def _constant(args: list[Expr], position: Position | None) -> range | tuple[int, ...]:
     """Return the numbers of a series. Raises Refusal: 22023 for a step of zero, 54000 for too many."""
-    start, stop, step = (arg.constant for arg in args)
-    if start is None or stop is None or step is None:
+    if any(arg.constant is None for arg in args):
         return range(0)
-    assert isinstance(start, int)
-    assert isinstance(stop, int)
-    if isinstance(step, Months):
-        months, each = step.months, step.days * DAY + step.microseconds
-        if months == 0:
+    (start, stop), step = (arg.literal_as(int) for arg in args[:2]), args[2].constant_as(int)
+    interval = args[2].constant_as(Months)
+    if interval is not None:
+        each = interval.days * DAY + interval.microseconds
+        if interval.months == 0:
             step = each
-        elif (months > 0) != (each >= 0) and each:
+        elif (interval.months > 0) != (each >= 0) and each:
             raise Refusal("the step of generate_series goes both ways", sqlstate="22023", position=position)
     if step == 0:
         raise Refusal("the step of generate_series is zero", sqlstate="22023", position=position)
-    if isinstance(step, int):
+    if step is not None:
         numbers = range(start, stop + (1 if step > 0 else -1), step)
         if len(numbers) > MAX_SERIES:
             raise _too_many(position)
         return numbers
-    assert isinstance(step, Months)
+    assert interval is not None
     found: list[int] = []
     current: int | None = start
-    while current is not None and (current <= stop if step.months > 0 else current >= stop):
+    while current is not None and (current <= stop if interval.months > 0 else current >= stop):
         found.append(current)
         if len(found) > MAX_SERIES:
             raise _too_many(position)
-        current = _later(current, step)
+        current = add_months(current, interval, 1)
     return tuple(found)
-
-
-def _later(moment: int, step: Months) -> int | None:
-    """Return a moment an interval later, on the last day of a month that has not its day; None: beyond the calendar."""
-    start = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=moment)
-    month = start.year * 12 + start.month - 1 + step.months
-    year, month = month // 12, month % 12 + 1
-    if not 1 <= year <= 9999:
-        return None
-    day = min(start.day, calendar.monthrange(year, month)[1])
-    moved = start.replace(year=year, month=month, day=day) - datetime.datetime(1970, 1, 1)
-    return moved // datetime.timedelta(microseconds=1) + step.days * DAY + step.microseconds
 
 
 def _too_many(position: Position | None) -> Refusal:
@@ -304,7 +289,8 @@ def bind_element(binder: Binder, node: exp.Expr) -> Expr:
             "[…] takes one whole number, from 1", sqlstate="42804", position=binder.position(node),
             hint="cast it: q[x::integer]",
         )  # fmt: skip
-    if isinstance(place.constant, int) and not 1 <= place.constant < _NOWHERE:
+    number = place.constant_as(int)
+    if number is not None and not 1 <= number < _NOWHERE:
         place = Literal(INTEGER, _NOWHERE)  # before the first there is nothing, as in Postgres
     return call("element", [value, cast(place, INTEGER, None)], binder.position(node))
 
@@ -315,9 +301,10 @@ def _slice(binder: Binder, value: Expr, node: exp.Expr) -> Expr:
     for name, default in (("this", 1), ("expression", _NOWHERE)):
         written = node.args.get(name)
         end = Literal(INTEGER, default) if written is None else coerce_literal(binder.bind(written), INTEGER)
-        if not isinstance(end.constant, int) or node.args.get("step") is not None:
+        place = end.constant_as(int)
+        if place is None or node.args.get("step") is not None:
             raise Refusal("[… : …] takes literal numbers", sqlstate="0A000", position=binder.position(node))
-        ends.append(end.constant)
+        ends.append(place)
     low, high = max(ends[0], 1), min(ends[1], _NOWHERE)
     if low > high:
         low, high = _NOWHERE, _NOWHERE
@@ -421,7 +408,7 @@ def bind_cast(binder: Binder, node: exp.Expr) -> Expr:
         Refusal: 0A000 for another value as an array, and for an array of arrays.
     """
     to = node.args["to"]
-    if getattr(to.args.get("this"), "name", "") != "ARRAY":
+    if type_word(to) != "ARRAY":
         return binder.cast_node(node)
     position, inner, written = binder.position(node), listed(to), node.args["this"]
     element = cast_target(inner[0], position) if len(inner) == 1 else TEXT
@@ -437,11 +424,12 @@ def bind_cast(binder: Binder, node: exp.Expr) -> Expr:
             return _array_cast(value, element, position)
         if value.is_constant and value.constant is None:
             return Literal(array_of(element), None, position=position)
-        if not isinstance(value.constant, str):
+        text = value.constant_as(str)
+        if text is None:
             raise Refusal(
                 f"{value.type} is not cast to {element}[] here", sqlstate="0A000", position=position, hint=_CAST_HINT
             )  # fmt: skip
-        items = array_items(value.constant, position)
+        items = array_items(text, position)
     found = [cast(coerce_literal(item, element), element, position) for item in items]
     return Call(array_of(element), "array", tuple(found), position=position)
 
@@ -475,7 +463,8 @@ def joined_arrays(binder: Binder, node: exp.Expr, args: Sequence[Expr]) -> Expr:
     for name, arg in zip(("this", "expression"), args, strict=True):
         is_bare = isinstance(node.args[name], (exp.Literal, exp.RawString, exp.Null))
         if is_bare and arg.is_constant and arg.type.kind in (Kind.TEXT, Kind.NULL):
-            items = array_items(arg.constant, position) if isinstance(arg.constant, str) else []
+            text = arg.constant_as(str)
+            items = [] if text is None else array_items(text, position)
             found = tuple(cast(coerce_literal(item, element), element, position) for item in items)
             sides.append(Call(type_, "array", found, position=position))
         elif arg.type == type_ or (arg.type.element is not None and arg.type.element.kind is element.kind):

@@ -16,7 +16,7 @@ House rules:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
@@ -31,12 +31,21 @@ from ..relation.functions import FUNCTIONS, SYNTAX, WRITTEN, common_type
 from ..relation.functions.above.moments import EXTRACTED, TRUNCATED
 from ..relation.functions.moments import has_whole_minutes
 from ..relation.relations import AggregateCall, WindowCall
-from ..relation.types import BOOLEAN, DATE, DOUBLE, INTEGER, INTERVAL, NULL, TEXT, TIMESTAMP, Kind, SqlType
+from ..relation.types import BOOLEAN, DATE, DOUBLE, INTEGER, INTERVAL, TEXT, TIMESTAMP, Kind, SqlType
 from .attach import Attachment
 from .bind_estimates import Estimator
 from .comparison import COMPARISONS, compare, same_moments
 from .constants import cast_literal, coerce_literal, fold, interval_literal
-from .literals import as_json, cast_target, listed, number_literal, parameter_literal, sample, text_length
+from .literals import (
+    as_json,
+    cast_target,
+    listed,
+    number_literal,
+    parameter_literal,
+    sample,
+    text_length,
+    type_word,
+)
 from .named_calls import bind_row
 from .scope import BindingContext, Scope
 from .statement import expression_of
@@ -140,10 +149,9 @@ def cast(expr: Expr, target: SqlType, position: Position | None) -> Expr:
         return expr
     if target.is_json:
         return as_json(expr, target, position)
-    if isinstance(expr, Literal):
-        literal = cast_literal(expr, target)
-        if literal is not None:
-            return literal
+    literal = cast_literal(expr, target) if expr.is_constant else None
+    if literal is not None:
+        return literal
     if expr.calls("time_of_day") and target.kind is Kind.TEXT and has_whole_minutes(expr.args[0]):
         return call("to_char", [expr.args[0], Literal(TEXT, 'HH24:MI":00"')], position)
     if expr.type.kind is Kind.INTERVAL and target.kind is Kind.TEXT:
@@ -160,6 +168,8 @@ def cast(expr: Expr, target: SqlType, position: Position | None) -> Expr:
     return Call(target, "cast", (expr,), position=position)
 
 
+_UNITS = {"extract": ((*EXTRACT_FIELDS, *EXACT_FIELDS), EXTRACTED), "date_trunc": (TRUNC_UNITS, TRUNCATED)}
+"""Function -> the units that people's rows take, and the rows of those above a release."""
 _OF_TIMES = frozenset({"hour", "minute", "second", "milliseconds", "microseconds"})
 """Fields that a moment and its time of day have alike."""
 
@@ -281,12 +291,6 @@ class Binder:
         Raises:
             Refusal: names, types and forms that do not bind.
         """
-        if isinstance(node, (exp.Paren, exp.Alias)):
-            return self.bind(node.args["this"], truth)
-        if isinstance(node, exp.Not):
-            return call("not", [self.bind(node.args["this"], -truth)], self.position(node))
-        if isinstance(node, exp.Column):
-            return self._column(node)
         if (condition := self.grammar.conditions.get(type(node))) is not None:
             return condition(self, node, truth)
         if (form := self.grammar.forms.get(type(node))) is not None:
@@ -344,15 +348,12 @@ class Binder:
         return expr
 
     def literal(self, node: exp.Expr) -> Literal:
-        """Return a number or text literal, or a parameter's value."""
-        position = self.position(node)
-        if isinstance(node, exp.Boolean):
-            return Literal(BOOLEAN, bool(node.args["this"]), position=position)
-        if isinstance(node, exp.Null):
-            return Literal(NULL, None, position=position)
-        if isinstance(node, exp.RawString) or node.args.get("is_string"):
-            return Literal(TEXT, str(node.args["this"]), position=position)
-        return number_literal(str(node.args["this"]), position)
+        """Return a number or a text as it is written."""
+        return self.text(node) if node.is_string else number_literal(node.name, self.position(node))
+
+    def text(self, node: exp.Expr) -> Literal:
+        """Return a text as it is written."""
+        return Literal(TEXT, str(node.args["this"]), position=self.position(node))
 
     def escaped(self, node: exp.Expr) -> Literal:
         """Return E'…'. Raises Refusal (0A000): it has \\v, which is a letter to Postgres alone, or a zero byte."""
@@ -375,8 +376,7 @@ class Binder:
 
     def parameter_value(self, node: exp.Expr) -> tuple[int, object]:
         """Return the number of $n and the value that is bound to it. Raises as `parameter`."""
-        inner = node.args["this"]
-        text = str(inner.args["this"]) if isinstance(inner, exp.Expr) else str(inner)
+        text = node.name
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0
         if not 1 <= number <= len(self.context.parameters):
             raise Refusal(
@@ -393,35 +393,21 @@ class Binder:
         Raises:
             Refusal: 42601 when it is not a literal, 22023 when it is not an interval.
         """
-        value, unit = node.args["this"], node.args.get("unit")
-        if not isinstance(value, exp.Literal):
+        if not isinstance(node.args["this"], exp.Literal):
             raise Refusal(
                 "an interval is written as a literal", sqlstate="42601", position=self.position(node)
             )
-        unit_name = str(unit.args["this"]) if isinstance(unit, exp.Expr) else None
-        return interval_literal(str(value.args["this"]), unit_name, self.position(node))
+        return interval_literal(node.name, node.text("unit") or None, self.position(node))
 
-    def part_of_date(self, node: exp.Expr) -> Expr:
-        """Return EXTRACT(field FROM x) or date_trunc('unit', x).
+    def part_of_moment(self, node: exp.Expr, name: str, unit: exp.Expr, value: exp.Expr) -> Expr:
+        """Return extract(unit FROM value) or date_trunc(unit, value): the function of this name.
 
         Raises:
             Refusal: 22023 for a field that is not answered.
         """
-        known: Sequence[str]
-        if isinstance(node, exp.Extract):
-            unit, value, known, name = (
-                node.args["this"],
-                node.args["expression"],
-                [*EXTRACT_FIELDS, *EXACT_FIELDS],
-                "extract",
-            )
-        else:
-            unit, value, known, name = node.args["unit"], node.args["this"], TRUNC_UNITS, "date_trunc"
-        word = self.unit_word(unit, name)
-        bound = self.bind(value)
+        word, bound, (known, more) = self.unit_word(unit, name), self.bind(value), _UNITS[name]
         if name == "extract" and bound.calls("time_of_day") and word in _OF_TIMES:
             bound = bound.args[0]
-        more = EXTRACTED if name == "extract" else TRUNCATED
         if word in more and (word not in known or bound.type.kind is Kind.INTERVAL):
             return bind_row(self, node, name, [more[word]], [coerce_literal(bound, TIMESTAMP)])
         if word not in known:
@@ -441,8 +427,8 @@ class Binder:
         """
         if not isinstance(unit, (exp.Parameter, exp.Cast, exp.Paren)):
             return str(unit.args["this"]).lower()
-        word = sample(self.bind(unit), TEXT, "month").constant
-        if not isinstance(word, str):
+        word = sample(self.bind(unit), TEXT, "month").constant_as(str)
+        if word is None:
             raise Refusal(
                 f"{said} takes a constant unit", sqlstate="22023", position=self.position(unit),
                 hint=f"{said}('month', x)",
@@ -455,28 +441,30 @@ class Binder:
         if length is not None:
             return self._cut(cast(self.bind(node.args["this"]), TEXT, self.position(node)), length)
         target, value = cast_target(node.args["to"], self.position(node)), self.bind(node.args["this"])
-        is_zoned = getattr(node.args["to"].args.get("this"), "name", "") == "TIMESTAMPTZ"
-        if is_zoned and isinstance(value.constant, str):
-            moment = parse_zoned(value.constant)
-            if moment is not None:
-                return Literal(TIMESTAMP, moment, position=value.position)
+        text = value.constant_as(str) if type_word(node.args["to"]) == "TIMESTAMPTZ" else None
+        moment = None if text is None else parse_zoned(text)
+        if moment is not None:
+            return Literal(TIMESTAMP, moment, position=value.position)
         return cast(value, target, self.position(node))
 
     def _cut(self, value: Expr, length: int) -> Expr:
         """Return x::varchar(n): its first characters."""
         if value.is_constant:
-            text = value.constant
-            return Literal(TEXT, text[:length] if isinstance(text, str) else None, position=value.position)
+            text = value.constant_as(str)
+            return Literal(TEXT, None if text is None else text[:length], position=value.position)
         return call("left", [value, Literal(INTEGER, length)], value.position)
 
+    def today(self, node: exp.Expr) -> Expr:
+        """Return CURRENT_DATE as a literal."""
+        return Literal(DATE, self.context.moment() // DAY, position=self.position(node))
+
     def moment(self, node: exp.Expr) -> Expr:
-        """Return CURRENT_DATE or the statement's moment, cut to the minute, as a literal."""
-        if isinstance(node, exp.CurrentDate):
-            return Literal(DATE, self.context.moment() // DAY, position=self.position(node))
+        """Return the statement's moment, cut to the minute, as a literal."""
         minute = DAY // 1440
         return Literal(TIMESTAMP, self.context.moment() // minute * minute, position=self.position(node))
 
-    def _column(self, node: exp.Column) -> Expr:
+    def column(self, node: exp.Expr) -> Expr:
+        """Return the column of a name, or the part of a meaning that it is. Raises Refusal: there is none of it."""
         if self.meaning is not None:
             return self.meaning.parts[node.name]
         return self.scope.resolve(node, self.position(node))

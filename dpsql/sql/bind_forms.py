@@ -28,7 +28,7 @@ from ..relation.calendar import DAY, format_parts
 from ..relation.expressions import FALSE, TRUE, Call, Expr, Literal, Months, walk
 from ..relation.functions import FUNCTIONS, NAMES
 from ..relation.functions.numbers import MAX_BUCKETS
-from ..relation.types import BOOLEAN, DATE, DOUBLE, INTEGER, INTERVAL, TEXT, TIMESTAMP, Kind
+from ..relation.types import BOOLEAN, DATE, DOUBLE, INTEGER, INTERVAL, NULL, TEXT, TIMESTAMP, Kind
 from .bind_aggregate import (
     bind_aggregate,
     bind_alone,
@@ -80,22 +80,31 @@ def bind_like(binder: Binder, node: exp.Expr, escape: str = "\\") -> Expr:
         Refusal: PV202 for another list, and for patterns with too much of what makes them slow.
     """
     listed, position = quantified(binder, node.args["expression"]), binder.position(node)
-    folds_case = isinstance(node, exp.ILike)
-    often = len(listed[1]) if listed is not None and isinstance(listed[1], list) else 1
-    value = binder.repeated(node.args["this"], often)
+    folds_case = _FOLDS_CASE[type(node)]
+    value = binder.repeated(node.args["this"], 1 if listed is None else listed.often)
     if listed is None:
         pattern = binder.bind(node.args["expression"])
         return negated(node, _alike(value, pattern, position, escape, folds_case=folds_case))
-    is_any, items = listed
-    if not isinstance(items, list):
+    if listed.array is not None:
         raise Refusal(
             "LIKE ANY and LIKE ALL take a list that is written out", sqlstate="PV202", position=position,
             hint="write x LIKE ANY (ARRAY['a%', 'b%']), or EXISTS (SELECT 1 FROM unnest(q) AS p WHERE x LIKE p)",
         )  # fmt: skip
-    if not items:
-        return FALSE if is_any else TRUE
-    each = [negated(node, _alike(value, item, position, escape, folds_case=folds_case)) for item in items]
-    return joined(each, position, is_any=is_any)
+    if not listed.items:
+        return FALSE if listed.is_any else TRUE
+    each = [
+        negated(node, _alike(value, item, position, escape, folds_case=folds_case)) for item in listed.items
+    ]
+    return joined(each, position, is_any=listed.is_any)
+
+
+_FOLDS_CASE: dict[type[exp.Expr], bool] = {
+    exp.Like: False,
+    exp.ILike: True,
+    exp.RegexpLike: False,
+    exp.RegexpILike: True,
+}
+"""Kind of node -> whether capital and small letters are alike to it."""
 
 
 def _alike(value: Expr, given: Expr, position: Position | None, escape: str, *, folds_case: bool) -> Expr:
@@ -104,32 +113,29 @@ def _alike(value: Expr, given: Expr, position: Position | None, escape: str, *, 
     if folds_case:
         pattern, escape = _lower(pattern, position), escape.lower()
         value = call("lower", [value], position, said="ILIKE")
-    if not isinstance(pattern.constant, str):
+    written = pattern.constant_as(str)
+    if written is None:
         return call("like_computed", [value, pattern, Literal(TEXT, escape)], position, said="LIKE")
-    if (
-        pattern.constant.count("%") + pattern.constant.count("_") > _MOST_WILDCARDS
-        or len(pattern.constant) > _LONGEST
-    ):
+    if written.count("%") + written.count("_") > _MOST_WILDCARDS or len(written) > _LONGEST:
         raise Refusal(
             "this LIKE pattern has too many wildcards", sqlstate="PV202", position=position, hint="8 at most"
         )
-    bare = pattern.constant.replace(escape * 2, "") if escape else pattern.constant
+    bare = written.replace(escape * 2, "") if escape else written
     if escape and bare.endswith(escape):
         raise Refusal("the LIKE pattern ends in its escape character", sqlstate="22023", position=position)
     return call("like", [value, pattern, Literal(TEXT, escape)], position, said="LIKE")
 
 
 def _lower(pattern: Expr, position: Position | None) -> Expr:
-    if not pattern.is_constant:
-        return call("lower", [pattern], position, said="ILIKE")
-    if not isinstance(pattern.constant, str):
-        return pattern
-    if not pattern.constant.isascii():
+    written = pattern.constant_as(str)
+    if written is None:
+        return pattern if pattern.is_constant else call("lower", [pattern], position, said="ILIKE")
+    if not written.isascii():
         raise Refusal(
             "ILIKE takes a pattern of ASCII letters", sqlstate="PV202", position=position,
             hint="write x LIKE '…' for each spelling, joined by OR",
         )  # fmt: skip
-    return Literal(TEXT, pattern.constant.lower(), position=pattern.position)
+    return Literal(TEXT, written.lower(), position=pattern.position)
 
 
 def bind_escape(binder: Binder, node: exp.Expr) -> Expr:
@@ -149,11 +155,10 @@ def bind_escape(binder: Binder, node: exp.Expr) -> Expr:
 
 def bind_regex(binder: Binder, node: exp.Expr) -> Expr:
     """Return x ~ pattern or x ~* pattern: of LIKE patterns where it is a choice of them, which are of ASCII letters."""
-    position, folds_case = binder.position(node), isinstance(node, exp.RegexpILike)
+    position, folds_case = binder.position(node), _FOLDS_CASE[type(node)]
     value, pattern = binder.bind(node.args["this"]), binder.bind(node.args["expression"])
-    known = sample(pattern, TEXT, "")
-    written = known.constant
-    is_read = isinstance(written, str) and (written.isascii() or not folds_case)
+    written = sample(pattern, TEXT, "").constant_as(str)
+    is_read = written is not None and (written.isascii() or not folds_case)
     found = like_patterns(str(written)) if is_read else ""
     if not isinstance(found, str):
         literals = (Literal(TEXT, one, position=position) for one in found)
@@ -637,12 +642,23 @@ def _join_texts(binder: Binder, node: exp.Expr) -> Expr:
     return call("concat_op", args, binder.position(node), said="||")
 
 
-CONDITIONS: dict[type[exp.Expr], Condition] = {exp.And: _logic, exp.Or: _logic, exp.In: _in}
+def _inner(binder: Binder, node: exp.Expr, truth: int) -> Expr:
+    return binder.bind(node.args["this"], truth)
+
+
+def _not(binder: Binder, node: exp.Expr, truth: int) -> Expr:
+    return binder.call("not", [binder.bind(node.args["this"], -truth)], node)
+
+
+CONDITIONS: dict[type[exp.Expr], Condition] = {
+    exp.Paren: _inner, exp.Alias: _inner, exp.Not: _not, exp.And: _logic, exp.Or: _logic, exp.In: _in,
+}  # fmt: skip
 """Node kind -> the function that binds it, by what is asked of its truth."""
 
 FORMS: dict[type[exp.Expr], Form] = {
-    exp.Literal: Binder.literal, exp.RawString: Binder.literal, exp.ByteString: Binder.escaped,
-    exp.Boolean: Binder.literal, exp.Null: Binder.literal,
+    exp.Column: Binder.column, exp.Literal: Binder.literal, exp.RawString: Binder.text, exp.ByteString: Binder.escaped,
+    exp.Boolean: lambda binder, node: Literal(BOOLEAN, bool(node.args["this"]), position=binder.position(node)),
+    exp.Null: lambda binder, node: Literal(NULL, None, position=binder.position(node)),
     exp.Parameter: Binder.parameter, exp.Interval: Binder.interval,
     exp.Is: _is,
     exp.StrToDate: constant_moment, exp.StrToTime: constant_moment, exp.AtTimeZone: at_time_zone,
@@ -653,7 +669,7 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.Log: _logarithm, exp.Overlaps: bind_overlaps,
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), bind_operator), exp.Substring: _substring,
     exp.DPipe: _join_texts, exp.Extract: bind_extract,
-    exp.TimestampTrunc: bind_cut, exp.Cast: bind_cast, exp.CurrentDate: Binder.moment,
+    exp.TimestampTrunc: bind_cut, exp.Cast: bind_cast, exp.CurrentDate: Binder.today,
     exp.CurrentTimestamp: Binder.moment, exp.Localtimestamp: Binder.moment, exp.Subquery: bind_scalar,
     exp.Exists: bind_exists, exp.Anonymous: bind_anonymous, exp.Filter: bind_filter,
     exp.Grouping: bind_grouping, exp.Window: bind_window,

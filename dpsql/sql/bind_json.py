@@ -124,7 +124,7 @@ def _built(binder: Binder, node: exp.Expr, name: str, result: SqlType) -> Expr:
                 "a key of JSON is a text, a number, a date or a truth value", sqlstate="22023", position=position,
                 hint=f"{name}('a', x)",
             )  # fmt: skip
-    known = [key.constant for key in keys if isinstance(key.constant, str)]
+    known = [text for key in keys if (text := key.constant_as(str)) is not None]
     if len(known) == len(keys):
         return _object("json_object", known, values, result, position)
     if result.kind is Kind.JSONB:
@@ -173,8 +173,7 @@ def _about(binder: Binder, node: exp.Expr, name: str, result: SqlType) -> Expr:
 
 def as_json_value(value: Expr, target: SqlType, position: Position | None) -> Expr:
     """Return a value; a constant text as the JSON that it is."""
-    is_text = isinstance(value.constant, str)
-    return json_constant(value, target, position) if is_text else value
+    return value if value.constant_as(str) is None else json_constant(value, target, position)
 
 
 def bind_part(binder: Binder, node: exp.Expr) -> Expr:
@@ -192,10 +191,18 @@ def bind_part(binder: Binder, node: exp.Expr) -> Expr:
             hint="j -> 'a', or j -> 0",
         )  # fmt: skip
     key = coerce_literal(key, TEXT) if not key.type.is_integer else coerce_literal(key, BIGINT)
-    part = Call(value.type, "json_part", (value, key), position=position)
-    if value.type.has_members:
-        return _member(part, position) if isinstance(node, exp.JSONExtractScalar) else part
-    return call("json_text", [part], position) if isinstance(node, exp.JSONExtractScalar) else part
+    return _taken_out(node, Call(value.type, "json_part", (value, key), position=position))
+
+
+def _taken_out(node: exp.Expr, part: Expr) -> Expr:
+    """Return a part of JSON, or its text, by the operator that takes it out."""
+    if type(node) not in _SCALAR:
+        return part
+    return _member(part, part.position) if part.type.has_members else call("json_text", [part], part.position)
+
+
+_SCALAR = frozenset((exp.JSONExtractScalar, exp.JSONBExtractScalar))
+"""Operators that give a text."""
 
 
 def _key(binder: Binder, node: exp.Expr) -> Expr:
@@ -221,11 +228,10 @@ def bind_path(binder: Binder, node: exp.Expr) -> Expr:
     value = _of(binder, node, "#>")
     path = node.args["expression"]
     if isinstance(path, exp.Array):
-        steps = [binder.bind(item) for item in path.args["expressions"]]
+        steps = binder.arguments(path)
     else:
-        text = binder.bind(path)
-        written = text.constant
-        if not isinstance(written, str):
+        written = binder.bind(path).constant_as(str)
+        if written is None:
             raise Refusal(
                 "#> takes a constant path",
                 sqlstate="PV202",
@@ -233,7 +239,7 @@ def bind_path(binder: Binder, node: exp.Expr) -> Expr:
                 hint="j #> '{a,0}', or j -> x",
             )
         steps = array_items(written, position)
-    if not all(isinstance(step.constant, str) for step in steps):
+    if any(step.constant_as(str) is None for step in steps):
         raise Refusal(
             "a path of JSON has texts alone", sqlstate="PV202", position=position, hint="j #> '{a,0}'"
         )
@@ -241,9 +247,9 @@ def bind_path(binder: Binder, node: exp.Expr) -> Expr:
         found = value
         for step in steps:
             found = Call(value.type, "json_part", (found, step), position=position)
-        return _member(found, position) if isinstance(node, exp.JSONBExtractScalar) else found
-    found = Call(value.type, "json_at", (value, *steps), position=position)
-    return call("json_text", [found], position) if isinstance(node, exp.JSONBExtractScalar) else found
+    else:
+        found = Call(value.type, "json_at", (value, *steps), position=position)
+    return _taken_out(node, found)
 
 
 def bind_has(binder: Binder, node: exp.Expr) -> Expr:
@@ -267,8 +273,8 @@ def _member(part: Expr, position: Position | None, function: str = "json_member"
     keys: list[Expr] = []
     while part.calls("json_part"):
         part, key = part.args
-        written = key.constant
-        if not isinstance(written, str) or not PLAIN_KEY.fullmatch(written):
+        written = key.constant_as(str)
+        if written is None or not PLAIN_KEY.fullmatch(written):
             raise Refusal(
                 "a member of people's JSON has a constant key of letters, digits, _, - and blanks",
                 sqlstate="PV202", position=position, hint="write c ->> 'a', or c -> 'a' ->> 'b'",

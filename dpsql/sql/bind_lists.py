@@ -10,11 +10,12 @@ own refusal is kept and said where people's rows come in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
 from ..errors import Position, Refusal
+from ..records import dataclass
 from ..relation.expressions import FALSE, TRUE, Call, Expr, Literal, conjunction
 from ..relation.functions import FUNCTIONS, common_type
 from ..relation.relations import Relation
@@ -24,11 +25,11 @@ from .bind_expression import Binder, call, cast
 from .bind_moments import compared_intervals
 from .comparison import compare_in
 from .constants import coerce_literal
-from .literals import Awaited, bare, called, cast_target, listed, parameter_literal
+from .literals import Awaited, bare, called, cast_target, listed, parameter_literal, type_word
 
 __all__ = [
-    "any_row", "array_items", "bind_comparison", "has_value", "is_in", "joined", "lateral_value", "list_items",
-    "quantified", "row_parts", "rows_compared",
+    "Listed", "any_row", "array_items", "bind_comparison", "has_value", "is_in", "joined", "lateral_value",
+    "list_items", "quantified", "row_parts", "rows_compared",
 ]  # fmt: skip
 
 MAX_ITEMS = 1_000
@@ -47,7 +48,7 @@ def bind_comparison(binder: Binder, node: exp.Expr) -> Expr:
         return found
     listed = quantified(binder, node.args["expression"])
     if listed is not None:
-        return _with_list(binder, node, name, *listed)
+        return _with_list(binder, node, name, listed)
     args = [binder.bind(node.args["this"]), binder.bind(node.args["expression"])]
     between = compared_intervals(binder, node, name, args)
     return binder.call(name, args, node, said=FUNCTIONS[name].symbol) if between is None else between
@@ -56,8 +57,22 @@ def bind_comparison(binder: Binder, node: exp.Expr) -> Expr:
 # --- lists -----------------------------------------------------------------------------------------------
 
 
-def quantified(binder: Binder, right: exp.Expr) -> tuple[bool, list[Expr] | Expr] | None:
-    """Return whether ANY, not ALL, stands on the right of an operator, and its items, or its array; None: neither does.
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What ANY, or ALL, stands before: items that are written out, or an array."""
+
+    is_any: bool
+    items: list[Expr]
+    array: Expr | None = None
+
+    @property
+    def often(self) -> int:
+        """How often what is compared with it stands in the comparison."""
+        return len(self.items) if self.array is None else 1
+
+
+def quantified(binder: Binder, right: exp.Expr) -> Listed | None:
+    """Return the list that stands on the right of an operator after ANY or ALL; None: neither does.
 
     Raises:
         Refusal: 0A000 for a query, PV202 for what is no list.
@@ -77,47 +92,45 @@ def quantified(binder: Binder, right: exp.Expr) -> tuple[bool, list[Expr] | Expr
             hint="write x IN (SELECT …) or x NOT IN (SELECT …)",
         )  # fmt: skip
     if _is_list(inner):
-        return is_any, list_items(binder, inner)
+        return Listed(is_any, list_items(binder, inner))
     array = binder.bind(inner)
     if array.type.kind is not Kind.ARRAY:
         raise _no_list(binder.position(inner))
-    return is_any, array
+    return Listed(is_any, [], array)
 
 
 def _is_list(node: exp.Expr) -> bool:
     """Say whether a list is written out, as its items or as a text of them."""
-    if isinstance(node, exp.Cast):
-        return _is_list(node.args["this"])
-    if isinstance(node, exp.Array):
-        return not any(isinstance(item, exp.Query) for item in node.args["expressions"])
-    return isinstance(node, (exp.Parameter, exp.Values)) or bool(
-        isinstance(node, exp.Literal) and node.args.get("is_string")
-    )
+    while isinstance(node, exp.Cast):
+        node = node.args["this"]
+    holds_query = any(isinstance(item, exp.Query) for item in listed(node))
+    return node.is_string or (type(node) in _LISTS and not holds_query)
 
 
-def _with_list(binder: Binder, node: exp.Expr, name: str, is_any: bool, items: list[Expr] | Expr) -> Expr:
+_LISTS = frozenset((exp.Array, exp.Parameter, exp.Values))
+
+
+def _with_list(binder: Binder, node: exp.Expr, name: str, among: Listed) -> Expr:
     """Return `x op ANY (list)` or `x op ALL (list)`; of no items, ALL is true and ANY is not, even for NULL."""
-    often = len(items) if isinstance(items, list) else 1
-    position, value = binder.position(node), binder.repeated(node.args["this"], often)
-    is_member = (name, is_any) in (("eq", True), ("ne", False))
-    if isinstance(items, list):
-        if not items:
-            return FALSE if is_any else TRUE
-        if is_member and all(item.is_constant for item in items):
+    position, value = binder.position(node), binder.repeated(node.args["this"], among.often)
+    items, array, symbol = among.items, among.array, FUNCTIONS[name].symbol
+    if (name, among.is_any) in (("eq", True), ("ne", False)):
+        found = None
+        if array is not None:
+            found = has_value(array, value, position)
+        elif items and all(item.is_constant for item in items):
             found = is_in(value, items, position, "ANY")
-            return found if is_any else Call(BOOLEAN, "not", (found,), position=position)
-        symbol = FUNCTIONS[name].symbol
-        return joined(
-            [call(name, [value, item], position, said=symbol) for item in items], position, is_any=is_any
-        )
-    if is_member:
-        found = has_value(items, value, position)
-        return found if is_any else Call(BOOLEAN, "not", (found,), position=position)
-    element = items.type.element
-    assert element is not None
-    word = "any" if is_any else "all"
-    args = [items, coerce_literal(value, element), Literal(TEXT, name), Literal(TEXT, word)]
-    return call("array_compared", args, position, said=f"{FUNCTIONS[name].symbol} {word.upper()}")
+        if found is not None:
+            return found if among.is_any else Call(BOOLEAN, "not", (found,), position=position)
+    if array is None:
+        if not items:
+            return FALSE if among.is_any else TRUE
+        each = [call(name, [value, item], position, said=symbol) for item in items]
+        return joined(each, position, is_any=among.is_any)
+    assert array.type.element is not None
+    word = "any" if among.is_any else "all"
+    args = [array, coerce_literal(value, array.type.element), Literal(TEXT, name), Literal(TEXT, word)]
+    return call("array_compared", args, position, said=f"{symbol} {word.upper()}")
 
 
 def joined(terms: list[Expr], position: Position | None, *, is_any: bool) -> Expr:
@@ -153,29 +166,35 @@ def list_items(binder: Binder, node: exp.Expr) -> list[Expr]:
     Raises:
         Refusal: PV202 for what is no constant list, 22023 for text that is not written as one.
     """
-    position = binder.position(node)
-    if isinstance(node, exp.Array):
-        return [binder.bind(item) for item in node.args["expressions"]]
-    if isinstance(node, exp.Cast):
-        to = node.args["to"]
-        inner = listed(to)
-        if getattr(to.args.get("this"), "name", "") != "ARRAY" or len(inner) != 1:
-            raise _no_list(position)
-        target = cast_target(inner[0], position)
-        return [cast(item, target, item.position) for item in list_items(binder, node.args["this"])]
-    if isinstance(node, exp.Parameter):
-        return _of_parameter(binder, node)
-    if isinstance(node, exp.Values):
-        rows = [row_parts(row) or [row] for row in listed(node)]
-        if any(len(row) != 1 for row in rows):
-            raise _no_list(position)
-        return [binder.bind(item) for row in rows for item in row]
-    if isinstance(node, exp.Literal) and node.args.get("is_string"):
-        return array_items(str(node.args["this"]), position)
-    raise _no_list(position)
+    read = _ITEMS.get(type(node))
+    if read is None:
+        raise _no_list(binder.position(node))
+    return read(binder, node)
 
 
-def _of_parameter(binder: Binder, node: exp.Parameter) -> list[Expr]:
+def _of_cast(binder: Binder, node: exp.Expr) -> list[Expr]:
+    to, position = node.args["to"], binder.position(node)
+    inner = listed(to)
+    if type_word(to) != "ARRAY" or len(inner) != 1:
+        raise _no_list(position)
+    target = cast_target(inner[0], position)
+    return [cast(item, target, item.position) for item in list_items(binder, node.args["this"])]
+
+
+def _of_values(binder: Binder, node: exp.Expr) -> list[Expr]:
+    rows = [row_parts(row) or [row] for row in listed(node)]
+    if any(len(row) != 1 for row in rows):
+        raise _no_list(binder.position(node))
+    return [binder.bind(item) for row in rows for item in row]
+
+
+def _of_text(binder: Binder, node: exp.Expr) -> list[Expr]:
+    if not node.is_string:
+        raise _no_list(binder.position(node))
+    return array_items(node.name, binder.position(node))
+
+
+def _of_parameter(binder: Binder, node: exp.Expr) -> list[Expr]:
     number, value = binder.parameter_value(node)
     position = binder.position(node)
     if isinstance(value, Awaited):
@@ -188,6 +207,13 @@ def _of_parameter(binder: Binder, node: exp.Parameter) -> list[Expr]:
             raise _too_many(position)
         return [parameter_literal(item, number, position) for item in value]
     raise _no_list(position)
+
+
+_ITEMS: dict[type[exp.Expr], Callable[[Binder, exp.Expr], list[Expr]]] = {
+    exp.Array: Binder.arguments, exp.Cast: _of_cast, exp.Parameter: _of_parameter, exp.Values: _of_values,
+    exp.Literal: _of_text,
+}  # fmt: skip
+"""Kind of node -> what reads the items of the list that it is."""
 
 
 def _no_list(position: Position | None) -> Refusal:

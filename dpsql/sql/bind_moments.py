@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Callable
 from fractions import Fraction
 
 from sqlglot import exp
@@ -27,11 +28,11 @@ from ..relation.calendar import DAY, TRUNC_UNITS, age_of, calendar_ends
 from ..relation.expressions import MIRRORED, Call, Expr, Literal, Months
 from ..relation.functions import FUNCTIONS
 from ..relation.functions.moments import constant_in_zone
-from ..relation.types import BOOLEAN, DATE, DOUBLE, INTERVAL, NUMERIC, TEXT, TIMESTAMP, Kind
+from ..relation.types import BOOLEAN, DATE, DOUBLE, INTERVAL, NUMERIC, TEXT, TIMESTAMP, Kind, SqlType
 from ..relation.zones import zone_names
 from .bind_expression import Binder, call, cast
 from .constants import coerce_literal, folded
-from .literals import bare, called, listed, sample
+from .literals import bare, called, listed, sample, type_word
 from .named_calls import bind_row
 
 __all__ = [
@@ -125,16 +126,16 @@ def _grain(binder: Binder, node: exp.Expr, left: Expr) -> Expr | None:
         return None
     unit, size = _FIELDS.get(binder.unit_word(part.args["this"], "extract"), ("", 0))
     step, count = binder.bind(right.args["this"]), binder.bind(quotient.args["expression"])
-    if not isinstance(step.constant, Months):
+    each, number = step.constant_as(Months), count.constant_as(int)
+    if each is None or number is None:
         return None
     if left.args[0] != Literal(left.args[0].type, unit) or left.args[1] != binder.bind(
         part.args["expression"]
     ):
         return None
-    number = count.constant
-    if not isinstance(number, int) or count.type.kind is Kind.BOOLEAN or not 0 < number <= 60 or 60 % number:
+    if count.type.kind is Kind.BOOLEAN or not 0 < number <= 60 or 60 % number:
         return None
-    if (step.constant.months, step.constant.days, step.constant.microseconds) != (0, 0, number * size):
+    if each != Months(0, 0, number * size):
         return None
     sql = "date_bin(step, value, TIMESTAMP '2000-01-01')"
     return binder.meant(sql, node, {"step": step, "value": left.args[1]})
@@ -149,6 +150,13 @@ _WORDS = {"Y": "YYYY", "m": "MM", "d": "DD", "H": "HH24", "M": "MI", "S": "SS", 
 _DIRECTIVE = re.compile(r"%(.)")
 
 
+_FROM_TEXT: dict[type[exp.Expr], tuple[str, SqlType, str]] = {
+    exp.StrToDate: ("to_date", DATE, "to_date_of"),
+    exp.StrToTime: ("to_timestamp", TIMESTAMP, "to_timestamp_by"),
+}
+"""Kind of node -> its function, what that makes of a constant, and the row of any other text."""
+
+
 def constant_moment(binder: Binder, node: exp.Expr) -> Expr:
     """Return to_date(text, format) or to_timestamp(text, format) of constants.
 
@@ -156,15 +164,13 @@ def constant_moment(binder: Binder, node: exp.Expr) -> Expr:
         Refusal: PV202 for what is no constant, 22023 for a format or a text that is not read here.
     """
     position = binder.position(node)
-    name, type_ = ("to_date", DATE) if isinstance(node, exp.StrToDate) else ("to_timestamp", TIMESTAMP)
+    name, type_, row = _FROM_TEXT[type(node)]
     given = sample(binder.bind(node.args["this"]), TEXT, "1970-01-01")
-    form = node.args.get("format")
-    form = form.args["this"] if isinstance(form, exp.Literal) else ""
+    form, text = node.text("format"), given.constant_as(str)
     if not given.is_constant and given.type.kind is Kind.TEXT:
-        row = FUNCTIONS["to_date_of" if type_ is DATE else "to_timestamp_by"]
         written = _DIRECTIVE.sub(lambda code: _WORDS.get(code[1], code[0]), form)
-        return bind_row(binder, node, name, [row], [given, Literal(TEXT, written)])
-    if not isinstance(given.constant, str):
+        return bind_row(binder, node, name, [FUNCTIONS[row]], [given, Literal(TEXT, written)])
+    if text is None:
         raise Refusal(
             f"{name}() takes a constant text", sqlstate="PV202", position=position,
             hint="cast a column that holds ISO text: x::date",
@@ -177,7 +183,7 @@ def constant_moment(binder: Binder, node: exp.Expr) -> Expr:
             hint="formats of YYYY, MM, DD, HH24, MI, SS and US with signs between; or write DATE '2024-01-31'",
         )  # fmt: skip
     try:
-        moment = datetime.datetime.strptime(given.constant.strip(), form)
+        moment = datetime.datetime.strptime(text.strip(), form)
     except ValueError:
         raise Refusal(f"the text is not of {name}()'s format", sqlstate="22023", position=position) from None
     microseconds = (moment - _EPOCH) // datetime.timedelta(microseconds=1)
@@ -202,7 +208,7 @@ def bind_extract(binder: Binder, node: exp.Expr) -> Expr:
         between = binder.bind(age)
         if between.calls("moments_between"):
             return _of_seconds(binder, node, between, _OF_SECONDS[word])
-    return binder.part_of_date(node)
+    return binder.part_of_moment(node, "extract", node.args["this"], node.args["expression"])
 
 
 _OF_SECONDS = {
@@ -218,7 +224,6 @@ def _of_seconds(binder: Binder, node: exp.Expr, between: Expr, meant: str) -> Ex
 
     So nothing is said of an interval, which engines refuse where a moment is infinite or years apart.
     """
-    assert isinstance(between, Call)
     seconds = binder.meant(_BETWEEN, node, dict(zip(("later", "earlier"), between.args, strict=True)))
     return binder.meant(meant, node, {"seconds": seconds})
 
@@ -248,12 +253,12 @@ def _compared_with_age(name: str, args: list[Expr]) -> tuple[str, Expr, Literal]
     never to a full month or below it (`tests/sql/test_ages.py`).
     """
     age, by = args
-    if name not in ("lt", "le", "gt", "ge") or not (isinstance(age, Call) and age.function == "age"):
+    if name not in ("lt", "le", "gt", "ge") or not age.calls("age"):
         return None
-    (later, earlier), most = age.args, by.constant
+    (later, earlier), most = age.args, by.constant_as(Months)
     moment = earlier if later.is_constant else later
     known = (later if later.is_constant else earlier).constant_as(int)
-    if not isinstance(most, Months) or known is None or moment.is_constant or not moment.type.is_temporal:
+    if most is None or known is None or moment.is_constant or not moment.type.is_temporal:
         return None
     if most.months <= 0 or most.days or most.microseconds:
         return None
@@ -277,13 +282,13 @@ def _compared_with_age(name: str, args: list[Expr]) -> tuple[str, Expr, Literal]
 
 
 def _seconds_of(binder: Binder, node: exp.Expr, value: Expr) -> Expr | None:
-    if isinstance(value.constant, Months):
-        by = value.constant
+    by = value.constant_as(Months)
+    if by is not None:
         seconds = Fraction((by.months * 30 + by.days) * DAY + by.microseconds, 10**6)
         return Literal(NUMERIC, seconds, position=value.position)
     if value.calls("moments_between"):
         return _of_seconds(binder, node, value, "seconds")
-    if not (isinstance(value, Call) and value.function == "age"):
+    if not value.calls("age"):
         return None
     return Call(NUMERIC, "age_seconds", value.args, position=value.position)
 
@@ -332,21 +337,19 @@ _WITHIN_MINUTE = frozenset({"second", "milliseconds", "microseconds"})
 
 def _is_utc(binder: Binder, node: exp.Expr) -> bool:
     """Say whether a zone is UTC under one of its names."""
-    zone = binder.bind(node)
-    return isinstance(zone.constant, str) and zone.constant.lower() in _UTC
+    return (binder.bind(node).constant_as(str) or "").lower() in _UTC
 
 
 def _zone(binder: Binder, node: exp.Expr) -> Literal:
     """Return the name of a zone. Raises Refusal (22023): there is none of it, or it is an abbreviation."""
-    zone = binder.bind(node)
-    name = zone.constant
+    name = (binder.bind(node).constant_as(str) or "").lower()
     known = {one.lower(): one for one in zone_names()}
-    if not isinstance(name, str) or name.lower() not in known:
+    if name not in known:
         raise Refusal(
             "a time zone is a constant 'UTC' or a name such as 'Europe/Berlin'", sqlstate="22023",
             position=binder.position(node), hint="abbreviations and offsets mean several things: name the place",
         )  # fmt: skip
-    return Literal(TEXT, known[name.lower()])
+    return Literal(TEXT, known[name])
 
 
 def at_time_zone(binder: Binder, node: exp.Expr) -> Expr:
@@ -375,41 +378,40 @@ def _timestamp(value: Expr) -> Expr:
 
 
 _ZONED = frozenset({"timestamptz", "TIMESTAMP WITH TIME ZONE"})
-_CONSTANT_MOMENTS = (exp.CurrentTimestamp, exp.UnixToTime, exp.StrToTime, exp.CurrentDate)
 
 
 def _is_moment(binder: Binder, node: exp.Expr) -> bool | None:
     """Say whether an expression is a timestamptz, by its column's type or as it is written; None: that is not said."""
     node = bare(node)
-    if isinstance(node, exp.Column):
-        return _is_moment_column(binder, binder.bind(node))
-    if isinstance(node, exp.Cast):
-        name = getattr(node.args["to"].args.get("this"), "name", "")
-        return {"TIMESTAMPTZ": True, "TIMESTAMP": False, "DATE": True}.get(name)
-    if isinstance(node, exp.AtTimeZone):
-        inner = _is_moment(binder, node.args["this"])
-        return None if inner is None else not inner
-    if isinstance(node, exp.TimestampTrunc):
-        return True if node.args.get("zone") is not None else _is_moment(binder, node.args["this"])
-    if isinstance(node, (exp.Add, exp.Sub)) and _is_interval(bare(node.args["expression"])):
-        return _is_moment(binder, node.args["this"])
-    if called(node) == "now":
-        return True
-    return (
-        True
-        if isinstance(node, _CONSTANT_MOMENTS)
-        else False
-        if isinstance(node, exp.Localtimestamp)
-        else None
+    read = _MOMENTS.get(type(node))
+    return None if read is None else read(binder, node)
+
+
+def _is_zoned(binder: Binder, node: exp.Expr) -> bool | None:
+    return {"TIMESTAMPTZ": True, "TIMESTAMP": False, "DATE": True}.get(type_word(node.args["to"]))
+
+
+def _is_shifted_moment(binder: Binder, node: exp.Expr) -> bool | None:
+    """Say it of x ± an interval: what it is of x."""
+    by = bare(node.args["expression"])
+    is_interval = isinstance(by, exp.Interval) or (
+        isinstance(by, exp.Cast) and type_word(by.args["to"]) == "INTERVAL"
     )
+    return _is_moment(binder, node.args["this"]) if is_interval else None
 
 
-def _is_interval(node: exp.Expr) -> bool:
-    to = node.args["to"].args.get("this") if isinstance(node, exp.Cast) else None
-    return isinstance(node, exp.Interval) or getattr(to, "name", "") == "INTERVAL"
+def _is_other_side(binder: Binder, node: exp.Expr) -> bool | None:
+    """Say it of x AT TIME ZONE: a moment of what clocks show, and those of a moment."""
+    inner = _is_moment(binder, node.args["this"])
+    return None if inner is None else not inner
 
 
-def _is_moment_column(binder: Binder, column: Expr) -> bool | None:
+def _is_cut_moment(binder: Binder, node: exp.Expr) -> bool | None:
+    return True if node.args.get("zone") is not None else _is_moment(binder, node.args["this"])
+
+
+def _is_moment_column(binder: Binder, node: exp.Expr) -> bool | None:
+    column = binder.bind(node)
     if column.type.engine in _ZONED or column.type.kind is Kind.DATE:
         return True
     if column.column is None or column.type.kind is not Kind.TIMESTAMP:
@@ -417,9 +419,22 @@ def _is_moment_column(binder: Binder, column: Expr) -> bool | None:
     return False if binder.scope.is_of_table(column.column) else None
 
 
+_MOMENTS: dict[type[exp.Expr], Callable[[Binder, exp.Expr], bool | None]] = {
+    exp.Column: _is_moment_column, exp.Cast: _is_zoned, exp.AtTimeZone: _is_other_side,
+    exp.TimestampTrunc: _is_cut_moment, exp.Add: _is_shifted_moment, exp.Sub: _is_shifted_moment,
+    exp.Anonymous: lambda binder, node: True if called(node) == "now" else None,
+    **dict.fromkeys(
+        (exp.CurrentTimestamp, exp.UnixToTime, exp.StrToTime, exp.CurrentDate), lambda binder, node: True
+    ),
+    exp.Localtimestamp: lambda binder, node: False,
+}  # fmt: skip
+"""Kind of node -> whether it is a timestamptz."""
+
+
 def bind_cut(binder: Binder, node: exp.Expr) -> Expr:
-    """Return date_trunc(unit, x), or cut by the clocks of a zone. Raises as `Binder.part_of_date` and `_zone`."""
-    cut, zone = binder.part_of_date(node), node.args.get("zone")
+    """Return date_trunc(unit, x), or cut by the clocks of a zone. Raises as `Binder.part_of_moment` and `_zone`."""
+    zone = node.args.get("zone")
+    cut = binder.part_of_moment(node, "date_trunc", node.args["unit"], node.args["this"])
     if zone is None or _is_utc(binder, zone):
         return cut
     name = _zone(binder, zone)
@@ -427,7 +442,7 @@ def bind_cut(binder: Binder, node: exp.Expr) -> Expr:
     unit = binder.unit_word(node.args["unit"], "date_trunc")
     if unit in TRUNC_UNITS:
         return _in_zone(binder, node, "zone_cut", [Literal(TEXT, unit), inner, name])
-    if not isinstance(cut, Call) or unit in _WITHIN_MINUTE:
+    if not cut.function or unit in _WITHIN_MINUTE:
         return cut
     clock = _in_zone(binder, node, "zone_clock", [inner, name])
     moved = Call(cut.type, cut.function, (*cut.args[:-1], clock), position=cut.position)
@@ -438,6 +453,5 @@ def _in_zone(binder: Binder, node: exp.Expr, name: str, args: list[Expr]) -> Exp
     """Return the call of a row of zones; of a constant moment its value, which narrows."""
     said = "date_trunc" if name == "zone_cut" else "AT TIME ZONE"
     bound = bind_row(binder, node, said, [FUNCTIONS[name]], args)
-    assert isinstance(bound, Call)
     value = constant_in_zone(bound)
     return bound if value is None else Literal(TIMESTAMP, value, position=bound.position)

@@ -138,9 +138,7 @@ def _with_literal(function: str, left: Expr, right: Expr, position: Position | N
             return Call(BOOLEAN, function, (left, literal), position=position)
         return _on_lattice(function, left, number, step, right.position, position)
     if left.type.kind is Kind.DATE and right.type.kind is Kind.TIMESTAMP:
-        moment = right.constant_as(int)
-        assert moment is not None
-        days = Fraction(moment, DAY)
+        days = Fraction(right.literal_as(int), DAY)
         return _on_lattice(function, left, days, Fraction(1), right.position, position)
     return None
 

@@ -302,8 +302,7 @@ def _cast_time(literal: Expr, target: SqlType) -> Literal | None:
 
 
 def _cast_moment(literal: Expr, target: SqlType) -> Literal | None:
-    is_date, value, position = literal.type.kind is Kind.DATE, literal.constant_as(int), literal.position
-    assert value is not None
+    is_date, value, position = literal.type.kind is Kind.DATE, literal.literal_as(int), literal.position
     if target.kind is Kind.TEXT:
         return Literal(TEXT, date_text(value) if is_date else timestamp_text(value), position=position)
     if target.kind is Kind.TIME:

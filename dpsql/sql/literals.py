@@ -67,6 +67,7 @@ __all__ = [
     "sample",
     "sorted_keys",
     "text_length",
+    "type_word",
 ]
 
 # --- what a tree of the parser says, read the same way everywhere -------------------------------------------
@@ -87,6 +88,11 @@ def called(node: object) -> str | None:
 def listed(node: exp.Expr) -> list[exp.Expr]:
     """Return what stands in a node's list: arguments, items of a row or an array; none where it has no list."""
     return list(node.args.get("expressions") or [])
+
+
+def type_word(node: exp.Expr) -> str:
+    """Return the word of a type, as the parser names it: ARRAY of an array; "" where it has none."""
+    return getattr(node.args.get("this"), "name", "")
 
 
 # --- parameters whose values are still to come: what type each is to have, from where it stands -------------
@@ -260,7 +266,7 @@ def text_length(node: exp.Expr, position: Position | None) -> int | None:
     Raises:
         Refusal: 22023 for a length that Postgres does not take, 0A000 for char(n), which has blanks that do not count.
     """
-    name, params = getattr(node.args.get("this"), "name", ""), listed(node)
+    name, params = type_word(node), listed(node)
     if node.args.get("nested") or (name != "CHAR" and not (name == "VARCHAR" and params)):
         return None
     if name == "CHAR":
@@ -280,8 +286,7 @@ def cast_target(node: exp.Expr, position: Position | None) -> SqlType:
     Raises:
         Refusal: 42704-like refusal (0A000) for a type that dpsql does not compute with.
     """
-    name = getattr(node.args.get("this"), "name", "")
-    params = listed(node)
+    name, params = type_word(node), listed(node)
     found = _NAMES.get(name)
     if name == "TIMETZ":
         raise Refusal(

@@ -292,7 +292,7 @@ class Scope:
                     found.append((column.name, Field(column.type, index, column.name)))
         return found
 
-    def resolve(self, node: exp.Column, position: Position | None) -> Expr:
+    def resolve(self, node: exp.Expr, position: Position | None) -> Expr:
         """Return the input column that a written column means.
 
         Raises:

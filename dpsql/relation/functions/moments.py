@@ -291,18 +291,18 @@ COMPUTED = (
 _KEPT = ("hour", "minute")
 
 
-def word_of(call: Call, place: int) -> str:
+def word_of(call: Expr, place: int) -> str:
     """Return a constant word of a call: its zone, or a unit."""
     return call.literal(place, str)
 
 
-def steps_of(call: Call, lo: int, hi: int) -> Steps | None:
+def steps_of(call: Expr, lo: int, hi: int) -> Steps | None:
     """Return what a call of zone_clock or zone_moment adds to its argument, which lies in [lo, hi]."""
     steps = clock_steps if call.function == "zone_clock" else moment_steps
     return steps(word_of(call, 1), lo, hi)
 
 
-def constant_in_zone(call: Call) -> int | None:
+def constant_in_zone(call: Expr) -> int | None:
     """Return the value of a call on a constant moment; None for any other, and where the calendar ends."""
     moment = call.args[1 if call.function == "zone_cut" else 0].constant_as(int)
     if moment is None:
