@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..budget import BudgetStore, Grouping, StoredGrouping
+from ..budget import Grouping, LedgerStore, StoredGrouping
 from ..errors import Refusal
 from ..mechanisms import Blocks, Gaussian, Laplace, Law, Rank
 from ..plan.measures.formulas import Chosen, Linear
@@ -35,8 +35,6 @@ from ..relation.types import Kind
 from ..release.released import Array, decode
 from ..release.run import ReleasedRows
 from ..release.table import grouping_of, named_digests
-
-__all__ = ["Off", "rows_off"]
 
 _DAY = 86_400_000_000
 
@@ -60,7 +58,7 @@ class _Histogram:
 
 def rows_off(
     rows: ReleasedRows, call: AggregateCall, level: Fraction, catalog: Catalog, privacy: PrivacyParameters,
-    store: BudgetStore,
+    store: LedgerStore,
 ) -> Off | None:  # fmt: skip
     """Return how far the values of an aggregate are from their rank at a level, by the stored histogram that says least
     of it; None: none says more than the choice's own law.
@@ -96,7 +94,7 @@ def _choice_of(rows: ReleasedRows, call: AggregateCall) -> tuple[RankMeasurement
 
 def _histograms(
     plan: ReleasePlan, call: AggregateCall, measurement: RankMeasurement, catalog: Catalog,
-    privacy: PrivacyParameters, store: BudgetStore,
+    privacy: PrivacyParameters, store: LedgerStore,
 ) -> Iterator[_Histogram]:  # fmt: skip
     """Yield the stored counts of the very rows of an aggregate by its groups and its column, of each key the draw with
     the least spread."""

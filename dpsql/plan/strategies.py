@@ -17,8 +17,6 @@ from ..relation.relations import Block, Relation, WindowCall, all_parts, skipped
 from .privacy.axes import usual_keys
 from .privacy.rows import Release
 
-__all__ = ["Level", "Running", "Strategy", "levels_of", "name_of", "running_totals"]
-
 _ENDS = ("UNBOUNDED PRECEDING AND CURRENT ROW", "CURRENT ROW AND UNBOUNDED FOLLOWING")
 _OF_ALL = frozenset({"windows", "outputs", "orders"})
 """Parts of a SELECT that leave no group out."""

@@ -24,8 +24,6 @@ from ..rank_choice import CLAMP_BITS, log_above
 from ..uniform import RandomSource
 from .weighted import bound_of, sum_of
 
-__all__ = ["Blocks", "Rank"]
-
 _ROUNDED = 1 + 1e-9
 """More than sums of doubles are off by."""
 
