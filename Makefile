@@ -12,8 +12,8 @@ QUICK := dpsql/tests/plan dpsql/tests/sql dpsql/tests/policy dpsql/tests/mechani
   --ignore=dpsql/tests/sql/test_fuzz_text.py \
   --deselect=dpsql/tests/plan/privacy/test_contradiction.py::test_a_free_zero_is_the_truth
 
-.PHONY: help demo serve gate quick limits mutants mutants-changed test test-all test-spark tools check bench pictures \
-  studio docs constraints clean
+.PHONY: help demo serve gate quick limits mutants mutants-changed test test-wide test-all test-spark tools check bench \
+  pictures studio docs constraints clean
 
 help:
 	@echo "make demo      make a small university database and ask it some questions"
@@ -22,7 +22,8 @@ help:
 	@echo "make quick     style, and the tests of plan, sql, policy and mechanisms (under a minute)"
 	@echo "make test      check the code and run the tests (minutes)"
 	@echo "make limits    how statements end under limits of memory, files and time, on both engines (minutes)"
-	@echo "make test-all  the same with the long tests (the audit, the wheel in a clean environment)"
+	@echo "make test-wide what make test leaves out of what takes long; .ci/run runs both (minutes)"
+	@echo "make test-all  all of it with the long tests (the audit, the wheel in a clean environment)"
 	@echo "make mutants   faults of files that carry a claim, and what they die by (hours; in pieces: FILES=plan/planner.py)"
 	@echo "make test-spark  the tests on a real Spark (installs one in .venv/spark: half a gigabyte; needs Java 17 or 21)"
 	@echo "make tools     real BI tools and ORMs against a server (installs them in .venv/tools; minutes)"
@@ -73,11 +74,14 @@ limits: .venv/ready
 	$(BIN)/python -m dpsql.tests.limits
 
 # Some hundred processes import the same modules: each is compiled once, whatever is said of the user's own programs.
-quick test test-all: export PYTHONDONTWRITEBYTECODE :=
-quick test test-all: export PYTEST_DEBUG_TEMPROOT := $(SHARED)
+quick test test-wide test-all: export PYTHONDONTWRITEBYTECODE :=
+quick test test-wide test-all: export PYTEST_DEBUG_TEMPROOT := $(SHARED)
 
 test: check .venv/node
-	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "not long"
+	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "not long and not wide"
+
+test-wide: .venv/node
+	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "wide and not long"
 
 test-all: check .venv/node
 	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from dpsql.tests.support.wide import ROOT, read_parts
+
 __all__ = ["first", "long_where", "pytest_collection_modifyitems", "pytest_configure", "some", "tried"]
 
 _T = TypeVar("_T")
@@ -33,8 +35,13 @@ def first(count: int, cases: Iterable[Any]) -> list[Any]:
 
 def some(cases: Sequence[Any], few: int) -> list[Any]:
     """Return the same where those that every run tries are as far apart as may be, beginning with the first."""
-    shown = {number * len(cases) // few for number in range(few)} if few < len(cases) else range(len(cases))
+    shown = _spread(len(cases), few)
     return [one if number in shown else _as_long(one) for number, one in enumerate(cases)]
+
+
+def _spread(count: int, few: int) -> set[int]:
+    """Return the places of so few of so many, as far apart as may be, beginning with the first."""
+    return {number * count // few for number in range(min(few, count))} if few < count else set(range(count))
 
 
 def _as_long(case: Any) -> Any:
@@ -55,3 +62,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             given = item.callspec.params  # type: ignore[attr-defined]  # only a test with parameters has it
             if mark.args[0](**{name: given[name] for name in inspect.signature(mark.args[0]).parameters}):
                 item.add_marker(pytest.mark.long)
+    _leave_wide([item for item in items if item.get_closest_marker("long") is None])
+
+
+def _leave_wide(items: Sequence[pytest.Item]) -> None:
+    """Mark `wide` what `make test` leaves to `make test-wide`, of the cases that are not long."""
+    parts = {str(ROOT / file): functions for file, functions in read_parts().items()}
+    cases: dict[tuple[str, str], list[pytest.Item]] = {}
+    for item in items:
+        file, function = str(item.path), getattr(item, "originalname", item.name)
+        if function in parts.get(file, ()):
+            cases.setdefault((file, function), []).append(item)
+    for (file, function), every in cases.items():
+        shown = _spread(len(every), parts[file][function])
+        for number, item in enumerate(every):
+            if number not in shown:
+                item.add_marker(pytest.mark.wide)
