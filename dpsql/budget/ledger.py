@@ -656,7 +656,8 @@ class Ledger(ABC):
             number += 1
         _add_to_spent(db, _read_sums(before), sums)
         _add_to_days(db, days, number - 1, moment)
-        _add_to_slices(db, slices)
+        if slices:
+            _add_to_slices(db, slices)
 
     def _is_new(self, db: Database) -> bool:
         """Return whether the ledger has no record of this log."""

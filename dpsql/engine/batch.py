@@ -49,7 +49,6 @@ from ..release.together import find_together
 from ..sql.statement import AdmittedQuery, ResetSetting, SetSetting, parse_statement
 from ..sql.text import split_statements
 from .answer import Answer
-from .copies import with_laws
 from .dataset import LazySnapshot, PreparedPlan
 from .settings import Settings, decimal_text
 
@@ -634,7 +633,7 @@ def _answers(
         charge = charges.get(statement.number, ZERO)
         with _under(session, statement), _naming_refusals(statement):
             with session.snapshot() as snapshot:
-                above = with_laws(session, step.prepared, told, snapshot, public)
+                above = session.above(step.prepared, told, snapshot, public)
             answers[statement.number] = session.answer(
                 step.prepared, runner, charge, public, None, told, above
             )

@@ -119,11 +119,8 @@ def _open_text(clock: Clock) -> str:
     return run_text(clock.time.period, clock.end, clock.read[-1])
 
 
-def period_notes(plan: Plan) -> Iterator[str]:
+def period_notes(plan: Plan, clock: Clock) -> Iterator[str]:
     """Yield that no filter bounds the periods of a release, where it is charged to all that are over."""
-    clock = plan.privacy.clock
-    if clock is None:
-        return
     reached = [one.slices for one in plan.releases if one.slices is not None and not one.is_empty]
     if any(one.periods and one.periods[-1][1] >= clock.end for one in reached):
         yield f"not over: {_open_text(clock)}, told as it is on {clock.day}, and charged anew on another day"

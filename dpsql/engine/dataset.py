@@ -160,6 +160,11 @@ class PreparedPlan:
     found: tuple[Table | View | OwnView, ...] = ()
 
     @property
+    def reads_own(self) -> bool:
+        """Whether an own table is named, whose rows may hold noise."""
+        return any(isinstance(one, Table) and one.own is not None for one in self.found)
+
+    @property
     def columns(self) -> tuple[AnswerColumn, ...]:
         """The columns of the answer."""
         shown, root = self.compiled.relation.columns, self.plan.root

@@ -392,7 +392,8 @@ def bias_notes(plan: Plan, known: Known = _NOTHING) -> tuple[str, ...]:
             notes += selection_notes(release)
     if any(release.release.keys or release.release.share != (1, 1) for release in plan.releases):
         notes += set_notes(plan)
-    notes += period_notes(plan)
+    if plan.privacy.clock is not None:
+        notes += period_notes(plan, plan.privacy.clock)
     notes += (_proved_note(release) for release in plan.releases if release.is_proved)
     for number in plan.tables:
         found = set(releases_of(plan.intermediates[number]))

@@ -174,21 +174,22 @@ def without_places(query: AdmittedQuery, catalog: Catalog) -> AdmittedQuery:
     alias = source.args.get("alias")
     is_bare = isinstance(source, exp.Table) and with_ is None and not (alias and alias.args.get("columns"))
     known = (column.name for table in catalog.everything.values() for column in table.columns)
-    if not is_bare or _PLACE in known:
+    if not is_bare or PLACE in known:
         return query
     tree = query.tree.copy()
     for place in places:
-        _bare(tree).args["expressions"][place].replace(expression_of(f"NULL::text AS {_PLACE}").copy())
+        _bare(tree).args["expressions"][place].replace(expression_of(f"NULL::text AS {PLACE}").copy())
     return AdmittedQuery(tree, query.text)
 
 
-_PLACE = "ctid"
+PLACE = "ctid"
+"""What DataGrip's grid names a row's place."""
 _GRIDS = (Look.ROWS, Look.ALL_ROWS, Look.SOME_ROWS)
 
 
 def _is_place(item: exp.Expr) -> bool:
     name = item.args["this"] if isinstance(item, exp.Column) else None
-    return isinstance(name, exp.Identifier) and fold_name(name)[0] == _PLACE
+    return isinstance(name, exp.Identifier) and fold_name(name)[0] == PLACE
 
 
 # --- what tools ask of a table before anything else ---------------------------------------------------------

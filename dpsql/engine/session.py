@@ -20,7 +20,6 @@ from ..relation.types import JSON, TEXT, SqlType
 from ..release.price import Cost, telling
 from ..release.run import PlanRunner, ReleasedRows
 from ..release.verifying import certificate_of
-from ..sql.bind_select import bind
 from ..sql.literals import Awaited
 from ..sql.statement import (
     AdmittedQuery,
@@ -37,14 +36,13 @@ from ..sql.statement import (
 from ..sql.workspace import CreateTable, ObjectName, WorkspaceStatement
 from ..waits import Stop, Stopped, until
 from .answer import Answer, AnswerColumn, EmptyNote, OnceNote, Receipt, budget_text
-from .copies import asked_as, with_laws
+from .copies import asked_as
 from .dataset import ASK_SECONDS, Dataset, Explained, LazySnapshot, PreparedPlan
 from .explain import Explanation
 from .notes import bias_notes
 from .plan_shape import plan_lines
 from .proofs import proof_lines, prove
-from .row_previews import without_places
-from .spine import Spine
+from .spine import Spine, bound_in
 from .workspace import Kept
 
 if TYPE_CHECKING:
@@ -376,7 +374,7 @@ class Session(Spine):
                     self.dataset.refusals.record(self.analyst, error, query.text)
                 raise
             context = self._context(query, awaited)
-            bound = bind(without_places(query, context.catalog), context).columns
+            bound = bound_in(query, context).columns
             columns = tuple(AnswerColumn(column.name, column.type) for column in bound)
         if isinstance(statement, Explain):
             columns = (_plan_column(statement),)
@@ -432,7 +430,7 @@ class Session(Spine):
                 if is_proved:
                     snapshot.open()  # its constraints are those that prove it
                 rows = self.agreeing(runner, epoch)
-                above = with_laws(self, prepared, rows, snapshot, public)
+                above = self.above(prepared, rows, snapshot, public)
                 return self._shown_groups(
                     self.answer(prepared, runner, ZERO, public, own and (own, since), rows, above)
                 )
@@ -449,7 +447,7 @@ class Session(Spine):
             if prepared is not asked[0]:
                 prepared, runner = self._again(*asked) or (prepared, runner)
             rows = self.agreeing(runner, epoch)
-            above = with_laws(self, prepared, rows, snapshot, public)
+            above = self.above(prepared, rows, snapshot, public)
             return self._shown_groups(self.answer(prepared, runner, charge, public, kept, rows, above))
 
     def _again(self, prepared: PreparedPlan, runner: PlanRunner) -> tuple[PreparedPlan, PlanRunner] | None:

@@ -73,11 +73,11 @@ from ..waits import Pace, Place, Precedence, Stop, Turn, Turns, until
 from .accuracy import choose, stored_count
 from .answer import Answer, OpenRankNote, Receipt, left_text
 from .contribution import Known
-from .copies import LOST, Above
+from .copies import LOST, Above, with_laws
 from .dataset import Dataset, LazySnapshot, PreparedPlan
 from .histograms import Off, rows_off
 from .notes import Barred, bias_notes, draw_bars, found_notes, hidden_notes, model_notes, rank_notes
-from .row_previews import row_preview, without_places
+from .row_previews import PLACE, row_preview, without_places
 from .settings import Settings
 from .workspace import Kept, Workspace, is_own
 
@@ -455,7 +455,7 @@ class Spine:
         self, query: AdmittedQuery, parameters: tuple[object, ...], keys: ListedKeys, kept: Kept | None
     ) -> PreparedPlan:
         context = self._context(query, parameters)
-        relation, notes = bind(without_places(query, context.catalog), context), tuple[str, ...]()
+        relation, notes = bound_in(query, context), tuple[str, ...]()
         if kept is not None:
             relation = kept.shape(relation)  # what is kept is no look at rows
         else:
@@ -490,7 +490,7 @@ class Spine:
         """Return what a query means, planned or not, and what it names. Raises Refusal."""
         with self._to_plan(query.text):
             context = self._context(query, ())
-            return bind(without_places(query, context.catalog), context), context.found
+            return bound_in(query, context), context.found
 
     def _shown(self, query: AdmittedQuery, relation: Relation) -> tuple[Relation, tuple[str, ...]]:
         """Return what a statement is answered with, and why that is another relation than it asks for, if it is."""
@@ -516,6 +516,14 @@ class Spine:
     def compiled(self, planned: Plan) -> Compiled:
         """Return the statement above its releases, with the columns of its bars."""
         return compile_public(self.barred_root(planned), planned.releases, self.dataset.dialect)
+
+    def above(
+        self, prepared: PreparedPlan, rows: Sequence[ReleasedRows], snapshot: LazySnapshot, public: PublicRows
+    ) -> Above:
+        """Return what is computed over a statement's releases, and over own tables' queries. Raises as `with_laws`."""
+        if not prepared.reads_own:
+            return Above(prepared.compiled, rows)
+        return with_laws(self, prepared, rows, snapshot, public)
 
     def run_above(
         self,
@@ -802,6 +810,12 @@ class Spine:
         epsilon = Fraction(shown_epsilon(charge.rho_atto))
         words = left_text(status, self.policy.defaults.epsilon)
         return Receipt(epsilon, delta, left, reused, notes, charge.rho_atto, words)
+
+
+def bound_in(query: AdmittedQuery, context: BindingContext) -> Relation:
+    """Return what a query means. Raises Refusal."""
+    asked = without_places(query, context.catalog) if PLACE in query.text.lower() else query
+    return bind(asked, context)
 
 
 def _is_small(text: str, parameters: Sequence[object]) -> bool:

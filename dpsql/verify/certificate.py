@@ -163,6 +163,11 @@ class Measurement:
     choices: int = 1
     stored: tuple[str, ...] = ()
 
+    @property
+    def is_of_values(self) -> bool:
+        """Whether it is a choice among values, not among groups, whose query has the columns of a window."""
+        return self.columns[0][-4:] == ("v", "less", "w", "n")
+
 
 @dataclass(frozen=True, slots=True)
 class Threshold:

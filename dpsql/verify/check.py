@@ -89,8 +89,9 @@ class _Release:
     def __init__(self, number: int, release: Release, facts: Facts) -> None:
         self.number = number
         self.release = release
-        self.periods = Periods(facts, release.reach)
-        self.facts = facts = self.periods.facts
+        has_periods = facts.calendar is not None or release.reach is not None
+        self.periods = Periods(facts, release.reach) if has_periods else None
+        self.facts = facts = facts if self.periods is None else self.periods.facts
         self.pool = Pool()
         self.dialect = _dialect(facts)
         self.values = Values(self.pool, self.dialect, facts)
@@ -101,7 +102,6 @@ class _Release:
         self.total = Total(self.values, self.dialect)
         is_looked_up = release.reach is None or release.reach.by == "person"
         self.references = References(self.relations, is_looked_up=is_looked_up)
-        self.windows = Windows(self.pool, self.values, self.lemmas, self.reader)
 
     def lines(self) -> list[Checked]:
         """Every measurement is read from a query, and no more than its columns and the keys leave the engine."""
@@ -112,7 +112,8 @@ class _Release:
             raise Refused("laws: one group has no keys")
         if (drawn := release.groups.drawn) is not None and (release.groups.kind != "declared" or drawn < 1):
             raise Refused("laws: how many groups are drawn is said of a declared list")
-        parsed = self.periods.plain([self.reader.parse(query.sql) for query in release.queries])
+        parsed = [self.reader.parse(query.sql) for query in release.queries]
+        parsed = parsed if self.periods is None else self.periods.plain(parsed)
         trees = [self._read(query, tree) for query, tree in zip(release.queries, parsed, strict=True)]
         self.values.spells_doubles = self.total.spells_doubles
         for query, (tree, top) in zip(release.queries, trees, strict=True):
@@ -136,9 +137,10 @@ class _Release:
     def _query(self, query: Query, tree: exp.Expression, top: Term) -> list[Checked]:
         self.reader.words = query.parameters
         measurements = [self.release.measurements[number] for number in query.measurements]
-        if self.windows.asked(measurements) or any(one.law.name == "rank" for one in measurements):
+        if any(one.is_of_values or one.law.name == "rank" for one in measurements):
             [number], [measurement] = query.measurements, measurements
-            move = self.windows.move(tree, measurement, self.release, query.part)
+            windows = Windows(self.pool, self.values, self.lemmas, self.reader)
+            move = windows.move(tree, measurement, self.release, query.part)
             return [self._line(number, measurement, move)]
         columns = [name for one in measurements for mask in one.columns for name in mask]
         if sorted([*columns, *self.release.keys]) != sorted(columns_of(top)):
@@ -173,7 +175,7 @@ class _Release:
         threshold = self.release.threshold
         threshold = threshold if threshold is not None and threshold.counted == number else None
         alone = len(names) == 1 and not self.release.keys
-        if measurement.law.name == "flip" and self.windows.asked([measurement]) is False:
+        if measurement.law.name == "flip" and not measurement.is_of_values:
             move = self.lemmas.score(move, measurement, self.release.groups.chosen)
         if threshold is not None:
             self._people(move, measurement, threshold.tau - threshold.minimum_units)

@@ -41,10 +41,6 @@ class Windows:
         self.lemmas = lemmas
         self.reader = reader
 
-    def asked(self, measurements: Sequence[Measurement]) -> bool:
-        """Whether a query is one of these: a choice among values, not among groups."""
-        return any(one.columns[0][-4:] == ("v", "less", "w", "n") for one in measurements)
-
     def move(
         self, tree: exp.Expression, measurement: Measurement, release: Release, part: Part | None
     ) -> Move:
