@@ -212,6 +212,25 @@ class _From:
     before: str = ""
 
 
+@dataclass
+class _Below:
+    """What a subquery is made of: an item, and a text and a number of its rows."""
+
+    scope: Scope
+    inner: Item
+    alias: str
+    text: str
+    number: str
+
+    def item(self, shown: Mapping[str, str], rest: str = "", select: str = "SELECT") -> Item:
+        """Return the subquery: the person's columns, and what is `shown` by name, of which c is a text."""
+        person = {f"p{i}": column for i, column in enumerate(self.inner.owner)}
+        listed = ", ".join(f"{sql} AS {name}" for name, sql in [*person.items(), *shown.items()])
+        columns = tuple(Named(name, "text" if name == "c" else "number") for name in shown)
+        sql = f"({select} {listed} FROM {self.inner.sql}{rest}) AS {self.alias}"
+        return Item(sql, self.alias, columns, tuple(person))
+
+
 class _Writer:
     """Writes one statement."""
 
@@ -336,91 +355,67 @@ class _Writer:
         """Return a subquery over an item."""
         scope, alias = Scope(self.rng, [inner]), self._alias()
         if kind == "filtered":
-            return replace(
-                inner,
-                sql=f"(SELECT * FROM {inner.sql}{_clause([scope.condition(1)])}) AS {alias}",
-                alias=alias,
-            )
+            kept = f"(SELECT * FROM {inner.sql}{_clause([scope.condition(1)])}) AS {alias}"
+            return replace(inner, sql=kept, alias=alias)
         if kind in ("union", "compared"):
             return self._union(alias, inner, _COMPARED if kind == "compared" else _UNIONS)
-        person = [f"{column} AS p{i}" for i, column in enumerate(inner.owner)]
-        names = tuple(f"p{i}" for i in range(len(person)))
         text, number = scope.text() if scope.chance(40) else scope.column("text", "'a'"), scope.bounded()
-        if kind == "distinct":
-            parts = [*person, f"{text} AS c", *([f"{number} AS v"] if scope.chance(50) else [])]
-            columns = (Named("c", "text"), *([Named("v", "number")] if len(parts) > len(person) + 1 else []))
-            return Item(
-                f"(SELECT DISTINCT {', '.join(parts)} FROM {inner.sql}) AS {alias}", alias, columns, names
-            )
-        if kind == "program":
-            values = [Named(f"v{i}", "number") for i in range(1 + scope.chance(30))]
-            calls = [f"{self._program(scope)} AS {value.sql}" for value in values]
-            if scope.chance(40):
-                of = scope.column("text", "'a'")
-                joined = f"left({of}, 9)"
-                calls.append(f"string_agg({scope.pick(joined, f'DISTINCT {joined}')}, '-') AS c")
-                values.append(Named("c", "text"))
-            body = f"SELECT {', '.join([*person, *calls])} FROM {inner.sql}"
-            grouped = f"({body} GROUP BY {', '.join(inner.owner) or '()'})"
-            return Item(f"{grouped} AS {alias}", alias, tuple(values), names)
-        if kind == "first":
-            order = _ordered((text, number), scope.pick("", " DESC"))
-            on = ", ".join([*inner.owner, *([text] if scope.chance(30) and "." in text else [])])
-            body = f"SELECT DISTINCT ON ({on}) {', '.join([*person, f'{number} AS v'])} FROM {inner.sql}"
-            first = f"({body} ORDER BY {on}{order}) AS {alias}"
-            return Item(first, alias, (Named("v", "number"),), names)
-        if kind == "frame":
-            shown = [*person, f"{number} AS v", f"{self._framed(scope, inner.owner)} AS rn"]
-            kept = (
-                f" QUALIFY rn {scope.pick('<=', '>')} {scope.pick('0.5', '1', '2')}"
-                if scope.chance(40)
-                else ""
-            )
-            return Item(
-                f"(SELECT {', '.join(shown)} FROM {inner.sql}{kept}) AS {alias}", alias,
-                (Named("v", "number"), Named("rn", "number")), names,
-            )  # fmt: skip
-        if kind == "window":
-            order = scope.pick(number, text, scope.column("time", number)) + scope.pick("", " DESC")
-            call = scope.pick(
-                "ROW_NUMBER()", "ROW_NUMBER()", "RANK()", "DENSE_RANK()", f"LAG({number})", f"LEAD({number}, 1, 0)",
-                "COUNT(*)", f"SUM({number})", f"MIN({number})", f"FIRST_VALUE({number})", f"LAST_VALUE({number})",
-            )  # fmt: skip
-            frame = (
-                " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"
-                if call.startswith("SUM") and scope.chance(40)
-                else ""
-            )
-            frame = (
-                " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
-                if call.startswith("LAST")
-                else frame
-            )
-            by = f"PARTITION BY {', '.join(inner.owner)} " if inner.owner and scope.chance(95) else ""
-            shown = [
-                *person,
-                f"{number} AS v",
-                f"{text} AS c",
-                f"{call} OVER ({by}ORDER BY {order}{frame}) AS rn",
-            ]
-            columns = (Named("v", "number"), Named("c", "text"), Named("rn", "number"))
-            return Item(f"(SELECT {', '.join(shown)} FROM {inner.sql}) AS {alias}", alias, columns, names)
-        keyed = [f"{text} AS c"] if scope.chance(30) else []
-        calls = [f"{self._of_one(scope)} AS v{i}" for i in range(1 + scope.chance(40))]
+        return _DERIVED[kind](self, _Below(scope, inner, alias, text, number))
+
+    def _distinct(self, below: _Below) -> Item:
+        shown = {"c": below.text, **({"v": below.number} if below.scope.chance(50) else {})}
+        return below.item(shown, select="SELECT DISTINCT")
+
+    def _programmed(self, below: _Below) -> Item:
+        scope = below.scope
+        count = 1 + scope.chance(30)
+        shown = {f"v{i}": self._program(scope) for i in range(count)}
+        if scope.chance(40):
+            of = scope.column("text", "'a'")
+            joined = f"left({of}, 9)"
+            shown["c"] = f"string_agg({scope.pick(joined, f'DISTINCT {joined}')}, '-')"
+        return below.item(shown, f" GROUP BY {', '.join(below.inner.owner) or '()'}")
+
+    def _first(self, below: _Below) -> Item:
+        scope, text = below.scope, below.text
+        order = _ordered((text, below.number), scope.pick("", " DESC"))
+        on = ", ".join([*below.inner.owner, *([text] if scope.chance(30) and "." in text else [])])
+        return below.item({"v": below.number}, f" ORDER BY {on}{order}", f"SELECT DISTINCT ON ({on})")
+
+    def _numbered(self, below: _Below) -> Item:
+        scope = below.scope
+        shown = {"v": below.number, "rn": self._framed(scope, below.inner.owner)}
+        kept = ""
+        if scope.chance(40):
+            kept = f" QUALIFY rn {scope.pick('<=', '>')} {scope.pick('0.5', '1', '2')}"
+        return below.item(shown, kept)
+
+    def _windowed(self, below: _Below) -> Item:
+        scope, inner, number, text = below.scope, below.inner, below.number, below.text
+        order = scope.pick(number, text, scope.column("time", number)) + scope.pick("", " DESC")
+        call = scope.pick(
+            "ROW_NUMBER()", "ROW_NUMBER()", "RANK()", "DENSE_RANK()", f"LAG({number})", f"LEAD({number}, 1, 0)",
+            "COUNT(*)", f"SUM({number})", f"MIN({number})", f"FIRST_VALUE({number})", f"LAST_VALUE({number})",
+        )  # fmt: skip
+        frame = ""
+        if call.startswith("SUM") and scope.chance(40):
+            frame = " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"
+        elif call.startswith("LAST"):
+            frame = " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+        by = f"PARTITION BY {', '.join(inner.owner)} " if inner.owner and scope.chance(95) else ""
+        return below.item({"v": number, "c": text, "rn": f"{call} OVER ({by}ORDER BY {order}{frame})"})
+
+    def _per_person(self, below: _Below) -> Item:
+        scope, inner, text = below.scope, below.inner, below.text
+        keyed = {"c": text} if scope.chance(30) else {}
+        count = 1 + scope.chance(40)
+        calls = {f"v{i}": self._of_one(scope) for i in range(count)}
         where = [scope.condition(0)] if scope.chance(40) else []
         group = ", ".join([*inner.owner, *([text] if keyed else [])]) or "()"
-        having = (
-            f" HAVING COUNT(*) {scope.pick('>', '<=')} {scope.pick('0', '1', '2')}"
-            if scope.chance(25)
-            else ""
-        )
-        listed = ", ".join([*person, *keyed, *calls])
-        body = f"SELECT {listed} FROM {inner.sql}{_clause(where)} GROUP BY {group}{having}"
-        columns = (
-            *([Named("c", "text")] if keyed else []),
-            *(Named(f"v{i}", "number") for i in range(len(calls))),
-        )
-        return Item(f"({body}) AS {alias}", alias, columns, names)
+        having = ""
+        if scope.chance(25):
+            having = f" HAVING COUNT(*) {scope.pick('>', '<=')} {scope.pick('0', '1', '2')}"
+        return below.item(keyed | calls, f"{_clause(where)} GROUP BY {group}{having}")
 
     def _of_one(self, scope: Scope) -> str:
         """Return an aggregate of one person's rows."""
@@ -680,6 +675,16 @@ class _Writer:
             "direct": [f"dp_avg_direct({one})"],
         }
         return calls[kind]
+
+
+_DERIVED: Mapping[str, Callable[[_Writer, _Below], Item]] = {
+    "distinct": _Writer._distinct,
+    "program": _Writer._programmed,
+    "first": _Writer._first,
+    "frame": _Writer._numbered,
+    "window": _Writer._windowed,
+    "per person": _Writer._per_person,
+}
 
 
 def _row(columns: Sequence[str]) -> str:
