@@ -6,11 +6,13 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import click
 
+from ..records import dataclass
 from ..words import terminal_text
 from . import interrupts
 from .owner import login_name
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from ..engine.bounds import Measured, Normed, Pointed, Wish
     from ..policy import ColumnPolicy
     from ..release.left_out import LeftOut
+    from .worker import RunningSession
+
+    Found = Measured | Normed | Pointed
 
 _PART = Fraction(1, 100)
 """What all tables together take of the budget."""
@@ -106,20 +111,14 @@ def bounds(
       dpsql bounds vote --also post_id
       dpsql bounds loan --norm loaned_on
     """
-    from ..engine.bounds import Wish, measure, measure_norm, measure_pointed
+    from ..engine.bounds import Wish
     from ..mechanisms import parse_epsilon
     from ..policy.measured import read_range
 
-    if (table is None) != is_all or (is_all and (columns or groups)):
-        raise click.UsageError("Name one table, or say --all; --column and --groups are for one table.")
-    for name, named in (("--also", also), ("--norm", norm)):
-        if named is not None and (is_all or columns or groups):
-            raise click.UsageError(f"{name} is measured by itself: leave --all, --column and --groups out.")
-    if also is not None and norm is not None:
-        raise click.UsageError("--also and --norm are measured one after the other: leave one out.")
+    _check_usage(table, also, norm, is_all=is_all, is_of_columns=bool(columns or groups))
     later = None if for_epsilon is None else parse_epsilon(for_epsilon)
+    price = None if epsilon is None else parse_epsilon(epsilon)
     if is_all:
-        price = None if epsilon is None else parse_epsilon(epsilon)
         measure_tables(settings.policy_path, price, later, is_sure=is_sure)
         return
     assert table is not None
@@ -132,33 +131,43 @@ def bounds(
     command = " ".join(["dpsql bounds", table, *(f"--{name} {value}" for name, value in options if value)])
     with open_session(settings.policy_path, f"owner {login_name()}") as running:
         usual = running.session.policy.defaults.epsilon
-        price = usual if epsilon is None else parse_epsilon(epsilon)
-        wish = Wish(table, price, later or usual, tuple(asked), groups)
-        found: Measured | Normed | Pointed | str
-        if also is not None:
-            names = tuple(name.strip() for name in also.split(","))
-            found = running.run(measure_pointed, running.session, wish, names, command)
-        elif norm is not None:
-            found = running.run(measure_norm, running.session, wish, norm, command)
-        else:
-            found = running.run(measure, running.session, wish, command)
-        body, lines = _told(found, wish, _left(running.session.budget()))
+        wish = Wish(table, price or usual, later or usual, tuple(asked), groups)
+        found = _measured(running, wish, also, norm, command)
+        left = _left(running.session.budget())
+    if isinstance(found, str):
+        body: dict[str, object] = {"table": table, "charged": {"epsilon": "0"}, "nothing_to_measure": found}
+        lines: Iterable[str] = [f"{found} Nothing was charged."]
+    else:
+        told = _told(found)
+        body, lines = told.body(found), told.lines(found, left)
     click.echo(json.dumps(body) if wants_json() else "\n".join(map(terminal_text, lines)))
 
 
-def _told(
-    found: Measured | Normed | Pointed | str, wish: Wish, left: Fraction
-) -> tuple[dict[str, object], Iterable[str]]:
-    """Return what was measured, for programs and for people."""
-    from ..engine.bounds import Normed, Pointed
+def _check_usage(
+    table: str | None, also: str | None, norm: str | None, *, is_all: bool, is_of_columns: bool
+) -> None:
+    """Raise UsageError for options that do not go together."""
+    if (table is None) != is_all or (is_all and is_of_columns):
+        raise click.UsageError("Name one table, or say --all; --column and --groups are for one table.")
+    for name, named in (("--also", also), ("--norm", norm)):
+        if named is not None and (is_all or is_of_columns):
+            raise click.UsageError(f"{name} is measured by itself: leave --all, --column and --groups out.")
+    if also is not None and norm is not None:
+        raise click.UsageError("--also and --norm are measured one after the other: leave one out.")
 
-    if isinstance(found, str):
-        return _nothing_json(wish, found), [f"{found} Nothing was charged."]
-    if isinstance(found, Pointed):
-        return _pointed_json(found), _pointed_lines(found, left)
-    if isinstance(found, Normed):
-        return _norm_json(found), _norm_lines(found, left)
-    return _json(found), _lines(found, left)
+
+def _measured(
+    running: RunningSession, wish: Wish, also: str | None, norm: str | None, command: str
+) -> Found | str:
+    """Return what was measured: of whom columns point at, of a norm, or of a table's rows, groups and columns."""
+    from ..engine.bounds import measure, measure_norm, measure_pointed
+
+    if also is not None:
+        names = tuple(name.strip() for name in also.split(","))
+        return running.run(measure_pointed, running.session, wish, names, command)
+    if norm is not None:
+        return running.run(measure_norm, running.session, wish, norm, command)
+    return running.run(measure, running.session, wish, command)
 
 
 def measure_tables(
@@ -194,12 +203,11 @@ def measure_tables(
         found = running.run(measure_all, running.session, wishes, "dpsql bounds --all")
         left = _left(running.session.budget())
     if wants_json():
-        click.echo(json.dumps([_json(one) for one in found]))
+        click.echo(json.dumps([_told(one).body(one) for one in found]))
         return
     for number, one in enumerate(found):
-        click.echo(
-            "\n".join(map(terminal_text, _lines(one, left, is_short=True))) + "\n" * (number + 1 < len(found))
-        )
+        lines = _told(one, is_short=True).lines(one, left)
+        click.echo("\n".join(map(terminal_text, lines)) + "\n" * (number + 1 < len(found)))
 
 
 def _is_agreed(asked: str) -> bool:
@@ -211,15 +219,65 @@ def _left(status: Status) -> Fraction:
     return Fraction(status.epsilon_cap_nano - status.epsilon_spent_nano, 10**9)
 
 
-# --- for people ---------------------------------------------------------------------------------------------
+# --- what is said of it, for people and for programs --------------------------------------------------------
 
 
-def _lines(found: Measured, left: Fraction, *, is_short: bool = False) -> Iterator[str]:
-    """Yield what was measured; `is_short`: where what is declared is kept, there is nothing to paste."""
-    spent = _epsilon(found.spent)
-    cost = f"charged epsilon {spent}" if found.spent.epsilon_nano else "free: measured before, and stored"
-    yield f"{cost}; {decimal_text(left)} left"
-    yield ""
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What is said of a measurement: `said` to people, `fields` to programs; `named`: what of the table it is of.
+
+    `pasted`: lines for the policy, behind a line that says so, `paste`; none where there is nothing to paste.
+    """
+
+    said: Iterable[str]
+    fields: dict[str, object]
+    pasted: list[str]
+    paste: str = "Paste into the policy:"
+    named: dict[str, object] = field(default_factory=dict)
+
+    def lines(self, found: Found, left: Fraction) -> Iterator[str]:
+        """Yield what was charged, what was measured and what to paste."""
+        spent = _epsilon(found.spent)
+        cost = f"charged epsilon {spent}" if found.spent.epsilon_nano else "free: measured before, and stored"
+        yield f"{cost}; {decimal_text(left)} left"
+        yield ""
+        yield from self.said
+        if self.paste:
+            yield from (self.paste, "", *self.pasted)
+
+    def body(self, found: Found) -> dict[str, object]:
+        """Return the same for programs."""
+        return {
+            "table": found.wish.table,
+            **self.named,
+            "epsilon": decimal_text(found.wish.epsilon),
+            "for_epsilon": decimal_text(found.wish.for_epsilon),
+            "charged": {"epsilon": _epsilon(found.spent)},
+            "measured": found.measured,
+            **self.fields,
+            "policy": "\n".join(self.pasted),
+        }
+
+
+def _told(found: Found, *, is_short: bool = False) -> _Told:
+    """Return what is said of what was measured; `is_short`: nothing is to be pasted where the declared is kept."""
+    from ..engine.bounds import Normed, Pointed
+
+    if isinstance(found, Pointed):
+        return _of_pointed(found)
+    return _of_norm(found) if isinstance(found, Normed) else _of_table(found, is_short=is_short)
+
+
+def _of_table(found: Measured, *, is_short: bool) -> _Told:
+    is_kept = found.suggested == found.declared and all(one.suggested == one.declared for one in found.groups)
+    has_paste = not (is_short and is_kept)
+    said = [*_people_lines(found), *_group_lines(found), *(_trust_lines(found) if has_paste else ())]
+    paste = "Paste into the policy:" if has_paste else ""
+    return _Told(said, _fields(found), list(_policy_lines(found)), paste)
+
+
+def _people_lines(found: Measured) -> Iterator[str]:
+    """Yield how many people have rows, and what bounds leave out of these."""
     if found.left_out:
         best = found.left_out[0]
         low, high = best.people_ends
@@ -230,82 +288,86 @@ def _lines(found: Measured, left: Fraction, *, is_short: bool = False) -> Iterat
         if high < _ENOUGH:
             yield f"Of fewer than {_ENOUGH:,} people this is a rough guide: what you know of them goes first."
         yield ""
-    yield from _group_lines(found)
-    is_kept = found.suggested == found.declared and all(one.suggested == one.declared for one in found.groups)
-    if is_short and is_kept:
-        return
-    yield from _trust_lines(found)
-    yield "Paste into the policy:"
-    yield ""
-    yield from _policy_lines(found)
 
 
-def _pointed_lines(found: Pointed, left: Fraction) -> Iterator[str]:
-    """Yield how many rows count under bounds on those that point at one person, and what to paste."""
-    columns, parent = ", ".join(found.declared.columns), found.declared.references[0]
-    spent = _epsilon(found.spent)
-    cost = f"charged epsilon {spent}" if found.spent.epsilon_nano else "free: measured before, and stored"
-    yield f"{cost}; {decimal_text(left)} left"
-    yield ""
-    yield f"Rows of {found.wish.table} joined with {parent} that count, with at most {found.first} of each owner:"
+def _of_pointed(found: Pointed) -> _Told:
+    """Return how many rows count under bounds on those that point at one person."""
+    declared = found.declared
+    joined = f"{found.wish.table} joined with {declared.references[0]}"
+    said = [f"Rows of {joined} that count, with at most {found.first} of each owner:"]
     for most, rows, near in found.kept:
-        said = " (declared)" if most == found.declared.max_rows else ""
-        yield f"  max_rows = {most}{said}: {max(0, rows):,} ± {near:,}"
+        which = " (declared)" if most == declared.max_rows else ""
+        said.append(f"  max_rows = {most}{which}: {max(0, rows):,} ± {near:,}")
     noise, wide = found.first + found.suggested, 2 * found.first + found.suggested
     asked = decimal_text(found.wish.for_epsilon)
-    yield f"max_rows = {found.suggested} suits a count of all at epsilon {asked}: of the most that were found to count"
-    yield f"it leaves out about {found.left_out:,}, and noise hides {noise:,} rows, {wide:,} where there are groups."
-    if found.suggested == max(most for most, _, _ in found.kept) > found.declared.max_rows:
-        yield "More may suit better still: declare this one and run it again."
-    yield ""
-    yield f"Paste into the policy, for {columns}:"
-    yield ""
-    yield from _also_lines(found)
+    said += [
+        f"max_rows = {found.suggested} suits a count of all at epsilon {asked}: of the most that were found to count",
+        f"it leaves out about {found.left_out:,}, and noise hides {noise:,} rows, {wide:,} where there are groups.",
+    ]
+    if found.suggested == max(most for most, _, _ in found.kept) > declared.max_rows:
+        said.append("More may suit better still: declare this one and run it again.")
+    fields: dict[str, object] = {
+        "max_rows": {"declared": declared.max_rows, "suggested": found.suggested},
+        "kept": [{"max_rows": most, "rows": rows, "plus_minus_95": near} for most, rows, near in found.kept],
+    }
+    return _Told(
+        [*said, ""], fields, _also_lines(found),
+        f"Paste into the policy, for {', '.join(declared.columns)}:", {"also": list(declared.columns)},
+    )  # fmt: skip
 
 
-def _also_lines(found: Pointed) -> Iterator[str]:
-    from ..policy.section import quote_key, quote_text
+def _also_lines(found: Pointed) -> list[str]:
+    from ..policy.units import quoted_key
 
-    columns = [quote_text(column) for column in found.declared.columns]
-    parent, key = found.declared.references
-    names = [quote_text(f"{parent}.{one}") for one in key]
-    texts = (one[0] if len(one) == 1 else f"[{', '.join(one)}]" for one in (columns, names))
-    words = ("column" if len(columns) == 1 else "columns", "references")
-    said = ", ".join(f"{word} = {text}" for word, text in zip(words, texts, strict=True))
-    note = f"# measured privately, epsilon {_epsilon(found.paid)} of the ledger, {found.measured}"
-    yield f"[tables.{quote_key(found.wish.table)}]"
-    yield f"also = [{{ {said}, max_rows = {found.suggested} }}]  {note}"
+    columns, (parent, key) = found.declared.columns, found.declared.references
+    word = "column" if len(columns) == 1 else "columns"
+    names = quoted_key([f"{parent}.{one}" for one in key])
+    said = f"{word} = {quoted_key(columns)}, references = {names}, max_rows = {found.suggested}"
+    return [_section(found), f"also = [{{ {said} }}]  {_note(found)}"]
 
 
-def _norm_lines(found: Normed, left: Fraction) -> Iterator[str]:
-    """Yield what norms by a column leave out, and what to paste."""
+def _of_norm(found: Normed) -> _Told:
+    """Return what norms by a column leave out."""
+    from ..policy.section import quote_key
     from ..release.left_out import left_text
 
-    spent = _epsilon(found.spent)
-    cost = f"charged epsilon {spent}" if found.spent.epsilon_nano else "free: measured before, and stored"
-    yield f"{cost}; {decimal_text(left)} left"
-    yield ""
-    yield f"Rows of {found.wish.table} by {found.column}, each value's squared and added up, of a person:"
+    said = [f"Rows of {found.wish.table} by {found.column}, each value's squared and added up, of a person:"]
     for most, one in found.left_out:
         named = (("declared", found.declared), ("suggested", found.suggested))
         which = " and ".join(name for name, value in named if value == most)
         what = f"rows that max_rows = {found.max_rows} keeps"
-        yield f"  max_norm = {most} ({which}): {left_text(one.left, what)}"
+        said.append(f"  max_norm = {most} ({which}): {left_text(one.left, what)}")
     asked = decimal_text(found.wish.for_epsilon)
-    yield f"max_norm = {found.suggested} suits GROUP BY {found.column} at epsilon {asked}:"
-    yield f"its noise hides {found.suggested:,} rows of a person, where max_rows alone hides {found.max_rows:,}."
-    yield ""
-    yield "Paste into the policy, beside what stands in max_norm:"
-    yield ""
-    yield from _norm_policy_lines(found)
+    said += [
+        f"max_norm = {found.suggested} suits GROUP BY {found.column} at epsilon {asked}:",
+        f"its noise hides {found.suggested:,} rows of a person, where max_rows alone hides {found.max_rows:,}.",
+        "",
+    ]
+    pasted = f"max_norm = {{ {quote_key(found.column)} = {found.suggested} }}  {_note(found)}"
+    fields: dict[str, object] = {
+        "max_norm": {"declared": found.declared, "suggested": found.suggested},
+        "left_out": [{"max_norm": most, **_rows_left_out(one.left)} for most, one in found.left_out],
+    }
+    return _Told(
+        said, fields, [_section(found), pasted],
+        "Paste into the policy, beside what stands in max_norm:", {"norm": found.column},
+    )  # fmt: skip
 
 
-def _norm_policy_lines(found: Normed) -> Iterator[str]:
+def _rows_left_out(left: tuple[float, float] | None) -> dict[str, object]:
+    share, near = left or (None, None)
+    return {"share_of_rows_left_out": share, "share_of_rows_left_out_plus_minus_95": near}
+
+
+def _section(found: Found) -> str:
     from ..policy.section import quote_key
 
-    note = f"# measured privately, epsilon {_epsilon(found.paid)} of the ledger, {found.measured}"
-    yield f"[tables.{quote_key(found.wish.table)}]"
-    yield f"max_norm = {{ {quote_key(found.column)} = {found.suggested} }}  {note}"
+    return f"[tables.{quote_key(found.wish.table)}]"
+
+
+def _note(found: Found) -> str:
+    """Return how it was measured, as a comment of the policy's."""
+    return f"# measured privately, epsilon {_epsilon(found.paid)} of the ledger, {found.measured}"
 
 
 def _share_lines(one: LeftOut, found: Measured) -> Iterator[str]:
@@ -358,9 +420,9 @@ def _policy_lines(found: Measured) -> Iterator[str]:
     """Yield what to paste: TOML, with how it was measured."""
     from ..policy.section import quote_key
 
-    note = f"# measured privately, epsilon {_epsilon(found.paid)} of the ledger, {found.measured}"
+    note = _note(found)
     if found.suggested is not None:
-        yield f"[tables.{quote_key(found.wish.table)}]"
+        yield _section(found)
         yield f"max_rows = {found.suggested}  {note}"
         if most := max((one.suggested for one in found.groups), default=0):
             yield f"max_groups = {min(most, found.suggested)}  {note}"
@@ -386,58 +448,10 @@ def _epsilon(charge: Charge) -> str:
     return decimal_text(Fraction(charge.epsilon_nano, 10**9))
 
 
-# --- for programs -------------------------------------------------------------------------------------------
-
-
-def _nothing_json(wish: Wish, why: str) -> dict[str, object]:
-    return {"table": wish.table, "charged": {"epsilon": "0"}, "nothing_to_measure": why}
-
-
-def _pointed_json(found: Pointed) -> dict[str, object]:
-    return {
-        "table": found.wish.table,
-        "also": list(found.declared.columns),
-        "epsilon": decimal_text(found.wish.epsilon),
-        "for_epsilon": decimal_text(found.wish.for_epsilon),
-        "charged": {"epsilon": _epsilon(found.spent)},
-        "measured": found.measured,
-        "max_rows": {"declared": found.declared.max_rows, "suggested": found.suggested},
-        "kept": [{"max_rows": most, "rows": rows, "plus_minus_95": near} for most, rows, near in found.kept],
-        "policy": "\n".join(_also_lines(found)),
-    }
-
-
-def _norm_json(found: Normed) -> dict[str, object]:
-    shares = ((most, one.left) for most, one in found.left_out)
-    return {
-        "table": found.wish.table,
-        "norm": found.column,
-        "epsilon": decimal_text(found.wish.epsilon),
-        "for_epsilon": decimal_text(found.wish.for_epsilon),
-        "charged": {"epsilon": _epsilon(found.spent)},
-        "measured": found.measured,
-        "max_norm": {"declared": found.declared, "suggested": found.suggested},
-        "left_out": [
-            {
-                "max_norm": most,
-                "share_of_rows_left_out": None if left is None else left[0],
-                "share_of_rows_left_out_plus_minus_95": None if left is None else left[1],
-            }
-            for most, left in shares
-        ],
-        "policy": "\n".join(_norm_policy_lines(found)),
-    }
-
-
-def _json(found: Measured) -> dict[str, object]:
+def _fields(found: Measured) -> dict[str, object]:
     from ..policy.section import bound_text
 
     return {
-        "table": found.wish.table,
-        "epsilon": decimal_text(found.wish.epsilon),
-        "for_epsilon": decimal_text(found.wish.for_epsilon),
-        "charged": {"epsilon": _epsilon(found.spent)},
-        "measured": found.measured,
         "max_rows": {"declared": found.declared, "suggested": found.suggested},
         "people": [
             {
@@ -449,8 +463,7 @@ def _json(found: Measured) -> dict[str, object]:
                 "share_above_95": one.share_ends,
                 "share_of_rows_kept": one.kept,
                 "share_of_rows_kept_at_least_95": one.kept_at_least,
-                "share_of_rows_left_out": None if one.left is None else one.left[0],
-                "share_of_rows_left_out_plus_minus_95": None if one.left is None else one.left[1],
+                **_rows_left_out(one.left),
             }
             for one in found.left_out
         ],
@@ -470,5 +483,4 @@ def _json(found: Measured) -> dict[str, object]:
             }
             for column, people in zip(found.columns, found.reliable_from, strict=True)
         ],
-        "policy": "\n".join(_policy_lines(found)),
     }
