@@ -72,7 +72,9 @@ def test_the_wheel_runs_the_demo(built: Path, tmp_path: Path) -> None:
         "dpsql/docs/sql.md",
         "dpsql/docs/notebook.ipynb",
     } <= set(names)
-    assert {f"dpsql/studio/report/{name}" for name in ("report.css", "charts.css", "report.js")} <= set(names)
+    assert {f"dpsql/studio/report_page/{name}" for name in ("report.css", "charts.css", "report.js")} <= set(
+        names
+    )
     assert {f"dpsql/cli/templates/{name}.toml" for name in ("course", "hospital", "hr", "statistics")} <= set(
         names
     )
