@@ -23,7 +23,7 @@ import duckdb
 
 from ..errors import PolicyError
 from ..policy.live_schema import LiveSchema, LiveTable
-from ..policy.model import FileSources, Policy, TablePolicy
+from ..policy.model import FileSources, Policy, TablePolicy, UnitPolicy
 from ..policy.units import find_live_table
 from ..records import dataclass
 from ..relation.catalog import References
@@ -87,33 +87,8 @@ def numbering_of(
 ) -> Numbering:
     """Return how the rows of a table are numbered. `target`: the copy's name; None: in place. Raises PolicyError."""
     table = find_live_table(where, declared.name, live)
-    if declared.unit is None or declared.unit.is_row:
-        raise PolicyError(f"{where}: nobody has several rows here; name a table of people's rows")
-    if policy.is_on_spark:
-        raise PolicyError(
-            f"{where}: tables of a lake enforce no key, so numbers in them would bound nothing",
-            hint="load them into Parquet files, a DuckDB file or into Postgres, or leave the table as it is",
-        )
-    if policy.files is not None and target is None:
-        raise PolicyError(
-            f"{where}: files are not numbered in place", hint="leave --in-place out: a copy is made"
-        )
-    if declared.unit.references is None and table.is_unique(*declared.unit.columns):
-        raise PolicyError(f"{where}: a person has one row here, and nothing is to be numbered")
-    if target is not None and table.column(number) is not None:
-        raise PolicyError(
-            f'{where}: the table has a column "{number}" already', hint="name another with --column"
-        )
-    ways: list[tuple[TablePath, tuple[tuple[str, str], ...]]] = []
-    columns, unit = declared.unit.columns, declared.unit
-    while unit.references is not None:
-        parent, key = unit.references
-        above = policy.tables[parent].unit
-        assert above is not None, "a way leads over private tables"
-        if above.references is None and above.columns == key:
-            break  # the columns hold the unit itself
-        ways.append((live.path_of(parent), tuple(zip(columns, key, strict=True))))
-        columns, unit = above.columns, above
+    unit = _require_numbers(where, policy, declared, table, target, number)
+    ways, end = _ways_to_owner(policy, unit, live)
     if ways and target is None:
         raise PolicyError(
             f"{where}: a person's own key does not stand in its rows",
@@ -121,12 +96,12 @@ def numbering_of(
         )
     last = table if not ways else live.table(ways[-1][0])
     assert last is not None, "a way leads over live tables"
-    found = [column for name in columns if (column := last.column(name)) is not None]
+    found = [column for name in end.columns if (column := last.column(name)) is not None]
     own = {column.name: column.engine_type for column in table.columns}
     prefix = ways[-1][0][1] if ways else ""
     owner = tuple(
         (name if name not in own or not ways else f"{prefix}_{name}", column.engine_type)
-        for name, column in zip(columns, found, strict=True)
+        for name, column in zip(end.columns, found, strict=True)
     )
     if any(ways and name in own for name, _ in owner):
         raise PolicyError(f"{where}: the copy would have two columns of one name")
@@ -145,12 +120,52 @@ def numbering_of(
         ),
         owner,
         tuple(ways),
-        columns,
+        end.columns,
         next((key for key in keys if number not in key), ()),
         number,
-        unit.references,
+        end.references,
         table.is_partitioned,
     )
+
+
+def _require_numbers(
+    where: str, policy: Policy, declared: TablePolicy, table: LiveTable, target: str | None, number: str
+) -> UnitPolicy:
+    """Return whose the rows are. Raises PolicyError where a person has no several, or they cannot be numbered so."""
+    if declared.unit is None or declared.unit.is_row:
+        raise PolicyError(f"{where}: nobody has several rows here; name a table of people's rows")
+    if policy.is_on_spark:
+        raise PolicyError(
+            f"{where}: tables of a lake enforce no key, so numbers in them would bound nothing",
+            hint="load them into Parquet files, a DuckDB file or into Postgres, or leave the table as it is",
+        )
+    if policy.files is not None and target is None:
+        raise PolicyError(
+            f"{where}: files are not numbered in place", hint="leave --in-place out: a copy is made"
+        )
+    if declared.unit.references is None and table.is_unique(*declared.unit.columns):
+        raise PolicyError(f"{where}: a person has one row here, and nothing is to be numbered")
+    if target is not None and table.column(number) is not None:
+        raise PolicyError(
+            f'{where}: the table has a column "{number}" already', hint="name another with --column"
+        )
+    return declared.unit
+
+
+def _ways_to_owner(
+    policy: Policy, unit: UnitPolicy, live: LiveSchema
+) -> tuple[list[tuple[TablePath, tuple[tuple[str, str], ...]]], UnitPolicy]:
+    """Return over which tables the person's own key is found, and whose rows the last one's are, which holds it."""
+    ways: list[tuple[TablePath, tuple[tuple[str, str], ...]]] = []
+    while unit.references is not None:
+        parent, key = unit.references
+        above = policy.tables[parent].unit
+        assert above is not None, "a way leads over private tables"
+        if above.references is None and above.columns == key:
+            break  # the columns hold the unit itself
+        ways.append((live.path_of(parent), tuple(zip(unit.columns, key, strict=True))))
+        unit = above
+    return ways, unit
 
 
 def _is_whole(table: LiveTable, key: Sequence[str]) -> bool:

@@ -17,7 +17,7 @@ from .owner import open_ledger, read_live_schema, verified_files
 from .settings import CommandSettings, json_option, pass_settings, wants_json
 
 if TYPE_CHECKING:
-    from ..backends.prepared_rows import Numbering
+    from ..backends.prepared_rows import Numbering, Prepared
     from ..budget import LedgerStore
     from ..policy import Policy, Slices
 
@@ -183,6 +183,15 @@ def prepare(
         file = None
         done = prepare_rows(database or policy.database, numbering, live, anew=renumber)
         epoch = _next_epoch(settings) if done.was_there else None
+    _tell_prepared(name, done, epoch, file)
+    if not (done.was_there or wants_json()):
+        source = "" if file is None else os.path.relpath(file, policy.path.parent)
+        for line in _policy_lines(name, numbering, declared.max_rows, source):
+            click.echo(terminal_text(line))
+
+
+def _tell_prepared(name: str, done: Prepared, epoch: int | None, file: Path | None) -> None:
+    """Tell which rows were numbered, and what became of earlier answers."""
     if wants_json():
         found = {"table": name, "rows": done.rows, "came": done.came, "went": done.went, "epoch": epoch}
         click.echo(json.dumps(found))
@@ -192,10 +201,6 @@ def prepare(
         click.echo(f"The dataset is at epoch {epoch}: earlier answers are no longer given again.")
     if file is not None and done.was_there:
         click.echo("It is another file than before: dpsql refresh verifies its numbers and records it.")
-    if not done.was_there:
-        source = "" if file is None else os.path.relpath(file, policy.path.parent)
-        for line in _policy_lines(name, numbering, declared.max_rows, source):
-            click.echo(terminal_text(line))
 
 
 def _next_epoch(settings: CommandSettings) -> int | None:

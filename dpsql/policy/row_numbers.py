@@ -43,33 +43,7 @@ def row_number_of(
         return None
     assert declared.unit is not None, "a number is of a person's rows"
     unit, shown = declared.unit.columns, quote_text(declared.name)
-    if policy.is_on_spark:
-        raise PolicyError(
-            f"{where}: tables of a lake enforce no key, and their rows are bounded as they are counted; take it out"
-        )
-    if policy.privacy.time is not None:
-        raise PolicyError(
-            f"{where}: is not answered beside privacy.time, where bounds are by period; take it out"
-        )
-    column = table.column(name)
-    if column is None:
-        known = suggest(name, [one.name for one in table.columns])
-        raise PolicyError(
-            f'{where}: table "{table.path[1]}" has no column "{name}"{known}; dpsql prepare {shown} makes one'
-        )
-    if name in unit:
-        raise PolicyError(f'{where}: "{name}" says whose a row is; name another column')
-    if any(one.name == name for one in declared.columns):
-        raise PolicyError(
-            f'{where}: "{name}" numbers rows, and no statement reads it; take it out of the columns'
-        )
-    if column.is_generated:
-        raise PolicyError(f'{where}: "{name}" is computed when it is read; store it')
-    if not column.type.is_integer:
-        raise PolicyError(
-            f'{where}: "{name}" is {column.engine_type.lower()}, of which many values may lie between 1 and 2; make it '
-            "an integer"
-        )
+    column = _require_number(where, policy, declared, table, name)
     wanted, names = {*unit, name}, quoted_names([*unit, name])
     if policy.files is not None and set(table.asserted) != wanted:
         key_ = ", ".join(map(quote_text, (*unit, name)))
@@ -103,3 +77,38 @@ def row_number_of(
         f"{where}: no PRIMARY KEY or UNIQUE constraint of {names} keeps two rows of one person from having one number; "
         "add one"
     )
+
+
+def _require_number(
+    where: str, policy: Policy, declared: TablePolicy, table: LiveTable, name: str
+) -> LiveColumn:
+    """Return the column of numbers: stored, of integers, and nothing else is declared of it. Raises PolicyError."""
+    assert declared.unit is not None, "a number is of a person's rows"
+    if policy.is_on_spark:
+        raise PolicyError(
+            f"{where}: tables of a lake enforce no key, and their rows are bounded as they are counted; take it out"
+        )
+    if policy.privacy.time is not None:
+        raise PolicyError(
+            f"{where}: is not answered beside privacy.time, where bounds are by period; take it out"
+        )
+    column = table.column(name)
+    if column is None:
+        known, shown = suggest(name, [one.name for one in table.columns]), quote_text(declared.name)
+        raise PolicyError(
+            f'{where}: table "{table.path[1]}" has no column "{name}"{known}; dpsql prepare {shown} makes one'
+        )
+    if name in declared.unit.columns:
+        raise PolicyError(f'{where}: "{name}" says whose a row is; name another column')
+    if any(one.name == name for one in declared.columns):
+        raise PolicyError(
+            f'{where}: "{name}" numbers rows, and no statement reads it; take it out of the columns'
+        )
+    if column.is_generated:
+        raise PolicyError(f'{where}: "{name}" is computed when it is read; store it')
+    if not column.type.is_integer:
+        raise PolicyError(
+            f'{where}: "{name}" is {column.engine_type.lower()}, of which many values may lie between 1 and 2; make it '
+            "an integer"
+        )
+    return column

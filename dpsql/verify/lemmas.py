@@ -571,39 +571,9 @@ class Lemmas:
         if found is None:
             return None
         refused = Refused("lemmas: clamp, counts of cells by their norm")
-        _, keys, having, _ = found.cells.args[0].args
-        shown = columns_of(found.cells.args[0])
-        if light.merged or heavy.merged or light.having != frozenset(having):
-            raise refused
-        self.key_having(light)
-        known = {self.pool("col", found.cells, name): term for name, term in shown.items()}
-        if not {self.pool.replace(one, known) for one in heavy.having} <= light.having:
-            raise refused
-        told = [shown[key.args[1]] for key in heavy.keys if key.op == "col" and key.args[0] is found.cells]
-        if tuple(told) != light.keys or len(keys) != len(found.owner) + len(light.keys):
-            raise refused
-        if not set(keys) <= {*found.owner, *light.keys}:
-            raise refused
-        forms, units, caps, shares, cells = [], set(), set(), set(), []
-        for name in names:
-            form, cell = (
-                self.form(self.plain(light.columns[name])),
-                self._share_of_cell(heavy.columns[name], found),
-            )
-            [(told_by, poly)] = form.items()
-            column, share, divisor = cell
-            counted, cap = self._counted_to(shown[column])
-            if self.form(counted) != {told_by: {(): 1}} or set(poly) != {()}:
-                raise refused
-            forms.append(form)
-            units.add(poly[()])
-            caps.add(cap)
-            shares.add((share, divisor))
-            cells.append(self.pool("col", found.cells, column))
-        if len(units) != 1 or len(caps) != 1 or len(shares) != 1:
-            raise refused
-        [unit], [cap], [(share, divisor)] = units, caps, shares
-        many = self._listed(light.keys, having) * len(names)
+        self._same_cells(light, heavy, found, refused)
+        forms, cells, unit, cap, share, divisor = self._cut_counts(light, heavy, names, found, refused)
+        many = self._listed(light.keys, found.cells.args[0].args[2]) * len(names)
         norm = self._newton(divisor, found, cells, many * cap**2)
         ok = (
             isinstance(unit, int)
@@ -629,6 +599,48 @@ class Lemmas:
             root * most,
             squared=most**2,
         )
+
+    def _cut_counts(
+        self, light: Part, heavy: Part, names: Sequence[str], found: Cells, refused: Refused
+    ) -> tuple[list[Form], list[Term], Number, int, Number | None, Term]:
+        """Premise of *clamp*: (forms, cells' columns, u, cap, K, D), the last four of which all masks have alike."""
+        forms, units, caps, shares, cells = [], set(), set(), set(), []
+        for name in names:
+            form, cell = (
+                self.form(self.plain(light.columns[name])),
+                self._share_of_cell(heavy.columns[name], found),
+            )
+            [(told_by, poly)] = form.items()
+            column, share, divisor = cell
+            counted, cap = self._counted_to(columns_of(found.cells.args[0])[column])
+            if self.form(counted) != {told_by: {(): 1}} or set(poly) != {()}:
+                raise refused
+            forms.append(form)
+            units.add(poly[()])
+            caps.add(cap)
+            shares.add((share, divisor))
+            cells.append(self.pool("col", found.cells, column))
+        if len(units) != 1 or len(caps) != 1 or len(shares) != 1:
+            raise refused
+        [unit], [cap], [(share, divisor)] = units, caps, shares
+        return forms, cells, unit, cap, share, divisor
+
+    def _same_cells(self, light: Part, heavy: Part, found: Cells, refused: Refused) -> None:
+        """Premise of *clamp*: both parts have the keys of the cells, beside their owner, and what HAVING leaves is of
+        the keys, and alike."""
+        _, keys, having, _ = found.cells.args[0].args
+        shown = columns_of(found.cells.args[0])
+        if light.merged or heavy.merged or light.having != frozenset(having):
+            raise refused
+        self.key_having(light)
+        known = {self.pool("col", found.cells, name): term for name, term in shown.items()}
+        if not {self.pool.replace(one, known) for one in heavy.having} <= light.having:
+            raise refused
+        told = [shown[key.args[1]] for key in heavy.keys if key.op == "col" and key.args[0] is found.cells]
+        if tuple(told) != light.keys or len(keys) != len(found.owner) + len(light.keys):
+            raise refused
+        if not set(keys) <= {*found.owner, *light.keys}:
+            raise refused
 
     def _share_of_cell(self, term: Term, found: Cells) -> tuple[str, Number | None, Term]:
         """(c, K, D) of `SUM(c·K // D)`, c a column of cells."""
