@@ -36,7 +36,7 @@ from ..policy.live_schema import LiveSchema
 from ..postgres_waits import cancel, hang_up, wait_bounded
 from ..waits import Stop, Stopped, acquire, check, is_told, until
 from .backend import CHUNK_ROWS, Backend, Finding, OpenSnapshots, Snapshot, implements, unknown_url
-from .postgres_deployment import (
+from .postgres_connection import (
     LOCK_SECONDS,
     Connection,
     Connections,
@@ -45,8 +45,8 @@ from .postgres_deployment import (
     guarded,
     set_locally,
     target_of,
-    verify,
 )
+from .postgres_deployment import verify
 from .postgres_schema import FoundTable, SchemaSnapshot, find_tables, path_of, read_catalog, read_state
 
 # --- values on their way to Postgres and back: exact in both directions, and none that Python cannot hold ---

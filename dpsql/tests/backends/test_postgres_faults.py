@@ -158,9 +158,9 @@ def test_a_statement_that_takes_too_long(
 
 
 def _limits() -> dict[str, str]:
-    from dpsql.backends import postgres_deployment
+    from dpsql.backends import postgres_connection
 
-    return postgres_deployment._LIMITS
+    return postgres_connection._LIMITS
 
 
 def test_a_full_disk_is_a_failure(

@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from dpsql.backends import postgres_deployment
+from dpsql.backends import postgres_connection
 from dpsql.cli import check
 from dpsql.errors import PolicyError
 from dpsql.tests.support.make_constraints import PATH, needed
@@ -103,7 +103,7 @@ def test_an_optional_part_that_is_not_installed_is_no_fault(
 
 def test_the_tests_run_on_the_majors_that_are_called_tested() -> None:
     majors = {found.major for found in find_servers()}
-    tested_majors = range(postgres_deployment.OLDEST_TESTED, postgres_deployment.NEWEST_TESTED + 1)
+    tested_majors = range(postgres_connection.OLDEST_TESTED, postgres_connection.NEWEST_TESTED + 1)
     assert majors <= set(tested_majors)
 
 
@@ -121,7 +121,7 @@ def test_a_server_beyond_the_tested_majors_is_not_asked(version: int, is_asked: 
         info = Info()
 
     if is_asked:
-        postgres_deployment.check_connection(Connection())  # type: ignore[arg-type]  # what is looked at
+        postgres_connection.check_connection(Connection())  # type: ignore[arg-type]  # what is looked at
         return
     with pytest.raises(PolicyError, match=r"is Postgres 1[29]; 13 to 18 can be asked"):
-        postgres_deployment.check_connection(Connection())  # type: ignore[arg-type]  # as above
+        postgres_connection.check_connection(Connection())  # type: ignore[arg-type]  # as above

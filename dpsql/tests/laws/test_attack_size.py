@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from dpsql import Session
-from dpsql.backends.postgres_deployment import _LIMITS
+from dpsql.backends.postgres_connection import _LIMITS
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import DpsqlError, Refusal
 from dpsql.mechanisms import SampledNoise

@@ -296,7 +296,7 @@ def test_the_audit_is_of_made_up_people_alone() -> None:
     }
 
 
-_SILENCING = ("sql/statement.py", "backends/postgres_deployment.py", "backends/spark_connection.py")
+_SILENCING = ("sql/statement.py", "backends/postgres_connection.py", "backends/spark_connection.py")
 """They silence a library's loggers."""
 
 _SPOOLED = "postprocess/rows.py"
