@@ -51,11 +51,11 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 _MOST_TOLD = 1_000
-"""Notes that a session remembers to have told."""
+"""Most notes that a session remembers as shown already."""
 
 
 def _statement(method: Callable[Concatenate[Session, _P], _T]) -> Callable[Concatenate[Session, _P], _T]:
-    """Have a method be one statement: what stops it ends its waits, and what stopped an earlier one does not."""
+    """Run a method as one statement: a cancel ends its waits, and a cancel of an earlier statement does not."""
 
     @wraps(method)
     def run(self: Session, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -194,7 +194,7 @@ class Session(Spine):
 
     @contextmanager
     def _as_kept(self, statement: WorkspaceStatement) -> Iterator[None]:
-        """Have error bars be columns of what is made, and of nothing that is there already."""
+        """Write error bars as columns of a table that is created, and never into one that exists."""
         before = self.settings
         if not isinstance(statement, CreateTable):
             self.settings = replace(before, intervals=None)
@@ -245,14 +245,14 @@ class Session(Spine):
         return self._explained(key, status) if is_explained else self._remembered(key, status)
 
     def _explained(self, key: object, status: Status) -> Answer | None:
-        """Return what EXPLAIN said, where neither the ledger nor the policy is another since; None where it may be."""
+        """Return the last answer of EXPLAIN, if neither the ledger nor the policy has changed since; else None."""
         known = self.dataset.explained.get((key, self.analyst))
         is_same = known is not None and known.status is status and known.policy is self.policy
         return known.answer if known is not None and is_same else None
 
     def _held(self, key: object) -> tuple[Answer, Receipt, Status] | None:
-        """Return the answer to a statement that is in memory under what was read last of the ledger, with its receipt
-        and that; None where there is none.
+        """Return the answer in memory to a statement, its receipt, and the ledger's status when it was read last; None
+        where there is no such answer.
         """
         status = self.dataset.last_read.status(self.analyst)
         if status is None or not self.settings.reuse:
@@ -261,7 +261,7 @@ class Session(Spine):
         return None if cached is None or cached.receipt is None else (cached, cached.receipt, status)
 
     def _asked(self, held: tuple[Answer, Receipt, Status] | None) -> Status | Answer:
-        """Return the status; where the ledger does not answer, and `held` is there, that (soundness.md 3.17).
+        """Return the ledger's status; where the ledger does not answer, the answer `held`, if any (soundness.md 3.17).
 
         Raises LedgerError, Stopped.
         """
@@ -291,7 +291,7 @@ class Session(Spine):
         return self.once(known[2])
 
     def once(self, answer: Answer) -> Answer:
-        """Return an answer without the notes that this session has told already and that are told once."""
+        """Return an answer without the once-only notes that this session has shown already."""
         assert answer.receipt is not None
         if not answer.receipt.notes:
             return answer
@@ -451,8 +451,8 @@ class Session(Spine):
             return self._shown_groups(self.answer(prepared, runner, charge, public, kept, rows, above))
 
     def _again(self, prepared: PreparedPlan, runner: PlanRunner) -> tuple[PreparedPlan, PlanRunner] | None:
-        """Return a statement as whoever asks it again finds it: of several sets of measures that are stored now the
-        one that is taken then (soundness.md 3.8)."""
+        """Return a statement's plan and runner as a repetition finds them in the store, which may choose another set of
+        stored measures (soundness.md 3.8); None: the store does not have all of it."""
         asked = replace(runner, finer={}, rows=[], intermediates=[])
         if asked.from_store():
             return prepared, asked
@@ -497,7 +497,7 @@ class Session(Spine):
             return parse_statement(sql)
 
     def _explain(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> tuple[Explanation, bool]:
-        """Return what EXPLAIN tells, and whether only the ledger, the policy and the settings can change it."""
+        """Return the explanation, and whether only the ledger, the policy and the settings can change it."""
         status = self.budget()
         with self.snapshot() as snapshot:
             key = self._key("EXPLAIN " + query.text, parameters)

@@ -4,14 +4,14 @@ Every node's output is a tuple of columns by position. A `Release` is the only n
 rows; nothing but the privacy analysis makes one. A node knows its inputs and its own expressions (over the rows of
 its inputs): whoever walks or rewrites relations does it by these alone.
 
-Relations that stand above the release alone: series, arrays in rows, lateral joins, recursion.
+Relations that are answered only above the release: series, arrays in rows, lateral joins, recursion.
 
 No engine below the release is ever asked for one of these: the privacy analysis refuses them over people's rows, and
 the sealed engine, whose memory and time are limited, is where they run.
 
-A relation over other declarations of its tables has these in place of them (`map_tables`). One that was bound from
-another text stands in a statement all at one place: what a view's text says is not in the statement, so a position in
-that text would point at the wrong words.
+`map_tables` replaces a relation's tables by others, such as the same ones under other declarations. All parts of a
+relation that was bound from another text have the position of its name in the statement: a view's text is not part of
+the statement, so a position in that text would point at the wrong words.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Relation:
 
     @property
     def row(self) -> tuple[Field, ...]:
-        """Its columns as they stand in an expression over it."""
+        """Its columns as fields, for expressions over it."""
         return tuple(Field(column.type, i, column.name) for i, column in enumerate(self.columns))
 
     @property
@@ -189,7 +189,7 @@ def subqueries(node: Relation) -> Iterator[Relation]:
 
 
 def all_parts(node: Relation) -> Iterator[Relation]:
-    """Yield a relation and all that stands in it, subqueries too: each once, in the order of the text, itself last."""
+    """Yield the parts of a relation, those of subqueries too: each once, in text order, the relation itself last."""
     seen: set[int] = set()
 
     def visit(one: Relation) -> Iterator[Relation]:
@@ -212,7 +212,7 @@ def called_in(relation: Relation) -> frozenset[str]:
 class Scan(Relation):
     """All declared columns of a table, in catalog order; then those of a private table's owner.
 
-    An owner's column has its name unless it is declared as a column too: it then stands here twice. What the analyst
+    An owner's column has its name unless it is declared as a column too: it is then listed twice. What the analyst
     does not see has no name.
     """
 
@@ -325,8 +325,8 @@ class Group:
 
     `sets`: the grouping sets as key positions; a key outside a row's set is NULL. A plain GROUP BY
     has one set with all keys, an ungrouped aggregate the one empty set. `groupings`: tuples of key
-    positions whose GROUPING() value is wanted. `is_reported`: it is over what randomised answers report, and what
-    stands above it makes estimates of the true ones (soundness.md 1.24).
+    positions whose GROUPING() value is wanted. `is_reported`: it counts randomised answers,
+    from which the steps above estimate the true ones (soundness.md 1.24).
     """
 
     keys: tuple[Expr, ...]
@@ -398,9 +398,9 @@ class Block(Relation):
     """One SELECT over one input: it has some of the `PARTS`, one at least; None, () and False are a part's absence.
 
     `where`, `having`: the rows on which it is true (not false, not NULL). `windows`: a column for each call behind
-    those that are there. `outputs`: one column per expression in place of those that are there. `orders`: over the
-    outputs. `limit`: how many rows (None: all) after how many. `parts`: the names of those that it has, and where each
-    stands in the text, in the order of `PARTS`; the last place is the block's `position`.
+    the existing ones. `outputs`: one column per expression, which replace the existing ones. `orders`: over the
+    outputs. `limit`: how many rows (None: all), and the offset. `parts`: the name and text position of each part that
+    it has, in the order of `PARTS`; the last of these positions is the block's `position`.
 
     `filtered`, `grouped`, `windowed`, `projected`, `without_repeats`, `ordered` and `limited` put one part on a
     relation: into its own block where the order of `PARTS` allows it. `last` and `below` take one off.
@@ -514,12 +514,12 @@ _EMPTY = Block(Relation())
 
 
 def ends_in(node: Relation, *parts: str) -> TypeGuard[Block]:
-    """Say whether a relation is a block whose last part is one of some."""
+    """Say whether a relation is a block whose last part is one of `parts`."""
     return isinstance(node, Block) and node.last in parts
 
 
 def skipped(node: Relation, *parts: str) -> Relation:
-    """Return what stands below the parts of some kinds that a relation ends in."""
+    """Return a relation without those of `parts` that it ends in."""
     while ends_in(node, *parts):
         node = node.below
     return node
@@ -537,7 +537,7 @@ def unordered(node: Relation) -> Relation:
 def _put(
     relation: Relation, part: str, value: object, position: Position | None, names: tuple[str, ...] = ()
 ) -> Block:
-    """Return a relation with one part more, in its own block where that has none which comes as late."""
+    """Return a relation with one more part: in the same block if all of its parts come earlier in `PARTS`."""
     if part in ("where", "having"):
         part = "having" if ends_in(relation, "group") else "where"
     more = {part: value, "position": position}
@@ -545,7 +545,7 @@ def _put(
         more["names"] = names
     if not isinstance(relation, Block) or PARTS.index(relation.last) >= PARTS.index(part):
         return _EMPTY._with({**more, "input": relation, "parts": ((part, position),)})
-    # what it is put on is what stands below it
+    # the relation that the part is put on is the one below it
     return relation._with({**more, "parts": (*relation.parts, (part, position)), "below": relation})
 
 
@@ -660,7 +660,7 @@ class Join(Relation):
         return None if self.kind == "mark" else (self.right, index - width)
 
 
-# --- relations that stand above the release alone: series, arrays in rows, lateral joins, recursion ---------
+# --- relations only above the release: series, arrays in rows, lateral joins, recursion ---------------------
 
 
 MAX_SERIES = 1_000_000
@@ -714,8 +714,8 @@ class Lateral(Relation):
 
     `kind`: inner and left have both sides' columns. Others have the left ones and one more: scalar, the value of the
     right side's one row (NULL for none, and for several); any, whether the condition, which is over left's and then
-    right's columns, is true for some right row: NULL where it is not, and is NULL for one. `refused`: what is said
-    where one side is of people's rows.
+    right's columns, is true for some right row: NULL where it is not, and is NULL for one. `refused`: the refusal
+    to raise where one side has people's rows.
     """
 
     kind: str
@@ -761,11 +761,11 @@ class Recursive(Relation):
         return self.outputs
 
 
-# --- a relation that was bound from another text, as it stands in a statement -------------------------------
+# --- a relation that was bound from another text, as part of a statement ------------------------------------
 
 
 def placed(relation: Relation, position: Position | None) -> Relation:
-    """Return a relation each part of which stands at `position`."""
+    """Return a relation all of whose parts have one position."""
 
     def expression(expr: Expr) -> Expr:
         below = map_children(expr, expression)

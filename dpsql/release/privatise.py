@@ -46,8 +46,8 @@ class _Table:
 class Exact:
     """Exact integers per group and coordinate of some measurements of one release; opaque by design.
 
-    By query a table; `_kept`: the one whose groups were tested, and the places of those that are shown; `_windows`: by
-    measurement and group, the rows near a wanted rank.
+    One table for each query; `_kept`: that whose groups were tested, and the row numbers of the groups shown, shape
+    (shown,); `_windows`: by measurement and group, the rows near a wanted rank.
     """
 
     _tables: list[_Table] = field(default_factory=list)
@@ -107,7 +107,7 @@ def _over(exact: Exact, coordinate: Coordinate, groups: Groups, empty: int) -> A
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Bits:
-    """The bits of the choices of some groups, and where more come from when they leave one open."""
+    """Random bits for the choices of some groups, and the source of more where these do not decide a choice."""
 
     first: bytes
     noise: Noise
@@ -207,12 +207,12 @@ def _choose(
 
 
 def draw_picks(plan: ReleasePlan, groups: int, noise: Noise) -> Bits:
-    """Return the bits of the choice of some of so many groups, before their scores are there."""
+    """Return the random bits for choosing among `groups` groups, drawn before their scores are read."""
     return Bits(noise.bits(sum(map(first_bytes_of, _left(plan, groups)))), noise)
 
 
 def _left(plan: ReleasePlan, groups: int) -> list[int]:
-    """Return how many groups each of the choices is made among."""
+    """Return for each choice, in order, among how many groups it is made."""
     assert plan.top is not None
     return [groups - done for done in range(min(plan.top.count, groups))]
 

@@ -103,7 +103,7 @@ _MOST_OVERTAKEN = 4
 """Times that a statement is priced while others draw of the same rows."""
 
 MAX_INTERMEDIATE_ROWS = 100_000
-"""Most rows of a released or public subquery that go down again beside private rows."""
+"""Most rows of a released or public subquery that are sent to the engine again, to be joined with private rows."""
 
 
 @dataclass
@@ -112,9 +112,9 @@ class ReleasedRows:
 
     `keyset`: what the measures of a release whose groups are found or chosen are keyed by: those very groups.
     `borrowed`: the ledger entries of the groupings that measurements were taken from; `taken`: how, by measurement.
-    `fitted`: by measurement, what each coordinate of it is told by where that is several draws; `is_agreed`: these
-    were made to agree with others that are read together; `own`: what its own draws say of a measurement, where
-    several answers say more (soundness.md 3.15).
+    `fitted`: by measurement, the estimate of each coordinate where it is made of several draws; `is_agreed`: these
+    estimates were made to agree with others that are read together; `own`: by measurement, the answer of its own draws
+    alone, where the estimate is more exact (soundness.md 3.15).
     """
 
     plan: ReleasePlan
@@ -171,16 +171,16 @@ class IntermediateRows:
 
 @dataclass
 class PlanRunner:
-    """Carries one plan out.
+    """Runs one plan.
 
     `intermediate_value(i, rows)` computes intermediate result i from the releases so far: one value, or
-    `IntermediateRows`. `hold()` waits until it may be known that what was drawn is there (soundness.md 3.6): before
-    that moment nobody finds it in the store. `cost` is kept up to date. `finer`: what stored draws of other questions
-    say, by release and measurement; what is there from the start is what the plan takes of the store.
-    `pending`: in a batch, the store with what is drawn and not stored yet. `verifier`: of what is about to be asked;
-    None of a runner that asks nothing. `verified`: the texts that were; `facts`: by these; `most_drawn`: of how many
-    groups numbers are drawn by the certificate, by release. `edition`: the ledger entry up to which stored draws
-    answer; None: all do.
+    `IntermediateRows`. `hold()` waits for the moment at which draws may be seen in the store (soundness.md 3.6):
+    before it nobody finds them there. `cost` is kept up to date. `finer`: answers from stored draws of other questions,
+    by release and measurement; those given at the start are what the plan itself takes from the store. `pending`: in a
+    batch, the store with what is drawn and not stored yet. `verifier`: verifies what is about to be asked; None for a
+    runner that asks nothing. `verified`: the SQL texts that passed; `facts`: the facts they were checked against;
+    `most_drawn`: by release, for how many groups the certificate allows numbers to be drawn. `edition`: the ledger
+    entry up to which stored draws answer; None: all do.
     """
 
     plan: Plan
@@ -274,17 +274,17 @@ class PlanRunner:
         return rows.is_complete
 
     def _look_up_one(self, number: int, index: int, relation: bytes, plan: ReleasePlan) -> None:
-        """Take in what there is of a plan's measurement: what all stored draws of the same rows say, or its own alone,
-        whichever is more exact; where it has none, what others say. What an intermediate result is made of is its own
-        draws, where they serve: what is computed from it is stored under its value (soundness.md 3.8); so is a level,
-        which nobody reads."""
+        """Take a measurement's answer from the store: the estimate from all stored draws of the same rows, or its own
+        draws alone, whichever is more exact; without own draws the estimate from others. Intermediate results use own
+        draws where they serve, since what is computed from them is stored under their value (soundness.md 3.8); so do
+        levels, which nobody reads."""
         rows = self.rows[number]
         measures = plan.measure_keys(index, relation, rows.keyset)
         draws = self.draws.lookup(measures, plan.measures[index].law)
         own = None if draws is None else assemble(measures, draws, plan.axes)
         found, is_enough = None, own is not None and (self.plan.intermediates or number in self.plan.levels)
         if rows.groups is not None and not is_enough:
-            # what own draws say is one of the estimates that all of them are the best of: of every sum
+            # with own draws the estimate from all draws, these among them, is the best one: of every sum
             is_summed = own is None and not reads_each_alone(self.plan)
             found = find_finer(
                 plan, index, rows.groups, self.draws, of_same_rows=own is not None, is_summed=is_summed
@@ -323,7 +323,7 @@ class PlanRunner:
         return rows.plan.measure_keys(index, relation, rows.keyset)
 
     def look_up(self, number: int) -> None:
-        """Take in what there is of a release, once what it depends on is known."""
+        """Take from the store what it has of a release, once what the release depends on is known."""
         if self._advance_intermediates(number):
             self._look_up(number)
 
@@ -373,7 +373,7 @@ class PlanRunner:
         )
 
     def _known(self, number: int, index: int) -> Known | None:
-        """Return what stored groupings leave to be drawn of a measurement, where some tell a part of it."""
+        """Return what is left to draw of a measurement beyond stored groupings, where these tell a part of it."""
         rows, wish = self.rows[number], wish_of(self.rows[number].plan, index)
         if wish is None or not self.reuse or rows.groups is None or index in rows.measurements:
             return None
@@ -410,7 +410,7 @@ class PlanRunner:
     # --- verified --------------------------------------------------------------------------------------------
 
     def verify(self, places: Mapping[Place, tuple[bytes, ...]], facts: Facts) -> Certified:
-        """Return the certificate of what is about to be drawn at some places, and stored under keys. Raises
+        """Return the certificate of what is about to be drawn; `places`: by measurement, the store keys. Raises
         Unverified.
         """
         self.facts = facts
@@ -499,7 +499,7 @@ class PlanRunner:
             if failure.sqlstate != "57014":
                 self.hold()  # whoever waits for this draw learns of its end from here on
             raise
-        except MemoryError:  # what the rows that were asked for take: told as a failure of the engine is
+        except MemoryError:  # for the rows that were asked for: reported like a failure of the engine
             is_full = True
             self.hold()
         finally:
@@ -537,7 +537,7 @@ class PlanRunner:
 
     @property
     def said_of_price(self) -> str | None:
-        """What was charged beside what was stored, in words; None where nothing was."""
+        """A sentence on what was charged in addition to stored draws; None where nothing was."""
         return said_of_missing(list(self.fresh.values()))
 
     def _run_release(
@@ -708,14 +708,14 @@ class PlanRunner:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a statement is to have drawn: a claim for each of some places of its plan."""
+    """What a statement wants drawn: a claim for each of some measurements of its plan (`places`)."""
 
     runner: PlanRunner
     claims: tuple[MeasurementClaim, ...]
     places: list[Place]
 
     def of(self, reservation: Reservation, start: int) -> Reservation:
-        """Return its part of a reservation, which begins at a place among all claims."""
+        """Return its part of a reservation; `start`: the number of its first claim among all of the reservation."""
         part = slice(start, start + len(self.claims))
         fresh = reservation.fresh[part]
         paid = zip(self.claims, fresh, strict=True)
@@ -726,7 +726,7 @@ class Wanted:
 
     @property
     def missing(self) -> dict[Place, tuple[bytes, ...]]:
-        """The places that are to be drawn, as far as it was looked up, and what each is stored under."""
+        """The measurements that are to be drawn, as far as it was looked up, each with its store keys."""
         rows = self.runner.rows
         return {
             (number, index): claim.measures
@@ -735,10 +735,10 @@ class Wanted:
         }
 
     def tried(self, attempt: int) -> Wanted:
-        """Return it as it is claimed that time: whoever was overtaken often pays the price that was found.
+        """Return it as it is claimed at that attempt: after several overtaken ones, at the price that was found.
 
-        Raises Overtaken: what others stored since this statement looked leaves no more to be drawn than the least loss
-        there is. Looked up again, it is told.
+        Raises Overtaken: others have stored draws since this statement looked, so that no more than the least possible
+        loss is left to draw. Looked up again, it is answered from the store.
         """
         if attempt < _MOST_OVERTAKEN:
             if any(one.is_told for one in self.claims):
@@ -884,8 +884,8 @@ def _keyset_keys(plan: ReleasePlan, relation: bytes) -> tuple[bytes, ...]:
 def assemble(
     measures: Sequence[bytes], draws: Sequence[Together], axes: Sequence[Axis] | None
 ) -> ReleasedMeasurement:
-    """Return the measurement of the asked measures, each from the draws that the store chose for it: one as it is, of
-    several the mean with the least variance (soundness.md 3.13). `axes`: the plan's, of whose listed groups it is.
+    """Return the measurement of `measures`, each from the draws that the store chose for it: a single draw as it is,
+    of several the mean of least variance (soundness.md 3.13). `axes`: the plan's, to whose listed groups it is cut.
     """
     decoded = {id(one): _decoded(one, axes) for together in draws for one in together}
     values, laws, vectors = [], [], []
@@ -914,8 +914,8 @@ def _decoded(stored: Draw, axes: Sequence[Axis] | None) -> ReleasedMeasurement:
 def _mixed(
     together: Together, laws: Sequence[Law], place: int, count: int
 ) -> tuple[Law, Vector | None, tuple[Fraction, ...]]:
-    """Return the law of a mean, where its noise stands in what depends on each other, and its weights: whole vectors
-    are combined with one weight for all their coordinates. `place`: among `count` measures.
+    """Return the law of a mean of draws, its vector where coordinates are dependent, and the draws' weights: vectors
+    are combined whole, with one weight for all coordinates. `place`: the number of the measure among `count`.
     """
     whole = count > 1 and all(isinstance(law, Coordinate) for law in laws)
     each = [one.law for one in together] if whole else laws

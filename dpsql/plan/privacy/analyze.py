@@ -7,7 +7,7 @@ House rules:
 2. A reviewer adding a rule adds its line of proof there, of N(D) = ⊎_u N_u(D_u, Pub), and a neighbour-fuzz case.
 3. A subquery on the private side that is public by itself is drawn first (soundness.md 1.14): a scalar one
    enters as an `IntermediateValue` of its static range, rows as a `Released` source.
-4. An analyst's own table is public, and is above the release alone: what is asked of people's rows holds nothing of it.
+4. An analyst's own table is public, and is read only above the release: no query over people's rows contains it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ from .tiles import MAX_TILES, tiled
 __all__ = ["Analyzed", "analyze", "private_rows"]
 
 _ABOVE_ALONE = (Lateral, Recursive, Unnest)
-"""What stands above the release alone, and may read people's rows by mistake."""
+"""Forms that are answered only above the release, and may be written over people's rows by mistake."""
 MAX_EXPRESSION = 1_000
 """Most nodes of one expression on private rows, its subqueries' columns put in."""
 
@@ -131,9 +131,7 @@ class _Analysis:
         """Analyze a relation that must be public: the statement itself, or a scalar subquery."""
         self._refuse_raw_rows(relation)
         analyzed = self.relation(relation)
-        if isinstance(
-            analyzed, PrivateBlock
-        ):  # no release stands above it: rows of people would be the answer
+        if isinstance(analyzed, PrivateBlock):  # no release is above it: rows of people would be the answer
             raise _raw(relation, analyzed)
         return analyzed
 
@@ -225,20 +223,20 @@ class _Analysis:
 
     def _public_input(self, relation: Relation) -> PrivateBlock:
         """Return a public relation as a block of a private one: read where it is, or drawn first as an intermediate
-        result. Raises ReadsAround where it is no relation by itself."""
+        result. Raises ReadsAround where it reads columns of the query around it."""
         check_whole(relation)
         try:
             return read_in_place(relation, self.catalog)
         except NotInPlace:
             if relation.columns:
                 return drawn_first(relation, self._intermediate(relation, as_rows=True))
-            # SELECT without FROM: rows travel as their columns, and one tells how many there are
+            # a relation without columns: one constant column tells how many rows there are
             counted = projected(relation, (Literal(INTEGER, 1),), ("",), relation.position)
             drawn = drawn_first(counted, self._intermediate(counted, as_rows=True))
             return replace(drawn, outputs=(), names=())
 
     def _intermediate(self, relation: Relation, *, as_rows: bool) -> int:
-        """Return the number of an intermediate result; one that is used as rows and as a value is two.
+        """Return the number of an intermediate result; one that is used both as rows and as a value is two of them.
 
         Raises:
             Refusal: 0A000 for one that reads an analyst's own table.
@@ -274,7 +272,7 @@ class _Analysis:
         return both if node.all else self._distinct(node, both)
 
     def _compared(self, node: SetOperation, *sides: PrivateBlock) -> PrivateBlock:
-        """Return INTERSECT or EXCEPT as groups of both sides' rows, each of which says whether it is the left one's.
+        """Return INTERSECT or EXCEPT as groups of both sides' rows, each with a flag: whether it is of the left side.
 
         Raises:
             Refusal: PV003 for rows without the person's key, and for ALL.
@@ -306,7 +304,7 @@ class _Analysis:
         return replace(groups, predicate=kept, outputs=groups.outputs[:-2], names=tuple(names))
 
     def _parts(self, node: Lateral, array: Expr, source: PrivateBlock) -> PrivateBlock:
-        """Return rows beside each part of a text of theirs, of its first R: a person has R of them all in all.
+        """Return rows joined with the parts of a text column: the first R parts, and at most R such rows of a person.
 
         Raises:
             Refusal: PV102 where R is not declared.
@@ -315,7 +313,7 @@ class _Analysis:
         if rows.row_tables:  # each row is a unit, which counts once
             raise _not_below(node, None)
         private = [item.source for item in rows.items if item.source.is_private]
-        bounds: Source | OwnedRows = rows  # of a person's one row it is what is declared of several
+        bounds: Source | OwnedRows = rows  # where a person has one row, the bound declared for several
         if rows.is_single:
             bounds = min(private, key=lambda one: MAX_PARTS if one.max_rows is None else one.max_rows)
         if bounds.max_rows is None:
@@ -371,7 +369,7 @@ class _Analysis:
         assert group is not None
         keys = tuple(self._onto(key, source) for key in group.keys)
         mapped = (call.map(lambda expr: self._onto(expr, source)) for call in group.aggregates)
-        # Only what stands above the release takes rows in an order; MODE chooses among ties by noise.
+        # Ordered aggregates are answered above the release alone; MODE chooses among ties by noise.
         aggregates = tuple(replace(call, orders=()) for call in mapped)
         given, looked = source, with_lookups(Looked(source, keys, aggregates), self.catalog)
         source, keys, aggregates = looked.block, looked.keys, looked.aggregates
@@ -394,7 +392,7 @@ class _Analysis:
     def _above_rows(
         self, made: Relation, base: Relation, source: PrivateBlock | Relation
     ) -> PrivateBlock | Relation:
-        """Analyze the steps that a relation has above one that is analyzed."""
+        """Analyze the steps of `made` above `base`, which is analyzed already as `source`."""
         if made is base:
             return source
         assert isinstance(made, Block)
@@ -456,7 +454,7 @@ class _Analysis:
 
 
 def _not_below(node: Relation, refused: Refusal | None) -> Refusal:
-    """Return the refusal of a form that stands above the release alone, over people's rows."""
+    """Return the refusal, over people's rows, of a form that is answered only above the release."""
     if isinstance(node, Lateral):
         return node.refused
     name = "WITH RECURSIVE" if isinstance(node, Recursive) else "unnest and generate_series"
@@ -468,7 +466,7 @@ def _not_below(node: Relation, refused: Refusal | None) -> Refusal:
 
 
 def _check_once(node: SetOperation, left: OwnedRows, right: OwnedRows) -> None:
-    """Refuse a UNION ALL in which a row that is a unit could stand twice, or beside rows of units of another kind."""
+    """Refuse a UNION ALL in which a row that is a unit could appear twice, or together with rows that have an owner."""
     if left.row_tables & right.row_tables:
         raise Refusal(
             f'a row of "{left.said}" could be in both parts of this UNION, and each row is one unit that counts once',

@@ -95,17 +95,17 @@ LINEAR = Reach(None)
 
 
 Declarations = tuple[tuple[int, object, object, object, object], ...]
-"""Of columns, by their place: bounds, step, values and longest text, as a view declares them."""
+"""Of columns, by their position: bounds, step, values and longest text, as a view declares them."""
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """Rows of two people: each is made of a row of one and of what that row points at, which is another's (1.38).
+    """Rows of two people: each is a row of one person, joined with the row it points at, of another person (1.38).
 
     `first`: the most rows of one person, of whose rows the first are kept before what they point at is looked up;
-    `most`: the joined rows kept of each person who is pointed at. `place`: the source whose rows they are; `key`: the
-    columns of it that tell its rows apart, () where no key is enforced. `other`: the source that it points at.
-    `is_spread`: the key is one whole number, by which rows are ordered, spread (`Dialect.scattered_apart`).
+    `most`: the joined rows kept of each person who is pointed at. `place`: the position of the pointing source; `key`:
+    columns of it that are unique together, () where no key is enforced. `other`: the position of the source pointed at.
+    `is_spread`: the key is one integer, and rows are ordered by it after `Dialect.scattered_apart`.
     """
 
     first: int
@@ -188,7 +188,7 @@ class Source:
             object.__setattr__(self, "between", said if spans.day is None else (*said, spans.day))
 
     def __repr__(self) -> str:
-        """Return what the keys of stored answers are made of: for one meaning it is the same for good."""
+        """Return the text that store keys are hashed from: it must never change for the same meaning."""
         if self.most is not None:
             return f"Cut(name={self.name!r}, block={self.parts[0]!r}, most={self.most!r})"
         if self.intermediate is not None:
@@ -225,7 +225,7 @@ class Source:
 
     @property
     def owner(self) -> range:
-        """Where the owner's columns of a subquery stand: none on a public one."""
+        """The positions of the owner's columns of a subquery: none on a public one."""
         width = len(self.columns)
         return range(width - len(self.parts[0].owner) if self.is_subquery else width, width)
 
@@ -240,7 +240,7 @@ class Source:
         return self if self.most is None else self.parts[0].items[0].source
 
     def holds(self, identity: Identity) -> list[tuple[int, ...]]:
-        """Return where the columns of an identity stand, once or several times."""
+        """Return the positions of the columns of an identity: one tuple for each time that the source has them."""
         return [places for places, known in self.identities.items() if known == identity]
 
 
@@ -285,19 +285,19 @@ _columns = Made(_columns_of, 64)
 
 
 class Placed(NamedTuple):
-    """A source in its place in a block; `start`: the position of its first column there."""
+    """A source of a block; `start`: the position of its first column in the block."""
 
     item: Item
     start: int
 
     @property
     def own(self) -> range:
-        """Where its columns stand in the block."""
+        """The positions of its columns in the block."""
         return range(self.start, self.start + len(self.item.columns))
 
     @property
     def inside(self) -> range:
-        """Where all columns of the source stand in its ON; in the block too, but for a mark."""
+        """The positions of all columns of the source in its ON; the same as in the block, but for a mark."""
         return range(self.start, self.start + len(self.item.source.columns))
 
     def all_own(self, terms: Iterable[Expr]) -> tuple[Expr, ...]:
@@ -316,12 +316,12 @@ def fields_in(items: Sequence[Item]) -> list[Placed]:
 
 
 def source_at(items: Sequence[Item], index: int) -> Placed:
-    """Return the source that a column of a block is one of."""
+    """Return the source that a column of a block belongs to."""
     return next(placed for placed in fields_in(items) if index in placed.own)
 
 
 def identities_in(items: tuple[Item, ...]) -> dict[tuple[int, ...], Identity]:
-    """Return where in a block the keys of its inner sources stand."""
+    """Return the identities of a block's inner sources, by the positions of their columns in the block."""
     return {
         tuple(start + index for index in places): known
         for item, start in fields_in(items) if item.kind == "inner"
@@ -384,9 +384,9 @@ class Unmatched:
 class PrivateBlock(Select):
     """Rows that have owners, as far as the statement has been read; `names`: of its outputs.
 
-    `unmatched`: it is the inner join of a join that keeps public rows, and may but be grouped by these.
+    `unmatched`: it is the inner join of a join that keeps public rows, and may only be grouped by these.
 
-    A block over public sources alone is one too while it is on its way into a private one.
+    A block over public sources alone is also one, until it is joined into a private one.
     """
 
     names: tuple[str, ...] = field(kw_only=True)
@@ -421,11 +421,11 @@ class OwnedRows(Select):
     all rows of one owner. `is_single`: an owner has at most one row. Both follow from keys that the engine
     enforces and equalities that are printed (soundness.md 1.12). `max_rows_per_group` (M), `max_groups` (C),
     `max_rows` (R): the bounds to enforce, None where `undeclared` (a source's name) has none. `reach`: the most
-    rows of one owner, `works`: of what its joins multiply, on the way too. `alone`: the item of which each row is made
-    of one row, and no two rows of the same; None where there is none. `lookup`: of rows of two people, of whom `owner`
-    is the one who is pointed at; a release, by `release_each_set`, is all that takes them. `is_replaced`: neighbours
-    have other rows of the same person, whatever the promise is else (soundness.md 1.40). `unmatched`: the public
-    rows that groups are listed from.
+    rows of one owner, `works`: those of intermediate joins too. `alone`: the position of the item each of whose rows
+    gives one row of the block at most; None where there is none. `lookup`: of rows of two people, of whom `owner` is
+    the one who is pointed at; only a release, by `release_each_set`, takes such rows. `is_replaced`: neighbours have
+    other rows of the same person, whatever `privacy.neighbours` is (soundness.md 1.40). `unmatched`: the public rows
+    that groups are listed from.
     """
 
     owner: tuple[Field, ...]
@@ -465,7 +465,7 @@ class OwnedRows(Select):
 
     @property
     def table_alone(self) -> Table | None:
-        """The table of which these are some rows, each once; None where they are not known to be of one."""
+        """The table that each row has one row of, no two the same one; None where no such table is known."""
         return None if self.alone is None else self.items[self.alone].source.table
 
     @property
@@ -523,11 +523,11 @@ class Release(Relation):
 
     @cached_property
     def _hash(self) -> int:
-        """Its hash, once: it is looked up in many tables, and is of all that stands below it."""
+        """Its hash, computed once: it covers the whole relation below, and is used as a key in many tables."""
         return hash((self.rows, self.keys, self.aggregates, self.share))
 
     def aggregate_at(self, expr: Expr) -> int | None:
-        """Return which of its aggregates an expression over its columns is; None: it is none as it stands."""
+        """Return which of its aggregates an expression over its columns is; None: it is not a bare aggregate."""
         return None if expr.column is None or expr.column < len(self.keys) else expr.column - len(self.keys)
 
     @cached_property
@@ -538,7 +538,7 @@ class Release(Relation):
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A key that another one says, of type `of` at `place`. `values`: what it is of each value of that one."""
+    """A key that is a function of the key at position `place`, of type `of`. `values`: pairs (that key's, its own)."""
 
     type: SqlType
     place: int
@@ -560,12 +560,12 @@ class Label:
 
 @dataclass(frozen=True)
 class AddedUp(Relation):
-    """A release's rows added up `by` some of its keys (their places) and labels of them: one row a group of these.
+    """A release's rows added up `by` some of its keys (their positions) and labels of them: one row a group of these.
 
     Output is these keys, then the aggregates: counts and sums are rounded in the release's own cells, and then added;
     what is computed from several numbers is computed from the added ones (soundness.md 1.18).
-    Requires: the release's keys are declared, and its measurements count no thing once in each cell that they show it
-    in.
+    Requires: the release's keys are declared, and none of its measurements counts a thing once per cell (people,
+    distinct values).
     """
 
     release: Release
