@@ -5,8 +5,8 @@ House rules:
 1. `reserve` decides everything (hits, charge, caps) in the transaction that records it.
 2. Every path through `reserve` records a charge, finds everything in the store, or raises.
 3. Nothing here lowers what is spent, whatever became of the entry.
-4. Statements that do not need each other's rows are given before any is fetched: over a network they
-   travel together.
+4. SQL statements that do not need each other's rows are all sent before any is fetched, in one round trip over a
+   network.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ _SHORTEST_PAUSE = 0.002
 """Seconds before the second look at a statement that is drawing the same measures."""
 
 _NEW = 2**62
-"""Stands for the entry of what is drawn now: newer than all that is stored."""
+"""The entry number used for a draw that is not stored yet: above all real ones, so newer."""
 Subject = tuple[str, tuple[str, ...], str]
 """`KeyCheck.subject`."""
 
@@ -169,7 +169,7 @@ class _Wanted:
     """A measurement of a claim, and what is known of each of its measures.
 
     `found`: the entries that answer it. `fresh`: what is drawn where none do; `beside`: the entries that answer it
-    then, `_NEW` among them.
+    together with that draw, `_NEW` among them.
     """
 
     claim: MeasurementClaim
@@ -380,7 +380,7 @@ class LedgerStore:
             if claim.reuse and any(one.found is None and _is_overtaken(one.claim, drawn) for one in wanted):
                 raise Overtaken
             status = self._status_of([rows.fetchall() for rows in asked], claim.analyst, clock)
-            with self._sound():  # before any charge: what is stored is there, and as it was stored
+            with self._sound():  # before any charge: stored draws are there, and undamaged
                 draws = _load(db, {entry for one in wanted for entry in one.entries})
                 found = tuple(
                     None if one.found is None else _together(one.claim.measures, one.known, one.found, draws)
@@ -482,7 +482,7 @@ class LedgerStore:
 
     def _whose(self, db: Database, more: Iterable[Ground]) -> tuple[Ground, ...]:
         """Return how the rows of all tables that were charged so far find their owner, and `more`. Raises LedgerError
-        where rows of a table were charged as other people's: of these of now nothing is said by it.
+        where a table was charged with another owner: those charges do not protect the people that it has now.
         """
         told = last_told(db)
         known = {} if told is None else dict(told.whose)
@@ -837,7 +837,7 @@ class LedgerStore:
             self._keep_clock(self._rations)
 
     def _keep_clock(self, rations: Rations) -> None:
-        """Leave a record where there was none for long, so that the ledger's moment goes on while nobody asks."""
+        """Write a record if the last one is old, so that the ledger's moment advances while nobody asks."""
         self.status()
         at, untaken = rations.moment(utc_now())
         before = rations.highest
@@ -855,7 +855,7 @@ class LedgerStore:
         return self._rations.moment(clock)[0]
 
     def moment(self) -> str:
-        """Return the moment that the ledger has come to: where no period has caps, that of its last record."""
+        """Return the ledger's moment (soundness.md 3.12): where no period has caps, that of its last record."""
         if self._rations is not None:
             self.status()
             if self._rations.highest is not None:
@@ -879,7 +879,7 @@ class LedgerStore:
     def lost(self) -> str:
         """What the ledger's file was found to have lost when it was opened, in words; empty where nothing was.
 
-        What the log has and the ledger had not may have had a stored answer, or was cut off before there was one.
+        An entry that was in the log alone may have had a stored answer, or was cut off before there was one.
         """
         replayed = self._ledger.replayed
         told: list[str] = []
@@ -893,19 +893,19 @@ class LedgerStore:
         return "; ".join(told)
 
     def rotate(self) -> Path | None:
-        """Seal the log's file and begin another; return the sealed one, None where nothing was in it."""
+        """Seal the log's file and begin another; return the sealed one, None where it was empty."""
         return self._ledger.rotate()
 
     def note(self) -> Note | None:
-        """Return what a witness is told of the log as it is; None where it is of before format 4."""
+        """Return what a witness is told of the log now; None for a log older than format 4."""
         chain = self._ledger.compared()
         return note_of(chain, utc_now()) if chain.is_chained else None
 
     def verify(self, archive: Path | None = None, notes: Sequence[Note] | None = None) -> Report:
         """Compare all of the ledger with all of its log, and each stored answer and certificate with its checksum.
 
-        `archive`: where sealed files of the log are that do not stand beside it; `notes`: a witness', with which it is
-        to agree. Raises LedgerError for what is not as it was written, or missing.
+        `archive`: the folder of sealed files that are not in the log's own; `notes`: those of a witness, with which the
+        log has to agree. Raises LedgerError for what is not as it was written, or missing.
         """
         testimony = Testimony(notes or ())
         log = self._ledger.log_id
@@ -1015,8 +1015,8 @@ class LedgerStore:
         return division
 
     def _as_slices(self, db: Database, *, is_replaced: bool) -> dict[str, Sums]:
-        """Return what was spent by each analyst as it counts for a slice (soundness.md 3.22): what a person has in one
-        period is taken away by removing the person, and adding them without it. Raises LedgerError.
+        """Return by analyst what all charges so far count for in each slice (soundness.md 3.22): removing what a
+        person has in one period is two steps, removing the person and adding the rest. Raises LedgerError.
         """
         found: dict[str, Sums] = {}
         told: dict[str, Sums] = {}
@@ -1116,7 +1116,7 @@ class LedgerStore:
     def certificate(self, digest: str, archive: Path | None = None) -> bytes | None:
         """Return a certificate that was put, None where there is none. Raises LedgerError where it is damaged.
 
-        `archive`: where sealed files are that do not stand beside the log.
+        `archive`: the folder of sealed files that are not in the log's own.
         """
         if not self._ledger.is_current():
             return None
@@ -1153,7 +1153,7 @@ def _of_length(text: str | None) -> int:
 
 
 def _most_of_runs(db: Database, analyst: str | None, pending: Steps, *, in_rho: bool) -> list[Piece]:
-    """Return `_pieces` as if in each run of a claim all slices were charged as much as the one that was the most."""
+    """Return `_pieces` with each run of a claim as one piece, whose slices all count as the one charged most."""
     names = ("",) if analyst is None else ("", analyst)
     found = []
     for first, last, charge in pending:
@@ -1175,7 +1175,9 @@ def _pieces(db: Database, analyst: str | None, pending: Steps) -> list[Piece]:
         ahead = next(mine, None)
         for begin, end, spent in added(everybody, first, last, _NOTHING):
             if first <= begin and end <= last:
-                while ahead is not None and ahead[0] <= begin:  # where one of theirs ends, one of all ends
+                while (
+                    ahead is not None and ahead[0] <= begin
+                ):  # a run of the analyst's ends where a run of all ends
                     (_, until, share), ahead = ahead, next(mine, None)
                 found.append(Piece(begin, end, spent, share if begin <= until else _NOTHING, sums))
     return found
@@ -1228,7 +1230,7 @@ def _drawn(db: Database, keys: Sequence[bytes]) -> dict[bytes, _Drawn]:
 
 
 def _groupings(db: Database, epoch: int, families: Sequence[bytes]) -> dict[bytes, list[StoredGrouping]]:
-    """Return what is stored of each family in an epoch. Raises one of `MALFORMED`."""
+    """Return the stored groupings of each family in an epoch. Raises one of `MALFORMED`."""
     found: dict[bytes, list[StoredGrouping]] = {family: [] for family in families}
     if not found:
         return found
@@ -1246,8 +1248,8 @@ def _groupings(db: Database, epoch: int, families: Sequence[bytes]) -> dict[byte
 
 
 def _newest(db: Database, epoch: int, key: bytes) -> list[tuple[int, Entry, int]]:
-    """Return the entries that drew a measure, with the last epoch that each answers in: those of the newest first, and
-    there the least spread.
+    """Return the entries that drew a measure, with the last epoch that each answers in: the newest epoch first, then
+    the least spread.
 
     Raises one of `MALFORMED`.
     """
@@ -1304,7 +1306,7 @@ def _note(wanted: _Wanted) -> str:
 def _together(
     measures: Sequence[bytes], known: Sequence[_Drawn], found: Found, draws: Mapping[int, Draw]
 ) -> tuple[Together, ...]:
-    """Return the draws of each measure. Raises one of `MALFORMED` where one does not hold its measure as was said."""
+    """Return the draws of each measure. Raises one of `MALFORMED` where one lacks its measure, or has another law."""
     for key, each, entries in zip(measures, known, found, strict=True):
         for entry in entries:
             draw = draws[entry]

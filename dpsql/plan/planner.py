@@ -104,8 +104,8 @@ class PrivacyParameters:
     `max_rows`: most rows of a person that count, where the policy takes more; None: what it takes.
     `together`: in how many units neighbours differ. `accounting`: what adds up over statements. `selection`:
     whether groups may be chosen before they are measured, where nothing but the largest are asked for. `found_share`:
-    the part of a release's epsilon (or rho) that the count has by which groups are found; None: by the text. `clock`:
-    what is over of a budget by periods; None: there are none (soundness.md 1.40).
+    the part of a release's epsilon (or rho) for the count of people that finds groups; None: by the text. `clock`:
+    which periods are over, under a budget by periods; None: there is no such budget (soundness.md 1.40).
     """
 
     epsilon: Fraction
@@ -129,8 +129,9 @@ class Plan:
     """A statement's plan: intermediate results are drawn in order, each from releases that come before it.
 
     `releases` in order of drawing; `intermediates` are relations over them, of one cell or, those in `tables`, of
-    rows; `root` the statement. `strategies`: releases that are drawn with others, which `root` reads; `plain`: the plan
-    without them. `apart`: releases, by number, that are one of the statement's, period by period (soundness.md 1.41).
+    rows; `root` the statement. `strategies`: releases that `root` reads, with the levels drawn for them; `plain`:
+    the plan without levels. `apart`: groups of release numbers that are one release of the statement, a part for each
+    period (soundness.md 1.41).
     """
 
     root: Relation
@@ -144,7 +145,7 @@ class Plan:
 
     @property
     def blocks(self) -> Fraction:
-        """The sum of the shares that a slice is charged: of what is drawn period by period each has one."""
+        """The sum of the shares that one slice is charged: a release drawn period by period counts once."""
         others = {number for group in self.apart for number in group[1:]}
         shares = (one.release.share for number, one in enumerate(self.releases) if number not in others)
         return sum((Fraction(*share) for share in shares), Fraction(0))
@@ -232,8 +233,8 @@ def _plan_by_pairs(
 ) -> Plan:  # fmt: skip
     """Return the plan with (person, period) as the unit. `by_person_`: what the analysis by person has accepted.
 
-    Raises NotByPeriod, Refusal: where that analysis does not accept it, or takes something of each person for something
-    of all; or groups have to be found, which counts people, and not their periods.
+    Raises NotByPeriod, Refusal: where the analysis by (person, period) does not accept it, or finds other releases than
+    that by person; or where groups have to be found, which counts people and not (person, period) pairs.
     """
     person = ordered(by_person_)
     undated = sum(table.unit is not None and table.unit.time is None for table in tables_in(relation))
@@ -246,7 +247,7 @@ def _plan_by_pairs(
     found = ordered(analyzed)
     if analyzed.intermediates or _shape(analyzed) != _shape(by_person_):
         raise NotByPeriod
-    # nothing of people's undated rows stands where public rows do
+    # people's undated rows are nowhere read as public ones
     if any(table.is_undated for table in tables_in(analyzed.root)):
         raise NotByPeriod
     if undated != sum(undated_scans(release.rows) for release in found):
@@ -270,8 +271,8 @@ def _plan_at_boundary(
     relation: Relation, catalog: Catalog, privacy: PrivacyParameters, clock: Clock,
     scans: dict[int, frozenset[int]], by_pairs: Analyzed, read: ReadKeys | None,
 ) -> Plan | None:  # fmt: skip
-    """Return the plan of counts and sums over periods that are over, and others that are not, as one draw of what is
-    over and one of each that is not (1.41); None: all are over, or none is, or it asks for something else.
+    """Return the plan of counts and sums as one draw of the closed periods and one of each open period (1.41); None:
+    all periods are closed, or all open, or other aggregates are asked for.
     """
     reached_ = frozenset[int]().union(*scans.values())
     over, whole = frozenset(range(clock.end)), ordered(by_pairs)
@@ -340,7 +341,7 @@ def _blocks(releases: Sequence[Release]) -> Fraction:
 
 
 def _shape(analyzed: Analyzed) -> list[tuple[object, ...]]:
-    """Return of which parts a statement is made, and what each release measures: of two analyses of one statement."""
+    """Return the kinds of a statement's parts and its releases' aggregates, to compare two analyses of it."""
     return [
         (type(part).__name__, len(part.columns))
         if not isinstance(part, Release)
@@ -507,7 +508,7 @@ def _plan_release(
             hint="raise dpsql.epsilon",
         )
     if is_empty and groups and not rowless[1]:
-        groups = ()  # no row is in one that is used
+        groups = ()  # no row is in a group that is read
     if is_empty:
         measures = [replace(one, loss=Loss(Fraction(0), 0 if is_zcdp else None)) for one in measures]
     slices = None if privacy.clock is None else slices_of(rows, privacy.clock)
@@ -526,9 +527,9 @@ def _plan_release(
     said = (*said, *(one for one in (bounding.numbered, bounding.clamped) if one is not None))
     whole = math.prod(len(domain.values) for domain in domains if domain)
     if groups is not None and (listed or len(groups) < whole):
-        said = (*said, groups)  # not all that the domains make
+        said = (*said, groups)  # fewer than the product of the domains
     if rows.lookup is not None and not rows.lookup.key:
-        said = (*said, measured.measurements)  # which rows are kept goes by all that is read of them
+        said = (*said, measured.measurements)  # rows are ordered, and so kept, by all columns that are read
     identity = hashlib.sha256(repr(said).encode()).digest()
     return ReleasePlan(
         release,
@@ -767,7 +768,7 @@ def counting(
 def by_keys(
     release: ReleasePlan, keys: tuple[Expr, ...], catalog: Catalog, privacy: PrivacyParameters
 ) -> ReleasePlan | None:
-    """Return the plan of the same measures by other keys, at the same losses; None: they are others there.
+    """Return the plan of the same measures by other keys, at the same losses; None: other keys need other measures.
 
     Raises Refusal as `plan` does.
     """
@@ -888,9 +889,9 @@ def _bounding(
 def _numbered(release: Release, bounding: Bounding) -> Bounding | None:
     """Return the bounds of rows that are kept by their number; None where rows are weighed (soundness.md 1.39).
 
-    By text and policy alone: each row is made of one row of a table whose rows are numbered, none twice; nothing but
-    the joins' equalities and what a person has once filters them, since a filter would find fewer of the first rows
-    than it leaves; and counts and sums are asked for.
+    By text and policy alone, where three things hold: each row of a table with numbered rows gives at most one row;
+    only join equalities and columns that a person has once filter them (any other filter would be applied to the first
+    R rows alone); and counts and sums are asked for.
     """
     rows = release.rows
     table = rows.table_alone
@@ -948,10 +949,10 @@ def _normed(
     bounding: Bounding, release: Release, privacy: PrivacyParameters,
     groups: tuple[tuple[Scalar, ...], ...] | None, domains: Sequence[Domain | None],
 ) -> Bounding:  # fmt: skip
-    """Return bounds with the norms of the table of which each row is made of one row: the same for all groupings.
+    """Return bounds with the norms of the table that each row has one row of: the same for all groupings.
 
-    A norm holds of groups that lie in one place of its key each: those by the very key, of which a group is listed for
-    each of its values, or that have no place for others (soundness.md 1.36).
+    A norm bounds groups each of which is within one cell of its key: groups by that very key, where each of the norm's
+    values has a listed group, or no row has any other value (soundness.md 1.36).
     """
     rows = release.rows
     table = rows.table_alone
@@ -982,7 +983,7 @@ def _normed(
 
 
 def _holds(norm: Norm, key: Expr, domain: Domain, release: Release) -> bool:
-    """Say whether each group by a key, that of all others too, lies in one place of a norm of that key."""
+    """Say whether each group by a key, that of unlisted values too, is within one cell of a norm of that key."""
     if set(norm.values) <= set(domain.values):
         return True
     rows = release.rows
@@ -994,7 +995,7 @@ def _holds(norm: Norm, key: Expr, domain: Domain, release: Release) -> bool:
 _ONE_SPELLING = (
     SqlKind.SMALLINT, SqlKind.INTEGER, SqlKind.BIGINT, SqlKind.BOOLEAN, SqlKind.TEXT, SqlKind.DATE,
 )  # fmt: skip
-"""Types of which two values that a constraint tells apart are two groups: no printed key makes one of them."""
+"""Types whose values, where a constraint holds them different, are different groups: as keys they are printed whole."""
 
 
 def releases_of(relation: Relation) -> Iterator[Release]:

@@ -23,8 +23,8 @@ House rules (soundness.md 1.1, 1.5 and 1.9, which have the proofs):
    a step that all of these read. Where the engine keeps no step the sums of each unit in each group are weighed, by t
    over the unit's groups. All is one statement, hence one snapshot.
 4. A unit has one weight for all groups, after all of its rows were counted in t, those of undeclared groups too.
-   Counts and sums of declared groups come with one cell of each key for the rows of all other values: told apart
-   where rows are grouped already, at the outermost sum (1.34).
+   Counts and sums of declared groups have one more cell of each key, for the rows of all other values. Keys are
+   mapped to cells in the outermost sum, where rows are grouped already (1.34).
 5. People are counted with the sums only where every group of every unit is listed: no key is declared (1.31).
 6. Of keys that are found, no query returns a group that is not tested: what counts people has the test on that very
    count after HAVING, and any other is of the groups that are shown, which are known when it is asked (1.31).
@@ -97,7 +97,7 @@ _SCATTERING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The candidates `low` .. `high` of one group, whose key is `group`; of them the rows near some ranks are read."""
+    """The candidates `low` .. `high` of the group with key `group`: rows of theirs near the ranks `near` are read."""
 
     group: tuple[Scalar, ...]
     low: int
@@ -112,9 +112,9 @@ class BackendQuery:
     `is_window`: of a choice by rank, whose groups come with a row for each candidate that has rows near the wanted
     rank: the candidate, the weight below it, its own, and that of all rows of the group.
     Parameter $1 is the bounding salt when `salted`; the others are `intermediates`, numbered on; then, when it is
-    `of_shown`, the keys of the groups that are shown, a list for each key. `row_bytes`: the most of a row of its
-    subqueries. `part`: the part of the values of which it is alone, where it is of one. `is_direct`: its one grouping
-    by whole numbers is by a unit that is read within a range, small enough for a place each (soundness.md 1.42).
+    `of_shown`, the keys of the groups that are shown, a list for each key. `row_bytes`: the most bytes of a row of its
+    subqueries. `part`: the part of one group's values that it reads; None: all. `is_direct`: its only grouping by
+    integers is by a unit read within a range small enough for a direct table (soundness.md 1.42).
     """
 
     sql: str
@@ -151,7 +151,7 @@ def print_release(
 ) -> tuple[BackendQuery, ...]:
     """Return the queries for the wanted measurements of a release (all of them, or those not in the store).
 
-    `chosen_groups`: whose rows alone there are, but for the choice of these groups itself (soundness.md 1.23).
+    `chosen_groups`: only their rows are read, but for the choice of these groups itself (soundness.md 1.23).
     `tested`: where keys are found: then what counts people comes first, and groups that are not tested never (1.7).
     `axes`: of counts and sums that are asked for with the rows of all other groups (1.34).
     """
@@ -225,7 +225,7 @@ def print_keys(listed: KeyList, dialect: Dialect) -> BackendQuery:
 def norm_divisor(dialect: Dialect, most: int) -> tuple[str, str]:
     """Return (z of s, d of s and z): with V = 2^20, V times the root of s, at least V times `most` (soundness.md 1.38).
 
-    z is the engine's root, in whole numbers; a step of Newton's from it is not below the true one, whatever z is.
+    z is the engine's root, rounded to an integer; one Newton step from any z is never below the true root.
     """
     root = f"sqrt({dialect.as_double('s')}) * {dialect.double_literal(Fraction(WEIGHT))}"
     root = dialect.rounded(
@@ -293,9 +293,9 @@ class _Release:
     def looked_up(self, numbers: tuple[int, ...], lookup: Lookup) -> BackendQuery:
         """A plain aggregate of the first R_b rows of each person who is pointed at (soundness.md 1.38).
 
-        The source whose rows they are has R_a of each owner already, by the block that is printed. A person with R_b
-        rows keeps them all, whoever has more the first of them, by a hash of what tells rows apart and then by all that
-        is read of them: a total order, or rows that are alike.
+        The printed block has R_a rows of each owner of the pointing rows already. A person with at most R_b rows keeps
+        them all; of more rows the first R_b are kept, by a hash of the row's key and then by all columns that are read:
+        a total order, but for rows that are alike.
         """
         sources = SourcePrinter(self.dialect, 1)
         inner = self._inner(sources, numbers, more=lookup.key, shows_unit=True)
@@ -376,7 +376,7 @@ class _Release:
         )
 
     def _by_group(self, source: str, coordinates: list[tuple[str, str]]) -> str:
-        """Return the sums of rows by group: of each listed one, and of all others of a key in one."""
+        """Return the sums of rows by group: each listed group, and one cell of each key for all other values."""
         if self.axes is None:
             return self._outer(source, coordinates, in_domain=True)
         by = ", ".join(self.key_names)
@@ -384,9 +384,9 @@ class _Release:
         return self._added_up(raw, [name for name, _ in coordinates])
 
     def _added_up(self, source: str, names: Sequence[str]) -> str:
-        """Return the sums by group of parts that stand by key as it is in the rows.
+        """Return the sums by group of partial sums, whose keys are still as in the rows.
 
-        The keys are looked at where rows are grouped already: there are fewer of these.
+        Keys are mapped to groups here, where rows are grouped already and fewer.
         """
         if self.axes is not None:
             keys = (self._told_apart(place, axis) for place, axis in enumerate(self.axes))
@@ -394,7 +394,7 @@ class _Release:
         return self._outer(source, [(name, f"SUM({name})") for name in names])
 
     def _told_apart(self, place: int, axis: Axis) -> str:
-        """Return a key as far as groups tell its values apart."""
+        """Return a key mapped to its groups: a listed value to itself, all others to one cell."""
         name, key, domain = self.key_names[place], self.keys[place], self.domains[place]
         if not axis.others or domain is None:
             return name
@@ -420,8 +420,8 @@ class _Release:
         return len(items) == 1 and items[0].source.table is not None
 
     def _is_direct(self) -> bool:
-        """Say whether a list of the units may be by a place for each, and no key is a whole number to the engine: then
-        the engine could choose a way by how far keys are from each other, which would tell of one row by its time.
+        """Say whether units can be grouped in a direct table, and no key is an integer to the engine: with one it could
+        choose its way by how far keys are from each other, and its time would tell of a single row.
         """
         table = self.relation.items[0].source.table
         if not self._is_of_table() or table is None or table.unit is None or table.unit.range is None:
@@ -516,7 +516,7 @@ class _Release:
     def _lighter(self, listed: str, places: Sequence[str]) -> str:
         """Return the units that are beyond a bound, and what the weight of their rows is above U: less than 0.
 
-        `listed`: each row's unit, and by what name the key of each norm, `places`, stands there.
+        `listed`: SQL of each row's unit and norm keys; `places`: the names of these keys, one for each norm.
         """
         less = f"- {self.bounding.weight} AS w"
         if not self.bounding.norms:
@@ -529,10 +529,10 @@ class _Release:
         return f"SELECT {units}, COALESCE(MIN(w), 0) {less} FROM ({' UNION ALL '.join(weighed)}) AS h GROUP BY {units}"
 
     def _within(self, norm: Norm, name: str, listed: str) -> str:
-        """Return the units whose rows by the places of a norm's key are beyond it, and the largest weight w with
+        """Return the units whose row counts by a norm's cells are beyond it, and the largest weight w with
         w²·S <= (T·U)², S the sum of their squares (soundness.md 1.36).
 
-        The root is within one of it in every engine: whole numbers decide. What is so large that w is 0 is cut before
+        Every engine's root is within 1 of the true one, and integers decide. A count so large that w is 0 is cut before
         it is squared.
         """
         most = (norm.most * self.bounding.weight) ** 2
@@ -608,7 +608,7 @@ class _Release:
     def is_count_of_all_people(self, ranked: tuple[int, ...]) -> bool:
         """Say whether all that is ranked is the one count of people that groups are tested by, and has no masks.
 
-        Where no group is tested, as where keys are read from public tables, one that keeps nobody has sums too.
+        Where groups are not tested (keys of public tables) a group of which nobody is kept has sums too.
         """
         if self.tested is None or ranked != (self.tested.counted,):
             return False

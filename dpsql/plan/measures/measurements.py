@@ -10,7 +10,7 @@ House rules (law L1; soundness.md 1.1):
 3. Each sensitivity is written with the figure it comes from: R is enforced by the printed weight of a
    unit's rows, W and B by the printed value clamp, C and P by the printed ranks.
 4. What is scaled is counted in fractions of a lattice unit, 1 / `denominator`: a row of a unit has a weight
-   in these, a whole number that is one for all its rows and measures. Coordinates, sensitivity and scale are
+   in these, a whole number that is the same for all its rows and measures. Coordinates, sensitivity and scale are
    all in these fractions; whoever shows them divides.
 
 How counts and sums are scaled, and why no unit passes R times a row's reach: soundness.md 1.9(3). Its letters are
@@ -81,7 +81,7 @@ WEIGHT = 2**20
 
 
 MAX_SQUARES = 2**58
-"""Most of the sum of squares of one person's cells: their root times `WEIGHT` is a double's whole number."""
+"""Most of the sum of squares of one person's cells: its root times `WEIGHT` is a whole number that doubles hold."""
 _MAX_CELLS, _MAX_NORM = 2**18, 2**20
 
 
@@ -111,7 +111,7 @@ class Coord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What one draw costs: `epsilon`; where rho adds up `rho` in 1e-18, of which epsilon is that of a pure draw."""
+    """What one draw costs: `epsilon`; where rho adds up, `rho` in 1e-18, and the epsilon of a pure draw of that rho."""
 
     epsilon: Fraction
     rho: int | None = None
@@ -172,7 +172,7 @@ class Mask:
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """T: the most root-sum-of-squares of a unit's rows by the places of a key: `values`, and one for all others."""
+    """T (`most`, in rows): the L2 norm bound of a unit's row counts by cells of a key: `values`, one for all others."""
 
     key: Expr
     values: tuple[Scalar, ...]
@@ -181,7 +181,7 @@ class Norm:
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """The source of which each row is made of one row, by its place, and the column that numbers a unit's rows there.
+    """The source (position `place`) that each row has one row of, and its column that numbers a unit's rows.
 
     The engine enforces that no two rows of a unit have one number (soundness.md 1.39).
     """
@@ -194,15 +194,15 @@ class Numbered:
 class Bounding:
     """Contribution bounds of a release, as printed: what is scaled takes R rows of a unit in all (`in_all`).
 
-    What counts a thing once cannot be scaled: it takes C groups of a unit (`groups`), or some of its pairs of group
-    and value, at most R and M in a group (`in_group`). `per_row`: the engine enforces one row per unit, so that all
-    three are 1 without an operator; `one_a_group`: one row of a unit in each group. `ranked`: C is enforced by a
-    printed rank (else the domain has at most C groups). `norms`: what bounds a unit's rows besides, whatever the
-    groups are; `in_norm`: the least T of those whose places hold whole groups (soundness.md 1.36). `of_two`: of rows of
-    two people, (R_a, R_b), as they are kept by printed ranks: then each counts as it is, as `per_row`, and R is K, in
-    how many rows two results differ (1.38). `clamped`: then, in a zCDP dataset, in how many groups counts are, of which
-    each person who is pointed at is cut to R_b by their norm, in place of by rows. `numbered`: rows with a number from
-    1 to R are all that there are, so each counts as it is, as `per_row`, and a unit has R of them (1.39).
+    What counts a thing once cannot be scaled: it takes C groups of a unit (`groups`), or some of its pairs of group and
+    value, at most R and M in a group (`in_group`). `per_row`: the engine enforces one row per unit, so that all three
+    are 1 without an operator; `one_a_group`: one row of a unit in each group. `ranked`: C is enforced by a printed rank
+    (else the domain has at most C groups). `norms`: further bounds of a unit's rows, whatever the groups are;
+    `in_norm`: the least T of the norms within one cell of which each group is (soundness.md 1.36). `of_two`: of rows of
+    two people, (R_a, R_b), enforced by printed ranks: each row counts unweighed, as with `per_row`, and R is K, the
+    number of rows in which two results differ (1.38). `clamped`: of these, in a zCDP dataset, the number of groups of
+    counts, where each person who is pointed at is cut to the norm R_b and not to R_b rows. `numbered`: only rows with a
+    number from 1 to R are read: each counts unweighed, as with `per_row`, and a unit has at most R of them (1.39).
     `replace_one`, `together`: neighbours differ in as many units. `grouped`: there are group keys.
     """
 
@@ -343,7 +343,7 @@ class Measurement(ABC):
 
     @property
     def cells(self) -> int:
-        """G of what is clamped: how many cells are told apart, groups times masks."""
+        """G, of clamped counts: the number of cells, groups times masks."""
         return (self.bounding.clamped or 1) * len(self.masks)
 
     @property
@@ -352,7 +352,7 @@ class Measurement(ABC):
         return 1 << ((MAX_SQUARES // self.cells).bit_length() - 1) // 2
 
     def _clamped_norm(self) -> int:
-        """Return (R_a + R_b)·U, and what is rounded of R_a people; replaced: twice (soundness.md 1.38)."""
+        """Return the L2 bound of clamped counts in 1/U: (R_a + R_b)·U + R_a·(⌈√G⌉ + 4); replaced: twice (1.38)."""
         assert self.bounding.of_two is not None
         first, most = self.bounding.of_two
         one = (first + most) * self.bounding.weight + first * (_root_above(self.cells) + 4)
@@ -386,8 +386,8 @@ class Measurement(ABC):
     def _of_two(self, bounds: tuple[int, int], alone: int | None) -> int:
         """Return the L1 sensitivity of rows of two people, in lattice units (soundness.md 1.38).
 
-        K times a row's reach. One coordinate without groups: a row that takes another's place moves it by what one row
-        moves it when it is replaced, and the rows of who is pointed at go.
+        K times a row's reach. One coordinate without groups: R_a rows are replaced, each moving it by what one replaced
+        row does, and R_b rows of who is pointed at go.
         """
         if alone is None:
             return self.added
@@ -396,7 +396,7 @@ class Measurement(ABC):
 
     @property
     def most_in_group(self) -> int:
-        """Most of `added`, in reaches, that stands in one group: 1 where the engine's keys leave one row there."""
+        """Most of `added` in one group, in reaches (rows): 1 where enforced keys leave a unit one row in a group."""
         if self.bounding.of_two is not None:
             return self.added // self.reach
         is_single = self.bounding.per_row and self.bounding.numbered is None
@@ -461,15 +461,15 @@ class Measurement(ABC):
         return None
 
     def scale_at(self, loss: Loss, law: Law) -> Fraction:
-        """Return what is said to be the scale of a draw of some law at a cost, in the coordinates' own fractions."""
+        """Return the scale to show for a draw of some law at a cost, in coordinate units (1 / `denominator`)."""
         return law.scale
 
     def norm(self, change: Sequence[int]) -> int:
-        """Return by how much the coordinates of one group moved, in what the sensitivity bounds."""
+        """Return the norm of a change of one group's coordinates that `sensitivity` bounds: L1 unless overridden."""
         return sum(map(abs, change))
 
     def square(self, change: Sequence[int]) -> Fraction:
-        """Return by how much the coordinates of one group moved, in what the squared sensitivity bounds."""
+        """Return the squared norm of a change of one group's coordinates that `squared_sensitivity` bounds."""
         return Fraction(sum(one**2 for one in change))
 
     # --- the coordinates ------------------------------------------------------------------------------------
@@ -536,7 +536,7 @@ class Count(Measurement):
 
     @property
     def is_clamped(self) -> bool:
-        """Where a person can be in several cells: of one alone the norm is the number of rows."""
+        """Where a person can be in several cells: with a single cell the norm is the number of rows."""
         bounding = self.bounding
         if (
             bounding.clamped is None
@@ -548,7 +548,7 @@ class Count(Measurement):
 
     @property
     def largest(self) -> int:
-        """A person's cell stands for a row where norms are cut."""
+        """Most that is added up at once: a row's 1; where norms are cut, the count of a person's cell."""
         return self.most_in_cell if self.is_clamped else 1
 
     @property
@@ -792,7 +792,7 @@ class Direct(Measurement):
         return not self.bounding.grouped and len(self.masks) == 1
 
     def _squared(self, together: int) -> int:
-        """n units come or go, each in C groups: one that a of them are in moves by `min(W, a·s)` (soundness.md
+        """n units come or go, each in C groups: a group with a of them moves by at most min(W, a·s) (soundness.md
         1.25)."""
         width, changed = self.known_lattice.width, together * (2 if self.bounding.replace_one else 1)
         moved = [Fraction(min(width, a * self.in_a_group) ** 2, a) for a in range(1, changed + 1)]
@@ -867,8 +867,8 @@ class Product(Measurement):
 class Joint(Measurement):
     """Counts and sums over the same rows under one norm, drawn as vectors with box noise (soundness.md 1.22): R.
 
-    N is the largest of ceil(|coordinate| / its own reach), summed over groups and masks. A mask's coordinates are one
-    of each of `parts_of_mask`, which have the masks of this.
+    The norm N of one group and mask is the largest ceil(|coordinate| / its own reach); N is summed over groups and
+    masks. Each mask has one coordinate for each of `parts_of_mask`, which have the same masks as this.
     """
 
     kind = "box"
