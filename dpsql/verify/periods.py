@@ -8,10 +8,9 @@ as nothing then holds that all rows are there, no foreign key leads to it."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from sqlglot import exp
@@ -20,8 +19,7 @@ from dpsql.verify.certificate import Facts, Reach, Table, Unit
 from dpsql.verify.terms import Refused
 
 _PERIOD = "dpsql_period"
-_OF_ALL = (exp.AggFunc, exp.Anonymous, exp.AnonymousAggFunc)
-"""What may be made of all rows of a query."""
+_Kind = Callable[[exp.Table], bool]
 _TYPES = {
     "date": ("DATE",),
     "timestamp": ("TIMESTAMP", "TIMESTAMPNTZ"),
@@ -266,82 +264,59 @@ class Periods:
     # --- undated rows ---
 
     def _undated(self, tree: exp.Expression, has_scans: bool) -> bool:
-        """Whether people's undated rows are read; by INNER joins with timed ones at the top alone, where they have to
-        be: there nothing of a person is left when either go."""
+        """Whether people's undated rows are read; where these are not charged, all that is counted of a person has to
+        go with the person's timed rows, and with the undated ones."""
         assert self.reach is not None
         found = [one for one in tree.find_all(exp.Table) if self._is_undated(one)]
         if not found or self.reach.by == "person" or (self.reach.by == "one" and not has_scans):
             return bool(found)
-        for table in found:
-            self._is_joined(table)
+        if self.reach.by == "pair" and not all(map(self._is_own, found)):
+            raise _join()
+        if not all(self._goes(tree, kind) for kind in (self._is_scan, self._is_undated)):
+            raise _join()
         return True
+
+    def _is_scan(self, table: exp.Table) -> bool:
+        return id(table) in self._scans
 
     def _is_undated(self, table: exp.Table) -> bool:
         known = self.given.tables.get(self._name(table))
-        is_way = id(table) in self._scans
-        return known is not None and known.unit is not None and known.time is None and not is_way
+        return (
+            known is not None and known.unit is not None and known.time is None and not self._is_scan(table)
+        )
 
-    def _is_joined(self, table: exp.Table) -> None:
-        """Premise: an undated table stands in FROM beside a timed one of the same person, and no OUTER JOIN, EXISTS,
-        window or union is around it."""
-        select = table.parent.parent if table.parent is not None else None
-        if not isinstance(table.parent, (exp.From, exp.Join)) or not isinstance(select, exp.Select):
-            raise _join()
-        sources = [select.args["from_"].this, *(join.this for join in select.args.get("joins") or ())]
-        if any(
-            join.side or join.kind not in ("", "INNER", "CROSS") for join in select.args.get("joins") or ()
-        ):
-            raise _join()
-        tables = [one for one in sources if isinstance(one, exp.Table)]
-        timed = [one for one in tables if id(one) in self._scans]
-        assert self.reach is not None
-        if self.reach.by == "pair":
-            where = select.args.get("where")
-            pairs = _equal(where.this) if where is not None else []
-            own = self.given.tables[self._name(table)].unit
-            assert own is not None
-            if own.table is not None or not any(self._is_same(table, own, one, pairs) for one in timed):
-                raise _join()
-        elif not any(self._is_timed(one) for one in sources):
-            raise _join()
-        node: Any = select
-        while node is not None and node.parent is not None:
-            parent = node.parent
-            if isinstance(node, exp.CTE):
-                node = (
-                    parent.parent
-                )  # a query that has names for others: where it stands counts, not what it is
-                continue
-            if isinstance(parent, (exp.Union, exp.Exists, exp.In, exp.Window, exp.Binary)):
-                raise _join()
-            if isinstance(parent, exp.Join) and parent.side:
-                raise _join()
-            node = parent
-
-    def _is_timed(self, source: exp.Expression) -> bool:
-        """Whether each row of a source is made of a timed row, at least one: a scan, or a query of such rows."""
-        if id(source) in self._scans:
-            return True
-        if isinstance(source, exp.Subquery):
-            return self._has_timed_rows(source.this)
-        if not isinstance(source, exp.Table) or source.db:
+    def _is_own(self, table: exp.Table) -> bool:
+        """Whether each row that an undated table stands in has a timed one of the same person."""
+        select, own = table.parent_select, self.given.tables[self._name(table)].unit
+        sources = [one for one in _inner(select) if isinstance(one, exp.Table)]
+        where = None if select is None else select.args.get("where")
+        if own is None or own.table is not None or where is None or not any(one is table for one in sources):
             return False
-        named = [one.this for one in source.root().find_all(exp.CTE) if one.alias == source.name]
-        return bool(named) and all(map(self._has_timed_rows, named))
+        pairs = _equal(where.this)
+        return any(self._is_same(table, own, one, pairs) for one in sources if self._is_scan(one))
 
-    def _has_timed_rows(self, query: exp.Expression) -> bool:
-        """Whether each row of a query has a timed one among its inner sources, or each of its groups has such rows."""
+    def _goes(self, query: exp.Expression, kind: _Kind) -> bool:
+        """Whether no row of a person is left in a query once all of the person's rows in tables of a kind are gone.
+
+        One of the sources that INNER joins make a row of has to be such a table, or such a query; of a UNION each part.
+        Whatever else reads tables of the kind, then, is read beside a row that goes. A name is of all queries that have
+        it. At the top a group is of all people, and what goes of it is what the person had in it; below, rows of all
+        people together are nobody's, which another rule refuses (V2).
+        """
         if isinstance(query, exp.Union):
-            return all(self._has_timed_rows(one) for one in (query.this, query.expression))
-        if not isinstance(query, exp.Select) or "from_" not in query.args:
-            return False
-        joins, group = query.args.get("joins") or (), query.args.get("group")
-        if group is None and (query.args.get("having") or any(map(_is_of_all, query.expressions))):
-            return False  # of all rows together there is one also where none is
-        if any(join.side or join.kind not in ("", "INNER", "CROSS") for join in joins):
-            return False
-        sources = (query.args["from_"].this, *(join.this for join in joins))
-        return any(self._is_timed(one) for one in sources)
+            return all(self._goes(one, kind) for one in (query.this, query.expression))
+        if isinstance(query, exp.Subquery):
+            return self._goes(query.this, kind)
+        if isinstance(query, exp.Table):
+            if kind(query):
+                return True
+            names = (
+                []
+                if query.db
+                else [one.this for one in query.root().find_all(exp.CTE) if one.alias == query.name]
+            )
+            return bool(names) and all(self._goes(one, kind) for one in names)
+        return any(self._goes(one, kind) for one in _inner(query))
 
     def _is_same(
         self, table: exp.Table, own: Unit, timed: exp.Table, pairs: list[frozenset[tuple[str, str]]]
@@ -364,10 +339,17 @@ def _join() -> Refused:
     return Refused("periods: undated rows are joined to timed ones")
 
 
-def _is_of_all(item: exp.Expression) -> bool:
-    """Whether a column may be made of all rows of its query, and not of some window of them."""
-    found = item.find_all(*_OF_ALL)
-    return any(not (isinstance(one.parent, exp.Window) and one.arg_key == "this") for one in found)
+def _inner(select: object) -> list[exp.Expression]:
+    """The sources that each row of a SELECT has a row of."""
+    if not isinstance(select, exp.Select) or "from_" not in select.args:
+        return []
+    found = [select.args["from_"].this]
+    for join in select.args.get("joins") or ():
+        if join.side not in ("", "LEFT") or join.kind not in ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"):
+            return []
+        if not join.side and join.kind in ("", "INNER", "CROSS"):
+            found.append(join.this)
+    return found
 
 
 def _bare(node: exp.Expression) -> exp.Expression:

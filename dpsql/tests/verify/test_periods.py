@@ -69,6 +69,13 @@ FORM, CHARGED, JOINED = (
     "periods: what is read is charged",
     "periods: undated rows are joined to timed ones",
 )
+AMOUNTS = f"SELECT SUM(o.amount) FROM orders o JOIN users u ON u.id = o.user_id WHERE {ONE}"
+AMOUNT = """t0."amount" AS v0"""
+ALONE = (""" CROSS JOIN "main"."users" AS t1 WHERE (t1."id" = t0."user_id") AND""", " WHERE")
+BOTH = f"""main.users AS x CROSS JOIN {SCAN} s."bought" >= TIMESTAMP '2026-02-01 00:00:00' AND s."bought" < TIMESTAMP '2026-03-01 00:00:00') AS y WHERE (x."id" = y."user_id")"""
+NAMED = ("WITH r AS", f"""WITH q AS (SELECT x."id" AS c0 FROM {BOTH} GROUP BY x."id"), r AS""")
+"""Of a month's rows the amounts; of people alone who have rows of it, in a subquery: whose undated row then is not that
+of the row beside which it is read, and leaves another amount where it goes."""
 FAULTS: list[tuple[str, Change, str]] = [
     (MONTHS, text((f""" AND s."bought" < {END}""", "")), FORM),
     (MONTHS, text((f"""s."bought" < {END}""", f"""s."bought" < {MIDDLE}""")), FORM),
@@ -89,7 +96,10 @@ FAULTS: list[tuple[str, Change, str]] = [
     (CITY, text(("""t1."id" = t0."user_id\"""", """t1."age" = t0."user_id\"""")), JOINED),
     (CITY, charge(by="person"), "periods: undated rows are charged"),
     (CITY_OF_MONTH, text((" CROSS JOIN \"main\".\"users\" AS t1 WHERE", " LEFT JOIN \"main\".\"users\" AS t1 ON TRUE WHERE")), JOINED),
-    (PER_PERSON, text((" GROUP BY t2.\"user_id\"", "")), JOINED),
+    (PER_PERSON, text((" GROUP BY t2.\"user_id\"", ""), ("t2.\"user_id\" AS", "MAX(t2.\"user_id\") AS")), "relations: GROUP BY has the owner"),
+    (AMOUNTS, text(ALONE, (AMOUNT, f"COALESCE((SELECT MAX(y.\"amount\") FROM {BOTH} AND (y.\"user_id\" = t0.\"user_id\")), -3) AS v0")), JOINED),
+    (AMOUNTS, text(NAMED, ALONE, (AMOUNT, "CASE WHEN EXISTS (SELECT 1 FROM q WHERE q.c0 = t0.\"user_id\") THEN 4 ELSE -3 END AS v0")), JOINED),
+    (AMOUNTS, text(NAMED, (" CROSS JOIN \"main\".\"users\" AS t1 WHERE (t1.\"id\" = t0.\"user_id\") AND", " LEFT JOIN q AS t1 ON (t1.c0 = t0.\"user_id\") WHERE"), (AMOUNT, "CASE WHEN t1.c0 IS NULL THEN -3 ELSE 4 END AS v0")), JOINED),
     (OF_BOTH, text((" UNION ALL ", " UNION ALL SELECT 1 AS c0 UNION ALL ")), JOINED),
     (LEFT, charge(undated=False), "periods: undated rows are charged"),
     (LEFT, charge(by="pair"), JOINED),
