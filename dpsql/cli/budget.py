@@ -535,9 +535,9 @@ def account(settings: CommandSettings, accounting: str, is_all: bool, yes: bool)
     that was and will be answered. Write accounting = "zcdp" in [privacy] first.
 
     day, week, month, year: what is promised is from then on about what a person has in one such period, which is less
-    than it was: who is in k of them may lose k times epsilon. What was charged so far counts twice, for each period up
-    to the running one, and for undated rows; those that come begin with the whole budget, except where rows of them are
-    there already: then nothing is changed without --all. Write [privacy.time] first.
+    than it was: who is in k of them may lose k times epsilon (k times k of rho). What was charged so far counts twice,
+    for each period up to the running one, and for undated rows; those that come begin with the whole budget, except
+    where rows of them are there already: then nothing is changed without --all. Write [privacy.time] first.
 
     Start what is running on the same ledger again.
     """
@@ -584,9 +584,9 @@ def _divide(policy: Policy, period: str, *, is_all: bool, yes: bool) -> None:
             click.echo(f"So far: {dataset_text(ledger.status(), policy.defaults.epsilon)}.")
             click.echo(
                 f"From now on the promise is about what a person has in one {period}: who is in k of them may lose k "
-                "times as much. What was charged so far counts twice (rho: four times) for each of them up to the "
-                f"running one{', for all that are to come' if is_all else ''}, and for rows without a time. There is "
-                "no way back."
+                "times as much (rho: k times k). What was charged so far counts twice (rho: four times) for each of "
+                f"them up to the running one{', for all that are to come' if is_all else ''}, and for rows without a "
+                "time. There is no way back."
             )
             if not (yes or _agrees()):
                 tell("The ledger stays as it was.")

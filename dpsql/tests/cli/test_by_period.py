@@ -118,8 +118,8 @@ def test_a_ledger_is_divided_by_name_and_once(shop: Path, run: Run) -> None:
     assert unsure.stdout.splitlines() == [
         "So far: 0.1 of 10 spent, 9.9 left; about 99 more statements at 0.1.",
         "From now on the promise is about what a person has in one month: who is in k of them may lose k times as "
-        "much. What was charged so far counts twice (rho: four times) for each of them up to the running one, and for "
-        "rows without a time. There is no way back.",
+        "much (rho: k times k). What was charged so far counts twice (rho: four times) for each of them up to the "
+        "running one, and for rows without a time. There is no way back.",
     ]
     done = run("budget", "account", "month", "--yes")
     assert done.stdout.splitlines()[-1] == (

@@ -37,6 +37,8 @@ class Statement:
     over: Over
     epsilon: int
     delta: int
+    is_beside: bool = False
+    """Undated rows stand beside timed ones, and are not charged: all that is read of a person goes without them."""
 
     @property
     def slices(self) -> Slices:
@@ -48,7 +50,7 @@ class Statement:
         the person's rows as read are others, which is the charge too.
         """
         read = set(range(self.first, self.last + 1)) | ({UNDATED} if self.is_undated else set())
-        met = len(read & changed & present)
+        met = len(read & (present if self.is_beside and UNDATED in changed else changed & present))
         if not met:
             return 0
         return self.epsilon * (1 if self.over is Over.ONCE else met)
@@ -96,6 +98,8 @@ class World:
             first, last, self.chance.random() < 0.25, self.chance.choice(list(Over)),
             self.chance.randrange(1, 12), self.chance.randrange(3),
         )  # fmt: skip
+        if not statement.is_undated and statement.over is not Over.ONCE:
+            statement.is_beside = self.chance.random() < 0.5
         charge = Charge(statement.epsilon, statement.delta, 1)
         pieces = [
             Piece(begin, end, sums, (0, 0, 0), (charge.epsilon_nano, charge.delta_atto, charge.rho_atto))
@@ -139,8 +143,9 @@ def look(world: World) -> int:
         for month in ever:
             # The two histories differ in the person's rows of one slice alone, wherever these ever stood.
             lost = sum(one.loses({month}, present.get(person, set())) for one, present in world.told)
-            assert lost <= charged.get(month, (0, 0, 0))[0], "a unit lost more than its slice was charged"
-            reached += lost > 0 and lost == charged[month][0]
+            least = sum(charged.get(one, (0, 0, 0))[0] for one in (ever if month == UNDATED else {month}))
+            assert lost <= least, "a unit lost more than its slice was charged"
+            reached += lost > 0 and lost == least
         lost_in_all = sum(one.loses(ever, present.get(person, set())) for one, present in world.told)
         assert lost_in_all <= sum(charged.get(month, (0, 0, 0))[0] for month in ever), (
             "a person lost more than T4"
