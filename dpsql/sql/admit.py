@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from ..errors import Refusal
 from ..relation.functions import SYNTAX
-from .named_calls import AGGREGATES, ORDERED, PUBLIC_AGGREGATES
+from .named_calls import AGGREGATES, ORDERED
 from .text import MAX_DEPTH, MAX_NODES, Counts, mark_starts, position_of, said_of, said_of_clause, too_complex
 
 __all__ = ["ADMITTED", "admit"]
@@ -85,10 +85,9 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.JSONPathRoot: frozenset(),
     **dict.fromkeys((exp.JSONPathKey, exp.JSONPathSubscript), _UNARY),
     # aggregates and windows
-    **dict.fromkeys((*AGGREGATES, *ORDERED, exp.FirstValue, exp.LastValue, exp.Ntile), _UNARY),
-    **{node: frozenset(row.args) for node, row in PUBLIC_AGGREGATES.items()},
+    **dict.fromkeys((*ORDERED, exp.FirstValue, exp.LastValue, exp.Ntile), _UNARY),
+    **{node: frozenset(row.args) for node, row in AGGREGATES.items()},
     exp.Count: frozenset({"this", "big_int"}),
-    **dict.fromkeys((node for node, row in AGGREGATES.items() if row.is_paired), _BINARY),
     exp.WithinGroup: _BINARY,
     exp.Filter: _BINARY,
     exp.Grouping: frozenset({"expressions"}),
@@ -180,7 +179,7 @@ def admit(tree: exp.Expr, text: str) -> None:
                 )
 
 
-_COUNTED = frozenset((*AGGREGATES, *ORDERED, *PUBLIC_AGGREGATES))
+_COUNTED = frozenset((*AGGREGATES, *ORDERED))
 
 
 def _nodes(tree: exp.Expr) -> list[exp.Expr]:

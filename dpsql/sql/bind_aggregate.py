@@ -7,9 +7,11 @@ be keeps the engine from a value beyond its types (`print_public` has the house 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from functools import partial
 
 from sqlglot import exp
 
@@ -19,6 +21,7 @@ from ..relation.aggregates import Aggregate
 from ..relation.expressions import TRUE, Call, Expr, Literal, Months
 from ..relation.relations import AggregateCall, Order, WindowCall
 from ..relation.types import BIGINT, DOUBLE, INTEGER, INTERVAL, NUMERIC, Kind, SqlType, array_of
+from ..words import counted
 from .bind_expression import Binder, cast
 from .bind_json import bind_json_value
 from .constants import coerce_literal
@@ -26,11 +29,8 @@ from .literals import bare, called, listed, sample
 from .named_calls import (
     AGGREGATES,
     ORDERED,
-    PUBLIC_AGGREGATES,
     aggregate_row,
     checked_result,
-    inner_order,
-    public_row,
     written_arguments,
 )
 
@@ -40,23 +40,14 @@ __all__ = [
     "bind_alone",
     "bind_filter",
     "bind_grouping",
-    "bind_public_aggregate",
     "bind_window",
     "bind_within_group",
     "nulls_first",
-    "read_aggregate",
     "read_orders",
 ]
 
 
 # --- window calls -------------------------------------------------------------------------------------------
-
-
-_RANKS: dict[type[exp.Expr], tuple[str, SqlType]] = {
-    exp.RowNumber: ("row_number", BIGINT), exp.Rank: ("rank", BIGINT), exp.DenseRank: ("dense_rank", BIGINT),
-    exp.PercentRank: ("percent_rank", DOUBLE), exp.CumeDist: ("cume_dist", DOUBLE),
-}  # fmt: skip
-_OVER_VALUES: dict[type[exp.Expr], str] = {exp.FirstValue: "first_value", exp.LastValue: "last_value"}
 
 
 def read_orders(binder: Binder, node: exp.Expr | None) -> tuple[Order, ...]:
@@ -122,84 +113,59 @@ def _clause(
     return below[0], order or below[1], spec or below[2]
 
 
-def _function(binder: Binder, node: exp.Expr) -> tuple[str, SqlType, tuple[Expr, ...]]:
-    if type(node) in _RANKS:
-        return (*_RANKS[type(node)], ())
-    if isinstance(node, exp.Ntile):
-        return "ntile", INTEGER, (_place(binder, node.args["this"], "ntile"),)
-    if type(node) in _OVER_VALUES:
-        value = binder.bind(node.args["this"])
-        return _OVER_VALUES[type(node)], value.type, (value,)
-    if isinstance(node, (exp.Lag, exp.Lead)):
-        value = binder.bind(node.args["this"])
-        args = [value]
-        if node.args.get("offset") is not None:
-            args.append(_whole(binder, node.args["offset"]))
-        if node.args.get("default") is not None:
-            args.append(cast(binder.bind(node.args["default"]), value.type, binder.position(node)))
-        return "lag" if isinstance(node, exp.Lag) else "lead", value.type, tuple(args)
-    if isinstance(node, exp.NthValue):
-        value = binder.bind(node.args["this"])
-        return "nth_value", value.type, (value, _place(binder, node.args["offset"], "nth_value"))
-    if isinstance(node, exp.Filter):
-        return _filtered(binder, node)
-    aggregate = aggregate_row(node)
-    if aggregate is not None and aggregate.is_paired:
-        return _paired(binder, node, aggregate)
-    if aggregate is not None and aggregate.windows:
-        name = aggregate.name
-        argument = node.args.get("this")
-        if isinstance(node, exp.Anonymous):
-            argument = next(iter(listed(node)), None)
-        if argument is None:
-            raise Refusal(f"{name}() takes one argument", sqlstate="42883", position=binder.position(node))
-        if isinstance(argument, exp.Star):
-            if name != "count":
-                raise Refusal(f"{name}(*) does not exist", sqlstate="42883", position=binder.position(node))
-            return "count", BIGINT, ()
-        if isinstance(argument, (exp.Distinct, exp.Order)):
-            raise _of_all_rows(binder, node)
-        value = binder.bind(argument)
-        result = aggregate.result(value.type)
-        if result is None:
-            raise Refusal(
-                f"{name}({value.type}) does not exist", sqlstate="42883", position=binder.position(node)
-            )
-        return name, result, (value,)
-    public = public_row(node)
-    if public is not None:
-        return _public(binder, node, public)
-    raise Refusal("this function has no window form here", position=binder.position(node))
+_Called = tuple[str, SqlType, tuple[Expr, ...]]
+"""A window call's function, its type and its arguments."""
 
 
-def _of_all_rows(binder: Binder, node: exp.Expr) -> Refusal:
-    return Refusal(
-        "DISTINCT and ORDER BY do not stand inside a window call", sqlstate="0A000", position=binder.position(node),
-        hint="as in Postgres: take DISTINCT in a subquery first, and write the order into OVER (ORDER BY …)",
-    )  # fmt: skip
-
-
-def _public(binder: Binder, node: exp.Expr, row: Aggregate) -> tuple[str, SqlType, tuple[Expr, ...]]:
-    written, is_distinct, order = written_arguments(node, row)
+def _function(binder: Binder, node: exp.Expr) -> _Called:
+    read = _WINDOWS.get(type(node))
+    if read is not None:
+        return read(binder, node)
+    row, position = aggregate_row(node), binder.position(node)
+    if row is None or not (row.windows or row.is_paired or row.form):
+        raise Refusal("this function has no window form here", position=position)
+    written, is_distinct, order = _written(binder, node, row)
     if is_distinct or order is not None:
-        raise _of_all_rows(binder, node)
+        raise Refusal(
+            "DISTINCT and ORDER BY do not stand inside a window call", sqlstate="0A000", position=position,
+            hint="as in Postgres: take DISTINCT in a subquery first, and write the order into OVER (ORDER BY …)",
+        )  # fmt: skip
     args = tuple(binder.bind(one) for one in written)
-    return row.name, checked_result(row, args, binder.position(node)), args
+    return row.name, checked_result(row, args, position), args
 
 
-def _paired(binder: Binder, node: exp.Expr, row: Aggregate) -> tuple[str, SqlType, tuple[Expr, ...]]:
-    written = [node.args.get("this"), node.args.get("expression")]
-    values = tuple(binder.bind(one) for one in written if isinstance(one, exp.Expr))
-    result = row.result(*(value.type for value in values)) if len(values) == 2 else None
-    if result is None:
-        raise Refusal(f"{row.name}() takes two numbers", sqlstate="42883", position=binder.position(node))
-    return row.name, result, values
+def _rank(name: str, type_: SqlType, binder: Binder, node: exp.Expr) -> _Called:
+    return name, type_, ()
 
 
-def _filtered(binder: Binder, node: exp.Expr) -> tuple[str, SqlType, tuple[Expr, ...]]:
+def _end(name: str, binder: Binder, node: exp.Expr) -> _Called:
+    value = binder.bind(node.args["this"])
+    return name, value.type, (value,)
+
+
+def _tile(binder: Binder, node: exp.Expr) -> _Called:
+    return "ntile", INTEGER, (_place(binder, node.args["this"], "ntile"),)
+
+
+def _nth(binder: Binder, node: exp.Expr) -> _Called:
+    value = binder.bind(node.args["this"])
+    return "nth_value", value.type, (value, _place(binder, node.args["offset"], "nth_value"))
+
+
+def _neighbour(name: str, binder: Binder, node: exp.Expr) -> _Called:
+    value, offset, default = binder.bind(node.args["this"]), node.args.get("offset"), node.args.get("default")
+    args = [value]
+    if offset is not None:
+        args.append(_whole(binder, offset))
+    if default is not None:
+        args.append(cast(binder.bind(default), value.type, binder.position(node)))
+    return name, value.type, tuple(args)
+
+
+def _filtered(binder: Binder, node: exp.Expr) -> _Called:
     """Return an aggregate over the rows of its FILTER: its argument is NULL in others, and NULL is not counted."""
     name, result, args = _function(binder, node.args["this"])
-    if name == "array_agg" or type(node.args["this"]) not in {*AGGREGATES, *PUBLIC_AGGREGATES}:
+    if name == "array_agg" or type(node.args["this"]) not in AGGREGATES:
         raise Refusal(
             "FILTER does not stand after this function with OVER", sqlstate="0A000", position=binder.position(node),
             hint="filter the rows in a subquery first",
@@ -212,6 +178,16 @@ def _filtered(binder: Binder, node: exp.Expr) -> tuple[str, SqlType, tuple[Expr,
         first.type, "case", (predicate, first, Literal(first.type, None)), position=binder.position(node)
     )
     return name, result, (kept, *args[1:])
+
+
+_WINDOWS: dict[type[exp.Expr], Callable[[Binder, exp.Expr], _Called]] = {
+    exp.RowNumber: partial(_rank, "row_number", BIGINT), exp.Rank: partial(_rank, "rank", BIGINT),
+    exp.DenseRank: partial(_rank, "dense_rank", BIGINT), exp.PercentRank: partial(_rank, "percent_rank", DOUBLE),
+    exp.CumeDist: partial(_rank, "cume_dist", DOUBLE), exp.FirstValue: partial(_end, "first_value"),
+    exp.LastValue: partial(_end, "last_value"), exp.Ntile: _tile, exp.NthValue: _nth,
+    exp.Lag: partial(_neighbour, "lag"), exp.Lead: partial(_neighbour, "lead"), exp.Filter: _filtered,
+}  # fmt: skip
+"""Kind of node before OVER that is no aggregate -> what reads it."""
 
 
 def _whole(binder: Binder, node: exp.Expr) -> Expr:
@@ -320,68 +296,47 @@ def _place_of(end: str) -> int:
 # --- aggregate calls ----------------------------------------------------------------------------------------
 
 
-_NUMBERS = {
-    Kind.TEXT: "COUNT takes text; where it is a number: CAST(x AS numeric)",
-    Kind.BOOLEAN: "COUNT(*) FILTER (WHERE x) counts the rows where it holds",
-    Kind.DATE: "MIN, MAX, MEDIAN and COUNT take dates",
-    Kind.TIMESTAMP: "MIN, MAX, MEDIAN and COUNT take timestamps",
-    Kind.TIME: "MIN, MAX and COUNT take times",
-    Kind.INTERVAL: "extract(epoch FROM x) is its seconds, extract(year FROM x) its years",
-}
-"""Type of what an aggregate of numbers does not take -> what to write."""
-
-
-def read_aggregate(binder: Binder, node: exp.Expr, row: Aggregate) -> AggregateCall:
-    """Return the aggregate that a function node stands for.
+def _written(binder: Binder, node: exp.Expr, row: Aggregate) -> tuple[list[exp.Expr], bool, exp.Expr | None]:
+    """Return the arguments of a call as written, none of COUNT(*), whether each value counts once, and the ORDER BY.
 
     Raises:
-        Refusal: 42803 for nested aggregates, 42883 for arguments that do not fit.
+        Refusal: 42883 for another number of them, 0A000 for what DISTINCT does not tell apart.
     """
-    position, name = binder.position(node), row.name
-    binder.check_allowed(name, node)
-    argument = node.args.get("this")
-    if isinstance(node, exp.Anonymous):
-        arguments = node.args["expressions"]
-        if len(arguments) != 1:
-            raise Refusal(f"{node.args['this']} takes one argument", sqlstate="42883", position=position)
-        argument = arguments[0]
-    if argument is None or (isinstance(argument, exp.Star) and name != "count"):
+    position = binder.position(node)
+    written, distinct, order = written_arguments(node, row)
+    is_star = len(written) == 1 and isinstance(written[0], exp.Star)
+    if is_star and row.name == "count" and not distinct:
+        return [], False, None
+    if distinct and row.is_paired:
         raise Refusal(
-            f"{name}() takes one argument", sqlstate="42883", position=position, hint="COUNT(*) counts rows"
+            f"{row.name.upper()}(DISTINCT …) is not answered", position=position, hint="leave out DISTINCT"
         )
-    if isinstance(argument, exp.Star):
-        if name != "count":
-            raise Refusal(f"{name}(*) does not exist", sqlstate="42883", position=position)
-        return AggregateCall(BIGINT, "count", (), False, None, position=position)
-    if row.is_paired:
-        return _read_pair(binder, node, row)
-    argument, order = inner_order(argument)
-    assert isinstance(argument, exp.Expr)
-    distinct, parts = isinstance(argument, exp.Distinct), [argument]
-    if isinstance(argument, exp.Distinct):
-        parts = _told_apart(argument, name, position)
-    with binder.within("inside an aggregate"):
-        exprs = tuple(binder.bind(part) for part in parts)
-        read_orders(binder, order)  # a sum, a count or an extreme is the same in any order
-    result = row.result(exprs[0].type)
-    if result is None:
+    if distinct and not row.form:
+        return _told_apart(written, row.name, position), distinct, order
+    if len(written) != row.count or any(isinstance(part, exp.Star) for part in written):
+        said, hint = "one argument", "COUNT(*) counts rows" if len(written) < 2 else None
+        if row.is_paired:
+            said, hint = "two arguments, y and x", f"{row.name}(y, x) is of y as a function of x"
+        elif row.form:
+            said, hint = counted(row.count, "argument"), row.form
         raise Refusal(
-            f"{name}({exprs[0].type}) does not exist",
-            sqlstate="42883",
-            position=position,
-            hint=_NUMBERS.get(exprs[0].type.kind, "cast the argument"),
+            f"{row.said or row.name}() takes {said}", sqlstate="42883", position=position, hint=hint
         )
-    return AggregateCall(result, name, exprs, distinct and row.repeats, None, position=position)
+    return written, distinct, order
 
 
-def _told_apart(node: exp.Distinct, name: str, position: Position | None) -> list[exp.Expr]:
+def _told_apart(written: list[exp.Expr], name: str, position: Position | None) -> list[exp.Expr]:
     """Return what DISTINCT tells apart: one expression, or for COUNT the columns of a row (…, …)."""
-    expressions: list[exp.Expr] = node.args["expressions"]
-    inner = bare(expressions[0]) if len(expressions) == 1 else None
-    is_row = isinstance(inner, exp.Tuple) or called(inner) == "row"
-    if inner is not None and is_row and name == "count" and (parts := listed(inner)):
+    inner = bare(written[0]) if len(written) == 1 else None
+    is_tuple = isinstance(inner, exp.Tuple)
+    if (
+        inner is not None
+        and (is_tuple or called(inner) == "row")
+        and name == "count"
+        and (parts := listed(inner))
+    ):
         return parts
-    if inner is None or isinstance(inner, exp.Tuple):
+    if inner is None or is_tuple:
         raise Refusal(
             "DISTINCT takes one expression inside an aggregate",
             sqlstate="0A000",
@@ -389,42 +344,43 @@ def _told_apart(node: exp.Distinct, name: str, position: Position | None) -> lis
             hint="join the columns: COUNT(DISTINCT a || '-' || b); or count people by all columns of their key: "
             "COUNT(DISTINCT (a, b))",
         )
-    return expressions
+    return written
 
 
-def _read_pair(binder: Binder, node: exp.Expr, row: Aggregate) -> AggregateCall:
-    """Return the aggregate of two values, (Y, X)."""
-    position, arguments = binder.position(node), [node.args.get("this"), node.args.get("expression")]
-    if isinstance(arguments[0], exp.Distinct):
-        raise Refusal(
-            f"{row.name.upper()}(DISTINCT …) is not answered", position=position, hint="leave out DISTINCT"
-        )
-    if not all(
-        isinstance(argument, exp.Expr) and not isinstance(argument, exp.Star) for argument in arguments
-    ):
-        raise Refusal(
-            f"{row.name}() takes two arguments, y and x", sqlstate="42883", position=position,
-            hint=f"{row.name}(y, x) is of y as a function of x",
-        )  # fmt: skip
+def read_aggregate(binder: Binder, node: exp.Expr, row: Aggregate) -> AggregateCall:
+    """Return the aggregate that a function node stands for.
+
+    Raises:
+        Refusal: 42803 for nested aggregates, 42883 for arguments that do not fit, 42P10 for an order that DISTINCT
+            does not know, 0A000 for an argument that is to be a constant.
+    """
+    position = binder.position(node)
+    binder.check_allowed(row.name, node)
+    written, distinct, order = _written(binder, node, row)
     with binder.within("inside an aggregate"):
-        values = tuple(binder.bind(argument) for argument in arguments if isinstance(argument, exp.Expr))
-    result = row.result(*(value.type for value in values))
-    if result is None:
+        args, has_rows = _arguments(binder, row, written)
+        orders = read_orders(binder, order)
+    result = checked_result(row, tuple(args), position)
+    if not row.form:  # a sum, a count or an extreme is the same in any order
+        return AggregateCall(result, row.name, tuple(args), distinct and row.repeats, None, position=position)
+    if distinct and (row.name.endswith("object_agg") or args[0].type.is_json):
         raise Refusal(
-            f"{row.name}({values[0].type}, {values[1].type}) does not exist", sqlstate="42883", position=position,
-            hint="cast the arguments",
+            f"{row.name}(DISTINCT …) is not answered of these arguments", sqlstate="42883", position=position,
+            hint="take DISTINCT in a subquery first",
         )  # fmt: skip
-    return AggregateCall(result, row.name, values, False, None, position=position)
+    if distinct:
+        orders = _of_distinct(args[0], orders, position)
+    name = f"{row.name}_lines" if has_rows and row.name == "json_agg" else row.name
+    return AggregateCall(result, name, tuple(args), distinct, None, orders, position=position)
 
 
 def bind_aggregate(binder: Binder, node: exp.Expr) -> Expr:
     """Take an aggregate out of an expression."""
-    row = AGGREGATES[type(node)]
-    return (
-        _meant(binder, node, row)
-        if row.shorthand
-        else binder.add_aggregate(read_aggregate(binder, node, row))
-    )
+    row = aggregate_row(node)
+    assert row is not None
+    if row.shorthand:
+        return _meant(binder, node, row)
+    return binder.add_aggregate(read_aggregate(binder, node, row))
 
 
 def _meant(binder: Binder, node: exp.Expr, row: Aggregate, kept: exp.Expr | None = None) -> Expr:
@@ -451,22 +407,18 @@ def bind_filter(binder: Binder, node: exp.Expr) -> Expr:
         Refusal: 42601 after anything but an aggregate, and what `read_aggregate` raises.
     """
     inner, where = node.args["this"], node.args["expression"]
-    row, public = aggregate_row(inner), public_row(inner)
+    row = aggregate_row(inner)
     if row is not None and row.shorthand:
         return _meant(binder, inner, row, where.args["this"])
-    if row is None and public is None and not isinstance(inner, exp.WithinGroup):
+    if row is None and not isinstance(inner, exp.WithinGroup):
         raise Refusal("FILTER stands after an aggregate", sqlstate="42601", position=binder.position(node))
-    ordered = read_within_group(binder, inner) if row is None and public is None else None
-    aggregate = None if row is None else read_aggregate(binder, inner, row)
-    if public is not None:
-        aggregate = read_public_aggregate(binder, inner, public)
+    if row is None:
+        read = read_within_group(binder, inner)
+    else:
+        read = Ordered((read_aggregate(binder, inner, row),), is_array=False)
     with binder.within("inside FILTER"):
         predicate = binder.bind_boolean(where.args["this"], "FILTER")
-    kept = None if predicate == TRUE else predicate
-    if ordered is not None:
-        return ordered.added(binder, kept)
-    assert aggregate is not None
-    return binder.add_aggregate(replace(aggregate, filter=kept))
+    return read.added(binder, None if predicate == TRUE else predicate)
 
 
 def bind_grouping(binder: Binder, node: exp.Expr) -> Expr:
@@ -481,38 +433,6 @@ def bind_grouping(binder: Binder, node: exp.Expr) -> Expr:
 
 
 # --- with DISTINCT and ORDER BY inside ------------------------------------------------------------------------
-
-
-def bind_public_aggregate(binder: Binder, node: exp.Expr) -> Expr:
-    """Take an aggregate out of an expression."""
-    row = public_row(node)
-    assert row is not None
-    return binder.add_aggregate(read_public_aggregate(binder, node, row))
-
-
-def read_public_aggregate(binder: Binder, node: exp.Expr, row: Aggregate) -> AggregateCall:
-    """Return the aggregate that a function node stands for.
-
-    Raises:
-        Refusal: 42803 for nested aggregates, 42883 for arguments that do not fit, 42P10 for an order that DISTINCT
-            does not know, 0A000 for an argument that is to be a constant.
-    """
-    position = binder.position(node)
-    binder.check_allowed(row.name, node)
-    written, distinct, order = written_arguments(node, row)
-    with binder.within("inside an aggregate"):
-        args, has_rows = _arguments(binder, row, written)
-        orders = read_orders(binder, order)
-    result = checked_result(row, tuple(args), position)
-    if distinct and (row.name.endswith("object_agg") or args[0].type.is_json):
-        raise Refusal(
-            f"{row.name}(DISTINCT …) is not answered of these arguments", sqlstate="42883", position=position,
-            hint="take DISTINCT in a subquery first",
-        )  # fmt: skip
-    if distinct:
-        orders = _of_distinct(args[0], orders, position)
-    name = f"{row.name}_lines" if has_rows and row.name == "json_agg" else row.name
-    return AggregateCall(result, name, tuple(args), distinct, None, orders, position=position)
 
 
 def _arguments(binder: Binder, row: Aggregate, written: list[exp.Expr]) -> tuple[list[Expr], bool]:

@@ -34,10 +34,8 @@ from .bind_aggregate import (
     bind_alone,
     bind_filter,
     bind_grouping,
-    bind_public_aggregate,
     bind_window,
     bind_within_group,
-    read_aggregate,
 )
 from .bind_array import (
     ROW_CALLS,
@@ -60,8 +58,6 @@ from .named_calls import (
     AGGREGATES,
     NAMED,
     ORDERED,
-    PUBLIC_AGGREGATES,
-    PUBLIC_NAMED,
     bind_row,
     no_such_function,
 )
@@ -250,10 +246,8 @@ _MEANINGS: dict[tuple[str, int], str] = {
 def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
     """Return what a call by name is. Raises Refusal (42883): it is of a function that does not exist here."""
     name, written = str(node.args["this"]).lower(), listed(node)
-    if name in PUBLIC_NAMED:
-        return bind_public_aggregate(binder, node)
     if name in NAMED:
-        return binder.add_aggregate(read_aggregate(binder, node, NAMED[name]))
+        return bind_aggregate(binder, node)
     if (sql := _MEANINGS.get((name, len(written)))) is not None:
         return binder.meant(sql, node, dict(zip("ab", binder.arguments(node), strict=False)))
     if name in _FORMS:
@@ -679,7 +673,6 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.JSONExtract: bind_part, exp.JSONExtractScalar: bind_part, exp.JSONBExtract: bind_path,
     exp.JSONBExtractScalar: bind_path, exp.ParseJSON: parse_json,
     exp.Bracket: bind_element, exp.ArrayPosition: bind_place,
-    **dict.fromkeys(AGGREGATES, bind_aggregate), **dict.fromkeys(PUBLIC_AGGREGATES, bind_public_aggregate),
-    **dict.fromkeys(ORDERED, bind_alone),
+    **dict.fromkeys(AGGREGATES, bind_aggregate), **dict.fromkeys(ORDERED, bind_alone),
 }  # fmt: skip
 """Node kind -> the function that binds it."""

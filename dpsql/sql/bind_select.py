@@ -59,7 +59,7 @@ from .bind_clauses import (
 from .bind_estimates import Estimator
 from .bind_expression import Binder, Grammar, Pending, cast
 from .bind_forms import CONDITIONS, FORMS
-from .named_calls import AGGREGATES, ORDERED, PUBLIC_AGGREGATES
+from .named_calls import AGGREGATES, ORDERED
 from .reported import check_reported
 from .scope import BindingContext, Scope, fold_name
 from .statement import AdmittedQuery
@@ -589,7 +589,6 @@ _FUNCTIONS: dict[type[exp.Expr], str] = {
     **{node: row.output or row.name for node, row in WRITTEN.items()},
     exp.Explode: "unnest", exp.StrToDate: "to_date", exp.StrToTime: "to_timestamp",
     exp.ExplodingGenerateSeries: "generate_series",
-    **{node: row.name for node, row in PUBLIC_AGGREGATES.items()},
     **{node: row.output for node, row in (AGGREGATES | ORDERED).items() if row.output},
 }  # fmt: skip
 _OPERATORS = (

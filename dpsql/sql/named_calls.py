@@ -24,7 +24,6 @@ from ..relation.functions.above.moments import FormatError
 from ..relation.functions.above.refused import REFUSED
 from ..relation.functions.above.signature import Signature, constants_of, fitting, signature
 from ..relation.types import TEXT, Kind, SqlType
-from ..words import counted
 from .constants import coerce_literal
 from .literals import called, listed, sample
 
@@ -36,15 +35,11 @@ __all__ = [
     "NAMED",
     "OPERATOR_NAMES",
     "ORDERED",
-    "PUBLIC_AGGREGATES",
-    "PUBLIC_NAMED",
     "aggregate_row",
     "bind_row",
     "checked_result",
-    "inner_order",
     "is_anybodys",
     "no_such_function",
-    "public_row",
     "written_arguments",
 ]
 
@@ -52,57 +47,47 @@ __all__ = [
 # --- how aggregates are written -----------------------------------------------------------------------------
 
 
-_PLAIN = [row for row in AGGREGATE_ROWS if not row.is_ordered and not row.form]
+_PLAIN = [row for row in AGGREGATE_ROWS if not row.is_ordered]
 AGGREGATES = {node: row for row in _PLAIN for node in row.nodes}
-"""Kind of node -> row, of those whose arguments stand in parentheses and nothing else."""
+"""Kind of node -> row, of those whose arguments stand in parentheses."""
 ORDERED: dict[type[exp.Expr], Aggregate] = {
     node: row for row in AGGREGATE_ROWS if row.is_ordered for node in row.nodes
 }
 """Kind of node before WITHIN GROUP (ORDER BY the argument) -> row."""
 NAMED = {name: row for row in _PLAIN for name in row.names}
 """Name of a function that the parser has no node for -> row."""
-PUBLIC_AGGREGATES = {node: row for row in AGGREGATE_ROWS if row.form for node in row.nodes}
-"""Kind of node -> row."""
-PUBLIC_NAMED = {name: row for row in AGGREGATE_ROWS if row.form for name in row.names}
-"""Name of a function that the parser has no node for -> row."""
 
 
 def aggregate_row(node: exp.Expr) -> Aggregate | None:
-    """Return the row of a plain call; None: it is of no such aggregate."""
+    """Return the row of a call; None: it is of no such aggregate."""
     name = called(node)
     return AGGREGATES.get(type(node)) if name is None else NAMED.get(name)
 
 
-def public_row(node: exp.Expr) -> Aggregate | None:
-    """Return the row of a call; None: it is of no such aggregate."""
-    name = called(node)
-    return PUBLIC_AGGREGATES.get(type(node)) if name is None else PUBLIC_NAMED.get(name)
-
-
-def inner_order(node: exp.Expr | None) -> tuple[exp.Expr | None, exp.Expr | None]:
-    """Return what an aggregate is of, and the ORDER BY written behind it."""
-    if isinstance(node, exp.Order) and node.args.get("this") is not None:
-        return node.args["this"], node
-    return node, None
-
-
 def written_arguments(node: exp.Expr, row: Aggregate) -> tuple[list[exp.Expr], bool, exp.Expr | None]:
     """Return the arguments as written, whether each value counts once, and the ORDER BY."""
-    if isinstance(node, exp.Anonymous):
-        parts = listed(node)
-    else:
-        parts = [part for name in row.args if (part := node.args.get(name)) is not None]
+    given = listed(node) if called(node) else map(node.args.get, row.args)
+    parts = [part for part in given if part is not None]
     found: list[exp.Expr] = []
     distinct, order = False, None
     for part in parts:
-        inner, own = inner_order(part)
-        order = own or order
-        if isinstance(inner, exp.Distinct):
-            distinct = True
-            found += inner.args["expressions"]
-        elif inner is not None:
-            found.append(inner)
+        inner: exp.Expr = part
+        if isinstance(part, exp.Order) and part.args.get("this") is not None:
+            inner, order = part.args["this"], part
+        distinct = distinct or isinstance(inner, exp.Distinct)
+        found += inner.args["expressions"] if isinstance(inner, exp.Distinct) else [inner]
     return found, distinct, order
+
+
+_NUMBERS = {
+    Kind.TEXT: "COUNT takes text; where it is a number: CAST(x AS numeric)",
+    Kind.BOOLEAN: "COUNT(*) FILTER (WHERE x) counts the rows where it holds",
+    Kind.DATE: "MIN, MAX, MEDIAN and COUNT take dates",
+    Kind.TIMESTAMP: "MIN, MAX, MEDIAN and COUNT take timestamps",
+    Kind.TIME: "MIN, MAX and COUNT take times",
+    Kind.INTERVAL: "extract(epoch FROM x) is its seconds, extract(year FROM x) its years",
+}
+"""Type of what an aggregate of numbers does not take -> what to write."""
 
 
 def checked_result(row: Aggregate, args: tuple[Expr, ...], position: Position | None) -> SqlType:
@@ -111,20 +96,16 @@ def checked_result(row: Aggregate, args: tuple[Expr, ...], position: Position | 
     Raises:
         Refusal: 42883 for arguments that do not fit, 0A000 for one that is to be a constant.
     """
-    if len(args) != row.count:
-        raise Refusal(
-            f"{row.name}() takes {counted(row.count, 'argument')}", sqlstate="42883",
-            position=position, hint=row.form,
-        )  # fmt: skip
     result = row.result(*(arg.type for arg in args))
     if result is None:
         types = ", ".join(str(arg.type) for arg in args)
+        hint = "cast the arguments"
+        if not row.is_paired and not row.form:
+            hint = _NUMBERS.get(args[0].type.kind, "cast the argument")
         raise Refusal(
-            f"{row.name}({types}) does not exist",
-            sqlstate="42883",
-            position=position,
-            hint="cast the arguments",
-        )
+            f"{row.name}({types}) does not exist", sqlstate="42883", position=position,
+            hint=hint,
+        )  # fmt: skip
     if row.constants and not all(arg.is_constant for arg in args[-row.constants :]):
         raise Refusal(
             f"the last argument of {row.name}() is a constant here",
@@ -210,16 +191,11 @@ def _refuse_variable(
 
 
 _WRITTEN = (re.match(r"\w+(?=\()", row.form) for row in FUNCTIONS.values())
-_PARSED = (
-    name.lower()
-    for syntax in (*SYNTAX, *AGGREGATES, *PUBLIC_AGGREGATES)
-    for name in getattr(syntax, "sql_names", list)()
-)
+_PARSED = (name.lower() for syntax in (*SYNTAX, *AGGREGATES) for name in getattr(syntax, "sql_names", list)())
 _KNOWN = sorted(
     (
-        {*NAMES, *PUBLIC_NAMED, *_PARSED, *(form[0] for form in _WRITTEN if form is not None)}
+        {*NAMES, *NAMED, *_PARSED, *(form[0] for form in _WRITTEN if form is not None)}
         | {row.name for row in AGGREGATES.values()}
-        | {row.name for row in PUBLIC_AGGREGATES.values()}
     )
     - OPERATOR_NAMES
 )

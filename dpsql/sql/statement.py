@@ -29,7 +29,7 @@ from ..records import dataclass
 from ..relation.functions import FUNCTIONS, NAMES
 from ..relation.functions.above.refused import REFUSED
 from .admit import admit
-from .named_calls import OPERATOR_NAMES, PUBLIC_NAMED
+from .named_calls import NAMED, OPERATOR_NAMES
 from .text import PostgresAsWritten, blank_prefix, dialect_of, more_statements, place, position_of, tokenize
 from .workspace import (
     WRITES,
@@ -420,7 +420,7 @@ def _is_qualifier(tokens: list[Token], index: int) -> bool:
 def _is_name(token: Token) -> bool:
     quoted = (TokenType.IDENTIFIER, TokenType.STRING)
     name = token.text.lower()
-    is_ours = name in NAMES or name in REFUSED or name in PUBLIC_NAMED
+    is_ours = name in NAMES or name in REFUSED or name in NAMED
     return (is_ours or name in OPERATOR_NAMES or name in ("mod", "date")) and token.token_type not in quoted
 
 
