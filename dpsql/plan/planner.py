@@ -39,7 +39,7 @@ from .backend_sql.print_release import BackendQuery, print_keys
 from .dialects import Dialect, dialect_of
 from .each_period import MOST_PERIODS, Each, are_of_one_period, at_boundary, each_period, ordered
 from .grounds import grounds_below, grounds_of, units_ground
-from .measures.least_error import ChosenMeasurements, choose_measurements, others, together
+from .measures.least_error import Asked, ChosenMeasurements, choose_measurements, others, together
 from .measures.measurements import (
     Bounding,
     BoundingQuery,
@@ -492,10 +492,9 @@ def _plan_release(
     if by_number and groups is not None and (numbered := _numbered(release, bounding)) is not None:
         measured = _measured_by_number(release, env, numbered, is_zcdp=is_zcdp, zeros=zeros)
         bounding = bounding if measured is None else numbered
-    measured = measured or choose_measurements(
-        release.aggregates, env, bounding, rows.units, threshold=groups is None, is_zcdp=is_zcdp, bars=bars,
-        zeros=zeros, found_share=privacy.found_share,
-    )  # fmt: skip
+    measured = measured or choose_measurements(Asked(
+        release.aggregates, env, bounding, rows.units, groups is None, is_zcdp, bars, zeros, privacy.found_share
+    ))  # fmt: skip
     _check_measured(release, measured.measurements, groups, env)
     measures = [
         Planned(measurement, loss_of(release, privacy.epsilon, blocks, share, is_zcdp=is_zcdp), share=share)
@@ -663,15 +662,8 @@ def _selecting(
         return whole
     choice = replace(choice, aggregate=top.aggregate)
     bounding = among(whole.bounding, choice.count)
-    measured = choose_measurements(
-        release.aggregates,
-        env,
-        bounding,
-        rows.units,
-        threshold=False,
-        is_zcdp=whole.is_zcdp,
-        zeros=whole.zeros,
-    )
+    asked = Asked(release.aggregates, env, bounding, rows.units, is_zcdp=whole.is_zcdp, zeros=whole.zeros)
+    measured = choose_measurements(asked)
     measurements = (*measured.measurements, choice)
     share = Fraction(1, len(measurements))
     each = loss_of(release, privacy.epsilon, blocks, share, is_zcdp=whole.is_zcdp)
@@ -790,15 +782,19 @@ def other_measures(release: ReleasePlan) -> Iterator[ReleasePlan]:
 
     For groups that are known beforehand; `release` itself is none of them.
     """
-    rows = release.release.rows
-    env = environment_of(rows.columns, rows.predicate)
     each = Loss.of(sum(release.losses, Fraction(0)), is_zcdp=release.is_zcdp)
-    seen = {frozenset(release.measurements)}
-    calls, bars, zeros = release.release.aggregates, release.bars, release.zeros
-    for measured in others(calls, env, release.bounding, rows.units, bars, zeros, seen):
+    for measured in others(_asked_of(release), {frozenset(release.measurements)}):
         if len(measured.measurements) <= MAX_MEASUREMENTS:
             measures = tuple(Planned(measurement, each) for measurement in measured.measurements)
             yield replace(release, measures=measures, formulas=measured.formulas)
+
+
+def _asked_of(release: ReleasePlan) -> Asked:
+    """Return what a release was asked, of groups that are known beforehand, to be measured otherwise."""
+    rows = release.release.rows
+    env = environment_of(rows.columns, rows.predicate)
+    calls, bounding = release.release.aggregates, release.bounding
+    return Asked(calls, env, bounding, rows.units, bars=release.bars, zeros=release.zeros)
 
 
 def drawn_together(release: ReleasePlan) -> Iterator[ReleasePlan]:
@@ -808,15 +804,11 @@ def drawn_together(release: ReleasePlan) -> Iterator[ReleasePlan]:
     """
     if release.is_zcdp or release.is_empty or release.selection is not None:
         return
-    rows, counted = release.release.rows, release.counted
-    env = environment_of(rows.columns, rows.predicate)
+    counted = release.counted
     finding = None if counted is None else release.measures[counted]
     paid = sum((one.loss.added for one in release.measures if one is not finding), Fraction(0))
     part = 1 - (Fraction(0) if finding is None else finding.share)
-    for measured in together(
-        release.release.aggregates, env, release.bounding, rows.units, threshold=counted is not None,
-        bars=release.bars, zeros=release.zeros,
-    ):  # fmt: skip
+    for measured in together(replace(_asked_of(release), finds_groups=counted is not None)):
         measurements, number = measured.measurements, measured.counted
         if len(measurements) >= len(release.measurements):
             continue
@@ -920,15 +912,8 @@ def _measured_by_number(
     release: Release, env: Environment, bounding: Bounding, *, is_zcdp: bool, zeros: frozenset[int]
 ) -> ChosenMeasurements | None:
     """Return what is measured of rows kept by number; None where that counts a thing once, or no number of all rows."""
-    measured = choose_measurements(
-        release.aggregates,
-        env,
-        bounding,
-        release.rows.units,
-        threshold=False,
-        is_zcdp=is_zcdp,
-        zeros=zeros,
-    )
+    asked = Asked(release.aggregates, env, bounding, release.rows.units, is_zcdp=is_zcdp, zeros=zeros)
+    measured = choose_measurements(asked)
     are_sums = all(one.query is BoundingQuery.SCALED for one in measured.measurements)
     return measured if are_sums and not counted_in(measured.measurements) else None
 

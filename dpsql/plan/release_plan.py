@@ -29,7 +29,7 @@ from ..relation.catalog import Ground, Scalar
 from ..relation.expressions import Expr, IntermediateValue, walk
 from ..relation.intervals import Environment, facts_of
 from ..relation.size_rules import MAX_JOINED_BYTES, row_bytes
-from .backend_sql.print_release import BackendQuery, Part, Tested, print_fan, print_part, print_release
+from .backend_sql.print_release import BackendQuery, Part, ReleasePrinter, Tested, print_fan
 from .dialects import Dialect
 from .grounds import column_grounds, grounds_of
 from .measures.formulas import Formula, Linear
@@ -266,22 +266,9 @@ class ReleasePlan:
         """
         if self.is_empty:
             return ()
-        release = self.release
         if self.top is not None and self.groups is not None:
             chosen = self.groups[: self.top.count] if chosen is None else chosen
-        return print_release(
-            release.rows,
-            release.keys,
-            self.measurements,
-            wanted,
-            self.bounding,
-            self.domains,
-            self.choices,
-            self.dialect,
-            chosen,
-            None if self.counted is None else Tested(self.counted, self.minimum_units),
-            self.axes,
-        )
+        return self._printer.queries(wanted, chosen)
 
     def part_query(
         self, number: int, part: Part, chosen: tuple[tuple[Scalar, ...], ...] | None = None
@@ -290,10 +277,15 @@ class ReleasePlan:
 
         `chosen`: the groups whose rows alone there are, where they were chosen.
         """
+        return self._printer.part(number, part, chosen)
+
+    @property
+    def _printer(self) -> ReleasePrinter:
         release = self.release
-        return print_part(
-            release.rows, release.keys, self.measurements, number, self.bounding, self.domains, self.choices[number],
-            part, self.dialect, chosen,
+        tested = None if self.counted is None else Tested(self.counted, self.minimum_units)
+        return ReleasePrinter(
+            release.rows, release.keys, self.measurements, self.bounding, self.domains, self.choices, self.dialect,
+            tested, self.axes,
         )  # fmt: skip
 
     @cached_property

@@ -80,12 +80,11 @@ from .print_windows import WindowPrinter, print_candidate
 __all__ = [
     "BackendQuery",
     "Part",
+    "ReleasePrinter",
     "Tested",
     "norm_divisor",
     "print_fan",
     "print_keys",
-    "print_part",
-    "print_release",
 ]
 
 
@@ -136,80 +135,6 @@ class Tested:
     least: int
 
 
-def print_release(
-    rows: OwnedRows,
-    keys: tuple[Expr, ...],
-    measurements: tuple[Measurement, ...],
-    wanted: tuple[int, ...],
-    bounding: Bounding,
-    domains: tuple[Domain | None, ...],
-    choices: Mapping[int, Choice],
-    dialect: Dialect,
-    chosen_groups: Sequence[tuple[Scalar, ...]] | None = None,
-    tested: Tested | None = None,
-    axes: tuple[Axis, ...] | None = None,
-) -> tuple[BackendQuery, ...]:
-    """Return the queries for the wanted measurements of a release (all of them, or those not in the store).
-
-    `chosen_groups`: only their rows are read, but for the choice of these groups itself (soundness.md 1.23).
-    `tested`: where keys are found: then what counts people comes first, and groups that are not tested never (1.7).
-    `axes`: of counts and sums that are asked for with the rows of all other groups (1.34).
-    """
-    scores = _Release(rows, keys, measurements, bounding, domains, dialect, tested, axes)
-    chosen_first = tuple(scores.top(i) for i in wanted if measurements[i].query is BoundingQuery.TOP)
-    release = scores if chosen_groups is None else scores.of_groups(chosen_groups)
-    windows = tuple(
-        release.values(i, one)
-        if isinstance(one := measurements[i], ModeMeasurement)
-        else release.window(i, choices[i])
-        for i in wanted
-        if measurements[i].query is BoundingQuery.RANK
-    )
-    if rows.lookup is not None:
-        clamped = tuple(i for i in wanted if measurements[i].is_clamped)
-        plain = tuple(i for i in wanted if i not in clamped)
-        queries = [release.looked_up(plain, rows.lookup)] if plain else []
-        return release.limited([*queries, *(release.clamped(i, rows.lookup) for i in clamped)])
-    if bounding.per_row:
-        summed = tuple(i for i in wanted if measurements[i].query is not BoundingQuery.RANK)
-        # an average of several groups is none of theirs added up
-        apart = tuple(i for i in summed if axes and measurements[i].kind == Direct.kind)
-        summed = tuple(i for i in summed if i not in apart)
-        queries = [release.per_row(summed)] if summed else []
-        queries += [release.without_others().per_row(apart)] if apart else []
-        return release.limited([*queries, *windows])
-    chosen = {how: tuple(i for i in wanted if measurements[i].query is how) for how in BoundingQuery}
-    scaled, ranked = chosen[BoundingQuery.SCALED], chosen[BoundingQuery.RANKED]
-    if scaled and release.is_count_of_all_people(ranked):
-        queries = [release.scaled(scaled, *ranked)]
-    else:
-        queries = [release.scaled(scaled)] if scaled else []
-        queries += [release.ranked(ranked)] if ranked else []
-    distinct = (release.distinct(number) for number in chosen[BoundingQuery.DISTINCT])
-    return release.limited([*chosen_first, *queries, *distinct, *windows])
-
-
-def print_part(
-    rows: OwnedRows,
-    keys: tuple[Expr, ...],
-    measurements: tuple[Measurement, ...],
-    number: int,
-    bounding: Bounding,
-    domains: tuple[Domain | None, ...],
-    choice: Choice,
-    part: Part,
-    dialect: Dialect,
-    chosen_groups: Sequence[tuple[Scalar, ...]] | None = None,
-) -> BackendQuery:
-    """Return the query of the rows of a part alone, with the weights that they have among all (soundness.md 1.21).
-
-    `chosen_groups`: those that all are of, as in `print_release`.
-    """
-    release = _Release(rows, keys, measurements, bounding, domains, dialect)
-    release = release if chosen_groups is None else release.of_groups(chosen_groups)
-    return release.window(number, choice, part)
-
-
 def print_fan(fan: Fan, dialect: Dialect) -> BackendQuery:
     """Return the query of one number, how many rows of a public source can match one row."""
     sources = SourcePrinter(dialect, 1)
@@ -246,40 +171,91 @@ A heap has room for all that is kept, in each thread of the engine: in all far l
 many units with a few more than is kept it takes three times what the window does, with sixteen threads."""
 
 
-class _Release:
-    """Prints the queries of one release."""
+@dataclass
+class ReleasePrinter:
+    """Prints the queries of one release: of all its measurements, or of those that are not in the store.
 
-    def __init__(
-        self, rows: OwnedRows, keys: tuple[Expr, ...], measurements: tuple[Measurement, ...], bounding: Bounding,
-        domains: tuple[Domain | None, ...], dialect: Dialect, tested: Tested | None = None,
-        axes: tuple[Axis, ...] | None = None,
-    ) -> None:  # fmt: skip
-        self.relation, self.keys, self.dialect, self.tested = rows, keys, dialect, tested
-        self.axes = axes if axes is not None and any(axis.others for axis in axes) else None
-        self.measurements, self.bounding, self.domains = measurements, bounding, domains
-        self.key_names = [f"k{i}" for i in range(len(keys))]
-        assert rows.owner or bounding.per_row, "rows that are units by themselves have no owner to bound by"
-        self.unit, self.heavy = (numbered(name, len(rows.owner)) for name in ("u", "hu"))
-        self.groups: Sequence[tuple[Scalar, ...]] | None = None
+    `relation`: its rows. `choices`: what is chosen for each group, by measurement. `tested`: where keys are found: then
+    what counts people comes first, and groups that are not tested never (1.7). `axes`: of counts and sums that are
+    asked for with the rows of all other groups (1.34). `groups`: whose rows alone there are; None: all.
+    """
 
-    def of_groups(self, groups: Sequence[tuple[Scalar, ...]]) -> _Release:
+    relation: OwnedRows
+    keys: tuple[Expr, ...]
+    measurements: tuple[Measurement, ...]
+    bounding: Bounding
+    domains: tuple[Domain | None, ...]
+    choices: Mapping[int, Choice]
+    dialect: Dialect
+    tested: Tested | None = None
+    axes: tuple[Axis, ...] | None = None
+    groups: Sequence[tuple[Scalar, ...]] | None = None
+
+    def __post_init__(self) -> None:
+        """Name its keys and its units' columns."""
+        assert self.relation.owner or self.bounding.per_row, (
+            "rows that are units by themselves have no owner to bound by"
+        )
+        if self.axes is not None and not any(axis.others for axis in self.axes):
+            self.axes = None
+        self.key_names = [f"k{i}" for i in range(len(self.keys))]
+        self.unit, self.heavy = (numbered(name, len(self.relation.owner)) for name in ("u", "hu"))
+
+    def queries(
+        self, wanted: tuple[int, ...], chosen_groups: Sequence[tuple[Scalar, ...]] | None = None
+    ) -> tuple[BackendQuery, ...]:
+        """Return the queries for the wanted measurements.
+
+        `chosen_groups`: only their rows are read, but for the choice of these groups itself (soundness.md 1.23).
+        """
+        chosen_first = tuple(self.top(i) for i in wanted if self.measurements[i].query is BoundingQuery.TOP)
+        release = self if chosen_groups is None else self.of_groups(chosen_groups)
+        return release._queries(wanted, chosen_first)
+
+    def _queries(
+        self, wanted: tuple[int, ...], chosen_first: tuple[BackendQuery, ...]
+    ) -> tuple[BackendQuery, ...]:
+        measurements, lookup = self.measurements, self.relation.lookup
+        chosen = {how: tuple(i for i in wanted if measurements[i].query is how) for how in BoundingQuery}
+        windows = tuple(
+            self.values(i, one) if isinstance(one := measurements[i], ModeMeasurement) else self.window(i)
+            for i in chosen[BoundingQuery.RANK]
+        )
+        if lookup is not None:
+            clamped = tuple(i for i in wanted if measurements[i].is_clamped)
+            plain = tuple(i for i in wanted if i not in clamped)
+            queries = [self.looked_up(plain, lookup)] if plain else []
+            return self.limited([*queries, *(self.clamped(i, lookup) for i in clamped)])
+        if self.bounding.per_row:
+            summed = tuple(i for i in wanted if measurements[i].query is not BoundingQuery.RANK)
+            # an average of several groups is none of theirs added up
+            apart = tuple(i for i in summed if self.axes and measurements[i].kind == Direct.kind)
+            summed = tuple(i for i in summed if i not in apart)
+            queries = [self.per_row(summed)] if summed else []
+            queries += [replace(self, axes=None).per_row(apart)] if apart else []
+            return self.limited([*queries, *windows])
+        scaled, ranked = chosen[BoundingQuery.SCALED], chosen[BoundingQuery.RANKED]
+        if scaled and self.is_count_of_all_people(ranked):
+            queries = [self.scaled(scaled, *ranked)]
+        else:
+            queries = [self.scaled(scaled)] if scaled else []
+            queries += [self.ranked(ranked)] if ranked else []
+        distinct = (self.distinct(number) for number in chosen[BoundingQuery.DISTINCT])
+        return self.limited([*chosen_first, *queries, *distinct, *windows])
+
+    def part(
+        self, number: int, part: Part, chosen_groups: Sequence[tuple[Scalar, ...]] | None = None
+    ) -> BackendQuery:
+        """Return the query of the rows of a part alone, with the weights that they have among all (soundness.md 1.21).
+
+        `chosen_groups`: those that all are of, as in `queries`.
+        """
+        return (self if chosen_groups is None else self.of_groups(chosen_groups)).window(number, part)
+
+    def of_groups(self, groups: Sequence[tuple[Scalar, ...]]) -> ReleasePrinter:
         """Return the release of the rows of some groups alone: no other row is joined, counted or in a unit's t."""
         domains = tuple(Domain(tuple(dict.fromkeys(column))) for column in zip(*groups, strict=True))
-        release = _Release(self.relation, self.keys, self.measurements, self.bounding, domains, self.dialect)
-        release.groups = groups
-        return release
-
-    def without_others(self) -> _Release:
-        """Return the release of its listed groups alone."""
-        return _Release(
-            self.relation,
-            self.keys,
-            self.measurements,
-            self.bounding,
-            self.domains,
-            self.dialect,
-            self.tested,
-        )
+        return replace(self, domains=domains, tested=None, axes=None, groups=groups)
 
     def per_row(self, numbers: tuple[int, ...]) -> BackendQuery:
         """Units with one row, or with rows that are kept by number: a plain aggregate."""
@@ -741,12 +717,12 @@ class _Release:
 
     # --- choices by rank ------------------------------------------------------------------------------------
 
-    def window(self, number: int, choice: Choice, part: Part | None = None) -> BackendQuery:
+    def window(self, number: int, part: Part | None = None) -> BackendQuery:
         """Return the query of the rows near wanted ranks; each unit weighs R rows at most, over all groups.
 
         `part`: of some candidates of one group alone, with the weights that rows have among all.
         """
-        measurement = self.measurements[number]
+        measurement, choice = self.measurements[number], self.choices[number]
         assert isinstance(measurement, Ranked)
         assert measurement.value is not None
         assert not isinstance(choice, FlipChoice)

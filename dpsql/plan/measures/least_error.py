@@ -16,7 +16,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import reduce
 
@@ -65,9 +65,9 @@ from .normal_form import (
     share_counts,
 )
 from .ranks import LEAST_SPLIT, MAX_FRACTIONS, ModeMeasurement, RankMeasurement, SplitMeasurement
-from .value_bars import NO_BARS, Bars, Ends, ValueBar, around
+from .value_bars import Bars, Ends, ValueBar, around
 
-__all__ = ["ChosenMeasurements", "choose_measurements", "others", "together"]
+__all__ = ["Asked", "ChosenMeasurements", "choose_measurements", "others", "together"]
 
 _MAX_VALUE_MASKS = 16
 _MAX_COUNT_MASKS = 64
@@ -88,108 +88,76 @@ class ChosenMeasurements:
     shares: tuple[Fraction, ...]
 
 
-def choose_measurements(
-    aggregates: Sequence[AggregateCall],
-    env: Environment,
-    bounding: Bounding,
-    units: Units,
-    *,
-    threshold: bool,
-    is_zcdp: bool = False,
-    bars: Bars = NO_BARS,
-    zeros: Collection[int] = (),
-    found_share: Fraction | None = None,
-) -> ChosenMeasurements:
-    """Return the measurements that answer the aggregates, and how each aggregate is computed from them.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of a release: aggregates of rows of which `env` is known, under their bounds.
 
-    `units`: the columns that hold the owner, by its own. `bars`: of which chosen values. `is_zcdp`: rho is shared, so
-    that of n measurements each has √n times the noise of one alone, not n times. `zeros`: the aggregates, by number,
-    that are known to be 0, of which nothing is measured (soundness.md 1.16). `found_share`: of the count by which
-    groups are found, where it is set.
+    `units`: the columns that hold the owner, by its own. `finds_groups`: a count of people is measured too, by which
+    they are found; `found_share`: its part of what is spent, where it is set. `is_zcdp`: rho is shared, so that of n
+    measurements each has √n times the noise of one alone, not n times. `bars`: of which chosen values. `zeros`: the
+    aggregates, by number, that are known to be 0, of which nothing is measured (soundness.md 1.16).
+    """
+
+    aggregates: Sequence[AggregateCall]
+    env: Environment
+    bounding: Bounding
+    units: Units
+    finds_groups: bool = False
+    is_zcdp: bool = False
+    bars: Bars = field(default_factory=dict)
+    zeros: Collection[int] = ()
+    found_share: Fraction | None = None
+
+    def wanted(self) -> list[NormalizedAggregate]:
+        """Return what is measured, in normal form."""
+        measured = [call for number, call in enumerate(self.aggregates) if number not in self.zeros]
+        return share_counts([normal_form(call, self.env, self.units) for call in measured])
+
+
+def choose_measurements(asked: Asked) -> ChosenMeasurements:
+    """Return the measurements that answer the aggregates, and how each aggregate is computed from them.
 
     Raises:
         Refusal: an aggregate that has no private answer (PV001), bounds that are not declared (PV101).
     """
-    wanted = _wanted(aggregates, env, units, zeros)
+    wanted = asked.wanted()
     choices = []
     if not any(want.is_of_pair for want in wanted):
-        choices = [
-            _build(
-                wanted, env, bounding, threshold, carrier, is_zcdp=is_zcdp, bars=bars, found_share=found_share
-            )
-            for carrier in _carriers(wanted, env)
-        ]
+        choices = [_Builder(asked, wanted, carrier).answered() for carrier in _carriers(wanted)]
     # Under rho the joint draw of variances is no better than its parts, which share rho (soundness.md 1.25).
-    if any(want.is_of_pair or (want.is_spread and not is_zcdp) for want in wanted):
-        choices.append(
-            _build(
-                wanted, env, bounding, threshold, None, _Form.JOINT,
-                is_zcdp=is_zcdp, bars=bars, found_share=found_share,
-            )
-        )  # fmt: skip
-    return _beside_zeros(min(choices, key=lambda choice: choice[0])[1], zeros)
+    if any(want.is_of_pair or (want.is_spread and not asked.is_zcdp) for want in wanted):
+        choices.append(_Builder(asked, wanted, None, _Form.JOINT).answered())
+    return min(choices, key=lambda choice: choice[0])[1]
 
 
-def _wanted(
-    aggregates: Sequence[AggregateCall], env: Environment, units: Units, zeros: Collection[int]
-) -> list[NormalizedAggregate]:
-    measured = [call for number, call in enumerate(aggregates) if number not in zeros]
-    return share_counts([normal_form(call, env, units) for call in measured])
-
-
-def _beside_zeros(found: ChosenMeasurements, zeros: Collection[int]) -> ChosenMeasurements:
-    """Return the same measurements with what is known to be 0 among what they answer."""
-    formulas = list(found.formulas)
-    for number in sorted(zeros):
-        formulas.insert(number, Linear((), Fraction(0), grid=Fraction(1)))
-    return replace(found, formulas=tuple(formulas))
-
-
-def others(
-    aggregates: Sequence[AggregateCall],
-    env: Environment,
-    bounding: Bounding,
-    units: Units,
-    bars: Bars = NO_BARS,
-    zeros: Collection[int] = (),
-    seen: Collection[frozenset[Measurement]] = (),
-) -> Iterator[ChosenMeasurements]:
+def others(asked: Asked, seen: Collection[frozenset[Measurement]]) -> Iterator[ChosenMeasurements]:
     """Yield all sets of measurements that answer the aggregates over groups that are known beforehand, each once.
 
     Beyond those of `choose_measurements`: every value by complementary sums, or centred beside a count. None of
     `seen`. Raises as it does.
     """
-    wanted, found = _wanted(aggregates, env, units, zeros), set(seen)
+    wanted, found = asked.wanted(), set(seen)
     for form in _forms(wanted):
         alone = form in (_Form.PARTS, _Form.PARTS_OF_SQUARES, *_TOGETHER)
         most = 1 if form in (_Form.CENTRED, _Form.JOINT) else _MOST_RIDES
-        for carrier in [None] if alone else _carriers(wanted, env)[:most]:
-            added = _add_all(wanted, env, bounding, carrier, form, is_zcdp=False, bars=bars)
-            measurements = frozenset(added.builder.measurements)
+        for carrier in [None] if alone else _carriers(wanted)[:most]:
+            builder = _Builder(asked, wanted, carrier, form)
+            measurements = frozenset(builder.measurements)
             if measurements not in found:
                 found.add(measurements)
-                yield _beside_zeros(_answered(added, wanted, False, is_zcdp=False)[1], zeros)
+                yield builder.answered()[1]
 
 
-def together(
-    aggregates: Sequence[AggregateCall],
-    env: Environment,
-    bounding: Bounding,
-    units: Units,
-    *,
-    threshold: bool,
-    bars: Bars = NO_BARS,
-    zeros: Collection[int] = (),
-) -> Iterator[ChosenMeasurements]:
+def together(asked: Asked) -> Iterator[ChosenMeasurements]:
     """Yield the sets of measurements in which sums of several values are one vector, with the rows counted beside them.
 
     Of all values, and of those alone that are never NULL. Raises as `choose_measurements` does.
     """
-    wanted = _wanted(aggregates, env, units, zeros)
+    wanted = asked.wanted()
     if any(want.is_of_pair for want in wanted) or not any(want.is_of_value for want in wanted):
         return
     for form in _TOGETHER:
-        yield _beside_zeros(_build(wanted, env, bounding, threshold, None, form, bars=bars)[1], zeros)
+        yield _Builder(asked, wanted, None, form).answered()[1]
 
 
 # --- measurements -----------------------------------------------------------------------------------------
@@ -224,7 +192,7 @@ def _forms(wanted: Sequence[NormalizedAggregate]) -> Sequence[_Form]:
     return tuple(_Form) if any(want.is_of_value for want in wanted) else (_Form.LEAST, _Form.PARTS)
 
 
-def _carriers(wanted: Sequence[NormalizedAggregate], env: Environment) -> list[Expr | None]:
+def _carriers(wanted: Sequence[NormalizedAggregate]) -> list[Expr | None]:
     """Return the values whose pair could carry the row counts; None: the counts have their own measurement."""
     if not any(want.counts_rows for want in wanted):
         return [None]
@@ -232,19 +200,62 @@ def _carriers(wanted: Sequence[NormalizedAggregate], env: Environment) -> list[E
     return [None, *(value for value in values if value is not None)]
 
 
-class _Builder:
-    """Collects measurements and hands out coordinate numbers."""
+Plans = dict[tuple[str, Expr | None, Expr | None], tuple[int, "Lattice | None"]]
+"""By kind, value and filter: the measurement that has the sums of an aggregate, by number, and its lattice."""
 
-    def __init__(self, env: Environment, bounding: Bounding, *, is_zcdp: bool, bars: Bars) -> None:
-        self.env = env
-        self.bars = bars
-        self.bounding = bounding
-        self.is_zcdp = is_zcdp
+
+class _Builder:
+    """The measurements of a form, and where what each aggregate is of them stands; `carrier`: whose pair has counts."""
+
+    def __init__(
+        self, asked: Asked, wanted: Sequence[NormalizedAggregate], carrier: Expr | None, form: _Form = _Form.LEAST
+    ) -> None:  # fmt: skip
+        self.asked, self.wanted, self.carrier, self.form = asked, wanted, carrier, form
+        self.env, self.bounding = asked.env, asked.bounding
         self.measurements: list[Measurement] = []
+        self.plans: Plans = {}
         self._starts: list[int] = []
         self._numbers: dict[Measurement, int] = {}
         self._held: dict[int, dict[Expr, list[int]]] = {}
-        self.outputs: list[int] = []  # per output, how many coordinates it adds up
+        self.joined = self._joined()
+        apart = [want for index, want in enumerate(wanted) if index not in self.joined]
+        counts = [want for want in apart if want.counts_rows]
+        for value in dict.fromkeys(want.value for want in apart if want.is_of_value):
+            assert value is not None
+            carried = counts if carrier is not None and value == carrier else []
+            wants = [w for w in apart if w.value == value and w.is_of_value]
+            counts = [*counts, *_add_value(self, value, wants, carried)]
+        if carrier is None and counts:
+            _add_counts(self, counts)
+
+    def _joined(self) -> dict[int, Joined]:
+        form = self.form
+        if form in (_Form.JOINT, _Form.PARTS, _Form.PARTS_OF_SQUARES):
+            return add_joints(
+                self.number_of, self.wanted, self.env, self.bounding,
+                every=form is not _Form.JOINT, squared=form is _Form.PARTS_OF_SQUARES,
+            )  # fmt: skip
+        if form not in _TOGETHER:
+            return {}
+        with_nulls = form is _Form.TOGETHER
+        return add_together(self.number_of, self.wanted, self.env, self.bounding, with_nulls=with_nulls)
+
+    def answered(self) -> tuple[tuple[Fraction, int], ChosenMeasurements]:
+        """Return how far off the answers are, with how many measurements; and these with what each aggregate is of
+        them."""
+        formulas = [
+            _of_joint(self, want, self.joined[index]) if index in self.joined else _formula(self, want)
+            for index, want in enumerate(self.wanted)
+        ]
+        counted = _counted(self)
+        shares = _shares(self, formulas, counted, self.asked.found_share)
+        power = 1 if self.asked.is_zcdp else 2  # the variance of a coordinate, by that of one alone
+        each = [_variance(one) / share**power for one, share in zip(self.measurements, shares, strict=True)]
+        error = sum((_noises(formula, each) for formula in formulas), Fraction(0))
+        for number in sorted(self.asked.zeros):
+            formulas.insert(number, Linear((), Fraction(0), grid=Fraction(1)))
+        chosen = ChosenMeasurements(tuple(self.measurements), tuple(formulas), counted, shares)
+        return (error, len(shares)), chosen
 
     def add(
         self, kind: type[Measurement], value: Expr | None, lattice: Lattice | None, masks: Sequence[Mask],
@@ -284,74 +295,6 @@ class _Builder:
                     if truth:
                         held.setdefault(term, []).append(place)
         return self._held[number].get(filter_, ())
-
-
-Plans = dict[tuple[str, Expr | None, Expr | None], tuple[int, "Lattice | None"]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Added:
-    """The measurements of a form, and where what each aggregate is of them stands; `carrier`: whose pair has counts."""
-
-    builder: _Builder
-    joined: dict[int, Joined]
-    plans: Plans
-    carrier: Expr | None
-
-
-def _build(
-    wanted: Sequence[NormalizedAggregate], env: Environment, bounding: Bounding, threshold: bool, carrier: Expr | None,
-    form: _Form = _Form.LEAST, *, is_zcdp: bool = False, bars: Bars = NO_BARS, found_share: Fraction | None = None,
-) -> tuple[tuple[Fraction, int], ChosenMeasurements]:  # fmt: skip
-    added = _add_all(wanted, env, bounding, carrier, form, is_zcdp=is_zcdp, bars=bars)
-    return _answered(added, wanted, threshold, is_zcdp=is_zcdp, found_share=found_share)
-
-
-def _add_all(
-    wanted: Sequence[NormalizedAggregate], env: Environment, bounding: Bounding, carrier: Expr | None, form: _Form, *,
-    is_zcdp: bool, bars: Bars,
-) -> _Added:  # fmt: skip
-    builder = _Builder(env, bounding, is_zcdp=is_zcdp, bars=bars)
-    joined: dict[int, Joined] = {}
-    if form in (_Form.JOINT, _Form.PARTS, _Form.PARTS_OF_SQUARES):
-        joined = add_joints(
-            builder.number_of, wanted, env, bounding,
-            every=form is not _Form.JOINT, squared=form is _Form.PARTS_OF_SQUARES,
-        )  # fmt: skip
-    elif form in _TOGETHER:
-        joined = add_together(builder.number_of, wanted, env, bounding, with_nulls=form is _Form.TOGETHER)
-    apart = [want for index, want in enumerate(wanted) if index not in joined]
-    counts = [want for want in apart if want.counts_rows]
-    plans: Plans = {}
-    for value in dict.fromkeys(want.value for want in apart if want.is_of_value):
-        assert value is not None
-        carried = counts if carrier is not None and value == carrier else []
-        wants = [w for w in apart if w.value == value and w.is_of_value]
-        added = _add_value(builder, value, wants, carried, plans, form)
-        counts = [*counts, *added]
-    if carrier is None and counts:
-        _add_counts(builder, counts, plans)
-    return _Added(builder, joined, plans, carrier)
-
-
-def _answered(
-    added: _Added, wanted: Sequence[NormalizedAggregate], threshold: bool, *, is_zcdp: bool,
-    found_share: Fraction | None = None,
-) -> tuple[tuple[Fraction, int], ChosenMeasurements]:  # fmt: skip
-    """Return how far off the answers are, with how many measurements; and these with what each aggregate is of them."""
-    builder, joined, plans, carrier = added.builder, added.joined, added.plans, added.carrier
-    formulas = tuple(
-        _of_joint(builder, want, joined[index])
-        if index in joined
-        else _formula(builder, want, plans, carrier, wanted)
-        for index, want in enumerate(wanted)
-    )
-    counted = _counted(builder, threshold)
-    shares = _shares(builder, formulas, counted, found_share)
-    power = 1 if is_zcdp else 2  # the variance of a coordinate, by that of one alone
-    each = [_variance(one) / share**power for one, share in zip(builder.measurements, shares, strict=True)]
-    error = sum((_noises(formula, each) for formula in formulas), Fraction(0))
-    return (error, len(shares)), ChosenMeasurements(tuple(builder.measurements), formulas, counted, shares)
 
 
 FOUND_SHARE = Fraction(1, 5)
@@ -399,16 +342,16 @@ def _filters(wants: Sequence[NormalizedAggregate]) -> tuple[list[Expr], bool]:
     return filters, any(want.filter is None for want in wants)
 
 
-def _add_counts(builder: _Builder, counts: Sequence[NormalizedAggregate], plans: Plans) -> None:
+def _add_counts(builder: _Builder, counts: Sequence[NormalizedAggregate]) -> None:
     filters, rest = _filters(counts)
     together = masks_of(filters, rest, _MAX_COUNT_MASKS)
     if together is not None and _is_better_by_masks(builder, together, rest, len(filters) + rest):
         number = builder.add(Count, None, None, together)
         for want in counts:
-            plans["count", None, want.filter] = number, None
+            builder.plans["count", None, want.filter] = number, None
         return
     for want in counts:
-        plans["count", None, want.filter] = builder.add(Count, None, None, _mask(want)), None
+        builder.plans["count", None, want.filter] = builder.add(Count, None, None, _mask(want)), None
 
 
 def _is_better_by_masks(builder: _Builder, masks: Sequence[Mask], rest: bool, separate: int) -> bool:
@@ -417,25 +360,21 @@ def _is_better_by_masks(builder: _Builder, masks: Sequence[Mask], rest: bool, se
     # that share a rho have n each, n² together; of masks, drawn with all of it, a count adds up those in
     # which its filter is true, at most `together`. Epsilon compares the worst count, rho the sum over the
     # counts.
-    if len(masks) <= 2 or not builder.is_zcdp:
+    if len(masks) <= 2 or not builder.asked.is_zcdp:
         return len(masks) <= max(2, separate**2)
     added = sum(1 for mask in masks for _, truth in mask.terms if truth) + (len(masks) if rest else 0)
     return added <= separate**2
 
 
 def _add_value(
-    builder: _Builder,
-    value: Expr,
-    wants: Sequence[NormalizedAggregate],
-    carried: Sequence[NormalizedAggregate],
-    plans: Plans,
-    form: _Form,
-) -> list[NormalizedAggregate]:
+    builder: _Builder, value: Expr, wants: Sequence[NormalizedAggregate], carried: Sequence[NormalizedAggregate]
+) -> list[NormalizedAggregate]:  # fmt: skip
     """Add the measurements for one summed value, in the form; return the counts that are needed beside them."""
+    form, plans = builder.form, builder.plans
     squared = any(want.is_spread for want in wants)
     lattice = lattice_of(value, builder.env, squared=squared)
     if lattice is None or lattice.width == 0:
-        _add_constant(builder, value, lattice or _NOTHING, [*wants, *carried], plans)
+        _add_constant(builder, value, lattice or _NOTHING, [*wants, *carried])
         return []
     kind: type[Measurement]
     if form not in _LEAST or carried or not all(want.is_sum_alone for want in wants):
@@ -463,11 +402,12 @@ def _add_value(
 
 
 def _add_constant(
-    builder: _Builder, value: Expr, lattice: Lattice, wants: Sequence[NormalizedAggregate], plans: Plans
+    builder: _Builder, value: Expr, lattice: Lattice, wants: Sequence[NormalizedAggregate]
 ) -> None:
     """A value with one possible content: only its rows are counted (soundness.md 1.6)."""
     renamed = [_rows_of(builder, want) for want in wants]
-    _add_counts(builder, renamed, plans)
+    _add_counts(builder, renamed)
+    plans = builder.plans
     for want, counted in zip(wants, renamed, strict=True):
         if want.value is not None:
             plans["constant", value, want.filter] = plans["count", None, counted.filter][0], lattice
@@ -479,14 +419,12 @@ def _rows_of(builder: _Builder, want: NormalizedAggregate) -> NormalizedAggregat
     return replace(want, filter=rows)
 
 
-def _formula(
-    builder: _Builder, want: NormalizedAggregate, plans: Plans, carrier: Expr | None,
-    wanted: Sequence[NormalizedAggregate],
-) -> Formula:  # fmt: skip
+def _formula(builder: _Builder, want: NormalizedAggregate) -> Formula:
+    plans, carrier = builder.plans, builder.carrier
     one = Fraction(1)
     alone = _ALONE.get(want.function)
     if alone is not None:
-        return alone(builder, want, wanted)
+        return alone(builder, want)
     if want.value is None:
         factor = want.factor
         if carrier is not None and ("pair", carrier, want.filter) in plans:
@@ -504,7 +442,7 @@ def _formula(
     kind = next(kind for kind in _CENTRED if (kind, want.value, want.filter) in plans)
     number, lattice = plans[kind, want.value, want.filter]
     assert lattice is not None
-    difference, count = _CENTRED[kind](builder, want, number, lattice, plans)
+    difference, count = _CENTRED[kind](builder, want, number, lattice)
     moment = difference
     if want.is_spread and kind != "constant":
         moment = builder.sum_over(plans["moment", want.value, want.filter][0], want.filter, 0, one)
@@ -512,24 +450,24 @@ def _formula(
 
 
 def _of_constant(
-    builder: _Builder, want: NormalizedAggregate, number: int, lattice: Lattice, plans: Plans
+    builder: _Builder, want: NormalizedAggregate, number: int, lattice: Lattice
 ) -> tuple[Linear, Linear]:
     """Of a value with one content nothing is summed: only its rows are counted (soundness.md 1.6)."""
     return _NO_SUM, builder.sum_over(number, _rows_of(builder, want).filter, 0, Fraction(1))
 
 
 def _beside_count(
-    builder: _Builder, want: NormalizedAggregate, number: int, lattice: Lattice, plans: Plans
+    builder: _Builder, want: NormalizedAggregate, number: int, lattice: Lattice
 ) -> tuple[Linear, Linear]:
     """Return a centred sum, and the count of its rows, which is measured beside it."""
     rows = _rows_of(builder, want).filter
-    counted = plans["count", None, rows][0]
+    counted = builder.plans["count", None, rows][0]
     difference, count = ((number, want.filter), (counted, rows))
     return builder.sum_over(*difference, 0, Fraction(1)), builder.sum_over(*count, 0, Fraction(1))
 
 
 def _of_pair_sums(
-    builder: _Builder, want: NormalizedAggregate, number: int, lattice: Lattice, plans: Plans
+    builder: _Builder, want: NormalizedAggregate, number: int, lattice: Lattice
 ) -> tuple[Linear, Linear]:
     """Return the difference of complementary sums, and their sum over the width, which is the count of the rows."""
     above, below = (builder.sum_over(number, want.filter, part, Fraction(1)) for part in (0, 1))
@@ -655,12 +593,12 @@ def _mask(want: NormalizedAggregate) -> tuple[Mask, ...]:
     return (Mask(()) if want.filter is None else Mask(((want.filter, True),)),)
 
 
-def _people(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[NormalizedAggregate]) -> Formula:
+def _people(builder: _Builder, want: NormalizedAggregate) -> Formula:
     number = builder.add(People, None, None, _mask(want))
     return _counted_in(want, builder.sum_over(number, want.filter, 0, Fraction(1)))
 
 
-def _distinct(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[NormalizedAggregate]) -> Formula:
+def _distinct(builder: _Builder, want: NormalizedAggregate) -> Formula:
     assert want.value is not None
     facts = narrowed_facts(want.value, builder.env)
     size = None if facts.values is None else len(facts.values)
@@ -672,7 +610,7 @@ def _distinct(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[Nor
     return Within(count.terms, count.constant, 0, _size_of_domain(facts), grid=Fraction(1))
 
 
-def _direct(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[NormalizedAggregate]) -> Formula:
+def _direct(builder: _Builder, want: NormalizedAggregate) -> Formula:
     assert want.value is not None
     lattice = lattice_of(want.value, builder.env, squared=False)
     if lattice is None or lattice.width == 0:
@@ -690,7 +628,7 @@ def _size_of_domain(facts: Facts) -> int | None:
     return max(0, math.floor(facts.hi / facts.grid) - math.ceil(facts.lo / facts.grid) + 1)
 
 
-def _rank(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[NormalizedAggregate]) -> Formula:
+def _rank(builder: _Builder, want: NormalizedAggregate) -> Formula:
     """Return the coordinate of a fraction: three and more of the same rows are one measurement (soundness.md 1.21)."""
     assert want.value is not None
     lattice = candidates_of(want.value, builder.env)
@@ -701,11 +639,11 @@ def _rank(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[Normali
     masks, share, is_extreme = _mask(want), want.call.share, want.call.row.is_extreme
     of: _Of = (want.value, lattice, masks, False, 0, builder.bounding)
     shares = [share] if is_extreme else sorted({
-        one.call.share for one in wanted
+        one.call.share for one in builder.wanted
         if (one.function, one.value, one.filter) == (want.function, want.value, want.filter)
         and not one.call.row.is_extreme
     })  # fmt: skip
-    bar = None if is_extreme else builder.bars.get((want.value, masks))
+    bar = None if is_extreme else builder.asked.bars.get((want.value, masks))
     if bar is not None:
         return _with_bar(builder, of, shares, share, bar)
     if len(shares) > MAX_FRACTIONS:
@@ -740,7 +678,7 @@ _Of = tuple[Expr, Lattice, tuple[Mask, ...], bool, int, Bounding]
 """What a measurement of values by rank is of."""
 
 
-def _mode(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[NormalizedAggregate]) -> Formula:
+def _mode(builder: _Builder, want: NormalizedAggregate) -> Formula:
     assert want.value is not None
     known = domain_of(want.value, builder.env)
     if known is None:
@@ -756,7 +694,7 @@ def _mode(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[Normali
     return ChosenOf(builder.coordinate(number), Fraction(1), values=values)
 
 
-_ALONE: dict[str, Callable[[_Builder, NormalizedAggregate, Sequence[NormalizedAggregate]], Formula]] = {
+_ALONE: dict[str, Callable[[_Builder, NormalizedAggregate], Formula]] = {
     "rank": _rank,
     "mode": _mode,
     "units": _people,
@@ -766,13 +704,13 @@ _ALONE: dict[str, Callable[[_Builder, NormalizedAggregate, Sequence[NormalizedAg
 """What has a measurement of its own -> its formula."""
 
 
-def _counted(builder: _Builder, threshold: bool) -> int | None:
+def _counted(builder: _Builder) -> int | None:
     """Return the measurement that counts units for the threshold, adding one when none does.
 
     A row count serves only where a unit has one row by the engine's own constraint: it is then the
     units measure itself (soundness.md 1.7).
     """
-    if not threshold:
+    if not builder.asked.finds_groups:
         return None
     if builder.bounding.per_row and builder.bounding.of_two is None:
         for number, measurement in enumerate(builder.measurements):

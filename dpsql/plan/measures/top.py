@@ -20,7 +20,7 @@ from ...relation.intervals import Environment
 from ...relation.relations import AggregateCall, Block, Relation, ends_in, skipped, subqueries
 from ..privacy.rows import Release, Units
 from .formulas import Linear
-from .least_error import choose_measurements
+from .least_error import Asked, choose_measurements
 from .measurements import Bounding, BoundingQuery, Loss, Measurement, Steps, Sum, Sums
 
 __all__ = ["MAX_CHOSEN", "TopGroups", "TopRows", "top_groups", "top_rows"]
@@ -156,7 +156,7 @@ def _score(call: AggregateCall, env: Environment, bounding: Bounding, units: Uni
     """Return the one measurement whose only coordinate an aggregate follows, where no unit makes it smaller."""
     if call.function not in ("count", "sum"):
         return None
-    found = choose_measurements([call], env, bounding, units, threshold=False)
+    found = choose_measurements(Asked([call], env, bounding, units))
     if not _follows_one(found.measurements, found.formulas):
         return None
     (measurement,) = found.measurements

@@ -200,7 +200,7 @@ def test_the_rho_of_a_coin_is_never_above_what_it_is() -> None:
 
 def test_a_missing_weight_is_found(audited: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A person's rows that all count in full, however many they are, move more than is claimed (soundness.md 1.9)."""
-    monkeypatch.setattr(print_release._Release, "_weight", lambda self, rows: str(WEIGHT))
+    monkeypatch.setattr(print_release.ReleasePrinter, "_weight", lambda self, rows: str(WEIGHT))
     (joint,) = audited(JOINT).findings
     assert any("moved by more than is claimed" in problem for problem in joint.problems)
     assert any("the real epsilon is at least " in problem for problem in joint.problems)

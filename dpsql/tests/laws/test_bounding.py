@@ -43,9 +43,9 @@ Patch = pytest.MonkeyPatch
 
 def by_window(release: ReleasePlan, numbers: tuple[int, ...]) -> BackendQuery:
     """Print scaled measurements with t as a window over each unit's groups: slow, and easy to believe."""
-    printer = print_release._Release(
-        release.release.rows, release.release.keys, release.measurements, release.bounding, release.domains, release.dialect,
-        axes=release.axes,
+    printer = print_release.ReleasePrinter(
+        release.release.rows, release.release.keys, release.measurements, release.bounding, release.domains, {},
+        release.dialect, axes=release.axes,
     )  # fmt: skip
     sources = SourcePrinter(release.dialect, 1)
     filters = counted_in(release.measurements)
@@ -164,14 +164,14 @@ OWNED = '("person_id" IS NOT NULL)'
 
 
 def rewritten(patch: Patch, change: Callable[[str], str]) -> None:
-    scaled = print_release._Release.scaled
+    scaled = print_release.ReleasePrinter.scaled
 
-    def mutant(self: print_release._Release, numbers: tuple[int, ...]) -> BackendQuery:
+    def mutant(self: print_release.ReleasePrinter, numbers: tuple[int, ...]) -> BackendQuery:
         query = scaled(self, numbers)
         assert change(query.sql) != query.sql
         return BackendQuery(change(query.sql), query.measurements, query.salted, query.intermediates)
 
-    patch.setattr(print_release._Release, "scaled", mutant)
+    patch.setattr(print_release.ReleasePrinter, "scaled", mutant)
 
 
 def test_scale_units_with_few_rows_up(single: World, monkeypatch: Patch) -> None:

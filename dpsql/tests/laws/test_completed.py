@@ -334,7 +334,7 @@ def test_one_listed_group_is_taken_for_one_number(tmp_path: Path, monkeypatch: P
 
 def test_the_others_of_a_tuple_alone(here: World, monkeypatch: Patch) -> None:
     """A tuple with one key that is not listed is in the cell of no key that is."""
-    told = print_release._Release._told_apart
+    told = print_release.ReleasePrinter._told_apart
 
     def of_all(self: Any, place: int, axis: axes.Axis) -> str:
         name, whole = self.key_names[place], []
@@ -347,7 +347,7 @@ def test_the_others_of_a_tuple_alone(here: World, monkeypatch: Patch) -> None:
             .replace(f"AS {name}", f"AS {name}")
         )
 
-    monkeypatch.setattr(print_release._Release, "_told_apart", of_all)
+    monkeypatch.setattr(print_release.ReleasePrinter, "_told_apart", of_all)
     here.settle(load, ELSEWHERE)
     sql = "SELECT v.city, p.team, COUNT(*) FROM visit v JOIN person p ON p.id = v.person_id GROUP BY v.city, p.team"
     both, one = cells(here, sql), cells(here, sql.replace("v.city, p.team", "v.city"))
@@ -392,6 +392,6 @@ def test_what_the_owner_says_enters_a_plan(desk: OpenDesk, tmp_path: Path, monke
 
 
 def test_the_others_are_left_out(here: World, monkeypatch: Patch) -> None:
-    plant(monkeypatch, print_release._Release._in_domains, ("if whole and ", "if False and "))
+    plant(monkeypatch, print_release.ReleasePrinter._in_domains, ("if whole and ", "if False and "))
     with pytest.raises(AssertionError):
         check_all_rows(here)

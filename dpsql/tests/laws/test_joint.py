@@ -200,7 +200,7 @@ def test_round_weights_up(adding: World, monkeypatch: Patch) -> None:
         return f"(({most} + {t} - 1) // {t})"
 
     holds(adding, CORR, SEVEN)
-    monkeypatch.setattr(print_release._Release, "_weight", up)
+    monkeypatch.setattr(print_release.ReleasePrinter, "_weight", up)
     with pytest.raises(AssertionError):
         holds(adding, CORR, SEVEN)
 
@@ -221,9 +221,9 @@ def test_forget_the_reach_of_a_coordinate(adding: World, monkeypatch: Patch, pla
 
 
 def test_forget_a_row_in_weights(adding: World, monkeypatch: Patch) -> None:
-    original = print_release._Release._weight
+    original = print_release.ReleasePrinter._weight
     monkeypatch.setattr(
-        print_release._Release, "_weight", lambda self, rows: original(self, f"{rows} - 1")
+        print_release.ReleasePrinter, "_weight", lambda self, rows: original(self, f"{rows} - 1")
     )  # fmt: skip
     with pytest.raises(AssertionError):
         holds(adding, CORR, SEVEN)

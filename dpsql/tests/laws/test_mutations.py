@@ -132,13 +132,13 @@ DISTINCT = "SELECT city, COUNT(DISTINCT tag) FROM visit GROUP BY city"
 )  # fmt: skip
 def test_keep_one_group_or_value_too_many(adding: World, monkeypatch: Patch, sql: str) -> None:
     """In a domain of more than twice as many all are ranked, in another one the heavy units' alone."""
-    original = print_release._Release._kept
+    original = print_release.ReleasePrinter._kept
 
     def kept(self: Any, source: str, hashes: list[str], names: list[str], most: int, *more: Any) -> list[str]:
         return original(self, source, hashes, names, most + 1, *more)
 
     holds(adding, sql, WIDE)
-    monkeypatch.setattr(print_release._Release, "_kept", kept)
+    monkeypatch.setattr(print_release.ReleasePrinter, "_kept", kept)
     with pytest.raises(AssertionError):
         holds(adding, sql, WIDE)
 

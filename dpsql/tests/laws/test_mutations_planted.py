@@ -35,7 +35,7 @@ FAULTS: dict[str, tuple[Function, str, str, str]] = {
         release_plan.key_rule, "counted.scale(each.epsilon), delta / (counted", "counted.scale(each.epsilon) / 2, delta / (counted", TAGS,
     ),
     "one group more than C in the count of people": (
-        print_release._Release.ranked, "self.key_names, self.bounding.groups, ",
+        print_release.ReleasePrinter.ranked, "self.key_names, self.bounding.groups, ",
         "self.key_names, self.bounding.groups + 1, ", "SELECT tag, COUNT(DISTINCT person_id) FROM visit GROUP BY tag",
     ),
     "all of delta for each grouping set": (
@@ -50,11 +50,11 @@ FAULTS: dict[str, tuple[Function, str, str, str]] = {
         planner._bounding, "len(groups) > c)", "len(groups) > c + 1)", "SELECT flag, COUNT(DISTINCT person_id) FROM visit GROUP BY flag",
     ),
     "all values of a person's group are counted": (
-        print_release._Release._rank, "(self.unit)} ORDER", "(self.unit)}, {names[-1]} ORDER",
+        print_release.ReleasePrinter._rank, "(self.unit)} ORDER", "(self.unit)}, {names[-1]} ORDER",
         "SELECT COUNT(DISTINCT tag) FROM visit",
     ),
     "distinct values of all groups are counted": (
-        print_release._Release.distinct, "measurement.distinct_limit)", "measurement.distinct_limit * 3)",
+        print_release.ReleasePrinter.distinct, "measurement.distinct_limit)", "measurement.distinct_limit * 3)",
         "SELECT city, COUNT(DISTINCT tag) FROM visit GROUP BY city",
     ),
 }  # fmt: skip

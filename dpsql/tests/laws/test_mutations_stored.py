@@ -107,14 +107,14 @@ def test_leave_one_group_exact(desk: OpenDesk, monkeypatch: Patch) -> None:
 def test_ignore_minimum_units(desk: OpenDesk, monkeypatch: Patch, tmp_path: Path) -> None:
     """In both places that hold it: what leaves the engine, and what is shown."""
     original = noised.publish
-    plant(monkeypatch, print_release._Release._is_tested, ("{self.tested.least}", "1"))
+    plant(monkeypatch, print_release.ReleasePrinter._is_tested, ("{self.tested.least}", "1"))
     monkeypatch.setattr(run, "publish", lambda exact, plan, noise, least: original(exact, plan, noise, 1))
     with pytest.raises(AssertionError):
         check_minimum_units(desk, tmp_path / "least")
 
 
 def test_show_found_keys_as_the_engine_met_them(desk: OpenDesk, monkeypatch: Patch) -> None:
-    plant(monkeypatch, print_release._Release._outer, ("if tests:", "if False:"))
+    plant(monkeypatch, print_release.ReleasePrinter._outer, ("if tests:", "if False:"))
     with pytest.raises(AssertionError):
         check_order_of_keys(desk)
 

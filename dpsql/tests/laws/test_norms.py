@@ -228,13 +228,13 @@ def test_a_list_that_is_narrower_holds_no_norm(normed: World) -> None:
 
 # --- mutants ------------------------------------------------------------------------------------------------
 
-_WITHIN, _NORMED = print_release._Release._within, planner._normed
+_WITHIN, _NORMED = print_release.ReleasePrinter._within, planner._normed
 MUTANTS: dict[str, tuple[Callable[..., object], str, str, str, Database]] = {
     "places by values as they are": (_WITHIN, 'f"SELECT {by}, {place} AS g', 'f"SELECT {by}, {name} AS g', DAY, UNLISTED),
     "rows of listed places alone": (_WITHIN, "FROM ({placed}) AS r GROUP BY {by}, g", "FROM ({placed}) AS r WHERE g IS NOT NULL GROUP BY {by}, g", DAY, UNLISTED),
     "rows and not their squares": (_WITHIN, '"SUM(c * c)"', '"SUM(c)"', DAY, ONE_PLACE),
     "a root that is not tested": (_WITHIN, "* s <= {most} THEN {x}\"", "* s >= 0 THEN {x} + 1\"", DAY, ONE_PLACE),
-    "the greatest weight": (print_release._Release._lighter, "MIN(w)", "MAX(w)", DAY, ONE_PLACE),
+    "the greatest weight": (print_release.ReleasePrinter._lighter, "MIN(w)", "MAX(w)", DAY, ONE_PLACE),
     "every norm holds": (_NORMED, "one == key and _holds(norm, one, own, release)", "True", FLAG, APART),
     "months hold quarters": (_NORMED, "one == key and _holds(norm, one, own, release)", "one.calls('date_trunc') and key.calls('date_trunc')", QUARTER, A_QUARTER),
     "a norm as it is in rows": (measurements.Bounding.capped, "min(squared, self.in_norm**2)", "min(squared, self.in_norm)", DAY, ONE_PLACE),

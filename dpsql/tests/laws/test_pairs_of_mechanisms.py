@@ -16,7 +16,7 @@ import pytest
 from dpsql.engine import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.mechanisms import Near, RankSplit
-from dpsql.plan import release_plan
+from dpsql.plan.backend_sql import print_release
 from dpsql.plan.backend_sql.print_release import Part
 from dpsql.plan.measures.measurements import Joint
 from dpsql.plan.measures.ranks import ModeMeasurement
@@ -93,8 +93,8 @@ def test_a_part_of_a_chosen_group_has_the_weights_of_its_window(adding: World) -
 
 
 def test_a_mutant_that_weighs_a_part_by_rows_of_all_groups(adding: World, monkeypatch: Patch) -> None:
-    original = release_plan.print_part
-    monkeypatch.setattr(release_plan, "print_part", lambda *given: original(*given[:-1]))
+    original = print_release.ReleasePrinter.part
+    monkeypatch.setattr(print_release.ReleasePrinter, "part", lambda *given: original(*given[:-1]))
     with pytest.raises(AssertionError):
         check_a_part(adding)
 

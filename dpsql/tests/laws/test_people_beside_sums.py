@@ -62,7 +62,7 @@ def compare(world: World, plan: Plan) -> int:
             patch.setattr(print_release, "_FAR", 1)
             together = _measured(world, release, plan)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(print_release._Release, "is_count_of_all_people", lambda self, ranked: False)
+            patch.setattr(print_release.ReleasePrinter, "is_count_of_all_people", lambda self, ranked: False)
             apart = _measured(world, release, plan)
             queries = release.queries(tuple(range(len(release.measurements))))
         assert together == apart, [query.sql for query in queries]
@@ -164,16 +164,16 @@ def test_groups_that_are_not_tested_are_summed_whoever_keeps_them(single: World)
 
 FAULTS: dict[str, tuple[Callable[..., Any], str, str]] = {
     "one group more than C": (
-        print_release._Release._people, "self.key_names, self.bounding.groups)",
+        print_release.ReleasePrinter._people, "self.key_names, self.bounding.groups)",
         "self.key_names, self.bounding.groups + 1)",
     ),
-    "what is beyond C stays in": (print_release._Release._people, '"kept" if self.bounding.ranked', '"p" if self.bounding.ranked'),
+    "what is beyond C stays in": (print_release.ReleasePrinter._people, '"kept" if self.bounding.ranked', '"p" if self.bounding.ranked'),
     "who is above C stays whole too": (
-        print_release._Release._kept, 'self.dialect.without(source, "above", self.unit, columns)',
+        print_release.ReleasePrinter._kept, 'self.dialect.without(source, "above", self.unit, columns)',
         """f"SELECT {', '.join(columns)} FROM {source}\"""",
     ),
     "who is above R counts in groups that somebody keeps": (
-        print_release._Release._of_table, "({listed.sql()}{self.dialect.listed_by_sort}) AS r",
+        print_release.ReleasePrinter._of_table, "({listed.sql()}{self.dialect.listed_by_sort}) AS r",
         "({listed.sql()} LIMIT 1) AS r",
     ),
 }  # fmt: skip

@@ -83,6 +83,6 @@ def test_a_bound_that_is_too_small_is_seen(desk_that_checks: Desk, monkeypatch: 
     desk_that_checks.settle(AT_THE_ENDS)
     sql = "SELECT city, SUM(n), AVG(d) FROM visit GROUP BY city"
     assert answer(desk_that_checks, sql)
-    monkeypatch.setattr(print_release._Release, "_weight", short)
+    monkeypatch.setattr(print_release.ReleasePrinter, "_weight", short)
     with pytest.raises(EngineFailure):
         answer(desk_that_checks, sql)

@@ -133,7 +133,7 @@ def _check_parts(here: World, key: str | None) -> None:
 def test_a_mutant_that_weighs_the_rows_of_a_part_anew(adding: World, monkeypatch: Patch) -> None:
     """A person's rows in a part are fewer than they are in all: each would weigh more there."""
     plant(
-        monkeypatch, print_release._Release.window,
+        monkeypatch, print_release.ReleasePrinter.window,
         ('self._read_twice("a", rows)',
          'self._read_twice("a", rows if part is None else f"SELECT * FROM ({rows}) AS a WHERE {self._in_part(part)}")'),
     )  # fmt: skip

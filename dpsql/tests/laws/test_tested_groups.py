@@ -287,19 +287,19 @@ def test_sums_of_groups_that_are_stored_are_of_these_whoever_they_keep_now(
 
 # --- faults ------------------------------------------------------------------------------------------------------
 
-_HAVING = print_release._Release._is_tested
+_HAVING = print_release.ReleasePrinter._is_tested
 FAULTS: dict[str, tuple[Callable[..., Any], str, str]] = {
     "no HAVING": (_HAVING, 'else [f"{people} >= {self.tested.least}"]', "else []"),
     "HAVING on rows": (_HAVING, 'f"{people} >=', 'f"COUNT(*) >='),
     "people before the cut to C": (
-        print_release._Release._people, '"kept" if self.bounding.ranked', '"p" if self.bounding.ranked',
+        print_release.ReleasePrinter._people, '"kept" if self.bounding.ranked', '"p" if self.bounding.ranked',
     ),
     "one person less": (_HAVING, "{self.tested.least}", "{self.tested.least - 1}"),
     "all groups in the query of the sums": (
-        print_release._Release._of_shown, "AS f JOIN {listed}", "AS f LEFT JOIN {listed}",
+        print_release.ReleasePrinter._of_shown, "AS f JOIN {listed}", "AS f LEFT JOIN {listed}",
     ),
     "every query before the count": (
-        print_release._Release.limited, "(*counting, *(self._of_shown(query) for query in queries if query not in counting))",
+        print_release.ReleasePrinter.limited, "(*counting, *(self._of_shown(query) for query in queries if query not in counting))",
         "tuple(queries)",
     ),
 }  # fmt: skip

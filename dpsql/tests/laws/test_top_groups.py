@@ -324,7 +324,7 @@ def test_a_score_that_falls(adding: World, monkeypatch: Patch) -> None:
     assert release.top is None
     with monkeypatch.context() as patch:
         patch.setattr(top, "_score", lambda call, env, bounding, units: (
-            top.choose_measurements([call], env, bounding, units, threshold=False).measurements[0]
+            top.choose_measurements(top.Asked([call], env, bounding, units)).measurements[0]
         ))  # fmt: skip
         with pytest.raises(AssertionError):
             holds(adding, sql, both)
@@ -332,14 +332,14 @@ def test_a_score_that_falls(adding: World, monkeypatch: Patch) -> None:
 
 def test_measure_what_is_chosen_by_the_bound_of_all_groups(adding: World, monkeypatch: Patch) -> None:
     """R in the printed SQL, where the scale was computed from n · M."""
-    original = print_release._Release.of_groups
+    original = print_release.ReleasePrinter.of_groups
 
     def of_groups(self: Any, groups: Any) -> Any:
         release = original(self, groups)
         release.bounding = replace(release.bounding, in_all=32, groups=16)
         return release
 
-    monkeypatch.setattr(print_release._Release, "of_groups", of_groups)
+    monkeypatch.setattr(print_release.ReleasePrinter, "of_groups", of_groups)
     with pytest.raises(AssertionError):
         holds(adding, ONE, EVERYWHERE)
 

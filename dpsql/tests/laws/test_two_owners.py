@@ -471,7 +471,7 @@ def test_take_the_figure_of_one_coordinate_for_a_sum_of_both_signs(adding: World
 
 def test_keep_more_of_who_is_pointed_at(adding: World, monkeypatch: Patch) -> None:
     plant(
-        monkeypatch, print_release._Release.looked_up,
+        monkeypatch, print_release.ReleasePrinter.looked_up,
         ("order, lookup.most, is", "order, lookup.most + 1, is"),
     )  # fmt: skip
     falls(adding, monkeypatch, BY_KIND)

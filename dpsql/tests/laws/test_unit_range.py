@@ -18,7 +18,7 @@ import pytest
 
 from dpsql.backends import DuckDBBackend
 from dpsql.errors import Refusal
-from dpsql.plan.backend_sql.print_release import _Release
+from dpsql.plan.backend_sql.print_release import ReleasePrinter
 from dpsql.plan.privacy import analyze
 from dpsql.plan.views import build_catalog
 from dpsql.policy import Neighbours, parse_policy
@@ -253,6 +253,6 @@ def test_leave_the_range_out(adding: World, monkeypatch: Patch) -> None:
 def test_take_any_key_for_no_number(adding: World, monkeypatch: Patch) -> None:
     if adding.catalog.dialect != "duckdb":
         pytest.skip("never: no other engine has a direct table")
-    plant(monkeypatch, _Release._is_direct, ("key.type.kind is Kind.TEXT", "True"))
+    plant(monkeypatch, ReleasePrinter._is_direct, ("key.type.kind is Kind.TEXT", "True"))
     with pytest.raises(AssertionError):
         test_a_direct_table_is_for_people_alone(adding, PLAIN[0])

@@ -16,7 +16,7 @@ import duckdb
 import pytest
 
 from dpsql.errors import Refusal
-from dpsql.plan.backend_sql.print_release import print_release
+from dpsql.plan.backend_sql.print_release import ReleasePrinter
 from dpsql.plan.planner import PrivacyParameters, plan
 from dpsql.plan.privacy import grains, pieces, value_set
 from dpsql.plan.privacy.keys import domain_of, environment_of
@@ -105,9 +105,11 @@ def holding(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
 def possible(connection: duckdb.DuckDBPyConnection, release: ReleasePlan) -> set[tuple[Scalar, ...]]:
     """Return the declared groups that some row is in."""
     rows, keys = release.release.rows, release.release.keys
-    (query,) = print_release(
-        rows, keys, release.measurements, (0,), release.bounding, (None,) * len(keys), {}, release.dialect
+    unlisted = (None,) * len(keys)
+    printer = ReleasePrinter(
+        rows, keys, release.measurements, release.bounding, unlisted, {}, release.dialect
     )
+    (query,) = printer.queries((0,))
     changes = [canonical(key.type) for key in keys]
     found = {
         tuple(value if change is None else change(value) for value, change in zip(row, changes, strict=False))
