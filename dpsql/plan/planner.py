@@ -19,7 +19,7 @@ import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from fractions import Fraction
 
 from ..errors import Refusal
@@ -191,149 +191,145 @@ def plan(
     if is_empty_by_text(relation):
         return Plan(Values((), relation.columns), (), frozenset(), (), privacy)
     if privacy.clock is not None:
-        return _plan_by_periods(relation, catalog, privacy, privacy.clock, read)
-    return _plan_analyzed(analyze(relation, catalog), catalog, privacy, read)
+        return _ByPeriods.of(relation, _Planner(catalog, privacy, read), privacy.clock).plan()
+    return _Planner(catalog, privacy, read).analyzed(analyze(relation, catalog))
 
 
-def _plan_by_periods(
-    relation: Relation, catalog: Catalog, privacy: PrivacyParameters, clock: Clock, read: ReadKeys | None
-) -> Plan:
-    """Return the plan of a statement under a budget by periods: (a), (b) or (c) of soundness.md 1.40."""
-    relation, count = numbered_scans(relation)
-    scans = {number: frozenset(clock.read) for number in range(count)}
-    scans |= reached(ordered(analyze(relation, catalog)), clock)
-    whole, known = by_person(relation, catalog, clock, scans, is_ever=False)
-    person = analyze(whole, known)
-    is_of_two = any(reads_references(release.rows) for release in ordered(person))  # (c) alone
-    if not is_of_two and all(is_of_one_period(release.rows, clock) for release in ordered(person)):
-        alone = each_period(person, [[release] for release in ordered(person)])
-        return _plan_analyzed(person if alone is None else alone.analyzed, known, privacy, read)
-    pairs: Plan | None = None
-    with suppress(NotByPeriod, Refusal):
-        if is_of_two:
+@dataclass(frozen=True)
+class _ByPeriods:
+    """A statement under a budget by periods.
+
+    `scans`: of each scan that has a time, by number, the periods that are read.
+    """
+
+    relation: Relation
+    planner: _Planner
+    clock: Clock
+    scans: dict[int, frozenset[int]]
+
+    @classmethod
+    def of(cls, relation: Relation, planner: _Planner, clock: Clock) -> _ByPeriods:
+        """Return a statement with the periods that its filters may leave rows of."""
+        relation, count = numbered_scans(relation)
+        scans = {number: frozenset(clock.read) for number in range(count)}
+        scans |= reached(ordered(analyze(relation, planner.catalog)), clock)
+        return cls(relation, planner, clock, scans)
+
+    def _by_person(
+        self, scans: dict[int, frozenset[int]], *, is_ever: bool = False
+    ) -> tuple[Analyzed, _Planner]:
+        """Return it analyzed by person over some periods, and what plans it over the tables as they are then."""
+        whole, known = by_person(self.relation, self.planner.catalog, self.clock, scans, is_ever=is_ever)
+        return analyze(whole, known), replace(self.planner, catalog=known)
+
+    def plan(self) -> Plan:
+        """Return its plan: (a), (b) or (c) of soundness.md 1.40."""
+        person, planner = self._by_person(self.scans)
+        is_of_two = any(reads_references(release.rows) for release in ordered(person))  # (c) alone
+        if not is_of_two and all(is_of_one_period(release.rows, self.clock) for release in ordered(person)):
+            alone = each_period(person, [[release] for release in ordered(person)])
+            return planner.analyzed(person if alone is None else alone.analyzed)
+        pairs: Plan | None = None
+        with suppress(NotByPeriod, Refusal):
+            if is_of_two:
+                raise NotByPeriod
+            pairs = self._by_pairs(person)
+        with suppress(Refusal):
+            undated = sum(undated_scans(release.rows) for release in ordered(person))
+            if pairs is None and not undated and not person.intermediates:
+                pairs = self._each_period(person, is_held=True)
+        person, planner = self._by_person(self.scans, is_ever=True)
+        try:
+            plan_ = planner.analyzed(person)
+        except Refusal:
+            if pairs is None:
+                raise
+            return pairs
+        return plan_ if pairs is None or _is_finer(plan_, pairs) else pairs
+
+    def _by_pairs(self, person: Analyzed) -> Plan:
+        """Return the plan with (person, period) as the unit. `person`: what the analysis by person has accepted.
+
+        Raises NotByPeriod, Refusal: where the analysis by (person, period) does not accept it, or finds other releases
+        than that by person; or where groups have to be found, which counts people and not (person, period) pairs.
+        """
+        tables, releases = tables_in(self.relation), ordered(person)
+        undated = sum(table.unit is not None and table.unit.time is None for table in tables)
+        if undated != sum(undated_scans(release.rows) for release in releases):
             raise NotByPeriod
-        pairs = _plan_by_pairs(relation, catalog, privacy, clock, scans, person, read)
-    with suppress(Refusal):
-        undated = sum(undated_scans(release.rows) for release in ordered(person))
-        if pairs is None and not undated and not person.intermediates:
-            pairs = _plan_each_period(relation, catalog, privacy, clock, scans, person, read, is_held=True)
-    whole, known = by_person(relation, catalog, clock, scans, is_ever=True)
-    try:
-        plan_ = _plan_analyzed(analyze(whole, known), known, privacy, read)
-    except Refusal:
-        if pairs is None:
-            raise
-        return pairs
-    return plan_ if pairs is None or _is_finer(plan_, pairs) else pairs
-
-
-def _plan_by_pairs(
-    relation: Relation, catalog: Catalog, privacy: PrivacyParameters, clock: Clock,
-    scans: dict[int, frozenset[int]], by_person_: Analyzed, read: ReadKeys | None,
-) -> Plan:  # fmt: skip
-    """Return the plan with (person, period) as the unit. `by_person_`: what the analysis by person has accepted.
-
-    Raises NotByPeriod, Refusal: where the analysis by (person, period) does not accept it, or finds other releases than
-    that by person; or where groups have to be found, which counts people and not (person, period) pairs.
-    """
-    person = ordered(by_person_)
-    undated = sum(table.unit is not None and table.unit.time is None for table in tables_in(relation))
-    if undated != sum(undated_scans(release.rows) for release in person):
-        raise NotByPeriod
-    if not all(joins_plainly(release.rows) and joins_own(release.rows) for release in person):
-        raise NotByPeriod
-    whole, known = by_period(relation, catalog, clock, scans)
-    analyzed = analyze(whole, known)
-    found = ordered(analyzed)
-    if analyzed.intermediates or _shape(analyzed) != _shape(by_person_):
-        raise NotByPeriod
-    # people's undated rows are nowhere read as public ones
-    if any(table.is_undated for table in tables_in(analyzed.root)):
-        raise NotByPeriod
-    if undated != sum(undated_scans(release.rows) for release in found):
-        raise NotByPeriod
-    for release in found:
-        if not joins_plainly(release.rows) or any(
-            fan.items for work in release.rows.works for fan in work.fans
-        ):
+        if not all(joins_plainly(release.rows) and joins_own(release.rows) for release in releases):
             raise NotByPeriod
-    each = _plan_each_period(relation, catalog, privacy, clock, scans, by_person_, read)
-    if each is not None:
-        return each
-    split = _plan_at_boundary(relation, catalog, privacy, clock, scans, analyzed, read)
-    planned = split or _plan_analyzed(analyzed, known, privacy, read)
-    if any(release.counted is not None for release in planned.releases):
-        raise NotByPeriod
-    return planned
+        whole, known = by_period(self.relation, self.planner.catalog, self.clock, self.scans)
+        analyzed = analyze(whole, known)
+        found = ordered(analyzed)
+        if analyzed.intermediates or _shape(analyzed) != _shape(person):
+            raise NotByPeriod
+        # people's undated rows are nowhere read as public ones
+        if any(table.is_undated for table in tables_in(analyzed.root)):
+            raise NotByPeriod
+        if undated != sum(undated_scans(release.rows) for release in found):
+            raise NotByPeriod
+        for release in found:
+            if not joins_plainly(release.rows) or any(
+                fan.items for work in release.rows.works for fan in work.fans
+            ):
+                raise NotByPeriod
+        each = self._each_period(person)
+        if each is not None:
+            return each
+        planned = self._at_boundary(analyzed) or replace(self.planner, catalog=known).analyzed(analyzed)
+        if any(release.counted is not None for release in planned.releases):
+            raise NotByPeriod
+        return planned
 
-
-def _plan_at_boundary(
-    relation: Relation, catalog: Catalog, privacy: PrivacyParameters, clock: Clock,
-    scans: dict[int, frozenset[int]], by_pairs: Analyzed, read: ReadKeys | None,
-) -> Plan | None:  # fmt: skip
-    """Return the plan of counts and sums as one draw of the closed periods and one of each open period (1.41); None:
-    all periods are closed, or all open, or other aggregates are asked for.
-    """
-    reached_ = frozenset[int]().union(*scans.values())
-    over, whole = frozenset(range(clock.end)), ordered(by_pairs)
-    parts = [reached_ & over, *(frozenset({number}) for number in sorted(reached_ - over))]
-    if not parts[0] or len(parts) == 1:
-        return None
-    found: list[list[Release | None]] = [[] for _ in whole]
-    for part in parts:
-        own = {number: numbers & part for number, numbers in scans.items()}
-        bounded, known = by_period(relation, catalog, clock, own)
-        releases = ordered(analyze(bounded, known))
-        if len(releases) != len(whole):
+    def _at_boundary(self, by_pairs: Analyzed) -> Plan | None:
+        """Return the plan of counts and sums as one draw of the closed periods and one of each open period (1.41);
+        None: all periods are closed, or all open, or other aggregates are asked for.
+        """
+        read = frozenset[int]().union(*self.scans.values())
+        over, whole = frozenset(range(self.clock.end)), ordered(by_pairs)
+        parts = [read & over, *(frozenset({number}) for number in sorted(read - over))]
+        if not parts[0] or len(parts) == 1:
             return None
-        for each, release in zip(found, releases, strict=True):
-            each.append(None if slices_of(release.rows, clock) is None else release)
-    split = at_boundary(by_pairs, found)
-    return None if split is None else _plan_apart(split, known, privacy, read, _blocks(whole))
-
-
-def _plan_each_period(
-    relation: Relation, catalog: Catalog, privacy: PrivacyParameters, clock: Clock,
-    scans: dict[int, frozenset[int]], by_person_: Analyzed, read: ReadKeys | None, *, is_held: bool = False,
-) -> Plan | None:  # fmt: skip
-    """Return the plan of a statement that is accepted by (person, period) as a release for each period (1.41); None:
-    its groups are not periods, or these are too many. `is_held`: it is not accepted so, and is looked at by itself.
-    """
-    periods = sorted(frozenset[int]().union(*scans.values()))
-    whole = ordered(by_person_)
-    if len(periods) > MOST_PERIODS or not any(release.keys for release in whole):
-        return None
-    found: list[list[Release | None]] = [[] for _ in whole]
-    for period in periods:
-        own = {number: reached_ & {period} for number, reached_ in scans.items()}
-        over, known = by_person(relation, catalog, clock, own, is_ever=False)
-        analyzed = analyze(over, known)
-        releases = ordered(analyzed)
-        if analyzed.intermediates or len(releases) != len(whole) or _shape(analyzed) != _shape(by_person_):
-            return None
-        for parts, release in zip(found, releases, strict=True):
-            slices = slices_of(release.rows, clock)
-            parts.append(None if slices is None else release)
-            if slices is not None and not is_of_one_period(release.rows, clock):
+        found: list[list[Release | None]] = [[] for _ in whole]
+        for part in parts:
+            own = {number: numbers & part for number, numbers in self.scans.items()}
+            bounded, known = by_period(self.relation, self.planner.catalog, self.clock, own)
+            releases = ordered(analyze(bounded, known))
+            if len(releases) != len(whole):
                 return None
-    if is_held and not all(
-        are_of_one_period([one.rows for one in parts if one is not None]) for parts in found
-    ):
-        return None
-    each = each_period(by_person_, found)
-    if each is None:
-        return None
-    return _plan_apart(each, known, privacy, read, _blocks(whole))
+            for each, release in zip(found, releases, strict=True):
+                each.append(None if slices_of(release.rows, self.clock) is None else release)
+        split = at_boundary(by_pairs, found)
+        return None if split is None else replace(self.planner, catalog=known).apart(split, _blocks(whole))
 
-
-def _plan_apart(
-    each: Each, catalog: Catalog, privacy: PrivacyParameters, read: ReadKeys | None, blocks: Fraction
-) -> Plan:
-    """Return the plan of a statement whose releases are made of parts."""
-    planned = _plan_analyzed(each.analyzed, catalog, privacy, read, blocks)
-    number = {release.release: i for i, release in enumerate(planned.releases)}
-    several = (parts for parts in each.parts if len(parts) > 1)
-    return replace(planned, apart=tuple(tuple(number[part] for part in parts) for parts in several))
+    def _each_period(self, person: Analyzed, *, is_held: bool = False) -> Plan | None:
+        """Return the plan of a statement that is accepted by (person, period) as a release for each period (1.41);
+        None: its groups are not periods, or these are too many. `is_held`: it is not accepted so, and is looked at by
+        itself.
+        """
+        periods = sorted(frozenset[int]().union(*self.scans.values()))
+        whole = ordered(person)
+        if len(periods) > MOST_PERIODS or not any(release.keys for release in whole):
+            return None
+        found: list[list[Release | None]] = [[] for _ in whole]
+        for period in periods:
+            own = {number: numbers & {period} for number, numbers in self.scans.items()}
+            analyzed, planner = self._by_person(own)
+            releases = ordered(analyzed)
+            if analyzed.intermediates or len(releases) != len(whole) or _shape(analyzed) != _shape(person):
+                return None
+            for parts, release in zip(found, releases, strict=True):
+                slices = slices_of(release.rows, self.clock)
+                parts.append(None if slices is None else release)
+                if slices is not None and not is_of_one_period(release.rows, self.clock):
+                    return None
+        if is_held and not all(
+            are_of_one_period([one.rows for one in parts if one is not None]) for parts in found
+        ):
+            return None
+        each = each_period(person, found)
+        return None if each is None else planner.apart(each, _blocks(whole))
 
 
 def _blocks(releases: Sequence[Release]) -> Fraction:
@@ -371,42 +367,232 @@ def _is_finer(one: Plan, other: Plan) -> bool:
     return bool(ratios) and sum(ratios) < len(ratios)
 
 
-def _plan_analyzed(
-    analyzed: Analyzed, catalog: Catalog, privacy: PrivacyParameters, read: ReadKeys | None,
-    blocks: Fraction | None = None,
-) -> Plan:  # fmt: skip
-    """Return the plan of an analyzed statement. `blocks`: the sum of shares that a slice is charged; None: of all."""
-    found = ordered(analyzed)
-    blocks = _blocks(found) if blocks is None else blocks
-    looking = Looking()
-    below = grounds_below((part, list(releases_of(part))) for part in analyzed.intermediates)
-    has_groups = any(release.keys for release in found)
-    tops = top_rows((*analyzed.intermediates, analyzed.root)) if privacy.selection and has_groups else {}
-    kept = kept_groups((*analyzed.intermediates, analyzed.root))
-    releases = tuple(
-        _selecting(
-            _plan_release(
-                release,
-                catalog,
-                privacy,
-                blocks,
-                read,
-                looking,
-                below,
-                kept=kept[release],
-                by_number=release not in tops,
-            ),
-            tops.get(release),
-            privacy,
-            blocks,
+@dataclass(frozen=True)
+class _Planner:
+    """Plans what is analyzed, over the tables of a catalog; `read`: see `ReadKeys`.
+
+    `blocks`: the sum of the shares that a slice is charged. `below`: what each intermediate result rests on.
+    """
+
+    catalog: Catalog
+    privacy: PrivacyParameters
+    read: ReadKeys | None = None
+    blocks: Fraction = Fraction(1)
+    below: tuple[frozenset[Ground], ...] = ()
+    looking: Looking = field(default_factory=Looking)
+
+    @property
+    def is_zcdp(self) -> bool:
+        """Whether rho adds up."""
+        return self.privacy.accounting is Accounting.ZCDP
+
+    def apart(self, each: Each, blocks: Fraction) -> Plan:
+        """Return the plan of a statement whose releases are made of parts."""
+        planned = self.analyzed(each.analyzed, blocks)
+        number = {release.release: i for i, release in enumerate(planned.releases)}
+        several = (parts for parts in each.parts if len(parts) > 1)
+        return replace(planned, apart=tuple(tuple(number[part] for part in parts) for parts in several))
+
+    def analyzed(self, analyzed: Analyzed, blocks: Fraction | None = None) -> Plan:
+        """Return the plan of an analyzed statement. `blocks`: None: the sum of all shares."""
+        found, roots = ordered(analyzed), (*analyzed.intermediates, analyzed.root)
+        blocks = _blocks(found) if blocks is None else blocks
+        below = grounds_below((part, list(releases_of(part))) for part in analyzed.intermediates)
+        own = replace(self, blocks=blocks, below=below, looking=Looking())
+        has_groups = any(release.keys for release in found)
+        tops = top_rows(roots) if self.privacy.selection and has_groups else {}
+        kept = kept_groups(roots)
+        plans = ((one, own.release(one, kept=kept[one], by_number=one not in tops)) for one in found)
+        releases = tuple(own.selecting(whole, tops.get(one)) for one, whole in plans)
+        for release in releases:
+            # printing may refuse: before anything is charged
+            release.queries(tuple(range(len(release.measurements))))
+        check_grown(releases, lambda work: work.most)
+        return Plan(analyzed.root, analyzed.intermediates, analyzed.tables, releases, self.privacy)
+
+    def release(
+        self, release: Release, *, bars: Bars = NO_BARS, kept: Collection[Sequence[Expr]] = (),
+        by_number: bool = True,
+    ) -> ReleasePlan:  # fmt: skip
+        """Return the plan of a release. `kept`: as `kept_groups` has it; `by_number`: rows may be kept by number."""
+        rows, privacy = release.rows, self.privacy
+        env = environment_of(rows.columns, rows.predicate)
+        dialect = dialect_of(self.catalog.dialect, self.catalog.case_collation)
+        self.looking.gave_up = False
+        groups, domains, listed = self._known_groups(release, env, dialect)
+        bounding = _normed(_bounding(release, env, privacy, groups), release, privacy, groups, domains)
+        if self.is_zcdp and rows.lookup is not None and dialect.keeps_steps:
+            bounding = replace(bounding, clamped=max(1, len(groups or ())))
+        rowless, unused, (text_zeros, zeros) = _without_rows(release, kept)
+        is_empty = groups == () or rowless[0] or unused[0]
+        is_proved = not is_empty and (rowless[1] or unused[1])
+        is_empty = is_empty or is_proved
+        if not is_empty and rows.predicate and asks_for_nobody(rows):
+            raise _of_nobody(release)
+        zeros = frozenset() if is_empty else zeros
+        asked = Asked(
+            release.aggregates, env, bounding, rows.units, groups is None, self.is_zcdp, bars, zeros,
+            privacy.found_share,
+        )  # fmt: skip
+        numbered = _measured_by_number(release, asked) if by_number and groups is not None else None
+        bounding, measured = numbered or (bounding, choose_measurements(asked))
+        _check_measured(release, measured.measurements, groups, env)
+        measures = self._spending(release, measured, is_empty=is_empty)
+        if is_empty and groups and not rowless[1]:
+            groups = ()  # no row is in a group that is read
+        slices = None if privacy.clock is None else slices_of(rows, privacy.clock)
+        if privacy.clock is not None and slices is None and not is_empty:
+            raise _not_over(release, privacy.clock)
+        delta, counted = Fraction(0), measured.counted
+        if counted is not None and not is_empty:
+            delta = _delta_of(release, domains, privacy)
+            rule = key_rule(measured.measurements[counted], measures[counted].loss, delta, privacy.together)
+            measures[counted] = replace(measures[counted], given=rule)
+        grounds = grounds_of(rows, release.keys, self.below)
+        if groups is None:
+            grounds |= {units_ground(privacy.minimum_units)}
+        rests = tuple(sorted(grounds))
+        whole = math.prod(len(domain.values) for domain in domains if domain)
+        # fewer than the product of the domains
+        chosen = groups if groups is not None and (listed or len(groups) < whole) else None
+        return ReleasePlan(
+            release, bounding, tuple(measures), measured.formulas, tuple(domains), groups, counted,
+            privacy.minimum_units, delta, is_empty,
+            _identity(release, rests, bounding, domains, chosen, measured.measurements), rests, dialect,
+            tuple(dict.fromkeys(name for one in listed for name in one.tables)), bars=bars,
+            is_proved=is_proved or not zeros <= text_zeros, is_wide=self.looking.gave_up, zeros=zeros,
+            below=self.below, slices=slices,
+        )  # fmt: skip
+
+    def _spending(self, release: Release, measured: ChosenMeasurements, *, is_empty: bool) -> list[Planned]:
+        """Return measurements with what each may spend: nothing where no row counts. Raises Refusal (PV301)."""
+        epsilon = self.privacy.epsilon
+        losses = [
+            loss_of(release, epsilon, self.blocks, share, is_zcdp=self.is_zcdp) for share in measured.shares
+        ]
+        if any(loss.is_nothing for loss in losses):
+            raise Refusal(
+                "epsilon is too small to be shared between the aggregates",
+                sqlstate="PV301",
+                hint="raise dpsql.epsilon",
+            )
+        if is_empty:
+            losses = [Loss(Fraction(0), 0 if self.is_zcdp else None)] * len(losses)
+        each = zip(measured.measurements, losses, measured.shares, strict=True)
+        return [Planned(measurement, loss, share=share) for measurement, loss, share in each]
+
+    def _known_groups(
+        self, release: Release, env: Environment, dialect: Dialect
+    ) -> tuple[tuple[tuple[Scalar, ...], ...] | None, list[Domain | None], tuple[KeyList, ...]]:
+        """Return the groups that are known beforehand, None where they are found; the keys' domains; the lists read."""
+        domains = [domain_of(key, env) for key in release.keys]
+        declared = [domain for domain in domains if domain is not None]
+        groups, listed = self._read_groups(release, domains, env, dialect)
+        if groups is None and len(declared) == len(domains):
+            groups = existing_groups(release.keys, declared, env, release.rows.predicate, self.looking)
+            return (
+                groups,
+                [_listed_in(groups, place, domain) for place, domain in enumerate(declared)],
+                listed,
+            )
+        if groups is not None:
+            apart = {place for one in listed for place in one.numbers}
+            domains = [None if place in apart else domain for place, domain in enumerate(domains)]
+        return groups, domains, listed
+
+    def _read_groups(
+        self, release: Release, domains: list[Domain | None], env: Environment, dialect: Dialect
+    ) -> tuple[tuple[tuple[Scalar, ...], ...] | None, tuple[KeyList, ...]]:
+        """Return the groups of keys that public tables have, and the lists they come from.
+
+        None where no key needs a list, or there are more than MAX_DOMAIN: then keys are found by threshold.
+        """
+        keys, terms, read = release.keys, release.rows.predicate, self.read
+        lists = key_lists(release.rows, keys, domains) if keys and read is not None else ()
+        if read is None or not lists:
+            return None, ()
+        parts: list[tuple[tuple[int, ...], Sequence[tuple[Scalar, ...]]]] = []
+        for one in lists:
+            rows = read(print_keys(one, dialect), tuple(key.type for key in one.keys))
+            parts.append((one.numbers, rows))
+        known = tuple(
+            number for number in range(len(keys)) if all(number not in one.numbers for one in lists)
         )
-        for release in found
-    )
-    for release in releases:
-        # printing may refuse: before anything is charged
-        release.queries(tuple(range(len(release.measurements))))
-    check_grown(releases, lambda work: work.most)
-    return Plan(analyzed.root, analyzed.intermediates, analyzed.tables, releases, privacy)
+        if known:
+            own = [domain for number in known if (domain := domains[number]) is not None]
+            if math.prod(len(domain.values) for domain in own) > MAX_DOMAIN:
+                return None, ()
+            parts.append(
+                (
+                    known,
+                    existing_groups(tuple(keys[number] for number in known), own, env, terms, self.looking),
+                )
+            )
+        if math.prod(len(rows) for _, rows in parts) > MAX_DOMAIN:
+            return None, ()
+        places = [number for numbers, _ in parts for number in numbers]
+        order = [places.index(number) for number in range(len(keys))]
+        found = []
+        for chosen in itertools.product(*(rows for _, rows in parts)):
+            flat = [value for part in chosen for value in part]
+            found.append(tuple(flat[place] for place in order))
+        return tuple(found), lists
+
+    def selecting(self, whole: ReleasePlan, top: TopRows | None) -> ReleasePlan:
+        """Return the plan that chooses a release's largest groups and measures these alone; `whole` where none pays.
+
+        The choice has a measurement's part of epsilon (soundness.md 1.23).
+        """
+        release, rows = whole.release, whole.release.rows
+        if top is None or whole.groups is None or whole.is_empty or whole.bounding.per_row:
+            return whole
+        if top.aggregate in whole.zeros:
+            return whole  # none is larger than another
+        env, aggregate = environment_of(rows.columns, rows.predicate), release.aggregates[top.aggregate]
+        choice = top_groups(aggregate, env, whole.bounding, rows.units, top.count, len(whole.groups))
+        if choice is None:
+            return whole
+        choice = replace(choice, aggregate=top.aggregate)
+        bounding = among(whole.bounding, choice.count)
+        asked = Asked(release.aggregates, env, bounding, rows.units, is_zcdp=whole.is_zcdp, zeros=whole.zeros)
+        measured = choose_measurements(asked)
+        measurements = (*measured.measurements, choice)
+        share = Fraction(1, len(measurements))
+        each = loss_of(release, self.privacy.epsilon, self.blocks, share, is_zcdp=whole.is_zcdp)
+        if each.is_nothing or len(measurements) > MAX_MEASUREMENTS:
+            return whole
+        return replace(
+            whole,
+            bounding=bounding,
+            measures=tuple(Planned(measurement, each, share=share) for measurement in measurements),
+            formulas=measured.formulas,
+            identity=hashlib.sha256(whole.identity + repr(("chosen", bounding)).encode()).digest(),
+            unselected=whole,
+        )
+
+
+def _of_nobody(release: Release) -> Refusal:
+    """Return the refusal of a filter that leaves rows alone that nobody owns."""
+    return Refusal(
+        f'only rows of "{release.rows.shown_name}" whose way to a person is NULL could pass this filter: '
+        "they are nobody's, and never count",
+        sqlstate="PV003", position=release.position,
+        hint="whether there are such rows is the owner's to see: no statement over people's rows counts them",
+    )  # fmt: skip
+
+
+def _identity(
+    release: Release, rests: tuple[Ground, ...], bounding: Bounding, domains: Sequence[Domain | None],
+    chosen: Sequence[object] | None, measurements: Sequence[Measurement],
+) -> bytes:  # fmt: skip
+    """Return the hash of all that the exact measures depend on but data and epoch, and what is a measure's own."""
+    rows = release.rows
+    said: tuple[object, ...] = (rests, rows.identity(), release.keys, bounding, *bounding.norms, domains)
+    said = (*said, *(one for one in (bounding.numbered, bounding.clamped) if one is not None))
+    said = said if chosen is None else (*said, chosen)
+    if rows.lookup is not None and not rows.lookup.key:
+        said = (*said, measurements)  # rows are ordered, and so kept, by all columns that are read
+    return hashlib.sha256(repr(said).encode()).digest()
 
 
 def check_grown(releases: Sequence[ReleasePlan], size: Callable[[Work], int]) -> None:
@@ -462,98 +648,6 @@ def _check_size(relation: Relation) -> None:
         stack += node.reads
 
 
-def _plan_release(
-    release: Release, catalog: Catalog, privacy: PrivacyParameters, blocks: Fraction, read: ReadKeys | None,
-    looking: Looking, below: tuple[frozenset[Ground], ...], bars: Bars = NO_BARS,
-    kept: Collection[Sequence[Expr]] = (), by_number: bool = True,
-) -> ReleasePlan:  # fmt: skip
-    rows = release.rows
-    env = environment_of(rows.columns, rows.predicate)
-    dialect = dialect_of(catalog.dialect, catalog.case_collation)
-    looking.gave_up = False
-    groups, domains, listed = _known_groups(release, env, dialect, read, looking)
-    bounding = _normed(_bounding(release, env, privacy, groups), release, privacy, groups, domains)
-    is_zcdp = privacy.accounting is Accounting.ZCDP
-    if is_zcdp and rows.lookup is not None and dialect.keeps_steps:
-        bounding = replace(bounding, clamped=max(1, len(groups or ())))
-    rowless, unused, (text_zeros, zeros) = _without_rows(release, kept)
-    is_empty = groups == () or rowless[0] or unused[0]
-    is_proved = not is_empty and (rowless[1] or unused[1])
-    is_empty = is_empty or is_proved
-    if not is_empty and rows.predicate and asks_for_nobody(rows):
-        raise Refusal(
-            f'only rows of "{rows.shown_name}" whose way to a person is NULL could pass this filter: '
-            "they are nobody's, and never count",
-            sqlstate="PV003", position=release.position,
-            hint="whether there are such rows is the owner's to see: no statement over people's rows counts them",
-        )  # fmt: skip
-    zeros = frozenset() if is_empty else zeros
-    measured = None
-    if by_number and groups is not None and (numbered := _numbered(release, bounding)) is not None:
-        measured = _measured_by_number(release, env, numbered, is_zcdp=is_zcdp, zeros=zeros)
-        bounding = bounding if measured is None else numbered
-    measured = measured or choose_measurements(Asked(
-        release.aggregates, env, bounding, rows.units, groups is None, is_zcdp, bars, zeros, privacy.found_share
-    ))  # fmt: skip
-    _check_measured(release, measured.measurements, groups, env)
-    measures = [
-        Planned(measurement, loss_of(release, privacy.epsilon, blocks, share, is_zcdp=is_zcdp), share=share)
-        for measurement, share in zip(measured.measurements, measured.shares, strict=True)
-    ]
-    if any(one.loss.is_nothing for one in measures):
-        raise Refusal(
-            "epsilon is too small to be shared between the aggregates",
-            sqlstate="PV301",
-            hint="raise dpsql.epsilon",
-        )
-    if is_empty and groups and not rowless[1]:
-        groups = ()  # no row is in a group that is read
-    if is_empty:
-        measures = [replace(one, loss=Loss(Fraction(0), 0 if is_zcdp else None)) for one in measures]
-    slices = None if privacy.clock is None else slices_of(rows, privacy.clock)
-    if privacy.clock is not None and slices is None and not is_empty:
-        raise _not_over(release, privacy.clock)
-    delta, counted = Fraction(0), measured.counted
-    if counted is not None and not is_empty:
-        delta = _delta_of(release, domains, privacy)
-        rule = key_rule(measured.measurements[counted], measures[counted].loss, delta, privacy.together)
-        measures[counted] = replace(measures[counted], given=rule)
-    grounds = grounds_of(rows, release.keys, below)
-    if groups is None:
-        grounds |= {units_ground(privacy.minimum_units)}
-    rests = tuple(sorted(grounds))
-    said: tuple[object, ...] = (rests, rows.identity(), release.keys, bounding, *bounding.norms, domains)
-    said = (*said, *(one for one in (bounding.numbered, bounding.clamped) if one is not None))
-    whole = math.prod(len(domain.values) for domain in domains if domain)
-    if groups is not None and (listed or len(groups) < whole):
-        said = (*said, groups)  # fewer than the product of the domains
-    if rows.lookup is not None and not rows.lookup.key:
-        said = (*said, measured.measurements)  # rows are ordered, and so kept, by all columns that are read
-    identity = hashlib.sha256(repr(said).encode()).digest()
-    return ReleasePlan(
-        release,
-        bounding,
-        tuple(measures),
-        measured.formulas,
-        tuple(domains),
-        groups,
-        counted,
-        privacy.minimum_units,
-        delta,
-        is_empty,
-        identity,
-        rests,
-        dialect,
-        tuple(dict.fromkeys(name for one in listed for name in one.tables)),
-        bars=bars,
-        is_proved=is_proved or not zeros <= text_zeros,
-        is_wide=looking.gave_up,
-        zeros=zeros,
-        below=below,
-        slices=slices,
-    )
-
-
 def _without_rows(
     release: Release, kept: Collection[Sequence[Expr]]
 ) -> tuple[tuple[bool, bool], tuple[bool, bool], tuple[frozenset[int], frozenset[int]]]:
@@ -570,22 +664,6 @@ def _without_rows(
     )
     text_unused, facts_unused = (has_no_groups(release, kept, proved=proved) for proved in facts)
     return (by_text, by_facts), (text_unused, facts_unused), (text_zeros, zeros)
-
-
-def _known_groups(
-    release: Release, env: Environment, dialect: Dialect, read: ReadKeys | None, looking: Looking
-) -> tuple[tuple[tuple[Scalar, ...], ...] | None, list[Domain | None], tuple[KeyList, ...]]:
-    """Return the groups that are known beforehand, None where they are found; the keys' domains; the lists read."""
-    domains = [domain_of(key, env) for key in release.keys]
-    declared = [domain for domain in domains if domain is not None]
-    groups, listed = _read_groups(release, domains, env, dialect, read, looking)
-    if groups is None and len(declared) == len(domains):
-        groups = existing_groups(release.keys, declared, env, release.rows.predicate, looking)
-        return groups, [_listed_in(groups, place, domain) for place, domain in enumerate(declared)], listed
-    if groups is not None:
-        apart = {place for one in listed for place in one.numbers}
-        domains = [None if place in apart else domain for place, domain in enumerate(domains)]
-    return groups, domains, listed
 
 
 def _check_measured(
@@ -644,76 +722,6 @@ def _delta_of(release: Release, domains: Sequence[Domain | None], privacy: Priva
     return delta
 
 
-def _selecting(
-    whole: ReleasePlan, top: TopRows | None, privacy: PrivacyParameters, blocks: Fraction
-) -> ReleasePlan:
-    """Return the plan that chooses a release's largest groups and measures these alone, where that pays; else `whole`.
-
-    The choice has a measurement's part of epsilon (soundness.md 1.23).
-    """
-    release, rows = whole.release, whole.release.rows
-    if top is None or whole.groups is None or whole.is_empty or whole.bounding.per_row:
-        return whole
-    if top.aggregate in whole.zeros:
-        return whole  # none is larger than another
-    env, aggregate = environment_of(rows.columns, rows.predicate), release.aggregates[top.aggregate]
-    choice = top_groups(aggregate, env, whole.bounding, rows.units, top.count, len(whole.groups))
-    if choice is None:
-        return whole
-    choice = replace(choice, aggregate=top.aggregate)
-    bounding = among(whole.bounding, choice.count)
-    asked = Asked(release.aggregates, env, bounding, rows.units, is_zcdp=whole.is_zcdp, zeros=whole.zeros)
-    measured = choose_measurements(asked)
-    measurements = (*measured.measurements, choice)
-    share = Fraction(1, len(measurements))
-    each = loss_of(release, privacy.epsilon, blocks, share, is_zcdp=whole.is_zcdp)
-    if each.is_nothing or len(measurements) > MAX_MEASUREMENTS:
-        return whole
-    return replace(
-        whole,
-        bounding=bounding,
-        measures=tuple(Planned(measurement, each, share=share) for measurement in measurements),
-        formulas=measured.formulas,
-        identity=hashlib.sha256(whole.identity + repr(("chosen", bounding)).encode()).digest(),
-        unselected=whole,
-    )
-
-
-def _read_groups(
-    release: Release, domains: list[Domain | None], env: Environment, dialect: Dialect, read: ReadKeys | None,
-    looking: Looking,
-) -> tuple[tuple[tuple[Scalar, ...], ...] | None, tuple[KeyList, ...]]:  # fmt: skip
-    """Return the groups of keys that public tables have, and the lists they come from.
-
-    None where no key needs a list, or there are more than MAX_DOMAIN: then keys are found by threshold.
-    """
-    keys, terms = release.keys, release.rows.predicate
-    lists = key_lists(release.rows, keys, domains) if keys and read is not None else ()
-    if read is None or not lists:
-        return None, ()
-    parts: list[tuple[tuple[int, ...], Sequence[tuple[Scalar, ...]]]] = []
-    for one in lists:
-        rows = read(print_keys(one, dialect), tuple(key.type for key in one.keys))
-        parts.append((one.numbers, rows))
-    known = tuple(number for number in range(len(keys)) if all(number not in one.numbers for one in lists))
-    if known:
-        own = [domain for number in known if (domain := domains[number]) is not None]
-        if math.prod(len(domain.values) for domain in own) > MAX_DOMAIN:
-            return None, ()
-        parts.append(
-            (known, existing_groups(tuple(keys[number] for number in known), own, env, terms, looking))
-        )
-    if math.prod(len(rows) for _, rows in parts) > MAX_DOMAIN:
-        return None, ()
-    places = [number for numbers, _ in parts for number in numbers]
-    order = [places.index(number) for number in range(len(keys))]
-    found = []
-    for chosen in itertools.product(*(rows for _, rows in parts)):
-        flat = [value for part in chosen for value in part]
-        found.append(tuple(flat[place] for place in order))
-    return tuple(found), lists
-
-
 def _listed_in(groups: tuple[tuple[Scalar, ...], ...], place: int, domain: Domain) -> Domain:
     """Return what is left of a key's domain."""
     left = set(
@@ -729,10 +737,8 @@ def with_bars(
 
     Requires: groups that are known from text and policy. Raises Refusal as `plan` does.
     """
-    planned = _plan_release(
-        release.release, catalog, privacy, blocks, None, Looking(), release.below, bars,
-        by_number=release.bounding.numbered is not None,
-    )  # fmt: skip
+    planner = _Planner(catalog, privacy, blocks=blocks, below=release.below)
+    planned = planner.release(release.release, bars=bars, by_number=release.bounding.numbered is not None)
     planned.queries(tuple(range(len(planned.measurements))))
     return planned
 
@@ -751,10 +757,8 @@ def counting(
     """Return the plan of a count of the very rows that an aggregate takes in, by the same keys; of a count, its own."""
     count = count_of(call)
     alone = replace(release.release, aggregates=(count,), share=(1, 1), names=_names(release.release, count))
-    return _plan_release(
-        alone, catalog, privacy, Fraction(1), None, Looking(), release.below,
-        by_number=release.bounding.numbered is not None,
-    )  # fmt: skip
+    planner = _Planner(catalog, privacy, below=release.below)
+    return planner.release(alone, by_number=release.bounding.numbered is not None)
 
 
 def by_keys(
@@ -765,10 +769,8 @@ def by_keys(
     Raises Refusal as `plan` does.
     """
     other = replace(release.release, keys=keys)
-    found = _plan_release(
-        other, catalog, privacy, Fraction(1), None, Looking(), release.below,
-        by_number=release.bounding.numbered is not None,
-    )  # fmt: skip
+    planner = _Planner(catalog, privacy, below=release.below)
+    found = planner.release(other, by_number=release.bounding.numbered is not None)
     if len(found.measurements) != len(release.measurements) or found.is_empty:
         return None
     found = found.spending(release.losses)
@@ -908,14 +910,17 @@ def _is_join(term: Expr) -> bool:
     return term.calls("eq") and all(arg.column is not None for arg in term.args)
 
 
-def _measured_by_number(
-    release: Release, env: Environment, bounding: Bounding, *, is_zcdp: bool, zeros: frozenset[int]
-) -> ChosenMeasurements | None:
-    """Return what is measured of rows kept by number; None where that counts a thing once, or no number of all rows."""
-    asked = Asked(release.aggregates, env, bounding, release.rows.units, is_zcdp=is_zcdp, zeros=zeros)
-    measured = choose_measurements(asked)
+def _measured_by_number(release: Release, asked: Asked) -> tuple[Bounding, ChosenMeasurements] | None:
+    """Return what is measured of rows kept by number, with its bounds; None where rows are weighed, or that counts a
+    thing once, or no number of all rows."""
+    bounding = _numbered(release, asked.bounding)
+    if bounding is None:
+        return None
+    measured = choose_measurements(
+        replace(asked, bounding=bounding, finds_groups=False, bars=NO_BARS, found_share=None)
+    )
     are_sums = all(one.query is BoundingQuery.SCALED for one in measured.measurements)
-    return measured if are_sums and not counted_in(measured.measurements) else None
+    return (bounding, measured) if are_sums and not counted_in(measured.measurements) else None
 
 
 def _undeclared_of_two(release: Release, env: Environment) -> Refusal:

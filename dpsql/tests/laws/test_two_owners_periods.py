@@ -228,7 +228,7 @@ def test_take_it_as_rows_of_one_period(
     """Who is pointed at has an undated row, which nothing was charged to; the verifier sees it too."""
     plant(
         monkeypatch,
-        planner._plan_by_periods,
+        planner._ByPeriods.plan,
         ("any(reads_references(release.rows) for release in ordered(person))", "False"),
     )
     with forum(tmp_path, engine) as made:
