@@ -36,32 +36,21 @@ __all__ = [
     "aggregate",
     "arithmetic",
     "cast",
-    "ceil",
     "concatenate",
     "date_bin",
     "date_trunc",
     "days_between",
     "divide",
-    "exponential",
     "extract",
-    "floor",
-    "left",
     "like",
-    "logarithm",
     "modulo",
     "negate",
-    "nullif",
     "pair",
-    "position",
-    "power",
-    "right",
     "round_half_away",
     "round_half_even",
     "scalar_subquery",
-    "square_root",
     "substring",
     "to_char",
-    "trim",
     "truncate",
     "width_bucket",
 ]
@@ -364,41 +353,6 @@ def absolute(operand: str, result: SqlType) -> str:
     return to_float(f"abs({to_double(operand)})", result)
 
 
-def power(base: str, exponent: str) -> str:
-    """Return `power(base, exponent)` as DOUBLE; NULL where it is undefined, complex or too large."""
-    return finite(f"pow({to_double(base)}, {to_double(exponent)})")
-
-
-def square_root(operand: str) -> str:
-    """Return `sqrt(operand)` as DOUBLE; NULL for negative numbers."""
-    return f"sqrt({keep(to_double(operand), 'v >= 0')})"
-
-
-def logarithm(operand: str, *, base_ten: bool = False) -> str:
-    """Return `ln(operand)`, or `log10`, as DOUBLE; NULL for numbers that are not positive."""
-    return f"{'log10' if base_ten else 'ln'}({keep(to_double(operand), 'v > 0')})"
-
-
-def exponential(operand: str) -> str:
-    """Return `exp(operand)` as DOUBLE; NULL when too large, 0 when too small."""
-    return finite(f"exp({to_double(operand)})")
-
-
-def floor(operand: str) -> str:
-    """Return the largest integral DOUBLE not above `operand`."""
-    return f"floor({to_double(operand)})"
-
-
-def ceil(operand: str) -> str:
-    """Return the smallest integral DOUBLE not below `operand`."""
-    return f"ceil({to_double(operand)})"
-
-
-def nullif(left: str, right: str) -> str:
-    """Return `NULLIF(left, right)` with each operand bound once."""
-    return bind(f"{{'a': {left}, 'b': {right}}}", "CASE WHEN v.a = v.b THEN NULL ELSE v.a END")
-
-
 def scalar_subquery(query: str) -> str:
     """Return the value of a query of one column; NULL for no row and for more than one."""
     return f"(SELECT CASE WHEN count(*) = 1 THEN any_value(q.v) END FROM ({query}) AS q(v))"
@@ -464,8 +418,6 @@ def width_bucket(operand: str, buckets: Buckets) -> str:
 MAX_TEXT_BYTES = 1_000_000
 """A longer concatenation is NULL: doubling a text in nested queries must not take the memory."""
 
-_SIDES = {"both": "trim", "leading": "ltrim", "trailing": "rtrim"}
-
 
 def concatenate(left: str, right: str) -> str:
     """Return `left || right` of two texts; NULL beyond `MAX_TEXT_BYTES`."""
@@ -481,29 +433,6 @@ def substring(text: str, start: str, length: str | None = None) -> str:
     count = "greatest(CAST(v.a AS BIGINT) + v.n - greatest(v.a, 1), 0)"
     body = f"CASE WHEN v.a IS NOT NULL AND v.n >= 0 THEN substring(v.s, greatest(v.a, 1), {count}) END"
     return bind(operands, body)
-
-
-def left(text: str, count: str) -> str:
-    """Return the first `count` characters, or all but the last `-count`."""
-    return f"left({to_text(text)}, {to_int32(count)})"
-
-
-def right(text: str, count: str) -> str:
-    """Return the last `count` characters, or all but the first `-count`."""
-    return f"right({to_text(text)}, {to_int32(count)})"
-
-
-def position(needle: str, text: str) -> str:
-    """Return where `needle` begins in `text`, from 1, or 0."""
-    return f"CAST(strpos({to_text(text)}, {to_text(needle)}) AS INTEGER)"
-
-
-def trim(text: str, characters: str = "' '", side: str = "both") -> str:
-    """Return `text` without `characters` at its ends. `side`: both, leading or trailing.
-
-    DuckDB's one-argument trim also takes other spaces away; Postgres' does not.
-    """
-    return f"{_SIDES[side]}({to_text(text)}, {to_text(characters)})"
 
 
 def like(text: str, pattern: str, *, escape: str = "\\", ignore_case: bool = False) -> str:

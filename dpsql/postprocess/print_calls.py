@@ -174,13 +174,9 @@ def _round(call: Call, args: list[str]) -> str:
     )
 
 
-def _cast(call: Call, args: list[str]) -> str:
-    return null_on_error.cast(args[0], call.args[0].type, call.type)
-
-
 def _concat(call: Call, args: list[str]) -> str:
     texts = [
-        arg if part.type.kind is Kind.TEXT else null_on_error.cast(arg, part.type, _TEXT)
+        arg if part.type.kind is Kind.TEXT else cast(arg, part.type, TEXT)
         for arg, part in zip(args, call.args, strict=True)
     ]
     if call.function == "concat":
@@ -189,9 +185,6 @@ def _concat(call: Call, args: list[str]) -> str:
     for one in texts[1:]:
         joined = null_on_error.concatenate(joined, one)
     return joined
-
-
-_TEXT = SqlType(Kind.TEXT)
 
 
 def _like(call: Call, args: list[str]) -> str:
@@ -248,7 +241,7 @@ def _array_cast(call: Call, args: list[str]) -> str:
     from_, to = call.args[0].type.element, call.type.element
     assert from_ is not None
     assert to is not None
-    each = f"list_transform({args[0]}, lambda e: {null_on_error.cast('e', from_, to)})"
+    each = f"list_transform({args[0]}, lambda e: {cast('e', from_, to)})"
     return f"CAST({each} AS {engine_type(call.type)})"
 
 
@@ -284,33 +277,19 @@ CALLS: dict[str, Form] = {
     **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge", "is_not_distinct"), _compare),
     "in": _listed, "and": _logic, "or": _logic,
     "case": _case, **dict.fromkeys(("coalesce", "greatest", "least"), _chosen),
-    "nullif": lambda call, args: null_on_error.nullif(args[0], args[1]),
     "round": _round, "trunc": _round,
-    "floor": lambda call, args: null_on_error.floor(args[0]),
-    "ceil": lambda call, args: null_on_error.ceil(args[0]),
-    "sqrt": lambda call, args: null_on_error.square_root(args[0]),
-    "ln": lambda call, args: null_on_error.logarithm(args[0]),
-    "log": lambda call, args: null_on_error.logarithm(args[0], base_ten=True),
-    "exp": lambda call, args: null_on_error.exponential(args[0]),
-    "power": lambda call, args: null_on_error.power(args[0], args[1]),
     "sign": _sign, "width_bucket": lambda call, args: null_on_error.width_bucket(args[0], buckets_of(call)),
     **{name: _by_row for name, row in FUNCTIONS.items() if row.above},
     **{name: _print_named for name, row in FUNCTIONS.items() if row.sql},
     "upper": lambda call, args: bind(args[0], DUCKDB.letter_case("upper", "v")),
-    "like_computed": lambda call, args: _like(call, args), "regexp_computed": _regexp,
-    "trim": lambda call, args: null_on_error.trim(args[0]),
-    "ltrim": lambda call, args: null_on_error.trim(args[0], side="leading"),
-    "rtrim": lambda call, args: null_on_error.trim(args[0], side="trailing"),
-    "position": lambda call, args: null_on_error.position(args[1], args[0]),
+    "like_computed": _like, "regexp_computed": _regexp,
     "substr": lambda call, args: null_on_error.substring(*args),
-    "left": lambda call, args: null_on_error.left(args[0], args[1]),
-    "right": lambda call, args: null_on_error.right(args[0], args[1]),
     "concat": _concat, "concat_op": _concat, "like": _like,
     "extract": lambda call, args: null_on_error.extract(call.literal(0, str), args[1]),
     "date_trunc": lambda call, args: null_on_error.date_trunc(call.literal(0, str), args[1]),
     "date_bin": lambda call, args: null_on_error.date_bin(args[1], *bin_of(call)),
     "to_char": lambda call, args: null_on_error.to_char(args[0], written_format(call)),
-    "cast": _cast,
+    "cast": lambda call, args: cast(args[0], call.args[0].type, call.type),
     "deviate": print_deviate,
     "array": lambda call, args: f"CAST([{', '.join(args)}] AS {engine_type(call.type)})",
     "element": _element, "series": _series,

@@ -192,7 +192,7 @@ CHOICES = (
     ),
     Function(
         "nullif", "nullif(x, y)", "`x`, NULL where it equals `y`", _first_type, _first, binary(exp.Nullif),
-        size=first_size, null=lambda args, call: True,
+        size=first_size, null=lambda args, call: True, above="CASE WHEN v.a = v.b THEN NULL ELSE v.a END",
     ),
     Function(
         "greatest", "greatest(x, y, …)", "the greatest that is not NULL", _compared_type, _extreme,

@@ -107,6 +107,7 @@ def _within(lo: int, hi: int, grid: Fraction | None = None) -> IntervalRule:
 
 
 _DIGITS = ("this", "decimals")
+_A, _B = "CAST(({a}) AS DOUBLE)", "CAST(({b}) AS DOUBLE)"
 
 ROWS = (
     Function(
@@ -114,19 +115,30 @@ ROWS = (
         "`digits` to a whole number", _round, _rounded, (Syntax(exp.Round, read=_DIGITS),),
     ),
     Function("trunc", "trunc(x, digits)", "cut towards zero", _round, _rounded, (Syntax(exp.Trunc, read=_DIGITS),)),
-    Function("floor", "floor(x)", "the next whole number below", _whole, _rounded, unary(exp.Floor)),
-    Function("ceil", "ceil(x)", "the next whole number above", _whole, _rounded, unary(exp.Ceil)),
+    Function(
+        "floor", "floor(x)", "the next whole number below", _whole, _rounded, unary(exp.Floor), above=f"floor({_A})"
+    ),
+    Function("ceil", "ceil(x)", "the next whole number above", _whole, _rounded, unary(exp.Ceil), above=f"ceil({_A})"),
     Function("sign", "sign(x)", "-1, 0 or 1", same_number, _within(-1, 1, ONE), unary(exp.Sign)),
     Function(
         "power", "power(x, n)", "`x` to the `n`, on people's rows from 0 to 8", _power, _raised,
-        binary(exp.Pow), null=_power_null,
+        binary(exp.Pow), null=_power_null, above=f"list_filter([pow({_A}, {_B})], lambda v: isfinite(v))[1]",
     ),
-    Function("sqrt", "sqrt(x)", "the square root", _real, _monotone(math.sqrt, 0.0, 1e300), unary(exp.Sqrt)),
-    Function("exp", "exp(x)", "e to the `x`", _real, _monotone(math.exp, -700.0, 700.0), unary(exp.Exp)),
-    Function("ln", "ln(x)", "the natural logarithm", _real, _monotone(math.log, 1e-300, 1e300), unary(exp.Ln)),
+    Function(
+        "sqrt", "sqrt(x)", "the square root", _real, _monotone(math.sqrt, 0.0, 1e300), unary(exp.Sqrt),
+        above=f"sqrt(list_filter([{_A}], lambda v: v >= 0)[1])",
+    ),
+    Function(
+        "exp", "exp(x)", "e to the `x`", _real, _monotone(math.exp, -700.0, 700.0), unary(exp.Exp),
+        above=f"list_filter([exp({_A})], lambda v: isfinite(v))[1]",
+    ),
+    Function(
+        "ln", "ln(x)", "the natural logarithm", _real, _monotone(math.log, 1e-300, 1e300), unary(exp.Ln),
+        above=f"ln(list_filter([{_A}], lambda v: v > 0)[1])",
+    ),
     Function(
         "log", "log(x)", "the logarithm to base 10", _real, _monotone(math.log10, 1e-300, 1e300),
-        (Syntax(exp.Log, read=("this", "expression")),),
+        (Syntax(exp.Log, read=("this", "expression")),), above=f"log10(list_filter([{_A}], lambda v: v > 0)[1])",
     ),
     Function("sin", "sin(x)", "the sine", _double, _within(-1, 1), unary(exp.Sin), above="sin(CAST({a} AS DOUBLE))"),
     Function("cos", "cos(x)", "the cosine", _double, _within(-1, 1), unary(exp.Cos), above="cos(CAST({a} AS DOUBLE))"),

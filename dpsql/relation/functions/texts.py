@@ -99,6 +99,9 @@ def _part(args: list[Facts], call: Call) -> int:
 
 
 _TEXT = texts(TEXT, 1)
+_A, _B = "CAST(({a}) AS VARCHAR)", "CAST(({b}) AS VARCHAR)"
+_COUNT, _BLANK = "TRY_CAST(({b}) AS INTEGER)", "CAST((' ') AS VARCHAR)"
+"""Postgres' trim takes blanks alone, DuckDB's of one argument other spaces too."""
 _TRIM = (Syntax(exp.Trim, read=("this", "position", "expression")),)
 
 ROWS: tuple[Function | Shorthand, ...] = (
@@ -107,23 +110,32 @@ ROWS: tuple[Function | Shorthand, ...] = (
         above="lower({a})",
     ),
     Function("upper", "upper(x)", "in capital letters", _TEXT, _letter_case, unary(exp.Upper), _letters),
-    Function("trim", "trim(x)", "without blanks at both ends", _TEXT, None, _TRIM, first_size, output="btrim"),
-    Function("ltrim", "ltrim(x)", "without blanks before it", _TEXT, size=first_size),
-    Function("rtrim", "rtrim(x)", "without blanks after it", _TEXT, size=first_size),
+    Function(
+        "trim", "trim(x)", "without blanks at both ends", _TEXT, None, _TRIM, first_size, output="btrim",
+        above=f"trim({_A}, {_BLANK})",
+    ),
+    Function("ltrim", "ltrim(x)", "without blanks before it", _TEXT, size=first_size, above=f"ltrim({_A}, {_BLANK})"),
+    Function("rtrim", "rtrim(x)", "without blanks after it", _TEXT, size=first_size, above=f"rtrim({_A}, {_BLANK})"),
     Function(
         "length", "length(x)", "how many characters a text has", texts(INTEGER, 1), _counted, unary(exp.Length),
         above="CAST(length({a}) AS INTEGER)",
     ),
     Function(
         "position", "position(x IN y)", "where `x` begins in `y`, from 1; 0 for nowhere", texts(INTEGER, 2), _counted,
-        (Syntax(exp.StrPosition, ("this", "substr")),),
+        (Syntax(exp.StrPosition, ("this", "substr")),), above=f"CAST(strpos({_A}, {_B}) AS INTEGER)",
     ),
     Function(
         "substr", "substring(x FROM 2 FOR 3)", "characters from a place on, also `substr(x, 2, 3)`", _text_integers,
         _substring, (Syntax(exp.Substring, read=("this", "start", "length")),), _part, output="substring",
     ),
-    Function("left", "left(x, 3)", "the first characters", _text_integers, _substring, binary(exp.Left), _part),
-    Function("right", "right(x, 3)", "the last characters", _text_integers, _substring, binary(exp.Right), _part),
+    Function(
+        "left", "left(x, 3)", "the first characters", _text_integers, _substring, binary(exp.Left), _part,
+        above=f"left({_A}, {_COUNT})",
+    ),
+    Function(
+        "right", "right(x, 3)", "the last characters", _text_integers, _substring, binary(exp.Right), _part,
+        above=f"right({_A}, {_COUNT})",
+    ),
     Function(
         "concat", "concat(x, y, …)", "joined, NULL as nothing", _concat, None,
         (Syntax(exp.Concat, ("expressions",), ("coalesce", "safe")),), _joined,

@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpsql.postprocess import ReleasedColumn, ReleasedTable, SealedEngine, null_on_error
+from dpsql.postprocess.print_calls import CALLS
+from dpsql.relation.expressions import Call
 from dpsql.relation.types import BIGINT, DOUBLE, INTEGER, NUMERIC, REAL, SMALLINT, SqlType
 
 from .conftest import Evaluate
@@ -87,6 +89,11 @@ def assert_close(found: list[Any], expected: list[Any], operands: list[Any], tol
             assert math.isclose(value, wanted, rel_tol=tolerance), f"{given_row}: {value} is not {wanted}"
 
 
+def above(name: str, *args: str) -> str:
+    """Return the SQL of a function, from its row, over printed arguments."""
+    return CALLS[name](Call(DOUBLE, name, ()), list(args))
+
+
 INTEGER_FORMS: list[tuple[Callable[[SqlType], str], Callable[[int, int], int]]] = [
     (lambda t: null_on_error.arithmetic("+", '"a"', '"b"', t), lambda a, b: a + b),
     (lambda t: null_on_error.arithmetic("-", '"a"', '"b"', t), lambda a, b: a - b),
@@ -123,13 +130,13 @@ FLOAT_FORMS: list[tuple[str, Callable[..., float], float]] = [
     (null_on_error.modulo('"a"', '"b"', NUMERIC), lambda a, b: math.fmod(a, b), 0),
     (null_on_error.negate('"a"', DOUBLE), lambda a, b: -a, 0),
     (null_on_error.absolute('"a"', DOUBLE), lambda a, b: abs(a), 0),
-    (null_on_error.power('"a"', '"b"'), lambda a, b: a**b, 1e-12),
-    (null_on_error.square_root('"a"'), lambda a, b: math.sqrt(a), 1e-15),
-    (null_on_error.logarithm('"a"'), lambda a, b: math.log(a), 1e-12),
-    (null_on_error.logarithm('"a"', base_ten=True), lambda a, b: math.log10(a), 1e-12),
-    (null_on_error.exponential('"a"'), lambda a, b: math.exp(a), 1e-12),
-    (null_on_error.floor('"a"'), lambda a, b: float(np.floor(a)), 0),
-    (null_on_error.ceil('"a"'), lambda a, b: float(np.ceil(a)), 0),
+    (above("power", '"a"', '"b"'), lambda a, b: a**b, 1e-12),
+    (above("sqrt", '"a"'), lambda a, b: math.sqrt(a), 1e-15),
+    (above("ln", '"a"'), lambda a, b: math.log(a), 1e-12),
+    (above("log", '"a"'), lambda a, b: math.log10(a), 1e-12),
+    (above("exp", '"a"'), lambda a, b: math.exp(a), 1e-12),
+    (above("floor", '"a"'), lambda a, b: float(np.floor(a)), 0),
+    (above("ceil", '"a"'), lambda a, b: float(np.ceil(a)), 0),
     (null_on_error.round_half_even('"a"'), lambda a, b: float(np.rint(a)), 0),
     (null_on_error.truncate('"a"'), lambda a, b: float(np.trunc(a)), 0),
 ]
@@ -245,11 +252,11 @@ def test_nested_forms_stay_small_and_take_windows_and_subqueries(engine: SealedE
     sql = '(SELECT max("x") FROM t) + sum("x") OVER ()'
     for _ in range(6):
         for wrap in (
-            lambda x: null_on_error.nullif(x, "-1"),
+            lambda x: above("nullif", x, "-1"),
             lambda x: null_on_error.arithmetic("+", x, "1", BIGINT),
             lambda x: null_on_error.divide(x, "1", DOUBLE),
             lambda x: null_on_error.round_half_away(x, 2),
-            lambda x: null_on_error.square_root(null_on_error.power(x, "2")),
+            lambda x: above("sqrt", above("power", x, "2")),
         ):
             sql = wrap(sql)
             assert sql.count("SELECT") == 1
@@ -267,7 +274,7 @@ def test_scalar_subquery(engine: SealedEngine, values: list[int | None], answer:
 
 @pytest.mark.parametrize(("a", "b", "value"), [(1, 1, None), (1, 2, 1), (None, 1, None), (1, None, 1)])
 def test_nullif(evaluate: Evaluate, a: int | None, b: int | None, value: int | None) -> None:
-    assert evaluate(null_on_error.nullif('"a"', '"b"'), [BIGINT, BIGINT], [(a, b)]) == [value]
+    assert evaluate(above("nullif", '"a"', '"b"'), [BIGINT, BIGINT], [(a, b)]) == [value]
 
 
 def test_greatest_and_least_skip_nulls_as_in_postgres(evaluate: Evaluate) -> None:

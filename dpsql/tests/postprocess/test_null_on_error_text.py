@@ -13,7 +13,7 @@ from dpsql.postprocess.null_on_error import MAX_TEXT_BYTES
 from dpsql.relation.types import BIGINT, TEXT
 
 from .conftest import Evaluate
-from .test_null_on_error_numbers import quick
+from .test_null_on_error_numbers import above, quick
 
 texts = st.one_of(st.none(), st.text(alphabet="ab é%_\\\0x", max_size=8))
 counts = st.one_of(
@@ -47,8 +47,8 @@ def test_parts(evaluate: Evaluate, rows: list[tuple[str | None, int | None, int 
     forms = [
         (null_on_error.substring('"a"', '"b"', '"c"'), pg_substring),
         (null_on_error.substring('"a"', '"b"'), lambda a, b, c: pg_substring(a, b, None)),
-        (null_on_error.left('"a"', '"b"'), lambda a, b, c: pg_left(a, b)),
-        (null_on_error.right('"a"', '"b"'), lambda a, b, c: pg_right(a, b)),
+        (above("left", '"a"', '"b"'), lambda a, b, c: pg_left(a, b)),
+        (above("right", '"a"', '"b"'), lambda a, b, c: pg_right(a, b)),
     ]
     for sql, oracle in forms:
         uses_c = '"c"' in sql
@@ -106,21 +106,19 @@ def test_bad_escapes(escape: str) -> None:
 @given(st.lists(st.tuples(texts, texts), min_size=1, max_size=40))
 def test_positions_joins_and_trims(evaluate: Evaluate, rows: list[tuple[str | None, str | None]]) -> None:
     present = [None if a is None or b is None else (a, b) for a, b in rows]
-    assert evaluate(null_on_error.position('"b"', '"a"'), [TEXT, TEXT], rows) == [
+    assert evaluate(above("position", '"a"', '"b"'), [TEXT, TEXT], rows) == [
         p and p[0].find(p[1]) + 1 for p in present
     ]
     assert evaluate(null_on_error.concatenate('"a"', '"b"'), [TEXT, TEXT], rows) == [
         p and p[0] + p[1] for p in present
     ]
-    for side, oracle in (("both", str.strip), ("leading", str.lstrip), ("trailing", str.rstrip)):
+    for name, oracle in (("trim", str.strip), ("ltrim", str.lstrip), ("rtrim", str.rstrip)):
         expected = [None if a is None else oracle(a, " ") for a, _ in rows]
-        assert evaluate(null_on_error.trim('"a"', side=side), [TEXT, TEXT], rows) == expected
-    expected = [p and p[0].strip(p[1]) if p and p[1] else p and p[0] for p in present]
-    assert evaluate(null_on_error.trim('"a"', '"b"'), [TEXT, TEXT], rows) == expected
+        assert evaluate(above(name, '"a"'), [TEXT, TEXT], rows) == expected
 
 
 def test_trim_takes_spaces_alone(evaluate: Evaluate) -> None:
-    assert evaluate(null_on_error.trim('"a"'), [TEXT], [(" \t\u00a0 ",)]) == ["\t\u00a0"]
+    assert evaluate(above("trim", '"a"'), [TEXT], [(" \t\u00a0 ",)]) == ["\t\u00a0"]
 
 
 def test_long_concatenations_are_null(evaluate: Evaluate) -> None:
