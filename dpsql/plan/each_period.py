@@ -54,8 +54,6 @@ from .privacy.keys import domain_of, environment_of, existing_groups
 from .privacy.rows import AddedUp, Release, Select, Source, fields_in, source_at
 from .privacy.value_set import Looking
 
-__all__ = ["MOST_PERIODS", "Each", "are_of_one_period", "at_boundary", "each_period", "ordered"]
-
 MOST_PERIODS = 100
 """Most periods of a statement that are draws of their own: of more, all are one."""
 _MOST_LOOKED_AT = 12

@@ -31,8 +31,6 @@ from .privacy.rows import (
     written_in,
 )
 
-__all__ = ["column_grounds", "grounds_below", "grounds_of", "release_grounds", "units_ground"]
-
 
 def units_ground(minimum_units: int) -> Ground:
     """Return what plans rest on whose groups are found in the data."""

@@ -89,11 +89,6 @@ from .privacy.value_set import Looking
 from .release_plan import ReleasePlan, Work, key_rule, loss_of, release_bytes
 from .strategies import Strategy
 
-__all__ = [
-    "Plan", "PrivacyParameters", "ReadKeys", "by_keys", "check_grown", "count_of", "counting", "drawn_together",
-    "is_empty_by_text", "other_measures", "plan", "releases_of", "with_bars",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class PrivacyParameters:

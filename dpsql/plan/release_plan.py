@@ -42,8 +42,6 @@ from .privacy.growth import MAX_GROWN
 from .privacy.keys import MAX_DOMAIN, Domain, domain_of, environment_of
 from .privacy.rows import Release, intermediates_in, selects_in
 
-__all__ = ["ReleasePlan", "Work", "key_rule", "loss_of", "release_bytes"]
-
 KeyLaw = Truncated | Thresholded
 """The noise on a count of people with the rule by which groups are shown."""
 

@@ -58,9 +58,6 @@ from .privacy.analyze import private_rows
 from .privacy.rows import columns_of
 from .privacy.time import Clock
 
-__all__ = ["build_catalog", "build_views", "view_reports"]
-
-
 _A_YEAR = 400 * 24 * 3600 * 1_000_000
 
 

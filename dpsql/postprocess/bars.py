@@ -54,21 +54,6 @@ from .bind import holds_estimate
 from .public_parts import is_public
 from .replicas import NotSimulated, numbered, simulation_of
 
-__all__ = [
-    "BAR_ENDS",
-    "Bar",
-    "WithBars",
-    "add_companions",
-    "has_companions",
-    "has_laws",
-    "holds_kept_noise",
-    "kept_noise",
-    "noisy_columns",
-    "noisy_rows",
-    "resolve_bars",
-]
-
-
 # --- which columns of an analyzed relation noise can move ---------------------------------------------------
 
 

@@ -13,24 +13,6 @@ import math
 from ..relation.expressions import Call, Expr, map_children, walk
 from ..relation.types import DOUBLE, Kind, SqlType
 
-__all__ = [
-    "bind",
-    "cannot_overflow",
-    "engine_type",
-    "finite",
-    "holds_estimate",
-    "keep",
-    "print_deviate",
-    "to_double",
-    "to_float",
-    "to_int32",
-    "to_integer",
-    "to_text",
-    "to_wide",
-    "with_own_error",
-]
-
-
 _ENGINE_TYPES = {
     Kind.BOOLEAN: "BOOLEAN",
     Kind.SMALLINT: "SMALLINT",

@@ -29,33 +29,6 @@ from ..relation.functions.numbers import Buckets
 from ..relation.types import DOUBLE, Kind, SqlType
 from .bind import bind, engine_type, finite, keep, to_double, to_float, to_int32, to_integer, to_text, to_wide
 
-__all__ = [
-    "absolute",
-    "add_days",
-    "add_interval",
-    "aggregate",
-    "arithmetic",
-    "cast",
-    "concatenate",
-    "date_bin",
-    "date_trunc",
-    "days_between",
-    "divide",
-    "extract",
-    "like",
-    "modulo",
-    "negate",
-    "pair",
-    "round_half_away",
-    "round_half_even",
-    "scalar_subquery",
-    "substring",
-    "to_char",
-    "truncate",
-    "width_bucket",
-]
-
-
 # --- rounding, NULL on error, of DOUBLE, which carries NUMERIC too ------------------------------------------
 
 

@@ -27,9 +27,6 @@ from .bind import bind, engine_type, finite, keep, print_deviate
 from .null_on_error import cast
 from .print_json import JSON_CALLS
 
-__all__ = ["CALLS", "NO_PATTERN", "TOO_MANY", "print_literal"]
-
-
 # --- calls of functions that are named alone (`relation.functions.above`), from the SQL of their rows -------
 
 

@@ -30,9 +30,6 @@ from .bind import engine_type, to_double, to_float
 from .null_on_error import scalar_subquery
 from .print_json import joined_items, joined_members
 
-__all__ = ["ENDLESS", "FORMS", "ROUNDS", "kept_mark", "print_aggregate", "print_join", "print_marked"]
-
-
 ENDLESS = "dpsql:54001"
 """What the engine is told to say of a recursion without end, and `sealed` reads back."""
 ROUNDS = "rounds$"

@@ -15,8 +15,6 @@ from ..sql.literals import quoted
 from .bind import bind, keep
 from .null_on_error import MAX_TEXT_BYTES, cast
 
-__all__ = ["JSON_CALLS", "element_text", "joined_items", "joined_members", "quoted_text"]
-
 _SHORT = {8: "b", 9: "t", 10: "n", 12: "f", 13: "r"}
 _TOKENS = text(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^"{}\[\],:]+')
 _BLANKS = "chr(32) || chr(9) || chr(10) || chr(13)"

@@ -58,8 +58,6 @@ from .public_parts import Fetched, Needed
 from .replicas import Draws, Ends, Numbered, Replicated, ReplicatedSums
 from .tables import stored_columns, unread
 
-__all__ = ["PublicPrinter"]
-
 
 @dataclass
 class PublicPrinter:

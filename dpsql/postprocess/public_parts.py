@@ -55,19 +55,6 @@ from ..relation.types import Kind
 from ..sql.attach import outer_in
 from .bind import holds_estimate
 
-__all__ = [
-    "Fetched",
-    "Needed",
-    "Split",
-    "check_usable",
-    "is_own",
-    "is_plain",
-    "is_public",
-    "needed_below",
-    "reads_tables",
-    "split",
-]
-
 Needed = frozenset[int]
 """Positions of the columns of a relation that somebody reads."""
 _SEALED = (Series, Unnest, Lateral, Recursive, RecursiveRef)

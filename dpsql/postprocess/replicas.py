@@ -56,10 +56,6 @@ from ..relation.types import BIGINT, BOOLEAN, DOUBLE
 from .bind import holds_estimate, with_own_error
 from .public_parts import Needed, is_public, needed_below
 
-__all__ = [
-    "Draws", "Ends", "NotSimulated", "Numbered", "Replicated", "ReplicatedSums", "numbered", "simulation_of",
-]  # fmt: skip
-
 _CARRYING_WINDOWS = frozenset({"lag", "lead", "first_value", "last_value", "nth_value"})
 
 

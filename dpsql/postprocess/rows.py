@@ -34,26 +34,6 @@ from ..relation.expressions import Call
 from ..relation.relations import Relation, projected
 from ..relation.types import Kind, SqlType
 
-__all__ = [
-    "CELLS",
-    "MAX_CELLS",
-    "MAX_ROWS",
-    "Arrays",
-    "ColumnRows",
-    "Interval",
-    "ResultRows",
-    "Spool",
-    "SpooledRows",
-    "check_carried",
-    "check_size",
-    "chunk_rows",
-    "finish",
-    "finish_arrays",
-    "finish_columns",
-    "read_interval",
-    "show_intervals",
-]
-
 _LIMITS = {Kind.SMALLINT: 2**15, Kind.INTEGER: 2**31, Kind.BIGINT: 2**63}
 _EXACT = Context(prec=2000, rounding=ROUND_HALF_EVEN)
 _ONE = Decimal(1)

@@ -45,8 +45,6 @@ from .rows import (
 )
 from .tables import EncodedColumn, FetchedTable, ReleasedTable, encode_column, parameters_of, quote
 
-__all__ = ["LONGEST_SECONDS", "EngineLimits", "SealedEngine"]
-
 T = TypeVar("T")
 
 _POSTGRES_WAYS = {

@@ -54,23 +54,6 @@ from .bind import to_double
 from .sealed import SealedEngine
 from .tables import FetchedTable, ReleasedColumn, ReleasedTable, quote
 
-__all__ = [
-    "DRAW",
-    "ROW",
-    "NoisyCoordinates",
-    "Seeded",
-    "Showing",
-    "error_bars",
-    "few_rows",
-    "joint_bars",
-    "quotient_ends",
-    "seed_of",
-    "shown_ends",
-    "shown_replicas",
-    "variance_ends",
-]
-
-
 _EVALUATIONS_PER_STATEMENT = 1_000_000
 ROW, DRAW = "row$", "draw$"
 """Columns that an expression may read besides those of its table: the row's number and the draw's."""

@@ -34,21 +34,6 @@ from ..relation.relations import Block, Relation, Scan, skipped
 from ..relation.types import Kind, SqlType
 from .bind import engine_type
 
-__all__ = [
-    "EncodedColumn",
-    "FetchedTable",
-    "ReleasedColumn",
-    "ReleasedTable",
-    "carried_type",
-    "encode_column",
-    "encode_fetched",
-    "fetch_statement",
-    "parameters_of",
-    "quote",
-    "stored_columns",
-    "unread",
-]
-
 Array = npt.NDArray[Any]
 
 _WIDEST = 2**126

@@ -42,8 +42,6 @@ from ..waits import check
 from .tables import ReleasedColumn, encode_column, quote
 from .tables import carried_type as stored_type
 
-__all__ = ["MOST_ROWS", "Change", "Contents", "Origin", "Store", "StoredColumn", "StoredObject", "file_of"]
-
 MOST_ROWS = 1_000_000
 """Most rows of a table."""
 _MOST_OBJECTS = 1_000

@@ -40,8 +40,6 @@ from .private_forms import FORMS
 from .private_numbers import NUMBERS
 from .private_reals import bounded, sizes
 
-__all__ = ["MAX_LENGTH", "PrivatePrinter", "has_several_spellings"]
-
 check_printers({*FORMS, *NUMBERS}, private=True)
 
 MAX_LENGTH = 100_000

@@ -77,17 +77,6 @@ from .print_sums import (
 from .print_value import print_whole
 from .print_windows import WindowPrinter, print_candidate
 
-__all__ = [
-    "BackendQuery",
-    "Part",
-    "ReleasePrinter",
-    "Tested",
-    "norm_divisor",
-    "print_fan",
-    "print_keys",
-]
-
-
 _SCATTERING = frozenset(
     {Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEAN}
 )

@@ -63,8 +63,6 @@ from ..privacy.rows import (
 from .print_private import PrivatePrinter, has_several_spellings
 from .print_value import print_value
 
-__all__ = ["SourcePrinter", "carried_as", "numbered", "spread"]
-
 
 @dataclass
 class SourcePrinter:

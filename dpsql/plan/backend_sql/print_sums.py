@@ -16,17 +16,6 @@ from ..privacy.rows import OwnedRows
 from .print_source import SourcePrinter, numbered
 from .print_value import MAX_ROWS, PrintedValue, print_value
 
-__all__ = [
-    "CappedSums",
-    "GroupSums",
-    "InnerRows",
-    "KeptSums",
-    "PointedSums",
-    "UnitSums",
-    "WeighedSums",
-    "integer_type",
-]
-
 
 class InnerRows:
     """The relation r: keys, values and flags of the rows that pass the filter and have an owner.

@@ -14,8 +14,6 @@ from ..dialects.quote import decimal
 from .print_private import PrivatePrinter
 from .private_reals import quotient, sizes
 
-__all__ = ["MAX_ROWS", "PrintedValue", "print_value", "print_whole"]
-
 MAX_ROWS = 2**40
 """Most rows, or units, of a table: beyond what one machine holds. Totals are sized by it."""
 

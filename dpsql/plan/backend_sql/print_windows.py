@@ -30,8 +30,6 @@ from ...relation.intervals import LOG_PARTS, Lattice, LogLattice, rung_of
 from ..dialects.dialect import Dialect
 from .print_value import MAX_ROWS
 
-__all__ = ["WindowPrinter", "print_candidate"]
-
 _CELLS = 12
 _CELLS_OF_A_GROUP = 10
 

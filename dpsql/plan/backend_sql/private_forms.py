@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from ..dialects.private_sql import Patterns
     from .print_private import PrivatePrinter
 
-__all__ = ["FORMS", "TEXT_FORMS", "moment_in"]
-
 
 def _constant(expr: Call, arg: Expr) -> str:
     if not isinstance(arg.constant, str):

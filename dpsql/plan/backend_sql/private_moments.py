@@ -20,8 +20,6 @@ from ..dialects.private_sql import Number, reach_of, unbounded, written
 if TYPE_CHECKING:
     from .print_private import PrivatePrinter
 
-__all__ = ["age_seconds", "date_bin", "time_of_day", "to_char", "zone_cut", "zone_moved"]
-
 
 def to_char(printer: PrivatePrinter, expr: Call) -> str:
     """Return a moment's text, each part of it from a field: engines' own formats differ, and may depend on a locale."""

@@ -22,8 +22,6 @@ from .private_reals import bounded, quotient, real_power, real_product, real_sum
 if TYPE_CHECKING:
     from .print_private import PrivatePrinter
 
-__all__ = ["NUMBERS"]
-
 
 def _add(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     if expr.type.is_temporal or any(arg.type.is_temporal for arg in expr.args):

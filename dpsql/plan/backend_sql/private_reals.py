@@ -26,8 +26,6 @@ from ..dialects.private_sql import LARGEST, Number, integer_kind
 if TYPE_CHECKING:
     from .print_private import PrivatePrinter
 
-__all__ = ["bounded", "quotient", "real_power", "real_product", "real_sum", "sizes", "width_bucket"]
-
 _MOST, _LEAST, _FLUSHED = 1020, -1020, -510
 _ANY = (1024, -1074)
 

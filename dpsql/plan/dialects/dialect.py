@@ -25,8 +25,6 @@ from ...relation.types import INTERVAL, Kind, SqlType
 from .private_sql import LARGEST, Number, Patterns, integer_kind
 from .quote import literal
 
-__all__ = ["Dialect", "ListColumn", "dialect_of"]
-
 _DIALECTS: dict[str, type[Dialect]] = {}
 
 

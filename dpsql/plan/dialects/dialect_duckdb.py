@@ -12,8 +12,6 @@ from .dialect import Dialect, ListColumn
 from .private_sql import Patterns, Re2Patterns
 from .quote import identifier, text
 
-__all__ = ["DIRECT_BITS", "DUCKDB", "DuckDBDialect"]
-
 _LEAST_TAKE = 1_000_000
 """min(x, n) takes an n below it."""
 DIRECT_BITS = 22

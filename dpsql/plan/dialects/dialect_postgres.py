@@ -19,8 +19,6 @@ from .dialect import Dialect, ListColumn
 from .private_sql import Patterns, PostgresPatterns
 from .quote import identifier, text
 
-__all__ = ["PostgresDialect"]
-
 _NAN = "CAST('NaN' AS numeric)"
 _BYTEWISE = ' COLLATE "C")'
 

@@ -27,8 +27,6 @@ from ...relation.types import Kind, SqlType
 from .dialect import Dialect, ListColumn
 from .private_sql import Patterns
 
-__all__ = ["SPARK", "SparkDialect"]
-
 _PLAIN = frozenset(" _-.,:;/()%+*=<>!?@#&|")
 """What a quoted text may hold besides letters and digits, whatever the settings are."""
 _EIGHTEEN = 9 * 10**18

@@ -20,19 +20,6 @@ from .quote import text
 if TYPE_CHECKING:
     from .dialect import Dialect
 
-__all__ = [
-    "LARGEST",
-    "Number",
-    "Patterns",
-    "PostgresPatterns",
-    "Re2Patterns",
-    "integer_kind",
-    "is_bare",
-    "reach_of",
-    "unbounded",
-    "written",
-]
-
 
 def written(parts: Sequence[FormatPart], moment: str, dialect: Dialect) -> str:
     """Return the text that a format makes of a timestamp, NULL for NULL."""

@@ -13,8 +13,6 @@ from ...relation.calendar import date_text, timestamp_text
 from ...relation.expressions import Literal, Months
 from ...relation.types import Kind
 
-__all__ = ["decimal", "identifier", "literal", "table_name", "text"]
-
 
 def identifier(name: str) -> str:
     """Return a quoted identifier."""

@@ -21,21 +21,6 @@ from ..dialects.quote import literal, text
 from .measurements import Coord
 from .value_bars import Ends
 
-__all__ = [
-    "Average",
-    "Chosen",
-    "ChosenOf",
-    "Formula",
-    "HalfOf",
-    "Linear",
-    "Variance",
-    "Within",
-    "double",
-    "of_values",
-    "print_part",
-    "print_parts",
-]
-
 
 class Formula(ABC):
     """What an aggregate is, of coordinates and constants."""

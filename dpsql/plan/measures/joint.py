@@ -34,8 +34,6 @@ from .normal_form import (
     present,
 )
 
-__all__ = ["Bivariate", "Joined", "Variable", "add_joints", "add_together"]
-
 _MAX_MASKS = 16
 
 _Wanted = tuple[int, Expr | None]

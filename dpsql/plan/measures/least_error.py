@@ -67,8 +67,6 @@ from .normal_form import (
 from .ranks import LEAST_SPLIT, MAX_FRACTIONS, ModeMeasurement, RankMeasurement, SplitMeasurement
 from .value_bars import Bars, Ends, ValueBar, around
 
-__all__ = ["Asked", "ChosenMeasurements", "choose_measurements", "others", "together"]
-
 _MAX_VALUE_MASKS = 16
 _MAX_COUNT_MASKS = 64
 

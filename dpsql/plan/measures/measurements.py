@@ -48,34 +48,6 @@ from ...relation.expressions import Expr
 from ...relation.intervals import Lattice
 from ..dialects.dialect import Dialect
 
-__all__ = [
-    "MAX_SQUARES",
-    "WEIGHT",
-    "Bounding",
-    "BoundingQuery",
-    "Centred",
-    "Choice",
-    "Coord",
-    "Count",
-    "Direct",
-    "DistinctValues",
-    "Joint",
-    "Loss",
-    "Mask",
-    "Measurement",
-    "Moment",
-    "Norm",
-    "Pair",
-    "Parts",
-    "Present",
-    "Product",
-    "Steps",
-    "Sum",
-    "Sums",
-    "Units",
-    "counted_in",
-]
-
 WEIGHT = 2**20
 """U: the weight of a row of a unit with at most R of them."""
 

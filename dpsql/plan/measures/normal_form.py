@@ -26,9 +26,6 @@ from ..privacy.contradiction import Filter
 from ..privacy.rows import Units, holds_unit
 from .measurements import Mask
 
-__all__ = ["NormalizedAggregate", "both", "masks_of", "normal_form", "present", "share_counts"]
-
-
 _COUNT, _NOTHING = "count", Needs()
 
 

@@ -9,8 +9,6 @@ from ...mechanisms import Law
 from ...records import dataclass
 from .measurements import Choice, Loss, Measurement
 
-__all__ = ["Planned"]
-
 
 @dataclass(frozen=True)
 class Planned:

@@ -41,23 +41,6 @@ from ...records import dataclass
 from ...relation.catalog import Scalar
 from .measurements import Bounding, BoundingQuery, Choice, Loss, Measurement, Steps, Sums
 
-__all__ = [
-    "GRID",
-    "LEAST_SPLIT",
-    "MAX_FRACTIONS",
-    "MAX_READ",
-    "ClipMeasurement",
-    "ModeMeasurement",
-    "RankMeasurement",
-    "Ranked",
-    "SplitMeasurement",
-    "WeighedChoice",
-    "left_above",
-    "people_above",
-    "split_of",
-    "weight_unit",
-]
-
 LEAST_SPLIT = 3
 """From so many fractions of the same rows on they are split: of two, two depths would cost what two choices do."""
 

@@ -23,8 +23,6 @@ from .formulas import Linear
 from .least_error import Asked, choose_measurements
 from .measurements import Bounding, BoundingQuery, Loss, Measurement, Steps, Sum, Sums
 
-__all__ = ["MAX_CHOSEN", "TopGroups", "TopRows", "top_groups", "top_rows"]
-
 
 @dataclass(frozen=True, slots=True)
 class TopRows:

@@ -20,8 +20,6 @@ from ...relation.expressions import Expr
 from .measurements import Coord, Mask
 from .ranks import MAX_FRACTIONS, SplitMeasurement
 
-__all__ = ["COUNT_MISSES", "END_MISSES", "NO_BARS", "BarKey", "Bars", "Ends", "ValueBar", "around", "bar_of"]
-
 COUNT_MISSES = Fraction(1, 10)
 """Which part of all misses is left to the count."""
 END_MISSES = Fraction(9, 20)

@@ -26,8 +26,6 @@ from .lookup import pointing, read_besides, targets
 from .ownership import pointed_source
 from .rows import Item, Placed, PrivateBlock, columns_of, fields_in, read_by
 
-__all__ = ["Looked", "with_lookups"]
-
 
 @dataclass(frozen=True)
 class Looked:

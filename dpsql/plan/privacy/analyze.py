@@ -77,8 +77,6 @@ from .rows import OwnedRows, PrivateBlock, Source, read_by, whole
 from .text_lists import MAX_PARTS, asked_of_texts, parts_in_rows, placed_parts
 from .tiles import MAX_TILES, tiled
 
-__all__ = ["Analyzed", "analyze", "private_rows"]
-
 _ABOVE_ALONE = (Lateral, Recursive, Unnest)
 """Forms that are answered only above the release, and may be written over people's rows by mistake."""
 MAX_EXPRESSION = 1_000

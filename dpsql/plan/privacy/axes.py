@@ -42,23 +42,6 @@ from ...relation.types import DATE, INTEGER, TEXT, TIMESTAMP, Kind, SqlType
 from .rows import OwnedRows, fields_in, selects_in
 from .value_set import atoms
 
-__all__ = [
-    "Axis",
-    "Listed",
-    "Partition",
-    "Places",
-    "axis_of",
-    "calendar_key",
-    "cells_of",
-    "is_complete",
-    "is_reported",
-    "listed_term",
-    "listed_terms",
-    "refined",
-    "spelled",
-    "usual_keys",
-]
-
 _LISTED = (Kind.TEXT, Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE)
 
 

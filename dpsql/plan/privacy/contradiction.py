@@ -23,8 +23,6 @@ from .ownership import path_begins
 from .proofs import Facts, facts_in
 from .rows import Item, OwnedRows, Release, columns_of, fields_in
 
-__all__ = ["Filter", "asks_for_nobody", "count_nothing", "has_no_groups", "has_no_rows"]
-
 _Value = Fraction | str | bool
 _End = tuple[_Value, int]
 """A value, and on which side of it the end is: 0 is the value itself, 1 just above it, -1 just below."""

@@ -35,17 +35,6 @@ from .ownership import sum_of_bounds
 from .personal import tells_apart
 from .rows import Identity, Item, OwnedRows, PrivateBlock, Reach, Select, Source, columns_of, identities_in
 
-__all__ = [
-    "full_join",
-    "group_by_owner",
-    "nullable",
-    "plain",
-    "union",
-    "window_by_owner",
-    "with_declared",
-    "within_unit_lattice",
-]
-
 MAX_ROWS = 2**40
 
 

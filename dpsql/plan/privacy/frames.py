@@ -25,8 +25,6 @@ from ...relation.expressions import Field
 from ...relation.relations import Block, Order, Relation, WindowCall, projected, windowed
 from ...relation.types import BIGINT
 
-__all__ = ["MAX_FEW", "Frame", "by_ranks", "checked", "frame_of", "most_in"]
-
 MAX_FEW = 100
 """Most rows of a frame that are looked at for each row."""
 

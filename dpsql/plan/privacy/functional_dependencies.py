@@ -21,16 +21,6 @@ from ...relation.size_rules import is_cut, read_length
 from ...relation.types import Kind
 from .rows import Identity, Item, OwnedRows, Placed, PrivateBlock, columns_of, fields_in, source_at
 
-__all__ = [
-    "Classes",
-    "classes_of",
-    "distinguishing",
-    "equalities",
-    "functional_closure",
-    "has_one_row",
-    "public_column",
-]
-
 
 @dataclass
 class Classes:

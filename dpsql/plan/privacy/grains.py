@@ -27,8 +27,6 @@ from ...relation.intervals import Environment, facts_of
 from ...relation.types import Kind
 from ...relation.zones import cut_values
 
-__all__ = ["COMPARISONS", "SECONDS", "Grain", "NotTold", "grains", "interval_unit", "is_rising"]
-
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "is_not_distinct")
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 _UNIT_OF = {

@@ -33,8 +33,6 @@ from .keys import MAX_DOMAIN, domain_of
 from .rows import Label, OwnedRows, holds_unit
 from .value_set import canonical, told_together
 
-__all__ = ["Keys", "Labels", "adds_up", "sources_of"]
-
 Keys = tuple[int, ...]
 
 

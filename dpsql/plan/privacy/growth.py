@@ -41,8 +41,6 @@ from .functional_dependencies import Classes, equalities, functional_closure
 from .keys import undeclared_rows
 from .rows import LINEAR, Fan, Identity, Item, Placed, Reach, Select, Source, fields_in
 
-__all__ = ["MAX_GROWN", "Grown", "cut_before", "grown", "joined_rows", "sum_of_reaches", "unlike"]
-
 MAX_GROWN = 10**6
 """Most rows that joins make of one person's rows, and pairs that a mark looks at.
 

@@ -39,8 +39,6 @@ from .lookup import undeclared
 from .ownership import are_linked, held, keeps_public_rows, refuse_different_owners, resolve_owner
 from .rows import Item, OwnedRows, PrivateBlock, Select, Source, Unmatched, columns_of, whole
 
-__all__ = ["is_null_where", "join_blocks", "kept_beside", "narrowed", "unmatched_left_out"]
-
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div", "mod", "neg", "abs", "floor", "ceil", "round", "trunc"})
 _STRICT = _ARITHMETIC | {"cast", "length", "lower", "upper", "date_trunc", "extract"}
 """Functions that are NULL where one argument is."""

@@ -48,18 +48,6 @@ from ...relation.types import BIGINT, Kind
 from .rows import OwnedRows
 from .value_set import Looking, atoms, canonical, existing, tells_apart
 
-__all__ = [
-    "MAX_DOMAIN",
-    "Domain",
-    "SteppedKey",
-    "domain_of",
-    "environment_of",
-    "existing_groups",
-    "max_groups_in",
-    "stepped_keys",
-    "undeclared_rows",
-]
-
 MAX_DOMAIN = 100_000
 """Most groups of a cross product of domains."""
 

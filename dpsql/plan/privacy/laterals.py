@@ -51,8 +51,6 @@ from ...relation.relations import (
 from ...relation.types import BIGINT, BOOLEAN
 from ...sql.attach import Opened, Outer, open_query, outer_in, project_onto
 
-__all__ = ["as_join"]
-
 
 def as_join(node: Lateral) -> Relation | None:
     """Return a lateral join as a join; None: nobody owns its right side's rows, or it reads more of the left row."""

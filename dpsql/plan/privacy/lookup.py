@@ -25,17 +25,6 @@ from ...relation.types import Kind
 from .functional_dependencies import Classes, equalities, functional_closure
 from .rows import Item, Lookup, Placed, Source, fields_in
 
-__all__ = [
-    "check_aggregates",
-    "check_references",
-    "find_lookup",
-    "lookup_hint",
-    "pointing",
-    "read_besides",
-    "targets",
-    "undeclared",
-]
-
 
 def pointing(items: Sequence[Item]) -> Iterator[tuple[Placed, Also, tuple[int, ...]]]:
     """Yield the declared references of a block's tables, with the columns of the block that they stand in."""

@@ -45,23 +45,6 @@ from .rows import (
     whole,
 )
 
-__all__ = [
-    "MAX_CONTRIBUTION",
-    "are_linked",
-    "held",
-    "identity_of",
-    "links_of",
-    "path_begins",
-    "pointed_source",
-    "refuse_different_owners",
-    "resolve_owner",
-    "scan_source",
-    "scanned",
-    "sum_of_bounds",
-    "within_range",
-    "without_path",
-]  # fmt: skip
-
 _OWN_ROWS = "that asks about each person's own rows alone, which is another question"
 
 MAX_SOURCES = 32

@@ -13,8 +13,6 @@ from ...relation.types import Kind
 from .functional_dependencies import classes_of, equalities
 from .rows import OwnedRows, fields_in
 
-__all__ = ["personal_columns", "tells_apart"]
-
 _KEEPING = frozenset(
     {"add", "sub", "mul", "neg", "lower", "upper", "trim", "ltrim", "rtrim", "concat", "concat_op", "coalesce",
      "nullif"}

@@ -26,8 +26,6 @@ from ...relation.types import Kind, SqlType
 from ..dialects.dialect import Dialect
 from .grains import SECONDS, Grain, NotTold
 
-__all__ = ["FEW", "Pieces", "has_many", "listed", "pieces"]
-
 FEW = 20_000
 """Most values of a column that are taken one by one."""
 _MOST = 300_000

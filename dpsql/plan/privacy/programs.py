@@ -40,8 +40,6 @@ from ...relation.relations import (
 from ...relation.size_rules import MAX_TEXT
 from ...relation.types import BIGINT, BOOLEAN, INTEGER, NUMERIC, TEXT
 
-__all__ = ["by_windows"]
-
 
 def by_windows(node: Block, facts: Callable[[Expr], Facts]) -> Relation | None:
     """Return what a GROUP BY of one person's rows means by windows over what it reads; None: no aggregate asks for one.

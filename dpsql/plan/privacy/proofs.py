@@ -22,8 +22,6 @@ from ...relation.relations import Relation, ends_in, subqueries
 from .functional_dependencies import Classes, equalities, functional_closure
 from .rows import Item, Release, Select, Source, fields_in
 
-__all__ = ["Facts", "facts_in", "kept_groups"]
-
 
 @dataclass(frozen=True)
 class Facts:

@@ -61,19 +61,6 @@ from .keys import environment_of
 from .ownership import scanned
 from .rows import Item, PrivateBlock, Release, Source, fields_in, whole
 
-__all__ = [
-    "NotInPlace",
-    "ReadsAround",
-    "check_whole",
-    "drawn_first",
-    "held_to",
-    "is_single",
-    "is_whole",
-    "keys_asked_for",
-    "read_in_place",
-    "static_range",
-]
-
 
 class NotInPlace(Exception):
     """A public relation that is not read beside private rows, but computed first."""

@@ -36,8 +36,6 @@ from .functional_dependencies import Classes
 from .keys import Domain
 from .rows import Item, OwnedRows, Placed, fields_in
 
-__all__ = ["KeyList", "key_lists"]
-
 
 @dataclass(frozen=True)
 class KeyList:

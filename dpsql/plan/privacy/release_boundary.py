@@ -21,8 +21,6 @@ from .keys import SteppedKey, domain_of, environment_of, max_groups_in, stepped_
 from .personal import personal_columns, tells_apart
 from .rows import AddedUp, OwnedRows, Release, identities_in, source_at
 
-__all__ = ["one_person", "owner_of", "release_each_set"]
-
 
 def release_each_set(
     group: Group,

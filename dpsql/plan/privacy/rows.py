@@ -29,36 +29,6 @@ from ...relation.expressions import Call, Expr, Field, IntermediateValue, Litera
 from ...relation.relations import AggregateCall, OutputColumn, Relation, WindowCall
 from ...relation.types import BOOLEAN, SqlType
 
-__all__ = [
-    "LINEAR",
-    "AddedUp",
-    "Declarations",
-    "Fan",
-    "Identity",
-    "IntermediateColumn",
-    "Item",
-    "Label",
-    "Lookup",
-    "OwnedRows",
-    "Placed",
-    "PrivateBlock",
-    "Reach",
-    "Release",
-    "Select",
-    "Source",
-    "Units",
-    "columns_of",
-    "fields_in",
-    "holds_unit",
-    "identities_in",
-    "intermediates_in",
-    "read_by",
-    "selects_in",
-    "source_at",
-    "whole",
-    "written_in",
-]  # fmt: skip
-
 Identity = tuple[str, tuple[str, ...]]
 """(table, columns): a key that the engine holds unique in a private table, so that its value has one owner."""
 

@@ -21,8 +21,6 @@ from ...relation.relations import Block, Lateral, Unnest, Values, ends_in
 from ...relation.types import BOOLEAN, INTEGER, TEXT
 from ...sql.attach import Outer
 
-__all__ = ["MAX_PARTS", "asked_of_texts", "parts_in_rows", "placed_parts"]
-
 MAX_PARTS = 32
 """Most parts of a text that become rows: each place is a scan of its own."""
 

@@ -20,8 +20,6 @@ from ...relation.expressions import TRUE, Call, Expr, Field, Literal
 from ...relation.relations import AggregateCall, Block, Group, Join, Relation, WindowCall, grouped, projected
 from ...relation.types import BOOLEAN, INTEGER, NUMERIC
 
-__all__ = ["MAX_TILES", "tiled"]
-
 MAX_TILES = 20
 """Most parts: twenty have 19 percentiles, at the epsilon of five."""
 

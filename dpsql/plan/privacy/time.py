@@ -42,11 +42,6 @@ from .ownership import MAX_CONTRIBUTION, identity_of
 from .rows import OwnedRows, Placed, Release, Select, Source, columns_of, fields_in, selects_in
 from .value_set import Looking
 
-__all__ = [
-    "Clock", "NotByPeriod", "by_period", "by_person", "is_of_one_period", "joins_own", "joins_plainly",
-    "numbered_scans", "reached", "reads_references", "slices_of", "spans_in", "undated_scans",
-]  # fmt: skip
-
 MOST_NUMBERED = 400
 """Most periods whose numbers a scan computes: more are bounded by person."""
 

@@ -59,8 +59,6 @@ from .functional_dependencies import Classes, equalities
 from .grains import COMPARISONS, Grain, NotTold, grains, interval_unit, is_rising
 from .pieces import Pieces, has_many, listed, pieces
 
-__all__ = ["MOST_PAIRS", "Looking", "Part", "atoms", "canonical", "existing", "tells_apart", "told_together"]
-
 MOST_PAIRS = 4_000_000
 """Most tuples of pieces that are joined for one statement, whatever it is made of: a third of a second."""
 _MOST_LITERALS = 2_000
