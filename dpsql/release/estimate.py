@@ -56,8 +56,11 @@ CELL_PARTS: Final = 2**32
 """Cells of the estimate are in parts of a coordinate unit, one of so many: sums of 100,000 are off by 2^-16."""
 _TOGETHER = 64
 _MOST_STEPS = 400
-_MOST_AXES = 10
-"""Most axes of which the normal equations are taken apart: into twice as many pieces for each."""
+_MOST_LOOKS = 10**8
+"""Most cells times shapes times kinds of numbers times steps until their error is found: about a second. A calendar
+takes some 30 steps."""
+_MOST_PIECES = 1024
+"""Most pieces that a table is taken apart into."""
 _ERROR = 1e-12
 """Of conjugate gradients: what is left of the whole."""
 _NEARER = 1e-10
@@ -80,6 +83,60 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
+class _Along:
+    """How what is along an axis makes up groups. `groups`: of each place there its group, -1: none."""
+
+    groups: Array
+
+    @cached_property
+    def size(self) -> int:
+        """How many groups there are."""
+        return int(self.groups.max(initial=-1)) + 1
+
+    @cached_property
+    def counts(self) -> Array:
+        """How many places each group has."""
+        return np.bincount(self.groups[self.groups >= 0], minlength=self.size)
+
+    @cached_property
+    def is_whole(self) -> bool:
+        return not self.groups.any()
+
+    @cached_property
+    def _is_each(self) -> bool:
+        return np.array_equal(self.groups, np.arange(len(self.groups)))
+
+    @cached_property
+    def _order(self) -> Array | None:
+        """The places by group; None: they stand so."""
+        order = np.argsort(self.groups, kind="stable")[int((self.groups < 0).sum()) :]
+        return None if np.array_equal(order, np.arange(len(self.groups))) else order
+
+    @cached_property
+    def _starts(self) -> Array:
+        return np.cumsum(self.counts) - self.counts
+
+    def of(self, cells: Array, axis: int) -> Array:
+        """Return the groups' sums; whole numbers stay whole."""
+        if self.is_whole:
+            return np.asarray(cells.sum(axis=axis, keepdims=True))
+        if self._is_each:
+            return cells
+        ordered = cells if self._order is None else np.take(cells, self._order, axis=axis)
+        return np.asarray(np.add.reduceat(ordered, self._starts, axis=axis))
+
+    def spread(self, numbers: Array, axis: int) -> Array:
+        """Return at each place its group's number, 0 where it has none; of one group of all it stands alone."""
+        if self.is_whole or self._is_each:
+            return numbers
+        if self.groups.min() < 0:
+            padding = [(0, 0)] * numbers.ndim
+            padding[axis] = (0, 1)
+            numbers = np.pad(numbers, padding)
+        return np.take(numbers, self.groups, axis=axis)
+
+
+@dataclass(frozen=True)
 class Sums:
     """Numbers that are sums of a table's cells: for each axis a partition, of whose groups they are the product, the
     last axis' the fastest; `rows`: some of these, each once, in this order; None: all."""
@@ -97,17 +154,9 @@ class Sums:
         return math.prod(self.shape) if self.rows is None else len(self.rows)
 
     @cached_property
-    def _steps(self) -> list[tuple[Array | None, Array, Array]]:
-        """By axis the atoms by group, where each group's begin, and each atom's group; None for the first where all
-        atoms are a group each, in their order, or all are one."""
-        found: list[tuple[Array | None, Array, Array]] = []
-        for one in self.partitions:
-            groups = np.array(one.groups, dtype=np.int64)
-            order = np.argsort(groups, kind="stable")[int((groups < 0).sum()) :]
-            starts = np.searchsorted(groups[order], np.arange(one.size))
-            is_plain = one.is_whole or np.array_equal(groups, np.arange(len(groups)))
-            found.append((None if is_plain else order, starts, groups))
-        return found
+    def _steps(self) -> list[_Along]:
+        """How the atoms of each axis make up groups."""
+        return [_Along(np.array(one.groups, dtype=np.int64)) for one in self.partitions]
 
     @cached_property
     def _places(self) -> Array | None:
@@ -115,11 +164,8 @@ class Sums:
 
     def of(self, cells: Array) -> Array:
         """Return the numbers of tables, shape (tables, *sizes), as (tables, numbers); whole ones stay whole."""
-        for axis, (one, (order, starts, _)) in enumerate(zip(self.partitions, self._steps, strict=True), 1):
-            if one.is_whole:
-                cells = cells.sum(axis=axis, keepdims=True)
-            elif order is not None:
-                cells = np.add.reduceat(np.take(cells, order, axis=axis), starts, axis=axis)
+        for axis, step in enumerate(self._steps, 1):
+            cells = step.of(cells, axis)
         flat = cells.reshape(len(cells), -1)
         return flat if self._places is None else flat[:, self._places]
 
@@ -131,14 +177,8 @@ class Sums:
             whole[:, self._places] = numbers
             numbers = whole
         cells = numbers.reshape(len(numbers), *self.shape)
-        for axis, (order, _, groups) in enumerate(self._steps, 1):
-            if order is None:
-                continue
-            if groups.min() < 0:
-                padding = [(0, 0)] * cells.ndim
-                padding[axis] = (0, 1)
-                cells = np.pad(cells, padding)
-            cells = np.take(cells, groups, axis=axis)
+        for axis, step in enumerate(self._steps, 1):
+            cells = step.spread(cells, axis)
         return cells
 
     def blocks(self) -> list[int]:
@@ -195,76 +235,90 @@ class Design:
         return found
 
     @cached_property
-    def _pieces(self) -> dict[tuple[bool, ...], float] | None:
-        """The eigenvalues of the normal equations where along each axis all draws are of every atom or of all together;
-        None where they are not.
+    def is_plain(self) -> bool:
+        """Whether along each axis every draw is of all atoms by themselves, or of all together."""
+        partitions = {one for sums in self.drawn for one in sums.partitions}
+        is_all = all(sums.rows is None for sums in self.drawn)
+        return is_all and all(
+            one.is_whole or one.groups == tuple(range(len(one.groups))) for one in partitions
+        )
 
-        Then the means over an axis and what is left of them are what `N` takes apart: of the tables that are constant
-        along some axes, and without mean along the others (True), it makes a multiple.
-        """
-        if len(self.sizes) > _MOST_AXES or any(sums.rows is not None for sums in self.drawn):
-            return None
-        found = dict.fromkeys(itertools.product((False, True), repeat=len(self.sizes)), 0.0)
-        for sums, precision in zip(self.drawn, self._precisions, strict=True):
-            if not all(
-                one.is_whole or one.groups == tuple(range(len(one.groups))) for one in sums.partitions
-            ):
-                return None
-            times = math.prod(len(one.groups) for one in sums.partitions if one.is_whole)
-            for piece in found:
-                if not any(
-                    is_left and one.is_whole for is_left, one in zip(piece, sums.partitions, strict=True)
-                ):
-                    found[piece] += precision * times
+    @cached_property
+    def _levels(self) -> list[list[_Level]]:
+        """By axis partitions that are each of blocks of the next, from all to each atom, as far as pieces are few."""
+        found, pieces = list[list[_Level]](), 1
+        for axis, atoms in enumerate(self.sizes):
+            own = _levels_of([sums.partitions[axis] for sums in self.drawn], atoms)
+            found.append(own if pieces * len(own) <= _MOST_PIECES else own[-1:])
+            pieces *= len(found[-1])
         return found
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether the normal equations are taken apart."""
-        return self._pieces is not None
+    @cached_property
+    def _times(self) -> Array:
+        """What the normal equations multiply pieces by, in the mean over each, by the levels along each axis.
 
-    def _taken_apart(
-        self, pieces: dict[tuple[bool, ...], float], cells: Array, lost: Array, *before: bool
-    ) -> Array:
-        """Return N^+ times tables, of the pieces that begin so. The squares of those of which nothing was drawn are
-        added to what is lost of each table."""
+        A piece is constant along an axis on each block of a level, and has no mean on blocks of the level before. Where
+        along each axis all draws are of every atom or of all together, its multiple is the same all over.
+        """
+        found = np.zeros([len(own) for own in self._levels])
+        for sums, precision in zip(self.drawn, self._precisions, strict=True):
+            times = np.array(precision * sums.size / max(1, math.prod(sums.shape)))
+            for one, own in zip(sums.partitions, self._levels, strict=True):
+                told = [0.0, *(level.told(one) for level in own)]
+                counts = [0, *(level.size for level in own)]
+                times = np.multiply.outer(times, np.diff(told) / np.diff(counts))
+            found += times
+        return found
+
+    def _nearly(self, cells: Array, *before: int) -> Array:
+        """Return about N^+ times tables, of the pieces that begin so: each is divided by its multiple."""
         axis = len(before) + 1
         if axis == cells.ndim:
-            if pieces[before]:
-                return cells / pieces[before]
-            lost += _squares(cells) * (math.prod(self.sizes) // max(1, cells[0].size))
-            return np.zeros_like(cells)
-        mean = cells.mean(axis=axis, keepdims=True)
-        constant = self._taken_apart(pieces, mean, lost, *before, False)
-        return constant + self._taken_apart(pieces, cells - mean, lost, *before, True)
+            times = self._times[before]
+            return cells / times if times > _FLAT * self._most else np.zeros_like(cells)
+        levels, sums = self._levels[axis - 1], [cells]
+        for level in levels[-2::-1]:
+            sums.append(level.step.of(sums[-1], axis))
+        found = mean = np.zeros(1)
+        for number, (level, own) in enumerate(zip(levels, reversed(sums), strict=True)):
+            own = own / level.counts.reshape([-1 if i == axis else 1 for i in range(cells.ndim)])
+            if number == 0:
+                found, mean = self._nearly(own, *before, 0), own
+                continue
+            step = levels[number - 1].step
+            left = self._nearly(own - step.spread(mean, axis), *before, number)
+            found, mean = left + step.spread(found, axis), own
+        return found
 
-    def _solved(self, wanted: Array, error: float, floor: Array | float = 0.0) -> tuple[Array, Array]:
-        """Return N^+ times tables, shape (tables, *sizes), and which were found: by pieces; or by conjugate
-        gradients, which end at a part of what there was, or where the squares of what is left are no more than `floor`.
+    def _solved(
+        self, wanted: Array, error: float, floor: Array | float = 0.0, most: int = _MOST_STEPS
+    ) -> tuple[Array, Array]:
+        """Return N^+ times tables, shape (tables, *sizes), and which were found: by conjugate gradients that begin with
+        `_nearly`. They end at a part of what there was, where the squares of what is left are no more than `floor`, or
+        after `most` steps.
         """
-        if self._pieces is not None:
-            lost = np.zeros(len(wanted))
-            solved = self._taken_apart(self._pieces, wanted, lost)
-            return solved, lost <= np.maximum(_squares(wanted) * _NEARER**2, floor)
         found, rest = np.zeros_like(wanted), wanted.copy()
-        ahead, left = rest.copy(), _squares(rest)
+        near = self._nearly(rest)
+        ahead, left, slope = near, _squares(rest), _products(rest, near)
         stop, is_told = np.maximum(left * error**2, floor), np.ones(len(wanted), dtype=bool)
         each = (len(wanted), *(1 for _ in self.sizes))
-        for _ in range(_MOST_STEPS):
+        for _ in range(most):
+            is_drawn = slope * self._most > _FLAT * left  # else nothing of what is left was
+            is_told &= (left <= stop) | is_drawn
             is_open = (left > stop) & is_told
             if not is_open.any():
-                return found, is_told
+                break
             normal = self._normal(ahead)
-            bent = (ahead * normal).reshape(len(wanted), -1).sum(axis=1)
-            is_told &= ~is_open | (
-                bent > _FLAT * self._most * _squares(ahead)
-            )  # else nothing of it was drawn
+            bent = _products(ahead, normal)
+            is_told &= ~is_open | (bent > _FLAT * self._most * _squares(ahead))
             is_open &= is_told
-            step = np.where(is_open, left / np.where(is_open, bent, 1), 0).reshape(each)
+            step = np.where(is_open, slope / np.where(is_open, bent, 1), 0).reshape(each)
             found += step * ahead
             rest -= step * normal
-            before, left = left, np.where(is_open, _squares(rest), left)
-            ahead = rest + np.where(is_open, left / np.where(before > 0, before, 1), 0).reshape(each) * ahead
+            near = self._nearly(rest)
+            before, slope = slope, _products(rest, near)
+            left = np.where(is_open, _squares(rest), left)
+            ahead = near + np.where(is_open, slope / np.where(before > 0, before, 1), 0).reshape(each) * ahead
         return found, is_told & (left <= stop)
 
     def table(self, numbers: Sequence[Sequence[int]]) -> list[int] | None:
@@ -336,15 +390,17 @@ class Design:
         """Return the weights of what was drawn in each of some sums, by kind; None: some are not told, or the kinds are
         too many."""
         kinds, first = self._kinds(wanted)
-        if len(first) * math.prod(self.sizes) * len(self.drawn) > MOST_FORMS:
+        work = len(first) * math.prod(self.sizes) * len(self.drawn)
+        if work > MOST_FORMS:
             return None
+        most = min(_MOST_STEPS, _MOST_LOOKS // work)
         weights: list[list[Array]] = [[] for _ in self.drawn]
         for start in range(0, len(first), _TOGETHER):
             chosen = first[start : start + _TOGETHER]
             ones = np.zeros((len(chosen), wanted.size))
             ones[np.arange(len(chosen)), chosen] = 1
             cells = np.broadcast_to(wanted.spread(ones), (len(chosen), *self.sizes)).copy()
-            found, is_found = self._solved(cells, _ERROR)
+            found, is_found = self._solved(cells, _ERROR, most=most)
             if not is_found.all() or np.any(
                 _squares(self._normal(found) - cells) > _TOLD**2 * _squares(cells)
             ):
@@ -369,7 +425,11 @@ class Design:
 
 
 def _squares(cells: Array) -> Array:
-    return np.asarray((cells * cells).reshape(len(cells), -1).sum(axis=1))
+    return _products(cells, cells)
+
+
+def _products(some: Array, others: Array) -> Array:
+    return np.asarray((some * others).reshape(len(some), -1).sum(axis=1))
 
 
 def _plus(whole: Array, more: Array) -> Array:
@@ -393,6 +453,55 @@ def design_of(sizes: tuple[int, ...], drawn: tuple[Sums, ...], spreads: tuple[fl
 def forms_of(design: Design, wanted: Sums) -> Forms | None:
     """Return what is known of the error of some sums (`Design.forms`)."""
     return design.forms(wanted)
+
+
+# --- levels ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Level:
+    """Blocks of an axis' atoms. `step`: which blocks of the next level each is of; of the last, of atoms."""
+
+    blocks: _Along
+    step: _Along
+
+    @property
+    def size(self) -> int:
+        return self.blocks.size
+
+    @property
+    def counts(self) -> Array:
+        """How many atoms each block has."""
+        return self.blocks.counts
+
+    def told(self, one: Partition) -> float:
+        """Return the trace of a partition's sums of squares over what is constant on each block."""
+        groups = np.array(one.groups, dtype=np.int64)
+        kept = groups >= 0
+        codes, counts = np.unique(self.blocks.groups[kept] * one.size + groups[kept], return_counts=True)
+        return float((counts**2 / self.counts[codes // max(1, one.size)]).sum())
+
+
+def _levels_of(partitions: Sequence[Partition], atoms: int) -> list[_Level]:
+    """Return the longest chain of partitions of an axis, each of blocks of the next, from all of it to each atom."""
+    drawn = (np.unique(np.array(one.groups), return_inverse=True)[1].ravel() for one in partitions)
+    between = {own.tobytes(): own for own in drawn if 0 < own.max() < atoms - 1}
+    chains: list[list[Array]] = [[]]
+    for own in sorted(between.values(), key=lambda own: (own.max(), own.tolist())):
+        before = (chain for chain in chains if not chain or _is_of_blocks(chain[-1], own))
+        chains.append([*max(before, key=len), own])
+    whole, each = np.zeros(atoms, dtype=np.int64), np.arange(atoms)
+    blocks = [*([whole] if atoms > 1 else []), *max(chains, key=len), each]
+    steps = [
+        coarse[np.unique(fine, return_index=True)[1]] for coarse, fine in itertools.pairwise([*blocks, each])
+    ]
+    return [_Level(_Along(own), _Along(step)) for own, step in zip(blocks, steps, strict=True)]
+
+
+def _is_of_blocks(coarse: Array, fine: Array) -> bool:
+    """Say whether each block of one partition lies in a block of another that has fewer."""
+    first = np.unique(fine, return_index=True)[1]
+    return bool(coarse.max() < fine.max()) and np.array_equal(coarse[first][fine], coarse)
 
 
 # --- kinds of groups -------------------------------------------------------------------------------------------

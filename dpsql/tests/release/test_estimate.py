@@ -22,6 +22,7 @@ from dpsql.release.estimate import (
     PARTS,
     Design,
     Sums,
+    _Along,
     design_of,
 )
 from dpsql.release.fitted import rounded
@@ -128,7 +129,7 @@ def plain_sums(rng: random.Random, sizes: Sequence[int]) -> Sums:
 
 
 def designs(count: int, seed: int, most: int = 3) -> Iterator[tuple[random.Random, Design]]:
-    """Yield random ones, every third of which is solved by taking it apart."""
+    """Yield random ones, every third of which has all or each along every axis."""
     rng = random.Random(seed)
     for _ in range(count):
         sizes = tuple(rng.randint(1, 4) for _ in range(rng.randint(1, most)))
@@ -222,11 +223,11 @@ def test_more_draws_are_never_less_exact() -> None:
                 assert all(a <= b * (1 + 1e-9) for a, b in zip(after, before, strict=True))
 
 
-def check_taken_apart() -> None:
-    """What is taken apart is told where some estimate of it is, and has its variance."""
+def check_what_is_told() -> None:
+    """A sum is told where some estimate of it is, and has its variance."""
     for rng, design in designs(60, 77):
         normal = Normal(design)
-        for _ in range(3 * design.is_plain):
+        for _ in range(3):
             cells = cells_of(plain_sums(rng, design.sizes))[0]
             table = np.zeros((1, *design.sizes))
             table.reshape(-1)[cells] = 1
@@ -235,8 +236,47 @@ def check_taken_apart() -> None:
             assert found is None or abs(found[0] / float(exact or 0) - 1) < 1e-6, design
 
 
-def test_what_is_taken_apart_is_told_where_it_was_drawn() -> None:
-    check_taken_apart()
+def test_what_was_drawn_is_told() -> None:
+    check_what_is_told()
+
+
+def steps(design: Design, monkeypatch: Patch) -> int:
+    """Return how often the normal equations are looked at for a table."""
+    count, normal = [0], Design._normal
+
+    def counted(self: Design, cells: np.ndarray[Any, Any]) -> Any:
+        count[0] += 1
+        return normal(self, cells)
+
+    rng = random.Random(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(Design, "_normal", counted)
+        assert design.table([[rng.randrange(PARTS * 1000) for _ in range(one.size)] for one in design.drawn])
+    return count[0]
+
+
+def check_steps(monkeypatch: Patch) -> None:
+    """Where draws are of all or of each it is one step and one to see it, of a calendar some, whatever the sizes."""
+    each = Partition(tuple(range(365)))
+    months, weeks = (
+        Partition(tuple(min(11, 12 * day // 365) if by == 12 else day // 7 for day in range(365)))
+        for by in (12, 7)
+    )
+    quarters = Partition(tuple(month // 3 for month in months.groups))
+    regions = [Partition(tuple(range(9))), Partition.whole(9)]
+    for own, most in (
+        ([each, Partition.whole(365)], 4),
+        ([each, months, quarters, Partition.whole(365)], 16),
+        ([each, months, weeks], 80),
+    ):
+        drawn = tuple(map(Sums, itertools.product(own, regions)))
+        made = design_of((365, 9), drawn, tuple(50.0 + 7 * place for place in range(len(drawn))))
+        assert made is not None
+        assert steps(made, monkeypatch) <= most
+
+
+def test_calendars_take_few_steps(monkeypatch: Patch) -> None:
+    check_steps(monkeypatch)
 
 
 def test_sixty_atoms() -> None:
@@ -324,16 +364,14 @@ def test_what_is_too_much_is_not_worked_out() -> None:
     [
         (Design._normal, "precision * sums.of", "sums.of", check_variances),
         (Design.forms, "own.append(precision * ", "own.append(", check_variances),
-(Sums.of, "np.take(cells, order, axis=axis)", "cells", lambda: check_values(1)),
+        (_Along.of, "np.take(cells, self._order, axis=axis)", "cells", lambda: check_values(1)),
         (Design.table, "PARTS * so_far", "PARTS * float(so_far)", lambda: check_values(10**15)),
-        (Sums.spread, "if groups.min() < 0", "if False", check_variances),
-        (Design._taken_apart, "cells - mean", "cells", check_variances),
-        (Design._taken_apart, "lost += ", "0 * ", check_taken_apart),
-        (Design._pieces.func, "precision * times", "times", check_variances),  # type: ignore[attr-defined]
+        (_Along.spread, "if self.groups.min() < 0", "if False", check_variances),
+        (Design._solved, "is_told & (left <= stop)", "np.ones_like(is_told)", check_what_is_told),
         (estimate._colours, "range(len(partitions) + 1)", "range(0)", check_kinds),
         (rounded, "np.cumsum(table, axis=axis)", "np.cumsum(table, axis=0)", check_equalities),
     ],
-    ids=["variance of another draw", "weights", "atoms in their own order", "large sums in doubles", "dropped", "a mean twice", "nothing is lost", "every draw alike", "kinds by length", "one axis"],
+    ids=["variance of another draw", "weights", "atoms in their own order", "large sums in doubles", "dropped", "what was not found", "kinds by length", "one axis"],
 )  # fmt: skip
 def test_wrong_estimates(
     monkeypatch: Patch, function: Callable[..., Any], old: str, new: str, check: Callable[[], None]
@@ -341,6 +379,22 @@ def test_wrong_estimates(
     plant(monkeypatch, function, (old, new))
     with pytest.raises((AssertionError, TypeError, OverflowError)):
         check()
+
+
+@pytest.mark.parametrize(
+    ("function", "old", "new"),
+    [
+        (Design._nearly, "own - step.spread(mean, axis)", "own"),
+        (Design._times.func, "precision * sums.size", "sums.size"),  # type: ignore[attr-defined]
+        (estimate._Level.told, "counts**2", "counts"),
+        (estimate._levels_of, "max(chains, key=len)", "min(chains, key=len)"),
+    ],
+    ids=["a mean twice", "every draw alike", "no squares", "no levels"],
+)
+def test_wrong_steps_are_many(monkeypatch: Patch, function: Callable[..., Any], old: str, new: str) -> None:
+    plant(monkeypatch, function, (old, new))
+    with pytest.raises(AssertionError):
+        check_steps(monkeypatch)
 
 
 def test_numbers_of_too_many_kinds_are_not_told() -> None:
