@@ -41,6 +41,7 @@ __all__ = [
     "Sums",
     "design_of",
     "forms_of",
+    "kinds_of",
 ]
 
 MOST_ATOMS: Final = 100_000
@@ -386,11 +387,14 @@ class Design:
                 break
         return found * min(self.spreads)
 
+    def work(self, wanted: Sums) -> int:
+        """Return how many kinds some sums are of, times cells times shapes."""
+        return len(kinds_of(self.drawn, wanted)[1]) * math.prod(self.sizes) * len(self.drawn)
+
     def forms(self, wanted: Sums) -> Forms | None:
         """Return the weights of what was drawn in each of some sums, by kind; None: some are not told, or the kinds are
         too many."""
-        kinds, first = self._kinds(wanted)
-        work = len(first) * math.prod(self.sizes) * len(self.drawn)
+        (kinds, first), work = kinds_of(self.drawn, wanted), self.work(wanted)
         if work > MOST_FORMS:
             return None
         most = min(_MOST_STEPS, _MOST_LOOKS // work)
@@ -398,7 +402,7 @@ class Design:
         for start in range(0, len(first), _TOGETHER):
             chosen = first[start : start + _TOGETHER]
             ones = np.zeros((len(chosen), wanted.size))
-            ones[np.arange(len(chosen)), chosen] = 1
+            ones[np.arange(len(chosen)), list(chosen)] = 1
             cells = np.broadcast_to(wanted.spread(ones), (len(chosen), *self.sizes)).copy()
             found, is_found = self._solved(cells, _ERROR, most=most)
             if not is_found.all() or np.any(
@@ -408,20 +412,6 @@ class Design:
             for sums, precision, own in zip(self.drawn, self._precisions, weights, strict=True):
                 own.append(precision * sums.of(found))
         return Forms(kinds, tuple(np.concatenate(own) for own in weights))
-
-    def _kinds(self, wanted: Sums) -> tuple[tuple[int, ...], list[int]]:
-        """Return of each number of some sums its kind, and of each kind a number: of one kind are those which a
-        rearrangement of atoms that changes no partition carries into each other."""
-        if any(one.rows is not None for one in self.drawn):
-            return tuple(range(wanted.size)), list(range(wanted.size))
-        codes = np.array([0])
-        for axis, one in enumerate(wanted.partitions):
-            colours = _colours(one, [sums.partitions[axis] for sums in self.drawn])
-            codes = (codes[:, None] * (max(colours) + 1) + np.array(colours)).ravel()
-        if wanted.rows is not None:
-            codes = codes[np.array(wanted.rows, dtype=np.int64)]
-        _, first, kinds = np.unique(codes, return_index=True, return_inverse=True)
-        return tuple(kinds.ravel().tolist()), first.tolist()
 
 
 def _squares(cells: Array) -> Array:
@@ -505,6 +495,22 @@ def _is_of_blocks(coarse: Array, fine: Array) -> bool:
 
 
 # --- kinds of groups -------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def kinds_of(drawn: tuple[Sums, ...], wanted: Sums) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return of each number of some sums its kind, and of each kind a number: of one kind are those which a
+    rearrangement of atoms that changes no partition of what was drawn carries into each other."""
+    if any(one.rows is not None for one in drawn):
+        return tuple(range(wanted.size)), tuple(range(wanted.size))
+    codes = np.array([0])
+    for axis, one in enumerate(wanted.partitions):
+        colours = _colours(one, [sums.partitions[axis] for sums in drawn])
+        codes = (codes[:, None] * (max(colours) + 1) + np.array(colours)).ravel()
+    if wanted.rows is not None:
+        codes = codes[np.array(wanted.rows, dtype=np.int64)]
+    _, first, kinds = np.unique(codes, return_index=True, return_inverse=True)
+    return tuple(kinds.ravel().tolist()), tuple(first.tolist())
 
 
 def _colours(wanted: Partition, drawn: Sequence[Partition]) -> list[int]:

@@ -19,13 +19,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..budget import CLOSE, Draw, Edition, Grouping, StoredDraws, StoredGrouping
+from ..budget import CLOSE, Draw, Edition, Grouping, GroupingKey, StoredDraws, StoredGrouping
+from ..cache import Cache
 from ..mechanisms import Law, sum_of
 from ..plan.privacy.keys import environment_of
 from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
 from .editions import EditionNote, digest_of, disagrees, fitted, kept
-from .estimate import MOST_ATOMS, MOST_GROUPINGS, MOST_WORK, Sums
+from .estimate import MOST_ATOMS, MOST_FORMS, MOST_GROUPINGS, MOST_WORK, Sums, design_of
 from .fitted import FEW, DrawId, Observed, Told, id_of, is_observed, measurement_of, tell
 from .released import Array, Groups, ReleasedMeasurement, decode, integers, vectors_of
 from .table import (
@@ -359,27 +360,16 @@ def _estimate(
     plan: ReleasePlan, number: int, question: Question, stored: Sequence[StoredGrouping]
 ) -> Source | None:
     """Return what stored groupings say together of a question; None: they do not tell it, or it is too much to be
-    worked out. The older ones go first, so that another draw takes nothing away.
-    """
+    worked out."""
     places = range(plan.measurements[number].size)
     mine = sorted(
         (one for one in stored if all(is_observed(one.law.at(place)) for place in places)),
         key=lambda one: one.entry,
     )
-    ties, complete = _related(plan, question, mine)
-    question = replace(question, complete={**complete, **question.complete})
-    table = _table(question, mine, ties)
-    wanted = None if not mine or not places or table is None else table.sums(question.shape)
-    if table is None or wanted is None:
+    joined = _joined(plan, question, mine) if mine and places else None
+    if joined is None:
         return None
-    sizes, drawn = tuple(table.axes.values()), dict[Sums, list[tuple[StoredGrouping, Reading]]]()
-    most = min(MOST_GROUPINGS, MOST_WORK // max(1, math.prod(sizes)))
-    for one in mine:
-        reading = _reading(one.grouping, question, table)
-        if reading is not None and (reading.sums in drawn or len(drawn) < most):
-            drawn.setdefault(reading.sums, []).append((one, reading))
-    if not drawn:
-        return None
+    question, table, wanted, drawn = joined.question, joined.table, joined.wanted, joined.drawn
     told = []
     for place in places:
         nothing = np.zeros(0, dtype=np.int64)
@@ -387,7 +377,8 @@ def _estimate(
             sums: {(b"", one.entry): (nothing, reading.law(one.law.at(place))) for one, reading in group}
             for sums, group in drawn.items()
         }
-        one_told = tell(laws, sizes, (wanted,), plan.measures[number].measurement.denominator)
+        unit = plan.measures[number].measurement.denominator
+        one_told = tell(laws, tuple(table.axes.values()), (wanted,), unit)
         if one_told is None:
             return None
         (found,) = one_told
@@ -395,6 +386,74 @@ def _estimate(
         told.append(found.by_itself() if is_fine else found)
     parts, readings = zip(*itertools.chain.from_iterable(drawn.values()), strict=True)
     return Source(question, plan.release.rows.name, table, wanted, parts, readings, tuple(told))
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """A question and stored groupings of its rows as sums of one table; `drawn`: by shape what was drawn of it."""
+
+    question: Question
+    table: Table
+    wanted: Sums
+    drawn: dict[Sums, list[tuple[StoredGrouping, Reading]]]
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is not too much to be worked out."""
+        design = design_of(tuple(self.table.axes.values()), tuple(self.drawn), (1.0,) * len(self.drawn))
+        return design is not None and design.work(self.wanted) <= MOST_FORMS
+
+    @property
+    def entries(self) -> set[int]:
+        """The ledger entries of the draws that it reads."""
+        return {one.entry for own in self.drawn.values() for one, _ in own}
+
+
+_Keys = tuple[GroupingKey, ...]
+_chosen: Cache[tuple[_Keys, ...]] = Cache(256)
+"""The groupings that were chosen lately, by the question and all that there were."""
+
+
+def _joined(plan: ReleasePlan, question: Question, stored: Sequence[StoredGrouping]) -> _Joined | None:
+    """Return a question and stored groupings as sums of one table; None: it is too large.
+
+    Where all of them are too much the older ones choose first: a newer one that would take a draw of theirs away is
+    left out, so what was told stays told.
+    """
+
+    def of(keys: Sequence[_Keys]) -> _Joined | None:
+        return _of_table(plan, question, [one for one in stored if one.grouping.keys in keys])
+
+    every = tuple(dict.fromkeys(one.grouping.keys for one in stored))
+    found = of(every)
+    if found is not None and found.is_small:
+        return found
+    asked = question.shape, tuple(sorted(question.complete.items()))
+    before = ((n, _chosen.get((asked, every[:n]))) for n in range(len(every), 0, -1))
+    known, chosen = next(((n, some) for n, some in before if some is not None), (0, ()))
+    best = of(chosen) if chosen else None
+    for keys in every[known:]:
+        one = of((*chosen, keys))
+        if one is not None and one.is_small and (best is None or one.entries >= best.entries):
+            chosen, best = (*chosen, keys), one
+    _chosen.put((asked, every), chosen)
+    return best
+
+
+def _of_table(plan: ReleasePlan, question: Question, stored: Sequence[StoredGrouping]) -> _Joined | None:
+    """Return a question and all of some stored groupings that make up numbers of one table as sums of it."""
+    ties, complete = _related(plan, question, stored)
+    question = replace(question, complete={**complete, **question.complete})
+    table = _table(question, stored, ties)
+    wanted = None if table is None else table.sums(question.shape)
+    if table is None or wanted is None:
+        return None
+    drawn = dict[Sums, list[tuple[StoredGrouping, Reading]]]()
+    for one in stored:
+        reading = _reading(one.grouping, question, table)
+        if reading is not None:
+            drawn.setdefault(reading.sums, []).append((one, reading))
+    return _Joined(question, table, wanted, drawn) if drawn else None
 
 
 def _related(

@@ -18,7 +18,7 @@ import pytest
 from dpsql.engine.answer import Answer
 from dpsql.engine.session import Session
 from dpsql.policy import parse_policy
-from dpsql.release import finer, table
+from dpsql.release import estimate, finer, table
 from dpsql.release.run import PlanRunner
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.length import tried
@@ -252,6 +252,31 @@ def test_older_draws_choose_first(desk: OpenDesk, tmp_path: Path, monkeypatch: P
         made.session.dataset.answers.clear()
         assert charged(made.session.execute(ONE["flag",])) == 0
     assert spent(made) > before
+
+
+def check_told_stays_told(desk: OpenDesk, folder: Path, patch: Patch) -> None:
+    """Weeks lie across months, whose errors are of many kinds then: whatever is drawn of them, what was told is free."""
+    made = open_at(desk, folder)
+    crossed, months, weeks = (
+        f"SELECT {keys}, COUNT(*) FROM visit GROUP BY ALL"
+        for keys in ("date_trunc('month', day), city", "date_trunc('month', day)", "date_trunc('week', day)")
+    )
+    for module in (finer, estimate):
+        patch.setattr(module, "MOST_FORMS", 2_000)
+    made.session.execute(crossed)
+    assert 0 < charged(made.session.execute(months)) < charged(made.session.execute(weeks))
+    made.session.dataset.answers.clear()
+    assert charged(made.session.execute(months)) == 0
+
+
+def test_what_was_told_stays_told(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> None:
+    check_told_stays_told(desk, tmp_path, monkeypatch)
+
+
+def test_plant_the_newer_take_room_away(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> None:
+    plant(monkeypatch, finer._joined, ("found.is_small:", "True:"))
+    with pytest.raises(AssertionError):
+        check_told_stays_told(desk, tmp_path, monkeypatch)
 
 
 # --- mutants ------------------------------------------------------------------------------------------------------
