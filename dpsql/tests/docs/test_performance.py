@@ -66,7 +66,7 @@ def test_what_is_said_of_dpsql_beside_others_is_what_the_cases_say() -> None:
 
 
 def test_who_is_named_beside_dpsql_is_in_the_table_of_who_charges() -> None:
-    readme = section("README", "Beside others").split("|---|---|---|---|\n")[1].split("\n\n")[0]
+    readme = section("README", "Other programs").split("|---|---|---|---|\n")[1].split("\n\n")[0]
     named = [line.split(" | ")[0].strip("| ") for line in readme.splitlines()]
     manual = (
         section("performance", "Beside other programs").split("|---|---|---|---|---|\n")[-1].split("\n\n")[0]
