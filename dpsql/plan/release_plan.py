@@ -13,6 +13,7 @@ from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
 
+from ..cache import Made
 from ..mechanisms import (
     ATTO,
     Gaussian,
@@ -53,6 +54,23 @@ class Work:
     most: int
     fans: tuple[BackendQuery, ...]
     limit: int
+
+
+class _Measured:
+    """What was made of measurements of some rows, whatever their noise and price: plans that differ by these share it.
+
+    Of a family with the predicate, and of queries with the domains, whose numbers are part of the key.
+    """
+
+    def __init__(self, *those: object) -> None:
+        self.families: dict[tuple[int, int], tuple[object, bytes]] = {}
+        self.labels: dict[int, list[tuple[bytes, bytes]]] = {}
+        self.queries: dict[object, tuple[object, tuple[BackendQuery, ...]]] = {}
+
+
+_measured = Made(_Measured)
+_MANY_LABELS = 64
+"""Coordinates of a measurement from which on their labels are not kept: they are long."""
 
 
 @dataclass(frozen=True)
@@ -266,7 +284,17 @@ class ReleasePlan:
             return ()
         if self.top is not None and self.groups is not None:
             chosen = self.groups[: self.top.count] if chosen is None else chosen
-        return self._printer.queries(wanted, chosen)
+        if chosen is not None or self.choices:
+            return self._printer.queries(wanted, chosen)
+        made = self._made.queries
+        asked = wanted, id(self.domains), self.counted, self.minimum_units, self.axes is None
+        if asked not in made:
+            made[asked] = self.domains, self._printer.queries(wanted, chosen)
+        return made[asked][1]
+
+    @cached_property
+    def _made(self) -> _Measured:
+        return _measured.of(self.release, self.bounding, self.below, self.dialect, *self.measurements)
 
     def part_query(
         self, number: int, part: Part, chosen: tuple[tuple[Scalar, ...], ...] | None = None
@@ -344,6 +372,9 @@ class ReleasePlan:
             or rows.lookup is not None
         ):
             return None
+        known = self._made.families.get((number, id(predicate)))
+        if known is not None:
+            return known[1]
         label = measurement.family_key
         unit = measurement.denominator
         bounds: tuple[object, ...] = (bounding.in_all, unit, bounding.per_row, bounding.replace_one)
@@ -351,7 +382,9 @@ class ReleasePlan:
         bounds = bounds if bounding.numbered is None else (*bounds, bounding.numbered)
         rests = sorted(grounds_of(replace(rows, predicate=predicate), (), self.below))
         base = (rests, rows.items, predicate, *rows.owner, bounds)
-        return hashlib.sha256(repr(("family", base, label, self.said_of((label, bounds)))).encode()).digest()
+        found = hashlib.sha256(repr(("family", base, label, self.said_of((label, bounds)))).encode()).digest()
+        self._made.families[number, id(predicate)] = predicate, found
+        return found
 
     def said_of(self, read: object) -> tuple[Ground, ...]:
         """Return what is said of the columns that expressions over the rows read, wherever they stand in a value."""
@@ -368,16 +401,29 @@ class ReleasePlan:
         """
         begun = {}
         keys = []
-        for head, tail in self._labels(number):
+        for head, tail in self._label_texts(number):
             if id(head) not in begun:
-                said = f"({repr(head)[:-1]}".encode()
-                begun[id(head)] = hashlib.sha256(relation + keyset + said), self.said_of(head)
-            key, said_of_head = begun[id(head)]
-            said_of = tuple(sorted({*said_of_head, *self.said_of(tail)}))
-            key = key.copy()
-            key.update(f"{''.join(f', {one!r}' for one in tail)}), {said_of!r})".encode())
+                begun[id(head)] = hashlib.sha256(relation + keyset + head)
+            key = begun[id(head)].copy()
+            key.update(tail)
             keys.append(key.digest())
         return tuple(keys)
+
+    def _label_texts(self, number: int) -> list[tuple[bytes, bytes]]:
+        """Return each coordinate's label with what is said of it, as it is hashed, in the halves of `_labels`."""
+        known = self._made.labels.get(number)
+        if known is not None:
+            return known
+        heads, texts = dict[int, tuple[bytes, tuple[Ground, ...]]](), list[tuple[bytes, bytes]]()
+        for head, tail in self._labels(number):
+            if id(head) not in heads:
+                heads[id(head)] = f"({repr(head)[:-1]}".encode(), self.said_of(head)
+            text, said_of_head = heads[id(head)]
+            said_of = tuple(sorted({*said_of_head, *self.said_of(tail)}))
+            texts.append((text, f"{''.join(f', {one!r}' for one in tail)}), {said_of!r})".encode()))
+        if len(texts) <= _MANY_LABELS:
+            self._made.labels[number] = texts
+        return texts
 
     def _labels(self, number: int) -> list[tuple[tuple[object, ...], tuple[object, ...]]]:
         """Return what each coordinate of a measurement is, of the same rows: the halves of a tuple, of which the

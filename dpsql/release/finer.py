@@ -77,11 +77,14 @@ def find_finer(
     is_summed: bool = False,
 ) -> Finer | None:
     """Return a measurement as stored groupings have it together, of no more spread than is asked for; None: none has
-    it. `of_same_rows`: not as an estimate by what was bounded over other rows too. `is_summed`: numbers of several
-    groups are computed with, so that no sum of them may have more spread than drawn alone.
+    it. `of_same_rows`: of what has draws of its own, which one grouping adds nothing to; and not as an estimate by what
+    was bounded over other rows too. `is_summed`: numbers of several groups are computed with, so that no sum of them
+    may have more spread than drawn alone.
     """
     epoch = store.epoch
     found = sources_of(plan, number, groups, store, of_same_rows=of_same_rows)
+    if of_same_rows and not any(one.told for one in found):
+        return None
     return finest(plan, number, store, found, epoch, is_summed=is_summed)
 
 

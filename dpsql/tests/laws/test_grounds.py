@@ -507,7 +507,7 @@ FAULTS: list[tuple[Callable[..., Any], str, str, tuple[str, str]]] = [
     (grounds.grounds_of, "column_grounds(rows, asked)", "()", NICK),
     (grounds.column_grounds, "() if item.kind ==", "() if start or item.kind ==", ("age = { bounds = [0, 90] }", "age = { bounds = [0, 80] }")),
     (planner._Planner.release, "{units_ground(privacy.minimum_units)}", "set()", ("minimum_units = 2", "minimum_units = 3")),
-    (ReleasePlan.measure_keys, "tuple(sorted({*said_of_head, *self.said_of(tail)}))", "()", AMOUNT),
+    (ReleasePlan._label_texts, "tuple(sorted({*said_of_head, *self.said_of(tail)}))", "()", AMOUNT),
     (ReleasePlan.family, "self.said_of((label, bounds))", "()", AMOUNT),
     (table._digest, "plan.said_of(key)", "()", ("max_length = 5", "max_length = 6")),
 ]  # fmt: skip
