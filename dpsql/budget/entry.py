@@ -19,6 +19,7 @@ from datetime import date
 from operator import attrgetter
 from typing import Any
 
+from ..cache import Cache
 from ..errors import LedgerError
 from ..mechanisms import Law, law_of
 from ..policy import Accounting, Over, Period, Slices
@@ -598,6 +599,9 @@ def read_record(text: str, state: EntryState = EntryState.RESERVED) -> Record:
 
 def read_linked(text: str, state: EntryState = EntryState.RESERVED) -> tuple[Record, str | None]:
     """Return the record, and the sha256 of the one that it says it comes after. Raises as `read_record`."""
+    known = _lately_read.get((text, state))
+    if known is not None:
+        return known
     try:
         fields = json.loads(text)
         kind = _NAMED[fields["kind"]]
@@ -607,7 +611,12 @@ def read_linked(text: str, state: EntryState = EntryState.RESERVED) -> tuple[Rec
         raise _unreadable() from error
     if record_text(record, after) != text:
         raise _unreadable()
+    _lately_read.put((text, state), (record, after))
     return record, after
+
+
+_lately_read: Cache[tuple[Record, str | None]] = Cache(200_000, lambda key, _: len(key[0]))
+"""Records by their texts, of so many characters: a release has its own read at each station."""
 
 
 def newer() -> LedgerError:

@@ -292,7 +292,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         """Open it. Raises LedgerError, with nothing done to it, where it is no file."""
-        self.path = path
+        self.path, self._place = path, str(path)
         self.archive: Path | None = None
         """Where sealed files are looked for besides."""
         self._swap = threading.Lock()
@@ -337,7 +337,7 @@ class Journal:
             with self._swap:
                 if self._fd < 0:
                     raise LedgerError("the ledger was closed", hint="open it again")
-                is_ours = os.path.samestat(os.fstat(self._fd), self.path.lstat())
+                is_ours = os.path.samestat(os.fstat(self._fd), os.lstat(self._place))
             if not (is_ours or self._follow()):
                 raise replaced()
         except FileNotFoundError:

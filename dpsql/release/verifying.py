@@ -69,8 +69,7 @@ from ..verify.certificate import (
     Stretch,
     Table,
     Threshold,
-    digest,
-    dumps,
+    dumps_stored,
 )
 from .facts import read_facts
 from .released import most_drawn
@@ -377,9 +376,8 @@ class Verifier:
 
     def certified(self, certificate: Certificate) -> Certified:
         """Return a certificate as it is stored, and whether it holds."""
-        content = dumps(certificate).encode()
-        name = hashlib.sha256(content).hexdigest()
-        claim = name if not _is_stored(certificate) else digest(_unstored(certificate))
+        content, unstored = (text.encode() for text in dumps_stored(certificate))
+        name, claim = (hashlib.sha256(text).hexdigest() for text in (content, unstored))
         rule = self._known.get(claim)
         if rule is None:
             rule = rule_against(certificate)
@@ -401,19 +399,6 @@ class Verifier:
             self.tell(f"a certificate cannot be stored: {certified.digest}")
             return None
         return certified.digest
-
-
-def _is_stored(certificate: Certificate) -> bool:
-    return any(one.stored for release in certificate.releases for one in release.measurements)
-
-
-def _unstored(certificate: Certificate) -> Certificate:
-    """Return a certificate without where its draws are stored, of which no rule asks: the same claim, asked again."""
-    releases = [
-        replace(release, measurements=tuple(replace(one, stored=()) for one in release.measurements))
-        for release in certificate.releases
-    ]
-    return replace(certificate, releases=tuple(releases))
 
 
 def _nobody(line: str) -> None:

@@ -268,7 +268,21 @@ Decoded = TypeVar("Decoded")
 
 def dumps(value: object) -> str:
     """Canonical JSON of a dataclass of this module: what is at its default is left out."""
-    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _text(_plain(value))
+
+
+def dumps_stored(certificate: Certificate) -> tuple[str, str]:
+    """Canonical JSON of a certificate, and of the same without where its draws are stored."""
+    whole: Any = _plain(certificate)
+    content = _text(whole)
+    for release in whole["releases"]:
+        for measurement in release["measurements"]:
+            measurement.pop("stored", None)
+    return content, _text(whole)
+
+
+def _text(plain: object) -> str:
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def loads(kind: type[Decoded], text: str) -> Decoded:

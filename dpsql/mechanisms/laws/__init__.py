@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 
 from ..law import Law
 from .box import Box, Coordinate
@@ -60,6 +61,7 @@ class UnknownLaw(ValueError):
     """The text of a law that this version does not know: a newer one wrote it."""
 
 
+@lru_cache(maxsize=1024)  # a draw's is read at each station
 def law_of(text: str) -> Law:
     """Return the law that a ledger's text names: a bare fraction is discrete Laplace noise of that scale.
 
