@@ -7,8 +7,8 @@ import gc
 
 __all__ = ["main"]
 
-_BETWEEN_LOOKS = 50_000
-"""Objects more than before, at which the collector of garbage looks: what a command loads is none, and is a hundred
+_BETWEEN_LOOKS = 250_000
+"""Objects more than before, at which the collector of garbage looks: what a command loads is none, and is two hundred
 thousand of them, which the collector's own 700 would have it look through twenty times."""
 
 

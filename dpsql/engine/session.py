@@ -40,8 +40,6 @@ from .copies import asked_as
 from .dataset import ASK_SECONDS, Dataset, Explained, LazySnapshot, PreparedPlan
 from .explain import Explanation
 from .notes import bias_notes
-from .plan_shape import plan_lines
-from .proofs import proof_lines, prove
 from .spine import Spine, bound_in
 from .workspace import Kept
 
@@ -142,6 +140,8 @@ class Session(Spine):
             if statement.verify:
                 lines = self._verified(statement.query, tuple(parameters))
             else:
+                from .plan_shape import plan_lines  # what a query does without is loaded by an EXPLAIN
+
                 told, is_lasting = self._explain(statement.query, tuple(parameters))
                 lines = plan_lines(told, statement.form)
             answer = Answer((column,), [(line,) for line in lines], "EXPLAIN", None)
@@ -535,6 +535,8 @@ class Session(Spine):
 
         Raises Unverified, where the policy refuses.
         """
+        from .proofs import proof_lines, prove
+
         verifier = self.dataset.verifier
         with self.snapshot() as snapshot:
             key = self._key("EXPLAIN " + query.text, parameters)

@@ -109,7 +109,7 @@ class WeightedSum:
         order = order[whole[order] > 0]
         parts = [(laws[which[i]], int(whole[i]) * unit, int(count[i])) for i in order[:_MOST].tolist()]
         rest = order[_MOST:]
-        for alike in (rest[which[rest] == number] for number in np.unique(which[rest])):
+        for alike in (rest[which[rest] == number] for number in sorted(set(which[rest].tolist()))):
             many = int(count[alike].sum())
             root = math.ceil(math.sqrt(float(squares[alike].sum()) / many) * _PARTS)
             parts.append((laws[which[alike[0]]], root * unit / _PARTS, many))
