@@ -19,7 +19,7 @@ from .settings import CommandSettings, json_option, pass_settings, wants_json
 if TYPE_CHECKING:
     from ..backends.prepared_rows import Numbering, Prepared
     from ..budget import LedgerStore
-    from ..policy import Policy, Slices
+    from ..policy import Policy, Slices, TablePolicy
 
 
 @click.command()
@@ -186,7 +186,7 @@ def prepare(
     _tell_prepared(name, done, epoch, file)
     if not (done.was_there or wants_json()):
         source = "" if file is None else os.path.relpath(file, policy.path.parent)
-        for line in _policy_lines(name, numbering, declared.max_rows, source):
+        for line in _policy_lines(name, numbering, declared, source):
             click.echo(terminal_text(line))
 
 
@@ -227,8 +227,8 @@ def _file_of(policy: Policy, name: str, where: str) -> Path:
     return Path(os.path.abspath(policy.path.parent / declared.source[0]))
 
 
-def _policy_lines(name: str, numbering: Numbering, max_rows: int | None, source: str) -> Iterator[str]:
-    """Yield what the policy says of the table now; `source`: the file that it is, "" for a table of a database."""
+def _policy_lines(name: str, numbering: Numbering, declared: TablePolicy, source: str) -> Iterator[str]:
+    """Yield what the policy says of the numbered table, `declared` before; `source`: its file, "" in a database."""
     from ..policy.section import quote_key, quote_text  # a policy takes as long to load as all else here
     from ..policy.units import quoted_key, unit_line
 
@@ -246,7 +246,9 @@ def _policy_lines(name: str, numbering: Numbering, max_rows: int | None, source:
     if source:
         yield f"  key = [{', '.join(map(quote_text, (*unit, numbering.number)))}]"
     yield f"  row_number = {quote_text(numbering.number)}"
-    yield f"  max_rows = {max_rows or '<rows of one person>'}"
+    yield f"  max_rows = {declared.max_rows or '<rows of one person>'}"
+    if declared.unit_range is not None:
+        yield f"  unit_range = {list(declared.unit_range)}"
     yield "and its columns as before, without that one."
     if source:
         yield "dpsql budget create, or dpsql refresh, looks at all rows and records that the key holds."

@@ -84,6 +84,29 @@ def test_from_a_table_to_an_answer(policy: Path) -> None:
     assert "3 of 3" in audited.stdout, "its people have numbered rows, more than count"
 
 
+def test_a_copy_keeps_the_range_of_people(policy: Path) -> None:
+    policy.write_text(POLICY.replace("max_rows = 3", "unit_range = [0, 9]\nmax_rows = 3"))
+    made = run(policy, "prepare", "visit")
+    assert made.exit_code == 0, made.output
+    assert "  unit_range = [0, 9]" in made.stdout.splitlines()
+    policy.write_text(
+        POLICY.replace(
+            "[tables.visit]", '[tables.visit_prepared]\nrow_number = "n"\nunit_range = [0, 9]'
+        ).replace("visit.col", "visit_prepared.col")
+    )
+    checked = " ".join(run(policy, "check", "--data").stdout.split())
+    assert '160 of 200 rows are of people whose "owner" is outside, and are never counted' in checked
+    assert run(policy, "budget", "create").exit_code == 0
+    sql = "SELECT COUNT(*) FROM visit_prepared"
+    explained = run(policy, "explain", sql).stdout
+    assert '("n" BETWEEN 1 AND 3)' in explained
+    assert '("owner" >= 0)' in explained
+    assert '("owner" <= 9)' in explained
+    answer = run(policy, "query", "--epsilon", "1", "--json", sql)
+    ((count,),) = json.loads(answer.stdout)["rows"]
+    assert abs(count - 30) < 90, "3 rows of each of 10 people of 50, within 30 scales of the noise"
+
+
 def test_new_data_is_a_new_epoch(policy: Path) -> None:
     assert run(policy, "prepare", "visit", "--into", "copy", "--column", "no").exit_code == 0
     again = run(policy, "prepare", "visit", "--into", "copy", "--column", "no", "--json")
