@@ -42,6 +42,7 @@ from .bind_aggregate import nulls_first
 from .bind_array import bind_rows, is_rows
 from .bind_expression import Binder, Grammar, Pending, call, cast
 from .constants import coerce_literal
+from .literals import listed
 from .scope import BindingContext, Scope, ScopeSource, find_table, fold_name, schemas_of
 from .statement import parse_own_view
 from .text import position_of, said_of
@@ -148,10 +149,10 @@ def _count(binder: Binder, node: exp.Expr, name: str) -> int | None:
     if written is None:
         return None
     value = coerce_literal(binder.bind(written), BIGINT)
-    number = value.constant if value.is_constant else -1
-    if number is None:
+    if value.is_constant and value.constant is None:
         return None
-    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**63:
+    number = value.constant_as(int)
+    if number is None or value.type.kind is Kind.BOOLEAN or not 0 <= number < 2**63:
         raise Refusal(
             f"{name.upper()} takes a literal whole number",
             sqlstate="22023",
@@ -277,9 +278,7 @@ class GroupKeys:
 
 def holds_pending(expr: Expr) -> bool:
     """Say whether an aggregate, GROUPING() or window call was taken out of the expression."""
-    if isinstance(expr, Call):
-        return any(holds_pending(arg) for arg in expr.args)
-    return isinstance(expr, Pending)
+    return isinstance(expr, Pending) or any(map(holds_pending, expr.args))
 
 
 def bind_group(binder: Binder, group: exp.Expr, names: Sequence[str], items: Sequence[Expr]) -> GroupKeys:
@@ -325,25 +324,34 @@ def _too_many() -> Refusal:
 
 
 def _sets_of(item: exp.Expr, index_of: Callable[[exp.Expr], int]) -> Sets:
-    if isinstance(item, exp.Rollup):
-        groups = [_members(part, index_of) for part in item.args["expressions"]]
-        return [tuple(itertools.chain(*groups[:size])) for size in range(len(groups), -1, -1)]
-    if isinstance(item, exp.Cube):
-        groups = [_members(part, index_of) for part in item.args["expressions"]]
-        if 2 ** len(groups) > MAX_SETS:
-            raise _too_many()
-        chosen = itertools.product((True, False), repeat=len(groups))
-        return [tuple(itertools.chain(*itertools.compress(groups, pick))) for pick in chosen]
     if isinstance(item, exp.GroupingSets):
-        return [found for part in item.args["expressions"] for found in _sets_of(part, index_of)]
-    return [_members(item, index_of)]
+        return [found for part in listed(item) for found in _sets_of(part, index_of)]
+    choose = _CHOSEN.get(type(item))
+    if choose is None:
+        return [_members(item, index_of)]
+    groups = [_members(part, index_of) for part in listed(item)]
+    return [tuple(itertools.chain(*chosen)) for chosen in choose(groups)]
+
+
+def _rolled_up(groups: Sets) -> list[Sets]:
+    return [groups[:size] for size in range(len(groups), -1, -1)]
+
+
+def _cubed(groups: Sets) -> list[Sets]:
+    if 2 ** len(groups) > MAX_SETS:
+        raise _too_many()
+    picks = itertools.product((True, False), repeat=len(groups))
+    return [list(itertools.compress(groups, pick)) for pick in picks]
+
+
+_CHOSEN: dict[type[exp.Expr], Callable[[Sets], list[Sets]]] = {exp.Rollup: _rolled_up, exp.Cube: _cubed}
+"""Kind of node -> which of its groups each of the sets has that it stands for."""
 
 
 def _members(part: exp.Expr, index_of: Callable[[exp.Expr], int]) -> tuple[int, ...]:
     if isinstance(part, exp.Tuple):
-        return tuple(index_of(inner) for inner in part.args.get("expressions") or [])
-    inner = part.args["this"] if isinstance(part, exp.Paren) else part
-    return (index_of(inner),)
+        return tuple(map(index_of, listed(part)))
+    return (index_of(part.args["this"] if isinstance(part, exp.Paren) else part),)
 
 
 def _key(binder: Binder, node: exp.Expr, names: Sequence[str], items: Sequence[Expr]) -> Expr:
@@ -391,7 +399,7 @@ def _check(binder: Binder, node: exp.Expr, key: Expr) -> None:
 # --- FROM: tables, CTEs, derived tables, VALUES and joins ---------------------------------------------------
 
 
-def bind_from(node: exp.Select, context: BindingContext, grammar: Grammar) -> tuple[Relation, Scope]:
+def bind_from(node: exp.Expr, context: BindingContext, grammar: Grammar) -> tuple[Relation, Scope]:
     """Return the joined FROM items and the scope of their names; one row of no columns without FROM.
 
     Raises:
@@ -522,10 +530,10 @@ class _Items:
             relation = bind_values(node, context, self.grammar)
         else:
             raise Refusal("this cannot stand in FROM", position=position)
-        listed = relation.listed if isinstance(relation, Scan) else None
-        relation = rename(relation, columns, position, listed)
+        order = relation.listed if isinstance(relation, Scan) else None
+        relation = rename(relation, columns, position, order)
         source = ScopeSource(
-            name or "", relation.columns, 0, schemas, is_table=listed is not None, listed=listed
+            name or "", relation.columns, 0, schemas, is_table=order is not None, listed=order
         )
         return relation, Scope([source], outer=context.outer)
 
@@ -746,7 +754,7 @@ def bind_values(node: exp.Expr, context: BindingContext, grammar: Grammar) -> Re
     )
     rows: list[list[Expr]] = []
     for row in node.args["expressions"]:
-        items = (row.args.get("expressions") or []) if isinstance(row, exp.Tuple) else [row]
+        items = listed(row) if isinstance(row, exp.Tuple) else [row]
         rows.append([binder.bind(item) for item in items])
     position = position_of(context.text, node)
     if len({len(row) for row in rows}) != 1:

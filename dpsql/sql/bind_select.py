@@ -10,7 +10,7 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -59,6 +59,7 @@ from .bind_clauses import (
 from .bind_estimates import Estimator
 from .bind_expression import Binder, Grammar, Pending, cast
 from .bind_forms import CONDITIONS, FORMS
+from .literals import type_word
 from .named_calls import AGGREGATES, ORDERED
 from .reported import check_reported
 from .scope import BindingContext, Scope, fold_name
@@ -252,20 +253,18 @@ def _has_answers(context: BindingContext) -> bool:
 
 def bind_query(node: exp.Expr, context: BindingContext) -> Relation:
     """Return the relation of a SELECT, VALUES, set operation, or one of these in parentheses."""
-    if isinstance(node, exp.Subquery):
-        if node.args.get("joins") or node.args.get("alias"):
-            raise Refusal(
-                "a join stands in FROM alone", sqlstate="42601", position=position_of(context.text, node)
-            )
-        return bind_query(node.args["this"], context)
-    if isinstance(node, exp.Values):
-        return bind_values(node, context, _GRAMMAR)
-    context = _with_ctes(node, context)
-    if isinstance(node, exp.SetOperation):
-        return bind_set_operation(node, context, _GRAMMAR)
-    if not isinstance(node, exp.Select):
+    read = _QUERIES.get(type(node))
+    if read is None:
         raise Refusal("only queries are answered", sqlstate="0A000", position=position_of(context.text, node))
-    return _select(node, context)
+    return read(node, context)
+
+
+def _in_parentheses(node: exp.Expr, context: BindingContext) -> Relation:
+    if node.args.get("joins") or node.args.get("alias"):
+        raise Refusal(
+            "a join stands in FROM alone", sqlstate="42601", position=position_of(context.text, node)
+        )
+    return bind_query(node.args["this"], context)
 
 
 def _with_ctes(node: exp.Expr, context: BindingContext) -> BindingContext:
@@ -313,7 +312,8 @@ class _Outputs:
     items: list[Expr]
 
 
-def _select(node: exp.Select, context: BindingContext) -> Relation:
+def _select(node: exp.Expr, context: BindingContext) -> Relation:
+    context = _with_ctes(node, context)
     relation, scope = bind_from(node, context, _GRAMMAR)
     binder = Binder(context, scope, _GRAMMAR)
     binder.estimator = Estimator.over(relation) if _has_answers(context) else None
@@ -357,7 +357,7 @@ def _select(node: exp.Select, context: BindingContext) -> Relation:
     return _project(node, binder, relation, _Outputs(outputs.names, exprs[:count]), sorts, keys)
 
 
-def _orders(node: exp.Select, binder: Binder, outputs: _Outputs) -> tuple[list[Order], list[Expr]]:
+def _orders(node: exp.Expr, binder: Binder, outputs: _Outputs) -> tuple[list[Order], list[Expr]]:
     """Return what ORDER BY and DISTINCT ON say, each where it stands."""
     orders: list[Order] = []
     if node.args.get("order") is not None:
@@ -367,7 +367,7 @@ def _orders(node: exp.Select, binder: Binder, outputs: _Outputs) -> tuple[list[O
     return orders, bind_distinct_on(binder, node, outputs.names, outputs.items, orders)
 
 
-def _qualified(node: exp.Select, binder: Binder) -> list[Expr]:
+def _qualified(node: exp.Expr, binder: Binder) -> list[Expr]:
     """Return what QUALIFY says of rows with their windows; nothing where there is none.
 
     An output's name stands for its expression where no column has that name.
@@ -406,7 +406,7 @@ def _of_rows(binder: Binder, predicate: Expr) -> Expr:
     return predicate if binder.estimator is None else binder.estimator.take(predicate)
 
 
-def _groups_by_answers(node: exp.Select, binder: Binder, estimator: Estimator) -> bool:
+def _groups_by_answers(node: exp.Expr, binder: Binder, estimator: Estimator) -> bool:
     """Say whether a key of GROUP BY is a randomised column: known from names alone, before any key is bound."""
     group, items = node.args.get("group"), node.args["expressions"]
     if group is None:
@@ -434,7 +434,7 @@ def _key_column(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> Ex
         return _key_column(named[0].args["this"], (), binder) if named else None
 
 
-def _having(node: exp.Select, binder: Binder) -> Expr | None:
+def _having(node: exp.Expr, binder: Binder) -> Expr | None:
     having = node.args.get("having")
     if having is None:
         return None
@@ -444,21 +444,17 @@ def _having(node: exp.Select, binder: Binder) -> Expr | None:
     return condition
 
 
-def _outputs(node: exp.Select, binder: Binder) -> _Outputs:
+def _outputs(node: exp.Expr, binder: Binder) -> _Outputs:
     found = _Outputs([], [])
     for item in node.args["expressions"]:
-        star = item if isinstance(item, exp.Star) else item.args.get("this")
-        if isinstance(star, exp.Star) and isinstance(item, (exp.Star, exp.Column)):
+        if isinstance(item, (exp.Star, exp.Column)) and item.is_star:
             for name, column in _star(item, binder):
                 found.names.append(name)
                 found.items.append(column)
             continue
         bare = item.args["this"] if isinstance(item, exp.Alias) else item
-        expr = (
-            bind_unnest(binder, bare)
-            if isinstance(bare, _ROWS) or (isinstance(bare, exp.Anonymous) and row_call(bare) is not None)
-            else binder.bind(item)
-        )
+        makes_rows = isinstance(bare, _ROWS) or row_call(bare) is not None
+        expr = bind_unnest(binder, bare) if makes_rows else binder.bind(item)
         found.items.append(expr)
         found.names.append(_output_name(item, expr.type))
     if not found.items:
@@ -472,7 +468,7 @@ def _star(item: exp.Expr, binder: Binder) -> list[tuple[str, Expr]]:
     return [(name, replace(expr, position=position)) for name, expr in columns]
 
 
-def _aggregate(node: exp.Select, binder: Binder, below: Attacher, outputs: _Outputs) -> Attacher:
+def _aggregate(node: exp.Expr, binder: Binder, below: Attacher, outputs: _Outputs) -> Attacher:
     """Return the groups, which turn an expression over their rows into one over theirs."""
     group = GroupKeys([], [()])
     if (written := node.args.get("group")) is not None:
@@ -535,7 +531,7 @@ def _place_windows(expr: Expr, start: int) -> Expr:
 
 
 def _project(
-    node: exp.Select, binder: Binder, relation: Relation, outputs: _Outputs, sorts: Sequence[Order],
+    node: exp.Expr, binder: Binder, relation: Relation, outputs: _Outputs, sorts: Sequence[Order],
     ons: Sequence[Expr],
 ) -> Relation:  # fmt: skip
     """Return the SELECT list over the relation, with DISTINCT, ORDER BY and LIMIT; `ons`: of DISTINCT ON.
@@ -576,6 +572,15 @@ def _project(
 _ROWS = (exp.Explode, exp.ExplodingGenerateSeries)
 """What gives a row of SELECT several."""
 _GRAMMAR = Grammar(bind_query, FORMS, CONDITIONS)
+_QUERIES: dict[type[exp.Expr], Callable[[exp.Expr, BindingContext], Relation]] = {
+    exp.Subquery: _in_parentheses,
+    exp.Values: lambda node, context: bind_values(node, context, _GRAMMAR),
+    **dict.fromkeys(
+        _KINDS, lambda node, context: bind_set_operation(node, _with_ctes(node, context), _GRAMMAR)
+    ),
+    exp.Select: _select,
+}
+"""Kind of node -> what binds the query that it is."""
 
 
 # --- the name of a column without an alias, as Postgres' FigureColname gives it -----------------------
@@ -591,11 +596,6 @@ _FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.ExplodingGenerateSeries: "generate_series",
     **{node: row.output for node, row in (AGGREGATES | ORDERED).items() if row.output},
 }  # fmt: skip
-_OPERATORS = (
-    exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar, exp.ArrayContainedBy,
-    exp.ArrayContainsAll, exp.ArrayOverlaps,
-)  # fmt: skip
-_TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
 def _output_name(item: exp.Expr, type_: SqlType) -> str:
@@ -605,37 +605,43 @@ def _output_name(item: exp.Expr, type_: SqlType) -> str:
     return _figured(item, type_)[0]
 
 
-def _figured(item: exp.Expr, type_: SqlType | None) -> tuple[str, bool]:
-    """Return a name, and whether it is a strong one, that a cast or a CASE around it keeps."""
-    if isinstance(item, exp.Column):
-        return fold_name(item.args["this"])[0], True
-    if isinstance(item, (exp.Paren, exp.Filter, exp.Window, exp.WithinGroup, exp.Bracket)):
-        return _figured(item.args["this"], type_)
-    if isinstance(item, exp.Subquery):
-        return _of_subquery(item)
-    if isinstance(item, exp.Cast):
-        name, is_strong = _figured(item.args["this"], None)
-        if isinstance(item.args["this"], exp.Array):
-            return "array", True
-        return (name, True) if is_strong else (_type_name(item, type_), False)
-    if isinstance(item, exp.Case):
-        default = item.args.get("default")
-        name, is_strong = (_UNNAMED, False) if default is None else _figured(default, None)
-        return (name, True) if is_strong else ("case", False)
-    if isinstance(item, exp.Interval):
-        return "interval", False
-    if isinstance(item, exp.Trim):
-        return _TRIMS.get(str(item.args.get("position") or "").upper(), "btrim"), True
-    if isinstance(item, _OPERATORS):
-        return _UNNAMED, False
-    if isinstance(item, exp.Anonymous):
-        return str(item.args["this"]).lower(), True
-    if isinstance(item, exp.Func) and not isinstance(item, (exp.And, exp.Or)):
+_Figured = tuple[str, bool]
+"""A name, and whether it is a strong one, that a cast or a CASE around it keeps."""
+
+
+def _figured(item: exp.Expr, type_: SqlType | None) -> _Figured:
+    """Return a name, and whether it is a strong one."""
+    read = _NAMES.get(type(item))
+    if read is not None:
+        return read(item, type_)
+    if isinstance(item, exp.Func):
         return _FUNCTIONS.get(type(item), item.sql_name().lower()), True
     return _UNNAMED, False
 
 
-def _of_subquery(item: exp.Subquery) -> tuple[str, bool]:
+def _of_inner(item: exp.Expr, type_: SqlType | None) -> _Figured:
+    return _figured(item.args["this"], type_)
+
+
+def _of_cast(item: exp.Expr, type_: SqlType | None) -> _Figured:
+    name, is_strong = _figured(item.args["this"], None)
+    if isinstance(item.args["this"], exp.Array):
+        return "array", True
+    return (name, True) if is_strong else (_type_name(item, type_), False)
+
+
+def _of_case(item: exp.Expr, type_: SqlType | None) -> _Figured:
+    default = item.args.get("default")
+    name, is_strong = (_UNNAMED, False) if default is None else _figured(default, None)
+    return (name, True) if is_strong else ("case", False)
+
+
+def _of_trim(item: exp.Expr, type_: SqlType | None) -> _Figured:
+    sides = {"LEADING": "ltrim", "TRAILING": "rtrim"}
+    return sides.get(str(item.args.get("position") or "").upper(), "btrim"), True
+
+
+def _of_subquery(item: exp.Expr, type_: SqlType | None) -> _Figured:
     query = item.args["this"]
     while isinstance(query, (exp.SetOperation, exp.Subquery)):
         query = query.args["this"]
@@ -648,12 +654,27 @@ def _of_subquery(item: exp.Subquery) -> tuple[str, bool]:
     return name, name != _UNNAMED
 
 
-def _type_name(item: exp.Cast, type_: SqlType | None) -> str:
-    written = getattr(item.args["to"].args.get("this"), "name", "")
+_NAMES: dict[type[exp.Expr], Callable[[exp.Expr, SqlType | None], _Figured]] = {
+    exp.Column: lambda item, type_: (fold_name(item.args["this"])[0], True),
+    **dict.fromkeys((exp.Paren, exp.Filter, exp.Window, exp.WithinGroup, exp.Bracket), _of_inner),
+    exp.Subquery: _of_subquery, exp.Cast: _of_cast, exp.Case: _of_case, exp.Trim: _of_trim,
+    exp.Interval: lambda item, type_: ("interval", False),
+    exp.Anonymous: lambda item, type_: (str(item.args["this"]).lower(), True),
+    **dict.fromkeys(
+        (exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar, exp.ArrayContainedBy,
+         exp.ArrayContainsAll, exp.ArrayOverlaps, exp.And, exp.Or),
+        lambda item, type_: (_UNNAMED, False),
+    ),
+}  # fmt: skip
+"""Kind of node -> the name of a column that is one; of any other function its own."""
+
+
+def _type_name(item: exp.Expr, type_: SqlType | None) -> str:
+    written = type_word(item.args["to"])
     if type_ is not None and type_.element is not None:
         return _TYPES.get(type_.element.kind, type_.element.kind.value)
     if written == "VARCHAR" or type_ is None:
-        return str(written).lower()
+        return written.lower()
     return _TYPES.get(type_.kind, type_.kind.value)
 
 

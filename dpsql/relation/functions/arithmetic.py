@@ -82,7 +82,8 @@ def _sum_of(args: list[Facts], call: Call) -> Facts:
         return _shifted(args, call)
     lo = hi = None
     if a.lo is not None and a.hi is not None and b.lo is not None and b.hi is not None:
-        lo, hi = (a.lo - b.hi, a.hi - b.lo) if call.function == "sub" else (a.lo + b.lo, a.hi + b.hi)
+        least, most = (b.lo, b.hi) if _SIGN[call.function] > 0 else (-b.hi, -b.lo)
+        lo, hi = a.lo + least, a.hi + most
     return Facts(lo, hi, common_grid([a.grid, b.grid]), declared=declared(args))
 
 
@@ -101,13 +102,16 @@ def _shifted(args: list[Facts], call: Call) -> Facts:
         first, last = (Fraction(end) for end in calendar_ends(TIMESTAMP))
         return Facts(first, last, ONE)
     lo, hi = shift_bounds(
-        args[moment].lo, args[moment].hi, call.args[moment].type, call.literal(at, Months), _sign(call)
+        args[moment].lo,
+        args[moment].hi,
+        call.args[moment].type,
+        call.literal(at, Months),
+        _SIGN[call.function],
     )
     return Facts(lo, hi, ONE, declared=args[moment].declared)
 
 
-def _sign(call: Call) -> int:
-    return -1 if call.function == "sub" else 1
+_SIGN = {"add": 1, "sub": -1}
 
 
 def shiftable(call: Call) -> tuple[int, int]:
@@ -116,7 +120,7 @@ def shiftable(call: Call) -> tuple[int, int]:
     assert at is not None
     type_ = call.args[1 - at].type
     first, last = (Fraction(end) for end in calendar_ends(type_))
-    low, high = shift_bounds(first, last, type_, call.literal(at, Months), _sign(call))
+    low, high = shift_bounds(first, last, type_, call.literal(at, Months), _SIGN[call.function])
     assert low is not None
     assert high is not None
     scale = DAY if type_.kind is Kind.DATE else 1

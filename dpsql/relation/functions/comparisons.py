@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 from sqlglot import exp
 
@@ -143,7 +144,7 @@ def _any_of(args: list[Facts], call: Call) -> Facts:
     return hull(args)
 
 
-def _extreme(args: list[Facts], call: Call) -> Facts:
+def _extreme(is_greatest: bool, args: list[Facts], call: Call) -> Facts:
     """GREATEST and LEAST skip NULL: an argument that is never NULL holds the result on its side.
 
     Not for moments: a choice between them is clamped as a whole when both of its ends are known, and
@@ -153,7 +154,7 @@ def _extreme(args: list[Facts], call: Call) -> Facts:
     if call.type.is_temporal:
         return whole
     certain = [arg for arg in args if not arg.nullable]
-    if call.function == "greatest":
+    if is_greatest:
         ends = [arg.lo for arg in certain if arg.lo is not None]
         return replace(whole, lo=max(ends)) if ends else whole
     ends = [arg.hi for arg in certain if arg.hi is not None]
@@ -195,11 +196,11 @@ CHOICES = (
         size=first_size, null=lambda args, call: True, above="CASE WHEN v.a = v.b THEN NULL ELSE v.a END",
     ),
     Function(
-        "greatest", "greatest(x, y, …)", "the greatest that is not NULL", _compared_type, _extreme,
+        "greatest", "greatest(x, y, …)", "the greatest that is not NULL", _compared_type, partial(_extreme, True),
         (Syntax(exp.Greatest, _LIST, _SKIPPING),), size=_largest, null=all_null,
     ),
     Function(
-        "least", "least(x, y, …)", "the least that is not NULL", _compared_type, _extreme,
+        "least", "least(x, y, …)", "the least that is not NULL", _compared_type, partial(_extreme, False),
         (Syntax(exp.Least, _LIST, _SKIPPING),), size=_largest, null=all_null,
     ),
 )  # fmt: skip

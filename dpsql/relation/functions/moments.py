@@ -298,16 +298,19 @@ def word_of(call: Expr, place: int) -> str:
 
 def steps_of(call: Expr, lo: int, hi: int) -> Steps | None:
     """Return what a call of zone_clock or zone_moment adds to its argument, which lies in [lo, hi]."""
-    steps = clock_steps if call.function == "zone_clock" else moment_steps
-    return steps(word_of(call, 1), lo, hi)
+    return _STEPS[call.function](word_of(call, 1), lo, hi)
+
+
+_STEPS = {"zone_clock": clock_steps, "zone_moment": moment_steps}
 
 
 def constant_in_zone(call: Expr) -> int | None:
     """Return the value of a call on a constant moment; None for any other, and where the calendar ends."""
-    moment = call.args[1 if call.function == "zone_cut" else 0].constant_as(int)
+    is_cut = call.calls("zone_cut")
+    moment = call.args[int(is_cut)].constant_as(int)
     if moment is None:
         return None
-    if call.function == "zone_cut":
+    if is_cut:
         ends = cut_ends(word_of(call, 0), word_of(call, 2), moment, moment)
         return None if ends is None else ends[0]
     steps = steps_of(call, moment, moment)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 
 from sqlglot import exp
 
-from ..expressions import Call, LiteralValue
+from ..expressions import Call
 from ..facts import ONE, ZERO, Facts
 from ..size_rules import LETTER_GROWTH, size_as_text
 from ..types import INTEGER, TEXT, Kind, SqlType
@@ -40,40 +42,36 @@ def _counted(args: list[Facts], call: Call) -> Facts:
     return Facts(ZERO, Fraction(max(args[0].size, 1)), ONE, declared=True)
 
 
-def _substring(args: list[Facts], call: Call) -> Facts:
-    """A substring of finitely many ASCII texts is one of finitely many texts."""
+def _part_of_text(cut: Callable[..., str], of_digits: int, args: list[Facts], call: Call) -> Facts:
+    """A part of finitely many ASCII texts is one of finitely many texts; `of_digits`: how many numbers say of an MD5
+    which and how many digits."""
     values = args[0].values
-    numbers = [arg.constant for arg in call.args[1:] if arg.is_constant]
-    if call.args[0].calls("md5") and len(numbers) == 1 + (call.function == "substr"):
+    numbers = [number for arg in call.args[1:] if (number := arg.constant_as(int)) is not None]
+    if call.args[0].calls("md5") and len(numbers) == of_digits:
         return _digits(numbers)
-    if values is None or len(numbers) != len(call.args) - 1 or not all(isinstance(n, int) for n in numbers):
+    if values is None or len(numbers) != len(call.args) - 1:
         return Facts()
-    whole = [value for value in values if isinstance(value, str)]
-    if call.function == "substr":
-        start = int(numbers[0])  # type: ignore[arg-type]  # checked to be int above
-        stop = None if len(numbers) == 1 else start - 1 + int(numbers[1])  # type: ignore[arg-type]  # as above
-        cut = [text[max(start - 1, 0) : stop] for text in whole]
-    else:
-        count = int(numbers[0])  # type: ignore[arg-type]  # checked to be int above
-        cut = [
-            text[:count] if call.function == "left" else text[max(len(text) - count, 0) :] for text in whole
-        ]
-    return Facts(values=tuple(dict.fromkeys(cut)))
+    return Facts(
+        values=tuple(dict.fromkeys(cut(value, *numbers) for value in values if isinstance(value, str)))
+    )
 
 
-def _digits(places: list[LiteralValue]) -> Facts:
+def _middle(text: str, start: int, count: int | None = None) -> str:
+    return text[max(start - 1, 0) : None if count is None else start - 1 + count]
+
+
+def _digits(places: Sequence[int]) -> Facts:
     """Return the facts of one or two digits of an MD5, from a place or an end: there are 16 of each."""
-    *start, count = (place if isinstance(place, int) else 0 for place in places)
+    *start, count = places
     if not 1 <= count <= 2 or any(not 1 <= place <= 31 for place in start):
         return Facts()
     return Facts(values=tuple(map("".join, itertools.product("0123456789abcdef", repeat=count))))
 
 
-def _letter_case(args: list[Facts], call: Call) -> Facts:
+def _letter_case(change: Callable[[str], str], args: list[Facts], call: Call) -> Facts:
     values = args[0].values
     if values is None or not all(isinstance(v, str) and v.isascii() for v in values):
         return Facts()
-    change = str.lower if call.function == "lower" else str.upper
     return Facts(values=tuple(dict.fromkeys(change(str(value)) for value in values)))
 
 
@@ -91,11 +89,13 @@ def first_size(args: list[Facts], call: Call) -> int:
 
 
 def _part(args: list[Facts], call: Call) -> int:
-    """Return the size of a substring: the count, where it is a literal."""
+    """Return the size of a part: the count, where it is a literal."""
     size, count = args[0].size, call.args[-1].constant_as(int)
-    if call.function == "substr" and len(call.args) == 2:
-        return size
     return count if count is not None and 0 <= count <= size else size
+
+
+def _middle_size(args: list[Facts], call: Call) -> int:
+    return args[0].size if len(call.args) == 2 else _part(args, call)
 
 
 _TEXT = texts(TEXT, 1)
@@ -106,10 +106,12 @@ _TRIM = (Syntax(exp.Trim, read=("this", "position", "expression")),)
 
 ROWS: tuple[Function | Shorthand, ...] = (
     Function(
-        "lower", "lower(x)", "in small letters", _TEXT, _letter_case, unary(exp.Lower), _letters,
+        "lower", "lower(x)", "in small letters", _TEXT, partial(_letter_case, str.lower), unary(exp.Lower), _letters,
         above="lower({a})",
     ),
-    Function("upper", "upper(x)", "in capital letters", _TEXT, _letter_case, unary(exp.Upper), _letters),
+    Function(
+        "upper", "upper(x)", "in capital letters", _TEXT, partial(_letter_case, str.upper), unary(exp.Upper), _letters,
+    ),
     Function(
         "trim", "trim(x)", "without blanks at both ends", _TEXT, None, _TRIM, first_size, output="btrim",
         above=f"trim({_A}, {_BLANK})",
@@ -126,14 +128,17 @@ ROWS: tuple[Function | Shorthand, ...] = (
     ),
     Function(
         "substr", "substring(x FROM 2 FOR 3)", "characters from a place on, also `substr(x, 2, 3)`", _text_integers,
-        _substring, (Syntax(exp.Substring, read=("this", "start", "length")),), _part, output="substring",
+        partial(_part_of_text, _middle, 2), (Syntax(exp.Substring, read=("this", "start", "length")),), _middle_size,
+        output="substring",
     ),
     Function(
-        "left", "left(x, 3)", "the first characters", _text_integers, _substring, binary(exp.Left), _part,
+        "left", "left(x, 3)", "the first characters", _text_integers,
+        partial(_part_of_text, lambda text, count: text[:count], 1), binary(exp.Left), _part,
         above=f"left({_A}, {_COUNT})",
     ),
     Function(
-        "right", "right(x, 3)", "the last characters", _text_integers, _substring, binary(exp.Right), _part,
+        "right", "right(x, 3)", "the last characters", _text_integers,
+        partial(_part_of_text, lambda text, count: text[max(len(text) - count, 0) :], 1), binary(exp.Right), _part,
         above=f"right({_A}, {_COUNT})",
     ),
     Function(
