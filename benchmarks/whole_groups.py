@@ -28,7 +28,7 @@ from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.plan.privacy.axes import Partition
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import parse_policy
-from dpsql.release.estimate import PARTS, Sums, design_of
+from dpsql.release.estimate import PARTS, Design, Forms, Sums, design_of
 
 __all__ = ["measure"]
 
@@ -100,6 +100,8 @@ def measure(size: Size) -> Iterator[Figure]:
     yield Figure(
         "the longest: five years by day and less often, by fifty groups and in all", longest, 1000.0, "ms"
     )
+    errors = _time_of_errors((1826, 50), kept)
+    yield Figure("the error of two numbers of it", errors, 1000.0, "ms")
 
 
 def _of_campus(size: Size, accounting: str) -> Iterator[Figure]:
@@ -185,6 +187,17 @@ def _time(sizes: tuple[int, ...], kept: Sequence[tuple[Partition, ...]], repeats
     noised = [own + np.rint(source.normal(0, math.sqrt(200), own.size)).astype(int) for own in exact]
     numbers = [[PARTS * one for one in own.tolist()] for own in noised]
     return min(milliseconds(partial(design.table, numbers)) for _ in range(max(3, repeats)))
+
+
+def _time_of_errors(sizes: tuple[int, ...], kept: Sequence[tuple[Partition, ...]]) -> float:
+    """Return how long it takes to work out how far off as many kinds of numbers are as may be."""
+    drawn = tuple(map(Sums, kept))
+    design = Design(sizes, drawn, (200.0,) * len(drawn))
+    halves = Sums((_blocks(sizes[0], sizes[0] // 2), Partition.whole(sizes[1])))
+    found = list[Forms | None]()
+    took = milliseconds(lambda: found.append(design.forms(halves)))
+    assert found[0] is not None
+    return took
 
 
 def _charged(

@@ -27,7 +27,7 @@ from dpsql.policy import parse_policy
 from dpsql.testing.injected_noise import SeededSource
 from dpsql.tests.support.duckdb_pool import empty_duckdb, warm_sealed
 
-__all__ = ["ACCOUNTINGS", "SEEDS", "Step", "asked", "history", "recorded", "worse"]
+__all__ = ["ACCOUNTINGS", "SEEDS", "Step", "asked", "dearer", "history", "recorded", "worse"]
 
 RECORD = Path(__file__).with_name("histories.json")
 ACCOUNTINGS = ("pure", "zcdp")
@@ -186,6 +186,16 @@ def worse(before: list[Step], after: list[Step], *, is_same: bool = True) -> lis
         if is_same and is_paid_alike and old[3] != new[3]:
             found.append(f"{number}: {new[0]}: other numbers")
     return found
+
+
+def dearer(alone: list[Step], found: list[Step]) -> list[str]:
+    """Return where a history costs more in all than another way of answering it, and by then is no more exact."""
+    if Fraction(found[-1][1]) <= Fraction(alone[-1][1]):
+        return []
+    pairs = zip(alone, found, strict=True)
+    old, new = next((a, b) for a, b in pairs if Fraction(b[1]) > Fraction(a[1]))
+    is_exact = all(b <= a for a, b in zip(old[2], new[2], strict=True)) and sum(new[2]) < sum(old[2])
+    return [] if is_exact else [f"{new[0]}: {new[1]} is paid, {old[1]} otherwise, for bars of {new[2]}"]
 
 
 def recorded(seed: int, accounting: str) -> list[Step]:
