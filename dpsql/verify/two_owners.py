@@ -6,14 +6,16 @@ reference to be read in one way alone, equal to the key that it refers to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from dpsql.verify.certificate import ForeignKey
 from dpsql.verify.read import columns_of, ordered
 from dpsql.verify.relations import UNIT, Joined, Relations
-from dpsql.verify.terms import Pool, Refused, Term
+from dpsql.verify.terms import Pool, Refused, Term, walk
+
+_Said = tuple[Term, ForeignKey | None, str]
 
 
 class _Kept(NamedTuple):
@@ -303,14 +305,14 @@ class References:
 
     def __init__(self, relations: Relations, *, is_looked_up: bool = True) -> None:
         self.facts, self.is_looked_up = relations.facts, is_looked_up
-        self._bare = relations.bare
-        self._said: dict[Term, tuple[Term, ForeignKey, str] | None] = {}
+        self._bare, self._number = relations.bare, relations.number
+        self._said: dict[Term, _Said | None] = {}
 
     def check(self, relation: Term) -> None:
-        """Premise: a column that refers to a person's row is passed on as it is, orders a ROW_NUMBER, or is equated,
-        all columns of the reference together, with the key that it refers to, in WHERE or the ON of a join; each of
-        them bare, or under casts that tell all its values apart. Why: nothing else of a row then says whom it points
-        at."""
+        """Premise: a column that refers to a person's row is passed on as it is, orders a ROW_NUMBER of which is asked
+        alone whether it is at most a number, or is equated, all columns of the reference together, with the key that it
+        refers to, in WHERE or the ON of a join; each of them bare, or under casts that tell all its values apart. Why:
+        nothing else of a row then says whom it points at, but that it is among its owner's first."""
         if not any(table.also for table in self.facts.tables.values()):
             return
         seen: set[Term] = set()
@@ -338,12 +340,19 @@ class References:
             yield from term.args[0]
             yield from (one for _, on in term.args[1] for one in on)
             allowed = self._equated(term.args[2])
-            yield from (one for one in term.args[2] if one not in allowed)
+            yield from (one for one in term.args[2] if one not in allowed and not self._is_cut(one))
         elif term.op == "over" and term.args[0].args[0] == "ROWNUMBER":
             yield term.args[0]
             yield from term.args[1]
         else:
             yield from term.inner
+
+    def _is_cut(self, condition: Term) -> bool:
+        """Whether it keeps the first rows of an order that reads references."""
+        if condition.op != "le" or self._number(condition.args[1]) is None:
+            return False
+        said = self._refers(condition.args[0])
+        return said is not None and said[1] is None
 
     def _equated(self, conditions: Sequence[Term]) -> set[Term]:
         """The conditions that equate whole references with the keys that they refer to."""
@@ -355,6 +364,8 @@ class References:
                 if said is None or other.op != "col" or other.args[0].args[0].op != "table":
                     continue
                 source, key, column = said
+                if key is None:
+                    continue
                 wanted = dict(zip(key.columns, key.referenced, strict=True))[column]
                 if other.args[0].args[0].args[0] == key.table and other.args[1] == wanted:
                     found.setdefault((source, key, other.args[0]), {})[column] = one
@@ -365,8 +376,9 @@ class References:
             for condition in pairs.values()
         }
 
-    def _refers(self, term: Term) -> tuple[Term, ForeignKey, str] | None:
-        """(source, reference, its column) of a column that refers to a person's row, passed on or not."""
+    def _refers(self, term: Term) -> _Said | None:
+        """(source, reference, its column) of a column that refers to a person's row, passed on or not; a ROW_NUMBER in
+        an order that reads such columns has None for the reference."""
         term = self._bare(term) if term.op == "cast" else term
         if term.op != "col":
             return None
@@ -374,7 +386,7 @@ class References:
             self._said[term] = self._refer(term)
         return self._said[term]
 
-    def _refer(self, term: Term) -> tuple[Term, ForeignKey, str] | None:
+    def _refer(self, term: Term) -> _Said | None:
         source, name = term.args
         relation = source.args[0]
         if relation.op == "table":
@@ -391,6 +403,12 @@ class References:
                 return said
         return None
 
-    def _below(self, source: Term, term: Term | None) -> tuple[Term, ForeignKey, str] | None:
+    def _below(self, source: Term, term: Term | None) -> _Said | None:
         said = None if term is None else self._refers(term)
+        if term is not None and term.op == "over":
+            said = (source, None, "") if self._reads(one for one, _, _ in term.args[2]) else None
         return None if said is None else (source, *said[1:])
+
+    def _reads(self, terms: Iterable[Term]) -> bool:
+        """Whether some term reads a reference."""
+        return any(self._refers(part) is not None for one in terms for part in walk(one))

@@ -501,6 +501,9 @@ def test_read_a_reference_without_its_lookup(adding: World, monkeypatch: Patch) 
     assert verdict(adding, "SELECT COUNT(*) FROM vote WHERE post = 1") == rule
     assert verdict(adding, "SELECT COUNT(*) FROM message WHERE sender = receiver") == rule
     assert verdict(adding, "SELECT COUNT(DISTINCT post) FROM vote WHERE kind = 1") == rule
+    first = "(SELECT kind, ROW_NUMBER() OVER (PARTITION BY voter ORDER BY post, id) AS place FROM vote) AS t"
+    assert verdict(adding, f"SELECT kind, COUNT(*) FROM {first} WHERE place = 1 GROUP BY kind") == rule
+    assert verdict(adding, f"SELECT COUNT(*) FILTER (WHERE kind = place) FROM {first}") == rule
 
 
 def test_pass_a_reference_on_under_a_cast(adding: World) -> None:
