@@ -155,7 +155,7 @@ class Sums:
         return math.prod(self.shape) if self.rows is None else len(self.rows)
 
     @cached_property
-    def _steps(self) -> list[_Along]:
+    def steps(self) -> list[_Along]:
         """How the atoms of each axis make up groups."""
         return [_Along(np.array(one.groups, dtype=np.int64)) for one in self.partitions]
 
@@ -163,9 +163,18 @@ class Sums:
     def _places(self) -> Array | None:
         return None if self.rows is None else np.array(self.rows, dtype=np.int64)
 
+    @property
+    def kept(self) -> Array | float:
+        """1 for each number of the product that is one of these, else 0; 1 of all."""
+        if self._places is None:
+            return 1.0
+        found = np.zeros(math.prod(self.shape))
+        found[self._places] = 1
+        return found.reshape(self.shape)
+
     def of(self, cells: Array) -> Array:
         """Return the numbers of tables, shape (tables, *sizes), as (tables, numbers); whole ones stay whole."""
-        for axis, step in enumerate(self._steps, 1):
+        for axis, step in enumerate(self.steps, 1):
             cells = step.of(cells, axis)
         flat = cells.reshape(len(cells), -1)
         return flat if self._places is None else flat[:, self._places]
@@ -178,7 +187,7 @@ class Sums:
             whole[:, self._places] = numbers
             numbers = whole
         cells = numbers.reshape(len(numbers), *self.shape)
-        for axis, step in enumerate(self._steps, 1):
+        for axis, step in enumerate(self.steps, 1):
             cells = step.spread(cells, axis)
         return cells
 
@@ -229,11 +238,16 @@ class Design:
         blocks = (math.prod(max(one.sizes) for one in sums.partitions) for sums in self.drawn)
         return sum(precision * block for precision, block in zip(self._precisions, blocks, strict=True))
 
+    @cached_property
+    def _branches(self) -> _Branches | Array | float:
+        """What was drawn, by its partitions of the axis of which there are fewest, then of the next, and so on."""
+        counts = [len({sums.partitions[axis] for sums in self.drawn}) for axis in range(len(self.sizes))]
+        axes = sorted(range(len(self.sizes)), key=lambda axis: counts[axis])
+        return _branches_of(list(zip(self.drawn, self._precisions, strict=True)), axes)
+
     def _normal(self, cells: Array) -> Array:
-        found = np.zeros_like(cells)
-        for sums, precision in zip(self.drawn, self._precisions, strict=True):
-            found += sums.spread(precision * sums.of(cells))
-        return found
+        """Return what the normal equations make of tables: what several draws add up alike is added up once."""
+        return _through(self._branches, cells)
 
     @cached_property
     def is_plain(self) -> bool:
@@ -412,6 +426,33 @@ class Design:
             for sums, precision, own in zip(self.drawn, self._precisions, weights, strict=True):
                 own.append(precision * sums.of(found))
         return Forms(kinds, tuple(np.concatenate(own) for own in weights))
+
+
+@dataclass(frozen=True)
+class _Branches:
+    """Groupings of an axis, each with those of further axes behind it, or the precision of each number."""
+
+    axis: int
+    own: tuple[tuple[_Along, _Branches | Array | float], ...]
+
+
+def _branches_of(drawn: Sequence[tuple[Sums, float]], axes: Sequence[int]) -> _Branches | Array | float:
+    if not axes:
+        return sum((precision * sums.kept for sums, precision in drawn), 0.0)
+    apart: dict[Partition, list[tuple[Sums, float]]] = {}
+    for one in drawn:
+        apart.setdefault(one[0].partitions[axes[0]], []).append(one)
+    own = ((some[0][0].steps[axes[0]], _branches_of(some, axes[1:])) for some in apart.values())
+    return _Branches(axes[0] + 1, tuple(own))
+
+
+def _through(branches: _Branches | Array | float, cells: Array) -> Array:
+    if not isinstance(branches, _Branches):
+        return cells * branches
+    found = np.zeros_like(cells)
+    for step, behind in branches.own:
+        found += step.spread(_through(behind, step.of(cells, branches.axis)), branches.axis)
+    return found
 
 
 def _squares(cells: Array) -> Array:

@@ -362,7 +362,7 @@ def test_what_is_too_much_is_not_worked_out() -> None:
 @pytest.mark.parametrize(
     ("function", "old", "new", "check"),
     [
-        (Design._normal, "precision * sums.of", "sums.of", check_variances),
+        (estimate._branches_of, "precision * sums.kept", "sums.kept", check_variances),
         (Design.forms, "own.append(precision * ", "own.append(", check_variances),
         (_Along.of, "np.take(cells, self._order, axis=axis)", "cells", lambda: check_values(1)),
         (Design.table, "PARTS * so_far", "PARTS * float(so_far)", lambda: check_values(10**15)),
