@@ -34,7 +34,7 @@ from ..relation.expressions import (
     compared,
     fields_of,
     map_children,
-    walk,
+    parts_in,
 )
 from ..relation.intervals import Environment, facts_of
 from ..relation.relations import (
@@ -43,8 +43,8 @@ from ..relation.relations import (
     OutputColumn,
     Relation,
     SetOperation,
-    all_parts,
     grouped,
+    nodes_in,
     projected,
 )
 from ..relation.types import BOOLEAN, TEXT, TIMESTAMP
@@ -70,8 +70,7 @@ class Each:
 
 def ordered(analyzed: Analyzed) -> tuple[Release, ...]:
     """Return the releases of a statement in order of drawing."""
-    parts = (part for root in (*analyzed.intermediates, analyzed.root) for part in all_parts(root))
-    return tuple(dict.fromkeys(part for part in parts if isinstance(part, Release)))
+    return tuple(dict.fromkeys(nodes_in(Release, *analyzed.intermediates, analyzed.root)))
 
 
 def each_period(whole: Analyzed, by_period: Sequence[Sequence[Release | None]]) -> Each | None:
@@ -79,8 +78,7 @@ def each_period(whole: Analyzed, by_period: Sequence[Sequence[Release | None]]) 
 
     `by_period`: of each release in order of drawing, what it is in each period; None: it reads nothing of that one.
     """
-    roots = (*whole.intermediates, whole.root)
-    if any(isinstance(part, AddedUp) for root in roots for part in all_parts(root)):
+    if any(nodes_in(AddedUp, whole.root, *whole.intermediates)):
         return None
     made: dict[Release, Relation] = {}
     found: list[tuple[Release, ...]] = []
@@ -108,7 +106,7 @@ def at_boundary(whole: Analyzed, by_part: Sequence[Sequence[Release | None]]) ->
 
     `by_part`: of each release in order of drawing, what it is over each part; None: it reads nothing of that one.
     """
-    if any(isinstance(part, AddedUp) for part in all_parts(whole.root)):
+    if any(nodes_in(AddedUp, whole.root)):
         return None
     made: dict[Release, Relation] = {}
     found: list[tuple[Release, ...]] = []
@@ -316,7 +314,7 @@ def _holds(term: Expr, env: Environment, moments: frozenset[int]) -> bool:
     read = fields_of(term)
     if len(read) != 1 or not read <= moments:
         return False
-    (column,) = {part for part in walk(term) if isinstance(part, Field)}
+    (column,) = set(parts_in(Field, term))
     facts, found = facts_of(column, env), compared(term)
     if found is not None and found[1] == column and found[0] in _COMPARED:
         value = found[2].exact if isinstance(found[2], Literal) else None

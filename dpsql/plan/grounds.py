@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from ..cache import Cache
 from ..relation.catalog import Ground, Table
-from ..relation.expressions import Expr, IntermediateValue, fields_of, walk
+from ..relation.expressions import Expr, IntermediateValue, fields_of, parts_in
 from ..relation.relations import Relation, tables_in
 from .privacy.rows import (
     Item,
@@ -44,7 +44,7 @@ def grounds_of(
     found = set(column_grounds(rows, asked))
     for select in selects_in(rows):
         found.update(_read_in(select))
-    read = {part.intermediate for expr in asked for part in walk(expr) if isinstance(part, IntermediateValue)}
+    read = {part.intermediate for part in parts_in(IntermediateValue, *asked)}
     return frozenset(found).union(*(below[number] for number in read.union(intermediates_in(rows))))
 
 

@@ -31,7 +31,7 @@ from ..relation.aggregates import AGGREGATES, Asks
 from ..relation.catalog import Catalog, Ground, Scalar, norm_key
 from ..relation.expressions import Expr, Field, conjuncts, fields_of
 from ..relation.intervals import Environment
-from ..relation.relations import AggregateCall, Relation, Values, all_parts, ends_in, tables_in
+from ..relation.relations import AggregateCall, Relation, Values, all_parts, ends_in, nodes_in, tables_in
 from ..relation.size_rules import check_joined
 from ..relation.types import BIGINT, SqlType
 from ..relation.types import Kind as SqlKind
@@ -985,4 +985,4 @@ _ONE_SPELLING = (
 
 def releases_of(relation: Relation) -> Iterator[Release]:
     """Yield the releases of an analyzed relation, subqueries included, each once in the order of the text."""
-    return (part for part in all_parts(relation) if isinstance(part, Release))
+    return nodes_in(Release, relation)

@@ -27,7 +27,7 @@ from ..mechanisms import (
 from ..policy.periods import Slices
 from ..records import dataclass
 from ..relation.catalog import Ground, Scalar
-from ..relation.expressions import Expr, IntermediateValue, walk
+from ..relation.expressions import Expr, IntermediateValue, parts_in
 from ..relation.intervals import Environment, facts_of
 from ..relation.size_rules import MAX_JOINED_BYTES, row_bytes
 from .backend_sql.print_release import BackendQuery, Part, ReleasePrinter, Tested, print_fan
@@ -346,11 +346,8 @@ class ReleasePlan:
         """The intermediate results that the private rows depend on."""
         exprs = [*self.release.keys, *(value for v in self.measurements for value in v.values)]
         exprs += dict.fromkeys(term for v in self.measurements for mask in v.masks for term, _ in mask.terms)
-        found = set(intermediates_in(self.release.rows))
-        found |= {
-            part.intermediate for expr in exprs for part in walk(expr) if isinstance(part, IntermediateValue)
-        }
-        return tuple(sorted(found))
+        found = {part.intermediate for part in parts_in(IntermediateValue, *exprs)}
+        return tuple(sorted(found.union(intermediates_in(self.release.rows))))
 
     # --- what is stored ---------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..records import dataclass
-from ..relation.expressions import Expr, Field, fields_of, walk
+from ..relation.expressions import Expr, Field, fields_of, parts_in
 from ..relation.relations import Block, Relation, WindowCall, all_parts, skipped
 from .privacy.axes import usual_keys
 from .privacy.rows import Release
@@ -116,7 +116,7 @@ def _origin(relation: Relation, index: int, *, of_all: bool) -> tuple[Release, i
 
 def levels_of(key: Expr) -> tuple[Level, ...]:
     """Return the levels that groups by a key may have: the usual keys of the one column that it reads."""
-    columns = dict.fromkeys(part for part in walk(key) if isinstance(part, Field))
+    columns = dict.fromkeys(parts_in(Field, key))
     if len(columns) != 1 or len(fields_of(key)) != 1:
         return ()
     return tuple(Level(one, name_of(one)) for column in columns for one in usual_keys(column) if one != key)

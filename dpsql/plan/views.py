@@ -10,7 +10,8 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -37,6 +38,7 @@ from ..records import dataclass
 from ..relation.catalog import Catalog, Column, Enforced, Ground, Table, View
 from ..relation.catalog import Scalar as CatalogScalar
 from ..relation.expressions import walk
+from ..relation.facts import Facts
 from ..relation.intervals import Environment, facts_of
 from ..relation.relations import (
     Declared,
@@ -47,6 +49,7 @@ from ..relation.relations import (
     ends_in,
     expressions,
     map_tables,
+    nodes_in,
     renamed,
 )
 from ..relation.types import Kind, SqlType
@@ -242,7 +245,7 @@ class _Reader:
                 f"{where}.columns.{quote_key(name)}: is computed of what is nobody's, or of noisy answers, which are "
                 "shown as they are; declare it on the table"
             )
-        for index, (low, high) in _ranges(shown, catalog).items():
+        for index, (low, high) in _ranges(_facts(shown, catalog)).items():
             said = computed[index]
             if (
                 said is not None
@@ -260,7 +263,9 @@ class _Reader:
     ) -> tuple[Column, ...]:
         """Return a view's columns as a table's would be declared: with the bounds and values that they have."""
         notes = {column.name: column.description for column in declared.columns}
-        ranges, listed = _ranges(relation, catalog), _listed(relation, catalog)
+        facts = _facts(relation, catalog)
+        ranges = _ranges(facts)
+        listed = {i: _listed(one) for i, one in facts.items() if relation.columns[i].type.kind is Kind.TEXT}
         said = relation.declared if isinstance(relation, Declared) else (None,) * len(relation.columns)
         columns = []
         for index, output in enumerate(relation.columns):
@@ -290,42 +295,32 @@ class _Reader:
         plan(_bound(query, known), known, privacy)
 
 
-def _ranges(relation: Relation, catalog: Catalog) -> dict[int, tuple[Fraction, Fraction]]:
+def _facts(relation: Relation, catalog: Catalog) -> dict[int, Facts]:
+    """Return what is known of each column of people's rows, where that can be told."""
+    found: dict[int, Facts] = {}
+    rows = private_rows(relation, catalog)
+    if rows is None:
+        return found
+    env = Environment(columns_of(rows.items), {})
+    for index, expr in enumerate(rows.outputs):
+        if expr.type.is_number or expr.type.is_temporal or expr.type.kind is Kind.TEXT:
+            with suppress(Refusal):  # of texts in it, which may be long
+                found[index] = facts_of(expr, env)
+    return found
+
+
+def _ranges(facts: Mapping[int, Facts]) -> dict[int, tuple[Fraction, Fraction]]:
     """Return the range of each number that people's rows hold, where declarations give it one."""
-    found = {}
-    rows = private_rows(relation, catalog)
-    if rows is None:
-        return {}
-    env = Environment(columns_of(rows.items), {})
-    for index, expr in enumerate(rows.outputs):
-        if not (expr.type.is_number or expr.type.is_temporal):
-            continue
-        try:
-            facts = facts_of(expr, env)
-        except Refusal:  # of texts in it, which may be long
-            continue
-        if facts.declared and facts.lo is not None and facts.hi is not None:
-            found[index] = facts.lo, facts.hi
-    return found
+    return {
+        index: (one.lo, one.hi)
+        for index, one in facts.items()
+        if one.declared and one.lo is not None and one.hi is not None
+    }
 
 
-def _listed(relation: Relation, catalog: Catalog) -> dict[int, tuple[CatalogScalar, ...]]:
-    """Return the values of each text that people's rows hold, where a computation leaves few."""
-    found: dict[int, tuple[CatalogScalar, ...]] = {}
-    rows = private_rows(relation, catalog)
-    if rows is None:
-        return {}
-    env = Environment(columns_of(rows.items), {})
-    for index, expr in enumerate(rows.outputs):
-        if expr.type.kind is not Kind.TEXT:
-            continue
-        try:
-            facts = facts_of(expr, env)
-        except Refusal:  # of texts in it, which may be long
-            continue
-        if facts.values is not None:
-            found[index] = (*facts.values, None) if facts.nullable else facts.values
-    return found
+def _listed(facts: Facts) -> tuple[CatalogScalar, ...] | None:
+    """Return the values of a text that people's rows hold, where a computation leaves few."""
+    return (*facts.values, None) if facts.values is not None and facts.nullable else facts.values
 
 
 def _role(relation: Relation, catalog: Catalog) -> str:
@@ -371,8 +366,7 @@ def _check_meaning(relation: Relation, engine: str) -> None:
 
 def _tables_of(relation: Relation) -> tuple[str, ...]:
     """Return the names of the tables that a relation reads, in the order of its text."""
-    scans = (part for part in all_parts(relation) if isinstance(part, Scan))
-    return tuple(dict.fromkeys(scan.table.name for scan in scans))
+    return tuple(dict.fromkeys(scan.table.name for scan in nodes_in(Scan, relation)))
 
 
 def _read_through(ground: Ground) -> Callable[[Table], Table]:

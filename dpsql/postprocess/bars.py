@@ -30,6 +30,7 @@ from ..relation.expressions import (
     fields_of,
     map_children,
     moved,
+    parts_in,
     size_of,
     substitute,
     walk,
@@ -43,9 +44,9 @@ from ..relation.relations import (
     Relation,
     Scan,
     SetOperation,
-    all_parts,
     ends_in,
     grouped,
+    nodes_in,
     projected,
     skipped,
 )
@@ -73,7 +74,7 @@ class _Noise:
         return any(
             any(self.columns[index] for index in fields_of(expr))
             or (holds_estimate(expr) and not self.is_kept)
-            or any(isinstance(part, Scalar) and self._moves_within(part.relation) for part in walk(expr))
+            or any(self._moves_within(part.relation) for part in parts_in(Scalar, expr))
             for expr in exprs
         )
 
@@ -123,9 +124,7 @@ def has_laws(node: Relation) -> bool:
 
 def _own_in(node: Relation) -> Iterator[OwnRows]:
     """Yield where the rows of the own tables are that a relation reads, in subqueries too."""
-    for one in all_parts(node):
-        if isinstance(one, Scan) and one.table.own is not None:
-            yield one.table.own
+    return (one.table.own for one in nodes_in(Scan, node) if one.table.own is not None)
 
 
 def _kept_noise(node: Relation, *, is_lawless: bool = False) -> _Noise:
@@ -530,7 +529,7 @@ def _bar(release: Release, plan: ReleasePlan, wanted: _WantedBars) -> Bar | None
     """Return the bar of an expression of one released row; None: it is none, or has to be simulated with others."""
     expr = wanted.expr
     used = [i - len(release.keys) for i in sorted(fields_of(expr)) if i >= len(release.keys)]
-    if not used or any(isinstance(part, Scalar) for part in walk(expr)):
+    if not used or any(parts_in(Scalar, expr)):
         return None
     if plan.is_empty:
         return Bar(expr, (), ())

@@ -48,6 +48,7 @@ from ..relation.relations import (
     ends_in,
     expressions,
     filtered,
+    nodes_in,
     skipped,
     subqueries,
 )
@@ -106,7 +107,7 @@ def is_public(node: Relation) -> bool:
 
 def reads_tables(node: Relation) -> bool:
     """Say whether a relation reads any table, in its subqueries too."""
-    return any(isinstance(one, Scan) for one in all_parts(node))
+    return any(nodes_in(Scan, node))
 
 
 def _is_sealed(node: Relation) -> bool:

@@ -41,6 +41,7 @@ __all__ = [
     "conjuncts",
     "fields_of",
     "map_children",
+    "parts_in",
     "size_of",
     "substitute",
     "walk",
@@ -271,6 +272,14 @@ def walk(expr: Expr) -> Iterator[Expr]:
         part = stack.pop()
         yield part
         stack += part.args[::-1]
+
+
+_Part = TypeVar("_Part", bound=Expr)
+
+
+def parts_in(kind: type[_Part], *exprs: Expr) -> Iterator[_Part]:
+    """Yield the parts of expressions that are of a kind, parents first (not into subqueries)."""
+    return (part for expr in exprs for part in walk(expr) if isinstance(part, kind))
 
 
 def fields_of(*exprs: Expr) -> frozenset[int]:

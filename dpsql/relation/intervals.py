@@ -28,7 +28,7 @@ from ..errors import Refusal
 from ..records import dataclass
 from .calendar import parse_date, parse_timestamp
 from .catalog import Column, Scalar
-from .expressions import Call, Expr, Field, IntermediateValue, Literal, walk
+from .expressions import Call, Expr, Field, IntermediateValue, Literal, parts_in, walk
 from .facts import ONE, ZERO, Facts, common_grid, grid_of, intersect
 from .functions import FUNCTIONS
 from .size_rules import read_length, size_of_call
@@ -337,7 +337,7 @@ def _lattice_of(expr: Expr, env: Environment, *, squared: bool) -> Lattice | Non
     lo, hi = facts.lo, facts.hi
     if lo > hi:
         return None
-    loose = hi - lo > 2**53 and any(isinstance(part, IntermediateValue) for part in walk(expr))
+    loose = hi - lo > 2**53 and any(parts_in(IntermediateValue, expr))
     if loose or max(abs(lo), abs(hi)) > _MAX_REAL or (squared and (hi - lo) ** 2 > _MAX_REAL):
         raise Refusal(
             "the bounds of this expression are too wide for a useful answer",

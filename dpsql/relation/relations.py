@@ -28,7 +28,7 @@ from ..records import dataclass
 from .aggregates import AGGREGATES
 from .aggregates import Aggregate as AggregateRow
 from .catalog import PERIOD, Catalog, Column, Ground, Table
-from .expressions import Call, Expr, Field, Literal, Scalar, map_children, walk
+from .expressions import Call, Expr, Field, Literal, Scalar, map_children, parts_in
 from .types import BIGINT, BOOLEAN, INTEGER, SqlType
 
 __all__ = [
@@ -63,6 +63,7 @@ __all__ = [
     "grouped",
     "limited",
     "map_tables",
+    "nodes_in",
     "ordered",
     "parts_of",
     "placed",
@@ -185,7 +186,7 @@ def parts_of(node: Relation) -> Iterator[Relation]:
 def subqueries(node: Relation) -> Iterator[Relation]:
     """Yield the scalar subqueries in a node's own expressions, in the order of its text."""
     for expr in expressions(node):
-        yield from (part.relation for part in walk(expr) if isinstance(part, Scalar))
+        yield from (part.relation for part in parts_in(Scalar, expr))
 
 
 def all_parts(node: Relation) -> Iterator[Relation]:
@@ -202,10 +203,18 @@ def all_parts(node: Relation) -> Iterator[Relation]:
     return visit(node)
 
 
+_Node = TypeVar("_Node", bound=Relation)
+
+
+def nodes_in(kind: type[_Node], *roots: Relation) -> Iterator[_Node]:
+    """Yield the nodes of a kind that stand in relations, in the order of `all_parts`."""
+    return (node for root in roots for node in all_parts(root) if isinstance(node, kind))
+
+
 def called_in(relation: Relation) -> frozenset[str]:
     """Return the functions that a relation calls, all below it too (not in subqueries of expressions)."""
     exprs = (expr for node in parts_of(relation) for expr in expressions(node))
-    return frozenset(part.function for expr in exprs for part in walk(expr) if isinstance(part, Call))
+    return frozenset(call.function for call in parts_in(Call, *exprs))
 
 
 @dataclass(frozen=True)

@@ -85,20 +85,7 @@ def print_value(
     in_rows = early or is_split
     column = printer.env.declared(expr)
     if column is not None and lattice.exact and lattice.reach * factor * MAX_ROWS < 10**38:  # a DECIMAL(38)
-        name = printer.as_number(expr) if in_rows else item(printer.as_number(expr), "v")
-        lo, hi = decimal(lattice.low * lattice.step), decimal(lattice.high * lattice.step)
-        assert lo is not None
-        assert hi is not None
-        # Of a column that a subquery computes it is the interval rules that say so: it is clamped (law L9).
-        held = column.facts is None and printer.is_held(expr, lattice.lo, lattice.hi)
-        clamped = name if held else dialect.clamp(name, lo, hi)
-        if not in_rows and dialect.sums_widen and not dialect.is_open(expr.type):
-            return PrintedValue(dialect, clamped, factor, known=name)
-        kind = "BIGINT" if is_split else _summand(dialect, lattice)
-        whole = dialect.cast(f"({clamped}){f' * {factor}' if factor > 1 else ''}", kind)
-        if in_rows:
-            return PrintedValue(dialect, item(whole, "z"), 1, is_split=is_split)
-        return PrintedValue(dialect, whole, 1, known=name)
+        return _of_column(printer, item, expr, lattice, in_rows=in_rows, is_split=is_split)
     if lattice.exact:
         number = printer.number(expr)
         steps = printer.on_grid(number, lattice.step, expr)
@@ -121,6 +108,30 @@ def print_value(
         shown = printer.double(printer.number(expr))
     rounded = _rounded(printer, item(shown, "v"), expr, lattice, is_split=is_split)
     return PrintedValue(dialect, later(rounded, "z") if is_split else rounded, 1, is_split=is_split)
+
+
+def _of_column(
+    printer: PrivatePrinter, item: Callable[[str, str], str], expr: Expr, lattice: Lattice, *, in_rows: bool,
+    is_split: bool,
+) -> PrintedValue:  # fmt: skip
+    """Clamp a bare column in its own type, for a sum that a DECIMAL(38) holds."""
+    dialect, column = printer.dialect, printer.env.declared(expr)
+    factor = (1 / lattice.step).numerator
+    assert column is not None
+    name = printer.as_number(expr) if in_rows else item(printer.as_number(expr), "v")
+    lo, hi = decimal(lattice.low * lattice.step), decimal(lattice.high * lattice.step)
+    assert lo is not None
+    assert hi is not None
+    # Of a column that a subquery computes it is the interval rules that say so: it is clamped (law L9).
+    held = column.facts is None and printer.is_held(expr, lattice.lo, lattice.hi)
+    clamped = name if held else dialect.clamp(name, lo, hi)
+    if not in_rows and dialect.sums_widen and not dialect.is_open(expr.type):
+        return PrintedValue(dialect, clamped, factor, known=name)
+    kind = "BIGINT" if is_split else _summand(dialect, lattice)
+    whole = dialect.cast(f"({clamped}){f' * {factor}' if factor > 1 else ''}", kind)
+    if in_rows:
+        return PrintedValue(dialect, item(whole, "z"), 1, is_split=is_split)
+    return PrintedValue(dialect, whole, 1, known=name)
 
 
 def print_whole(

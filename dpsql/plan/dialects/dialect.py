@@ -72,6 +72,10 @@ class Dialect(ABC):
     """Whether HAVING looks at groups; else at the keys of every row, where it reads nothing but them."""
     ranks_all: ClassVar[bool]
     """Whether all rows of all units are ranked by one window: a step that is read again is computed again."""
+    list_cast: ClassVar[str]
+    """The cast of a list's values, which are what they are read as."""
+    anti_join: ClassVar[str]
+    """What leaves of a table the rows alone that have no `match` in `other`."""
     has_linear_ranges: ClassVar[bool]
     """Whether windows sum up a frame by RANGE with a distance in a time that does not grow with its rows."""
     direct_places: ClassVar[int]
@@ -431,9 +435,13 @@ class Dialect(ABC):
     def read_hexadecimal(self, digits: str) -> str:
         """Return three hexadecimal digits as a bigint."""
 
-    @abstractmethod
     def listed(self, columns: Sequence[ListColumn]) -> str:
         """Return the SELECT of list parameters, all of one length, as columns side by side."""
+        shown = []
+        for one in columns:
+            sql = f"unnest(CAST({self.parameter(one.parameter)} AS {self.kind(one.carried)}[]))"
+            shown.append(f"{f'{self.list_cast}({sql} AS {one.cast})' if one.cast else sql} AS {one.name}")
+        return f"SELECT {', '.join(shown)}"
 
     def step(self, name: str, sql: str, *, is_kept: bool | None = None) -> str:
         """Return a step of WITH; `is_kept`: whether it is computed once, None for as the engine likes."""
@@ -442,9 +450,10 @@ class Dialect(ABC):
         ]
         return f"{name} AS {word}({sql})"
 
-    @abstractmethod
     def without(self, rows: str, left_out: str, known: Sequence[str], shown: Sequence[str]) -> str:
         """Return the rows of one table that have no equal in another in what is `known`, which is never NULL."""
+        match = " AND ".join(f"{rows}.{one} = {left_out}.{one}" for one in known)
+        return f"SELECT {', '.join(shown)} FROM {rows} {self.anti_join.format(other=left_out, match=match)}"
 
     def first(
         self, rows: str, unit: Sequence[str], hashed: str, shown: Sequence[str], most: int

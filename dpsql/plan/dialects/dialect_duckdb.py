@@ -8,7 +8,7 @@ from types import MappingProxyType
 from ...errors import Position
 from ...relation.catalog import Table
 from ...relation.types import Kind, SqlType
-from .dialect import Dialect, ListColumn
+from .dialect import Dialect
 from .private_sql import Patterns, Re2Patterns
 from .quote import identifier, text
 
@@ -38,6 +38,8 @@ class DuckDBDialect(Dialect):
     keeps_steps = True
     groups_before_having = False
     ranks_all = False
+    list_cast = "TRY_CAST"
+    anti_join = "ANTI JOIN {other} ON {match}"
     has_linear_ranges = True
     direct_places = 2**DIRECT_BITS - 2
 
@@ -162,17 +164,6 @@ class DuckDBDialect(Dialect):
 
     def read_hexadecimal(self, digits: str) -> str:
         return f"CAST('0x' || {digits} AS BIGINT)"
-
-    def listed(self, columns: Sequence[ListColumn]) -> str:
-        return f"SELECT {', '.join(f'{self._unnested(column)} AS {column.name}' for column in columns)}"
-
-    def _unnested(self, column: ListColumn) -> str:
-        shown = f"unnest(CAST({self.parameter(column.parameter)} AS {self.kind(column.carried)}[]))"
-        return f"TRY_CAST({shown} AS {column.cast})" if column.cast else shown
-
-    def without(self, rows: str, left_out: str, known: Sequence[str], shown: Sequence[str]) -> str:
-        match = " AND ".join(f"{rows}.{one} = {left_out}.{one}" for one in known)
-        return f"SELECT {', '.join(shown)} FROM {rows} ANTI JOIN {left_out} ON {match}"
 
     def first(
         self, rows: str, unit: Sequence[str], hashed: str, shown: Sequence[str], most: int

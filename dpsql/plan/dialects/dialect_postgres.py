@@ -15,7 +15,7 @@ from ...relation.catalog import Table
 from ...relation.expressions import Literal
 from ...relation.size_rules import MAX_TEXT
 from ...relation.types import Kind, SqlType
-from .dialect import Dialect, ListColumn
+from .dialect import Dialect
 from .private_sql import Patterns, PostgresPatterns
 from .quote import identifier, text
 
@@ -48,6 +48,8 @@ class PostgresDialect(Dialect):
     keeps_steps = True
     groups_before_having = False
     ranks_all = False
+    list_cast = "CAST"
+    anti_join = "WHERE NOT EXISTS (SELECT 1 FROM {other} WHERE {match})"
     has_linear_ranges = True
     direct_places = 0
 
@@ -208,16 +210,3 @@ class PostgresDialect(Dialect):
 
     def read_hexadecimal(self, digits: str) -> str:
         return f"CAST(CAST(CAST('x' || {digits} AS bit(12)) AS integer) AS bigint)"
-
-    def listed(self, columns: Sequence[ListColumn]) -> str:
-        return f"SELECT {', '.join(f'{self._unnested(column)} AS {column.name}' for column in columns)}"
-
-    def _unnested(self, column: ListColumn) -> str:
-        shown = f"unnest(CAST({self.parameter(column.parameter)} AS {self.kind(column.carried)}[]))"
-        return f"CAST({shown} AS {column.cast})" if column.cast else shown
-
-    def without(self, rows: str, left_out: str, known: Sequence[str], shown: Sequence[str]) -> str:
-        match = " AND ".join(f"{rows}.{one} = {left_out}.{one}" for one in known)
-        return (
-            f"SELECT {', '.join(shown)} FROM {rows} WHERE NOT EXISTS (SELECT 1 FROM {left_out} WHERE {match})"
-        )

@@ -67,6 +67,8 @@ class SparkDialect(Dialect):
     keeps_steps = False
     groups_before_having = True
     ranks_all = True
+    list_cast = "try_cast"
+    anti_join = "LEFT ANTI JOIN {other} ON {match}"
     has_linear_ranges = False
     direct_places = 0
 
@@ -322,16 +324,12 @@ class SparkDialect(Dialect):
         )
         names = ", ".join(one.name for one in columns)
         shown = ", ".join(
-            f"try_cast({one.name} AS {self.kind(one.cast)}) AS {one.name}"
+            f"{self.list_cast}({one.name} AS {self.kind(one.cast)}) AS {one.name}"
             if one.cast
             else f"{self.cast(one.name, one.carried)} AS {one.name}"
             for one in columns
         )
         return f"SELECT {shown} FROM (SELECT inline(arrays_zip({lists})) AS ({names})) AS l"
-
-    def without(self, rows: str, left_out: str, known: Sequence[str], shown: Sequence[str]) -> str:
-        match = " AND ".join(f"{rows}.{one} = {left_out}.{one}" for one in known)
-        return f"SELECT {', '.join(shown)} FROM {rows} LEFT ANTI JOIN {left_out} ON {match}"
 
 
 SPARK = SparkDialect()

@@ -36,7 +36,7 @@ from ...cache import Made
 from ...records import dataclass
 from ...relation.calendar import parse_date, parse_timestamp
 from ...relation.catalog import Scalar
-from ...relation.expressions import Call, Expr, Field, Literal, compared, fields_of, walk
+from ...relation.expressions import Call, Expr, Field, Literal, compared, fields_of, parts_in
 from ...relation.intervals import TYPE_RANGE, Environment, facts_of, narrowed_facts
 from ...relation.types import DATE, INTEGER, TEXT, TIMESTAMP, Kind, SqlType
 from .rows import OwnedRows, fields_in, selects_in
@@ -263,7 +263,7 @@ def refined(keys: Sequence[Expr], places: Sequence[Places], env: Environment) ->
     read = fields_of(*keys)
     if len(read) != 1 or any(fields_of(key) != read for key in keys):
         return None
-    (column,) = {part for key in keys for part in walk(key) if isinstance(part, Field)}
+    (column,) = set(parts_in(Field, *keys))
     facts = facts_of(column, env)
     if column.type.kind not in (Kind.TEXT, Kind.BOOLEAN) and facts.values is not None:
         return None

@@ -40,7 +40,7 @@ from ...relation.expressions import (
     compared,
     conjuncts,
     fields_of,
-    walk,
+    parts_in,
 )
 from ...relation.facts import Facts, common_grid, grid_of, hull, intersect
 from ...relation.intervals import Environment, facts_of, member_of, narrowed_facts, undeclared
@@ -202,7 +202,7 @@ def _computed(key: Expr, facts: Facts, env: Environment) -> list[Scalar] | None:
     read = fields_of(key)
     if len(read) != 1 or key.column is not None:
         return None
-    (column,) = {part for part in walk(key) if isinstance(part, Field)}
+    (column,) = set(parts_in(Field, key))
     if key.type.is_number and not (key.type.is_integer and column.type.kind is Kind.TEXT):
         return None  # those of numbers are grouped by what they are computed of (`stepped_keys`)
     own = facts_of(column, env)

@@ -31,6 +31,7 @@ from ...relation.expressions import (
     Scalar,
     conjunction,
     conjuncts,
+    parts_in,
     shifted,
     substitute,
     walk,
@@ -170,7 +171,7 @@ def _facts_above(node: Relation) -> list[Facts]:
 
 
 def _facts_of_number(expr: Expr, env: Environment) -> Facts:
-    if not expr.type.is_number or any(isinstance(part, Scalar) for part in walk(expr)):
+    if not expr.type.is_number or any(parts_in(Scalar, expr)):
         return Facts()
     try:
         return facts_of(expr, env)

@@ -28,7 +28,7 @@ from ...relation.expressions import (
     fields_of,
     map_children,
     moved,
-    walk,
+    parts_in,
 )
 from ...relation.size_rules import is_cut, read_length
 from ...relation.types import INTEGER, TEXT, Kind
@@ -148,7 +148,7 @@ def _as_read(own: Field, column: Column, same: Field, found: Column) -> Expr:
 
 
 def _is_staged(expr: Expr) -> bool:
-    return any(isinstance(part, IntermediateValue) for part in walk(expr))
+    return any(parts_in(IntermediateValue, expr))
 
 
 def _joined(placed: Sequence[Placed], predicate: tuple[Expr, ...]) -> list[tuple[int, ...]]:

@@ -25,7 +25,7 @@ from ...cache import Made
 from ...errors import Position
 from ...records import dataclass
 from ...relation.catalog import Column, Enforced, Scalar, Table
-from ...relation.expressions import Call, Expr, Field, IntermediateValue, Literal, fields_of, walk
+from ...relation.expressions import Call, Expr, Field, IntermediateValue, Literal, fields_of, parts_in
 from ...relation.relations import AggregateCall, OutputColumn, Relation, WindowCall
 from ...relation.types import BOOLEAN, SqlType
 
@@ -568,8 +568,8 @@ def intermediates_in(rows: Select) -> Iterator[int]:
     for select in selects_in(rows):
         found = (item.source.intermediate for item in select.items)
         yield from (number for number in found if number is not None)
-        for expr in (*written_in(select), *(term for item in select.items for term in item.on)):
-            yield from (part.intermediate for part in walk(expr) if isinstance(part, IntermediateValue))
+        exprs = (*written_in(select), *(term for item in select.items for term in item.on))
+        yield from (part.intermediate for part in parts_in(IntermediateValue, *exprs))
 
 
 def written_in(select: Select) -> list[Expr]:

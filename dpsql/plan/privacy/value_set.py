@@ -46,6 +46,7 @@ from ...relation.expressions import (
     fields_of,
     map_children,
     moved,
+    parts_in,
     walk,
 )
 from ...relation.facts import Facts, common_grid, intersect
@@ -152,7 +153,7 @@ class _Image:
     ) -> None:
         self.dialect = dialect_of("duckdb", None)
         self.own, self.domains, self.env, self.names = keys, domains, env, itertools.count()
-        columns = {p.index: p for e in (*keys, *terms) for p in walk(e) if isinstance(p, Field)}
+        columns = {one.index: one for one in parts_in(Field, *keys, *terms)}
         known: dict[int, bool] = {}
         for index, column in columns.items():
             with suppress(NotTold):
@@ -196,9 +197,7 @@ class _Image:
 
     def _is_told(self, expr: Expr, parts: Iterable[Expr], known: Iterable[int]) -> bool:
         """Say whether an expression can be computed over pieces, each of which has one value of its parts."""
-        if not fields_of(expr) <= set(known) or any(
-            isinstance(part, IntermediateValue) for part in walk(expr)
-        ):
+        if not fields_of(expr) <= set(known) or any(parts_in(IntermediateValue, expr)):
             return False
         with suppress(NotTold):
             grains(parts, self.env, self.many)
@@ -266,7 +265,7 @@ class _Image:
         if len(apart) > 2:
             raise NotTold
         sources: dict[int, _Source] = {}
-        for column in {p.index: p for e in exprs for p in walk(e) if isinstance(p, Field)}.values():
+        for column in {one.index: one for one in parts_in(Field, *exprs)}.values():
             try:
                 own = self._pieces(column, found.get(column.index), exprs)
             except NotTold:
@@ -502,7 +501,7 @@ def atoms(
     What is made of a text that nothing names is NULL here where it is no text that is named, or is not known unless
     it `takes_others`; `is_key`: there are none.
     """
-    (column,) = {part for key in keys for part in walk(key) if isinstance(part, Field)}
+    (column,) = set(parts_in(Field, *keys))
     dialect, row = dialect_of("duckdb", None), ["NULL"] * len(env.columns)
     row[column.index] = "v"
     printer = PrivatePrinter(env, row, dialect)
@@ -535,7 +534,7 @@ def atoms(
 
 def tells_apart(shown: Expr, values: Sequence[Scalar]) -> bool:
     """Say whether each of some numbers is shown as another one that its type holds: what Postgres raises on is none."""
-    (column,) = {part for part in walk(shown) if isinstance(part, Field)}
+    (column,) = set(parts_in(Field, shown))
     numbers = [Fraction(value) for value in values if isinstance(value, (int, Fraction))]
     if not numbers:
         return True
