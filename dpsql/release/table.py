@@ -26,10 +26,11 @@ from ..plan.privacy.axes import (
     Listed,
     Partition,
     Places,
+    Ranged,
     axis_of,
     is_complete,
     listed_term,
-    listed_terms,
+    ranged_term,
     refined,
     usual_keys,
 )
@@ -375,22 +376,24 @@ def questions_of(plan: ReleasePlan, groups: Groups) -> list[Question]:
 
 def _questions_of(plan: ReleasePlan, groups: Groups) -> Iterator[Question]:
     rows = plan.release.rows
-    terms = [(term, found) for term in rows.predicate if (found := listed_term(term)) is not None][
-        :_MOST_TERMS
-    ]
+    read = ((term, listed_term(term) or ranged_term(term)) for term in rows.predicate)
+    terms = [(term, found) for term, found in read if found is not None][:_MOST_TERMS]
     for count in range(len(terms) + 1):
         for chosen in itertools.combinations(terms, count):
             left_out = [term for term, _ in chosen]
             predicate = tuple(term for term in rows.predicate if term not in left_out)
-            question = _question(plan, groups, predicate, [listed for _, listed in chosen])
+            question = _question(plan, groups, predicate, [found for _, found in chosen])
             if question is not None:
                 yield question
 
 
 def _question(
-    plan: ReleasePlan, groups: Groups, predicate: tuple[Expr, ...], terms: Sequence[Listed]
+    plan: ReleasePlan, groups: Groups, predicate: tuple[Expr, ...], read: Sequence[Listed | Ranged]
 ) -> Question | None:
     env = environment_of(plan.release.rows.columns, predicate)
+    terms = _listed(plan, env, read)
+    if terms is None:
+        return None
     kept: dict[bytes, list[int]] = {}
     for term in terms:
         values = _values(term.key, env)
@@ -419,6 +422,30 @@ def _question(
     names = dict.fromkeys(_name(key) for key in (*plan.release.keys, *(term.key for term in terms)))
     shape = Shape.of(own, groups.size, kept)
     return Question(predicate, shape, ", ".join(names), _complete_keys(plan, predicate))
+
+
+def _listed(plan: ReleasePlan, env: Environment, terms: Sequence[Listed | Ranged]) -> list[Listed] | None:
+    """Return what terms list, and of each column that has ranges the values in all of them; None: a row that is in
+    them may have a value that is not listed.
+
+    Where both ends are inside of what is listed, no row beyond the bounds is between them, which are counted there.
+    """
+    found, ranges = [term for term in terms if isinstance(term, Listed)], dict[Expr, list[Ranged]]()
+    for term in terms:
+        if isinstance(term, Ranged):
+            ranges.setdefault(term.key, []).append(term)
+    for key, own in ranges.items():
+        first = max((one.first for one in own if one.first is not None), default=None)
+        last = min((one.last for one in own if one.last is not None), default=None)
+        values = [value for value in _values(key, env) or () if isinstance(value, int)]
+        inside = [
+            value for value in values if (first is None or value >= first) and (last is None or value <= last)
+        ]
+        is_whole = first is not None and last is not None and len(inside) == last - first + 1
+        if not inside or not (is_whole or is_complete(key, plan.release.rows)):
+            return None
+        found.append(Listed(key, tuple(inside)))
+    return found
 
 
 def _complete_keys(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, int]:
@@ -462,7 +489,8 @@ def placed_keys(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, t
     """Return by digest a release's own keys and those of its filters, and how many places of each have rows, that of
     all others among them unless the owner says that no row has another: of the rows on which `predicate` holds.
     """
-    terms = (term.key for term in listed_terms(plan.release.rows.predicate))
+    read = (listed_term(term) or ranged_term(term) for term in plan.release.rows.predicate)
+    terms = (term.key for term in read if term is not None)
     return _placed(plan, predicate, dict.fromkeys((*plan.release.keys, *terms)))
 
 

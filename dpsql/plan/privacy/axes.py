@@ -215,6 +215,35 @@ def _read_term(term: Expr) -> Listed | None:
 _lists = Made(_read_term)
 
 
+@dataclass(frozen=True, slots=True)
+class Ranged:
+    """A filter term that holds on the rows whose `key`, a column of whole numbers or days, is no less than `first` and
+    no more than `last`; None: any."""
+
+    key: Expr
+    first: int | None
+    last: int | None
+
+
+def ranged_term(term: Expr) -> Ranged | None:
+    """Read the terms `key < literal`, `<=`, `>`, `>=` of a bare column; None for any other term."""
+    found = compared(term)
+    if found is None or found[0] not in ("lt", "le", "gt", "ge"):
+        return None
+    function, key, other = found
+    is_whole = key.type.is_integer and other.type.is_integer
+    if key.column is None or not other.is_constant or not (is_whole or key.type == other.type == DATE):
+        return None
+    value = other.constant
+    if isinstance(value, str):
+        value = spelled(value, key.type)
+    if not isinstance(value, int):
+        return None
+    if function in ("lt", "le"):
+        return Ranged(key, None, value - (function == "lt"))
+    return Ranged(key, value + (function == "gt"), None)
+
+
 def spelled(value: Scalar, type_: SqlType) -> Scalar:
     """Return a key's value in canonical form: days, microseconds and whole numbers as integers."""
     if isinstance(value, str) and type_.kind is Kind.DATE:

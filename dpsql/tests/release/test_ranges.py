@@ -1,0 +1,130 @@
+"""A filter that is a range of a key's values is some of its groups: what is stored by the key answers it (3.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dpsql.engine import Session
+from dpsql.engine.dataset import open_ledger
+from dpsql.policy import load_policy
+from dpsql.release import table
+from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.laws.planting import plant
+
+POLICY = """
+database = "duckdb:visits.duckdb"
+ledger = "sqlite:visits.db"
+[privacy]
+epsilon = 100
+[tables.visit]
+unit = "id"
+[tables.visit.columns]
+day = { bounds = [2025-01-01, 2025-03-31] }
+age = { bounds = [0, 99] }
+size = { values = [1, 2, 5, 6] }
+level = { bounds = [1, 9]COMPLETE }
+paid = { bounds = [0, 50] }
+"""
+ROWS = """
+CREATE TABLE visit (id INTEGER PRIMARY KEY, day DATE, age INTEGER NOT NULL, size INTEGER NOT NULL, level INTEGER NOT NULL,
+                    paid INTEGER NOT NULL);
+INSERT INTO visit SELECT i, CASE WHEN i % 11 > 0 THEN DATE '2024-12-20' + CAST(i % 120 AS INTEGER) END,
+                         i % 130 - 10, i % 7, 1 + i % 9, i % 51 FROM range(4000) AS t(i);
+"""
+STORED = (
+    "SELECT day, COUNT(*) FROM visit GROUP BY day",
+    "SELECT day, SUM(paid) FROM visit GROUP BY day",
+    "SELECT age, COUNT(*) FROM visit GROUP BY age",
+    "SELECT size, COUNT(*) FROM visit GROUP BY size",
+    "SELECT level, COUNT(*) FROM visit GROUP BY level",
+    "SELECT date_trunc('month', day), COUNT(*) FROM visit GROUP BY 1",
+)
+FREE = (
+    "SELECT COUNT(*) FROM visit WHERE day BETWEEN '2025-01-10' AND '2025-02-20'",
+    "SELECT COUNT(*) FROM visit WHERE day >= '2025-01-01' AND '2025-03-31' >= day",
+    "SELECT SUM(paid) FROM visit WHERE day > '2025-01-31' AND day < '2025-03-01'",
+    "SELECT day, COUNT(*) FROM visit WHERE day >= '2025-03-01' AND day < '2025-03-05' GROUP BY day",
+    "SELECT date_trunc('month', day), COUNT(*) FROM visit WHERE day > '2025-01-31' AND day < '2025-03-01' GROUP BY 1",
+    "SELECT COUNT(*) FROM visit WHERE age > 17 AND age < 66",
+    "SELECT COUNT(*) FROM visit WHERE age BETWEEN 20 AND 60 AND age >= 30 AND age < 50",
+    "SELECT COUNT(*) FROM visit WHERE level <= 4",
+    "SELECT COUNT(*) FROM visit WHERE level > 4",
+    "SELECT COUNT(*) FROM visit WHERE size BETWEEN 5 AND 6",
+)
+PAID = (
+    "SELECT COUNT(*) FROM visit WHERE day < '2025-02-20'",
+    "SELECT COUNT(*) FROM visit WHERE day >= '2024-12-25' AND day < '2025-02-20'",
+    "SELECT COUNT(*) FROM visit WHERE age < 30",
+    "SELECT COUNT(*) FROM visit WHERE age BETWEEN 90 AND 105",
+    "SELECT COUNT(*) FROM visit WHERE size BETWEEN 2 AND 5",
+    "SELECT COUNT(*) FROM visit WHERE size BETWEEN 1 AND 2 AND day BETWEEN '2025-01-10' AND '2025-02-20'",
+)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    """Everything by each key is stored, and there is no noise on it."""
+    with duckdb.connect(str(tmp_path / "visits.duckdb")) as connection:
+        connection.execute(ROWS)
+    (tmp_path / "visits.toml").write_text(POLICY.replace("COMPLETE", ", complete = true"), "utf-8")
+    open_ledger(load_policy(tmp_path / "visits.toml"), create=True).close()
+    with Session.open(tmp_path / "visits.toml") as opened:
+        opened._noise = ZeroNoise()
+        opened.execute("SET dpsql.epsilon = 1.0")
+        for sql in STORED:
+            opened.execute(sql)
+        opened.execute("SET dpsql.epsilon = 0.05")
+        yield opened
+
+
+def exact(sql: str) -> list[tuple[object, ...]]:
+    with duckdb.connect() as connection:
+        connection.execute(ROWS)
+        return sorted(connection.execute(sql).fetchall())
+
+
+def check_free(session: Session) -> None:
+    for sql in FREE:
+        answer = session.execute(sql)
+        assert answer.receipt is not None
+        assert (answer.receipt.epsilon, sorted(answer.rows)) == (0, exact(sql)), sql
+
+
+def test_a_range_of_a_stored_key_is_free_and_right(session: Session) -> None:
+    check_free(session)
+
+
+def check_paid(session: Session) -> None:
+    for sql in PAID:
+        answer = session.execute(sql)
+        assert answer.receipt is not None
+        assert answer.receipt.epsilon > 0, sql
+        assert sorted(answer.rows) == exact(sql)
+
+
+def test_a_range_that_may_hold_other_values_is_drawn(session: Session) -> None:
+    """Rows beyond the bounds, or between the listed values, are in it, and in no group."""
+    check_paid(session)
+
+
+FAULTS = {
+    "an end that is not in it": (check_free, table.ranged_term, ('value - (function == "lt")', "value")),
+    "ends are taken as they come": (check_free, table._listed, ("last = min(", "last = max(")),
+    "rows beyond the bounds are forgotten": (
+        check_paid,
+        table._listed,
+        ("or not (is_whole or", "or not (True or"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_mutant_is_seen(session: Session, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    check, function, *pieces = FAULTS[name]
+    plant(monkeypatch, function, *pieces)
+    with pytest.raises(AssertionError):
+        check(session)
