@@ -13,9 +13,13 @@ from dpsql.tests.support.wide import ROOT, chosen, read_parts, read_times, writt
 TIMES = {
     "a/test_one.py": {"test_quick": (0.5, 0.5), "test_many": (2.0, 2.0, 2.0, 2.0), "test_slow": (9.0,)},
     "a/test_two.py": {"test_slow": (9.0,), "test_slower": (9.0, 9.0)},
-    "a/test_three.py": {"test_quick": (1.0,)},
+    "a/test_three.py": {"test_quick": (1.0,), "test_cases": (9.0,) * 9},
 }
-PARTS = {"a/test_one.py": {"test_many": 2, "test_slow": 0}, "a/test_two.py": {"test_slower": 0}}
+PARTS = {
+    "a/test_one.py": {"test_many": 2, "test_slow": 0},
+    "a/test_three.py": {"test_cases": 2},
+    "a/test_two.py": {"test_slower": 0},
+}
 
 
 def test_a_function_has_its_seconds_and_a_file_keeps_its_quickest() -> None:

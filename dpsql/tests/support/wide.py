@@ -1,7 +1,8 @@
 """`python -m dpsql.tests.support.wide TIMES.xml SECONDS`: choose what `make test` leaves to `make test-wide`.
 
-A test function may take so many seconds of `make test`. Of one that takes more as many cases stay as fit, as far apart
-as may be, and all of it is run by `make test-wide`, which `.ci/run` runs beside `make test`: nothing lands untried.
+A test function may take so many seconds of `make test`. Of one that takes more as many cases stay as fit, a quarter of
+them whatever they take, as far apart as may be; `make test-wide` runs the others, and `.ci/run` runs it beside `make
+test`: nothing lands untried.
 TIMES.xml is the report of a whole run (`pytest -m "not long" --junitxml=TIMES.xml`).
 
 House rule: each file keeps a test, the quickest; so each claim and each law keeps what it names (soundness.md 5.7).
@@ -19,6 +20,8 @@ __all__ = ["PARTS", "Times", "chosen", "read_parts", "read_times", "written"]
 
 ROOT = Path(__file__).parents[3]
 PARTS = Path(__file__).with_name("wide.toml")
+_PARTS = 4
+"""Of so many cases one stays, however long it takes."""
 _HEAD = """\
 # Of how many cases of a test function `make test` runs how many; `make test-wide` runs the others.
 # Written by `python -m dpsql.tests.support.wide` from the times of a whole run (soundness.md 5.7).
@@ -45,7 +48,7 @@ def chosen(times: Times, most: float) -> dict[str, dict[str, int]]:
         quickest = min(functions, key=lambda function: sum(functions[function]))
         least = {function: int(function == quickest) for function in functions}
         wide = {
-            function: max(least[function], int(len(seconds) * most / sum(seconds)))
+            function: max(least[function], len(seconds) // _PARTS, int(len(seconds) * most / sum(seconds)))
             for function, seconds in functions.items()
             if sum(seconds) > most
         }
