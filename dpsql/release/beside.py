@@ -23,7 +23,7 @@ from ..plan.measures.formulas import Chosen, Linear
 from ..plan.planner import Plan, other_measures
 from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
-from .finer import Finer, Source, finest, sources_of
+from .finer import Finer, Source, families_of, finest, sources_of
 from .price import expected_error, reads_each_alone
 from .released import Groups
 from .run import ReleasedRows, assemble
@@ -76,12 +76,35 @@ class _Found:
         self._sources: dict[tuple[bytes, ...], list[Source]] = {}
         """By its measures what groupings say of a measurement, under whatever noise."""
         self._known: dict[tuple[tuple[bytes, ...], Law], Finer | None] = {}
+        self._drawn: dict[tuple[bytes, ...], bool] = {}
+
+    def look(self, asked: Sequence[tuple[ReleasePlan, Sequence[tuple[bytes, ...]]]], groups: Groups) -> None:
+        """Find out of what nothing is stored, together. `asked`: plans with the measures of their measurements."""
+        families = {
+            measures: families_of(plan, index, groups)
+            for plan, keys in asked
+            for index, measures in enumerate(keys)
+        }
+        drawn, grouped = set[bytes](), set[bytes]()
+        for part in _parts({key for measures in families for key in measures}):
+            drawn.update(key for key, laws in zip(part, self._store.laws(part), strict=True) if laws)
+        for part in _parts({family for own in families.values() for family in own}):
+            epoch, stored = self._store.groupings(part)
+            grouped.update(family for family in part if epoch == self._epoch and stored[family])
+        for measures, own in families.items():
+            self._drawn[measures] = drawn.issuperset(measures)
+            if grouped.isdisjoint(own):
+                self._sources[measures] = []
+
+    def has(self, plan: ReleasePlan, index: int, measures: tuple[bytes, ...], groups: Groups) -> bool:
+        """Say whether anything is stored of a measurement, under whatever noise."""
+        return self._drawn[measures] or bool(self._sources_of(plan, index, measures, groups))
 
     def of(self, plan: ReleasePlan, index: int, measures: tuple[bytes, ...], groups: Groups) -> Finer | None:
         """Return a measurement that is stored with no more noise than the plan's, or that a stored grouping has."""
         law = plan.measures[index].law
         if (measures, law) not in self._known:
-            draws = self._store.lookup(measures, law)
+            draws = self._store.lookup(measures, law) if self._drawn[measures] else None
             self._known[measures, law] = (
                 self._told(plan, index, measures, groups)
                 if draws is None
@@ -92,12 +115,26 @@ class _Found:
     def _told(
         self, plan: ReleasePlan, index: int, measures: tuple[bytes, ...], groups: Groups
     ) -> Finer | None:
+        found = self._sources_of(plan, index, measures, groups)
+        return finest(plan, index, self._store, found, self._epoch, is_summed=self._is_summed)
+
+    def _sources_of(
+        self, plan: ReleasePlan, index: int, measures: tuple[bytes, ...], groups: Groups
+    ) -> list[Source]:
         if measures not in self._sources:
             # the epoch is looked at before the groupings are, which may be of a later one
             is_same = self._store.epoch == self._epoch
             self._sources[measures] = sources_of(plan, index, groups, self._store) if is_same else []
-        found = self._sources[measures]
-        return finest(plan, index, self._store, found, self._epoch, is_summed=self._is_summed)
+        return self._sources[measures]
+
+
+_AT_ONCE = 1_000
+"""Keys that a ledger is asked for together."""
+
+
+def _parts(keys: set[bytes]) -> Iterator[list[bytes]]:
+    every = sorted(keys)
+    return (every[start : start + _AT_ONCE] for start in range(0, len(every), _AT_ONCE))
 
 
 def _best(rows: ReleasedRows, found: _Found, level: Fraction) -> tuple[ReleasePlan, dict[int, Finer]] | None:
@@ -128,9 +165,12 @@ def _stored(
     A measurement that was drawn at a share of epsilon answers the same question again, but may be too coarse for
     another.
     """
-    for other in other_measures(own):
-        relation, measurements = other.salted(b""), dict[int, Finer]()
-        keys = [other.measure_keys(i, relation, b"") for i in range(len(other.measurements))]
+    others = [(other, _keys(other)) for other in other_measures(own)]
+    found.look(others, groups)
+    for other, keys in others:
+        measurements = dict[int, Finer]()
+        if not any(found.has(other, i, measures, groups) for i, measures in enumerate(keys)):
+            continue
         for part in dict.fromkeys((1, len(other.measurements))):
             probe, before = other.divided(part), measurements
             if probe is None:
@@ -141,6 +181,12 @@ def _stored(
             }
             if measurements.keys() > before.keys():
                 yield other, measurements
+
+
+def _keys(plan: ReleasePlan) -> list[tuple[bytes, ...]]:
+    """Return what each measurement of a plan is stored under."""
+    relation = plan.salted(b"")
+    return [plan.measure_keys(i, relation, b"") for i in range(len(plan.measurements))]
 
 
 def _taking(other: ReleasePlan, measurements: dict[int, Finer], parts: int) -> ReleasePlan | None:

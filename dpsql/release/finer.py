@@ -170,6 +170,14 @@ def sources_of(
     return sources
 
 
+def families_of(plan: ReleasePlan, number: int, groups: Groups) -> list[bytes]:
+    """Return the families in which `sources_of` looks for a measurement."""
+    if plan.groups is None or plan.intermediates:
+        return []
+    found = [plan.family(number, question.predicate) for question in questions_of(plan, groups)]
+    return [one for one in found if one is not None] if None not in found else []
+
+
 # --- its answer ------------------------------------------------------------------------------------------------
 
 
