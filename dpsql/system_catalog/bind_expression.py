@@ -20,7 +20,19 @@ from sqlglot import exp
 from ..records import dataclass
 from .errors import CatalogRefusal, unsupported
 from .functions import AGGREGATES, BARE, FUNCTIONS, OPERATORS
-from .parse import CallNode, TypeName, call_of, inner, is_query, name_of, parts_of, plain, sort_keys, type_of
+from .parse import (
+    CallNode,
+    TypeName,
+    call_of,
+    digits_of,
+    inner,
+    is_query,
+    name_of,
+    parts_of,
+    plain,
+    sort_keys,
+    type_of,
+)
 from .pg_types import (
     BOOL,
     BY_NAME,
@@ -467,8 +479,9 @@ class ExpressionBinder(ABC):
 
     def _negative(self, node: exp.Neg, scope: CatalogScope) -> Typed:
         operand = node.this
-        if isinstance(operand, exp.Literal) and not operand.is_string and operand.this.isdigit():
-            return self._number(f"-{operand.this}")
+        digits = digits_of(operand)
+        if digits is not None:
+            return self._number(f"-{digits}")
         type_, (sql,) = self.together([self.bind(operand, scope)])
         if not type_.is_number and type_ is not INTERVAL:
             raise unsupported(f"the sign - before {type_.name}")

@@ -7,7 +7,8 @@ client's reaches the engine's SQL, so none can be taken for something else there
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from sqlglot import exp
 
@@ -18,6 +19,7 @@ from .parse import (
     CallNode,
     alias_of,
     call_of,
+    digits_of,
     inner,
     is_query,
     name_of,
@@ -60,22 +62,15 @@ class QueryBinder(ExpressionBinder):
         return Bound(f"{word} {', '.join(ctes)} {bound.sql}", bound.columns)
 
     def _body(self, query: exp.Expr, scope: CatalogScope) -> Bound:
-        order = sort_keys(query)
-        if isinstance(query, exp.Select):
-            bound = self._select(query, order, scope)
-        else:
-            if isinstance(query, exp.Values):
-                bound = self._values(query, scope)
-            elif isinstance(query, exp.SetOperation):
-                bound = self._set_operation(query, scope)
-            elif isinstance(query, exp.Subquery) and is_query(query.this):
-                bound = self.query(query.this, scope)
-            else:
-                raise unsupported("something else than a query")
-            if order:
-                keys = ", ".join(self._output_key(key, bound, scope) for key in order)
-                alias = self.context.alias()
-                bound = Bound(f"SELECT * FROM ({bound.sql}) AS {alias} ORDER BY {keys}", bound.columns)
+        order, is_select = sort_keys(query), isinstance(query, exp.Select)
+        read = _BODIES.get(type(query))
+        if read is None:
+            raise unsupported("something else than a query")
+        bound = read(self, query, scope)
+        if order and not is_select:
+            keys = ", ".join(self._output_key(key, bound, scope) for key in order)
+            alias = self.context.alias()
+            bound = Bound(f"SELECT * FROM ({bound.sql}) AS {alias} ORDER BY {keys}", bound.columns)
         limit, offset = query.args.get("limit"), query.args.get("offset")
         if isinstance(limit, exp.Fetch):
             limit = limit.args.get("count") or exp.Literal.number(1)
@@ -84,7 +79,7 @@ class QueryBinder(ExpressionBinder):
         if limit is None and offset is None:
             return bound
         sql = bound.sql
-        if not (isinstance(query, exp.Select) or order):
+        if not (is_select or order):
             sql = f"SELECT * FROM ({sql}) AS {self.context.alias()}"
         for word, count in (("LIMIT", limit), ("OFFSET", None if offset is None else offset.expression)):
             if count is not None:
@@ -93,7 +88,7 @@ class QueryBinder(ExpressionBinder):
 
     def _count(self, expression: exp.Expr, word: str) -> str:
         count = f"({self.bind_as(expression, CatalogScope(None, {}), INT8)})"
-        if isinstance(expression, exp.Literal) and expression.this.isdigit() and not expression.is_string:
+        if digits_of(expression) is not None:
             return count
         return f"(CASE WHEN {count} < 0 THEN {raised(word)} ELSE {count} END)"
 
@@ -164,7 +159,13 @@ class QueryBinder(ExpressionBinder):
 
     # --- SELECT --------------------------------------------------------------------------------------------------
 
-    def _select(self, node: exp.Select, order: Sequence[exp.Ordered], scope: CatalogScope) -> Bound:
+    def _nested(self, node: exp.Subquery, scope: CatalogScope) -> Bound:
+        if not is_query(node.this):
+            raise unsupported("something else than a query")
+        return self.query(node.this, scope)
+
+    def _select(self, node: exp.Select, scope: CatalogScope) -> Bound:
+        order = sort_keys(node)
         inside = CatalogScope(scope, {})
         froms = self._froms(node, inside)
         items = [found for item in node.expressions for found in self._items(item, inside)]
@@ -201,8 +202,9 @@ class QueryBinder(ExpressionBinder):
         return f"DISTINCT ON ({', '.join(self._group_key(key, items, scope) for key in keys)}) "
 
     def _items(self, item: exp.Expr, scope: CatalogScope) -> list[Output]:
-        alias = name_of(item.args["alias"]) if isinstance(item, exp.Alias) else None
-        expression = inner(item.this if isinstance(item, exp.Alias) else item)
+        is_named = isinstance(item, exp.Alias)
+        alias = name_of(item.args["alias"]) if is_named else None
+        expression = inner(item.this if is_named else item)
         if expression.is_star:
             return self._stars(expression, scope)
         typed = self.bind(expression, scope)
@@ -402,6 +404,15 @@ class QueryBinder(ExpressionBinder):
         return self.operate("=", *pair).sql
 
 
+_BODIES: dict[type[exp.Expr], Callable[[QueryBinder, Any, CatalogScope], Bound]] = {
+    exp.Select: QueryBinder._select,
+    exp.Values: QueryBinder._values,
+    **dict.fromkeys((exp.Union, exp.Intersect, exp.Except), QueryBinder._set_operation),
+    exp.Subquery: QueryBinder._nested,
+}
+"""Kind of node -> what binds the query that it is, without LIMIT; an ORDER BY of a SELECT with it."""
+
+
 def _shared(left: list[CatalogSource], right: list[CatalogSource]) -> list[str]:
     there = {name for source in right for name, _ in source.columns}
     return [name for source in left for name, _ in source.columns if name in there]
@@ -441,8 +452,9 @@ def _numbered(prefix: str, columns: Sequence[Output], untyped: PgType = UNKNOWN)
 
 def _place(expression: exp.Expr, names: list[str]) -> int | None:
     """Return which column of the output, from 1, a key of ORDER BY or GROUP BY names; None for none."""
-    if isinstance(expression, exp.Literal) and expression.this.isdigit() and not expression.is_string:
-        place = int(expression.this) if len(expression.this) < 6 else 0
+    digits = digits_of(expression)
+    if digits is not None:
+        place = int(digits) if len(digits) < 6 else 0
         if not 1 <= place <= len(names):
             raise unsupported("ORDER BY a column that is not there")
         return place

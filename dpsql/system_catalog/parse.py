@@ -13,7 +13,8 @@ Operators bind as in Postgres, but that || is tighter than OPERATOR(…): who ne
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
@@ -360,6 +361,12 @@ def inner(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def digits_of(node: exp.Expr) -> str | None:
+    """Return the digits of a whole number that is written; None of any other node."""
+    is_number = isinstance(node, exp.Literal) and not node.is_string
+    return node.name if is_number and node.name.isdigit() else None
+
+
 def is_query(node: object) -> bool:
     """Say whether a node is a query; VALUES is none to the parser."""
     return isinstance(node, (exp.Query, exp.Values))
@@ -401,30 +408,35 @@ def call_of(node: exp.Expr) -> CallNode | None:
         node, condition = node.this, node.expression.this
     if isinstance(node, exp.Anonymous):
         return _anonymous(node, condition, window)
-    found = _form(node)
+    read = _CALLS.get(type(node))
+    found = None if read is None else read(node)
     if (window is not None or condition is not None) and found is None:
         raise unsupported("a window over something else than a function")
     return found
 
 
-def _form(node: exp.Expr) -> CallNode | None:
-    """Return a form with words of its own as a call."""
-    match node:
-        case exp.Trim():
-            parts: Iterable[exp.Expr | None] = (node.this, node.args.get("expression"))
-            name = _SIDES.get(str(node.args.get("position")).upper(), "btrim")
-        case exp.Substring():
-            start = node.args.get("start")
-            length = node.args.get("length")
-            first = exp.Literal.number(1) if start is None and length is not None else start
-            parts, name = (node.this, first, length), "substring"
-        case exp.StrPosition():
-            parts, name = (node.this, node.args["substr"]), "position"
-        case exp.AtTimeZone():
-            parts, name = (node.args["zone"], node.this), "timezone"
-        case _:
-            return None
+def _call(name: str, *parts: exp.Expr | None) -> CallNode:
     return CallNode(name, tuple(part for part in parts if part is not None))
+
+
+def _trim(node: exp.Trim) -> CallNode:
+    name = _SIDES.get(str(node.args.get("position")).upper(), "btrim")
+    return _call(name, node.this, node.args.get("expression"))
+
+
+def _substring(node: exp.Substring) -> CallNode:
+    start, length = node.args.get("start"), node.args.get("length")
+    first = exp.Literal.number(1) if start is None and length is not None else start
+    return _call("substring", node.this, first, length)
+
+
+_CALLS: dict[type[exp.Expr], Callable[[Any], CallNode]] = {
+    exp.Trim: _trim,
+    exp.Substring: _substring,
+    exp.StrPosition: lambda node: _call("position", node.this, node.args["substr"]),
+    exp.AtTimeZone: lambda node: _call("timezone", node.args["zone"], node.this),
+}
+"""Kind of node with words of its own -> the call that it is."""
 
 
 def _anonymous(node: exp.Anonymous, condition: exp.Expr | None, window: exp.Window | None) -> CallNode:
@@ -449,29 +461,49 @@ def output_name(expression: exp.Expr) -> str:
     return _name(expression)[0]
 
 
-def _name(expression: exp.Expr) -> tuple[str, int]:
-    """Return a name, and how good it is: 2 for a column's or function's, 1 for a type's, 0 for none."""
-    match inner(expression):
-        case exp.Column() as column:
-            return parts_of(column)[-1], 2
-        case exp.Dot(expression=exp.Identifier() as field):
-            return name_of(field), 2
-        case exp.Bracket(this=array):
-            return _name(array)
-        case exp.Cast(this=value, args=args):
-            name, strength = _name(value)
-            return (name, strength) if strength > 1 else (type_of(args["to"]).name.strip('"'), 1)
-        case exp.Case(args=args):
-            default = args.get("default")
-            name, strength = _name(default) if default is not None else ("", 0)
-            return (name, strength) if strength > 1 else ("case", 1)
-        case exp.Subquery(this=query):
-            return _of_query(query), 2
-        case exp.Array() | exp.Exists() | exp.Tuple() as node:
-            return ("row" if isinstance(node, exp.Tuple) else node.key), 2
-        case other:
-            call = call_of(other)
-            return ("?column?", 0) if call is None else (call.name, 2)
+_Name = tuple[str, int]
+"""A name, and how good it is: 2 for a column's or function's, 1 for a type's, 0 for none."""
+
+
+def _name(expression: exp.Expr) -> _Name:
+    """Return a name, and how good it is."""
+    node = inner(expression)
+    read = _NAMES.get(type(node))
+    return _of_call(node) if read is None else read(node)
+
+
+def _of_call(node: exp.Expr) -> _Name:
+    call = call_of(node)
+    return ("?column?", 0) if call is None else (call.name, 2)
+
+
+def _of_field(node: exp.Dot) -> _Name:
+    is_field = isinstance(node.expression, exp.Identifier)
+    return (name_of(node.expression), 2) if is_field else _of_call(node)
+
+
+def _of_cast(node: exp.Cast) -> _Name:
+    name, strength = _name(node.this)
+    return (name, strength) if strength > 1 else (type_of(node.args["to"]).name.strip('"'), 1)
+
+
+def _of_case(node: exp.Case) -> _Name:
+    default = node.args.get("default")
+    name, strength = _name(default) if default is not None else ("", 0)
+    return (name, strength) if strength > 1 else ("case", 1)
+
+
+_NAMES: dict[type[exp.Expr], Callable[[Any], _Name]] = {
+    exp.Column: lambda node: (parts_of(node)[-1], 2),
+    exp.Dot: _of_field,
+    exp.Bracket: lambda node: _name(node.this),
+    exp.Cast: _of_cast,
+    exp.Case: _of_case,
+    exp.Subquery: lambda node: (_of_query(node.this), 2),
+    exp.Tuple: lambda node: ("row", 2),
+    **dict.fromkeys((exp.Array, exp.Exists), lambda node: (node.key, 2)),
+}
+"""Kind of node -> the name of a column that is one."""
 
 
 def _of_query(query: exp.Expr) -> str:
