@@ -26,7 +26,7 @@ from sqlglot import exp
 from ..errors import Position, Refusal
 from ..relation.calendar import DAY, format_parts
 from ..relation.expressions import FALSE, TRUE, Call, Expr, Literal, Months, walk
-from ..relation.functions import FUNCTIONS, NAMES
+from ..relation.functions import FUNCTIONS, NAMES, WRITTEN
 from ..relation.functions.numbers import MAX_BUCKETS
 from ..relation.types import BOOLEAN, DATE, DOUBLE, INTEGER, INTERVAL, NULL, TEXT, TIMESTAMP, Kind
 from .bind_aggregate import (
@@ -52,7 +52,7 @@ from .bind_json import JSON_CALLS, bind_has, bind_part, bind_path, parse_json
 from .bind_lists import bind_comparison, is_in, joined, list_items, quantified, row_parts, rows_compared
 from .bind_moments import at_time_zone, bind_cut, bind_extract, bind_operator, bind_overlaps, constant_moment
 from .bind_subquery import bind_exists, bind_in_query, bind_scalar
-from .constants import coerce_literal, folded
+from .constants import coerce_literal, constant_number, folded
 from .literals import called, listed, sample
 from .named_calls import (
     AGGREGATES,
@@ -140,9 +140,8 @@ def bind_escape(binder: Binder, node: exp.Expr) -> Expr:
     if isinstance(like, exp.SimilarTo):
         args = [binder.bind(part) for part in (like.args["this"], like.args["expression"], character)]
         return bind_row(binder, node, "SIMILAR TO", [FUNCTIONS["similar_to"]], args)
-    text = str(character.args.get("this", "")) if isinstance(character, exp.Literal) else "  "
-    is_like = isinstance(like, (exp.Like, exp.ILike))
-    if not is_like or len(text) > 1 or not text.isascii() or text == "'":
+    text = character.name if type(character) is exp.Literal else "  "
+    if type(like) not in (exp.Like, exp.ILike) or len(text) > 1 or not text.isascii() or text == "'":
         raise Refusal(
             "ESCAPE takes one character after LIKE", sqlstate="42601", position=binder.position(node)
         )
@@ -274,11 +273,10 @@ def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
 def _formatted(value: Expr, form: Expr) -> list[Expr] | None:
     """Return the arguments of to_char of a moment, by what `format_parts` reads; None: they are others."""
     value, form = coerce_literal(value, TIMESTAMP), sample(form, TEXT, "YYYY")
-    written = form.constant
-    is_read = (
-        isinstance(written, str) and value.type.is_temporal and not isinstance(format_parts(written), str)
-    )
-    return [value, form] if is_read else None
+    written = form.constant_as(str)
+    if written is None or not value.type.is_temporal or isinstance(format_parts(written), str):
+        return None
+    return [value, form]
 
 
 def _binned(width: Expr, value: Expr, origin: Expr) -> list[Expr] | None:
@@ -286,18 +284,11 @@ def _binned(width: Expr, value: Expr, origin: Expr) -> list[Expr] | None:
     width, value, origin = (
         coerce_literal(*arg) for arg in ((width, INTERVAL), (value, TIMESTAMP), (origin, TIMESTAMP))
     )
-    step, origin = (
-        width.constant,
-        cast(origin, TIMESTAMP, origin.position),
-    )
-    if not isinstance(step, Months) or step.months or not value.type.is_temporal:
+    step, origin = width.constant_as(Months), cast(origin, TIMESTAMP, origin.position)
+    if step is None or step.months or not value.type.is_temporal or origin.constant_as(int) is None:
         return None
-    is_known = isinstance(origin.constant, int)
-    return (
-        [width, value, origin]
-        if is_known and 0 < step.days * DAY + step.microseconds <= _WIDEST_BIN
-        else None
-    )
+    is_within = 0 < step.days * DAY + step.microseconds <= _WIDEST_BIN
+    return [width, value, origin] if is_within else None
 
 
 def _bucketed(value: Expr, low: Expr, high: Expr, count: Expr) -> list[Expr] | None:
@@ -305,12 +296,10 @@ def _bucketed(value: Expr, low: Expr, high: Expr, count: Expr) -> list[Expr] | N
     value = coerce_literal(value, DOUBLE)
     ends = [sample(coerce_literal(end, DOUBLE), DOUBLE, Fraction(at)) for at, end in enumerate((low, high))]
     count = sample(coerce_literal(count, INTEGER), INTEGER, 1)
-    first, last, buckets = (one.constant for one in (*ends, count))
-    if not (
-        isinstance(first, (int, Fraction)) and isinstance(last, (int, Fraction)) and isinstance(buckets, int)
-    ):
+    first, last, buckets = constant_number(ends[0]), constant_number(ends[1]), count.constant_as(int)
+    if first is None or last is None or buckets is None:
         return None
-    far, apart = max(abs(Fraction(first)), abs(Fraction(last))), abs(Fraction(last) - Fraction(first))
+    far, apart = max(abs(first), abs(last)), abs(last - first)
     if far > _FARTHEST_END or apart < 1 / _FARTHEST_END or not 1 <= buckets <= MAX_BUCKETS:
         return None
     if any(arg.type.is_float for arg in (value, *ends)):
@@ -337,11 +326,11 @@ def _make_date(binder: Binder, node: exp.Expr) -> Expr:
     if len(args) != 3:
         raise Refusal("make_date takes year, month and day", sqlstate="42883", position=position)
     args = [sample(coerce_literal(arg, INTEGER), INTEGER, 1) for arg in args]
-    values = [arg.constant for arg in args if arg.is_constant]
-    if len(values) != 3 or not all(isinstance(value, int) for value in values):
+    values = [value for arg in args if (value := arg.constant_as(int)) is not None]
+    if len(values) != 3:
         return bind_row(binder, node, "make_date", [FUNCTIONS["make_date_of"]], args)
     try:
-        date = datetime.date(*values)  # type: ignore[arg-type]  # all are int, as was just looked at
+        date = datetime.date(*values)
     except (ValueError, OverflowError):
         raise Refusal("there is no such date", sqlstate="22023", position=position) from None
     return Literal(DATE, (date - datetime.date(1970, 1, 1)).days, position=position)
@@ -362,8 +351,7 @@ def _make_interval(binder: Binder, node: exp.Expr) -> Expr:
             )  # fmt: skip
         given[word] = binder.bind(part.args["expression"] if is_named else part)
     args = [given.get(word, Literal(INTEGER, 0)) for word in _UNITS]
-    bound = bind_row(binder, node, "make_interval", [FUNCTIONS["make_interval"]], args)
-    return folded(bound) if isinstance(bound, Call) else bound
+    return folded(bind_row(binder, node, "make_interval", [FUNCTIONS["make_interval"]], args))
 
 
 def _age(binder: Binder, node: exp.Expr) -> Expr:
@@ -414,13 +402,13 @@ def _padded(binder: Binder, node: exp.Expr) -> Expr:
     """Return lpad(x, 5, '0') and rpad: of constants, one character, as people's rows take them."""
     name, args = str(node.args["this"]).lower(), binder.arguments(node)
     written = sample(args[1], INTEGER, 1) if len(args) in (2, 3) else None
-    size = written.constant if written is not None and written.type.is_integer else None
+    size = written.constant_as(int) if written is not None and written.type.is_integer else None
     filler = _text(args[2]) if len(args) == 3 else " "
-    is_text = len(args) > 0 and args[0].type.kind is Kind.TEXT
-    if not (
-        is_text and isinstance(size, int) and 0 <= size <= _WIDEST and filler is not None and len(filler) == 1
-    ):
+    is_read = size is not None and 0 <= size <= _WIDEST and filler is not None and len(filler) == 1
+    if not is_read or args[0].type.kind is not Kind.TEXT:
         return bind_row(binder, node, name, NAMES[name], args)
+    assert size is not None
+    assert filler is not None
     parts = {"a": args[0], "f": Literal(TEXT, filler * size), "n": Literal(INTEGER, size)}
     return binder.meant(
         "right(f || left(a, n), n)" if name == "lpad" else "left(left(a, n) || f, n)", node, parts
@@ -464,8 +452,7 @@ def _arguments(node: exp.Expr, name: str) -> list[exp.Expr]:
 
 
 def _says(node: exp.Expr, word: str) -> bool:
-    is_text = isinstance(node, exp.Literal) and bool(node.args.get("is_string"))
-    return is_text and str(node.args["this"]).lower() == word
+    return node.is_string and node.name.lower() == word
 
 
 _FORMS: dict[str, Form] = {
@@ -550,13 +537,7 @@ def _case(binder: Binder, node: exp.Expr) -> Expr:
         if value is None:
             args.append(binder.bind_boolean(condition, "WHEN"))
         else:
-            args.append(
-                call(
-                    "eq",
-                    [value, binder.bind(condition)],
-                    binder.position(node),
-                )
-            )
+            args.append(binder.call("eq", [value, binder.bind(condition)], node))
         args.append(binder.bind(branch.args["true"]))
     default = node.args.get("default")
     args.append(binder.bind(default) if default is not None else Literal(args[1].type, None))
@@ -564,11 +545,11 @@ def _case(binder: Binder, node: exp.Expr) -> Expr:
 
 
 def _digits(binder: Binder, node: exp.Expr) -> Expr:
-    name = "round" if isinstance(node, exp.Round) else "trunc"
-    args = [binder.bind(node.args["this"])]
+    name, args = WRITTEN[type(node)].name, [binder.bind(node.args["this"])]
     if node.args.get("decimals") is not None:
         digits = sample(coerce_literal(binder.bind(node.args["decimals"]), INTEGER), INTEGER, 0)
-        if not isinstance(digits.constant, int) or abs(digits.constant) > 15:
+        number = digits.constant_as(int)
+        if number is None or abs(number) > 15:
             raise Refusal(
                 f"{name} takes a literal number of digits, -15 to 15", position=binder.position(node)
             )
@@ -616,10 +597,10 @@ def _substring(binder: Binder, node: exp.Expr) -> Expr:
 
 
 def _whole_of(binder: Binder, node: exp.Expr) -> int:
-    arg = sample(coerce_literal(binder.bind(node), INTEGER), INTEGER, 1)
-    if not isinstance(arg.constant, int) or not abs(arg.constant) < 2**31:
+    number = sample(coerce_literal(binder.bind(node), INTEGER), INTEGER, 1).constant_as(int)
+    if number is None or not abs(number) < 2**31:
         raise Refusal("substring takes literal numbers", sqlstate="PV202", position=binder.position(node))
-    return arg.constant
+    return number
 
 
 def _join_texts(binder: Binder, node: exp.Expr) -> Expr:

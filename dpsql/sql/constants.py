@@ -45,6 +45,7 @@ __all__ = [
     "as_double",
     "cast_literal",
     "coerce_literal",
+    "constant_number",
     "exact_value",
     "fold",
     "folded",
@@ -111,7 +112,7 @@ _UNITS = (
 """Of what make_interval takes numbers, in its order: years, months, weeks, days, hours, minutes, seconds."""
 
 
-def folded(call: Call) -> Expr:
+def folded(call: Expr) -> Expr:
     """Return the value of arithmetic over constant intervals and numbers; of anything else `call` itself.
 
     Raises:
@@ -124,30 +125,30 @@ def folded(call: Call) -> Expr:
     return call if found is None else Literal(INTERVAL, found, position=call.position)
 
 
-def _number(arg: Expr) -> Fraction | None:
+def constant_number(arg: Expr) -> Fraction | None:
     """Return the number of a constant; None of NULL, of a double without end, and of what is no number."""
     value = arg.exact
     return value if isinstance(value, Fraction) else None
 
 
-def _made(call: Call) -> Months | None:
-    numbers = [number for arg in call.args if (number := _number(arg)) is not None]
+def _made(call: Expr) -> Months | None:
+    numbers = [number for arg in call.args if (number := constant_number(arg)) is not None]
     if len(numbers) < len(call.args):
         return None
     return _sum([_times(number, unit) for number, unit in zip(numbers, _UNITS, strict=True)])
 
 
-def _multiplied(call: Call) -> Months | None:
-    interval, factor = call.args[0].constant_as(Months), _number(call.args[1])
+def _multiplied(call: Expr) -> Months | None:
+    interval, factor = call.args[0].constant_as(Months), constant_number(call.args[1])
     return None if interval is None or factor is None else _times(factor, interval)
 
 
-def _together(sign: int, call: Call) -> Months | None:
+def _together(sign: int, call: Expr) -> Months | None:
     left, right = (arg.constant_as(Months) for arg in call.args)
     return None if left is None or right is None else _sum([left, _times(Fraction(sign), right)])
 
 
-_OF_INTERVALS: dict[str, Callable[[Call], Months | None]] = {
+_OF_INTERVALS: dict[str, Callable[[Expr], Months | None]] = {
     "make_interval": _made,
     "interval_times": _multiplied,
     "intervals_added": partial(_together, 1),
@@ -178,7 +179,7 @@ def as_double(value: int | Fraction | float) -> Fraction | float:
 
 def exact_value(literal: Expr) -> Fraction | None:
     """Return the number of a literal; a double as its shortest decimal form. None: not a finite number."""
-    number = _number(literal)
+    number = constant_number(literal)
     return number if number is None or not literal.type.is_float else Fraction(repr(float(number)))
 
 
@@ -247,7 +248,7 @@ def _number_of(text: str, target: SqlType, position: Position | None) -> Literal
         number = number_literal(digits, position)
     except Refusal:
         raise _not_a(target, position) from None
-    known = _number(number)
+    known = constant_number(number)
     assert known is not None
     value = sign * known
     if target.is_integer:
@@ -315,7 +316,7 @@ def _cast_moment(literal: Expr, target: SqlType) -> Literal | None:
 
 
 def _cast_number(literal: Expr, target: SqlType) -> Literal | None:
-    number, position, is_float = _number(literal), literal.position, literal.type.is_float
+    number, position, is_float = constant_number(literal), literal.position, literal.type.is_float
     if number is None:
         return None
     if target.is_integer:
@@ -440,7 +441,7 @@ def _joined(call: Call) -> Expr:
 
 def _negated(call: Call) -> Expr:
     inner = call.args[0]
-    number = _number(inner)
+    number = constant_number(inner)
     if number is None:
         value = inner.constant_as(float)
         return call if value is None else Literal(call.type, -value, position=call.position)
@@ -472,7 +473,7 @@ def _moment(value: int | None, type_: SqlType, position: Position | None) -> Lit
 
 def _exactly(operate: Callable[[Fraction, Fraction], Fraction | None], call: Call) -> Expr:
     """Return an operation on two constant numbers, none of them a double."""
-    left, right = (_number(arg) for arg in call.args)
+    left, right = (constant_number(arg) for arg in call.args)
     value = None if call.type.is_float or left is None or right is None else operate(left, right)
     if value is None:
         return call
