@@ -28,7 +28,7 @@ from ..words import terminal_text
 from . import interrupts
 from .bounds import measure_tables
 from .faults import Failure, tell
-from .owner import found_later_rows, login_name, open_ledger, verified_files
+from .owner import login_name, looked, open_ledger, verified_files
 from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .terminal import decimal_text
 
@@ -165,7 +165,7 @@ def dataset_text(status: Status, usual: Fraction) -> str:
     from ..engine.answer import in_statements, of_text, spent_text
 
     if not status.in_rho:
-        spent, cap = _of(status.epsilon_spent_nano, _NANO), _of(status.epsilon_cap_nano, _NANO)
+        spent, cap = _of(status.epsilon_spent_nano, NANO), _of(status.epsilon_cap_nano, NANO)
         return f"{_spent_of(spent, cap)}; {in_statements(status, usual)}{of_text(status)}"
     spent_nano, cap_nano = status.epsilon_spent_nano, status.epsilon_cap_nano
     so_far = spent_text(spent_nano, cap_nano, status.rho_spent_atto, status.rho_cap_atto, status)
@@ -176,7 +176,7 @@ def spending_lines(status: Status, analysts: Mapping[str, Status], usual: Fracti
     """Return the lines of `dpsql budget show`: the dataset's, each analyst's, the epoch."""
     from ..engine.answer import ration_text
 
-    delta = _spent_of(_of(status.delta_spent_atto, _ATTO), _of(status.delta_cap_atto, _ATTO))
+    delta = _spent_of(_of(status.delta_spent_atto, ATTO), _of(status.delta_cap_atto, ATTO))
     if status.in_rho:
         lines = [dataset_text(status, usual), f"delta {delta}, for groups that are found"]
     else:
@@ -201,14 +201,14 @@ def spending_body(
 
     everyone = [_analyst_body(each, own, usual, status) for each, own in analysts.items()]
     rations = [_ration_body(scope, status) for scope in status.rations]
-    rho = {"rho": _scope(status.rho_spent_atto, status.rho_cap_atto, _ATTO)}
-    epsilon = _scope(status.epsilon_spent_nano, status.epsilon_cap_nano, _NANO)
+    rho = {"rho": _scope(status.rho_spent_atto, status.rho_cap_atto, ATTO)}
+    epsilon = _scope(status.epsilon_spent_nano, status.epsilon_cap_nano, NANO)
     if status.in_rho:
         del epsilon["left"]
     return {
         "epsilon": epsilon,
-        **({"conversion_delta": status.conversion_delta_atto / _ATTO, **rho} if status.in_rho else {}),
-        "delta": _scope(status.delta_spent_atto, status.delta_cap_atto, _ATTO),
+        **({"conversion_delta": status.conversion_delta_atto / ATTO, **rho} if status.in_rho else {}),
+        "delta": _scope(status.delta_spent_atto, status.delta_cap_atto, ATTO),
         "statements_left": {"epsilon": float(usual), "number": statements_left(status, usual)},
         "analyst": next(one for one in everyone if one["name"] == name),
         "analysts": everyone,
@@ -229,9 +229,9 @@ def _own_text(own: Status, usual: Fraction) -> str:
             own,
         )
     elif own.analyst_cap_nano is None:
-        text = f"epsilon {decimal_text(_of(own.analyst_spent_nano, _NANO))} spent, no cap of their own"
+        text = f"epsilon {decimal_text(_of(own.analyst_spent_nano, NANO))} spent, no cap of their own"
     else:
-        text = f"epsilon {_spent_of(_of(own.analyst_spent_nano, _NANO), _of(own.analyst_cap_nano, _NANO))}"
+        text = f"epsilon {_spent_of(_of(own.analyst_spent_nano, NANO), _of(own.analyst_cap_nano, NANO))}"
     return text if own.analyst_cap_nano is None else f"{text}; {in_statements(own, usual)}"
 
 
@@ -244,9 +244,9 @@ def _analyst_body(name: str, own: Status, usual: Fraction, status: Status) -> di
 
     rations = [_ration_body(scope, own) for scope in _own_rations(status, own)]
     spent = (
-        {"rho": _scope(own.analyst_rho_spent_atto, own.analyst_rho_cap_atto, _ATTO)}
+        {"rho": _scope(own.analyst_rho_spent_atto, own.analyst_rho_cap_atto, ATTO)}
         if own.in_rho
-        else dict(_scope(own.analyst_spent_nano, own.analyst_cap_nano, _NANO))
+        else dict(_scope(own.analyst_spent_nano, own.analyst_cap_nano, NANO))
     )
     left = {"statements_left": statements_left(own, usual)}
     return {"name": name, **spent, **left, **({"rations": rations} if rations else {})}
@@ -256,7 +256,7 @@ def _ration_body(scope: Scope, status: Status) -> dict[str, object]:
     return {
         "of": scope.whose,
         "until": scope.until,
-        **_scope(scope.spent, scope.cap, _ATTO if status.in_rho else _NANO),
+        **_scope(scope.spent, scope.cap, ATTO if status.in_rho else NANO),
     }
 
 
@@ -274,10 +274,6 @@ def _of(amount: int, unit: int) -> Fraction:
 
 
 # --- `dpsql budget`: what is spent, on what, and the owner's act of allowing more ---------------------------
-
-
-_NANO = 10**9
-_ATTO = 10**18
 
 
 @click.group()
@@ -449,7 +445,7 @@ def log(settings: CommandSettings, limit: int) -> None:
         of = ""  # as of what was charged before the ledger was divided
         if promise.period is not None and entry.slices is not None:
             of = entry.slices.text(promise.period, promise.since)
-        epsilon, delta = _epsilon(entry.charge.epsilon_nano), Fraction(entry.charge.delta_atto, _ATTO)
+        epsilon, delta = _of(entry.charge.epsilon_nano, NANO), Fraction(entry.charge.delta_atto, ATTO)
         if wants_json():
             body = {
                 "number": entry.seq,
@@ -458,7 +454,7 @@ def log(settings: CommandSettings, limit: int) -> None:
                 "analyst": entry.analyst,
                 "epsilon": float(epsilon),
                 "delta": float(delta),
-                **({"rho": entry.charge.rho_atto / _ATTO} if in_rho else {}),
+                **({"rho": entry.charge.rho_atto / ATTO} if in_rho else {}),
                 **({"of": of} if of else {}),
                 "state": entry.state.value,
                 "note": entry.note,
@@ -491,11 +487,11 @@ def grant(settings: CommandSettings, epsilon: str, analyst: str | None) -> None:
     with open_ledger(settings.policy_path) as ledger:
         if analyst is not None and ledger.status(analyst).analyst_cap_nano is None:
             raise click.UsageError(f"{analyst} has no cap of their own that could be raised.")
-        ledger.grant(analyst, int(amount * _NANO), by=login_name())
+        ledger.grant(analyst, int(amount * NANO), by=login_name())
         status = ledger.status(analyst)
     cap = status.epsilon_cap_nano if analyst is None else status.analyst_cap_nano
     whose = "everybody together" if analyst is None else terminal_text(analyst)
-    click.echo(f"The cap for {whose} is now epsilon {decimal_text(_epsilon(cap or 0))}.")
+    click.echo(f"The cap for {whose} is now epsilon {decimal_text(_of(cap or 0, NANO))}.")
 
 
 @budget.command()
@@ -562,7 +558,7 @@ def _move(policy: Policy) -> None:
     except LedgerError:
         before = replace(policy.privacy, accounting=Accounting.PURE, conversion_delta=Fraction(0))
         with closing(open_store(replace(policy, privacy=before), create=False)) as ledger:
-            conversion = int(policy.privacy.conversion_delta * _ATTO)
+            conversion = int(policy.privacy.conversion_delta * ATTO)
             status, was_moved = ledger.move_to_zcdp(conversion, by=login_name()), False
     click.echo("The ledger adds up rho already." if was_moved else "The ledger adds up rho from now on.")
     click.echo(dataset_text(status, policy.defaults.epsilon))
@@ -618,11 +614,12 @@ def _agrees() -> bool:
 
 def _require_no_later_rows(policy: Policy, time: Time, moment: str) -> None:
     """Raise LedgerError where rows are of a period that is not begun: old answers may have read them."""
+    from ..engine.asserted_keys import look_at_later_rows
     from ..policy.periods import instant_of, number_of
 
     now = max(datetime.fromisoformat(moment), datetime.now(UTC)).astimezone(ZoneInfo(time.zone))
     after = instant_of(time.period, number_of(time.period, now.date()) + 1, time.zone)
-    for found in found_later_rows(policy, after):
+    for found in looked(look_at_later_rows, policy, True, after):
         if found.rows:
             raise LedgerError(
                 f'"{found.table}" has rows whose "{found.column}" is of a {time.period.value} that is still to come, '
@@ -637,7 +634,3 @@ def _usual(settings: CommandSettings) -> Fraction:
     from ..policy import load_policy
 
     return load_policy(settings.policy_path).defaults.epsilon
-
-
-def _epsilon(nano: int) -> Fraction:
-    return Fraction(nano, _NANO)

@@ -12,7 +12,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from itertools import pairwise
 
-from ..engine.barred import aligned
+from ..engine.answer import aligned
 from ..engine.picture import Picture, Point
 from ..records import dataclass
 from ..words import plain_text, terminal_text

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,8 @@ from ..errors import LedgerError, LedgerMissing, PolicyError
 from ..words import terminal_text
 from .faults import error_text, exit_code
 from .owner import (
-    found_complete,
-    found_keys,
-    found_orphans,
-    found_outside,
-    found_times,
     key_checks,
+    looked,
     looks_of_values,
     read_live_schema,
 )
@@ -93,95 +90,102 @@ def _numbers(version: str) -> tuple[int, ...]:
 _NOT_YET = "not verified for the data as it is, and nothing is answered; run dpsql check --data"
 
 
-def _with_values(report: Report, policy: Policy, live: LiveSchema) -> Report:
-    """Return the report with a warning for each column of a public table whose values look like a person's.
+Said = Iterator[tuple[str, str, bool]]
+"""What is found of a table: its name, what is said, and whether that is a warning; else it is a note."""
+
+
+def _with_said(report: Report, said: Said) -> Report:
+    """Return the report with what is said of tables; a warning begins with the policy's key."""
+    warnings, notes = list[str](), dict[str, list[str]]()
+    for table, text, is_warning in said:
+        if is_warning:
+            warnings.append(f"{report.source}: tables.{table}{text}")
+        else:
+            notes.setdefault(table, []).append(text)
+    return report.more(warnings=warnings, notes=notes)
+
+
+def _values(policy: Policy, live: LiveSchema) -> Said:
+    """Yield a warning for each column of a public table whose values look like a person's.
 
     The values are the owner's to see, and none is said. Raises PolicyError.
     """
-    warnings = [
-        f"{policy.source}: tables.{name}: is public, so its rows are shown as they are, and the values of "
-        f'"{column}" look like {look}; if they are of people, write unit = …'
-        for name, column, look in looks_of_values(policy, live)
-    ]
-    return replace(report, warnings=(*report.warnings, *warnings))
+    for name, column, look in looks_of_values(policy, live):
+        text = (
+            f': is public, so its rows are shown as they are, and the values of "{column}" look like {look}; if they '
+            "are of people, write unit = …"
+        )
+        yield name, text, True
 
 
-def _with_complete(report: Report, policy: Policy, live: LiveSchema, catalog: Catalog) -> Report:
-    """Return the report with how many rows have another value than a column that is `complete`. Raises PolicyError."""
+def _complete(policy: Policy, catalog: Catalog, *, is_recorded: bool) -> Said:
+    """Yield how many rows have another value than a column that is `complete`. Raises PolicyError."""
+    from ..engine.asserted_keys import look_at_columns
+
     if not any(column.is_complete for table in catalog.tables.values() for column in table.columns):
-        return report
-    is_recorded = policy.files is not None and policy.files.record.exists()
-    notes: dict[str, list[str]] = {}
-    warnings = []
-    for one in found_complete(policy, live, catalog, is_recorded=is_recorded):
+        return
+    for one in looked(look_at_columns, policy, is_recorded, catalog):
         if one.others:
-            warnings.append(
-                f"{policy.source}: tables.{one.table}.columns.{one.column}.complete: {one.others:,} of {one.rows:,} "
-                "rows have another value, or NULL: totals and groups will not agree; list it, or take complete out"
+            text = (
+                f".columns.{one.column}.complete: {one.others:,} of {one.rows:,} rows have another value, or NULL: "
+                "totals and groups will not agree; list it, or take complete out"
             )
+            yield one.table, text, True
         else:
-            notes.setdefault(one.table, []).append(f'"{one.column}" is complete, in all {one.rows:,} rows')
-    return _with_notes(replace(report, warnings=(*report.warnings, *warnings)), notes)
+            yield one.table, f'"{one.column}" is complete, in all {one.rows:,} rows', False
 
 
-def _with_ranges(report: Report, policy: Policy, live: LiveSchema, catalog: Catalog) -> Report:
-    """Return the report with how many rows are of people outside a table's `unit_range`. Raises PolicyError."""
+def _ranges(policy: Policy, catalog: Catalog, *, is_recorded: bool) -> Said:
+    """Yield how many rows are of people outside a table's `unit_range`. Raises PolicyError."""
+    from ..engine.asserted_keys import look_at_ranges
+
     if not any(table.unit_range is not None for table in policy.tables.values()):
-        return report
-    is_recorded = policy.files is not None and policy.files.record.exists()
-    notes: dict[str, list[str]] = {}
-    warnings = []
-    for one in found_outside(policy, live, catalog, is_recorded=is_recorded):
+        return
+    for one in looked(look_at_ranges, policy, is_recorded, catalog):
         if one.outside:
-            warnings.append(
-                f"{policy.source}: tables.{one.table}.unit_range: {one.outside:,} of {one.rows:,} rows are of people "
-                f'whose "{one.column}" is outside, and are never counted'
+            text = (
+                f'.unit_range: {one.outside:,} of {one.rows:,} rows are of people whose "{one.column}" is outside, and '
+                "are never counted"
             )
+            yield one.table, text, True
         else:
-            notes.setdefault(one.table, []).append(
-                f'"{one.column}" is in its range, in all {one.rows:,} rows'
-            )
-    return _with_notes(replace(report, warnings=(*report.warnings, *warnings)), notes)
+            yield one.table, f'"{one.column}" is in its range, in all {one.rows:,} rows', False
 
 
-def _with_times(report: Report, policy: Policy) -> Report:
-    """Return the report with the rows that are of no period, and of one that has not begun. Raises PolicyError."""
-    if policy.privacy.time is None:
-        return report
-    warnings, notes = [], dict[str, list[str]]()
-    for one in found_times(policy):
-        where = f"{policy.source}: tables.{one.table}.time: {{:,}} of {one.rows:,} rows {{}}"
+def _times(policy: Policy, *, is_recorded: bool) -> Said:
+    """Yield the rows that are of no period, and of one that has not begun. Raises PolicyError."""
+    from ..engine.asserted_keys import look_at_times
+
+    time = policy.privacy.time
+    if time is None:
+        return
+    for one in looked(look_at_times, policy, is_recorded, datetime.now(UTC).date()):
         for count, said in (
             (one.without, f'have no "{one.column}", and are never counted'),
-            (one.before, f"are of before {policy.privacy.time.since}, and are never counted"),
-            (one.later, f"are of a {policy.privacy.time.period.value} that has not begun, and wait for it"),
+            (one.before, f"are of before {time.since}, and are never counted"),
+            (one.later, f"are of a {time.period.value} that has not begun, and wait for it"),
         ):
             if count:
-                warnings.append(where.format(count, said))
+                yield one.table, f".time: {count:,} of {one.rows:,} rows {said}", True
         if not (one.without or one.before or one.later):
-            notes.setdefault(one.table, []).append(
-                f'all {one.rows:,} rows have a "{one.column}" of some period'
-            )
-    return _with_notes(replace(report, warnings=(*report.warnings, *warnings)), notes)
+            yield one.table, f'all {one.rows:,} rows have a "{one.column}" of some period', False
 
 
-def _with_ledger(report: Report, policy: Policy, live: LiveSchema) -> Report:
-    """Return the report with what the ledger has of the keys that are asserted. Raises LedgerError."""
+def _keys(policy: Policy, live: LiveSchema) -> Said:
+    """Yield what the ledger has of the keys that are asserted. Raises LedgerError."""
     from ..engine.dataset import open_ledger
 
-    notes: dict[str, list[str]] = {}
-    warnings = []
     with closing(open_ledger(policy, create=False)) as ledger:
         for table in live.tables:
             if not table.asserted:
                 continue
             name = live.name_of(table.path)
             found = ledger.key_check(name, table.asserted, table.version)
-            if found is not None and found.holds:
-                notes[name] = [_verified(found, policy)]
+            is_held = found is not None and found.holds
+            if found is not None and is_held:
+                yield name, _verified(found, policy), False
             else:
-                warnings.append(f"{policy.source}: tables.{name}.key: {_NOT_YET}")
-    return _with_notes(replace(report, warnings=(*report.warnings, *warnings)), notes)
+                yield name, f".key: {_NOT_YET}", True
 
 
 def _verified(check: KeyCheck, policy: Policy) -> str:
@@ -198,10 +202,12 @@ def _with_data(report: Report, policy: Policy, *, has_ledger: bool) -> Report:
     What the files, or the tables on Spark, were recorded as is what is read; where they are not recorded yet, as they
     are, and nothing is noted. Raises PolicyError, FilesChanged, LedgerError.
     """
+    from ..engine.asserted_keys import look_at_keys, look_at_orphans
+
     files = policy.files
     assert files is not None, "keys are asserted of what is recorded"
     is_recorded = files.record.exists()
-    found = found_keys(policy, is_recorded=is_recorded)
+    found = looked(look_at_keys, policy, is_recorded)
     if is_recorded and has_ledger:
         _record(policy, found)
     notes: dict[str, list[str]] = {}
@@ -211,11 +217,10 @@ def _with_data(report: Report, policy: Policy, *, has_ledger: bool) -> Report:
                 "recorded" if is_recorded and has_ledger else "not recorded yet: dpsql budget create does it"
             )
             notes[one.table] = [f"({', '.join(one.columns)}) is a key of its {one.rows} rows; {known}"]
-    for nobodys in found_orphans(policy, is_recorded=is_recorded):
+    for nobodys in looked(look_at_orphans, policy, is_recorded):
         if nobodys.rows:
             notes.setdefault(nobodys.table, []).append(_orphans_text(nobodys))
-    problems = tuple(f"{one.problem}; nothing is answered" for one in found if not one.holds)
-    return _with_notes(replace(report, problems=(*report.problems, *problems)), notes)
+    return report.more((f"{one.problem}; nothing is answered" for one in found if not one.holds), notes=notes)
 
 
 def _record(policy: Policy, found: tuple[FoundKey, ...]) -> None:
@@ -228,11 +233,6 @@ def _record(policy: Policy, found: tuple[FoundKey, ...]) -> None:
 def _orphans_text(found: Orphans) -> str:
     many = f"{found.rows} rows lead" if found.rows > 1 else "1 row leads"
     return f'{many} by "{found.column}" to no {found.references}: nobody\'s, and never counted'
-
-
-def _with_notes(report: Report, notes: dict[str, list[str]]) -> Report:
-    tables = (replace(one, notes=(*one.notes, *notes.get(one.name, ()))) for one in report.tables)
-    return replace(report, tables=tuple(tables))
 
 
 # --- `dpsql check`: the policy file and the live database, looked at together -------------------------------
@@ -307,16 +307,17 @@ def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
         click.echo(json.dumps(shown.to_json()) if wants_json() else _printable(shown.to_text()))
         return
     if catalog is not None:
-        warnings = (*report.warnings, *warnings_of(policy, catalog))
-        report = replace(report, warnings=warnings, analysts=seen_lines(policy, catalog))
+        report = report.more(warnings=warnings_of(policy, catalog))
+        report = replace(report, analysts=seen_lines(policy, catalog))
     report = _with_deployment(report, policy, catalog, is_data=is_data)
     fault, gone = _in_ledger(policy, catalog)
     if gone is not None and gone.number:
-        said = f"{policy.source}: {gone.text(policy.privacy.accounting)}"
-        report = replace(report, warnings=(*report.warnings, said))
+        report = report.more(warnings=[f"{policy.source}: {gone.text(policy.privacy.accounting)}"])
     if catalog is not None and is_data and not report.problems:
-        report = _with_times(_with_complete(report, policy, live, catalog), policy)
-        report = _with_ranges(report, policy, live, catalog)
+        is_recorded = policy.files is not None and policy.files.record.exists()
+        report = _with_said(report, _complete(policy, catalog, is_recorded=is_recorded))
+        report = _with_said(report, _times(policy, is_recorded=is_recorded))
+        report = _with_said(report, _ranges(policy, catalog, is_recorded=is_recorded))
     report = _with_keys(report, policy, live, fault, is_data=is_data)
     _tell_report(settings, report, fault, gone)
 
@@ -329,18 +330,17 @@ def _with_keys(
     With `is_data` also with what the values of public tables look like.
     """
     if is_data and not report.problems and not policy.is_on_spark:
-        report = _with_values(report, policy, live)
+        report = _with_said(report, _values(policy, live))
     if policy.files is None or not policy.files.keys:
         has_complete = any(column.complete for table in policy.tables.values() for column in table.columns)
         has_range = any(table.unit_range is not None for table in policy.tables.values())
         is_idle = is_data and not (policy.is_on_spark or has_complete or has_range)
-        said = [f"{policy.source}: {_NO_KEY}"] if is_idle else []
-        return replace(report, warnings=(*report.warnings, *said))
+        return report.more(warnings=[f"{policy.source}: {_NO_KEY}"] if is_idle else [])
     if report.problems:
         return report
     if is_data:
         return _with_data(report, policy, has_ledger=fault is None)
-    return _with_ledger(report, policy, live) if fault is None else report
+    return _with_said(report, _keys(policy, live)) if fault is None else report
 
 
 def _tell_report(
@@ -413,7 +413,7 @@ def _with_deployment(report: Report, policy: Policy, catalog: Catalog | None, *,
     warnings += tuple(f"this installation: {sentence}; see dpsql/constraints.txt" for sentence in untested())
     if is_open_to_others(policy):
         warnings = (*warnings, f"{policy.source}: {_OPEN}; chmod 600 {policy.source}")
-    return replace(report, problems=(*report.problems, *problems), warnings=(*report.warnings, *warnings))
+    return report.more(problems, warnings)
 
 
 def _file_findings(policy: Policy, files: FileSources, *, is_data: bool) -> list[Finding]:

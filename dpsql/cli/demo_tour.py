@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..engine.barred import barred_cell
+from ..engine.answer import barred_cell
 from ..engine.picture import pictures
 from ..errors import BudgetExhausted
 from ..policy import Period

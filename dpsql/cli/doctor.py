@@ -255,7 +255,17 @@ def _few(state: State, sentences: list[str], more: str) -> Looks:
         yield Look(state, f"and {len(sentences) - _SHOWN} more: {more}")
 
 
-_WITHOUT_POLICY = Look(State.LEFT_OUT, "not looked at: that takes a policy")
+def _of_policy(look: Callable[[Installation, Policy], Looks]) -> Callable[[Installation], Looks]:
+    """Return a look at what a policy names, which is left out where none was read."""
+
+    def looks(it: Installation) -> Looks:
+        if it.policy is None:
+            yield Look(State.LEFT_OUT, "not looked at: that takes a policy")
+        else:
+            yield from look(it, it.policy)
+
+    return looks
+
 
 # --- each thing ---------------------------------------------------------------------------------------------
 
@@ -282,7 +292,8 @@ def _policy(it: Installation) -> Looks:
         yield Look(State.OK, f"{known.source} can be read, and changed by its owner alone")
 
 
-def _database(it: Installation) -> Looks:
+@_of_policy
+def _database(it: Installation, known: Policy) -> Looks:
     from ..backends import open_backend
     from ..backends.backend import Severity
     from ..plan.views import build_catalog, view_reports
@@ -290,10 +301,6 @@ def _database(it: Installation) -> Looks:
     from ..policy.access import check_access
     from .owner import read_live_schema
 
-    known = it.policy
-    if known is None:
-        yield _WITHOUT_POLICY
-        return
     live = read_live_schema(known.database, known.files)
     problems = list(view_reports(check_policy(known, live), known, live).problems)
     if not problems:
@@ -309,13 +316,10 @@ def _database(it: Installation) -> Looks:
         yield Look(State.OK, f"can be read, and fits the policy: {len(live.tables)} tables")
 
 
-def _ledger(it: Installation) -> Looks:
+@_of_policy
+def _ledger(it: Installation, known: Policy) -> Looks:
     from ..engine.dataset import open_ledger
 
-    known = it.policy
-    if known is None:
-        yield _WITHOUT_POLICY
-        return
     try:
         with closing(open_ledger(known, create=False)) as store:
             clock = store.status().clock
@@ -329,11 +333,8 @@ def _ledger(it: Installation) -> Looks:
     yield Look(State.OK, "opens, and agrees with its log")
 
 
-def _ledger_files(it: Installation) -> Looks:
-    known = it.policy
-    if known is None:
-        yield _WITHOUT_POLICY
-        return
+@_of_policy
+def _ledger_files(it: Installation, known: Policy) -> Looks:
     files = _files_of(known)
     if not files:
         yield Look(State.LEFT_OUT, "none are there yet")
@@ -384,11 +385,8 @@ def _clock(it: Installation) -> Looks:
         )
 
 
-def _disk(it: Installation) -> Looks:
-    known = it.policy
-    if known is None:
-        yield _WITHOUT_POLICY
-        return
+@_of_policy
+def _disk(it: Installation, known: Policy) -> Looks:
     folder = _ledger_folder(known)
     free = shutil.disk_usage(folder).free // _MIB
     if not os.access(folder, os.W_OK | os.X_OK):

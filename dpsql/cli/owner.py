@@ -9,23 +9,22 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from ..errors import EngineFailure, FilesChanged, PolicyError
 from ..records import dataclass
 from .faults import tell
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from ..backends import Backend
     from ..budget import KeyCheck, LedgerStore
-    from ..engine.asserted_keys import Complete, FoundKey, LaterRows, Orphans, Outside, Times
+    from ..engine.asserted_keys import FoundKey
     from ..policy.live_schema import LiveSchema
     from ..policy.model import FileSources, Policy
-    from ..relation.catalog import Catalog
 
 _MOST_KEYS = 200
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 def _nothing() -> None:
@@ -268,6 +267,7 @@ def verified_files(policy_path: Path, *, only_new: bool = False) -> VerifiedFile
     """
     from ..backends.duckdb_backend import make_copy, record_copy, suspend_copy
     from ..backends.records import take
+    from ..engine.asserted_keys import look_at_keys
     from ..policy import load_policy
 
     policy = load_policy(policy_path)
@@ -289,7 +289,7 @@ def verified_files(policy_path: Path, *, only_new: bool = False) -> VerifiedFile
         return VerifiedFiles()
     with _readable(policy):
         taken = take(policy.database, files, policy.source)
-    found = found_keys(policy, is_recorded=False) if files.keys else ()
+    found = looked(look_at_keys, policy, False) if files.keys else ()
     for one in found:
         if one.version != taken.versions[one.table]:
             raise PolicyError(
@@ -305,69 +305,23 @@ def verified_files(policy_path: Path, *, only_new: bool = False) -> VerifiedFile
     return VerifiedFiles(key_checks(found), taken.write)
 
 
-def found_keys(policy: Policy, *, is_recorded: bool) -> tuple[FoundKey, ...]:
-    """Look at all rows for the keys that a policy asserts. Raises PolicyError, FilesChanged."""
-    from ..engine.asserted_keys import look_at_keys
+def looked(
+    look: Callable[Concatenate[Policy, Backend, _P], _T],
+    policy: Policy,
+    is_recorded: bool,
+    *more: _P.args,
+    **options: _P.kwargs,
+) -> _T:
+    """Return what a look at rows finds, of the data as they were recorded, or as they are now.
 
-    with _readable_files(policy, is_recorded=is_recorded) as backend:
-        return look_at_keys(policy, backend)
-
-
-def found_orphans(policy: Policy, *, is_recorded: bool) -> tuple[Orphans, ...]:
-    """Count the rows that lead to nobody, of all tables. Raises PolicyError, FilesChanged."""
-    from ..engine.asserted_keys import look_at_orphans
-
-    with _readable_files(policy, is_recorded=is_recorded) as backend:
-        return look_at_orphans(policy, backend)
-
-
-def found_later_rows(policy: Policy, after: datetime) -> tuple[LaterRows, ...]:
-    """Count the rows that are of a time from a moment on, of all tables that say theirs. Raises PolicyError."""
-    from ..engine.asserted_keys import look_at_later_rows
-
-    with _readable_files(policy, is_recorded=True) as backend:
-        return look_at_later_rows(policy, backend, after)
-
-
-def found_times(policy: Policy) -> tuple[Times, ...]:
-    """Look at the times of all rows that have one. Raises PolicyError."""
-    from datetime import UTC, datetime
-
-    from ..engine.asserted_keys import look_at_times
-
-    is_recorded = policy.files is not None and policy.files.record.exists()
-    with _readable_files(policy, is_recorded=is_recorded) as backend:
-        return look_at_times(policy, backend, datetime.now(UTC).date())
-
-
-def found_complete(
-    policy: Policy, live: LiveSchema, catalog: Catalog, *, is_recorded: bool
-) -> tuple[Complete, ...]:
-    """Count the rows with other values than a complete column has. Raises PolicyError, FilesChanged."""
-    from ..engine.asserted_keys import look_at_columns
-
-    with _readable_files(policy, is_recorded=is_recorded) as backend, backend.snapshot() as snapshot:
-        return tuple(look_at_columns(catalog, live, snapshot))
-
-
-def found_outside(
-    policy: Policy, live: LiveSchema, catalog: Catalog, *, is_recorded: bool
-) -> tuple[Outside, ...]:
-    """Count the rows of people outside the range of a table. Raises PolicyError, FilesChanged."""
-    from ..engine.asserted_keys import look_at_ranges
-
-    with _readable_files(policy, is_recorded=is_recorded) as backend, backend.snapshot() as snapshot:
-        return tuple(look_at_ranges(catalog, live, snapshot))
-
-
-@contextmanager
-def _readable_files(policy: Policy, *, is_recorded: bool) -> Iterator[Backend]:
+    `look`: one of `engine.asserted_keys`. Raises PolicyError, FilesChanged.
+    """
     from ..backends import open_backend
 
     backend = open_backend(policy.database, policy.read_from, policy.files, is_recorded=is_recorded)
     try:
         with _readable(policy):
-            yield backend
+            return look(policy, backend, *more, **options)
     finally:
         backend.close_idle()
 

@@ -21,7 +21,7 @@ from ..words import terminal_text
 from . import interrupts
 from .faults import Failure, tell
 from .owner import open_ledger
-from .render import FORMATS, View, receipt_line, render, show
+from .render import View, format_option, receipt_line, render, show
 from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .terminal import is_read_by_people, require_output
 from .worker import RunningSession, open_session
@@ -169,14 +169,7 @@ _USUAL_LEVEL = Fraction(95, 100)
     help="Error bars at this level, such as 0.95: beside each number at a terminal (there 0.95 is usual), in two more "
     "columns elsewhere; off takes them away.",
 )
-@click.option(
-    "--format",
-    "format_name",
-    type=click.Choice(FORMATS),
-    default="table",
-    show_default=True,
-    help="How answers are printed.",
-)
+@format_option
 @json_option
 @pass_settings
 def query(

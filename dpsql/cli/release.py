@@ -21,7 +21,7 @@ from . import interrupts
 from .faults import Failure, tell
 from .owner import open_ledger
 from .query import script_text
-from .render import FORMATS, receipt_line, render
+from .render import format_option, receipt_line, render
 from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .terminal import require_output
 from .worker import RunningSession, open_session
@@ -56,14 +56,7 @@ _SHOWN = 72
     type=click.Choice(["day", "week", "month", "year"]),
     help="Once for each such period that closes, into a folder of its name below --output; needs --yes.",
 )
-@click.option(
-    "--format",
-    "format_name",
-    type=click.Choice(FORMATS),
-    default="table",
-    show_default=True,
-    help="How answers are printed.",
-)
+@format_option
 @json_option
 @pass_settings
 def release(

@@ -23,9 +23,19 @@ from .terminal import decimal_text, display_width
 
 if TYPE_CHECKING:
     from ..engine import Answer, Receipt
-    from ..engine.barred import Cells
+    from ..engine.answer import Cells
 
 FORMATS = ("table", "csv", "json", "markdown", "chart")
+
+format_option = click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="How answers are printed.",
+)
+"""How a command's answers are printed."""
 
 _NOTE_WIDTH = 96
 
@@ -59,7 +69,7 @@ def render(answer: Answer, format_name: str, *, for_people: bool = False, is_exp
     `for_people`: a table tells bars beside their numbers, as at a terminal, in place of exact columns.
     `is_expanded`: it has a line for each value.
     """
-    from ..engine.barred import Cells  # the engine takes long to load, and is where there is an answer
+    from ..engine.answer import Cells  # the engine takes long to load, and is where there is an answer
 
     if format_name == "chart":
         from ..engine.picture import pictures

@@ -26,8 +26,7 @@ import duckdb
 
 from ..backends import Backend, DuckDBBackend
 from ..engine import Answer, AnswerColumn, Explanation, Receipt, Session
-from ..engine.answer import budget_text
-from ..engine.barred import table_html
+from ..engine.answer import budget_text, table_html
 from ..engine.batch import PricedBatch, read_batch, script_of
 from ..engine.settings import Settings
 from ..errors import Refusal

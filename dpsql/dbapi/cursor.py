@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex, cast
 
 from ..engine import Answer, AnswerColumn, Explanation, Receipt
-from ..engine.barred import answer_html, answer_text
+from ..engine.answer import answer_html, answer_text
 from ..engine.frames import arrow_table, pandas_frame, polars_frame
 from ..records import dataclass
 from ..relation.types import Kind, SqlType

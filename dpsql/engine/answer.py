@@ -1,21 +1,31 @@
 """What a statement gives back: rows, their columns, and a receipt; what is spent and what is left, in words.
 
-House rule: under zCDP no two epsilons are added or subtracted. An epsilon that is said to be spent is that of all the
-rho; what is left is said as a number of statements.
+Answers as people read them, on a terminal and in a notebook: `5414 ± 30`, with the digits that the noise leaves
+meaningful. A bar is told with two digits, rounded up, and its number to the same place. Where the two ends are not
+about as far away, they are told themselves, rounded outwards. The exact columns: `--format csv` and `--json`.
+
+House rules:
+
+1. Under zCDP no two epsilons are added or subtracted. An epsilon that is said to be spent is that of all the rho; what
+   is left is said as a number of statements.
+2. Only what was released is shown: rows, their bars, the receipt. Nothing is asked anew and nothing is charged.
+3. Whatever stands in a row is content of the data: it is escaped, on a terminal as in HTML.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from decimal import ROUND_CEILING, Context, Decimal
+import math
+from collections.abc import Callable, Iterator, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ..budget import Scope, Status, epsilon_text, rho_text, shown_epsilon
 from ..mechanisms import ATTO, NANO, rho_of_pure
 from ..records import dataclass
 from ..relation.types import SqlType
-from ..words import plural, small_text
+from ..words import plain_text, plural, small_text, terminal_text
 from .settings import decimal_text
 
 if TYPE_CHECKING:
@@ -116,13 +126,9 @@ class Receipt:
         return f"<Receipt: {self.said}>"
 
     def __str__(self) -> str:
-        from .barred import receipt_text
-
         return receipt_text(self)
 
     def _repr_html_(self) -> str:
-        from .barred import receipt_html
-
         return receipt_html(self)
 
 
@@ -167,13 +173,9 @@ class Answer:
         return plot(self, number, ax)
 
     def __repr__(self) -> str:
-        from .barred import answer_text
-
         return answer_text(self)
 
     def _repr_html_(self) -> str:
-        from .barred import answer_html
-
         return answer_html(self)
 
 
@@ -272,3 +274,238 @@ def said_epsilon(epsilon: Fraction) -> str:
 def _up(number: Fraction) -> Decimal:
     found = _SIX.divide(Decimal(number.numerator), Decimal(number.denominator))
     return found.normalize(_SIX) if found else found
+
+
+# --- answers as people read them: a number with its bar -----------------------------------------------------
+
+
+_UNEVEN = Decimal("1.5")
+"""From so many times the nearer end's distance on, a bar is told by its ends."""
+_MOST_DIGITS = 15
+"""A double's digits; what has more, or begins further behind the point, is told as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A column of an answer as people see it: its values, and low and high of each where it has bars."""
+
+    name: str
+    type: SqlType
+    values: Sequence[object]
+    lows: Sequence[object] | None = None
+    highs: Sequence[object] | None = None
+
+    @property
+    def has_bars(self) -> bool:
+        """Whether one of its values has a bar."""
+        return self.lows is not None and any(low is not None for low in self.lows)
+
+    def barred(self, plain: Callable[[object], str]) -> list[tuple[str, str]]:
+        """Return each value and its bar, which is empty where there are none; `plain`: a value with all its digits."""
+        if self.lows is None or self.highs is None or not self.has_bars:
+            return [(plain(value), "") for value in self.values]
+        ends = zip(self.values, self.lows, self.highs, strict=True)
+        return [barred_cell(value, low, high, plain(value)) for value, low, high in ends]
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A table of texts, however it is written: names and types of its columns, and its rows."""
+
+    names: Sequence[str]
+    types: Sequence[SqlType]
+    rows: Sequence[Sequence[str]]
+
+    @classmethod
+    def exact(cls, answer: Answer, plain: Callable[[object], str]) -> Cells:
+        """Return all columns of an answer, the ends of bars too."""
+        rows = [list(map(plain, row)) for row in answer.rows]
+        return cls(
+            [terminal_text(one.name) for one in answer.columns], [one.type for one in answer.columns], rows
+        )
+
+    @classmethod
+    def barred(cls, answer: Answer, plain: Callable[[object], str], most: int | None = None) -> Cells:
+        """Return an answer with a column for each number and its bar, point below point; `most`: first rows."""
+        shown = columns_of(answer, most)
+        texts = [
+            list(aligned(one.barred(plain))) if one.has_bars else list(map(plain, one.values))
+            for one in shown
+        ]
+        rows = list(zip(*texts, strict=True))
+        return cls([terminal_text(one.name) for one in shown], [one.type for one in shown], rows)
+
+    def lines(self, width: Callable[[str], int] = len) -> Iterator[str]:
+        """Yield the names, the rule below them, and the rows; numbers stand at the right. `width`: a text's."""
+        widths = [max(map(width, column)) for column in zip(self.names, *self.rows, strict=True)]
+        yield self._line(self.names, widths, width)
+        yield "-" + "-+-".join("-" * most for most in widths) + "-"
+        yield from (self._line(row, widths, width) for row in self.rows)
+
+    def _line(self, row: Sequence[str], widths: Sequence[int], width: Callable[[str], int]) -> str:
+        parts = []
+        for text, most, type_ in zip(row, widths, self.types, strict=True):
+            blank = " " * (most - width(text))
+            parts.append(blank + text if type_.is_number else text + blank)
+        return " " + " | ".join(parts).rstrip()
+
+
+def columns_of(answer: Answer, most: int | None = None) -> list[Shown]:
+    """Return the columns of an answer, the ends of bars with the numbers whose ends they are; `most`: first rows."""
+    rows = answer.rows if most is None else answer.rows[:most]
+    data = [[row[index] for row in rows] for index in range(len(answer.columns))]
+    ends = {column.bar_of: index for index, column in reversed([*enumerate(answer.columns)])}
+    return [
+        Shown(column.name, column.type, data[index])
+        if index not in ends
+        else Shown(column.name, column.type, data[index], data[ends[index]], data[ends[index] + 1])
+        for index, column in enumerate(answer.columns)
+        if column.bar_of is None
+    ]
+
+
+def drawn_columns(answer: Answer) -> tuple[list[Shown], list[Shown]]:
+    """Return the numbers of an answer that a picture draws, those with bars where there are any, and what is left.
+
+    Without bars it is the last number: the others are taken for what the rows are named by.
+    """
+    columns = columns_of(answer)
+    numbers = [one for one in columns if one.type.is_number]
+    drawn = [one for one in numbers if one.has_bars] or numbers[-1:]
+    return drawn, [one for one in columns if not any(one is other for other in drawn)]
+
+
+def barred_cell(value: object, low: object, high: object, plain: str) -> tuple[str, str]:
+    """Return a number and its bar; `plain`: the number with all its digits.
+
+    >>> [barred_cell(*n, "") for n in ((5414, 5384.0, 5444.0), (62236.71, 62116.88, 62356.54), (40, 10.0, 99.0))]
+    [('5414', '± 30'), ('62240', '± 120'), ('40', '(10 to 99)')]
+    """
+    if value is None or isinstance(value, bool):
+        return plain, ""
+    if low is None or high is None:
+        return plain, "± ?"
+    number, lower, upper = _decimal(value), _decimal(low), _decimal(high)
+    if not (number.is_finite() and lower.is_finite() and upper.is_finite()):
+        return plain, f"({low} to {high})"
+    below, above = number - lower, upper - number
+    near, far = min(below, above), max(below, above)
+    if not far:
+        return plain, ""
+    least = min(_exponent(number), _exponent(lower), _exponent(upper))
+    place = max(_rounded(far).adjusted() - 1, least)
+    if max(number.adjusted(), upper.adjusted(), lower.adjusted()) > _MOST_DIGITS or place <= -_MOST_DIGITS:
+        return plain, f"± {float(far):.2g}"
+    if near < 0 or far > max(near * _UNEVEN, near + Decimal(1).scaleb(least)):
+        ends = _text(lower, place, ROUND_FLOOR), _text(upper, place, ROUND_CEILING)
+        return _text(number, place), f"({ends[0]} to {ends[1]})"
+    return _text(number, place), f"± {_text(_rounded(far), place, ROUND_CEILING)}"
+
+
+def aligned(cells: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield numbers and their bars in equally wide cells, point below point."""
+    split = [value.partition(".") for value, _ in cells]
+    before = max((len(whole) for whole, _, _ in split), default=0)
+    after = max((len(point + part) for _, point, part in split), default=0)
+    bars = max((len(bar) for _, bar in cells), default=0)
+    for (whole, point, part), (_, bar) in zip(split, cells, strict=True):
+        number = whole.rjust(before) + (point + part).ljust(after)
+        yield f"{number} {bar.ljust(bars)}" if bars else number
+
+
+def _decimal(value: object) -> Decimal:
+    if isinstance(value, Decimal):
+        return value
+    if isinstance(value, float):
+        return Decimal(repr(value)) if math.isfinite(value) else Decimal(value)
+    return Decimal(str(value))
+
+
+def _exponent(number: Decimal) -> int:
+    """Return the place of a number's last digit behind the point: the analyst, or a whole type, may have rounded it."""
+    exponent = number.normalize().as_tuple().exponent
+    assert isinstance(exponent, int)
+    return min(exponent, 0)
+
+
+def _rounded(number: Decimal) -> Decimal:
+    """Return a distance without the last digits of a double, which mean nothing."""
+    return Decimal(f"{number:.9g}")
+
+
+def _text(number: Decimal, place: int, rounding: str = ROUND_HALF_EVEN) -> str:
+    text = format(number.quantize(Decimal(1).scaleb(place), rounding), "f")
+    return text.removeprefix("-") if not text.strip("-0.") else text
+
+
+# --- answers, receipts and explanations as a notebook shows them --------------------------------------------
+
+
+_MOST_ROWS = 60
+"""Rows that are shown: the others are in `rows`."""
+_LONGEST_CELL = 200
+_NUMBER, _TEXT = "text-align: right; white-space: pre", "text-align: left"
+
+
+def receipt_text(receipt: Receipt) -> str:
+    """Return what an answer cost and what is left, with a line for each note."""
+    return "\n".join([receipt.said, *(f"NOTE: {terminal_text(note)}" for note in receipt.notes)])
+
+
+def receipt_html(receipt: Receipt) -> str:
+    """Return the same as HTML."""
+    notes = "".join(f"<br>NOTE: {escape(terminal_text(note))}" for note in receipt.notes)
+    return f"<p><small>{escape(receipt.said)}{notes}</small></p>"
+
+
+def answer_text(answer: Answer) -> str:
+    """Return an answer as a table, each number with its bar, and the receipt's line below it."""
+    if not answer.columns:
+        return answer.command
+    return "\n".join([*Cells.barred(answer, _cell, _MOST_ROWS).lines(), *_below(answer)])
+
+
+def answer_html(answer: Answer) -> str:
+    """Return the same as HTML."""
+    if not answer.columns:
+        return f"<p>{escape(answer.command)}</p>"
+    cells = Cells.barred(answer, _cell, _MOST_ROWS)
+    below = "".join(f"<br>{escape(one)}" for one in _more(answer))
+    receipt = "" if answer.receipt is None else receipt_html(answer.receipt)
+    return table_html(cells.names, cells.rows, cells.types) + below + receipt
+
+
+def table_html(
+    names: Sequence[str], rows: Sequence[Sequence[str]], types: Sequence[SqlType | None] = ()
+) -> str:
+    """Return a table; a column whose type is a number's is aligned as such."""
+    styles = [_NUMBER if type_ is not None and type_.is_number else _TEXT for type_ in types]
+    styles += [_TEXT] * (len(names) - len(styles))
+
+    def line(tag: str, cells: Sequence[str]) -> str:
+        parts = (
+            f'<{tag} style="{style}">{escape(cell)}</{tag}>'
+            for style, cell in zip(styles, cells, strict=True)
+        )
+        return f"<tr>{''.join(parts)}</tr>"
+
+    body = "".join(line("td", row) for row in rows)
+    return f"<table><thead>{line('th', names)}</thead><tbody>{body}</tbody></table>"
+
+
+def _cell(value: object) -> str:
+    text = "NULL" if value is None else terminal_text(plain_text(value))
+    return text if len(text) <= _LONGEST_CELL else text[: _LONGEST_CELL - 1] + "…"
+
+
+def _below(answer: Answer) -> Iterator[str]:
+    count = len(answer.rows)
+    yield f"({count} {plural(count, 'row')})"
+    yield from _more(answer)
+    if answer.receipt is not None:
+        yield receipt_text(answer.receipt)
+
+
+def _more(answer: Answer) -> list[str]:
+    hidden = len(answer.rows) - _MOST_ROWS
+    return [f"{hidden:,} more {plural(hidden, 'row')} in the answer"] if hidden > 0 else []

@@ -14,6 +14,7 @@ they are is never read.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
@@ -24,7 +25,7 @@ from ..plan.dialects import Dialect, dialect_of
 from ..plan.privacy.axes import spelled
 from ..policy import Policy
 from ..policy.catalog import table_key
-from ..policy.live_schema import LiveSchema, LiveTable, comparable_type
+from ..policy.live_schema import LiveColumn, LiveSchema, LiveTable, comparable_type
 from ..policy.periods import first_day, instant_of, number_of
 from ..policy.units import asserted_key, build_unit
 from ..records import dataclass
@@ -91,40 +92,66 @@ def require_verified(live: LiveSchema, store: LedgerStore) -> None:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Where rows are looked at: in one snapshot, by names as the policy has them."""
+
+    snapshot: Snapshot
+    live: LiveSchema
+    dialect: Dialect
+
+    def read(self, column: LiveColumn) -> str:
+        """Return a column as every statement reads it: what is NULL there is NULL here."""
+        return self.dialect.stored(self.dialect.identifier(column.name), comparable_type(column))
+
+    def literal(self, column: LiveColumn, moment: datetime) -> str:
+        """Return a moment in UTC as one of a column of times."""
+        kind = comparable_type(column)
+        whole = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // _UNIT[kind.kind]
+        return self.dialect.literal(Literal(kind, whole))
+
+    def count(self, name: str, *tests: str) -> tuple[int, ...]:
+        """Return how many rows a table has, and how many of them pass each test. Raises EngineFailure."""
+        passed = "".join(f", COUNT(CASE WHEN {test} THEN 1 END)" for test in tests)
+        return self.numbers(f"SELECT COUNT(*){passed} FROM {self.dialect.path(self.live.place_of(name))}")
+
+    def numbers(self, sql: str) -> tuple[int, ...]:
+        """Return the numbers of the one row of a query. Raises EngineFailure."""
+        (row,) = [row for chunk in self.snapshot.run(sql) for row in chunk]
+        return tuple(map(int, row))
+
+
+@contextmanager
+def _looked_at(backend: Backend) -> Iterator[_Rows]:
+    with backend.snapshot() as snapshot:
+        live = snapshot.schema()
+        yield _Rows(snapshot, live, dialect_of(live.dialect, live.case_collation))
+
+
 def look_at_keys(policy: Policy, backend: Backend) -> tuple[FoundKey, ...]:
     """Return what every asserted key is, over all rows. An owner's act.
 
     Raises PolicyError where one cannot be a key by its columns' types, EngineFailure.
     """
-    with backend.snapshot() as snapshot:
-        live = snapshot.schema()
-        asserted = [table for table in live.tables if table.asserted]
-        return tuple(_look(policy, live, table, snapshot) for table in asserted)
+    with _looked_at(backend) as rows:
+        return tuple(_look(policy, rows, table) for table in rows.live.tables if table.asserted)
 
 
-def _look(policy: Policy, live: LiveSchema, table: LiveTable, snapshot: Snapshot) -> FoundKey:
-    name = live.name_of(table.path)
+def _look(policy: Policy, rows: _Rows, table: LiveTable) -> FoundKey:
+    name = rows.live.name_of(table.path)
     where = table_key(policy, name)
-    columns, dialect = asserted_key(where, table), dialect_of(live.dialect, live.case_collation)
-    # As every statement reads them: what is NULL there is no key here.
-    names = [_as_read(dialect, table, column) for column in columns]
-    place, listed = dialect.path(table.place), ", ".join(names)
+    columns = asserted_key(where, table)
+    names = []
+    for one in columns:
+        column = table.column(one)
+        assert column is not None, "it was just looked at"
+        names.append(rows.read(column))
     is_missing = " OR ".join(f"{one} IS NULL" for one in names)
     is_there = " AND ".join(f"{one} IS NOT NULL" for one in names)
-    rows, missing = _numbers(
-        snapshot, f"SELECT COUNT(*), COUNT(CASE WHEN {is_missing} THEN 1 END) FROM {place}"
-    )
-    (repeated,) = _numbers(
-        snapshot,
-        f"SELECT COUNT(*) FROM (SELECT 1 FROM {place} WHERE {is_there} GROUP BY {listed} HAVING COUNT(*) > 1) AS t",
-    )
-    return FoundKey(f"{where}.key", name, columns, table.version, rows, missing, repeated)
-
-
-def _as_read(dialect: Dialect, table: LiveTable, name: str) -> str:
-    column = table.column(name)
-    assert column is not None
-    return dialect.stored(dialect.identifier(name), comparable_type(column))
+    grouped = f"{rows.dialect.path(table.place)} WHERE {is_there} GROUP BY {', '.join(names)}"
+    count, missing = rows.count(name, is_missing)
+    (repeated,) = rows.numbers(f"SELECT COUNT(*) FROM (SELECT 1 FROM {grouped} HAVING COUNT(*) > 1) AS t")
+    return FoundKey(f"{where}.key", name, columns, table.version, count, missing, repeated)
 
 
 def look_at_orphans(policy: Policy, backend: Backend) -> tuple[Orphans, ...]:
@@ -132,30 +159,23 @@ def look_at_orphans(policy: Policy, backend: Backend) -> tuple[Orphans, ...]:
 
     For the owner's eyes. Raises PolicyError, EngineFailure.
     """
-    with backend.snapshot() as snapshot:
-        return tuple(_orphans(policy, snapshot.schema(), snapshot))
+    with _looked_at(backend) as rows:
+        return tuple(_orphans(policy, rows))
 
 
-def _orphans(policy: Policy, live: LiveSchema, snapshot: Snapshot) -> Iterator[Orphans]:
+def _orphans(policy: Policy, rows: _Rows) -> Iterator[Orphans]:
+    dialect = rows.dialect
     for declared in policy.tables.values():
-        unit = build_unit(table_key(policy, declared.name), policy, declared, live)
+        unit = build_unit(table_key(policy, declared.name), policy, declared, rows.live)
         if unit is None or unit.references is None or unit.is_held:
             continue
         parent, key = unit.references
-        dialect = dialect_of(live.dialect, live.case_collation)
-        child, other = (dialect.path(live.place_of(name)) for name in (declared.name, parent))
+        child, other = (dialect.path(rows.live.place_of(name)) for name in (declared.name, parent))
         pairs = zip(map(dialect.identifier, key), map(dialect.identifier, unit.columns), strict=True)
         links = " AND ".join(f"p.{theirs} = c.{ours}" for theirs, ours in pairs)
-        (rows,) = _numbers(
-            snapshot,
-            f"SELECT COUNT(*) FROM {child} AS c WHERE NOT EXISTS (SELECT 1 FROM {other} AS p WHERE {links})",
-        )
-        yield Orphans(declared.name, ", ".join(unit.columns), reference_text(unit.references), rows)
-
-
-def _numbers(snapshot: Snapshot, sql: str) -> tuple[int, ...]:
-    (row,) = [row for chunk in snapshot.run(sql) for row in chunk]
-    return tuple(map(int, row))
+        nobody = f"NOT EXISTS (SELECT 1 FROM {other} AS p WHERE {links})"
+        (count,) = rows.numbers(f"SELECT COUNT(*) FROM {child} AS c WHERE {nobody}")
+        yield Orphans(declared.name, ", ".join(unit.columns), reference_text(unit.references), count)
 
 
 # --- rows of periods that are still to come -------------------------------------------------------------------
@@ -176,26 +196,21 @@ def look_at_later_rows(policy: Policy, backend: Backend, after: datetime) -> tup
     Raises PolicyError, EngineFailure.
     """
     found: list[LaterRows] = []
-    with backend.snapshot() as snapshot:
-        live = snapshot.schema()
-        dialect = dialect_of(live.dialect, live.case_collation)
-        for name, table in policy.tables.items():
-            if table.time is None or table.time[0] != name:
-                continue
-            live_table = next(one for one in live.tables if live.name_of(one.path) == name)
-            column = live_table.column(table.time[1])
+    with _looked_at(backend) as rows:
+        for name, time, column in _timed(policy, rows):
             if column is None:
-                raise PolicyError(f'{table_key(policy, name)}.time: there is no column "{table.time[1]}"')
-            kind = comparable_type(column)
-            whole = (after - datetime(1970, 1, 1, tzinfo=UTC)) // _UNIT[kind.kind]
-            read = dialect.stored(dialect.identifier(column.name), kind)
-            first = dialect.literal(Literal(kind, whole))
-            (rows,) = _numbers(
-                snapshot,
-                f"SELECT COUNT(CASE WHEN {read} >= {first} THEN 1 END) FROM {dialect.path(live.place_of(name))}",
-            )
-            found.append(LaterRows(name, column.name, rows))
+                raise PolicyError(f'{table_key(policy, name)}.time: there is no column "{time}"')
+            _, later = rows.count(name, f"{rows.read(column)} >= {rows.literal(column, after)}")
+            found.append(LaterRows(name, time, later))
     return tuple(found)
+
+
+def _timed(policy: Policy, rows: _Rows) -> Iterator[tuple[str, str, LiveColumn | None]]:
+    """Yield the tables with a time of their own, and its column: its name, and what it is where it is there."""
+    for name, table in policy.tables.items():
+        if table.time is not None and table.time[0] == name:
+            live = rows.live.table(rows.live.path_of(name))
+            yield name, table.time[1], None if live is None else live.column(table.time[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,35 +236,16 @@ def look_at_times(policy: Policy, backend: Backend, today: date) -> tuple[Times,
     first, running = (number_of(time.period, day) for day in (time.since, today))
     ends = [instant_of(time.period, number, time.zone) for number in (first, running + 1)]
     days = [first_day(time.period, number) for number in (first, running + 1)]
-    with backend.snapshot() as snapshot:
-        live = snapshot.schema()
-        dialect = dialect_of(live.dialect, live.case_collation)
-        for name, table in policy.tables.items():
-            live_table = next((one for one in live.tables if live.name_of(one.path) == name), None)
-            if table.time is None or table.time[0] != name or live_table is None:
-                continue
-            column = live_table.column(table.time[1])
+    with _looked_at(backend) as rows:
+        for name, own, column in _timed(policy, rows):
             if column is None:
                 continue  # a problem of its own
-            kind = comparable_type(column)
-            read = dialect.stored(dialect.identifier(column.name), kind)
-            moments = [
-                datetime(day.year, day.month, day.day, tzinfo=UTC) if kind.kind is Kind.DATE else end
-                for day, end in zip(days, ends, strict=True)
-            ]
-            since, after = (
-                dialect.literal(
-                    Literal(kind, (moment - datetime(1970, 1, 1, tzinfo=UTC)) // _UNIT[kind.kind])
-                )
-                for moment in moments
-            )
-            counts = _numbers(
-                snapshot,
-                f"SELECT COUNT(*), COUNT(CASE WHEN {read} IS NULL THEN 1 END), "
-                f"COUNT(CASE WHEN {read} < {since} THEN 1 END), "
-                f"COUNT(CASE WHEN {read} >= {after} THEN 1 END) FROM {dialect.path(live.place_of(name))}",
-            )
-            found.append(Times(name, column.name, *counts))
+            is_date = comparable_type(column).kind is Kind.DATE
+            midnights = [datetime(day.year, day.month, day.day, tzinfo=UTC) for day in days]
+            since, after = (rows.literal(column, one) for one in (midnights if is_date else ends))
+            read = rows.read(column)
+            tests = f"{read} IS NULL", f"{read} < {since}", f"{read} >= {after}"
+            found.append(Times(name, own, *rows.count(name, *tests)))
     return tuple(found)
 
 
@@ -269,17 +265,16 @@ class Outside:
     outside: int
 
 
-def look_at_ranges(catalog: Catalog, live: LiveSchema, snapshot: Snapshot) -> Iterator[Outside]:
-    """Yield how many rows each table with a range of people has of others. An owner's act. Raises EngineFailure."""
-    dialect = dialect_of(live.dialect, live.case_collation)
-    for name, table in catalog.tables.items():
-        if table.unit is None or table.unit.range is None:
-            continue
-        (column,), (low, high) = table.unit.columns, table.unit.range
-        read = dialect.identifier(column)
-        test = f"{read} NOT BETWEEN {low} AND {high}"
-        sql = f"SELECT COUNT(*), COUNT(CASE WHEN {test} THEN 1 END) FROM {dialect.path(live.place_of(name))}"
-        yield Outside(name, column, *_numbers(snapshot, sql))
+def look_at_ranges(policy: Policy, backend: Backend, catalog: Catalog) -> tuple[Outside, ...]:
+    """Return how many rows each table with a range of people has of others. An owner's act. Raises EngineFailure."""
+    found: list[Outside] = []
+    with _looked_at(backend) as rows:
+        for name, table in catalog.tables.items():
+            if table.unit is not None and table.unit.range is not None:
+                (column,), (low, high) = table.unit.columns, table.unit.range
+                test = f"{rows.dialect.identifier(column)} NOT BETWEEN {low} AND {high}"
+                found.append(Outside(name, column, *rows.count(name, test)))
+    return tuple(found)
 
 
 # --- columns that are complete, as the owner says -----------------------------------------------------------
@@ -295,18 +290,17 @@ class Complete:
     others: int
 
 
-def look_at_columns(catalog: Catalog, live: LiveSchema, snapshot: Snapshot) -> Iterator[Complete]:
-    """Yield what every complete column of people's tables is, over all rows. An owner's act. Raises EngineFailure."""
-    dialect = dialect_of(live.dialect, live.case_collation)
-    for name, table in catalog.tables.items():
-        columns = [column for column in table.columns if column.is_complete and table.unit is not None]
-        if not columns:
-            continue
-        counts = ", ".join(f"COUNT(CASE WHEN {_is_told(column, dialect)} THEN 1 END)" for column in columns)
-        sql = f"SELECT COUNT(*), {counts} FROM {dialect.path(live.place_of(name))}"
-        ((rows, *told),) = (row for chunk in snapshot.run(sql) for row in chunk)
-        for column, number in zip(columns, told, strict=True):
-            yield Complete(name, column.name, int(rows), int(rows) - int(number))
+def look_at_columns(policy: Policy, backend: Backend, catalog: Catalog) -> tuple[Complete, ...]:
+    """Return what every complete column of people's tables is, over all rows. An owner's act. Raises EngineFailure."""
+    found: list[Complete] = []
+    with _looked_at(backend) as rows:
+        for name, table in catalog.tables.items():
+            columns = [column for column in table.columns if column.is_complete and table.unit is not None]
+            if columns:
+                count, *told = rows.count(name, *(_is_told(column, rows.dialect) for column in columns))
+                pairs = zip(columns, told, strict=True)
+                found += (Complete(name, column.name, count, count - number) for column, number in pairs)
+    return tuple(found)
 
 
 def _is_told(column: Column, dialect: Dialect) -> str:

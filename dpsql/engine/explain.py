@@ -10,8 +10,8 @@ from html import escape
 from textwrap import wrap
 from typing import Any
 
-from ..budget import ZERO, Charge, Fresh, Status, charge_of, shown_epsilon
-from ..mechanisms import ATTO, NANO, Gaussian, RankChoice, RankSplit, Thresholded, Truncated
+from ..budget import ZERO, Charge, Fresh, Status, charge_of, delta_text, epsilon_text, shown_epsilon
+from ..mechanisms import NANO, Gaussian, RankChoice, RankSplit, Thresholded, Truncated
 from ..plan.measures.formulas import Chosen, ChosenOf, Linear, Variance
 from ..plan.measures.joint import Bivariate
 from ..plan.measures.measurements import Coord, Joint, Measurement
@@ -111,7 +111,7 @@ class Explanation:
         return {
             "releases": releases,
             "charge": self._charge(),
-            "epsilon_left": decimal_text(Fraction(self.status.left_nano, NANO)),
+            "epsilon_left": epsilon_text(self.status.left_nano),
             "left": left_text(self.status, self.usual),
             "groups_of_persons": list(group_lines(self.plan, self.status.accounting)),
             "now": said_of_missing(self.more),
@@ -136,7 +136,7 @@ class Explanation:
         return {
             "epsilon": shown_epsilon(rho),
             "delta": delta,
-            "rho": decimal_text(Fraction(rho, ATTO)),
+            "rho": delta_text(rho),
         } | said
 
     def _price(self) -> str:
@@ -775,7 +775,7 @@ def batch_dict(price: PricedBatch) -> dict[str, object]:
         ],
         "charge": _amounts(price.charge, in_rho=in_rho),
         "cost": "free" if price.charge == ZERO else _charge_text(price.charge, in_rho=in_rho),
-        "epsilon_left": decimal_text(Fraction(price.status.left_nano, NANO)),
+        "epsilon_left": epsilon_text(price.status.left_nano),
         "left": left_text(price.status, price.statements[0].statement.settings.epsilon),
     }
 
@@ -796,13 +796,13 @@ def _statements(numbers: Sequence[int]) -> str:
 
 
 def _charge_text(charge: Charge, *, in_rho: bool) -> str:
-    delta = f", delta {decimal_text(Fraction(charge.delta_atto, ATTO))}" if charge.delta_atto else ""
-    epsilon = f"epsilon {decimal_text(Fraction(charge.epsilon_nano, NANO))}"
+    delta = f", delta {delta_text(charge.delta_atto)}" if charge.delta_atto else ""
+    epsilon = f"epsilon {epsilon_text(charge.epsilon_nano)}"
     return f"{charged_text(charge.rho_atto) if in_rho else epsilon}{delta}"
 
 
 def _amounts(charge: Charge, *, in_rho: bool) -> dict[str, str]:
-    delta = {"delta": decimal_text(Fraction(charge.delta_atto, ATTO))}
+    delta = {"delta": delta_text(charge.delta_atto)}
     if in_rho:
-        return {"rho": decimal_text(Fraction(charge.rho_atto, ATTO))} | delta
-    return {"epsilon": decimal_text(Fraction(charge.epsilon_nano, NANO))} | delta
+        return {"rho": delta_text(charge.rho_atto)} | delta
+    return {"epsilon": epsilon_text(charge.epsilon_nano)} | delta

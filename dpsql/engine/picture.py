@@ -10,17 +10,14 @@ In matplotlib a number whose bar is not known has no whisker.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import Refusal
 from ..records import dataclass
 from ..relation.types import Kind
 from ..words import plain_text, terminal_text
-from .barred import Shown, drawn_columns
+from .answer import Answer, Shown, drawn_columns
 from .frames import needed
-
-if TYPE_CHECKING:
-    from .answer import Answer
 
 _MOST = 1e100
 _FAR = 0.5

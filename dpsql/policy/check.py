@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from fractions import Fraction
+from types import MappingProxyType
 
 from ..errors import PolicyError
 from ..records import dataclass
@@ -82,6 +83,18 @@ class Report:
     warnings: tuple[str, ...]
     analysts: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+
+    def more(
+        self,
+        problems: Iterable[str] = (),
+        warnings: Iterable[str] = (),
+        notes: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> Report:
+        """Return the report with more; `notes`: by table."""
+        tables = tuple(replace(one, notes=(*one.notes, *notes.get(one.name, ()))) for one in self.tables)
+        return replace(
+            self, tables=tables, problems=(*self.problems, *problems), warnings=(*self.warnings, *warnings)
+        )
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain dicts, tuples and strings, for `json.dumps`."""

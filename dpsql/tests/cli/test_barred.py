@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from dpsql.cli.application import program
 from dpsql.cli.render import receipt_line, render
 from dpsql.engine import Answer, Receipt
-from dpsql.engine.answer import AnswerColumn
-from dpsql.engine.barred import aligned, barred_cell
+from dpsql.engine.answer import AnswerColumn, aligned, barred_cell
 from dpsql.engine.session import Session
 from dpsql.relation.types import BIGINT, DOUBLE, TEXT
 

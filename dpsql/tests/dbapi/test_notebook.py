@@ -18,7 +18,7 @@ from sqlalchemy import create_engine, text
 import dpsql
 from dpsql.dbapi.cursor import row_maker
 from dpsql.engine import Answer, AnswerColumn, Receipt
-from dpsql.engine.barred import answer_html, answer_text
+from dpsql.engine.answer import answer_html, answer_text
 from dpsql.relation.types import BIGINT, DOUBLE, TEXT
 from dpsql.tests.dbapi.conftest import COUNT, Connect, left
 
