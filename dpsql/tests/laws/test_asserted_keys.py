@@ -527,7 +527,7 @@ MUTANTS: dict[str, tuple[Callable[..., Any], tuple[str, str], Callable[[Path], N
         test_a_key_that_is_asserted_later_waits_for_check,
     ),
     "NULL is not looked for": (
-        asserted_keys._look,
+        asserted_keys._Rows.count,
         ("THEN 1 END", "THEN NULL END"),
         lambda shop: test_what_does_not_hold_is_not_recorded(shop, "no number"),
     ),

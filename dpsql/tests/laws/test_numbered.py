@@ -305,7 +305,7 @@ def test_count_people_by_their_rows(adding: World, monkeypatch: Patch) -> None:
 def test_number_by_fractions(tmp_path: Path, monkeypatch: Patch, type_: str) -> None:
     """Between 1 and 3 there are more than three fractions."""
     schema = SCHEMA.replace("n INTEGER NOT NULL", f"n {type_} NOT NULL")
-    plant(monkeypatch, row_numbers.row_number_of, ("if not column.type.is_integer:", "if False:"))
+    plant(monkeypatch, row_numbers._require_number, ("if not column.type.is_integer:", "if False:"))
     people = heavy()
     rows = tuple((1, 1 + i / 8, *row[2:]) if row[0] == 1 else row for i, row in enumerate(people.visit))
     for made in opened(tmp_path, schema=schema):

@@ -169,7 +169,7 @@ def test_ask_for_no_key(tmp_path: Path, monkeypatch: Patch) -> None:
 @pytest.mark.parametrize("type_", ["DECIMAL(9, 4)", "DOUBLE"])
 def test_number_by_fractions(tmp_path: Path, monkeypatch: Patch, type_: str) -> None:
     """The key holds, and between 1 and 3 there are more than three fractions."""
-    plant(monkeypatch, row_numbers.row_number_of, ("if not column.type.is_integer:", "if False:"))
+    plant(monkeypatch, row_numbers._require_number, ("if not column.type.is_integer:", "if False:"))
     plant_key(monkeypatch)
     people = heavy()
     rows = tuple((1, 1 + i / 8, *row[2:]) if row[0] == 1 else row for i, row in enumerate(people.visit))
