@@ -29,9 +29,9 @@ __all__ = [
 
 
 def parse_json(binder: Binder, node: exp.Expr) -> Expr:
-    """Return `json '…'`. Raises Refusal (42883): it is called as a function, or of no constant."""
+    """Return `json '…'`. Raises Refusal (42883): it is called as a function, or of no constant text."""
     value = binder.bind(node.args["this"])
-    if not value.is_constant:
+    if value.constant_as(str) is None:
         raise Refusal(
             f"{said_of(node, binder.context.text)} does not exist here", sqlstate="42883",
             position=binder.position(node), hint="json '…' of a constant, or json_build_object and its like",

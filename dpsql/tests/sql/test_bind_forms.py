@@ -165,3 +165,8 @@ def test_a_list_has_a_most_items() -> None:
 def test_a_misspelt_first_word_is_a_syntax_error() -> None:
     assert refused("SELEC 1")[0] == "42601"
     assert refused("GRANT SELECT ON student TO bob")[0] == "0A000"
+
+
+def test_json_before_what_is_no_text_is_refused() -> None:
+    assert refused("SELECT json 10.5") == ("42883", "10.5")
+    assert refused("SELECT parse_json(NULL)") == ("42883", "parse_json(NULL)")
