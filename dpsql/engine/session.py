@@ -41,7 +41,7 @@ from .dataset import ASK_SECONDS, Dataset, Explained, LazySnapshot, PreparedPlan
 from .explain import Explanation
 from .notes import bias_notes
 from .spine import Spine, bound_in
-from .workspace import Kept
+from .workspace import Asking, Kept
 
 if TYPE_CHECKING:
     from .batch import PricedBatch
@@ -167,11 +167,13 @@ class Session(Spine):
         """Carry out a statement that writes the analyst's own tables. Raises as `execute`."""
         self.doing = "writing to your own tables"
         with self._as_kept(statement):
-            found = self.workspace.run(
-                statement, self.catalog, parameters, lambda query: self.bound(parse_own_view(query.text)),
+            asking = Asking(
+                lambda query: self.bound(parse_own_view(query.text)),
                 lambda kept: self.planned(written_query(kept.query), parameters, kept=kept).columns,
-                lambda kept: self._ask_kept(kept, parameters, epoch), lambda kept: self._origin(kept, parameters),
-            )  # fmt: skip
+                lambda kept: self._ask_kept(kept, parameters, epoch),
+                lambda kept: self._origin(kept, parameters),
+            )
+            found = self.workspace.run(statement, self.catalog, parameters, asking)
         return found if found.receipt is None else self.once(found)
 
     @_statement

@@ -94,6 +94,16 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
+class Asking:
+    """What a session does with a query that is kept: says what it means and gives, answers it, and how it was asked."""
+
+    bound: Callable[[WrittenQuery], _Bound]
+    columns: Callable[[Kept], tuple[AnswerColumn, ...]]
+    answer: Callable[[Kept], tuple[Answer, PreparedPlan]]
+    origin: Callable[[Kept], Origin | None]
+
+
+@dataclass(frozen=True, slots=True)
 class _Found:
     """What a query gave that is kept; `noisy`: of each column, whether noise moved it; `is_chosen`: and its rows.
 
@@ -225,28 +235,17 @@ class Workspace:
         return None
 
     def run(
-        self,
-        statement: WorkspaceStatement,
-        catalog: Catalog,
-        parameters: Sequence[object],
-        bound: Callable[[WrittenQuery], _Bound],
-        columns: Callable[[Kept], tuple[AnswerColumn, ...]],
-        ask: Callable[[Kept], tuple[Answer, PreparedPlan]],
-        origin: Callable[[Kept], Origin | None],
+        self, statement: WorkspaceStatement, catalog: Catalog, parameters: Sequence[object], asking: Asking
     ) -> Answer:
-        """Carry a statement out. `bound`: a query's relation; `columns`: what it would give; `ask`: its answer;
-        `origin`: how it was asked.
-
-        Raises Refusal, EngineFailure, and as `Session.execute` does.
-        """
+        """Carry a statement out. Raises Refusal, EngineFailure, and as `Session.execute` does."""
         if not self._most:
             raise _none_here()
         seen = self.seen(catalog)
         match statement:
             case CreateTable():
-                return self._create(statement, seen, columns, ask, origin)
+                return self._create(statement, seen, asking)
             case CreateView():
-                return self._create_view(statement, seen, bound)
+                return self._create_view(statement, seen, asking)
             case CreateSchema():
                 return self._create_schema(statement, seen)
             case Drop():
@@ -256,9 +255,9 @@ class Workspace:
             case AddColumn():
                 return self._add_column(statement, seen)
             case Insert():
-                return self._insert(statement, seen, parameters, columns, ask)
+                return self._insert(statement, seen, parameters, asking)
             case Delete():
-                return self._delete(statement, seen, ask)
+                return self._delete(statement, seen, asking)
             case Truncate():
                 tables = [self._writable(seen, name) for name in statement.names]
                 with self._changing(tables) as stored:
@@ -270,14 +269,7 @@ class Workspace:
                     self._found(seen, statement.name, "TABLE")
                 return _done(statement.tag)
 
-    def _create(
-        self,
-        statement: CreateTable,
-        seen: Catalog,
-        columns: Callable[[Kept], tuple[AnswerColumn, ...]],
-        ask: Callable[[Kept], tuple[Answer, PreparedPlan]],
-        origin: Callable[[Kept], Origin | None],
-    ) -> Answer:
+    def _create(self, statement: CreateTable, seen: Catalog, asking: Asking) -> Answer:
         space, name = self._target(seen, statement.name, is_temporary=statement.is_temporary)
         tag = "CREATE TABLE" if statement.query is None else "CREATE TABLE AS"
         if (space, name) in seen.own:
@@ -292,7 +284,7 @@ class Workspace:
             with self._store(is_temporary=is_temporary).change(in_block=self.in_block) as change:
                 change.add(made)
             return _done(tag)
-        given = columns(kept)
+        given = asking.columns(kept)
         _check_names([one.name for one in given])
         _check_types(given)
         self._check_room(is_temporary=is_temporary)
@@ -301,29 +293,24 @@ class Workspace:
             with self._store(is_temporary=is_temporary).change(in_block=self.in_block) as change:
                 change.add(made)
             return _done(tag)
-        found = _given(*ask(kept))
+        found = _given(*asking.answer(kept))
         made = found.onto(made)
         if found.has_laws and (made.is_chosen or any(one.is_noisy for one in made.columns)):
-            made = replace(made, origin=origin(kept))
+            made = replace(made, origin=asking.origin(kept))
         with self._store(is_temporary=is_temporary).change(in_block=self.in_block) as change:
             count = change.insert(change.add(made), found.rows)
         return _wrote(f"SELECT {count}", found.answer)
 
     def _insert(
-        self,
-        statement: Insert,
-        seen: Catalog,
-        parameters: Sequence[object],
-        columns: Callable[[Kept], tuple[AnswerColumn, ...]],
-        ask: Callable[[Kept], tuple[Answer, PreparedPlan]],
+        self, statement: Insert, seen: Catalog, parameters: Sequence[object], asking: Asking
     ) -> Answer:
         table = self._writable(seen, statement.name)
         kept = self.query_of(statement, seen)
         if kept is None:
             return self._insert_sent(statement, table, parameters)
-        columns(kept)
+        asking.columns(kept)
         self._check_room(is_temporary=_rows_of(table).is_temporary)
-        found = _given(*ask(kept))
+        found = _given(*asking.answer(kept))
         with self._changing([table]) as stored:
             for change, one in stored:
                 whole = found.onto(one)
@@ -408,15 +395,13 @@ class Workspace:
         if isinstance(statement, Insert) and statement.sent is not None:
             self.sent(statement, self._writable(self.seen(catalog), statement.name), awaited)
 
-    def _delete(
-        self, statement: Delete, seen: Catalog, ask: Callable[[Kept], tuple[Answer, PreparedPlan]]
-    ) -> Answer:
+    def _delete(self, statement: Delete, seen: Catalog, asking: Asking) -> Answer:
         """Keep the rows of which the condition is not true: they were all there, so nothing new is read of them."""
         table = self._writable(seen, statement.name)
         kept = self.query_of(statement, seen)
         with self._changing([table]) as stored:
             ((change, one),) = stored
-            found = None if kept is None else _given(*ask(kept))
+            found = None if kept is None else _given(*asking.answer(kept))
             change.empty(one)
             if found is None:
                 return _done(f"DELETE {one.rows}")
@@ -426,14 +411,12 @@ class Workspace:
             left = change.insert(replace(whole, rows=0, bytes=0), found.rows)
         return _wrote(f"DELETE {one.rows - left}", found.answer)
 
-    def _create_view(
-        self, statement: CreateView, seen: Catalog, bound: Callable[[WrittenQuery], _Bound]
-    ) -> Answer:
+    def _create_view(self, statement: CreateView, seen: Catalog, asking: Asking) -> Answer:
         space, name = self._target(seen, statement.name, is_temporary=statement.is_temporary)
         known = seen.own.get((space, name))
         if known is not None and not (statement.replaces and isinstance(known, OwnView)):
             raise _exists(statement.name)
-        found, read = bound(statement.query)
+        found, read = asking.bound(statement.query)
         if known is not None and any(one.path == known.path for one in read):
             raise Refusal(
                 f'the view "{name}" would read itself', sqlstate="42P19", position=statement.name.position,
