@@ -425,15 +425,16 @@ def model_notes(read: Iterable[Table]) -> tuple[str, ...]:
 
 
 def strategy_notes(plan: Plan) -> Iterator[str]:
-    """Yield which groupings running totals are made of, and how far off they are expected to be."""
+    """Yield which groupings sums along a key are made of, and how far off they are expected to be."""
     for one in plan.strategies:
         release = plan.releases[one.release].release
         named = f' along "{one.key}"' if one.key else ""
         listed = " and ".join((*((", ".join(one.names[:-1]),) if one.names[1:] else ()), one.names[-1]))
         off, alone = (_said_of(_AT_95 * size) for size in (one.off, one.alone))
         yield (
-            f'running totals of "{release.rows.shown_name}"{named} are made of its groups and of groups {listed}, '
-            f"which share the charge alike: a total is expected within ± {off} at 95 %, ± {alone} from its groups alone"
+            f'{one.sums} of "{release.rows.shown_name}"{named} are made of its groups and of groups {listed}, '
+            f"which share the charge alike: {'a total' if one.sums == 'running totals' else 'one'} is expected within "
+            f"± {off} at 95 %, ± {alone} from its groups alone"
         )
 
 

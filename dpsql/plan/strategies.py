@@ -9,6 +9,7 @@ House rule: from the text and the policy alone; so is which levels are drawn.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from ..records import dataclass
@@ -17,19 +18,26 @@ from ..relation.relations import Block, Relation, WindowCall, all_parts, skipped
 from .privacy.axes import usual_keys
 from .privacy.rows import Release
 
-_ENDS = ("UNBOUNDED PRECEDING AND CURRENT ROW", "CURRENT ROW AND UNBOUNDED FOLLOWING")
+_ENDS = {"UNBOUNDED PRECEDING": -math.inf, "CURRENT ROW": 0, "UNBOUNDED FOLLOWING": math.inf}
 _OF_ALL = frozenset({"windows", "outputs", "orders"})
 """Parts of a SELECT that leave no group out."""
+
+Span = tuple[float, float]
+"""From which group to which a sum goes, counted from its row's own; infinite: to the end."""
+TO_HERE: Span = (-math.inf, 0)
+"""That of a running total."""
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What a statement shows of a release. `key`: the key that totals run along, by number; `totals`: the aggregates
-    that they are of; `shown`: those that are shown group by group."""
+    """What a statement shows of a release. `key`: the key that sums go along, by number; `totals`: the aggregates that
+    they are of; `shown`: those that are shown group by group; `spans`: from where to where sums go, with the key
+    ascending."""
 
     key: int
     totals: frozenset[int]
     shown: frozenset[int]
+    spans: frozenset[Span]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +52,9 @@ class Level:
 class Strategy:
     """A release of a plan and those that are drawn with it, by number.
 
-    `key`: the name of the key that totals run along; `names`: in words what each level is by. `off`
-    and `alone`: the expected deviation of a running total, the root of its mean square over the groups, and the same
-    from the release's own groups at all of the charge.
+    `key`: the name of the key that sums go along; `names`: in words what each level is by. `off` and `alone`: the
+    expected deviation of a sum, the root of its mean square over the groups, and the same from the release's own groups
+    at all of the charge. `sums`: what these are, in words.
     """
 
     release: int
@@ -55,17 +63,20 @@ class Strategy:
     names: tuple[str, ...]
     off: float
     alone: float
+    sums: str
 
 
 def running_totals(root: Relation) -> Mapping[Release, Running]:
-    """Return the releases of which an analyzed statement shows running totals along a key."""
+    """Return the releases of which an analyzed statement shows running totals, or moving sums, along a key."""
     totals: dict[tuple[Release, int], set[int]] = {}
+    spans: dict[tuple[Release, int], set[Span]] = {}
     for node in all_parts(root):
         for call in node.windows if isinstance(node, Block) else ():
             below = skipped(node, "limit", "orders", "distinct", "outputs", "windows")
             if (found := _running(below, call)) is not None:
-                release, key, aggregate = found
+                release, key, aggregate, span = found
                 totals.setdefault((release, key), set()).add(aggregate)
+                spans.setdefault((release, key), set()).add(span)
     shown: dict[Release, set[int]] = {}
     for index in range(len(root.columns)):
         origin = _origin(root, index, of_all=False)
@@ -73,16 +84,19 @@ def running_totals(root: Relation) -> Mapping[Release, Running]:
             shown.setdefault(origin[0], set()).add(origin[1] - len(origin[0].keys))
     several = {release for release, _ in totals if sum(one is release for one, _ in totals) > 1}
     return {
-        release: Running(key, frozenset(found), frozenset(shown.get(release, ())))
+        release: Running(
+            key, frozenset(found), frozenset(shown.get(release, ())), frozenset(spans[release, key])
+        )
         for (release, key), found in totals.items()
         if release not in several
     }
 
 
-def _running(below: Relation, call: WindowCall) -> tuple[Release, int, int] | None:
-    """Return the release, the key and the aggregate of which a window call over a relation is the running total; None:
-    it is none."""
-    if call.function != "sum" or len(call.orders) != 1 or not _runs(call.frame):
+def _running(below: Relation, call: WindowCall) -> tuple[Release, int, int, Span] | None:
+    """Return the release, the key, the aggregate and the groups of which a window call over a relation is the sum along
+    the key; None: it is none."""
+    span = _span(call)
+    if span is None or len(call.orders) != 1:
         return None
     summed, ordered = (_traced(below, expr) for expr in (call.args[0], call.orders[0].expr))
     if summed is None or ordered is None or summed[0] is not ordered[0]:
@@ -90,12 +104,32 @@ def _running(below: Relation, call: WindowCall) -> tuple[Release, int, int] | No
     release, width = summed[0], len(summed[0].keys)
     if summed[1] < width or ordered[1] >= width:
         return None
-    return release, ordered[1], summed[1] - width
+    first, last = span
+    return release, ordered[1], summed[1] - width, ((-last, -first) if call.orders[0].descending else span)
 
 
-def _runs(frame: str | None) -> bool:
-    """Say whether a frame is from one end to the row itself."""
-    return frame is None or frame.partition(" BETWEEN ")[2] in _ENDS
+def _span(call: WindowCall) -> Span | None:
+    """Return from where to where a call sums, in its own order; None: it does not, or not by numbers of rows."""
+    kind, _, ends = (call.frame or "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW").partition(" BETWEEN ")
+    places = [_place(end) for end in ends.split(" AND ")]
+    if call.function not in ("sum", "avg") or len(places) != 2:
+        return None
+    first, last = places
+    if first is None or last is None or (first, last) == (-math.inf, math.inf):
+        return None
+    by_rows = kind in ("ROWS", "GROUPS") or {first, last} <= set(_ENDS.values())
+    is_moving = math.isfinite(first) and math.isfinite(last)
+    return (first, last) if by_rows and (is_moving or call.function == "sum") else None
+
+
+def _place(end: str) -> float | None:
+    """Return where a frame's end is, counted from its row; None: that is no number of rows."""
+    if end in _ENDS:
+        return _ENDS[end]
+    offset, _, way = end.partition(" ")
+    if not offset.isdigit() or way not in ("PRECEDING", "FOLLOWING"):
+        return None
+    return -int(offset) if way == "PRECEDING" else int(offset)
 
 
 def _traced(below: Relation, expr: Expr) -> tuple[Release, int] | None:

@@ -1,4 +1,6 @@
-"""Levels for running totals: a release is drawn by coarser keys too where that makes what is shown more exact.
+"""Levels for sums along a key: a release is drawn by coarser keys too where that makes what is shown more exact.
+
+Such sums are running totals and moving ones.
 
 The charge is what it was, in equal parts for each level; every level is a release of the plan, drawn, verified, charged
 and stored like any other, and the estimate reads them all (soundness.md 1.37).
@@ -40,13 +42,13 @@ __all__ = ["are_told", "with_levels"]
 _FEWEST = 16
 """Groups along a key from which on levels are looked for."""
 _LOOKED_AT = 16
-"""Running totals, and groups, whose error stands for that of all."""
+"""Groups whose sums, and whose own numbers, stand with their error for all."""
 _WORTH = 0.98
 """A further level, which is one more query, makes what is shown so much more exact at least."""
 
 
 def with_levels(planned: Plan, catalog: Catalog, beside: Sequence[ReleasePlan] = ()) -> Plan:
-    """Return a plan in which running totals are drawn by coarser groupings too, where that pays; else the same.
+    """Return a plan in which sums along a key are drawn by coarser groupings too, where that pays; else the same.
 
     `beside`: what is drawn with it anyway, by the other statements of a batch.
     """
@@ -74,6 +76,7 @@ def with_levels(planned: Plan, catalog: Catalog, beside: Sequence[ReleasePlan] =
                 names,
                 off,
                 alone,
+                _said_of(running),
             )
         )
         releases[number] = release.spending(own)
@@ -81,6 +84,15 @@ def with_levels(planned: Plan, catalog: Catalog, beside: Sequence[ReleasePlan] =
     if not strategies:
         return planned
     return replace(planned, releases=tuple(releases), strategies=tuple(strategies), plain=planned)
+
+
+def _said_of(running: Running) -> str:
+    """Return in words which sums are shown."""
+    kinds = {
+        "running totals" if math.isinf(first) or math.isinf(last) else "moving sums"
+        for first, last in running.spans
+    }
+    return " and ".join(sorted(kinds, reverse=True))
 
 
 def _may_have_levels(release: ReleasePlan, running: Running) -> bool:
@@ -144,11 +156,17 @@ def _best(
     partitions = _partitions(plans, number)
     if partitions is None or release.axes is None:
         return None
+    values = release.axes[number].values
+    order = _order(values)
+    sums = _sums(running, len(order))
+    if not sums:
+        return None
     expected = _Expected(
         partitions,
         tuple(_spread(plan, min(running.totals)) for plan in plans),
         tuple(range(1 + len(planned), len(plans))),
-        _order(release.axes[number].values),
+        order,
+        sums,
         release.is_zcdp,
     )
     levels = expected.best(range(1, 1 + len(planned)), is_shown=bool(running.shown))
@@ -218,6 +236,22 @@ def _spread(plan: ReleasePlan, aggregate: int) -> float:
     return float(sum((weight**2 * law.spread for law, weight in plan.noises(formula)), Fraction(0)))
 
 
+def _looked_at(count: int) -> list[int]:
+    """Return the groups, by their number in the key's order, that stand for all of so many."""
+    return [int(i) for i in np.unique(np.linspace(0, count - 1, min(_LOOKED_AT, count)).round())]
+
+
+def _sums(running: Running, count: int) -> tuple[tuple[int, int], ...]:
+    """Return the sums that stand for all that are shown of so many groups: from which to which, by their numbers along
+    the key."""
+    found = (
+        (int(max(0, i + start)), int(min(count - 1, i + end)))
+        for start, end in sorted(running.spans)
+        for i in _looked_at(count)
+    )
+    return tuple((start, end) for start, end in found if start <= end)
+
+
 def _order(values: Sequence[Scalar]) -> tuple[int, ...]:
     """Return the places of a key's values in ascending order, NULL last."""
     known = [i for i, value in enumerate(values) if value is not None]
@@ -226,15 +260,16 @@ def _order(values: Sequence[Scalar]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class _Expected:
-    """How far off running totals are expected to be. `partitions` and `spreads`: of groupings with all of the charge,
+    """How far off sums along a key are expected to be. `partitions` and `spreads`: of groupings with all of the charge,
     the release's own first, and the variance of a group of each; `given`: those that are drawn whatever is chosen, and
-    paid for elsewhere; `order`: the places of the own groups, in which totals run.
+    paid for elsewhere; `order`: the places of the own groups, along the key; `sums`: from which to which they go.
     """
 
     partitions: tuple[Partition, ...]
     spreads: tuple[float, ...]
     given: tuple[int, ...]
     order: tuple[int, ...]
+    sums: tuple[tuple[int, int], ...]
     is_zcdp: bool
 
     def best(self, levels: Sequence[int], *, is_shown: bool) -> tuple[int, ...]:
@@ -256,14 +291,16 @@ class _Expected:
         """Return the deviation of a running total, and of a group, where some groupings share the charge."""
         shared = len(chosen) if self.is_zcdp else len(chosen) ** 2
         spreads = [shared * self.spreads[i] for i in chosen] + [self.spreads[i] for i in self.given]
-        return _errors(tuple(self.partitions[i] for i in (*chosen, *self.given)), tuple(spreads), self.order)
+        partitions = tuple(self.partitions[i] for i in (*chosen, *self.given))
+        return _errors(partitions, tuple(spreads), self.order, self.sums)
 
 
 @lru_cache(maxsize=256)
 def _errors(
-    partitions: tuple[Partition, ...], spreads: tuple[float, ...], order: tuple[int, ...]
-) -> tuple[float, float] | None:
-    """Return the deviation of a running total over the first of some groupings, and of a group of it."""
+    partitions: tuple[Partition, ...], spreads: tuple[float, ...], order: tuple[int, ...],
+    wanted: tuple[tuple[int, int], ...],
+) -> tuple[float, float] | None:  # fmt: skip
+    """Return the deviation of sums over the first of some groupings, and of a group of it."""
     own = np.array(partitions[0].groups)
     sums: dict[Sums, float] = {}
     for partition, spread in zip(partitions, spreads, strict=True):
@@ -275,11 +312,12 @@ def _errors(
     rank = np.full(partitions[0].size, len(order))
     rank[list(order)] = np.arange(len(order))
     ranks = np.where(own < 0, len(order), rank[own])
-    looked_at = np.unique(np.linspace(0, len(order) - 1, min(_LOOKED_AT, len(order))).round())
-    totals = (ranks[None, :] <= looked_at[:, None]).astype(float)
+    looked_at = np.array(_looked_at(len(order)))
+    first, last = np.array(wanted).T[:, :, None]
+    totals = ((first <= ranks) & (ranks <= last)).astype(float)
     groups = (ranks[None, :] == looked_at[:, None]).astype(float)
     found = design.variances(np.concatenate([totals, groups]))
     if found is None:
         return None
-    total, group = np.split(found, 2)
+    total, group = np.split(found, [len(totals)])
     return math.sqrt(total.mean()), math.sqrt(group.mean())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -15,6 +16,7 @@ from hypothesis import example, given, settings
 from dpsql import Session
 from dpsql.plan import planner
 from dpsql.plan.planner import Plan
+from dpsql.plan.strategies import running_totals
 from dpsql.plan.views import build_catalog
 from dpsql.policy import Accounting
 from dpsql.postprocess.simulate import Seeded
@@ -41,6 +43,10 @@ FUZZ = settings(REPEATED, max_examples=tried(1, 8))
 DAYS = "SELECT day, SUM(COUNT(*)) OVER (ORDER BY day) AS n FROM visit GROUP BY day"
 FEES = "SELECT day, city, SUM(SUM(n)) OVER (PARTITION BY city ORDER BY day DESC) AS n FROM visit GROUP BY day, city"
 AGES = "SELECT age, SUM(COUNT(*)) OVER (ORDER BY age) AS n FROM person GROUP BY age"
+QUARTERS = (
+    "SELECT day, AVG(COUNT(*)) OVER (ORDER BY day DESC ROWS BETWEEN CURRENT ROW AND 89 FOLLOWING) AS n FROM visit "
+    "GROUP BY day"
+)
 COUNTS = "SELECT day, COUNT(*) FROM visit GROUP BY day"
 Patch = pytest.MonkeyPatch
 
@@ -140,9 +146,9 @@ def test_each_level_pays_for_its_own_norm(squared: World) -> None:
 # --- what it is worth -------------------------------------------------------------------------------------------
 
 
-def dense(plan: Plan) -> tuple[float, float]:
-    """Return the deviation of running totals over days by normal equations, of the calendar as NumPy has it; and that of
-    sums of days alone."""
+def dense(plan: Plan, longest: int) -> tuple[float, float]:
+    """Return the deviation of sums over days up to each, of so many at most, by normal equations, of the calendar as
+    NumPy has it; and that of sums of days alone."""
     days = np.arange("2020-01-01", "2021-01-01", dtype="datetime64[D]")
     keys = {
         "by week": (days.astype(int) + 3) // 7,
@@ -160,23 +166,49 @@ def dense(plan: Plan) -> tuple[float, float]:
     for key, release in found:
         unit = release.measurements[0].denominator
         normal += (key[:, None] == key[None, :]) / float(release.measures[0].law.spread / unit**2)
-    totals = np.tril(np.ones_like(normal))
+    totals = np.tril(np.ones_like(normal)) - np.tril(np.ones_like(normal), -longest)
     variances = np.diag(totals @ np.linalg.inv(normal) @ totals.T)
     assert plan.plain is not None
     (whole,) = plan.plain.releases
     unit = whole.measurements[0].denominator
-    alone = float(whole.measures[0].law.spread / unit**2) * (len(days) + 1) / 2
+    alone = float(whole.measures[0].law.spread / unit**2) * totals.sum() / len(days)
     return float(np.sqrt(variances.mean())), float(np.sqrt(alone))
 
 
-def test_what_is_expected_is_what_the_draws_tell(squared: World, pure: World) -> None:
+@pytest.mark.parametrize(
+    ("sql", "sums", "longest"), [(DAYS, "running totals", 366), (QUARTERS, "moving sums", 90)]
+)
+def test_what_is_expected_is_what_the_draws_tell(
+    squared: World, pure: World, sql: str, sums: str, longest: int
+) -> None:
     for made in (squared, pure):
-        plan = levelled(complete(made), DAYS)
+        plan = levelled(complete(made), sql)
         (strategy,) = plan.strategies
-        off, alone = dense(plan)
+        assert strategy.sums == sums
+        off, alone = dense(plan, longest)
         assert strategy.off == pytest.approx(off, rel=0.06)  # of some totals, and of all
         assert strategy.alone == pytest.approx(alone, rel=0.06)
         assert strategy.off < 0.9 * strategy.alone
+
+
+FRAMES = {
+    "ORDER BY day": (-math.inf, 0),
+    "ORDER BY day DESC": (0, math.inf),
+    "ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING": (-math.inf, -1),
+    "ORDER BY day ROWS 6 PRECEDING": (-6, 0),
+    "ORDER BY day ROWS BETWEEN 3 PRECEDING AND 2 FOLLOWING": (-3, 2),
+    "ORDER BY day DESC ROWS BETWEEN 3 PRECEDING AND 2 FOLLOWING": (-2, 3),
+    "ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING": None,
+    "ORDER BY day RANGE BETWEEN INTERVAL '6 days' PRECEDING AND CURRENT ROW": None,
+    "ORDER BY day ROWS BETWEEN 3 PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW": None,
+}
+
+
+@pytest.mark.parametrize("window", FRAMES)
+def test_a_frame_says_from_where_to_where_sums_go(pure: World, window: str) -> None:
+    plan = pure.plan(f"SELECT day, SUM(COUNT(*)) OVER ({window}) AS n FROM visit GROUP BY day")
+    found = [span for one in running_totals(plan.root).values() for span in one.spans]
+    assert found == ([] if FRAMES[window] is None else [FRAMES[window]])
 
 
 def test_a_running_total_is_charged_as_ever_and_free_again(desk: OpenDesk) -> None:
