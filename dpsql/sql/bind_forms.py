@@ -626,8 +626,13 @@ def _not(binder: Binder, node: exp.Expr, truth: int) -> Expr:
 
 
 CONDITIONS: dict[type[exp.Expr], Condition] = {
-    exp.Paren: _inner, exp.Alias: _inner, exp.Not: _not, exp.And: _logic, exp.Or: _logic, exp.In: _in,
-}  # fmt: skip
+    exp.Paren: _inner,
+    exp.Alias: _inner,
+    exp.Not: _not,
+    exp.And: _logic,
+    exp.Or: _logic,
+    exp.In: _in,
+}
 """Node kind -> the function that binds it, by what is asked of its truth."""
 
 FORMS: dict[type[exp.Expr], Form] = {

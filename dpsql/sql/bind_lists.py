@@ -210,9 +210,12 @@ def _of_parameter(binder: Binder, node: exp.Expr) -> list[Expr]:
 
 
 _ITEMS: dict[type[exp.Expr], Callable[[Binder, exp.Expr], list[Expr]]] = {
-    exp.Array: Binder.arguments, exp.Cast: _of_cast, exp.Parameter: _of_parameter, exp.Values: _of_values,
+    exp.Array: Binder.arguments,
+    exp.Cast: _of_cast,
+    exp.Parameter: _of_parameter,
+    exp.Values: _of_values,
     exp.Literal: _of_text,
-}  # fmt: skip
+}
 """Kind of node -> what reads the items of the list that it is."""
 
 
