@@ -167,6 +167,7 @@ def test_beyond_the_bounds_the_first_and_last_month_are_not_of_days(tmp_path: Pa
         asked(session, DAYS)
         _, receipt = asked(session, MONTHS, "0.1")
         assert receipt.epsilon > 0
+    with opened(tmp_path / "within", complete=False) as session:
         inner = MONTHS.replace("GROUP BY", "WHERE born BETWEEN '2024-03-01' AND '2024-05-31' GROUP BY")
         days, _ = asked(
             session, DAYS.replace("GROUP BY", "WHERE born BETWEEN '2024-03-01' AND '2024-05-31' GROUP BY")
