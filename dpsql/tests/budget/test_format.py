@@ -16,6 +16,7 @@ import pytest
 
 from dpsql.budget import LedgerStore, MeasurementClaim, entry, ledger, postgres_ledger, sqlite_ledger
 from dpsql.budget.claim import Draw
+from dpsql.cache import Cache
 from dpsql.errors import LedgerError
 from dpsql.mechanisms import Law, Truncated, laws
 from dpsql.policy import Accounting
@@ -37,7 +38,10 @@ def version(number: int) -> Iterator[None]:
             patch.setitem(entry.FORMATS, Accounting.PURE, number)
         if number == 1:
             patch.setattr(laws, "_READERS", {})
+        patch.setattr(entry, "_lately_read", Cache(0))  # another version is another process
+        laws.law_of.cache_clear()
         yield
+    laws.law_of.cache_clear()
 
 
 def buy_under(store: LedgerStore, name: str, law: Law) -> None:
