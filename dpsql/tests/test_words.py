@@ -8,10 +8,10 @@ from types import ModuleType
 import pytest
 
 from dpsql import words
-from dpsql.engine import barred
+from dpsql.engine import answer
 
 
-@pytest.mark.parametrize("module", [words, barred], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [words, answer], ids=lambda module: module.__name__)
 def test_examples(module: ModuleType) -> None:
     found = doctest.testmod(module)
     assert found.attempted

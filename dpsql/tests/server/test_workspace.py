@@ -29,7 +29,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     found = re.search(r'password = ("[^"]*")', policy)
     assert found is not None
     made = make_dataset(folder)
-    made.write_text(policy.replace("PW", found[1]) + "[server]\ngrid = false\n")
+    made.write_text(policy.replace("password = PW", f"password = {found[1]}") + "[server]\ngrid = false\n")
     with run_server(made) as served:
         yield served
 
