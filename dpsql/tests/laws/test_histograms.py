@@ -116,6 +116,8 @@ def check_holds(draws: int) -> None:
         assert held >= 0.95, (noise, held)
     held, _ = coverage(BEYOND, Fraction(1, 2), FINE, 100, beyond=2400, scale=80, draws=draws)
     assert held >= 0.95, held
+    held, _ = coverage(DATA["few"], Fraction(1, 2), NORMAL, 20, draws=1000)  # the edges are hardly told here
+    assert held >= 0.95, held
 
 
 def test_bars_by_histograms_hold_for_all_data() -> None:
