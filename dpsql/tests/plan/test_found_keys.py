@@ -113,3 +113,14 @@ def test_the_count_of_people_forgets_r(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     with pytest.raises(AssertionError):
         test_each_group_has_its_part(NOTES, False, 1, 1)
+
+
+def test_what_was_printed_is_of_plans_that_test_alike() -> None:
+    """Plans of one release share what was printed of it, but not what tests another number of people, or none."""
+    release = found(NOTES)
+    wanted = tuple(range(len(release.measurements)))
+    asked = release.queries(wanted)
+    assert release.queries(wanted) is asked
+    others = (replace(release, minimum_units=7), replace(release, counted=None))
+    assert all(other._made is release._made for other in others)
+    assert all(other.queries(wanted) != asked for other in others)
