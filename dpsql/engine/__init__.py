@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..release.editions import EditionNote
+from ..release.finer import EditionNote
 from .answer import Answer, AnswerColumn, BoundNote, GroupNote, RankNote, Receipt
 from .explain import Explanation
 from .session import Session

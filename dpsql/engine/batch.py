@@ -40,12 +40,12 @@ from ..mechanisms import ATTO, NANO
 from ..plan.planner import Plan
 from ..records import dataclass
 from ..release.batch_split import Drawn, relative_errors, split, wishing
+from ..release.beside import find_together
 from ..release.consistent import consistent
 from ..release.levels import with_levels
 from ..release.post_processing import PublicRows
 from ..release.price import Cost, telling
 from ..release.run import Place, PlanRunner, ReleasedRows, Wanted, carry_out
-from ..release.together import find_together
 from ..sql.statement import AdmittedQuery, ResetSetting, SetSetting, parse_statement
 from ..sql.text import split_statements
 from .answer import Answer

@@ -32,7 +32,7 @@ from ..relation.expressions import Field, fields_of, walk
 from ..relation.intervals import facts_of
 from ..relation.relations import all_parts
 from ..relation.types import Kind
-from ..release.cut import FindLeftOut, cut_of, groups_of, measured_of
+from ..release.answer_bars import FindLeftOut, cut_of, groups_of, measured_of
 from ..release.left_out import LeftOut, LeftOutByNorms, left_text, percent
 from ..words import counted
 from .answer import BoundNote

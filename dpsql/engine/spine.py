@@ -52,15 +52,14 @@ from ..relation.catalog import Catalog, Column, OwnView, Scalar, Table, View
 from ..relation.expressions import Expr, Literal, walk
 from ..relation.relations import AggregateCall, Relation, ends_in
 from ..relation.types import SqlType
-from ..release.beside import find_beside
+from ..release.answer_bars import Cut, FindLeftOut, cut_of
+from ..release.beside import find_beside, find_together
 from ..release.consistent import consistent
-from ..release.cut import Cut, FindLeftOut, cut_of
 from ..release.levels import are_told, with_levels
 from ..release.post_processing import Compiled, Patience, PublicRows, check_public, compile_public, run_public
 from ..release.price import Cost, telling
 from ..release.released import canonical, publishable
 from ..release.run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
-from ..release.together import find_together
 from ..sql.bind_select import bind
 from ..sql.scope import BindingContext
 from ..sql.statement import (

@@ -5,6 +5,8 @@ House rules:
 1. Bars are a function of the released numbers and their laws: no clock, session or random source enters. (That they
    may be NULL where time or memory ran out is said by a note, and such an answer is not remembered.)
 2. What is simulated is bounded in numbers: rows times draws times columns.
+3. What bounds leave out is known from noisy numbers that are stored (`left_out`) and from plans alone. The ends of a
+   bar that holds the noise are moved apart by it, and hold the truth then (soundness.md 3.18).
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ import numpy.typing as npt
 
 from ..errors import EngineFailure, Refusal
 from ..mechanisms import Assembled, Law, Thresholded, Truncated, Vector, half_width_of
-from ..plan.measures.formulas import Average, Chosen, Variance
-from ..plan.measures.measurements import Coord
+from ..plan.measures.formulas import Average, Chosen, Linear, Variance
+from ..plan.measures.measurements import BoundingQuery, Coord, Measurement
 from ..plan.measures.value_bars import END_MISSES
+from ..plan.privacy.keys import environment_of
 from ..plan.release_plan import ReleasePlan
 from ..policy.periods import Slices
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars
@@ -45,14 +48,14 @@ from ..postprocess.simulate import (
 )
 from ..postprocess.tables import FetchedTable
 from ..records import dataclass
+from ..relation.intervals import lattice_of
+from ..relation.relations import AggregateCall
 from ..relation.types import BIGINT, DOUBLE, SqlType
-from .cut import Cut
+from .left_out import Excess, LeftOut
 from .run import ReleasedRows
 
 if TYPE_CHECKING:
     from .post_processing import Patience
-
-__all__ = ["Cuts", "Maker", "Simulation", "empty_bars", "empty_replicas", "empty_simulation", "no_cuts"]
 
 _DRAWS = 2_000
 _FEWEST_DRAWS, _FEWEST_JOINT = 200, 100
@@ -72,7 +75,7 @@ _SMALL = 2**62
 _LEAST = 1
 """Fewest people of a group that is shown: only groups that the data have are tested."""
 
-Cuts = Callable[[int, int], Cut | None]
+Cuts = Callable[[int, int], "Cut | None"]
 """Returns of a release, by its number, and an aggregate of it what a bound may leave out; None: that is not known."""
 Array = npt.NDArray[Any]
 Ends = tuple[Sequence[float | None], Sequence[float | None]]
@@ -376,7 +379,7 @@ def _may_be_of_same_rows(one: Slices | None, other: Slices | None) -> bool:
     return one is None or other is None or one.meets(other)
 
 
-# --- replicas ----------------------------------------------------------------------------------------------
+# --- replicas ---------------------------------------------------------------------------------------------------
 
 
 def _replicas(number: int, rows: ReleasedRows, coordinates: tuple[Coord, ...], draws: int) -> ReleasedTable:
@@ -510,7 +513,7 @@ def _with_known(ends: Ends, others: Ends) -> Ends:
     return low, high
 
 
-# --- tables ------------------------------------------------------------------------------------------------
+# --- tables -----------------------------------------------------------------------------------------------------
 
 
 def _size(table: FetchedTable) -> int:
@@ -558,3 +561,117 @@ def _bars_table(name: str, simulation: Simulation, found: Sequence[tuple[Any, ..
             ReleasedColumn(f"c{i}", t, list(c)) for i, (t, c) in enumerate(zip(types, columns, strict=True))
         ),
     )
+
+
+# --- what bounds leave out --------------------------------------------------------------------------------------
+
+
+FindLeftOut = Callable[[str, int, str | None], LeftOut | None]
+"""Returns what was measured of a table for its `max_rows`, or of a column's groups for a bound; None: nothing was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """By how much a number may be below the truth, and above it: so many times the rows that a bound leaves out."""
+
+    excess: Excess
+    below: Fraction
+    above: Fraction
+
+    def widths(self, noises: Sequence[tuple[Law, Fraction]], beta: Fraction) -> tuple[float, float]:
+        """Return how far the ends of a bar stand below a number and above it, so that each misses half of `beta`.
+
+        `noises`: on the number. Those on what is left out are independent of them, and both are taken together.
+        """
+        return self._width(noises, beta, self.above), self._width(noises, beta, self.below)
+
+    def _width(self, noises: Sequence[tuple[Law, Fraction]], beta: Fraction, by: Fraction) -> float:
+        alone = half_width_of(noises, beta)
+        if not by:
+            return float(alone)
+        both = [*noises, *((law, by * weight) for law, weight in self.excess.noises)]
+        return float(max(alone, by * self.excess.rows + half_width_of(both, beta)))
+
+    def most(self, beta: Fraction) -> tuple[float, float]:
+        """Return by how much the number is above the truth at most, and below it, each but for half of `beta`."""
+        most = max(Fraction(0), self.excess.rows + half_width_of(self.excess.noises, beta))
+        return float(self.above * most), float(self.below * most)
+
+
+def measured_of(plan: ReleasePlan, find: FindLeftOut) -> LeftOut | None:
+    """Return what was measured of the table of which a release's rows are some, each once; None: nothing."""
+    table = plan.release.rows.table_alone
+    if (
+        plan.bounding.numbered is not None
+    ):  # numbers have holes: rows up to the bound may be numbered beyond it
+        return None
+    if table is None or table.unit is None or table.unit.max_rows is None or table.noted != table.name:
+        return None
+    return find(table.name, table.unit.max_rows, None)
+
+
+def cut_of(plan: ReleasePlan, index: int, find: FindLeftOut) -> Cut | None:
+    """Return by how much an aggregate of a release may be off for what is left out; None: that is not bounded."""
+    call, formula = plan.release.aggregates[index], plan.formulas[index]
+    if not isinstance(formula, Linear) or plan.is_empty:
+        return None
+    if index in plan.zeros:
+        return Cut(Excess(Fraction(0), ()), Fraction(0), Fraction(0))
+    numbers = {coordinate.measure for coordinate in formula.coordinates}
+    if len(numbers) != 1:
+        return None
+    measurement = plan.measurements[numbers.pop()]
+    if measurement.is_of_people:
+        return _cut_of_people(plan, measurement, find)
+    measured = measured_of(plan, find)
+    is_of_rows = measurement.query is BoundingQuery.SCALED
+    if measured is None or not measured.is_current or not is_of_rows or measurement.bounding.norms:
+        return None  # what norms leave out is never measured
+    excess = measured.excess(measurement.bounding.in_all)
+    return None if excess is None else _cut_of_rows(plan, measurement, call, excess)
+
+
+def _cut_of_people(plan: ReleasePlan, measurement: Measurement, find: FindLeftOut) -> Cut | None:
+    """Return what a count of people loses: in groups beyond those that count of each, which are no more than rows."""
+    if not measurement.bounding.ranked:  # a person is in no more groups than count
+        return Cut(Excess(Fraction(0), ()), Fraction(0), Fraction(0))
+    for measured in (groups_of(plan, find), measured_of(plan, find)):
+        excess = (
+            None
+            if measured is None or not measured.is_current
+            else measured.excess(measurement.bounding.groups)
+        )
+        if excess is not None:
+            return Cut(excess, Fraction(1), Fraction(0))
+    return None
+
+
+def groups_of(plan: ReleasePlan, find: FindLeftOut) -> LeftOut | None:
+    """Return in how many groups of a release people were measured to be; None: they were not, or it has other keys."""
+    release, rows = plan.release, plan.release.rows
+    table = rows.table_alone
+    if table is None or table.unit is None or table.unit.max_groups is None or table.noted != table.name:
+        return None
+    assert rows.alone is not None
+    start = sum(len(item.columns) for item in rows.items[: rows.alone])
+    names = rows.items[rows.alone].source.shown
+    column = release.keys[0].column if len(release.keys) == 1 else None
+    place = -1 if column is None else column - start
+    return find(table.name, table.unit.max_groups, names[place]) if 0 <= place < len(names) else None
+
+
+def _cut_of_rows(
+    plan: ReleasePlan, measurement: Measurement, call: AggregateCall, excess: Excess
+) -> Cut | None:
+    # of t > R rows a whole weight takes t - R and less than t/U, which is at most (t - R)·(R + 1)/U
+    rows = 1 + Fraction(measurement.bounding.in_all + 1, measurement.denominator)
+    if call.function == "count":
+        return Cut(excess, rows, Fraction(0))
+    if call.function != "sum":
+        return None
+    own = plan.release.rows
+    lattice = lattice_of(call.args[0], environment_of(own.columns, own.predicate), squared=False)
+    if lattice is None:
+        return None
+    low, high = (end * lattice.step for end in (lattice.low, lattice.high))
+    return Cut(excess, max(high, Fraction(0)) * rows, max(-low, Fraction(0)) * rows)

@@ -23,8 +23,6 @@ from ..records import dataclass
 from .price import expected_error
 from .run import Place, PlanRunner
 
-__all__ = ["Drawn", "relative_errors", "split", "wishing"]
-
 _MISSING = Fraction(1, 20)
 _PARTS = 10**6
 """A split is in whole millionths of what is split, so that no machine's last digit moves it."""

@@ -31,8 +31,7 @@ from ..plan.privacy.axes import Places, is_reported
 from ..plan.privacy.keys import environment_of
 from ..records import dataclass
 from ..relation.expressions import Expr
-from .estimate import Sums
-from .fitted import FEW, DrawId, Told, id_of, is_observed, measurement_of, tell
+from .estimate import FEW, DrawId, Sums, Told, id_of, is_observed, measurement_of, tell
 from .released import Array, ReleasedMeasurement, decode, integers, leading, listed_part
 from .run import ReleasedRows
 from .table import (
@@ -50,8 +49,6 @@ from .table import (
     ties_of,
     whole_keys,
 )
-
-__all__ = ["consistent"]
 
 Place = tuple[int, int]
 """A release among those that are read together, and a measurement of it."""

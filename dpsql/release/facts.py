@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ..budget import KeyCheck
     from ..policy import Policy
 
-__all__ = ["read_facts"]
 Path = tuple[str, str]
 Run = Callable[[str], list[tuple[Any, ...]]]
 KeyChecks = Callable[[str, tuple[str, ...], str], "KeyCheck | None"]

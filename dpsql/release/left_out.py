@@ -29,23 +29,6 @@ from ..relation.catalog import Catalog, norm_key
 from ..relation.relations import all_grounds
 from .released import decode
 
-__all__ = [
-    "FEW",
-    "TAIL",
-    "Excess",
-    "LeftOut",
-    "LeftOutByNorms",
-    "about",
-    "find_left_out",
-    "find_left_out_by_norms",
-    "left_text",
-    "norms_key",
-    "people_keys",
-    "percent",
-    "rungs_for",
-    "steps_between",
-]
-
 _LADDERS = ((1,), (1, 5), (1, 25))
 """The bounds between which people are counted, as multiples of the one that is measured."""
 TAIL = 2

@@ -33,11 +33,8 @@ from ..plan.strategies import Level, Running, Strategy, levels_of, running_total
 from ..records import dataclass
 from ..relation.catalog import Catalog, Scalar
 from ..relation.expressions import fields_of
-from .estimate import Sums, design_of
-from .fitted import id_of, is_observed
+from .estimate import Sums, design_of, id_of, is_observed
 from .run import ReleasedRows
-
-__all__ = ["are_told", "with_levels"]
 
 _FEWEST = 16
 """Groups along a key from which on levels are looked for."""

@@ -53,7 +53,6 @@ from .run import ReleasedRows
 if TYPE_CHECKING:
     from ..backends import Snapshot
 
-__all__ = ["Compiled", "Patience", "PublicRows", "check_public", "compile_public", "run_public"]
 
 MAX_PUBLIC_ROWS = 1_000_000
 """Most public rows that a statement may answer, or bring together with released ones."""

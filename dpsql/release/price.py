@@ -46,18 +46,6 @@ from .finer import Source, sources_of
 from .released import Groups
 from .table import grouping_of
 
-__all__ = [
-    "MISSING",
-    "Cost",
-    "expected_error",
-    "known_of",
-    "reads_each_alone",
-    "said_of_entries",
-    "said_of_missing",
-    "telling",
-    "wish_of",
-]
-
 _NEW: Final = 2**63 - 1
 """Stands for the ledger entry of what would be drawn: newer than all others."""
 _CHORDS: Final = 3

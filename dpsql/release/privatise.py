@@ -28,8 +28,6 @@ from ..records import dataclass
 from ..relation.catalog import Scalar
 from .released import Array, Groups, ReleasedMeasurement, integers, publishable
 
-__all__ = ["AskPart", "Exact", "draw", "draw_picks", "pick_groups", "privatise", "publish"]
-
 Coordinate = tuple[int, int]
 
 

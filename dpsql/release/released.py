@@ -32,12 +32,6 @@ from ..relation.calendar import parse_date, parse_timestamp
 from ..relation.catalog import Scalar
 from ..relation.types import Kind, SqlType
 
-__all__ = [
-    "Array", "Groups", "ReleasedMeasurement", "canonical", "completed", "declared_groups", "decode", "encode",
-    "integers", "leading", "listed", "listed_part", "most_drawn", "others_of", "publishable", "shown",
-    "vectors_of",
-]  # fmt: skip
-
 Array = npt.NDArray[Any]
 """A coordinate's whole numbers over some groups, shape (groups,): int64, or Python ints (dtype object) where one does
 not fit. They are in coordinate units: `Measurement.step` over `Measurement.denominator`."""

@@ -58,9 +58,8 @@ from ..relation.catalog import Scalar
 from ..relation.expressions import IntermediateValue
 from ..relation.types import SqlType
 from ..waits import Stopped
-from .editions import AsOf
-from .finer import Finer, find_finer
-from .fitted import Told
+from .estimate import Told
+from .finer import AsOf, Finer, find_finer
 from .price import Cost, known_of, reads_each_alone, said_of_missing, wish_of
 from .privatise import AskPart, Drawn, Exact, draw, draw_picks, pick_groups, privatise, publish
 from .released import (
@@ -84,17 +83,6 @@ if TYPE_CHECKING:
     from ..backends import Snapshot
     from ..verify.certificate import Facts
 
-__all__ = [
-    "IntermediateRows",
-    "Place",
-    "PlanRunner",
-    "ReleasedRows",
-    "Wanted",
-    "assemble",
-    "carried",
-    "carry_out",
-    "check_intermediate",
-]  # fmt: skip
 
 Place = tuple[int, int]
 """A release of a plan, and a measurement of it."""

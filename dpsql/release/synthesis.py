@@ -33,8 +33,6 @@ from .finer import Finer, find_finer
 from .released import declared_groups, shown
 from .table import usual_places
 
-__all__ = ["MOST_CELLS", "Model", "fitted_table"]
-
 MOST_CELLS: Final = 10**6
 """Most cells of a fitted table: its columns' values multiplied."""
 MOST_ROWS: Final = 10**7

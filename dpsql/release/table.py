@@ -44,28 +44,6 @@ from ..relation.intervals import Environment
 from .estimate import Sums
 from .released import Array, Groups, declared_groups, integers, leading
 
-__all__ = [
-    "Question",
-    "Reading",
-    "Shape",
-    "Table",
-    "Ties",
-    "axis_name",
-    "cells_in",
-    "cells_with_rows",
-    "complete_sizes",
-    "drawn_shape",
-    "grouping_of",
-    "named_digests",
-    "placed_keys",
-    "places_of",
-    "questions_of",
-    "related_keys",
-    "ties_of",
-    "usual_places",
-    "whole_keys",
-]
-
 Ties = Mapping[bytes, tuple[bytes, Partition]]
 """By digest of a key of which others read the same column: their axis, and the key's place on each of its atoms. The
 axis of any other key is its own, with its places for atoms."""

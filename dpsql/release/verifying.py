@@ -78,19 +78,6 @@ if TYPE_CHECKING:
     from ..backends import Snapshot
     from ..policy import LiveSchema
 
-__all__ = [
-    "USUAL",
-    "Asked",
-    "Certified",
-    "Verifier",
-    "certificate_of",
-    "certify",
-    "law_of_noise",
-    "released_keys",
-    "rule_against",
-    "verdict_on",
-]
-
 
 # --- what a plan claims, handed over to those who verify it -------------------------------------------------
 

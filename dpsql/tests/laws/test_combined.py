@@ -27,7 +27,7 @@ from dpsql.mechanisms import (
     half_width_of,
     mean_of,
 )
-from dpsql.release import fitted, run
+from dpsql.release import estimate, run
 from dpsql.release.released import ReleasedMeasurement, encode, integers
 from dpsql.release.run import assemble
 
@@ -300,7 +300,7 @@ def test_charge_less_than_the_noise_costs(desk: OpenDesk, monkeypatch: Patch) ->
 
 def test_weigh_all_draws_alike(desk: OpenDesk, monkeypatch: Patch) -> None:
     """As by the variance that is wanted, which is the same for all."""
-    for module in (run, fitted):
+    for module in (run, estimate):
         monkeypatch.setattr(module, "best_weights", lambda laws: (Fraction(1, len(laws)),) * len(laws))
     with pytest.raises(AssertionError):
         check_weights_often(desk)

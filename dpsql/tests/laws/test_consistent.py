@@ -24,7 +24,7 @@ from dpsql.engine.batch import price_batch, read_batch, run_batch
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import parse_policy
 from dpsql.release import consistent as module
-from dpsql.release import estimate, finer, fitted, table
+from dpsql.release import estimate, finer, table
 from dpsql.release.released import ReleasedMeasurement, decode, encode, integers
 from dpsql.release.run import ReleasedRows, assemble
 from dpsql.testing.injected_noise import ZeroNoise
@@ -560,7 +560,7 @@ def test_random_batches(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> N
         (module._memberships, "or plan.bounding.per_row", "or True", check_others),
         (module._memberships, " or is_reported(plan.release.rows)", "", check_randomised),
         (module._drawn, "[id_of(draw), place]", "[b'again' + id_of(draw), place]", check_borrowed),
-        (fitted.Told._noises, "float(one.weights[id_])", "0.7", check_borrowed),
+        (estimate.Told._noises, "float(one.weights[id_])", "0.7", check_borrowed),
         (estimate.Design.forms, "own.append(precision * ", "own.append(0.5 * precision * ", check_borrowed),
         (table.Table._placed, "np.isin(places[key], list(filters[key]))", "True", check_exact),
     ],

@@ -19,7 +19,7 @@ from dpsql.engine.batch import price, release
 from dpsql.errors import Refusal
 from dpsql.mechanisms import Gaussian, Laplace
 from dpsql.plan.privacy.axes import Partition
-from dpsql.release import editions, finer, run
+from dpsql.release import finer, run
 from dpsql.release.estimate import CELL_PARTS, PARTS, Design, Sums
 from dpsql.release.run import PlanRunner
 from dpsql.tests.support.random_databases import Database
@@ -53,7 +53,7 @@ def again(desk: Desk, *statements: str) -> None:
 
 def said(answer: Answer) -> str:
     assert answer.receipt is not None
-    (note,) = (str(note) for note in answer.receipt.notes if isinstance(note, editions.EditionNote))
+    (note,) = (str(note) for note in answer.receipt.notes if isinstance(note, finer.EditionNote))
     return note
 
 
@@ -90,7 +90,7 @@ def test_the_first_who_fits_fits_for_everybody(opened: Desk, monkeypatch: Patch)
 
 def test_what_is_not_kept_is_seen(opened: Desk, monkeypatch: Patch) -> None:
     """The test above can fail."""
-    plant(monkeypatch, editions.fitted, ("store.kept(edition, fit)", "fit()"))
+    plant(monkeypatch, finer.fitted, ("store.kept(edition, fit)", "fit()"))
     with pytest.raises(AssertionError):
         check_kept(opened, monkeypatch)
 
@@ -254,9 +254,9 @@ def designs() -> list[tuple[Design, int]]:
 
 def test_how_many_numbers_a_table_has_of_its_own() -> None:
     for design, rank in designs():
-        assert editions._rank(design) == rank
+        assert finer._rank(design) == rank
     across = Sums((Partition((0, 0, 0, 1, 1, 1, 1)),)), Sums((Partition((0, 0, 1, 1, 2, 2, 2)),))
-    assert editions._rank(Design((7,), across, (1.0, 1.0))) is None
+    assert finer._rank(Design((7,), across, (1.0, 1.0))) is None
 
 
 @pytest.mark.parametrize("law", [Laplace(Fraction(10)), Gaussian(Fraction(10))], ids=["laplace", "gaussian"])
@@ -288,9 +288,9 @@ def test_draws_that_agree_are_seldom_said_not_to(law: Any) -> None:
                     laws.append([law] * draws)
                 cells = design.table([numbers for numbers, _ in drawn])
                 assert cells is not None
-                distance = editions._distance(design, cells, [each for _, each in drawn])
+                distance = finer._distance(design, cells, [each for _, each in drawn])
                 degrees = sum(sums.size for sums in design.drawn) * draws - rank
-                found = editions.disagrees(design, distance, laws)
+                found = finer.disagrees(design, distance, laws)
                 if off and degrees > 0 and draws > 1:
                     assert found
                 wrong += found and not off
@@ -303,8 +303,8 @@ def test_draws_that_agree_are_seldom_said_not_to(law: Any) -> None:
 @pytest.mark.parametrize(
     ("function", "old", "new", "check"),
     [
-        (editions.AsOf.groupings, "one.entry <= self.last", "True", test_a_pinned_edition_tells_the_old_numbers),
-        (editions.AsOf.lookup, "self.last if until is None", "None if until is None", test_an_edition_without_the_answer_is_refused_and_charges_nothing),
+        (finer.AsOf.groupings, "one.entry <= self.last", "True", test_a_pinned_edition_tells_the_old_numbers),
+        (finer.AsOf.lookup, "self.last if until is None", "None if until is None", test_an_edition_without_the_answer_is_refused_and_charges_nothing),
         (finer.Source._edition, "family, place", "family, 0", None),
     ],
     ids=["later draws", "later draws of one's own", "one coordinate for all"],
@@ -324,7 +324,7 @@ def two_coordinates(opened: Desk) -> None:
     found = opened.session.dataset.store.groupings([])
     assert found
     keys = set()
-    fit = editions.fitted
+    fit = finer.fitted
 
     def see(store: Any, edition: Any, *rest: Any) -> Any:
         keys.add(edition.key)

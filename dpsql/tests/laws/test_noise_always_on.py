@@ -134,7 +134,7 @@ def test_randomness_comes_from_the_operating_system_alone() -> None:
 
 def test_seeded_bytes_are_for_bars_alone() -> None:
     users = {name for name, text in sources() if re.search(r"\bSeeded\b", text)}
-    assert users == {"release/answer_bars.py", "release/fitted.py", "postprocess/simulate.py"}
+    assert users == {"release/answer_bars.py", "release/estimate.py", "postprocess/simulate.py"}
 
 
 class Recorded(ZeroNoise):

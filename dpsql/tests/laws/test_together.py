@@ -19,9 +19,9 @@ from dpsql.engine import spine
 from dpsql.plan.backend_sql.print_sums import GroupSums, WeighedSums
 from dpsql.plan.measures.measurements import Joint, Present
 from dpsql.plan.planner import Plan, drawn_together
-from dpsql.release import together
+from dpsql.release import beside
+from dpsql.release.beside import find_together
 from dpsql.release.price import expected_error
-from dpsql.release.together import find_together
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database
@@ -109,7 +109,7 @@ CALLS = (
 @pytest.mark.parametrize("seed", range(4))
 def test_without_noise_it_is_what_the_engine_answers(desk: OpenDesk, monkeypatch: Patch, seed: int) -> None:
     """Each value is NULL in other rows: a count of its own for each; whether it is narrower or not."""
-    monkeypatch.setattr(together, "_ratios", lambda *given: [0.0])
+    monkeypatch.setattr(beside, "_deviations", lambda *given: [0.0])
     opened = desk(ZeroNoise())
     opened.settle(PAIRS)
     chosen = random.Random(seed).sample(CALLS, 4)
@@ -253,7 +253,7 @@ def test_take_a_wider_answer(session: Session, monkeypatch: Patch) -> None:
         assert min(gains(session, sql)) >= 1
 
     check_it()
-    monkeypatch.setattr(together, "_ratios", lambda *given: [0.0])
+    monkeypatch.setattr(beside, "_deviations", lambda *given: [0.0])
     with pytest.raises(AssertionError):
         check_it()
 

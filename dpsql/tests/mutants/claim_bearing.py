@@ -3,7 +3,7 @@
 A file is here if a fault in it can make a released number move further than its sensitivity says, its noise smaller than
 its scale says, or a charge smaller than what was drawn; or if it can make the verifier accept what does not hold. Left
 out: what reads SQL or decides what is refused (a missing refusal shows in the printed query, which is here), what is
-computed above a release (post-processing cannot cost), error bars (`release/cut.py`), and what is spelled for one engine
+computed above a release (post-processing cannot cost), error bars (`release/answer_bars.py`), and what is spelled for one engine
 alone (`plan/dialects/`, `verify/engines.py`: its tests need that engine, `dpsql/tests/conformance`).
 
 The tests of `a/b.py` are `dpsql/tests/a/test_b.py` and those that `TESTS` adds; its laws are the files of
