@@ -494,7 +494,7 @@ def _related(
 ) -> tuple[Ties, dict[bytes, int]]:
     """Return how the keys of a question tie to other keys of stored groupings, and which of these are complete."""
     drawn, own = {key.digest for one in stored for key in one.grouping.keys}, question.shape.read
-    if not own or drawn <= own:
+    if not own or (drawn <= own and not question.shape.filters):
         return {}, {}
     keys = related_keys(plan, question.predicate)
     known = {digest: key for digest, key in keys.items() if digest in drawn | own}

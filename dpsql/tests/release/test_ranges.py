@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -11,7 +12,7 @@ import pytest
 from dpsql.engine import Session
 from dpsql.engine.dataset import open_ledger
 from dpsql.policy import load_policy
-from dpsql.release import table
+from dpsql.release import finer, table
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.laws.planting import plant
 
@@ -65,19 +66,26 @@ PAID = (
 )
 
 
+@contextmanager
+def storing(folder: Path, statements: Sequence[str]) -> Iterator[Session]:
+    """Give a session in which these answers are stored, without noise."""
+    with duckdb.connect(str(folder / "visits.duckdb")) as connection:
+        connection.execute(ROWS)
+    (folder / "visits.toml").write_text(POLICY.replace("COMPLETE", ", complete = true"), "utf-8")
+    open_ledger(load_policy(folder / "visits.toml"), create=True).close()
+    with Session.open(folder / "visits.toml") as opened:
+        opened._noise = ZeroNoise()
+        opened.execute("SET dpsql.epsilon = 1.0")
+        for sql in statements:
+            opened.execute(sql)
+        opened.execute("SET dpsql.epsilon = 0.05")
+        yield opened
+
+
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[Session]:
     """Everything by each key is stored, and there is no noise on it."""
-    with duckdb.connect(str(tmp_path / "visits.duckdb")) as connection:
-        connection.execute(ROWS)
-    (tmp_path / "visits.toml").write_text(POLICY.replace("COMPLETE", ", complete = true"), "utf-8")
-    open_ledger(load_policy(tmp_path / "visits.toml"), create=True).close()
-    with Session.open(tmp_path / "visits.toml") as opened:
-        opened._noise = ZeroNoise()
-        opened.execute("SET dpsql.epsilon = 1.0")
-        for sql in STORED:
-            opened.execute(sql)
-        opened.execute("SET dpsql.epsilon = 0.05")
+    with storing(tmp_path, STORED) as opened:
         yield opened
 
 
@@ -87,8 +95,8 @@ def exact(sql: str) -> list[tuple[object, ...]]:
         return sorted(connection.execute(sql).fetchall())
 
 
-def check_free(session: Session) -> None:
-    for sql in FREE:
+def check_free(session: Session, statements: Sequence[str] = FREE) -> None:
+    for sql in statements:
         answer = session.execute(sql)
         assert answer.receipt is not None
         assert (answer.receipt.epsilon, sorted(answer.rows)) == (0, exact(sql)), sql
@@ -96,6 +104,27 @@ def check_free(session: Session) -> None:
 
 def test_a_range_of_a_stored_key_is_free_and_right(session: Session) -> None:
     check_free(session)
+
+
+DAYS, MONTHS = STORED[0], STORED[-1]
+MONTHS_WITHIN = (
+    "SELECT date_trunc('month', day), COUNT(*) FROM visit WHERE day BETWEEN '2025-02-01' AND '2025-03-31' GROUP BY 1",
+    "SELECT date_trunc('month', day), COUNT(*) FROM visit WHERE day >= '2025-01-10' AND day <= '2025-02-28' GROUP BY 1",
+)
+
+
+@pytest.mark.parametrize("stored", [(DAYS,), (DAYS, MONTHS)], ids=["days", "days and months"])
+def test_months_within_a_range_are_free_where_nothing_else_is_stored(
+    tmp_path: Path, stored: Sequence[str]
+) -> None:
+    with storing(tmp_path, stored) as session:
+        check_free(session, MONTHS_WITHIN)
+
+
+def test_plant_days_and_months_as_two_axes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, finer._related, ("(drawn <= own and not question.shape.filters)", "drawn <= own"))
+    with storing(tmp_path, (DAYS, MONTHS)) as session, pytest.raises(AssertionError):
+        check_free(session, MONTHS_WITHIN)
 
 
 def check_paid(session: Session) -> None:
