@@ -19,8 +19,7 @@ from statistics import NormalDist
 from ..budget import LedgerStore
 from ..errors import Refusal
 from ..mechanisms import Gaussian, SampledNoise
-from ..plan.measures.formulas import Linear, Variance
-from ..plan.measures.joint import Bivariate
+from ..plan.measures.formulas import Bivariate, Linear, Variance
 from ..plan.planner import Plan, PrivacyParameters, counting, releases_of
 from ..plan.release_plan import ReleasePlan
 from ..records import dataclass

@@ -12,11 +12,9 @@ from typing import Any
 
 from ..budget import ZERO, Charge, Fresh, Status, charge_of, delta_text, epsilon_text, shown_epsilon
 from ..mechanisms import NANO, Gaussian, RankChoice, RankSplit, Thresholded, Truncated
-from ..plan.measures.formulas import Chosen, ChosenOf, Linear, Variance
-from ..plan.measures.joint import Bivariate
+from ..plan.measures.formulas import Bivariate, Chosen, ChosenOf, Linear, Variance
 from ..plan.measures.measurements import Coord, Joint, Measurement
-from ..plan.measures.ranks import ModeMeasurement, Ranked, SplitMeasurement
-from ..plan.measures.value_bars import Ends
+from ..plan.measures.ranks import Ends, ModeMeasurement, Ranked, SplitMeasurement
 from ..plan.planner import Plan, releases_of
 from ..plan.privacy.rows import OwnedRows, Release, selects_in
 from ..plan.release_plan import ReleasePlan

@@ -22,8 +22,7 @@ from ..mechanisms import Law, Truncated
 from ..plan.measures.formulas import Chosen, Linear, Within
 from ..plan.measures.measurements import Count, Mask, Moment
 from ..plan.measures.normal_form import normal_form
-from ..plan.measures.ranks import SplitMeasurement
-from ..plan.measures.value_bars import COUNT_MISSES, BarKey, Bars, ValueBar, bar_of
+from ..plan.measures.ranks import COUNT_MISSES, BarKey, Bars, SplitMeasurement, ValueBar, bar_of
 from ..plan.planner import Plan, PrivacyParameters, count_of, releases_of, with_bars
 from ..plan.privacy.keys import environment_of
 from ..plan.release_plan import ReleasePlan

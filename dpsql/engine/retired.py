@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..budget import ZERO, Charge, Resting, epsilon_text, rho_text
-from ..plan.grounds import units_ground
+from ..plan.release_plan import units_ground
 from ..policy import Accounting, Policy
 from ..policy.catalog import MEASURING
 from ..records import dataclass

@@ -37,9 +37,17 @@ from ..relation.types import BIGINT, SqlType
 from ..relation.types import Kind as SqlKind
 from .backend_sql.print_release import BackendQuery, print_keys
 from .dialects import Dialect, dialect_of
-from .each_period import MOST_PERIODS, Each, are_of_one_period, at_boundary, each_period, ordered
-from .grounds import grounds_below, grounds_of, units_ground
-from .measures.least_error import Asked, ChosenMeasurements, choose_measurements, others, together
+from .measures.least_error import (
+    Asked,
+    ChosenMeasurements,
+    TopRows,
+    among,
+    choose_measurements,
+    others,
+    together,
+    top_groups,
+    top_rows,
+)
 from .measures.measurements import (
     Bounding,
     BoundingQuery,
@@ -49,13 +57,10 @@ from .measures.measurements import (
     Numbered,
     counted_in,
 )
-from .measures.planned import Planned
-from .measures.ranks import ModeMeasurement
-from .measures.top import TopRows, among, top_groups, top_rows
-from .measures.value_bars import NO_BARS, Bars
+from .measures.ranks import NO_BARS, Bars, ModeMeasurement
 from .privacy.analyze import Analyzed, analyze
 from .privacy.axes import axis_of, calendar_key
-from .privacy.contradiction import asks_for_nobody, count_nothing, has_no_groups, has_no_rows
+from .privacy.contradiction import asks_for_nobody, count_nothing, has_no_groups, has_no_rows, kept_groups
 from .privacy.functional_dependencies import classes_of, functional_closure, has_one_row
 from .privacy.growth import MAX_GROWN, joined_rows
 from .privacy.keys import (
@@ -67,18 +72,23 @@ from .privacy.keys import (
     max_groups_in,
     undeclared_rows,
 )
-from .privacy.proofs import kept_groups
-from .privacy.public_keys import KeyList, key_lists
+from .privacy.public_inputs import KeyList, key_lists
 from .privacy.rows import Release, fields_in
 from .privacy.time import (
+    MOST_PERIODS,
     Clock,
+    Each,
     NotByPeriod,
+    are_of_one_period,
+    at_boundary,
     by_period,
     by_person,
+    each_period,
     is_of_one_period,
     joins_own,
     joins_plainly,
     numbered_scans,
+    ordered,
     reached,
     reads_references,
     slices_of,
@@ -86,7 +96,17 @@ from .privacy.time import (
     undated_scans,
 )
 from .privacy.value_set import Looking
-from .release_plan import ReleasePlan, Work, key_rule, loss_of, release_bytes
+from .release_plan import (
+    Planned,
+    ReleasePlan,
+    Work,
+    grounds_below,
+    grounds_of,
+    key_rule,
+    loss_of,
+    release_bytes,
+    units_ground,
+)
 from .strategies import Strategy
 
 

@@ -2,18 +2,27 @@
 
 House rule: what the exact measures depend on, but data and epoch, is hashed into `identity` and `measure_keys`
 (soundness.md 3.7). What changes a measure and is in neither would answer one question with another's draw.
+
+What a release rests on of policy and schema is the part of its identity that an edit changes (soundness.md 3.7).
+
+House rules of these grounds:
+
+1. A release rests on what is said of the whole dataset, of each table that it reads, in subqueries too, of each column
+   that some expression of it reads, and of the way from its rows to their owners; and on what the intermediate results
+   rest on that it depends on. Nothing else of policy or schema may enter a plan of what is stored.
+2. Too much here is paid anew after an edit that changes nothing; too little hands out a number of another question.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, fields, is_dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
-from ..cache import Made
+from ..cache import Cache, Made
 from ..mechanisms import (
     ATTO,
     Gaussian,
@@ -26,22 +35,83 @@ from ..mechanisms import (
 )
 from ..policy.periods import Slices
 from ..records import dataclass
-from ..relation.catalog import Ground, Scalar
-from ..relation.expressions import Expr, IntermediateValue, parts_in
+from ..relation.catalog import Ground, Scalar, Table
+from ..relation.expressions import Expr, IntermediateValue, fields_of, parts_in
 from ..relation.intervals import Environment, facts_of
+from ..relation.relations import Relation, tables_in
 from ..relation.size_rules import MAX_JOINED_BYTES, row_bytes
 from .backend_sql.print_release import BackendQuery, Part, ReleasePrinter, Tested, print_fan
 from .dialects import Dialect
-from .grounds import column_grounds, grounds_of
 from .measures.formulas import Formula, Linear
+from .measures.least_error import TopGroups
 from .measures.measurements import Bounding, BoundingQuery, Choice, Loss, Measurement, counted_in
-from .measures.planned import Planned
-from .measures.top import TopGroups
-from .measures.value_bars import Bars
+from .measures.ranks import Bars
 from .privacy.axes import Axis, axis_of, is_reported
 from .privacy.growth import MAX_GROWN
 from .privacy.keys import MAX_DOMAIN, Domain, domain_of, environment_of
-from .privacy.rows import Release, intermediates_in, selects_in
+from .privacy.rows import (
+    Item,
+    OwnedRows,
+    Release,
+    Select,
+    Source,
+    fields_in,
+    intermediates_in,
+    selects_in,
+    source_at,
+    written_in,
+)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A measurement, its loss, and its law, scale and choice by these.
+
+    `given`: a law that is fixed elsewhere (the rule by which groups are shown, a stored draw, the ledger); None: it
+    follows from measurement and loss.
+    `is_stored`: a stored draw has it, which is neither charged nor asked. What costs nothing and is not stored is
+    answered exactly, without the engine: no law is on it, and its scale is 0. `share`: its part of what its release may
+    spend, by the text alone.
+    """
+
+    measurement: Measurement
+    loss: Loss
+    given: Law | None = None
+    is_stored: bool = False
+    share: Fraction = Fraction(1)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What it costs in epsilon; of rho, that of the pure draw that costs as much."""
+        return self.loss.epsilon
+
+    @property
+    def rho_atto(self) -> int:
+        """What it costs in zCDP, in 1e-18 and rounded up; of a pure draw by its epsilon."""
+        return self.loss.rho_atto
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it gets no noise, since no row can count."""
+        return self.loss.is_nothing and not self.is_stored
+
+    @cached_property
+    def law(self) -> Law:
+        """The law of the noise that it is to have. Not for what is exact."""
+        return self.measurement.drawn(self.loss) if self.given is None else self.given
+
+    @property
+    def scale(self) -> Fraction:
+        """The noise scale, in the coordinates' own fractions; 0 for what is exact."""
+        if self.is_exact:
+            return Fraction(0)
+        return self.law.scale if self.is_stored else self.measurement.scale_at(self.loss, self.law)
+
+    @cached_property
+    def choice(self) -> Choice | None:
+        """What is chosen for each group; None: numbers are noised, or it was chosen before, or nothing is drawn."""
+        return None if self.is_exact or self.is_stored else self.measurement.choice_at(self.loss)
+
 
 KeyLaw = Truncated | Thresholded
 """The noise on a count of people with the rule by which groups are shown."""
@@ -497,3 +567,112 @@ def loss_of(release: Release, epsilon: Fraction, blocks: Fraction, share: Fracti
     if not is_zcdp:
         return Loss(floor_to_nano(epsilon * part))
     return Loss.of_rho(math.ceil(epsilon**2 / 2 * part * ATTO))
+
+
+def units_ground(minimum_units: int) -> Ground:
+    """Return what plans rest on whose groups are found in the data."""
+    return "defaults.minimum_units", str(minimum_units)
+
+
+def grounds_of(
+    rows: OwnedRows, asked: Sequence[Expr], below: Sequence[frozenset[Ground]]
+) -> frozenset[Ground]:
+    """Return what rows rest on, and expressions over them. `below`: what intermediate results rest on, by number."""
+    found = set(column_grounds(rows, asked))
+    for select in selects_in(rows):
+        found.update(_read_in(select))
+    read = {part.intermediate for part in parts_in(IntermediateValue, *asked)}
+    return frozenset(found).union(*(below[number] for number in read.union(intermediates_in(rows))))
+
+
+def release_grounds(release: Release, below: Sequence[frozenset[Ground]]) -> frozenset[Ground]:
+    """Return what all of a release rests on."""
+    calls = [expr for call in release.aggregates for expr in (*call.args, call.filter) if expr is not None]
+    return grounds_of(release.rows, (*release.keys, *calls), below)
+
+
+def column_grounds(select: Select, said: object) -> Iterator[Ground]:
+    """Yield what is said of the columns that the expressions in some value read: one, or what is made of several.
+
+    `said`: as it enters a key, so that whatever stands in a key stands there with what is said of it.
+    """
+    for index in sorted(_fields_in(said)):
+        known = _said.get((id(select.items), index))
+        if known is None:
+            item, start = source_at(select.items, index)
+            own = () if item.kind == "mark" else tuple(_column(item.source, index - start))
+            known = select.items, own
+            _said.put((id(select.items), index), known)
+        yield from known[1]
+
+
+_said: Cache[tuple[Sequence[Item], tuple[Ground, ...]]] = Cache(1024)
+"""What is said of a column of some sources, by the number of the object of these, which is kept with it: each
+coordinate of each plan of a statement asks for it."""
+_ATOMS = frozenset({str, int, bool, bytes, float, Fraction, type(None)})
+
+
+def _fields_in(said: object) -> set[int]:
+    found, stack, seen = set[int](), [said], set[int]()
+    while stack:
+        part = stack.pop()
+        if part.__class__ in _ATOMS:
+            continue
+        if isinstance(part, Expr):
+            found |= part.fields_read
+        elif isinstance(part, (tuple, list, frozenset)):
+            if id(part) not in seen:  # the masks of a measurement stand in each of its labels
+                seen.add(id(part))
+                stack += part
+        elif is_dataclass(part):
+            stack += [getattr(part, field.name) for field in fields(part)]
+    return found
+
+
+def grounds_below(
+    intermediates: Iterable[tuple[Relation, Sequence[Release]]],
+) -> tuple[frozenset[Ground], ...]:
+    """Return what each intermediate result rests on, in order: its releases, and public tables with all columns."""
+    found: list[frozenset[Ground]] = []
+    for relation, releases in intermediates:
+        own = [
+            ground for table in tables_in(relation) for ground in (*_grounds(table), *table.column_grounds)
+        ]
+        found.append(frozenset(own).union(*(release_grounds(release, found) for release in releases)))
+    return tuple(found)
+
+
+def _read_in(select: Select) -> Iterator[Ground]:
+    """Yield what one select rests on, those below it left out.
+
+    Tables that were joined to find the owner are told by the one whose way they are on.
+    """
+    placed = fields_in(select.items)
+    for item, _ in placed:
+        if item.source.table is not None and not item.source.is_on_way:
+            yield from _grounds(item.source.table)
+    yield from column_grounds(select, (*written_in(select), *select.owner))
+    for item, start in placed:  # the columns of the item itself follow those before it, of a mark too
+        for index in fields_of(*item.on):
+            if index >= start:
+                yield from _column(item.source, index - start)
+            else:
+                earlier, first = next(one for one in reversed(placed) if one[1] <= index)
+                yield from _column(earlier.source, index - first)
+
+
+def _column(source: Source, index: int) -> Iterator[Ground]:
+    """Yield what is said of a table's column; of a unit's that is not declared the table says all."""
+    if (table := source.table) is not None and not source.is_on_way:
+        name = source.shown[index]
+        yield from (
+            ground
+            for column, ground in zip(table.columns, table.column_grounds, strict=True)
+            if column.name == name
+        )
+
+
+def _grounds(table: Table) -> tuple[Ground, ...]:
+    assert table.grounds, "a table without them would be the same whatever is declared of it"
+    assert len(table.column_grounds) == len(table.columns)
+    return table.grounds

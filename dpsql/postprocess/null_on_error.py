@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from ..plan.dialects.dialect import written
 from ..plan.dialects.dialect_duckdb import DUCKDB
-from ..plan.dialects.private_sql import written
 from ..relation.calendar import FormatPart
 from ..relation.functions.numbers import Buckets
 from ..relation.types import DOUBLE, Kind, SqlType

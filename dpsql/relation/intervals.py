@@ -12,7 +12,7 @@ House rules:
 
 1. L, H and g come from declared bounds, literals and types. A number without declared bounds has no
    lattice and is not summed.
-2. The printed clamp enforces [L, H] whatever the column holds (law L9): `print_value` prints it
+2. The printed clamp enforces [L, H] whatever the column holds (law L9): `print_private` prints it
    from this very object.
 """
 

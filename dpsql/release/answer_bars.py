@@ -25,7 +25,7 @@ from ..errors import EngineFailure, Refusal
 from ..mechanisms import Assembled, Law, Thresholded, Truncated, Vector, half_width_of
 from ..plan.measures.formulas import Average, Chosen, Linear, Variance
 from ..plan.measures.measurements import BoundingQuery, Coord, Measurement
-from ..plan.measures.value_bars import END_MISSES
+from ..plan.measures.ranks import END_MISSES
 from ..plan.privacy.keys import environment_of
 from ..plan.release_plan import ReleasePlan
 from ..policy.periods import Slices

@@ -45,9 +45,9 @@ from ..mechanisms import Law as NoiseLaw
 from ..mechanisms import Truncated as TruncatedLaw
 from ..plan.backend_sql.print_release import BackendQuery
 from ..plan.backend_sql.print_release import Part as AskedPart
+from ..plan.measures.least_error import TopGroups
 from ..plan.measures.measurements import Joint
 from ..plan.measures.ranks import Ranked, WeighedChoice
-from ..plan.measures.top import TopGroups
 from ..plan.privacy.rows import IntermediateColumn, selects_in
 from ..plan.release_plan import ReleasePlan
 from ..policy import Policy, Verify

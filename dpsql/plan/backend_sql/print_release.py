@@ -44,6 +44,7 @@ from ...relation.expressions import Expr, Field, IntermediateValue, Literal
 from ...relation.intervals import Lattice
 from ...relation.types import Kind, SqlType
 from ..dialects.dialect import Dialect
+from ..measures.least_error import TopGroups
 from ..measures.measurements import (
     MAX_SQUARES,
     WEIGHT,
@@ -58,11 +59,11 @@ from ..measures.measurements import (
     counted_in,
 )
 from ..measures.ranks import ModeMeasurement, Ranked
-from ..measures.top import TopGroups
 from ..privacy.axes import Axis
 from ..privacy.keys import MAX_DOMAIN, Domain
-from ..privacy.public_keys import KeyList
+from ..privacy.public_inputs import KeyList
 from ..privacy.rows import Fan, IntermediateColumn, Lookup, OwnedRows, fields_in
+from .print_private import print_whole
 from .print_source import SourcePrinter, carried_as, numbered, spread
 from .print_sums import (
     CappedSums,
@@ -72,10 +73,10 @@ from .print_sums import (
     PointedSums,
     UnitSums,
     WeighedSums,
+    WindowPrinter,
     integer_type,
+    print_candidate,
 )
-from .print_value import print_whole
-from .print_windows import WindowPrinter, print_candidate
 
 _SCATTERING = frozenset(
     {Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEAN}

@@ -40,15 +40,14 @@ from ...relation.intervals import Environment, Lattice, facts_of
 from ...relation.relations import AggregateCall, WindowCall
 from ...relation.size_rules import check_joined, read_length, row_bytes
 from ...relation.types import BOOLEAN, NUMERIC, TEXT, Kind, SqlType
-from ..dialects.dialect import Dialect, ListColumn
-from ..dialects.private_sql import Number
+from ..dialects.dialect import Dialect, ListColumn, Number
 from ..measures.measurements import Numbered
 from ..privacy.derived import ignores_ties, within_unit_lattice
-from ..privacy.frames import Frame, frame_of, most_in
 from ..privacy.growth import joined_rows, unlike
 from ..privacy.keys import environment_of
 from ..privacy.ownership import links_of
-from ..privacy.public_keys import KeyList
+from ..privacy.programs import Frame, frame_of, most_in
+from ..privacy.public_inputs import KeyList
 from ..privacy.rows import (
     Fan,
     IntermediateColumn,
@@ -60,8 +59,7 @@ from ..privacy.rows import (
     fields_in,
     read_by,
 )
-from .print_private import PrivatePrinter, has_several_spellings
-from .print_value import print_value
+from .print_private import PrivatePrinter, has_several_spellings, print_value
 
 
 @dataclass

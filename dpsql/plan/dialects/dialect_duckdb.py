@@ -8,8 +8,7 @@ from types import MappingProxyType
 from ...errors import Position
 from ...relation.catalog import Table
 from ...relation.types import Kind, SqlType
-from .dialect import Dialect
-from .private_sql import Patterns, Re2Patterns
+from .dialect import Dialect, Patterns, Re2Patterns
 from .quote import identifier, text
 
 _LEAST_TAKE = 1_000_000

@@ -15,8 +15,7 @@ from ...relation.catalog import Table
 from ...relation.expressions import Literal
 from ...relation.size_rules import MAX_TEXT
 from ...relation.types import Kind, SqlType
-from .dialect import Dialect
-from .private_sql import Patterns, PostgresPatterns
+from .dialect import Dialect, Patterns, PostgresPatterns
 from .quote import identifier, text
 
 _NAN = "CAST('NaN' AS numeric)"

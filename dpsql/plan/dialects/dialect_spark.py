@@ -24,8 +24,7 @@ from ...errors import Position, Refusal
 from ...relation.catalog import Table
 from ...relation.expressions import Literal, Months
 from ...relation.types import Kind, SqlType
-from .dialect import Dialect, ListColumn
-from .private_sql import Patterns
+from .dialect import Dialect, ListColumn, Patterns
 
 _PLAIN = frozenset(" _-.,:;/()%+*=<>!?@#&|")
 """What a quoted text may hold besides letters and digits, whatever the settings are."""

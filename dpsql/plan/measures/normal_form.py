@@ -4,13 +4,21 @@ Rows that several filters keep are told apart by disjoint masks.
 
 Equal normal forms share one measure. Linearity is used only where the lattice arithmetic is exact and
 the NULL rows are the same (soundness.md 1.3).
+
+Of the same rows several are drawn together, as joint sums (soundness.md 1.22). House rules of these:
+
+1. A joint measurement holds aggregates of one set of rows: those on which the same values are there. So one count is
+   theirs all, and rows that lack one of two values are in none of their sums.
+2. Filters are masks of it, as everywhere (1.5); a filter says which rows have values, so that `t` counts these.
+3. Of sums of one value each, several values go together though each is NULL in other rows: each that may be NULL has a
+   count of its own, and what it lacks adds nothing (`add_together`).
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import reduce
 
@@ -19,12 +27,12 @@ from ...errors import Refusal
 from ...records import dataclass
 from ...relation.aggregates import Asks, Needs
 from ...relation.expressions import Call, Expr
-from ...relation.intervals import Environment, narrowed_facts
+from ...relation.intervals import Environment, Lattice, lattice_of, narrowed_facts
 from ...relation.relations import AggregateCall
 from ...relation.types import BOOLEAN, Kind
 from ..privacy.contradiction import Filter
 from ..privacy.rows import Units, holds_unit
-from .measurements import Mask
+from .measurements import Bounding, Centred, Count, Joint, Mask, Measurement, Moment, Present, Product
 
 _COUNT, _NOTHING = "count", Needs()
 
@@ -288,3 +296,174 @@ def _truths(apart: Sequence[frozenset[int]], truth: tuple[bool, ...]) -> Iterato
     if not any(truth[other] for other in apart[place]):
         yield from _truths(apart, (*truth, True))
     yield from _truths(apart, (*truth, False))
+
+
+_MAX_MASKS = 16
+
+_Wanted = tuple[int, Expr | None]
+"""An aggregate's number, and the predicate of the rows that it takes in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Where an aggregate's numbers stand: the joint measurement, and the filter whose masks they are of."""
+
+    number: int
+    rows: Expr | None
+
+
+@dataclass
+class _Cluster:
+    """Aggregates of the rows on which `there` holds: whether squares are summed too, by value; products, by pair."""
+
+    there: Expr | None
+    values: dict[Expr, bool] = field(default_factory=dict)
+    products: dict[tuple[Expr, Expr], None] = field(default_factory=dict)
+    wanted: list[_Wanted] = field(default_factory=list)
+
+    def take(self, want: NormalizedAggregate) -> None:
+        """Take in what an aggregate is made of."""
+        for value, power in zip(want.values, want.needs.powers, strict=True):
+            if power:
+                self.values[value] = self.values.get(value, False) or power > 1
+        if want.needs.product:
+            self.products[(want.values[0], want.values[1])] = None
+
+
+def add_joints(
+    add: Callable[[Measurement], int],
+    wanted: Sequence[NormalizedAggregate],
+    env: Environment,
+    bounding: Bounding,
+    *,
+    every: bool,
+    squared: bool = False,
+) -> dict[int, Joined]:
+    """Add joint measurements for what they answer, and return by aggregate where it stands.
+
+    Beside what needs squares or products stands what else is asked of the same rows; with `every` all that could be
+    answered so, as parts of what may be stored, over lattices as for squares if `squared`.
+    """
+    found: dict[int, Joined] = {}
+    for cluster in _clusters(wanted, env, every=every):
+        fine = not (squared or cluster.products or any(cluster.values.values()))
+        lattices = {value: lattice_of(value, env, squared=not fine) for value in cluster.values}
+        known = {value: one for value, one in lattices.items() if one is not None and one.width}
+        is_of_pairs = any(wanted[index].is_of_pair for index, _ in cluster.wanted)
+        if len(known) < len(lattices) and not is_of_pairs:
+            continue  # of values that are constant only the rows are counted
+        for masks, members in _split(cluster):
+            number = add(_joint(cluster, known, tuple(masks), bounding))
+            found |= {index: Joined(number, rows) for index, rows in members}
+    return found
+
+
+def add_together(
+    add: Callable[[Measurement], int],
+    wanted: Sequence[NormalizedAggregate],
+    env: Environment,
+    bounding: Bounding,
+    *,
+    with_nulls: bool,
+) -> dict[int, Joined]:
+    """Add one measurement for all sums of one value each, and for the rows counted beside them; return where each
+    stands.
+
+    `with_nulls`: those of values that may be NULL too. Of a value that is constant nothing is summed, and there are at
+    most as many masks as a measurement takes: else it is left to others.
+    """
+    squared: dict[Expr, bool] = {}
+    for want in wanted:
+        if want.is_of_value and want.value is not None:
+            squared[want.value] = squared.get(want.value, False) or want.is_spread
+    lattices = {value: lattice_of(value, env, squared=squares) for value, squares in squared.items()}
+    known = {
+        value: one
+        for value, one in lattices.items()
+        if one is not None and one.width and (with_nulls or present(value, env) is None)
+    }
+    joined = {
+        index: want.filter for index, want in enumerate(wanted) if want.value in known and want.is_of_value
+    }
+    joined |= {index: want.filter for index, want in enumerate(wanted) if want.counts_rows}
+    filters = list(dict.fromkeys(rows for rows in joined.values() if rows is not None))
+    rest = None in joined.values()
+    found = masks_of(filters, rest, _MAX_MASKS) if known else None
+    if found is None:
+        return {}
+    masks = tuple(found)
+    nullable = {value for value in known if present(value, env) is not None}
+    parts: list[Measurement] = []
+    if len(nullable) < len(known) or any(wanted[index].counts_rows for index in joined):
+        parts.append(Count(None, None, masks, False, 0, bounding))
+    for value, lattice in known.items():
+        kinds = [Present] * (value in nullable) + [Centred] + [Moment] * squared[value]
+        parts += [kind(value, lattice, masks, False, 0, bounding) for kind in kinds]
+    number = add(Joint(None, None, masks, False, 0, bounding, tuple(parts)))
+    return {index: Joined(number, rows) for index, rows in joined.items()}
+
+
+def _clusters(wanted: Sequence[NormalizedAggregate], env: Environment, *, every: bool) -> list[_Cluster]:
+    """Return what goes together; a count goes where the very rows it counts are summed."""
+    clusters: dict[Expr | None, _Cluster] = {}
+    for want in wanted:
+        if want.is_spread or want.is_of_pair or (every and want.is_of_value):
+            there = _there(want, env)
+            clusters.setdefault(there, _Cluster(there)).take(want)
+    for index, want in enumerate(wanted):
+        found = clusters.get(_there(want, env)) if want.values else None
+        is_sum = want.is_of_value and found is not None and set(want.values) <= found.values.keys()
+        if found is not None and (want.is_of_pair or is_sum):
+            found.wanted.append((index, both(want.filter, found.there)))
+    for index, want in enumerate(wanted):
+        if want.counts_rows:
+            _place_count(clusters, (index, want.filter), every=every)
+    return list(clusters.values())
+
+
+def _place_count(clusters: dict[Expr | None, _Cluster], count: _Wanted, *, every: bool) -> None:
+    for cluster in clusters.values():
+        if any(rows == count[1] for _, rows in cluster.wanted):
+            cluster.wanted.append(count)
+            return
+    if every and count[1] not in clusters:
+        clusters[count[1]] = _Cluster(None, wanted=[count])
+
+
+def _there(want: NormalizedAggregate, env: Environment) -> Expr | None:
+    """Return the predicate that an aggregate's values are there; None: they always are."""
+    return reduce(both, (present(value, env) for value in want.values), None)
+
+
+def _split(cluster: _Cluster) -> Iterator[tuple[list[Mask], list[_Wanted]]]:
+    """Yield the masks of one measurement each, with whose they are: of all filters together, or filter by filter."""
+    filters = list(dict.fromkeys(rows for _, rows in cluster.wanted if rows is not None))
+    rest = any(rows is None for _, rows in cluster.wanted)
+    together = masks_of(filters, rest, _MAX_MASKS)
+    if together is not None:
+        yield together, cluster.wanted
+        return
+    for chosen in dict.fromkeys(rows for _, rows in cluster.wanted):
+        masks = [Mask(())] if chosen is None else [Mask(((chosen, True),))]
+        yield masks, [(index, rows) for index, rows in cluster.wanted if rows == chosen]
+
+
+def _joint(
+    cluster: _Cluster, lattices: dict[Expr, Lattice], masks: tuple[Mask, ...], bounding: Bounding
+) -> Measurement:
+    """Return the measurement, a count where no more is asked for; of what has one value alone nothing is summed."""
+
+    def part(kind: type[Measurement], value: Expr | None = None) -> Measurement:
+        lattice = None if value is None else lattices[value]
+        return kind(value, lattice, masks, False, 0, bounding)
+
+    parts = [part(Count)]
+    for value, squares in cluster.values.items():
+        if value in lattices:
+            parts.append(part(Centred, value))
+            parts += [part(Moment, value)] if squares else []
+    for pair in cluster.products:
+        if all(value in lattices for value in pair):
+            sides = (part(Centred, pair[0]), part(Centred, pair[1]))
+            parts.append(Product(None, None, masks, False, 0, bounding, sides))
+    return Joint(None, None, masks, False, 0, bounding, tuple(parts)) if parts[1:] else parts[0]

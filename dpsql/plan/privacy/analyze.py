@@ -52,15 +52,23 @@ from ...relation.relations import (
 )
 from ...relation.types import BOOLEAN, INTEGER, NULL
 from ...sql.attach import Outer
-from .added_lookup import Looked, with_lookups
 from .derived import group_by_owner, plain, union, window_by_owner, with_declared
-from .frames import by_ranks, checked
-from .join import join_blocks, narrowed, unmatched_left_out
+from .join import Looked, join_blocks, narrowed, unmatched_left_out, with_lookups
 from .keys import environment_of, undeclared_rows
-from .laterals import as_join
 from .lookup import check_aggregates
 from .ownership import resolve_owner, scanned, within_range
-from .programs import by_windows
+from .programs import (
+    MAX_PARTS,
+    MAX_TILES,
+    as_join,
+    asked_of_texts,
+    by_ranks,
+    by_windows,
+    checked,
+    parts_in_rows,
+    placed_parts,
+    tiled,
+)
 from .public_inputs import (
     NotInPlace,
     ReadsAround,
@@ -74,8 +82,6 @@ from .public_inputs import (
 )
 from .release_boundary import one_person, owner_of, release_each_set
 from .rows import OwnedRows, PrivateBlock, Source, read_by, whole
-from .text_lists import MAX_PARTS, asked_of_texts, parts_in_rows, placed_parts
-from .tiles import MAX_TILES, tiled
 
 _ABOVE_ALONE = (Lateral, Recursive, Unnest)
 """Forms that are answered only above the release, and may be written over people's rows by mistake."""

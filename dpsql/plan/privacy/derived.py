@@ -27,12 +27,11 @@ from ...relation.intervals import Environment, Lattice, facts_of, lattice_of, na
 from ...relation.relations import AggregateCall, OutputColumn, WindowCall
 from ...relation.size_rules import read_length
 from ...relation.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Kind, SqlType
-from .frames import frame_of, most_in
 from .functional_dependencies import distinguishing
 from .growth import sum_of_reaches
-from .keys import domain_of, environment_of
+from .keys import domain_of, environment_of, tells_people_apart
 from .ownership import sum_of_bounds
-from .personal import tells_apart
+from .programs import frame_of, most_in
 from .rows import Identity, Item, OwnedRows, PrivateBlock, Reach, Select, Source, columns_of, identities_in
 
 MAX_ROWS = 2**40
@@ -331,7 +330,7 @@ def _column(expr: Expr, env: Environment) -> Column:
     type_ = DOUBLE if expr.type.is_number and not _is_decimal(proven.grid) else expr.type
     if type_ == DOUBLE:
         proven = replace(proven, grid=None, values=None)
-    personal = tells_apart(expr, lambda index: env.columns[index].is_personal) is not None
+    personal = tells_people_apart(expr, lambda index: env.columns[index].is_personal) is not None
     column = Column("", type_, Enforced(not_null=not proven.nullable), facts=proven, is_personal=personal)
     if (
         facts != proven

@@ -4,7 +4,7 @@ House rules:
 
 1. A declared reference (`also`) is read in one way alone: all of its columns equal to the key that they refer to, by
    printed AND terms. Any other reading would tell how many rows point at somebody: it is that of the key, of a row that
-   `added_lookup` joins where the statement does not, or it is refused.
+   `join.with_lookups` joins where the statement does not, or it is refused.
 2. Rows are kept in this order: the first R_a of each owner of the source that points, as a function of that
    owner's own rows; the joins and filters, row by row; the first R_b of each person who is pointed at. No filter that
    reads what is looked up stands before the first of these.

@@ -115,7 +115,7 @@ class Source:
 
     `table`: the base table, `shown` the names of the `columns` in the database; `is_on_way`: no statement reads it, it
     was joined for the key and the unit of it, on the way to an owner. `is_looked_up`: the statement does not name it,
-    it was joined for a reference that is read (`added_lookup`).
+    it was joined for a reference that is read (`join.with_lookups`).
     `parts`: of a subquery its one select, or those of a UNION ALL; the last columns of a private one are the owner.
     `reach`: the most rows of one owner.
     `most`: a cut of so many rows of each owner (`growth`), whose one part is the source, the path to its owner, and the

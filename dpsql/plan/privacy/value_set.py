@@ -57,8 +57,18 @@ from ...seal import seal
 from ..backend_sql.print_private import PrivatePrinter
 from ..dialects import dialect_of
 from .functional_dependencies import Classes, equalities
-from .grains import COMPARISONS, Grain, NotTold, grains, interval_unit, is_rising
-from .pieces import Pieces, has_many, listed, pieces
+from .pieces import (
+    COMPARISONS,
+    Grain,
+    NotTold,
+    Pieces,
+    grains,
+    has_many,
+    interval_unit,
+    is_rising,
+    listed,
+    pieces,
+)
 
 MOST_PAIRS = 4_000_000
 """Most tuples of pieces that are joined for one statement, whatever it is made of: a third of a second."""

@@ -9,7 +9,7 @@ import duckdb
 import psycopg
 import pytest
 
-from dpsql.plan.dialects.private_sql import Patterns, PostgresPatterns, Re2Patterns
+from dpsql.plan.dialects.dialect import Patterns, PostgresPatterns, Re2Patterns
 from dpsql.relation.functions.above.moments import FormatError
 from dpsql.relation.functions.above.patterns import Pattern, read_pattern, replacement
 from dpsql.tests.support.inserted import insert

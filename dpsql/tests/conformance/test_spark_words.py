@@ -14,10 +14,9 @@ import duckdb
 import pytest
 
 from dpsql.backends.spark_backend import bound
-from dpsql.plan.dialects.dialect import Dialect, ListColumn
+from dpsql.plan.dialects.dialect import Dialect, ListColumn, written
 from dpsql.plan.dialects.dialect_duckdb import DUCKDB
 from dpsql.plan.dialects.dialect_spark import SPARK
-from dpsql.plan.dialects.private_sql import written
 from dpsql.relation.calendar import EXTRACT_FIELDS, FORMAT_PATTERNS, TRUNC_UNITS, format_parts
 from dpsql.relation.expressions import Literal, Months
 from dpsql.relation.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTERVAL, TEXT, TIMESTAMP, numeric

@@ -18,8 +18,7 @@ from dpsql.engine import notes as engine_bars
 from dpsql.engine.dataset import open_ledger
 from dpsql.mechanisms import SampledNoise
 from dpsql.plan.measures.formulas import Chosen
-from dpsql.plan.measures.ranks import SplitMeasurement
-from dpsql.plan.measures.value_bars import Ends, ValueBar
+from dpsql.plan.measures.ranks import Ends, SplitMeasurement, ValueBar
 from dpsql.policy import load_policy
 from dpsql.release import answer_bars
 from dpsql.release.privatise import Exact, draw, privatise

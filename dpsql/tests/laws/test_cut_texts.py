@@ -18,7 +18,7 @@ from dpsql.plan.backend_sql.print_private import PrivatePrinter
 from dpsql.plan.backend_sql.print_release import print_keys
 from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.privacy import functional_dependencies
-from dpsql.plan.privacy.public_keys import key_lists
+from dpsql.plan.privacy.public_inputs import key_lists
 from dpsql.plan.privacy.rows import Source
 from dpsql.policy import build_catalog, parse_policy
 from dpsql.relation.expressions import Field

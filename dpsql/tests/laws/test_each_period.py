@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.plan import each_period
 from dpsql.plan.planner import Plan
+from dpsql.plan.privacy import time
 from dpsql.plan.privacy.rows import Source
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.tests.support.duckdb_pool import empty_duckdb
@@ -262,12 +262,12 @@ def test_each_row_is_counted_once(tmp_path: Path) -> None:
 
 def every_term_dropped(patch: Patch) -> None:
     """A term that cuts a period is dropped with those that do not."""
-    patch.setattr(each_period, "_holds", lambda term, env, moments: bool(each_period.fields_of(term)) and each_period.fields_of(term) <= moments)  # fmt: skip
+    patch.setattr(time, "_holds", lambda term, env, moments: bool(time.fields_of(term)) and time.fields_of(term) <= moments)  # fmt: skip
 
 
 def groups_of_two_periods(patch: Patch) -> None:
     """A week that two months have is two draws, and two rows."""
-    patch.setattr(each_period, "_are_apart", lambda parts: True)
+    patch.setattr(time, "_are_apart", lambda parts: True)
 
 
 def periods_alike(patch: Patch) -> None:
@@ -277,9 +277,7 @@ def periods_alike(patch: Patch) -> None:
 
 def end_kept_open(patch: Patch) -> None:
     """`<=` holds of a period that it cuts at its last moment."""
-    patch.setattr(
-        each_period, "_COMPARED", {**each_period._COMPARED, "lt": lambda low, high, value: low < value}
-    )
+    patch.setattr(time, "_COMPARED", {**time._COMPARED, "lt": lambda low, high, value: low < value})
 
 
 def people_by_all_periods(patch: Patch) -> None:

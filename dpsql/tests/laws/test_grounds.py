@@ -18,7 +18,7 @@ import pytest
 
 from dpsql.backends import DuckDBBackend
 from dpsql.errors import PolicyError, Refusal
-from dpsql.plan import grounds, planner
+from dpsql.plan import planner, release_plan
 from dpsql.plan.planner import PrivacyParameters, plan
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.plan.views import build_catalog
@@ -78,7 +78,7 @@ CREATE VIEW v_card AS SELECT person_id, level, points + 1 AS more FROM card WHER
 CREATE VIEW v_floor AS SELECT name, floor FROM ward;
 """
 POLICY = """
-database = "duckdb:grounds.duckdb"
+database = "duckdb:release_plan.duckdb"
 [privacy]
 epsilon = 100
 delta = 1e-2
@@ -499,13 +499,13 @@ FAULTS: list[tuple[Callable[..., Any], str, str, tuple[str, str]]] = [
     (policy_catalog._column_content, "_text(enforced.lo), _text(enforced.hi)", "0", CHECKED),
     (policy_catalog._unit_content, "unit.is_not_null, ", "", NULL),
     (policy_catalog._grounds, "while table.unit", "while False and table.unit", NULL),
-    (grounds._read_in, "yield from _grounds(item.source.table)", "pass", ROWS),
-    (grounds._read_in, "if index >= start:", "if False:", AMOUNT),
-    (grounds._read_in, "item.on", "()", AMOUNT),
-    (grounds._read_in, "(*written_in(select), *select.owner)", "select.owner", AMOUNT),
-    (grounds.grounds_of, "selects_in(rows)", "[rows]", ROWS),
-    (grounds.grounds_of, "column_grounds(rows, asked)", "()", NICK),
-    (grounds.column_grounds, "() if item.kind ==", "() if start or item.kind ==", ("age = { bounds = [0, 90] }", "age = { bounds = [0, 80] }")),
+    (release_plan._read_in, "yield from _grounds(item.source.table)", "pass", ROWS),
+    (release_plan._read_in, "if index >= start:", "if False:", AMOUNT),
+    (release_plan._read_in, "item.on", "()", AMOUNT),
+    (release_plan._read_in, "(*written_in(select), *select.owner)", "select.owner", AMOUNT),
+    (release_plan.grounds_of, "selects_in(rows)", "[rows]", ROWS),
+    (release_plan.grounds_of, "column_grounds(rows, asked)", "()", NICK),
+    (release_plan.column_grounds, "() if item.kind ==", "() if start or item.kind ==", ("age = { bounds = [0, 90] }", "age = { bounds = [0, 80] }")),
     (planner._Planner.release, "{units_ground(privacy.minimum_units)}", "set()", ("minimum_units = 2", "minimum_units = 3")),
     (ReleasePlan._label_texts, "tuple(sorted({*said_of_head, *self.said_of(tail)}))", "()", AMOUNT),
     (ReleasePlan.family, "self.said_of((label, bounds))", "()", AMOUNT),

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dpsql.plan.measures import formulas
-from dpsql.plan.privacy import grouping_sets
+from dpsql.plan.privacy import release_boundary
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import PostgresServer
@@ -193,7 +193,7 @@ def test_add_up_wrongly(
 
 def test_add_up_what_is_found_by_threshold(desk: OpenDesk, monkeypatch: Patch) -> None:
     plant(
-        monkeypatch, grouping_sets.sources_of,
+        monkeypatch, release_boundary.sources_of,
         ("(found := size(one)) is not None", "(found := size(one) or 1)"),
     )  # fmt: skip
     with pytest.raises(AssertionError):
@@ -201,6 +201,6 @@ def test_add_up_what_is_found_by_threshold(desk: OpenDesk, monkeypatch: Patch) -
 
 
 def test_add_up_what_counts_a_thing_once(desk: OpenDesk, monkeypatch: Patch) -> None:
-    plant(monkeypatch, grouping_sets.adds_up, ("return counts_people and (", "return True or ("))
+    plant(monkeypatch, release_boundary.adds_up, ("return counts_people and (", "return True or ("))
     with pytest.raises(AssertionError):
         check_values(desk)

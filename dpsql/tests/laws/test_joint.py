@@ -16,7 +16,7 @@ from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import EngineFailure, Unverified
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.backend_sql.print_sums import GroupSums
-from dpsql.plan.measures import joint
+from dpsql.plan.measures import normal_form
 from dpsql.plan.measures.measurements import WEIGHT, Joint
 from dpsql.policy import parse_policy
 from dpsql.testing.injected_noise import CountingNoise, ZeroNoise
@@ -242,9 +242,9 @@ def test_ask_for_one_of_the_two_values_alone(
     ask = "SELECT corr(n, x) FROM visit"
     ((ours,),), ((theirs,),) = exact(ask, PAIRS)
     assert ours == pytest.approx(theirs, rel=1e-6)
-    original = joint.present
+    original = normal_form.present
     monkeypatch.setattr(
-        joint, "present", lambda value, env: original(value, env) if "DOUBLE" in repr(value) else None
+        normal_form, "present", lambda value, env: original(value, env) if "DOUBLE" in repr(value) else None
     )
     ((ours,),), ((theirs,),) = exact(f"{ask} AS v", PAIRS)
     assert ours != pytest.approx(theirs, rel=1e-6)

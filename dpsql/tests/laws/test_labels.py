@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dpsql.engine.answer import Answer
-from dpsql.plan.privacy import grouping_sets, rows, value_set
+from dpsql.plan.privacy import release_boundary, rows, value_set
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import PostgresServer
@@ -142,7 +142,7 @@ def check_no_labels(opened: Desk) -> None:
 @pytest.mark.parametrize(
     ("function", "fault", "check"),
     [
-        (grouping_sets._function, ("if found.setdefault(value, label) != label:", "if False:"), check_no_labels),
+        (release_boundary._function, ("if found.setdefault(value, label) != label:", "if False:"), check_no_labels),
         (value_set.told_together, ("takes_others=False", "takes_others=True"), check_no_labels),
         (rows.Label.over, ("if value is None", "if False"), check_labels),
         (rows.Label.over, ("Literal(self.type, shown)]", "Literal(self.type, self.values[0][1])]"), check_labels),

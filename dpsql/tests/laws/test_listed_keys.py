@@ -17,7 +17,7 @@ from dpsql.engine.spine import listed
 from dpsql.errors import Refusal
 from dpsql.plan import planner
 from dpsql.plan.backend_sql.print_release import BackendQuery
-from dpsql.plan.privacy import public_keys
+from dpsql.plan.privacy import public_inputs
 from dpsql.policy import load_policy
 from dpsql.relation.catalog import Scalar
 from dpsql.relation.types import SqlType
@@ -253,7 +253,7 @@ def test_a_person_moves_no_key(tmp_path: Path, engine: PostgresServer | None) ->
 
 def test_a_list_of_people_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The law before this one fails where people's tables are taken for public ones."""
-    monkeypatch.setattr(public_keys, "_is_public", lambda item: True)
+    monkeypatch.setattr(public_inputs, "_is_public", lambda item: True)
     sql = "SELECT place, COUNT(*) FROM visit GROUP BY place"
     found = []
     for number, gone in enumerate(("", "DELETE FROM visit WHERE person_id = 2")):

@@ -19,8 +19,7 @@ from dpsql.plan.backend_sql import print_release
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.measures import measurements
 from dpsql.plan.measures.measurements import WEIGHT
-from dpsql.plan.measures.planned import Planned
-from dpsql.plan.release_plan import ReleasePlan
+from dpsql.plan.release_plan import Planned, ReleasePlan
 from dpsql.relation.expressions import Expr
 from dpsql.release import privatise as noised
 from dpsql.release import run

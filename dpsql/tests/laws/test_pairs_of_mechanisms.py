@@ -18,9 +18,9 @@ from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.mechanisms import Near, RankSplit
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.backend_sql.print_release import Part
+from dpsql.plan.measures.least_error import TopGroups
 from dpsql.plan.measures.measurements import Joint
 from dpsql.plan.measures.ranks import ModeMeasurement
-from dpsql.plan.measures.top import TopGroups
 from dpsql.policy import Accounting, Policy
 from dpsql.release import run
 from dpsql.testing.injected_noise import ZeroNoise

@@ -13,7 +13,7 @@ from dpsql import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import Refusal
 from dpsql.plan import planner
-from dpsql.plan.privacy import text_lists
+from dpsql.plan.privacy import programs
 from dpsql.policy import load_policy
 from dpsql.release.facts import read_facts
 from dpsql.release.verifying import certificate_of, rule_against
@@ -171,7 +171,7 @@ def test_one_person_less(tmp_path: Path, engine: PostgresServer | None, sql: str
 
 def test_a_place_that_is_read_twice_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fault: of a person's one row, several are one."""
-    placed = text_lists.placed_parts
+    placed = programs.placed_parts
     monkeypatch.setattr(
         "dpsql.plan.privacy.analyze.placed_parts", lambda array, most: placed(array, 1) * most
     )

@@ -17,7 +17,7 @@ import pytest
 from dpsql import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import Refusal
-from dpsql.plan.privacy import derived, frames, programs
+from dpsql.plan.privacy import derived, programs
 from dpsql.policy import load_policy
 from dpsql.release.facts import read_facts
 from dpsql.release.verifying import certificate_of, rule_against
@@ -386,4 +386,4 @@ def test_what_is_taken_anew_for_each_row_is_refused(tmp_path: Path, call: str) -
         with pytest.raises(Refusal) as refused:
             made.plan(f"SELECT AVG(v) FROM (SELECT person_id, {call} AS v FROM visit) t")
         assert refused.value.sqlstate == "PV202"
-    assert frames.MAX_FEW == 100
+    assert programs.MAX_FEW == 100

@@ -17,7 +17,7 @@ import pytest
 
 from dpsql.engine.audit.measure import moved, steps_of
 from dpsql.mechanisms import RankChoice, Window
-from dpsql.plan.backend_sql import print_windows
+from dpsql.plan.backend_sql import print_sums
 from dpsql.plan.measures import ranks
 from dpsql.plan.measures.ranks import RankMeasurement
 from dpsql.plan.release_plan import ReleasePlan
@@ -228,7 +228,7 @@ def test_so_it_is_on_a_log_scale(logged: World, column: str, call: str) -> None:
     ids=["a rung too far", "half of the rungs", "the same rung below zero", "the least value is none"],
 )  # fmt: skip
 def test_plant_in_the_log_scale(logged: World, monkeypatch: Patch, old: str, new: str) -> None:
-    plant(monkeypatch, print_windows.print_candidate, (old, new))
+    plant(monkeypatch, print_sums.print_candidate, (old, new))
     with pytest.raises(AssertionError):
         _is_of_all_rows(logged, crowd(0), "x", "MEDIAN({})")
 

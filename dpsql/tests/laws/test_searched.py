@@ -38,8 +38,8 @@ from dpsql.errors import DpsqlError, EngineFailure, PolicyError, Refusal
 from dpsql.mechanisms import RankChoice, RankSplit, Thresholded, Truncated
 from dpsql.plan import release_plan
 from dpsql.plan.measures import ranks
+from dpsql.plan.measures.least_error import TopGroups
 from dpsql.plan.measures.measurements import Centred, Measurement, Present, Product
-from dpsql.plan.measures.top import TopGroups
 from dpsql.plan.planner import Plan
 from dpsql.plan.views import build_catalog
 from dpsql.relation.catalog import Catalog

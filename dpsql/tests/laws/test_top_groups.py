@@ -19,8 +19,8 @@ from scipy import stats
 from dpsql.mechanisms import SampledNoise
 from dpsql.plan import planner, release_plan
 from dpsql.plan.backend_sql import print_release, print_sums
-from dpsql.plan.measures import top
-from dpsql.plan.measures.top import TopGroups
+from dpsql.plan.measures import least_error
+from dpsql.plan.measures.least_error import TopGroups
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.release import privatise
 from dpsql.release.privatise import Exact, draw_picks, pick_groups
@@ -323,8 +323,8 @@ def test_a_score_that_falls(adding: World, monkeypatch: Patch) -> None:
     (release,) = adding.plan(sql).releases
     assert release.top is None
     with monkeypatch.context() as patch:
-        patch.setattr(top, "_score", lambda call, env, bounding, units: (
-            top.choose_measurements(top.Asked([call], env, bounding, units)).measurements[0]
+        patch.setattr(least_error, "_score", lambda call, env, bounding, units: (
+            least_error.choose_measurements(least_error.Asked([call], env, bounding, units)).measurements[0]
         ))  # fmt: skip
         with pytest.raises(AssertionError):
             holds(adding, sql, both)

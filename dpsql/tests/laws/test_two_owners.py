@@ -22,7 +22,7 @@ from dpsql.errors import Refusal
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.dialects.dialect_duckdb import DUCKDB as DIALECT
 from dpsql.plan.measures.measurements import Measurement
-from dpsql.plan.privacy import added_lookup, analyze, lookup, ownership
+from dpsql.plan.privacy import analyze, join, lookup, ownership
 from dpsql.plan.privacy.rows import Lookup
 from dpsql.policy import Accounting, Neighbours, Policy, parse_policy
 from dpsql.relation.types import BIGINT, INTEGER, SqlType
@@ -448,7 +448,7 @@ def falls(made: World, patch: Patch, sql: str, *, verified: bool = False) -> Non
 
 def test_read_a_reference_that_is_looked_up(adding: World, monkeypatch: Patch) -> None:
     """A lookup is joined, and the reference is read all the same."""
-    monkeypatch.setattr(added_lookup, "_of_key", lambda asked, *_: asked)
+    monkeypatch.setattr(join, "_of_key", lambda asked, *_: asked)
     monkeypatch.setattr(ownership, "check_references", lambda *_: None)
     rule = "references: read as equal to their key alone"
     assert verdict(adding, "SELECT COUNT(DISTINCT post) FROM vote") == rule

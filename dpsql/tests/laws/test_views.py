@@ -16,7 +16,7 @@ import pytest
 from dpsql import Session
 from dpsql.engine.dataset import Dataset, SchemaChanged, open_ledger
 from dpsql.plan import views
-from dpsql.plan.backend_sql import print_value
+from dpsql.plan.backend_sql import print_private
 from dpsql.policy import Policy
 from dpsql.policy.live_schema import LiveTable
 from dpsql.relation.relations import all_grounds
@@ -165,7 +165,7 @@ def test_believe_what_is_declared_of_computed_columns(
     tmp_path: Path, engine: PostgresServer | None, monkeypatch: Patch
 ) -> None:
     plant(
-        monkeypatch, print_value._of_column,
+        monkeypatch, print_private._of_column,
         ("held = column.facts is None and printer.is_held", "held = column.facts is not None or printer.is_held"),
     )  # fmt: skip
     with opened(view_policy(tmp_path), engine) as made, pytest.raises(AssertionError):

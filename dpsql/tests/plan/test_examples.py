@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from dpsql.plan.backend_sql import print_private, print_release, print_source, print_windows, private_forms
+from dpsql.plan.backend_sql import print_private, print_release, print_source, print_sums, private_forms
 from dpsql.postprocess import print_public
 from dpsql.postprocess.print_public import PublicPrinter
 from dpsql.tests.plan.planned import planned, printed
@@ -39,7 +39,7 @@ def above(sql: str) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    [print_private, private_forms, print_release, print_source, print_windows, print_public],
+    [print_private, private_forms, print_release, print_source, print_sums, print_public],
     ids=lambda module: module.__name__,
 )
 def test_examples(module: ModuleType) -> None:

@@ -7,8 +7,8 @@ from fractions import Fraction
 import duckdb
 import pytest
 
+from dpsql.plan.dialects.dialect import Number
 from dpsql.plan.dialects.dialect_duckdb import DUCKDB
-from dpsql.plan.dialects.private_sql import Number
 from dpsql.relation.expressions import Field
 from dpsql.relation.types import BIGINT, TEXT
 

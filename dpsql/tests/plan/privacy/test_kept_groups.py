@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpsql.plan.privacy.analyze import analyze
-from dpsql.plan.privacy.proofs import kept_groups
+from dpsql.plan.privacy.contradiction import kept_groups
 from dpsql.relation.expressions import fields_of
 from dpsql.tests.plan.planned import CATALOG, bound
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dpsql.plan.privacy import axes, grouping_sets, pieces, value_set
+from dpsql.plan.privacy import axes, pieces, release_boundary, value_set
 from dpsql.plan.privacy.axes import Partition, Places, refined
 from dpsql.plan.privacy.keys import environment_of
 from dpsql.plan.release_plan import ReleasePlan
@@ -76,7 +76,7 @@ def release(here: World, keys: tuple[str, ...]) -> ReleasePlan:
     columns = ", ".join(f"{key} AS k{i}" for i, key in enumerate(keys))
     places = ", ".join(map(str, range(1, len(keys) + 1)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouping_sets.Labels, "_labels", lambda *_: {})
+        patch.setattr(release_boundary.Labels, "_labels", lambda *_: {})
         (found,) = here.plan(f"SELECT {columns}, COUNT(*) FROM person GROUP BY {places}").releases
     return found
 

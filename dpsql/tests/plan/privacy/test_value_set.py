@@ -18,7 +18,7 @@ import pytest
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql.print_release import ReleasePrinter
 from dpsql.plan.planner import PrivacyParameters, plan
-from dpsql.plan.privacy import grains, pieces, value_set
+from dpsql.plan.privacy import pieces, value_set
 from dpsql.plan.privacy.keys import domain_of, environment_of
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.relation.calendar import parse_date, parse_timestamp
@@ -459,7 +459,7 @@ def test_a_statement_of_many_parts_looks_at_no_more_pieces(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("function", "fault", "keys", "where"),
     [
-        (grains._Reader.moment, ('self.moment(args[1], expr.literal(0, str))', 'self.moment(args[1], "year")'),
+        (pieces._Reader.moment, ('self.moment(args[1], expr.literal(0, str))', 'self.moment(args[1], "year")'),
          "date_trunc ( 'day' , ts ) & a", "f"),  # pieces that are too coarse
         (value_set._Image._possible, ("{x}l < {y}h", "{x}h < {y}l"), "date_trunc ( 'day' , ts )", "ts < v"),
         (value_set._Image._possible, ("{x}h > {y}l", "{x}h > {y}h"), "date_trunc ( 'day' , v )", "ts > v"),

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from dpsql.errors import Refusal
-from dpsql.plan.dialects.private_sql import Number, integer_kind, is_bare, reach_of, unbounded
+from dpsql.plan.dialects.dialect import Number, integer_kind, is_bare, reach_of, unbounded
 from dpsql.relation.expressions import Call, Field, Literal
 from dpsql.relation.facts import Facts
 from dpsql.relation.types import BIGINT, INTEGER

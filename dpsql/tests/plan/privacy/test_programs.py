@@ -10,7 +10,7 @@ import pytest
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql.print_private import PrivatePrinter
 from dpsql.plan.dialects import dialect_of
-from dpsql.plan.privacy.text_lists import asked_of_texts
+from dpsql.plan.privacy.programs import asked_of_texts
 from dpsql.relation.catalog import Column
 from dpsql.relation.expressions import Call, Expr, Field, Literal
 from dpsql.relation.facts import ONE
