@@ -70,11 +70,9 @@ _TOLD = 1e-7
 """A sum is told by what was drawn where its weights give it to one part in so many."""
 _FLAT = 1e-15
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_FEWEST_POWERS, _MOST_POWERS = 8, 100
-_SMALL = 40_000
-"""Cells times shapes of which there is time for all powers."""
-_STEADY = 1e-7
-"""A power that adds no more is the last."""
+_MOST_CLIMBS = 100
+_STEADY = 1e-6
+"""A step that adds no more is the last."""
 _SAFE = 2**62
 
 
@@ -380,20 +378,34 @@ class Design:
 
     def largest(self, wanted: Sums) -> float | None:
         """Return the most variance of a weighted sum of some numbers whose weights' squares add up to 1, nearly: the
-        largest eigenvalue of their covariances, by powers. None: it was not found.
+        largest eigenvalue of their covariances. None: it was not found.
+
+        That is the most of `|A·x|²/(x·N·x)`, with `A` what makes the numbers of cells. It is climbed by conjugate
+        gradients that begin with `_nearly`, each step to the highest point of a plane.
         """
-        weights, found = np.modf(np.arange(1, wanted.size + 1) * _GOLDEN)[0] + 0.5, 0.0
-        powers = min(_MOST_POWERS, _MOST_POWERS * _SMALL // (math.prod(self.sizes) * len(self.drawn)))
-        for _ in range(max(_FEWEST_POWERS, powers)):
-            weights = weights / math.sqrt(float((weights**2).sum()))
-            cells = np.broadcast_to(wanted.spread(weights[None]), (1, *self.sizes)).copy()
-            solved, is_found = self._solved(cells, _NEARER)
-            if not is_found[0]:
+        weights = np.modf(np.arange(1, wanted.size + 1) * _GOLDEN)[0] + 0.5
+        cells = self._nearly(np.broadcast_to(wanted.spread(weights[None]), (1, *self.sizes)).copy())
+        normal, numbers = self._normal(cells), wanted.of(cells)
+        ahead, before, slope, found = np.zeros_like(cells), np.zeros_like(cells), 1.0, 0.0
+        for _ in range(min(_MOST_CLIMBS, _MOST_LOOKS // (math.prod(self.sizes) * len(self.drawn)))):
+            bent = float(_products(cells, normal)[0])
+            if bent <= 0:
                 return None
-            weights, before = wanted.of(solved)[0], found
-            found = math.sqrt(float((weights**2).sum()))
-            if found <= before * (1 + _STEADY):
+            last, found = found, float(_squares(numbers)[0]) / bent
+            if found <= last * (1 + _STEADY):
                 break
+            uphill = wanted.spread(numbers) - found * normal
+            near = self._nearly(uphill)
+            turn = max(0.0, float(_products(near, uphill - before)[0]) / slope)
+            before, slope, ahead = uphill, float(_products(near, uphill)[0]), near + turn * ahead
+            if slope <= 0:
+                break
+            bends, sums = self._normal(ahead), wanted.of(ahead)
+            far = _highest(
+                [float(_products(a, b)[0]) for a, b in ((numbers, numbers), (numbers, sums), (sums, sums))],
+                [float(_products(a, b)[0]) for a, b in ((cells, normal), (cells, bends), (ahead, bends))],
+            )
+            cells, normal, numbers = cells + far * ahead, normal + far * bends, numbers + far * sums
         return found * min(self.spreads)
 
     def work(self, wanted: Sums) -> int:
@@ -421,6 +433,17 @@ class Design:
             for sums, precision, own in zip(self.drawn, self._precisions, weights, strict=True):
                 own.append(precision * sums.of(found))
         return Forms(kinds, tuple(np.concatenate(own) for own in weights))
+
+
+def _highest(above: Sequence[float], below: Sequence[float]) -> float:
+    """Return where on a line the ratio of two quadratic forms is highest: of the form at its start, along it, and of
+    the two together, `a + 2·b·t + c·t²`."""
+    (a, b, c), (d, e, f) = above, below
+    square, linear, constant = c * e - b * f, c * d - a * f, b * d - a * e
+    root = math.sqrt(max(0.0, linear**2 - 4 * square * constant))
+    ends = [(2 * constant, -linear + root), (2 * constant, -linear - root)]
+    places = [t for t in (one / other for one, other in ends if other) if d + 2 * e * t + f * t * t > 0]
+    return max(places, key=lambda t: (a + 2 * b * t + c * t * t) / (d + 2 * e * t + f * t * t), default=0.0)
 
 
 @dataclass(frozen=True)
