@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.figure import Size
 from dpsql import Session
-from dpsql.cli.demo_folder import MAIN_POLICY, make_folder
+from dpsql.cli.demo import MAIN_POLICY, make_folder
 from dpsql.cli.demo_tour import QUESTIONS
 
 __all__ = ["campus_queries", "make_campus", "open_campus"]

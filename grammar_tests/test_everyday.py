@@ -15,7 +15,7 @@ import pytest
 from datasets import DataSets
 
 from dpsql import Session
-from dpsql.cli.demo_folder import DATABASE, MAIN_POLICY, make_folder
+from dpsql.cli.demo import DATABASE, MAIN_POLICY, make_folder
 from dpsql.engine.dataset import Dataset
 from dpsql.policy import load_policy
 from dpsql.testing.injected_noise import ZeroNoise

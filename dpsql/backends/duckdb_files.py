@@ -30,8 +30,7 @@ from ..policy.live_schema import LiveSchema, LiveTable
 from ..policy.model import FileSources
 from ..seal import NO_WAY_OUT
 from .backend import Backend, implements
-from .duckdb_backend import MEANING, DuckDBBackend, DuckDBSnapshot, guarded
-from .duckdb_schema import Query, read_schema
+from .duckdb_backend import MEANING, DuckDBBackend, DuckDBSnapshot, Query, guarded, read_schema
 from .pinned_files import PinnedFile, Pins, look_at, pin, read_record, version_of
 from .verify_claims import doubting, verify_claims
 

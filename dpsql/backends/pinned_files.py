@@ -6,6 +6,9 @@ House rules (soundness.md 1.27):
 2. A file is known by its size, the time of its last change and the hash of its footer, before and after each
    statement; by the hash of all of it when it is recorded, and when the owner checks it.
 3. Messages name files and what to do. They hold nothing of what is in a file.
+
+House rule of what is recorded, of files and of tables on Spark: only an owner's command comes here (`take`). What is
+taken is written once the ledger has its epoch (soundness.md 1.30(5)).
 """
 
 from __future__ import annotations
@@ -14,14 +17,20 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import FilesChanged, PolicyError
-from ..policy.model import FileSources
+from ..policy.model import FILES, FileSources
 from ..records import dataclass
+from .backend import Finding, Severity
+
+if TYPE_CHECKING:
+    from .spark_backend import SparkBackend
+
 
 _MAGIC = b"PAR1"
 _LARGEST_FOOTER = 2**28
@@ -204,3 +213,60 @@ def write_json(record: Path, number: int, tables: Mapping[str, object]) -> None:
         os.replace(draft, record)
     except OSError as error:
         raise PolicyError(f"{record.name}: cannot be written: {error.strerror}") from None
+
+
+# --- what an owner's act records --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What tables are, every value of which was read: the `versions` that statements will see, and what writes the
+    record."""
+
+    versions: Mapping[str, str]
+    write: Callable[[], None]
+
+
+def take(url: str, files: FileSources, where: str) -> Taken:
+    """Read all rows of all tables as they are now. `where`: the policy's name. Raises PolicyError, EngineFailure."""
+    if url == FILES:
+        from .duckdb_files import pin_verified
+
+        pins = pin_verified(files, where)
+        versions = {name: version_of(ones) for name, ones in pins.items()}
+        return Taken(versions, partial(write_record, files.record, pins))
+    server = _spark(url)
+    from . import spark_tables
+
+    with server.session() as session:
+        found = spark_tables.pin_verified(session, files, where)
+    versions = {name: spark_tables.version_of(one) for name, one in found.items()}
+    return Taken(versions, partial(spark_tables.write_record, files.record, found))
+
+
+def differences(url: str, files: FileSources, where: str, *, is_whole: bool) -> list[Finding] | None:
+    """Return what is otherwise than it was recorded; None where nothing is recorded.
+
+    Files are read in full; tables on Spark where it `is_whole`. Raises PolicyError, EngineFailure.
+    """
+    if url == FILES:
+        recorded = read_record(files.record)
+        if recorded is None:
+            return None
+        said = compare(files, where, recorded)
+        return [Finding(Severity.ERROR, sentence, "dpsql refresh") for sentence in said]
+    server = _spark(url)
+    from . import spark_tables
+
+    known = spark_tables.read_record(files.record)
+    if known is None:
+        return None
+    with server.session() as session:
+        return spark_tables.compare(session, files, where, known, is_whole=is_whole)
+
+
+def _spark(url: str) -> SparkBackend:
+    """Return the server of a URL. Raises PolicyError: it is none, or Spark's client is not installed."""
+    from .spark_backend import SparkBackend
+
+    return SparkBackend.of(url)

@@ -46,8 +46,15 @@ from .postgres_connection import (
     set_locally,
     target_of,
 )
-from .postgres_deployment import verify
-from .postgres_schema import FoundTable, SchemaSnapshot, find_tables, path_of, read_catalog, read_state
+from .postgres_schema import (
+    FoundTable,
+    SchemaSnapshot,
+    find_tables,
+    path_of,
+    read_catalog,
+    read_state,
+    verify,
+)
 
 # --- values on their way to Postgres and back: exact in both directions, and none that Python cannot hold ---
 

@@ -42,9 +42,8 @@ from ..policy.live_schema import LiveSchema
 from ..records import dataclass
 from ..waits import acquire
 from .backend import CHUNK_ROWS, Backend, Finding, OpenSnapshots, Severity, Snapshot, Stoppable, implements
-from .spark_connection import SparkConnection, guarded, guarding
+from .spark_connection import SparkConnection, SparkTarget, guarded, guarding, require_query, target_of
 from .spark_tables import OpenTables, PinnedTables
-from .spark_target import SparkTarget, require_query, target_of
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession

@@ -20,8 +20,7 @@ import click
 from ..errors import DpsqlError, EngineFailure, PolicyError
 from . import interrupts
 from .faults import Failure, install_bug_hook, leave_streams, tell
-from .settings import CommandSettings
-from .terminal import fill_closed
+from .terminal import CommandSettings, fill_closed
 
 _READER_LEFT = 141
 """What a shell says of a program that wrote to a closed pipe (128 + SIGPIPE)."""
@@ -36,7 +35,7 @@ _COMMANDS = {
         "Attack your own policy, on made-up people: what would one person's data show?",
     ),
     "bounds": (
-        "bounds:bounds",
+        "budget:bounds",
         "Measure, privately, which max_rows fits TABLE, how many people have more rows, and what that leaves "
         "out.",
     ),
@@ -61,7 +60,7 @@ _COMMANDS = {
         "Say what an error's code means, why it is refused and what helps; or show a command's options.",
     ),
     "init": (
-        "init:init",
+        "check:init",
         "Write a first policy file for SOURCES: a database, such as duckdb:campus.duckdb, or data files.",
     ),
     "local": (
@@ -83,18 +82,18 @@ _COMMANDS = {
         "Serve the policy to analysts over Postgres' protocol, until SIGTERM or Ctrl-C.",
     ),
     "studio": (
-        "studio:studio",
+        "serve:studio",
         "Write SQL in a page that says, while you type, what it would cost and how far off it would be.",
     ),
     "synthesize": (
-        "synthesize:synthesize",
+        "files:synthesize",
         "Write a made-up TABLE that has about the counts which were answered of the real one.",
     ),
     "textbook": (
-        "textbook:textbook",
+        "demo:textbook",
         "Show an exercise of the textbook, or say whether ANSWER is right; without EXERCISE, what there is.",
     ),
-    "user": ("user:user", "Passwords of the analysts who may connect to dpsql serve."),
+    "user": ("serve:user", "Passwords of the analysts who may connect to dpsql serve."),
     "verify": (
         "verify:verify",
         "Verify again what was charged: in the policy's ledger, in LEDGER, a copy of its file with its log "

@@ -32,7 +32,7 @@ from ..records import dataclass
 from ..words import plain_text
 from .budget import period_lines
 from .chart import chart_lines, truth_marks
-from .demo_folder import DATABASE, MAIN_POLICY, TEXTBOOK_POLICY, fill_folder
+from .demo import DATABASE, MAIN_POLICY, TEXTBOOK_POLICY, fill_folder
 from .owner import open_ledger, write_private
 from .terminal import decimal_text, is_read_by_people, styled
 from .worker import RunningSession, open_session

@@ -40,7 +40,7 @@ from ..records import dataclass
 from ..waits import Stop, is_told, until
 from ..words import terminal_text
 from .check import missing_or_old, untested
-from .settings import CommandSettings, json_option, pass_settings, wants_json
+from .terminal import CommandSettings, json_option, pass_settings, wants_json
 
 if TYPE_CHECKING:
     from ..policy import Policy
@@ -298,7 +298,7 @@ def _database(it: Installation, known: Policy) -> Looks:
     from ..backends.backend import Severity
     from ..plan.views import build_catalog, view_reports
     from ..policy import check as check_policy
-    from ..policy.access import check_access
+    from ..policy.catalog import check_access
     from .owner import read_live_schema
 
     live = read_live_schema(known.database, known.files)

@@ -32,8 +32,7 @@ from ..errors import (
 )
 from ..words import meant, terminal_text
 from .interrupts import INTERRUPTED, has_come
-from .settings import wants_json
-from .terminal import display_width
+from .terminal import display_width, wants_json
 
 # --- how an error leaves the program: its exit code, and its text for people or for programs ----------------
 

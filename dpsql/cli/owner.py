@@ -159,7 +159,7 @@ def looks_of_values(policy: Policy, live: LiveSchema) -> tuple[tuple[str, str, s
     """
     from ..backends import open_backend
     from ..plan.dialects import dialect_of
-    from ..policy.personal import MOST_READ, look_of
+    from ..policy.scaffold import MOST_READ, look_of
     from ..relation.types import Kind
 
     dialect = dialect_of(live.dialect, live.case_collation)
@@ -266,7 +266,7 @@ def verified_files(policy_path: Path, *, only_new: bool = False) -> VerifiedFile
     be copied, or a key does not hold.
     """
     from ..backends.duckdb_backend import make_copy, record_copy, suspend_copy
-    from ..backends.records import take
+    from ..backends.pinned_files import take
     from ..engine.asserted_keys import look_at_keys
     from ..policy import load_policy
 

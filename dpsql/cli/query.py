@@ -22,8 +22,14 @@ from . import interrupts
 from .faults import Failure, tell
 from .owner import open_ledger
 from .render import View, format_option, receipt_line, render, show
-from .settings import CommandSettings, json_option, pass_settings, wants_json
-from .terminal import is_read_by_people, require_output
+from .terminal import (
+    CommandSettings,
+    is_read_by_people,
+    json_option,
+    pass_settings,
+    require_output,
+    wants_json,
+)
 from .worker import RunningSession, open_session
 
 if TYPE_CHECKING:

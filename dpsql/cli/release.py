@@ -22,8 +22,7 @@ from .faults import Failure, tell
 from .owner import open_ledger
 from .query import script_text
 from .render import format_option, receipt_line, render
-from .settings import CommandSettings, json_option, pass_settings, wants_json
-from .terminal import require_output
+from .terminal import CommandSettings, json_option, pass_settings, require_output, wants_json
 from .worker import RunningSession, open_session
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The terminal: what standard output is, streams that are closed, and cells of text.
+"""The terminal: what standard output is, streams that are closed, cells of text; and the options of the command line.
 
 House rule: no file of ours takes the number of a closed stream. A ledger that were opened as standard error would have
 messages written into it.
@@ -11,11 +11,62 @@ import io
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import IO
+from pathlib import Path
+from typing import IO, Any, TypeVar
 
 import click
+
+from ..records import dataclass
+
+# --- the global options -----------------------------------------------------------------------------------
+
+
+_JSON = "dpsql.json"
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSettings:
+    """The policy file to use and the label of the one who asks."""
+
+    policy_path: Path
+    analyst: str
+
+    @classmethod
+    def of(cls, policy_path: str, analyst: str) -> CommandSettings:
+        return cls(Path(policy_path), analyst)
+
+
+pass_settings = click.make_pass_decorator(CommandSettings)
+
+
+def json_option(command: _Command) -> _Command:
+    """Add `--json`: results and errors as JSON. The command reads it through `wants_json`."""
+    return click.option(
+        "--json",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember_json,
+        is_eager=True,
+        help="Results on standard output and errors on standard error as JSON, one object a line.",
+    )(command)
+
+
+def wants_json(ctx: click.Context | None = None) -> bool:
+    """Return whether the running command was given `--json`."""
+    ctx = ctx or click.get_current_context(silent=True)
+    return ctx is not None and bool(ctx.meta.get(_JSON))
+
+
+def _remember_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta[_JSON] = True
+
+
+# --- the terminal -----------------------------------------------------------------------------------------
 
 
 def is_read_by_people() -> bool:

@@ -15,7 +15,7 @@ from ..errors import Unverified
 from ..words import terminal_text
 from .faults import exit_code
 from .owner import open_ledger, read_live_schema
-from .settings import CommandSettings, json_option, pass_settings, wants_json
+from .terminal import CommandSettings, json_option, pass_settings, wants_json
 
 if TYPE_CHECKING:
     from ..budget import LedgerStore

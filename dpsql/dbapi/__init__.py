@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from .connection import Connection, connect
-from .cursor import (
+from .connection import (
     BINARY,
     DATETIME,
     NUMBER,
     ROWID,
     STRING,
     Binary,
+    Connection,
     Cursor,
     Date,
     DateFromTicks,
@@ -22,6 +22,7 @@ from .cursor import (
     TimeFromTicks,
     Timestamp,
     TimestampFromTicks,
+    connect,
 )
 from .errors import (
     DatabaseError,

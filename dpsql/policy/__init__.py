@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .access import access_of, check_access, narrowed
-from .catalog import build_catalog
+from .catalog import access_of, build_catalog, check_access, narrowed
 from .check import Report, check
 from .live_schema import LiveColumn, LiveForeignKey, LiveSchema, LiveTable
 from .load import inspect_policy, load_policy, parse_policy

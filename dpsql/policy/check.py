@@ -26,7 +26,7 @@ from .catalog import (
 from .describe import allowed_text, declared_text, keys_text
 from .live_schema import LiveColumn, LiveSchema, LiveTable
 from .model import Policy, TablePolicy, UnitPolicy
-from .personal import is_named_for_people, is_telling, known_people, personal_columns
+from .scaffold import is_named_for_people, is_telling, known_people, personal_columns
 from .section import plain, quote_key
 from .units import (
     asserted_key,

@@ -21,8 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 from ..errors import PolicyError
 from .auth import check_identities, read_auth
-from .load_tables import ROW, ReadTables, read_tables
-from .load_time import check_times, read_time
+from .load_tables import ROW, ReadTables, check_times, read_tables, read_time
 from .model import (
     ENGINES,
     FILES,

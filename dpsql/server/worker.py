@@ -23,8 +23,8 @@ from ..system_catalog import CatalogRefusal, ConnectionFacts, Reads, ResultColum
 from .channel import Channel
 from .client_settings import ClientSettings, release_time
 from .columns import columns_of, oid_of, sql_type
+from .database import Replies, Reply, Sessions, system_catalog
 from .report import ClientGone, Outcome, Tally, log, log_together
-from .sessions import Replies, Reply, Sessions, system_catalog
 from .statements import Catalog, CopyIn, Query, Result
 
 _T = TypeVar("_T")

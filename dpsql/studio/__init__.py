@@ -4,7 +4,7 @@ House rules:
 
 1. While somebody types, nothing is read of people's tables and no connection to their database is opened
    (`desk.TypingSession`): a price comes from the text, the policy, the schema and the ledger.
-2. A seat (`door.Seat`) is one analyst's. What its endpoints tell is what EXPLAIN, the answers and the ledger tell this
+2. A seat (`desk.Seat`) is one analyst's. What its endpoints tell is what EXPLAIN, the answers and the ledger tell this
    analyst; what is the owner's is asked of seats of the owner alone (`server.OWNER`).
 3. One module an endpoint group, one file a view (`page/views/`). An endpoint is a function of a seat and of what was
    sent, and returns what is sent back as JSON; it knows nothing of HTTP.

@@ -18,8 +18,7 @@ from ..mechanisms import NANO
 from ..relation.types import Kind
 from ..sql.statement import ResetSetting, SetSetting, parse_statement
 from ..words import csv_lines, plain_text, terminal_text
-from .desk import Desk
-from .door import BadRequest, Body, Seat, refusal, statement_at
+from .desk import BadRequest, Body, Desk, Seat, refusal, statement_at
 from .pricing import left_of
 
 MOST_ROWS = 1_000

@@ -2,7 +2,7 @@
 
 House rules:
 
-1. Nothing is served before the host, and nothing but a new link before the cookie, was looked at (`door`).
+1. Nothing is served before the host, and nothing but a new link before the cookie, was looked at (`desk.Door`).
 2. Where a request ends is said once and in one way (`_is_whole`): a proxy in front that saw its end elsewhere would
    send what one person wrote as the beginning of another's.
 3. What is told of an error is a `DpsqlError`'s own words. Of a fault of dpsql's own it is told that there was one.
@@ -26,8 +26,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from ..errors import DpsqlError
 from . import pricing, running, spending
-from .desk import Desk
-from .door import BadRequest, Body, LoopbackDoor, Seat, refusal
+from .desk import BadRequest, Body, Desk, LoopbackDoor, Seat, refusal
 
 Endpoint = Callable[[Seat, Body], Mapping[str, Any]]
 

@@ -22,11 +22,9 @@ from ..engine.dataset import Dataset
 from ..engine.refusals import Refused
 from ..errors import CODES, DpsqlError, EngineFailure, LedgerError, PolicyError
 from ..policy import parse_policy
-from .desk import Overtaken, TypingSession, Unread
-from .door import BadRequest, Body, Seat, refusal, statement_at
-from .facts import Facts, facts_of
+from .desk import BadRequest, Body, Overtaken, Seat, TypingSession, Unread, refusal, statement_at
 from .pricing import priced
-from .report import report_of
+from .report import Facts, facts_of, report_of
 
 _MOST_STATEMENTS = 30
 _MOST_TEXT = 400_000

@@ -38,8 +38,7 @@ from ..server.client_settings import release_time
 from ..server.database import Database
 from ..server.listener import network_of
 from ..server.report import log
-from .desk import Desk
-from .door import Body, Seat
+from .desk import Body, Desk, Seat
 from .server import Handler, PageServer
 
 _SECONDS = 20.0

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from dpsql.backends.check_bounds import ValueRange, read_bounds
-from dpsql.backends.duckdb_schema import read_type
+from dpsql.backends.duckdb_backend import read_type
 
 TYPES = {
     "i": "INTEGER",

@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpsql.backends.convert_files import convert
+from dpsql.backends.prepared_rows import convert
 from dpsql.errors import PolicyError
 
 

@@ -198,7 +198,7 @@ def test_a_text_that_cannot_be_read_refuses_and_never_admits(monkeypatch: pytest
     def fail(*_: object, **__: object) -> None:
         raise sqlglot.errors.ParseError("unreadable")
 
-    monkeypatch.setattr("dpsql.backends.duckdb_schema.sqlglot.parse_one", fail)
+    monkeypatch.setattr("dpsql.backends.duckdb_backend.sqlglot.parse_one", fail)
     table = table_of("CREATE TABLE t (x VARCHAR COLLATE NOCASE, y VARCHAR, n INT)")
     assert [column.type for column in table.columns] == [types.OPAQUE, types.OPAQUE, types.INTEGER]
     table = table_of("CREATE TABLE t (x INT, y INT GENERATED ALWAYS AS (x + 1))")

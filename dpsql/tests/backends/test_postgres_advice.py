@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dpsql.backends import open_backend
-from dpsql.backends.postgres_deployment import missing_indexes
+from dpsql.backends.postgres_schema import missing_indexes
 from dpsql.policy import build_catalog, parse_policy
 from dpsql.tests.support.postgres_server import PostgresServer
 

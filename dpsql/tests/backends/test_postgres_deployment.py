@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from dpsql.backends import Finding, PostgresBackend, refuse_unsafe
 from dpsql.backends.backend import Severity
-from dpsql.backends.postgres_deployment import reader_sql, verify
+from dpsql.backends.postgres_schema import reader_sql, verify
 from dpsql.cli.application import program
 from dpsql.errors import PolicyError
 from dpsql.tests.support.postgres_server import ADMINISTRATOR, PostgresServer

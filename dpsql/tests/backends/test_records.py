@@ -9,7 +9,7 @@ CODE = """
 import sys
 from pathlib import Path
 sys.modules["pyspark"] = None
-from dpsql.backends.records import differences, take
+from dpsql.backends.pinned_files import differences, take
 from dpsql.errors import PolicyError
 from dpsql.policy.model import FileSources
 files = FileSources(Path("."), {"t": ()}, Path("no-such-record.json"))

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dpsql.backends.spark_backend import SparkBackend, rows_of
-from dpsql.backends.spark_connection import SETTINGS, SparkConnection, guarded, guarding, messages
-from dpsql.backends.spark_target import target_of
+from dpsql.backends.spark_connection import SETTINGS, SparkConnection, guarded, guarding, messages, target_of
 from dpsql.errors import EngineFailure, PolicyError
 from dpsql.plan.dialects.dialect_spark import SPARK
 from dpsql.tests.support.spark_server import SparkServer

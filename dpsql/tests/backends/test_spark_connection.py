@@ -18,8 +18,7 @@ import pytest
 from dpsql.backends import spark_backend as backends
 from dpsql.backends import spark_connection as module
 from dpsql.backends.spark_backend import SparkBackend
-from dpsql.backends.spark_connection import SETTINGS, SparkConnection, guarded, messages
-from dpsql.backends.spark_target import TOKEN, SparkTarget
+from dpsql.backends.spark_connection import SETTINGS, TOKEN, SparkConnection, SparkTarget, guarded, messages
 from dpsql.errors import EngineFailure, FilesChanged, PolicyError
 from dpsql.waits import Stop, Stopped, until
 

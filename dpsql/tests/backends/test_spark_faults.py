@@ -18,8 +18,7 @@ import pytest
 
 from dpsql.backends import spark_connection as connections
 from dpsql.backends.spark_backend import SparkBackend
-from dpsql.backends.spark_connection import SparkConnection
-from dpsql.backends.spark_target import TOKEN, target_of
+from dpsql.backends.spark_connection import TOKEN, SparkConnection, target_of
 from dpsql.errors import EngineFailure
 from dpsql.tests.support.spark_fixtures import require_spark
 from dpsql.tests.support.spark_server import SparkServer

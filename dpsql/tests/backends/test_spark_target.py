@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import dpsql.plan
-from dpsql.backends.spark_target import TOKEN, SparkTarget, calls, require_query, target_of
+from dpsql.backends.spark_connection import TOKEN, SparkTarget, calls, require_query, target_of
 from dpsql.errors import EngineFailure, PolicyError
 
 

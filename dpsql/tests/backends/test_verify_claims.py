@@ -15,8 +15,7 @@ import pytest
 from pyarrow import parquet
 
 from dpsql.backends.duckdb_files import pin_verified
-from dpsql.backends.parquet_claims import BINARY, I64, STRUCT, Fields, read_struct, write_struct
-from dpsql.backends.verify_claims import xxh64
+from dpsql.backends.verify_claims import BINARY, I64, STRUCT, Fields, read_struct, write_struct, xxh64
 from dpsql.errors import PolicyError
 from dpsql.policy.model import FileSources
 from dpsql.tests.support.patched_parquet import forget, say, without_bits

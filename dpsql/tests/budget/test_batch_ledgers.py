@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.cli.demo_folder import MAIN_POLICY, make_folder
+from dpsql.cli.demo import MAIN_POLICY, make_folder
 from dpsql.engine.dataset import open_ledger
 from dpsql.policy import load_policy
 from dpsql.tests.cli.test_release import DASHBOARD, STOPPED

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from dpsql.budget import ZERO
 from dpsql.budget.postgres_ledger import _explained
 from dpsql.cli.application import program
-from dpsql.cli.demo_folder import MAIN_POLICY, make_folder
+from dpsql.cli.demo import MAIN_POLICY, make_folder
 from dpsql.cli.owner import open_ledger
 from dpsql.errors import LedgerError
 

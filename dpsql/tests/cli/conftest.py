@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from dpsql.cli import interrupts
 from dpsql.cli.application import program
-from dpsql.cli.demo_folder import MAIN_POLICY, make_folder
+from dpsql.cli.demo import MAIN_POLICY, make_folder
 
 Run = Callable[..., Result]
 COUNT = "SELECT COUNT(*) AS n FROM student"

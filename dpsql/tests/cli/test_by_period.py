@@ -21,8 +21,7 @@ from dpsql.mechanisms import Laplace
 from dpsql.policy import Slices, load_policy
 from dpsql.policy.model import Period
 from dpsql.policy.periods import last_closed, number_of, period_text
-from dpsql.studio.charts import period_chart
-from dpsql.studio.facts import _periods
+from dpsql.studio.report import _periods, period_chart
 
 Run = Callable[..., Result]
 THREE_DAYS = timedelta(days=3)

@@ -15,8 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dpsql.cli.application import program
-from dpsql.cli.demo import POLICY, TRIED, make_challenge, told
-from dpsql.cli.demo_folder import ANALYST, PASSWORD
+from dpsql.cli.demo import ANALYST, PASSWORD, POLICY, TRIED, make_challenge, told
 from dpsql.policy import load_policy
 from dpsql.tests.support.forked import Forked
 

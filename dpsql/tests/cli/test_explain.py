@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsql import Session
-from dpsql.cli.demo_folder import TEXTBOOK_POLICY
+from dpsql.cli.demo import TEXTBOOK_POLICY
 from dpsql.engine.answer import BoundNote
 from dpsql.engine.explain import layout_sql
 from dpsql.engine.notes import bias_notes

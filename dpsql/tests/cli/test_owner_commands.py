@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpsql.cli.application import program
-from dpsql.cli.demo_folder import make_folder
+from dpsql.cli.demo import make_folder
 from dpsql.policy import load_policy
 from dpsql.tests.support.length import tried
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.studio.charts import asset
+from dpsql.studio.report import asset
 
 from ..support.browser import Browser, browsing, missing
 from .test_studio import HOSTILE, bench_data, exported

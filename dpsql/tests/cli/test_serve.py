@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpsql.cli.application import program
-from dpsql.cli.demo_folder import ANALYST, PASSWORD
+from dpsql.cli.demo import ANALYST, PASSWORD
 from dpsql.policy import load_policy
 
 

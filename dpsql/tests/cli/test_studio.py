@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from dpsql.studio.facts import Day, forecast_of
+from dpsql.studio.report import Day, forecast_of
 from dpsql.tests.support.forked import Forked
 
 from .conftest import Run, length_of_log

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dpsql.cli.application import program
-from dpsql.cli.init import _TEMPLATES
+from dpsql.cli.check import _TEMPLATES
 
 MADE = {
     "hospital": """

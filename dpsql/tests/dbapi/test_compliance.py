@@ -17,8 +17,7 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.dbapi.connection import Connection
-from dpsql.dbapi.cursor import Cursor
+from dpsql.dbapi.connection import Connection, Cursor
 from dpsql.dbapi.placeholders import collected, read_statement
 from dpsql.engine.dataset import open_ledger
 from dpsql.policy import load_policy

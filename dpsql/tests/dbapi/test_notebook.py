@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 import dpsql
-from dpsql.dbapi.cursor import row_maker
+from dpsql.dbapi.connection import row_maker
 from dpsql.engine import Answer, AnswerColumn, Receipt
 from dpsql.engine.answer import answer_html, answer_text
 from dpsql.relation.types import BIGINT, DOUBLE, TEXT

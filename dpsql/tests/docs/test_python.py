@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.cli.demo_folder import MAIN_POLICY, make_folder
+from dpsql.cli.demo import MAIN_POLICY, make_folder
 from dpsql.pgwire import make_verifier
 
 from ..server.conftest import PASSWORD, needs_psql, run_server

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from dpsql.cli.application import program
+from dpsql.cli.demo import EXERCISES, Figure, Statement, Word, as_notebook
 from dpsql.cli.docs import parts_of, read_part, read_section, read_topic
-from dpsql.cli.textbook import EXERCISES, Figure, Statement, Word, as_notebook
 
 from .comparing import NUMBER, compare
 from .documents import Transcript, section, text, transcripts, transcripts_of

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpsql.cli.application import program
-from dpsql.cli.demo_folder import make_folder
+from dpsql.cli.demo import make_folder
 from dpsql.engine.dataset import Dataset
 from dpsql.engine.refusals import SLOT_BYTES, SLOTS, shape_of
 from dpsql.engine.session import Session

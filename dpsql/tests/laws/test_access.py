@@ -24,7 +24,7 @@ from dpsql import Session
 from dpsql.backends import DuckDBBackend
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import DpsqlError, PolicyError, Refusal
-from dpsql.policy import Access, Analyst, Policy, access, parse_policy
+from dpsql.policy import Access, Analyst, Policy, catalog, parse_policy
 from dpsql.policy.model import TablePolicy
 from dpsql.release import finer
 from dpsql.sql import scope
@@ -477,7 +477,7 @@ def test_suggesting_all_names_is_noticed(sides: tuple[Side, Side], monkeypatch: 
 def test_a_column_with_its_name_is_noticed(sides: tuple[Side, Side], monkeypatch: Patch) -> None:
     plant(
         monkeypatch,
-        access._narrowed_table,
+        catalog._narrowed_table,
         ("frozenset(access.hidden_in(table.name) & names)", "frozenset()"),
     )
     _narrowed_anew(sides, monkeypatch)

@@ -202,7 +202,7 @@ def test_units_are_told_apart_bytewise(tmp_path_factory: pytest.TempPathFactory)
 def test_take_units_that_collate_equal_for_one(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: Patch
 ) -> None:
-    monkeypatch.setattr("dpsql.backends.duckdb_schema._columns_with", lambda *_: set())
+    monkeypatch.setattr("dpsql.backends.duckdb_backend._columns_with", lambda *_: set())
     with pytest.raises((AssertionError, EngineFailure)):  # the engine itself objects to two collations (L2)
         check_spelled(tmp_path_factory, " COLLATE NOCASE")
 

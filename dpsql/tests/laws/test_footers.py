@@ -17,7 +17,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from dpsql.backends import duckdb_files, parquet_claims, verify_claims
+from dpsql.backends import duckdb_files, verify_claims
 from dpsql.backends.duckdb_files import DuckDBFiles, pin_verified
 from dpsql.backends.pinned_files import write_record
 from dpsql.errors import EngineFailure, PolicyError
@@ -362,7 +362,7 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     "what is said to be NULL is not read": ("nothing but NULL", fault(_File._read_empty, ("if not chunks", "if True"))),
     "exact is near enough": ("exact texts that are cut", fault(verify_claims._is_beside, ("if is_exact:", "if False:"))),
     "the old fields are not looked at": (
-        SIGNED, fault(parquet_claims._said, ("in (6, 2)", "in (6,)"), ("in (5, 1)", "in (5,)")),
+        SIGNED, fault(verify_claims._said, ("in (6, 2)", "in (6,)"), ("in (5, 1)", "in (5,)")),
     ),
     "any maximum of texts": (
         "a maximum of others' texts", fault(verify_claims._is_beside, ("bound >= value if is_high", "True if is_high")),

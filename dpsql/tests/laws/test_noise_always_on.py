@@ -115,7 +115,7 @@ def test_the_injected_noises_are_for_tests_alone() -> None:
 def test_only_the_command_line_reads_the_environment() -> None:
     """What an operator may set there is a path or a name; nothing that a session reads."""
     readers = {name for name, text in sources() if re.search(r"os\.environ|getenv|envvar", text)}
-    readers.discard("backends/spark_target.py")  # a Spark server's token, which no policy may hold
+    readers.discard("backends/spark_connection.py")  # a Spark server's token, which no policy may hold
     assert all(name.startswith("cli/") for name in readers), readers
 
 
@@ -126,7 +126,7 @@ _WRITERS = {f"engine/audit/{name}.py" for name in ("expressions", "statements")}
 def test_randomness_comes_from_the_operating_system_alone() -> None:
     for name, text in sources():
         taken = {module.split(".")[0] for module in imports(text)}
-        if name not in {"cli/demo_folder.py", *_WRITERS}:  # the seeded university: data, not noise
+        if name not in {"cli/demo.py", *_WRITERS}:  # the seeded university: data, not noise
             assert "random" not in taken, name
             assert "np.random" not in text, name
             assert "numpy.random" not in text, name
@@ -260,7 +260,7 @@ def test_exact_values_stay_in_two_modules() -> None:
             ):
                 holding.add(name)
     assert asking == {
-        "release/run.py", "release/post_processing.py", "engine/audit/measure.py", "backends/postgres_deployment.py",
+        "release/run.py", "release/post_processing.py", "engine/audit/measure.py", "backends/postgres_schema.py",
         "cli/owner.py", "engine/asserted_keys.py", "engine/spine.py",
     }  # fmt: skip
     assert holding == {"release/run.py", "release/privatise.py", "engine/audit/audit.py"}

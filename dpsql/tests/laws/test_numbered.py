@@ -19,7 +19,7 @@ from dpsql.plan import planner
 from dpsql.plan.backend_sql.print_source import SourcePrinter
 from dpsql.plan.measures.measurements import Measurement
 from dpsql.plan.privacy import ownership
-from dpsql.policy import Accounting, Neighbours, Policy, parse_policy, row_numbers
+from dpsql.policy import Accounting, Neighbours, Policy, parse_policy, units
 from dpsql.release.facts import read_facts
 from dpsql.release.verifying import certificate_of, rule_against
 from dpsql.tests.support.postgres_server import PostgresServer
@@ -305,7 +305,7 @@ def test_count_people_by_their_rows(adding: World, monkeypatch: Patch) -> None:
 def test_number_by_fractions(tmp_path: Path, monkeypatch: Patch, type_: str) -> None:
     """Between 1 and 3 there are more than three fractions."""
     schema = SCHEMA.replace("n INTEGER NOT NULL", f"n {type_} NOT NULL")
-    plant(monkeypatch, row_numbers._require_number, ("if not column.type.is_integer:", "if False:"))
+    plant(monkeypatch, units._require_number, ("if not column.type.is_integer:", "if False:"))
     people = heavy()
     rows = tuple((1, 1 + i / 8, *row[2:]) if row[0] == 1 else row for i, row in enumerate(people.visit))
     for made in opened(tmp_path, schema=schema):
@@ -316,7 +316,7 @@ def test_believe_a_key_that_nobody_enforces(tmp_path: Path, monkeypatch: Patch) 
     schema = SCHEMA.replace(", PRIMARY KEY (owner, n))", ")")
     plant(
         monkeypatch,
-        row_numbers.row_number_of,
+        units.row_number_of,
         ("if any(set(key) == wanted for key in table.proved.keys):", "if True:"),
     )
     people = heavy()
@@ -327,9 +327,7 @@ def test_believe_a_key_that_nobody_enforces(tmp_path: Path, monkeypatch: Patch) 
 
 def test_a_key_of_the_number_and_something_else_holds_nothing(tmp_path: Path, monkeypatch: Patch) -> None:
     schema = SCHEMA.replace("PRIMARY KEY (owner, n)", "PRIMARY KEY (owner, n, minutes)")
-    plant(
-        monkeypatch, row_numbers.row_number_of, ("set(key) == wanted for key", "set(key) >= wanted for key")
-    )
+    plant(monkeypatch, units.row_number_of, ("set(key) == wanted for key", "set(key) >= wanted for key"))
     people = heavy()
     rows = tuple((1, 1, *row[2:4], i - 5) if row[0] == 1 else row for i, row in enumerate(people.visit))
     for made in opened(tmp_path, schema=schema):

@@ -18,7 +18,7 @@ from dpsql.cli.application import program
 from dpsql.cli.owner import key_checks
 from dpsql.engine.asserted_keys import look_at_keys
 from dpsql.errors import PolicyError
-from dpsql.policy import Policy, build_catalog, load_policy, parse_policy, row_numbers, units
+from dpsql.policy import Policy, build_catalog, load_policy, parse_policy, units
 from dpsql.policy.live_schema import LiveSchema
 from dpsql.release.facts import read_facts
 from dpsql.release.verifying import certificate_of, rule_against
@@ -143,7 +143,7 @@ def test_a_key_that_does_not_hold_bounds_nothing(files: World) -> None:
 def test_take_a_wider_key(tmp_path: Path, monkeypatch: Patch) -> None:
     plant(
         monkeypatch,
-        row_numbers.row_number_of,
+        units.row_number_of,
         ("set(table.asserted) != wanted", "not wanted & set(table.asserted)"),
     )
     for made in opened(tmp_path, keys=KEYS | {"visit": ["owner", "n", "minutes"]}):
@@ -155,7 +155,7 @@ def test_take_a_wider_key(tmp_path: Path, monkeypatch: Patch) -> None:
 def test_ask_for_no_key(tmp_path: Path, monkeypatch: Patch) -> None:
     plant(
         monkeypatch,
-        row_numbers.row_number_of,
+        units.row_number_of,
         ("if policy.files is not None and set(table.asserted) != wanted:", "if False:"),
         ("if not column.not_null:", "if False:"),
         ("if not all(one.not_null for one in owner):", "if False:"),
@@ -169,7 +169,7 @@ def test_ask_for_no_key(tmp_path: Path, monkeypatch: Patch) -> None:
 @pytest.mark.parametrize("type_", ["DECIMAL(9, 4)", "DOUBLE"])
 def test_number_by_fractions(tmp_path: Path, monkeypatch: Patch, type_: str) -> None:
     """The key holds, and between 1 and 3 there are more than three fractions."""
-    plant(monkeypatch, row_numbers._require_number, ("if not column.type.is_integer:", "if False:"))
+    plant(monkeypatch, units._require_number, ("if not column.type.is_integer:", "if False:"))
     plant_key(monkeypatch)
     people = heavy()
     rows = tuple((1, 1 + i / 8, *row[2:]) if row[0] == 1 else row for i, row in enumerate(people.visit))

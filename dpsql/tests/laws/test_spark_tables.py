@@ -16,7 +16,7 @@ import pytest
 
 from dpsql import Session
 from dpsql.backends import spark_tables
-from dpsql.backends.records import take
+from dpsql.backends.pinned_files import take
 from dpsql.backends.spark_backend import SparkBackend
 from dpsql.backends.spark_connection import SparkConnection
 from dpsql.engine.asserted_keys import look_at_keys

@@ -20,7 +20,7 @@ from psycopg.adapt import PyFormat, Transformer
 from dpsql.pgwire import ELEMENTS, TYPES, Format, Interval, ObjectName, Oid, read_parameter
 from dpsql.pgwire.read_parameter import BINARY_READERS
 from dpsql.pgwire.write_binary import BINARY_WRITERS
-from dpsql.pgwire.write_text import TEXT_WRITERS
+from dpsql.pgwire.write_columns import TEXT_WRITERS
 from dpsql.tests.support.length import tried
 
 from .value_samples import CORNERS, STRATEGIES

@@ -30,8 +30,7 @@ from dpsql.pgwire import (
     TextOptions,
 )
 from dpsql.pgwire.write_binary import BINARY_WRITERS
-from dpsql.pgwire.write_columns import MANY
-from dpsql.pgwire.write_text import TEXT_WRITERS
+from dpsql.pgwire.write_columns import MANY, TEXT_WRITERS
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from .value_samples import CORNERS, STRATEGIES

@@ -9,7 +9,7 @@ from psycopg import pq
 
 from dpsql.pgwire import Format
 from dpsql.pgwire.write_binary import BINARY_WRITERS
-from dpsql.pgwire.write_text import TEXT_WRITERS
+from dpsql.pgwire.write_columns import TEXT_WRITERS
 
 TEXT, BINARY = Format.TEXT, Format.BINARY
 

@@ -15,7 +15,7 @@ from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import PolicyError, Refusal
 from dpsql.plan.views import build_catalog, build_views, view_reports
 from dpsql.policy import Policy, check, narrowed, parse_policy, scaffold
-from dpsql.policy.access import check_access
+from dpsql.policy.catalog import check_access
 from dpsql.relation.catalog import Catalog, View
 from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.policy.personal import look_of
+from dpsql.policy.scaffold import look_of
 
 LOOKS = {
     "e-mail addresses": [f"person{i}@example.org" for i in range(5)],

@@ -12,7 +12,7 @@ import pytest
 from psycopg.types.string import TextLoader
 
 from dpsql.backends import DuckDBBackend
-from dpsql.cli.demo_folder import write_database
+from dpsql.cli.demo import write_database
 from dpsql.engine import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.policy import parse_policy

@@ -18,9 +18,8 @@ from dpsql.pgwire import Bind, CsvOptions, FieldDescription, Format, Oid
 from dpsql.postprocess import rows as kept_rows
 from dpsql.postprocess.rows import CELLS, Spool, SpooledRows, chunk_rows
 from dpsql.server.conversation import Outbox
-from dpsql.server.copy_options import CopyOptions
 from dpsql.server.state import Portal, PreparedStatement
-from dpsql.server.statements import Copy, Direction, Fetch, Query, Result
+from dpsql.server.statements import Copy, CopyOptions, Direction, Fetch, Query, Result
 from dpsql.tests.support.length import some, tried
 from dpsql.waits import Pace, Precedence
 

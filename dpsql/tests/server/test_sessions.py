@@ -22,8 +22,8 @@ from click.testing import CliRunner
 
 from dpsql.cli.application import program
 from dpsql.pgwire import Bind, Describe, Event, Execute, Parse, Query, Sync, Target
-from dpsql.server import sessions as replies
-from dpsql.server.sessions import LONGEST, Replies, Reply, is_batch, statement_name
+from dpsql.server import database as replies
+from dpsql.server.database import LONGEST, Replies, Reply, is_batch, statement_name
 from dpsql.tests.support.length import long_where
 
 from ..pgwire.frontend import bind, close, describe, execute, parse, query, tagged
@@ -37,7 +37,7 @@ import asyncio, json, sys, zlib
 from pathlib import Path
 from dpsql.policy import load_policy
 from dpsql.server import Options, Server, conversation, state, worker
-from dpsql.server import sessions as replies
+from dpsql.server import database as replies
 from dpsql.server.conversation import Conversation
 from dpsql.server.state import PreparedStatement
 own = Conversation.repeat

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.cli.demo_folder import MAIN_POLICY, make_folder
+from dpsql.cli.demo import MAIN_POLICY, make_folder
 from dpsql.engine.dataset import Dataset
 from dpsql.studio.desk import Desk
 from dpsql.studio.server import StudioServer

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dpsql.engine.dataset import Dataset
-from dpsql.studio.door import Seat
+from dpsql.studio.desk import Seat
 from dpsql.studio.server import ANALYST, ASSETS, OWNER, StudioServer, endpoint_for
 
 from .conftest import Page

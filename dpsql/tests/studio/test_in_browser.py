@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpsql.cli.demo_folder import MAIN_POLICY
+from dpsql.cli.demo import MAIN_POLICY
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.policy import load_policy
 from dpsql.studio.desk import Desk

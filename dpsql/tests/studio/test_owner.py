@@ -16,8 +16,7 @@ from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import DpsqlError
 from dpsql.policy import load_policy
 from dpsql.studio import spending
-from dpsql.studio.desk import Desk
-from dpsql.studio.door import BadRequest, Body, LoopbackDoor, Seat
+from dpsql.studio.desk import BadRequest, Body, Desk, LoopbackDoor, Seat
 from dpsql.studio.server import OWNER, StudioServer, endpoint_for
 from dpsql.tests.support.browser import browsing, missing
 

@@ -9,8 +9,7 @@ import threading
 
 from dpsql.engine.dataset import Dataset
 from dpsql.engine.session import Session
-from dpsql.studio.desk import Desk
-from dpsql.studio.door import Body, Seat
+from dpsql.studio.desk import Body, Desk, Seat
 from dpsql.studio.running import MOST_ROWS
 from dpsql.studio.server import ANALYST as ENDPOINTS
 

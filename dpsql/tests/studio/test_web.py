@@ -22,7 +22,7 @@ from typing import Any, cast
 
 import pytest
 
-from dpsql.cli.demo_folder import ANALYST, MAIN_POLICY, PASSWORD
+from dpsql.cli.demo import ANALYST, MAIN_POLICY, PASSWORD
 from dpsql.pgwire import make_verifier
 from dpsql.server import Server
 from dpsql.studio.server import OWNER

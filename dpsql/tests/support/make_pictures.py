@@ -14,9 +14,9 @@ from pathlib import Path
 import duckdb
 
 import dpsql
-from dpsql.cli.demo_folder import make_folder
+from dpsql.cli.demo import make_folder
 from dpsql.mechanisms import Laplace
-from dpsql.studio.charts import budget_chart, series_of
+from dpsql.studio.report import budget_chart, series_of
 from dpsql.testing.injected_noise import SeededSource
 
 from .manual_charts import alone, flow_chart, histogram_chart, line_chart, terminal_chart

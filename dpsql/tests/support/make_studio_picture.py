@@ -8,7 +8,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from dpsql.cli.demo_folder import MAIN_POLICY, make_folder
+from dpsql.cli.demo import MAIN_POLICY, make_folder
 from dpsql.engine.dataset import Dataset
 from dpsql.studio.desk import Desk
 from dpsql.studio.server import StudioServer

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from dpsql.studio.charts import Points, asset, grid_rows, path, px, rule, short, svg, text
+from dpsql.studio.report import Points, asset, grid_rows, path, px, rule, short, svg, text
 
 __all__ = ["alone", "flow_chart", "histogram_chart", "line_chart", "terminal_chart"]
 

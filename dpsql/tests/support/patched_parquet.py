@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ...backends.parquet_claims import BINARY, I64, TRUE, Fields, read_struct, write_struct
+from ...backends.verify_claims import BINARY, I64, TRUE, Fields, read_struct, write_struct
 
 __all__ = ["change_statistics", "forget", "say", "say_of_pages", "statistics_of", "without_bits"]
 

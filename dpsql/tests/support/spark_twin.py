@@ -16,8 +16,8 @@ import duckdb
 
 from ...backends import Backend, DuckDBBackend, Snapshot
 from ...backends.spark_backend import SparkBackend
+from ...backends.spark_connection import target_of
 from ...backends.spark_tables import OpenTables, PinnedTables, read_table
-from ...backends.spark_target import target_of
 from ...policy.live_schema import LiveSchema, LiveTable
 from .spark_copy import in_schema, name_in_spark
 

@@ -16,7 +16,7 @@ import pytest
 
 from dpsql.pgwire import Format, read_parameter
 from dpsql.pgwire.write_binary import BINARY_WRITERS
-from dpsql.pgwire.write_text import TEXT_WRITERS
+from dpsql.pgwire.write_columns import TEXT_WRITERS
 from dpsql.system_catalog import Reads, SystemCatalog
 from dpsql.tests.support.length import tried
 from dpsql.tests.system_catalog.dataset import FACTS, our_side, postgres_side

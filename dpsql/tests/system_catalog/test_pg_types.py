@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dpsql.pgwire.write_text import TEXT_WRITERS
+from dpsql.pgwire.write_columns import TEXT_WRITERS
 from dpsql.system_catalog.pg_types import BY_OID
 
 

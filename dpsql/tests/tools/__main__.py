@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpsql.cli import demo_folder
+from dpsql.cli import demo
 from dpsql.tests.tools import dbt_university
 from dpsql.tests.tools.serving import ENGINES, PASSWORD, serve_beside_postgres, serve_demo
 from dpsql.tests.tools.shares import LEAST, asked_through
@@ -124,7 +124,7 @@ def by_dbt(
     for name, text in project.items():
         path = folder / "dbt" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.format(port=port, password=password, user=demo_folder.ANALYST))
+        path.write_text(text.format(port=port, password=password, user=demo.ANALYST))
     found = []
     for step in steps:
         done = subprocess.run(
@@ -209,7 +209,7 @@ def main(environment: Path, *scripts: str) -> int:
         if wanted or "university" in scripts:
             folder = Path(name) / "demo"
             with serve_demo(folder) as server:
-                password = demo_folder.PASSWORD
+                password = demo.PASSWORD
                 found = [
                     (tool.script, one)
                     for tool in wanted for one in asked(tool, environment, folder, server.port, password)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from dpsql.cli.demo_folder import MAIN_POLICY, make_folder
+from dpsql.cli.demo import MAIN_POLICY, make_folder
 from dpsql.engine.dataset import open_ledger
 from dpsql.pgwire import make_verifier
 from dpsql.policy import load_policy
