@@ -30,9 +30,9 @@ from ..records import dataclass
 from ..relation.aggregates import Asks
 from ..relation.catalog import Catalog, Table
 from ..relation.expressions import Field, Scalar, fields_of, walk
+from ..relation.facts import is_cut, read_length
 from ..relation.intervals import Environment, facts_of, lattice_of
 from ..relation.relations import AggregateCall, Relation, expressions
-from ..relation.size_rules import is_cut, read_length
 from ..relation.types import Kind
 from ..release.price import expected_error
 from ..release.released import others_of

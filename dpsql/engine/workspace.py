@@ -46,7 +46,6 @@ from ..relation.relations import Block, OutputColumn, Relation, Scan, Values, ex
 from ..relation.types import TEXT, Kind, SqlType
 from ..sql.bind_expression import cast
 from ..sql.scope import find_own, own_names
-from ..sql.sent_rows import value_of, values_of
 from ..sql.workspace import (
     LONGEST_NAME,
     AddColumn,
@@ -62,6 +61,8 @@ from ..sql.workspace import (
     Truncate,
     WorkspaceStatement,
     WrittenQuery,
+    value_of,
+    values_of,
 )
 from .answer import Answer, AnswerColumn
 

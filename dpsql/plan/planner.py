@@ -30,9 +30,9 @@ from ..records import dataclass
 from ..relation.aggregates import AGGREGATES, Asks
 from ..relation.catalog import Catalog, Ground, Scalar, norm_key
 from ..relation.expressions import Expr, Field, conjuncts, fields_of
+from ..relation.facts import check_joined
 from ..relation.intervals import Environment
 from ..relation.relations import AggregateCall, Relation, Values, all_parts, ends_in, nodes_in, tables_in
-from ..relation.size_rules import check_joined
 from ..relation.types import BIGINT, SqlType
 from ..relation.types import Kind as SqlKind
 from .backend_sql.print_release import BackendQuery, print_keys

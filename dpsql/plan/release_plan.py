@@ -37,9 +37,9 @@ from ..policy.periods import Slices
 from ..records import dataclass
 from ..relation.catalog import Ground, Scalar, Table
 from ..relation.expressions import Expr, IntermediateValue, fields_of, parts_in
+from ..relation.facts import MAX_JOINED_BYTES, row_bytes
 from ..relation.intervals import Environment, facts_of
 from ..relation.relations import Relation, tables_in
-from ..relation.size_rules import MAX_JOINED_BYTES, row_bytes
 from .backend_sql.print_release import BackendQuery, Part, ReleasePrinter, Tested, print_fan
 from .dialects import Dialect
 from .measures.formulas import Formula, Linear

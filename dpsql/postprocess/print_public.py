@@ -47,7 +47,7 @@ from ..relation.relations import (
     ends_in,
 )
 from ..relation.types import BIGINT, Kind
-from ..sql.attach import Outer
+from ..sql.scope import Outer
 from . import null_on_error
 from .bars import Bar, WithBars
 from .bind import cannot_overflow, engine_type, keep, to_double, with_own_error

@@ -53,7 +53,7 @@ from ..relation.relations import (
     subqueries,
 )
 from ..relation.types import Kind
-from ..sql.attach import outer_in
+from ..sql.scope import outer_in
 from .bind import holds_estimate
 
 Needed = frozenset[int]

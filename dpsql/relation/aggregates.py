@@ -21,8 +21,6 @@ from sqlglot import exp
 from ..records import dataclass
 from .types import BIGINT, BOOLEAN, DOUBLE, JSON, JSONB, NUMERIC, TEXT, Kind, SqlType, array_of
 
-__all__ = ["AGGREGATES", "ROWS", "Aggregate", "Asks", "Needs", "check_printers"]
-
 
 class Asks(enum.Enum):
     """What an aggregate takes of people's rows; `plan.measures.normal_form` says how."""

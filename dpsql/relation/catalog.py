@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from .facts import Facts
     from .relations import Relation
 
-__all__ = [
-    "HIDDEN", "MAX_DERIVED", "OWN_SCHEMA", "PERIOD", "TEMPORARY", "Allowed", "Catalog", "Column", "Enforced",
-    "EventTime", "Ground", "Hop", "OwnRows", "OwnView", "References", "Scalar", "Spans", "Table", "Unit", "View",
-    "norm_key", "quoted_names", "reference_text",
-]  # fmt: skip
 
 MAX_DERIVED = 1_000
 """Most public group keys that come from a column's bounds; wider ranges are undeclared keys."""

@@ -24,29 +24,6 @@ from .types import BOOLEAN, SqlType
 if TYPE_CHECKING:
     from .relations import Relation
 
-__all__ = [
-    "FALSE",
-    "MIRRORED",
-    "TRUE",
-    "Call",
-    "Expr",
-    "Field",
-    "IntermediateValue",
-    "Literal",
-    "LiteralValue",
-    "Months",
-    "Scalar",
-    "compared",
-    "conjunction",
-    "conjuncts",
-    "fields_of",
-    "map_children",
-    "parts_in",
-    "size_of",
-    "substitute",
-    "walk",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Months:

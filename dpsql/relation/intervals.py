@@ -29,30 +29,9 @@ from ..records import dataclass
 from .calendar import parse_date, parse_timestamp
 from .catalog import Column, Scalar
 from .expressions import Call, Expr, Field, IntermediateValue, Literal, parts_in, walk
-from .facts import ONE, ZERO, Facts, common_grid, grid_of, intersect
+from .facts import ONE, ZERO, Facts, grid_of, intersect, read_length, size_of_call
 from .functions import FUNCTIONS
-from .size_rules import read_length, size_of_call
 from .types import Kind, SqlType
-
-__all__ = [
-    "LOG_PARTS",
-    "TYPE_RANGE",
-    "Environment",
-    "Facts",
-    "Lattice",
-    "LogLattice",
-    "candidates_of",
-    "common_grid",
-    "facts_of",
-    "grid_of",
-    "intersect",
-    "lattice_of",
-    "member_of",
-    "narrowed_facts",
-    "rung_of",
-    "undeclared",
-]
-
 
 T = TypeVar("T")
 

@@ -31,52 +31,6 @@ from .catalog import PERIOD, Catalog, Column, Ground, Table
 from .expressions import Call, Expr, Field, Literal, Scalar, map_children, parts_in
 from .types import BIGINT, BOOLEAN, INTEGER, SqlType
 
-__all__ = [
-    "MAX_RECURSION",
-    "MAX_ROW_SERIES",
-    "MAX_SERIES",
-    "PARTS",
-    "AggregateCall",
-    "Block",
-    "Change",
-    "Declared",
-    "Group",
-    "Join",
-    "Lateral",
-    "Order",
-    "OutputColumn",
-    "Recursive",
-    "RecursiveRef",
-    "Relation",
-    "Scan",
-    "Series",
-    "SetOperation",
-    "Unnest",
-    "Values",
-    "WindowCall",
-    "all_grounds",
-    "all_parts",
-    "called_in",
-    "ends_in",
-    "expressions",
-    "filtered",
-    "grouped",
-    "limited",
-    "map_tables",
-    "nodes_in",
-    "ordered",
-    "parts_of",
-    "placed",
-    "projected",
-    "renamed",
-    "skipped",
-    "subqueries",
-    "tables_in",
-    "unordered",
-    "windowed",
-    "without_repeats",
-]
-
 Change = Callable[[Expr], Expr]
 _One = TypeVar("_One")
 

@@ -8,31 +8,6 @@ from functools import lru_cache
 
 from ..records import dataclass
 
-__all__ = [
-    "BIGINT",
-    "BOOLEAN",
-    "DATE",
-    "DOUBLE",
-    "INTEGER",
-    "INTERVAL",
-    "JSON",
-    "JSONB",
-    "NULL",
-    "NUMERIC",
-    "OPAQUE",
-    "PLAIN_KEY",
-    "REAL",
-    "SMALLINT",
-    "TEXT",
-    "TIME",
-    "TIMESTAMP",
-    "Kind",
-    "SqlType",
-    "array_of",
-    "numeric",
-]  # fmt: skip
-
-
 PLAIN_KEY = re.compile(r"(?=.*[^\W\d])[\w -]{1,100}", re.ASCII)
 """A key of JSON that no engine reads as a path, a place or a pattern."""
 

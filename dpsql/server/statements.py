@@ -18,7 +18,6 @@ from sqlglot.tokenizer_core import TokenType
 
 from ..pgwire import CsvOptions, FieldDescription, NoticeResponse, TextOptions
 from ..records import dataclass
-from ..sql.sent_rows import count_sent, read_sent_rows
 from ..sql.text import (
     MAX_TEXT,
     ScriptStatement,
@@ -28,7 +27,7 @@ from ..sql.text import (
     tokenize,
     unquoted,
 )
-from ..sql.workspace import WRITES, ObjectName
+from ..sql.workspace import WRITES, ObjectName, count_sent, read_sent_rows
 from ..system_catalog import Reads
 from .columns import Constant, compile_form, read_arguments, type_number
 from .report import Fault, unsupported

@@ -22,10 +22,9 @@ from ..relation.expressions import TRUE, Call, Expr, Literal, Months
 from ..relation.relations import AggregateCall, Order, WindowCall
 from ..relation.types import BIGINT, DOUBLE, INTEGER, INTERVAL, NUMERIC, Kind, SqlType, array_of
 from ..words import counted
+from .bind_array import MAX_FRACTIONS, bind_json_value
 from .bind_expression import Binder, cast
-from .bind_json import bind_json_value
-from .constants import coerce_literal
-from .literals import bare, called, listed, sample
+from .literals import bare, called, coerce_literal, listed, sample
 from .named_calls import (
     AGGREGATES,
     ORDERED,
@@ -33,19 +32,6 @@ from .named_calls import (
     checked_result,
     written_arguments,
 )
-
-__all__ = [
-    "MAX_FRACTIONS",
-    "bind_aggregate",
-    "bind_alone",
-    "bind_filter",
-    "bind_grouping",
-    "bind_window",
-    "bind_within_group",
-    "nulls_first",
-    "read_orders",
-]
-
 
 # --- window calls -------------------------------------------------------------------------------------------
 
@@ -461,10 +447,6 @@ def _of_distinct(value: Expr, orders: tuple[Order, ...], position: Position | No
 _LARGEST = 10**4
 """Largest denominator of a fraction: scores stay exact integers."""
 _QUOTIENT = re.compile(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", re.ASCII)
-
-
-MAX_FRACTIONS = 32
-"""Most fractions of one array."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,34 +37,28 @@ from ..relation.relations import (
     windowed,
 )
 from ..relation.types import BIGINT, BOOLEAN, Kind
-from .attach import Attacher, attached_in, first_outer, outer_in
 from .bind_aggregate import nulls_first
 from .bind_array import bind_rows, is_rows
 from .bind_expression import Binder, Grammar, Pending, call, cast
-from .constants import coerce_literal
-from .literals import listed
-from .scope import BindingContext, Scope, ScopeSource, find_table, fold_name, schemas_of
+from .literals import coerce_literal, listed
+from .scope import (
+    Attacher,
+    BindingContext,
+    Scope,
+    ScopeSource,
+    attached_in,
+    find_table,
+    first_outer,
+    fold_name,
+    outer_in,
+    schemas_of,
+)
 from .statement import parse_own_view
 from .text import position_of, said_of
 
 _IN_VIEW = "in the view "
 _MAX_OWN_VIEWS = 32
 """Most of an analyst's own views that a statement stands for, those in others too."""
-
-__all__ = [
-    "MAX_SETS",
-    "GroupKeys",
-    "bind_distinct_on",
-    "bind_from",
-    "bind_group",
-    "bind_limit",
-    "bind_order",
-    "bind_values",
-    "first_rows",
-    "holds_pending",
-    "output_index",
-    "rename",
-]
 
 
 def output_index(

@@ -32,29 +32,31 @@ from ..relation.functions.above.moments import EXTRACTED, TRUNCATED
 from ..relation.functions.moments import has_whole_minutes
 from ..relation.relations import AggregateCall, WindowCall
 from ..relation.types import BOOLEAN, DATE, DOUBLE, INTEGER, INTERVAL, TEXT, TIMESTAMP, Kind, SqlType
-from .attach import Attachment
 from .bind_estimates import Estimator
-from .comparison import COMPARISONS, compare, same_moments
-from .constants import cast_literal, coerce_literal, fold, interval_literal
 from .literals import (
+    COMPARISONS,
     as_json,
+    cast_literal,
     cast_target,
+    coerce_literal,
+    compare,
+    fold,
+    interval_literal,
     listed,
     number_literal,
     parameter_literal,
+    same_moments,
     sample,
     text_length,
     type_word,
 )
 from .named_calls import bind_row
-from .scope import BindingContext, Scope
+from .scope import Attachment, BindingContext, Scope
 from .statement import expression_of
 from .text import MAX_REPEATS, position_of, said_of, too_complex
 
 if TYPE_CHECKING:
     from ..relation.relations import Relation
-
-__all__ = ["Binder", "Condition", "Form", "Grammar", "Pending", "call", "cast", "negated"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,22 +38,35 @@ from .bind_aggregate import (
     bind_within_group,
 )
 from .bind_array import (
+    JSON_CALLS,
     ROW_CALLS,
     bind_array,
     bind_cardinality,
     bind_cast,
     bind_element,
+    bind_has,
+    bind_part,
+    bind_path,
     bind_place,
     joined_arrays,
+    parse_json,
     refuse_unnest,
 )
 from .bind_expression import Binder, Condition, Form, call, cast, negated
-from .bind_json import JSON_CALLS, bind_has, bind_part, bind_path, parse_json
-from .bind_lists import bind_comparison, is_in, joined, list_items, quantified, row_parts, rows_compared
 from .bind_moments import at_time_zone, bind_cut, bind_extract, bind_operator, bind_overlaps, constant_moment
-from .bind_subquery import bind_exists, bind_in_query, bind_scalar
-from .constants import coerce_literal, constant_number, folded
-from .literals import called, listed, sample
+from .bind_subquery import (
+    bind_comparison,
+    bind_exists,
+    bind_in_query,
+    bind_scalar,
+    is_in,
+    joined,
+    list_items,
+    quantified,
+    row_parts,
+    rows_compared,
+)
+from .literals import called, coerce_literal, constant_number, folded, listed, sample
 from .named_calls import (
     AGGREGATES,
     NAMED,
@@ -61,8 +74,6 @@ from .named_calls import (
     bind_row,
     no_such_function,
 )
-
-__all__ = ["CONDITIONS", "FORMS", "bind_anonymous", "bind_escape", "bind_like", "bind_regex", "like_patterns"]
 
 _TOKEN = re.compile(r"\\[^A-Za-z0-9]|\.\*|\(\?:|[^\\*+?\[\]{}]", re.DOTALL)
 _ESCAPED = str.maketrans({"%": "\\%", "_": "\\_", "\\": "\\\\"})

@@ -24,21 +24,14 @@ from fractions import Fraction
 from sqlglot import exp
 
 from ..errors import Refusal
-from ..relation.calendar import DAY, TRUNC_UNITS, age_of, calendar_ends
+from ..relation.calendar import DAY, TRUNC_UNITS, age_of, calendar_ends, zone_names
 from ..relation.expressions import MIRRORED, Call, Expr, Literal, Months
 from ..relation.functions import FUNCTIONS
 from ..relation.functions.moments import constant_in_zone
 from ..relation.types import BOOLEAN, DATE, DOUBLE, INTERVAL, NUMERIC, TEXT, TIMESTAMP, Kind, SqlType
-from ..relation.zones import zone_names
 from .bind_expression import Binder, call, cast
-from .constants import coerce_literal, folded
-from .literals import bare, called, listed, sample, type_word
+from .literals import bare, called, coerce_literal, folded, listed, sample, type_word
 from .named_calls import bind_row
-
-__all__ = [
-    "at_time_zone", "bind_cut", "bind_extract", "bind_operator", "bind_overlaps", "compared_intervals",
-    "constant_moment",
-]  # fmt: skip
 
 _SIGNS: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Add: ("add", "+"),

@@ -41,7 +41,6 @@ from ..relation.relations import (
     without_repeats,
 )
 from ..relation.types import Kind, SqlType
-from .attach import Attached, Attacher, first_outer
 from .bind_aggregate import nulls_first
 from .bind_array import bind_unnest, row_call, unnested
 from .bind_clauses import (
@@ -56,18 +55,14 @@ from .bind_clauses import (
     output_index,
     rename,
 )
-from .bind_estimates import Estimator
+from .bind_estimates import Estimator, check_reported
 from .bind_expression import Binder, Grammar, Pending, cast
 from .bind_forms import CONDITIONS, FORMS
 from .literals import type_word
 from .named_calls import AGGREGATES, ORDERED
-from .reported import check_reported
-from .scope import BindingContext, Scope, fold_name
+from .scope import Attached, Attacher, BindingContext, Scope, first_outer, fold_name
 from .statement import AdmittedQuery
 from .text import position_of
-
-__all__ = ["bind", "bind_query", "bind_recursive", "bind_set_operation", "names_itself"]
-
 
 # --- WITH RECURSIVE -----------------------------------------------------------------------------------------
 

@@ -20,28 +20,14 @@ from ..relation.aggregates import ROWS as AGGREGATE_ROWS
 from ..relation.aggregates import Aggregate
 from ..relation.expressions import Call, Expr
 from ..relation.functions import FUNCTIONS, NAMES, SYNTAX, Function
+from ..relation.functions.above import REFUSED
 from ..relation.functions.above.moments import FormatError
-from ..relation.functions.above.refused import REFUSED
 from ..relation.functions.above.signature import Signature, constants_of, fitting, signature
 from ..relation.types import TEXT, Kind, SqlType
-from .constants import coerce_literal
-from .literals import called, listed, sample
+from .literals import called, coerce_literal, listed, sample
 
 if TYPE_CHECKING:
     from .bind_expression import Binder
-
-__all__ = [
-    "AGGREGATES",
-    "NAMED",
-    "OPERATOR_NAMES",
-    "ORDERED",
-    "aggregate_row",
-    "bind_row",
-    "checked_result",
-    "is_anybodys",
-    "no_such_function",
-    "written_arguments",
-]
 
 
 # --- how aggregates are written -----------------------------------------------------------------------------

@@ -35,33 +35,6 @@ from ..records import dataclass
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
 
-__all__ = [
-    "MAX_DEPTH",
-    "MAX_NODES",
-    "MAX_OUTPUTS",
-    "MAX_REPEATS",
-    "MAX_TEXT",
-    "Counts",
-    "PostgresAsWritten",
-    "ScriptStatement",
-    "blank_prefix",
-    "check_words",
-    "dialect_of",
-    "ends_statement",
-    "is_text",
-    "mark_starts",
-    "more_statements",
-    "place",
-    "position_of",
-    "read_constant",
-    "said_of",
-    "said_of_clause",
-    "split_statements",
-    "tokenize",
-    "too_complex",
-    "unquoted",
-]
-
 
 # --- how large a statement may be, told before work goes into it --------------------------------------------
 

@@ -30,8 +30,6 @@ from sqlglot import _version as parser
 from ..errors import DpsqlError
 from .statement import check_statement
 
-__all__ = ["TextProcess"]
-
 T = TypeVar("T")
 
 _NICER = 5

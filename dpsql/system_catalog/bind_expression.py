@@ -19,7 +19,19 @@ from sqlglot import exp
 
 from ..records import dataclass
 from .errors import CatalogRefusal, unsupported
-from .functions import AGGREGATES, BARE, FUNCTIONS, OPERATORS
+from .functions import (
+    AGGREGATES,
+    BARE,
+    FUNCTIONS,
+    OPERATORS,
+    TranslationContext,
+    Typed,
+    apply,
+    coerce,
+    common_type,
+    null_of,
+    quoted,
+)
 from .parse import (
     CallNode,
     TypeName,
@@ -47,7 +59,6 @@ from .pg_types import (
     array_of,
     wider,
 )
-from .typed import TranslationContext, Typed, apply, coerce, common_type, null_of, quoted
 
 # --- what names mean inside a query: the items of FROM, and those of the queries around it ------------------
 

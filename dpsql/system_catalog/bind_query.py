@@ -14,7 +14,8 @@ from sqlglot import exp
 
 from .bind_expression import Bound, CatalogScope, CatalogSource, ExpressionBinder, Output, bind_item, sort_key
 from .errors import raised, unsupported
-from .functions import AGGREGATES
+from .functions import AGGREGATES, TranslationContext, Typed, coerce
+from .objects import CatalogRelations
 from .parse import (
     CallNode,
     alias_of,
@@ -29,8 +30,6 @@ from .parse import (
     sort_keys,
 )
 from .pg_types import INT8, TEXT, UNKNOWN, PgType
-from .relations import CatalogRelations
-from .typed import TranslationContext, Typed, coerce
 
 _RELATIONS = {
     "pg_show_all_settings": ("pg_settings", ()),

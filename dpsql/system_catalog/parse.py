@@ -23,8 +23,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ..records import dataclass
 from ..sql.text import MAX_DEPTH, MAX_NODES, MAX_TEXT, PostgresAsWritten, dialect_of, is_text
 from .errors import CatalogRefusal, unsupported
+from .objects import SCHEMAS
 from .pg_types import CHAR, SPELLED
-from .relations import SCHEMAS
 
 # --- the tokens of a catalog query as sqlglot's parser is to see them ---------------------------------------
 

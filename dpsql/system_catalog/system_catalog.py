@@ -32,12 +32,22 @@ from ..waits import Watch, interrupt_after
 from .bind_expression import CATALOG_CALLS, Bound
 from .bind_query import QueryBinder
 from .errors import CatalogRefusal, raised_in, unsupported
-from .functions import CATALOG_FUNCTIONS
-from .objects import OWNER, Names, Objects, object_oid, reader_of, shown_in_public, to_engine
+from .functions import CATALOG_FUNCTIONS, TranslationContext, coerce
+from .objects import (
+    FILLED,
+    OWNER,
+    SCHEMAS,
+    CatalogRelations,
+    Names,
+    Objects,
+    object_oid,
+    open_database,
+    reader_of,
+    shown_in_public,
+    to_engine,
+)
 from .parse import alias_of, name_of, parse, type_of
 from .pg_types import BY_OID, TEXT, UNKNOWN, PgType, load
-from .relations import FILLED, SCHEMAS, CatalogRelations, open_database
-from .typed import TranslationContext, coerce
 
 _UNKNOWN = (0, UNKNOWN.oid)
 _VARIABLE = re.compile(r"'(?:[^']|'')*+'|\$(\w+)")

@@ -1,7 +1,7 @@
 """How far one owner can move the numbers that a query prints: the lemmas, each on a pattern of relations.
 
 A coordinate is a number for each group. `Move` bounds one owner's part of a vector of coordinates, over all groups:
-what removing or adding the owner changes. Laws take it from there (`laws`). Proofs: soundness.md 1.9, 1.20-1.23,
+what removing or adding the owner changes. Laws take it from there (`check`). Proofs: soundness.md 1.9, 1.20-1.23,
 5.6."""
 
 from __future__ import annotations

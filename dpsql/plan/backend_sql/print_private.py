@@ -12,7 +12,7 @@ House rules (law L2, L3; soundness.md 1.9, 1.11):
    operation can overflow; reals as DOUBLE, in which no operation of the list raises.
 2. A column that enters arithmetic is clamped in its own type first, to the bounds that the interval
    rules used. A bare column in a comparison is total as it stands. A text column is cut to the characters that it is
-   read to; where it is only compared, it stands whole (`relation.size_rules`).
+   read to; where it is only compared, it stands whole (`relation.facts`).
 3. No guard is relied on: arguments of sqrt, ln and exp are clamped into their domain, divisors pass
    NULLIF, and a CASE here only chooses between values that are all total.
 4. What is summed or chosen is a value on its lattice (`print_value`): the printed clamp that every sensitivity of a
@@ -30,10 +30,18 @@ from ...errors import Refusal
 from ...records import dataclass
 from ...relation.calendar import calendar_ends
 from ...relation.expressions import Call, Expr, Field, IntermediateValue, Literal, Months
-from ...relation.facts import TEXT_CUT, decimal_scale
+from ...relation.facts import (
+    TEXT_CUT,
+    Facts,
+    common_grid,
+    decimal_scale,
+    is_cut,
+    is_long_number,
+    read_length,
+    size_as_text,
+)
 from ...relation.functions import check_printers
-from ...relation.intervals import TYPE_RANGE, Environment, Facts, Lattice, common_grid, facts_of
-from ...relation.size_rules import is_cut, is_long_number, read_length, size_as_text
+from ...relation.intervals import TYPE_RANGE, Environment, Lattice, facts_of
 from ...relation.types import Kind, SqlType
 from ..dialects.dialect import Dialect, Number, integer_kind, is_bare, reach_of, unbounded
 from ..dialects.quote import decimal

@@ -36,9 +36,9 @@ from ...records import dataclass
 from ...relation.aggregates import check_printers
 from ...relation.catalog import PERIOD, Column, Table
 from ...relation.expressions import Call, Expr, Field, Literal, fields_of
+from ...relation.facts import check_joined, read_length, row_bytes
 from ...relation.intervals import Environment, Lattice, facts_of
 from ...relation.relations import AggregateCall, WindowCall
-from ...relation.size_rules import check_joined, read_length, row_bytes
 from ...relation.types import BOOLEAN, NUMERIC, TEXT, Kind, SqlType
 from ..dialects.dialect import Dialect, ListColumn, Number
 from ..measures.measurements import Numbered

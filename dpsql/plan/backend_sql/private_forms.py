@@ -19,18 +19,16 @@ from typing import TYPE_CHECKING
 
 from ...cache import Made
 from ...errors import Refusal
-from ...relation.calendar import DAY, calendar_ends
+from ...relation.calendar import DAY, MAX_CHANGES, MAX_YEARS, Steps, back_steps, calendar_ends, clock_steps
 from ...relation.expressions import Call, Expr, Literal, Months
-from ...relation.facts import TEXT_CUT
+from ...relation.facts import TEXT_CUT, Facts, read_length
 from ...relation.functions import FUNCTIONS
 from ...relation.functions.above.moments import FormatError, parts_in
 from ...relation.functions.above.patterns import Pattern, like_similar, read_pattern, replacement
-from ...relation.functions.arithmetic import shiftable
 from ...relation.functions.moments import bin_of, steps_of, word_of, written_format
-from ...relation.intervals import Facts, facts_of, member_of
-from ...relation.size_rules import read_length
+from ...relation.functions.numbers import shiftable
+from ...relation.intervals import facts_of, member_of
 from ...relation.types import TEXT, TIMESTAMP, Kind
-from ...relation.zones import MAX_CHANGES, MAX_YEARS, Steps, back_steps, clock_steps
 from ..dialects.dialect import Number, is_bare, reach_of, unbounded, written
 
 if TYPE_CHECKING:

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING
 from ...errors import Refusal
 from ...relation.calendar import EXACT_FIELDS
 from ...relation.expressions import Call, Expr
+from ...relation.facts import Facts, common_grid
 from ...relation.functions import FUNCTIONS
 from ...relation.functions.comparisons import INTEGER_DIGITS, REAL_DIGITS
 from ...relation.functions.numbers import Buckets, buckets_of
-from ...relation.intervals import Facts, common_grid, facts_of, undeclared
+from ...relation.intervals import facts_of, undeclared
 from ...relation.types import Kind
 from ..dialects.dialect import LARGEST, Dialect, Number, integer_kind, reach_of, unbounded
 from .private_forms import age_seconds

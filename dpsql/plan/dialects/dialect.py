@@ -24,9 +24,8 @@ from ...records import dataclass
 from ...relation.calendar import FormatPart
 from ...relation.catalog import Table
 from ...relation.expressions import Expr, Literal, Months, walk
-from ...relation.facts import TEXT_CUT, decimal_scale
+from ...relation.facts import TEXT_CUT, Facts, decimal_scale
 from ...relation.functions.above.patterns import OF_POSTGRES, OF_RE2, Spelling
-from ...relation.intervals import Facts
 from ...relation.types import INTERVAL, Kind, SqlType
 from .quote import literal, text
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from ...errors import Position, Refusal
 from ...relation.catalog import Table
 from ...relation.expressions import Literal
-from ...relation.size_rules import MAX_TEXT
+from ...relation.facts import MAX_TEXT
 from ...relation.types import Kind, SqlType
 from .dialect import Dialect, Patterns, PostgresPatterns
 from .quote import identifier, text

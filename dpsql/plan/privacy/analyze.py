@@ -51,7 +51,7 @@ from ...relation.relations import (
     unordered,
 )
 from ...relation.types import BOOLEAN, INTEGER, NULL
-from ...sql.attach import Outer
+from ...sql.scope import Outer
 from .derived import group_by_owner, plain, union, window_by_owner, with_declared
 from .join import Looked, join_blocks, narrowed, unmatched_left_out, with_lookups
 from .keys import environment_of, undeclared_rows

@@ -22,10 +22,9 @@ from ...errors import Refusal
 from ...relation.aggregates import ROWS, Asks, check_printers
 from ...relation.catalog import Column, Enforced
 from ...relation.expressions import Expr, Field, fields_of
-from ...relation.facts import Facts, decimal_scale, hull
+from ...relation.facts import Facts, decimal_scale, hull, read_length
 from ...relation.intervals import Environment, Lattice, facts_of, lattice_of, narrowed_facts
 from ...relation.relations import AggregateCall, OutputColumn, WindowCall
-from ...relation.size_rules import read_length
 from ...relation.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Kind, SqlType
 from .functional_dependencies import distinguishing
 from .growth import sum_of_reaches

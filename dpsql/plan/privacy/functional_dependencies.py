@@ -17,7 +17,7 @@ from dataclasses import field
 from ...records import dataclass
 from ...relation.catalog import Column
 from ...relation.expressions import Expr, Field, fields_of
-from ...relation.size_rules import is_cut, read_length
+from ...relation.facts import is_cut, read_length
 from ...relation.types import Kind
 from .rows import Identity, Item, OwnedRows, Placed, PrivateBlock, columns_of, fields_in, source_at
 

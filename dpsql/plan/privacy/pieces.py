@@ -27,14 +27,13 @@ from dataclasses import field
 from fractions import Fraction
 
 from ...records import dataclass
-from ...relation.calendar import DAY, calendar_ends, finest_unit, step_units
+from ...relation.calendar import DAY, calendar_ends, cut_values, finest_unit, step_units
 from ...relation.expressions import Call, Expr, Field, Literal, LiteralValue, Months, compared, fields_of
 from ...relation.facts import Facts, common_grid, decimal_scale
 from ...relation.functions.moments import bin_of, steps_of, word_of, written_format
 from ...relation.functions.numbers import buckets_of
 from ...relation.intervals import TYPE_RANGE, Environment, facts_of
 from ...relation.types import Kind, SqlType
-from ...relation.zones import cut_values
 from ..dialects.dialect import Dialect
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "is_not_distinct")

@@ -88,7 +88,7 @@ from ...relation.expressions import (
     moved,
     substitute,
 )
-from ...relation.facts import Facts
+from ...relation.facts import MAX_TEXT, Facts
 from ...relation.functions import FUNCTIONS
 from ...relation.relations import (
     AggregateCall,
@@ -109,9 +109,8 @@ from ...relation.relations import (
     projected,
     windowed,
 )
-from ...relation.size_rules import MAX_TEXT
 from ...relation.types import BIGINT, BOOLEAN, INTEGER, NUMERIC, TEXT
-from ...sql.attach import Opened, Outer, open_query, outer_in, project_onto
+from ...sql.scope import Opened, Outer, open_query, outer_in, project_onto
 
 MAX_FEW = 100
 """Most rows of a frame that are looked at for each row."""

@@ -57,7 +57,7 @@ from ...relation.expressions import (
     substitute,
     walk,
 )
-from ...relation.facts import Facts
+from ...relation.facts import Facts, is_cut, read_length
 from ...relation.functions import FUNCTIONS
 from ...relation.intervals import Environment, facts_of, narrowed_facts
 from ...relation.relations import (
@@ -75,9 +75,8 @@ from ...relation.relations import (
     projected,
     skipped,
 )
-from ...relation.size_rules import is_cut, read_length
 from ...relation.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, TEXT, Kind
-from ...sql.attach import Outer, first_outer
+from ...sql.scope import Outer, first_outer
 from .functional_dependencies import Classes, public_column
 from .join import join_blocks
 from .keys import Domain, environment_of

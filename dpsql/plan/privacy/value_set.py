@@ -49,9 +49,8 @@ from ...relation.expressions import (
     parts_in,
     walk,
 )
-from ...relation.facts import Facts, common_grid, intersect
+from ...relation.facts import Facts, common_grid, intersect, is_cut, read_length
 from ...relation.intervals import TYPE_RANGE, Environment, facts_of, narrowed_facts
-from ...relation.size_rules import is_cut, read_length
 from ...relation.types import BOOLEAN, DOUBLE, Kind, SqlType
 from ...seal import seal
 from ..backend_sql.print_private import PrivatePrinter

@@ -9,16 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from . import (
-    above,
-    arithmetic,
-    arrays,
-    comparisons,
-    moments,
-    named_texts,
-    numbers,
-    texts,
-)
+from . import above, arrays, comparisons, moments, numbers, texts
 from .row import Function, Shorthand, common_type, promote
 
 __all__ = [
@@ -26,12 +17,12 @@ __all__ = [
     "promote",
 ]  # fmt: skip
 
-_BOTH = frozenset(row.name for row in named_texts.ROWS)
+_BOTH = frozenset(row.name for row in texts.NAMED)
 _SECTIONS: dict[str, tuple[Function | Shorthand, ...]] = {
-    "arithmetic": (*arithmetic.ROWS, *numbers.ROWS, *numbers.BINS),
+    "arithmetic": (*numbers.ARITHMETIC, *numbers.ROWS, *numbers.BINS),
     "comparison": comparisons.ROWS,
     "choice": comparisons.CHOICES,
-    "text": (*texts.ROWS, *named_texts.ROWS),
+    "text": (*texts.ROWS, *texts.NAMED),
     "dates": (*moments.ROWS, *moments.ZONES),
     "casts": comparisons.CASTS,
     **{

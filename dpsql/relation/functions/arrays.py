@@ -18,8 +18,6 @@ from ..relations import MAX_ROW_SERIES
 from ..types import BOOLEAN, INTEGER, JSON, TEXT, Kind, SqlType, array_of
 from .row import Args, Function, Shorthand, Syntax, TypeRule, common_type
 
-__all__ = ["JSON_ROWS", "ROWS"]
-
 
 def _array(args: Args) -> SqlType | None:
     return array_of(args[0].type) if args and all(arg.type == args[0].type for arg in args) else None

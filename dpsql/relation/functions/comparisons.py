@@ -17,13 +17,10 @@ from sqlglot import exp
 
 from ..calendar import DAY, calendar_ends
 from ..expressions import Call
-from ..facts import ONE, ZERO, Facts, grid_of, hull
-from ..size_rules import size_as_text
+from ..facts import ONE, ZERO, Facts, grid_of, hull, size_as_text
 from ..types import BOOLEAN, Kind, SqlType
 from .row import Args, Function, Shorthand, Syntax, all_null, any_null, binary, common_type, never_null
 from .texts import first_size, texts
-
-__all__ = ["CASTS", "CHOICES", "ROWS", "booleans", "comparable"]
 
 
 def comparable(args: Args) -> SqlType | None:

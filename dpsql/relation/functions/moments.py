@@ -1,6 +1,6 @@
 """Functions of dates and timestamps, all of them in UTC.
 
-Below a release they are written out as steps over instants (`relation.zones`); above it the sealed engine has them.
+Below a release they are written out as steps over instants (`relation.calendar`); above it the sealed engine has them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,15 @@ from ..calendar import (
     FORMAT_PATTERNS,
     TRUNC_UNITS,
     FormatPart,
+    Steps,
     calendar_ends,
+    clock_steps,
+    cut_ends,
+    cut_values,
     extract_bounds,
     format_parts,
     formatted_values,
+    moment_steps,
     most_characters,
     truncate_bounds,
 )
@@ -29,22 +34,8 @@ from ..catalog import MAX_DERIVED
 from ..expressions import Call, Expr, Months
 from ..facts import ONE, ZERO, Facts
 from ..types import NUMERIC, TEXT, TIME, TIMESTAMP, Kind, SqlType
-from ..zones import Steps, clock_steps, cut_ends, cut_values, moment_steps
 from .above.signature import above
 from .row import Args, Function, Shorthand, Syntax, any_null
-
-__all__ = [
-    "COMPUTED",
-    "ROWS",
-    "ZONES",
-    "bin_of",
-    "binned",
-    "constant_in_zone",
-    "has_whole_minutes",
-    "steps_of",
-    "word_of",
-    "written_format",
-]
 
 
 def _extract_type(args: Args) -> SqlType | None:

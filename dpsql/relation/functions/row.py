@@ -6,7 +6,7 @@ House rules:
 2. `interval` is given the facts of the arguments, true for every row, and returns facts that are true of the
    printed call (`intervals.facts_of` states the claim). It passes `declared` on only where every bound that was
    used is declared. Without it nothing is known: the result has no bounds.
-3. `size`: most characters of the text that the printed call gives (`size_rules`); a text without it is refused.
+3. `size`: most characters of the text that the printed call gives (the rules of `facts`); a text without it is refused.
 4. `null` says whether the printed call can be NULL; what `interval` says of that is not looked at.
 5. An interval rule that is wrong must not break privacy: the printed SQL clamps the final value to the bounds
    that the sensitivity was computed from (law L9). It could break totality; the property tests run rows within
@@ -25,30 +25,8 @@ from sqlglot import exp
 
 from ...records import dataclass
 from ..expressions import Call, Expr
-from ..facts import Facts
-from ..size_rules import SizeRule
+from ..facts import Facts, SizeRule
 from ..types import DOUBLE, NULL, NUMERIC, TIMESTAMP, Kind, SqlType
-
-__all__ = [
-    "ON_GROUPS",
-    "Args",
-    "Function",
-    "IntervalRule",
-    "NullRule",
-    "Shorthand",
-    "Syntax",
-    "TypeRule",
-    "Written",
-    "all_null",
-    "any_null",
-    "binary",
-    "common_type",
-    "declared",
-    "never_null",
-    "promote",
-    "unary",
-]
-
 
 # --- the type that values of several types have together, as Postgres has it --------------------------------
 

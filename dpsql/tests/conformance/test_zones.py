@@ -20,11 +20,11 @@ from dpsql.plan.backend_sql.print_private import PrivatePrinter
 from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.dialects.dialect_duckdb import DUCKDB
 from dpsql.plan.dialects.dialect_postgres import PostgresDialect
+from dpsql.relation.calendar import Steps, clock_steps, zone_names
 from dpsql.relation.catalog import Column
 from dpsql.relation.expressions import Expr
 from dpsql.relation.intervals import Environment, facts_of
 from dpsql.relation.types import TIMESTAMP
-from dpsql.relation.zones import Steps, clock_steps, zone_names
 from dpsql.tests.support.inserted import insert
 from dpsql.tests.support.length import some, tried
 from dpsql.tests.support.postgres_server import PostgresServer

@@ -12,7 +12,7 @@ import pytest
 from dpsql import Session
 from dpsql.errors import Refusal
 from dpsql.relation.functions import FUNCTIONS, manual_lines
-from dpsql.relation.functions.above.refused import REFUSED as LEFT_OUT
+from dpsql.relation.functions.above import REFUSED as LEFT_OUT
 from dpsql.testing.case_file import Accepted, read_cases
 
 from .documents import ROOT, blocks, section, text

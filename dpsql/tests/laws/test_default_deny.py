@@ -12,8 +12,7 @@ from sqlglot import exp
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql.private_numbers import NUMBERS
 from dpsql.postprocess.print_calls import CALLS
-from dpsql.sql.admit import ADMITTED, admit
-from dpsql.sql.statement import parse_statement
+from dpsql.sql.statement import ADMITTED, admit, parse_statement
 
 from .conftest import Desk, make_desk
 

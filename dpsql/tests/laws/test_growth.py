@@ -24,8 +24,8 @@ from dpsql.plan.privacy.keys import environment_of
 from dpsql.plan.release_plan import ReleasePlan, release_bytes
 from dpsql.policy import build_catalog
 from dpsql.relation.expressions import Expr, Field, Literal
+from dpsql.relation.facts import MAX_JOINED_BYTES
 from dpsql.relation.intervals import facts_of
-from dpsql.relation.size_rules import MAX_JOINED_BYTES
 from dpsql.relation.types import Kind
 from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import PostgresServer

@@ -13,9 +13,8 @@ from dpsql.errors import EngineFailure
 from dpsql.plan.privacy import derived
 from dpsql.relation.catalog import Column
 from dpsql.relation.expressions import Call
-from dpsql.relation.facts import ONE, Facts
+from dpsql.relation.facts import ONE, Facts, read_length
 from dpsql.relation.functions import FUNCTIONS
-from dpsql.relation.size_rules import read_length
 from dpsql.tests.support.random_growing_texts import SCHEMA, load_extreme, policy_of
 from dpsql.tests.support.random_joins import SCHEMA as JOINS
 from dpsql.tests.support.random_joins import policy_of as policy_of_joins
@@ -98,8 +97,8 @@ def test_begin_anew_at_the_output_of_a_subquery(grown: World, monkeypatch: Patch
 
 def test_leave_the_limit_out(grown: World, monkeypatch: Patch) -> None:
     assert is_refused(grown, nested("max", 6))
-    monkeypatch.setattr("dpsql.relation.size_rules.MAX_TEXT", 10**12)
-    monkeypatch.setattr("dpsql.relation.size_rules.MAX_ROW_BYTES", 10**12)
+    monkeypatch.setattr("dpsql.relation.facts.MAX_TEXT", 10**12)
+    monkeypatch.setattr("dpsql.relation.facts.MAX_ROW_BYTES", 10**12)
     assert not is_refused(grown, nested("max", 6))
 
 

@@ -18,7 +18,7 @@ from dpsql.engine.dataset import open_ledger
 from dpsql.errors import Refusal
 from dpsql.mechanisms import Channel, randomized_response
 from dpsql.policy import load_policy
-from dpsql.sql import bind_estimates, bind_select, reported
+from dpsql.sql import bind_estimates, bind_select
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.duckdb_pool import empty_duckdb
 from dpsql.tests.support.inserted import insert
@@ -271,7 +271,7 @@ MUTANTS: dict[str, Mutant] = {
         check_estimates,
     ),
     "unknown counts as true": (
-        _planted(reported.chosen_by, "is True", "is not False"),
+        _planted(bind_estimates.chosen_by, "is True", "is not False"),
         check_estimates,
     ),
     "no own variance": (

@@ -16,7 +16,7 @@ from fractions import Fraction
 from dpsql.relation.calendar import DAY
 from dpsql.relation.expressions import Call, Expr, Field, Literal, Months, walk
 from dpsql.relation.types import TIMESTAMP, Kind, SqlType
-from dpsql.sql.constants import add_months
+from dpsql.sql.literals import add_months
 
 __all__ = ["evaluate", "is_exact"]
 

@@ -14,8 +14,8 @@ from dpsql.relation.functions import (
     arrays,
     check_printers,
     common_type,
-    named_texts,
     promote,
+    texts,
 )
 from dpsql.relation.types import (
     BIGINT,
@@ -178,7 +178,7 @@ ABOVE = {
     "dp_low", "dp_high", "array", "element", "cardinality", "slice", "series", "array_has", "array_position", "array_compared", "array_cast",
     "array_length", "array_contains", "array_overlaps", "array_joined", *(row.name for row in above.ROWS),
     *(row.name for row in arrays.JSON_ROWS),
-} - {row.name for row in named_texts.ROWS} - BELOW  # fmt: skip
+} - {row.name for row in texts.NAMED} - BELOW  # fmt: skip
 """What stands above a release alone."""
 
 

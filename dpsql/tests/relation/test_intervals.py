@@ -26,8 +26,9 @@ from dpsql.plan.dialects.dialect_duckdb import DUCKDB
 from dpsql.plan.dialects.quote import identifier
 from dpsql.relation.catalog import Column, Enforced
 from dpsql.relation.expressions import Call, Expr, fields_of, walk
+from dpsql.relation.facts import Facts
 from dpsql.relation.functions import FUNCTIONS
-from dpsql.relation.intervals import Environment, Facts, facts_of
+from dpsql.relation.intervals import Environment, facts_of
 from dpsql.relation.types import Kind
 from dpsql.tests.support.length import tried
 

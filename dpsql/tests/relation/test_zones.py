@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from dpsql.relation import zones
-from dpsql.relation.zones import MAX_CHANGES, Steps, clock_steps, cut_ends, moment_steps
+from dpsql.relation import calendar
+from dpsql.relation.calendar import MAX_CHANGES, Steps, clock_steps, cut_ends, moment_steps
 
 from ..laws.planting import plant
 
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1), timedelta(microseconds=1)
-_CACHED = (zones.clock_steps, zones.moment_steps, zones.back_steps, zones._changes_in)
+_CACHED = (calendar.clock_steps, calendar.moment_steps, calendar.back_steps, calendar._changes_in)
 
 
 def number(text: str) -> int:
@@ -56,10 +56,10 @@ def check() -> None:
         assert number(moment) + found.at(number(moment)) == number(shown), (zone, moment)
     for unit, zone, moment, start in CUT:
         assert cut_ends(unit, zone, number(moment), number(moment)) == (number(start), number(start))
-        clock, back = zones.clock_steps(zone, _LO, _HI), zones.back_steps(unit, zone, _LO, _HI)
+        clock, back = calendar.clock_steps(zone, _LO, _HI), calendar.back_steps(unit, zone, _LO, _HI)
         assert clock is not None
         assert back is not None
-        cut = zones.truncated(unit, number(moment) + clock.at(number(moment)))
+        cut = calendar.truncated(unit, number(moment) + clock.at(number(moment)))
         assert cut is not None
         assert cut + back.at(number(moment)) == number(start), (unit, moment)
 
@@ -77,14 +77,14 @@ def test_what_clocks_show_around_their_changes() -> None:
 
 FAULTS: dict[str, tuple[Callable[..., Any], str, str]] = {
     "what the clocks were ahead before the change": (
-        zones._changes_in.__wrapped__, "(high * _SECOND, after)", "(high * _SECOND, before)",
+        calendar._changes_in.__wrapped__, "(high * _SECOND, after)", "(high * _SECOND, before)",
     ),
-    "a change one second late": (zones._changes_in.__wrapped__, "(high * _SECOND,", "((high + 1) * _SECOND,"),
+    "a change one second late": (calendar._changes_in.__wrapped__, "(high * _SECOND,", "((high + 1) * _SECOND,"),
     "the moment of a change still of the step before": (Steps.at, "bisect_right", "__import__('bisect').bisect_left"),
     "readings that change where the clocks left off": (
-        zones.moment_steps.__wrapped__, "(start + ahead, -ahead)", "(start + near.at(start - 1), -ahead)",
+        calendar.moment_steps.__wrapped__, "(start + ahead, -ahead)", "(start + near.at(start - 1), -ahead)",
     ),
-    "the start of a unit by the first step of all": (zones.back_steps.__wrapped__, "moments.at(at)", "moments.first"),
+    "the start of a unit by the first step of all": (calendar.back_steps.__wrapped__, "moments.at(at)", "moments.first"),
 }  # fmt: skip
 
 

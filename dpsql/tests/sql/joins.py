@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpsql.relation.expressions import Call, Expr, Field
 from dpsql.relation.relations import Join, Relation, ends_in
 from dpsql.relation.types import BOOLEAN
-from dpsql.sql.attach import first_outer
+from dpsql.sql.scope import first_outer
 
 from .campus import relation
 

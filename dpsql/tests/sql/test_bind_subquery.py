@@ -6,7 +6,7 @@ import pytest
 
 from dpsql.relation.expressions import TRUE, Call
 from dpsql.relation.relations import Join, Scan, ends_in
-from dpsql.sql.attach import first_outer
+from dpsql.sql.scope import first_outer
 
 from .campus import refused, relation
 from .joins import WIDTH, below, call, column, mark_of, marked

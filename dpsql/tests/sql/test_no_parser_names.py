@@ -10,8 +10,7 @@ from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 
 from dpsql.errors import Refusal
-from dpsql.sql.admit import ADMITTED, admit
-from dpsql.sql.statement import parse_statement
+from dpsql.sql.statement import ADMITTED, admit, parse_statement
 from dpsql.sql.text import _SAID
 
 from .campus import relation

@@ -9,7 +9,6 @@ import pytest
 
 from dpsql.errors import Refusal
 from dpsql.relation.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, REAL, TEXT, TIMESTAMP, numeric
-from dpsql.sql.sent_rows import count_sent, read_sent_rows, values_of
 from dpsql.sql.statement import AdmittedQuery, parse_statement, written_query
 from dpsql.sql.workspace import (
     AddColumn,
@@ -22,6 +21,9 @@ from dpsql.sql.workspace import (
     Nothing,
     Rename,
     Truncate,
+    count_sent,
+    read_sent_rows,
+    values_of,
 )
 
 

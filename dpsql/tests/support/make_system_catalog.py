@@ -19,9 +19,8 @@ from typing import Any
 import psycopg
 
 from dpsql.relation.functions import ROWS
-from dpsql.relation.functions.above.refused import REFUSED
-from dpsql.sql.bind_array import ROW_CALLS
-from dpsql.sql.bind_json import JSON_CALLS
+from dpsql.relation.functions.above import REFUSED
+from dpsql.sql.bind_array import JSON_CALLS, ROW_CALLS
 from dpsql.sql.named_calls import _KNOWN
 
 from .postgres_server import PostgresServer, find_servers

@@ -7,13 +7,11 @@ from dataclasses import replace
 import pytest
 
 from dpsql.relation.functions import NAMES
-from dpsql.relation.functions.above.refused import REFUSED
-from dpsql.sql.bind_array import ROW_CALLS
-from dpsql.sql.bind_json import JSON_CALLS
+from dpsql.relation.functions.above import REFUSED
+from dpsql.sql.bind_array import JSON_CALLS, ROW_CALLS
 from dpsql.system_catalog import CatalogRefusal, ConnectionFacts, NamedObject, Reads, SystemCatalog, objects
-from dpsql.system_catalog.objects import FIRST_OID, Objects
+from dpsql.system_catalog.objects import FIRST_OID, SESSION_RELATIONS, Objects
 from dpsql.system_catalog.pg_types import load
-from dpsql.system_catalog.relations import SESSION_RELATIONS
 
 from .dataset import FACTS, campus, open_catalog
 

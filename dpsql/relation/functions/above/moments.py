@@ -15,19 +15,6 @@ from ...calendar import FORMAT_PATTERNS
 from ..row import ON_GROUPS, Syntax
 from .signature import above
 
-__all__ = [
-    "EXTRACTED",
-    "HIDDEN_BRACE",
-    "ROWS",
-    "TRUNCATED",
-    "FormatError",
-    "constant",
-    "moment_as_text",
-    "number_as_text",
-    "text_as_date",
-    "text_as_moment",
-]
-
 HIDDEN_BRACE = "\0"
 """What stands for a brace of a constant: no text of SQL holds it."""
 

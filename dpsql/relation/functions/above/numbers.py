@@ -7,9 +7,6 @@ from sqlglot import exp
 from ..row import binary
 from .signature import MOST_VALUES, above
 
-__all__ = ["ARRAYS", "ROWS"]
-
-
 _DOUBLE = "double -> double"
 _WHOLE = "int4, int4 -> integer; bigint, bigint -> bigint"
 _NUMBER = "numeric -> numeric; double -> double"

@@ -25,11 +25,6 @@ from ..row import Args, Function, Syntax, binary
 from .moments import FormatError, constant
 from .signature import MOST_BYTES, above
 
-__all__ = [
-    "OF_POSTGRES", "OF_RE2", "ROWS", "Pattern", "Spelling", "like_similar", "read_pattern", "replacement",
-]  # fmt: skip
-
-
 # --- Postgres' advanced regular expressions as those of RE2, which match in time linear in the text ---------
 
 

@@ -29,8 +29,6 @@ from ...types import (
 )
 from ..row import ON_GROUPS, Args, Function, Syntax, Written, common_type
 
-__all__ = ["MOST_BYTES", "MOST_VALUES", "Signature", "above", "constants_of", "fitting", "signature"]
-
 MOST_BYTES = 10_000
 """A text that is made longer than this is NULL: the engine holds two thousand rows of each step at once, outside of
 what it limits itself to."""

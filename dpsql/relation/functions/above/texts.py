@@ -11,8 +11,6 @@ from ..row import Syntax
 from .moments import FormatError, constant
 from .signature import MOST_BYTES, above
 
-__all__ = ["ROWS"]
-
 _CHARACTERS = "regexp_extract_all({a}, '(?s).')"
 """A text's characters: DuckDB's own functions count what is written with several of them as one."""
 

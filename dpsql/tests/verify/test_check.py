@@ -12,7 +12,7 @@ from dpsql.tests.verify.clinic import FACTS, certificate_of, check
 from dpsql.tests.verify.test_lemmas import CLAMP, DIRECT, refused
 from dpsql.verify import Refused, verify
 from dpsql.verify.certificate import Charge, Facts, Law, Measurement, Threshold
-from dpsql.verify.laws import loss, shown_by_chance
+from dpsql.verify.check import loss, shown_by_chance
 
 COUNT = "SELECT COUNT(*) AS m0_0 FROM main.patient"
 REPLACED = replace(FACTS, neighbours="replace-one")

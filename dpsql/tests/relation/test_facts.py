@@ -8,10 +8,9 @@ import pytest
 
 from dpsql.relation.catalog import Column
 from dpsql.relation.expressions import Call, Expr, Field, IntermediateValue, Literal
-from dpsql.relation.facts import TEXT_CUT
+from dpsql.relation.facts import LETTER_GROWTH, TEXT_CUT, is_long_number, size_as_text
 from dpsql.relation.functions import FUNCTIONS
 from dpsql.relation.intervals import Environment, facts_of
-from dpsql.relation.size_rules import LETTER_GROWTH, is_long_number, size_as_text
 from dpsql.relation.types import BIGINT, BOOLEAN, INTEGER, NUMERIC, TEXT, numeric
 
 NAME = Field(TEXT, 0)
