@@ -271,7 +271,7 @@ def _once(release: ReleasePlan) -> bool:
 # --- what is said of how much one person counts -------------------------------------------------------------
 
 
-_UNBOUNDED = "cut not bounded"
+_UNBOUNDED = "no error bar holds what that leaves out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,7 +494,7 @@ def _said(release: ReleasePlan, known: Known) -> str:
     if not known.has_bars:
         return quoted
     if not unheld and not known.is_computed:
-        return f"{quoted}; the error bars hold noise and cut"
+        return f"{quoted}; the error bars hold the noise and what that leaves out"
     first = len(release.release.keys)
     names = [release.release.names[first + number] or calls[number].function for number in unheld]
     names += ["what is computed of several numbers"] if known.is_computed else []
@@ -515,7 +515,7 @@ def _never(rows: OwnedRows) -> str:
     table = rows.table_alone
     if table is None or table.unit is None or table.unit.max_rows is None or table.noted != table.name:
         return ""
-    return f": never measured (dpsql bounds {shlex.quote(table.name)})"
+    return f": the owner has not measured it (dpsql bounds {shlex.quote(table.name)})"
 
 
 def _quoted(parts: Sequence[Select], most: int, known: Known) -> str:

@@ -156,7 +156,7 @@ def test_all_tables_for_a_part_of_the_budget(run: Run) -> None:
         ("review", "0"),
     }
     asked = run("query", "--intervals", "0.95", "SELECT branch, COUNT(*) FROM loan GROUP BY branch")
-    assert " ".join(asked.stderr.split()).endswith("; the error bars hold noise and cut")
+    assert " ".join(asked.stderr.split()).endswith("; the error bars hold the noise and what that leaves out")
 
 
 @pytest.mark.parametrize("arguments", [[], ["loan", "--all"], ["--all", "--column", "fee=0,9", "--yes"]])

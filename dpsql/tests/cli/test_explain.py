@@ -16,10 +16,8 @@ from dpsql.engine.answer import BoundNote
 from dpsql.engine.explain import layout_sql
 from dpsql.engine.notes import bias_notes
 
-EACH = 'what is counted or summed per person takes at most 60 rows of "loan"; cut not bounded'
-BOUNDED = (
-    'a person counts with at most 60 rows of "loan"; cut not bounded: never measured (dpsql bounds loan)'
-)
+EACH = 'what is counted or summed per person takes at most 60 rows of "loan"; no error bar holds what that leaves out'
+BOUNDED = 'a person counts with at most 60 rows of "loan"; no error bar holds what that leaves out: the owner has not measured it (dpsql bounds loan)'
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +83,7 @@ def test_what_costs_nothing(session: Session) -> None:
         ("SELECT COUNT(DISTINCT student_id) FROM loan", ()),
         (
             "SELECT COUNT(DISTINCT fee) FROM loan",
-            ("a person counts with at most 60 distinct values; cut not bounded",),
+            ("a person counts with at most 60 distinct values; no error bar holds what that leaves out",),
         ),
         (
             "SELECT COUNT(*) FROM (SELECT student_id, COUNT(*) AS n FROM loan GROUP BY student_id) AS t",

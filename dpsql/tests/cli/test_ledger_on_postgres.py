@@ -90,10 +90,13 @@ def test_what_the_owner_measured_here_is_quoted_there(run: Run, policy: Path, tm
     second = shutil.copytree(policy.parent, tmp_path / "second") / policy.name
     (second.parent / "campus-ledger.log").unlink()
     never = " ".join(run("query", "SELECT COUNT(*) FROM enrolment", policy=second).stderr.split())
-    assert '12 rows of "enrolment"; cut not bounded: never measured (dpsql bounds enrolment)' in never
+    assert (
+        '12 rows of "enrolment"; no error bar holds what that leaves out: the owner has not measured it (dpsql bounds enrolment)'
+        in never
+    )
     assert run("bounds", "enrolment").stdout.startswith("charged epsilon 0.1; 9.8 left")
     quoted = " ".join(run("query", "SELECT COUNT(*) FROM enrolment", policy=second).stderr.split())
     assert re.search(r'rows of "enrolment", about [\d.]+ % of all rows, at least [\d.]+ % \(meas', quoted)
     run("refresh")
     later = " ".join(run("query", "SELECT COUNT(*) FROM enrolment").stderr.split())
-    assert later.endswith("; the data have changed since); cut not bounded")
+    assert later.endswith("; the data have changed since); no error bar holds what that leaves out")

@@ -127,7 +127,7 @@ def coverage(folder: Path, spread: float, max_rows: int, draws: int, privacy: st
             found.draws += 1
             for sql in _ASKED:
                 rows, notes = _asked(session, f"{sql} ")
-                if "hold noise and cut" not in notes:
+                if "hold the noise and what that leaves out" not in notes:
                     continue
                 found.bounded += 1
                 for row, before in zip(rows, plain[sql], strict=True):
@@ -156,17 +156,19 @@ def test_people_in_groups_beyond_those_that_count(tmp_path: Path, asked: str) ->
         with session.dataset.backend.snapshot() as snapshot:
             truth = {row[0]: row[1] for chunk in snapshot.run(sql) for row in chunk}
         before, notes = _asked(session, sql)
-        assert notes.endswith("a person counts with at most 1 group; cut not bounded")
+        assert notes.endswith("a person counts with at most 1 group; no error bar holds what that leaves out")
         assert not all(low <= truth[place] <= high for place, _, low, high in before)
         measure(session, Wish("visit", Fraction(40), Fraction(1), groups=("place",)), "dpsql bounds")
         rows, notes = _asked(session, f"{sql} ")
         assert re.search(
             r"at most 1 group, about \d+ % of all groups of people, at least \d+ % \(meas", notes
         )
-        assert notes.endswith("; the error bars hold noise and cut")
+        assert notes.endswith("; the error bars hold the noise and what that leaves out")
         assert all(low <= truth[place] <= high for place, _, low, high in rows)
         _, notes = _asked(session, "SELECT cost, COUNT(DISTINCT who) FROM visit GROUP BY cost")
-        assert "at most 1 group; cut not bounded" in notes, "the groups of another column are others"
+        assert "at most 1 group; no error bar holds what that leaves out" in notes, (
+            "the groups of another column are others"
+        )
 
 
 def test_what_was_made_to_agree_holds_the_noise_alone(tmp_path: Path) -> None:
@@ -181,7 +183,7 @@ def test_what_was_made_to_agree_holds_the_noise_alone(tmp_path: Path) -> None:
             assert answer.receipt is not None
             notes = " ".join(answer.receipt.notes)
             assert "were made to agree, by least squares" in notes
-            assert "; cut not bounded where numbers were made to agree" in notes
+            assert "; no error bar holds what that leaves out where numbers were made to agree" in notes
             for *_, value, low, high in answer.rows:
                 assert abs((high - value) - (value - low)) <= 2  # type: ignore[operator]  # numbers
 

@@ -50,8 +50,8 @@ unit = {{ column = "loan id", references = "loan.id" }}
 LOANS = "SELECT COUNT(*) FROM loan"
 TODAY = datetime.datetime.now(datetime.UTC).date().isoformat()
 QUOTED = re.compile(rf'of "loan", about ([\d.]+) % of all rows, at least ([\d.]+) % \(measured {TODAY}\)')
-NEVER = 'rows of "loan"; cut not bounded: never measured (dpsql bounds loan)'
-HELD = "; the error bars hold noise and cut"
+NEVER = 'rows of "loan"; no error bar holds what that leaves out: the owner has not measured it (dpsql bounds loan)'
+HELD = "; the error bars hold the noise and what that leaves out"
 
 Open = Callable[..., Session]
 
@@ -195,7 +195,9 @@ def test_a_smaller_bound_is_not_bounded(opened: Open) -> None:
     bounds(session)
     session.execute("SET dpsql.intervals = 0.95")
     session.execute("SET dpsql.max_rows = 5")
-    assert notes(session).startswith('a person counts with at most 5 rows of "loan"; cut not bounded')
+    assert notes(session).startswith(
+        'a person counts with at most 5 rows of "loan"; no error bar holds what that leaves out'
+    )
     assert "people of" not in notes(session, "SELECT COUNT(*) FROM person")
 
 
@@ -243,7 +245,10 @@ def test_after_new_data_it_is_said_to_be_of_before(opened: Open) -> None:
     session.execute("SET dpsql.intervals = 0.95")
     bounds(session)
     session.dataset.store.advance_epoch()
-    assert f"(measured {TODAY}; the data have changed since); cut not bounded" in notes(session)
+    assert (
+        f"(measured {TODAY}; the data have changed since); no error bar holds what that leaves out"
+        in notes(session)
+    )
     assert bounds(session).spent.epsilon_nano == 200 * 10**9
     assert HELD in notes(session, f"{LOANS} ")
 
@@ -253,9 +258,14 @@ def test_it_is_found_where_rows_are_cut_elsewhere(opened: Open) -> None:
     per_person = (
         "SELECT AVG(n) FROM (SELECT who, COUNT(*) AS n FROM loan GROUP BY who) AS t WHERE n BETWEEN 0 AND 9"
     )
-    assert 'per person takes at most 10 rows of "loan"; cut not bounded' in notes(session, per_person)
+    assert 'per person takes at most 10 rows of "loan"; no error bar holds what that leaves out' in notes(
+        session, per_person
+    )
     for sql in ("SELECT COUNT(*) FROM loan JOIN person ON mail = who", f"{LOANS} WHERE fee > 3"):
-        assert "; cut not bounded: never measured (dpsql bounds loan)" in notes(session, sql), sql
+        assert (
+            "; no error bar holds what that leaves out: the owner has not measured it (dpsql bounds loan)"
+            in notes(session, sql)
+        ), sql
     bounds(session)
     for sql in (per_person, "SELECT SUM(age) FROM loan JOIN person ON mail = who", f"{LOANS} WHERE fee > 4"):
         assert "of all rows, at least" in notes(session, sql), sql

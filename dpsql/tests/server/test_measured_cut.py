@@ -14,9 +14,9 @@ from dpsql.tests.support.forked import run_forked
 from .conftest import POLICY, Served, make_dataset, run_server
 
 COUNT = "SELECT COUNT(*) FROM visit"
-NEVER = "cut not bounded: never measured (dpsql bounds visit)"
+NEVER = "no error bar holds what that leaves out: the owner has not measured it (dpsql bounds visit)"
 QUOTED = re.compile(r'rows of "visit", about [\d.]+ % of all rows, at least [\d.]+ % \(measured ')
-HELD = "; the error bars hold noise and cut"
+HELD = "; the error bars hold the noise and what that leaves out"
 _VISITS = """
 [tables.visit]
 unit = { column = "who", references = "person.id" }
