@@ -7,8 +7,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Cache", "Made"]
-
 T = TypeVar("T")
 
 

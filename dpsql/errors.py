@@ -16,24 +16,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-__all__ = [
-    "CODES",
-    "ON_THE_WIRE",
-    "UNLISTED",
-    "BudgetExhausted",
-    "DpsqlError",
-    "EngineFailure",
-    "FilesChanged",
-    "LedgerAway",
-    "LedgerError",
-    "LedgerMissing",
-    "NothingShown",
-    "PolicyError",
-    "Position",
-    "Refusal",
-    "Unverified",
-]
-
 CODES = MappingProxyType(
     {
         # Postgres' own codes, where one exists.

@@ -21,8 +21,6 @@ from typing import Any
 from .errors import EngineFailure
 from .records import dataclass
 
-__all__ = ["MIB", "STATEMENT_BYTES", "MemoryLimits", "ResultMemory", "Share", "give_back", "weight_of"]
-
 MIB = 2**20
 WAIT_SECONDS = 5.0
 """How long is waited for others to give back what they hold."""

@@ -21,8 +21,6 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 
 from .waits import Stopped, apart, is_over, is_told
 
-__all__ = ["BoundedConnection", "break_off", "cancel", "hang_up", "is_lost", "wait_bounded"]
-
 _T = TypeVar("_T")
 
 _CANCEL_SECONDS = 0.2

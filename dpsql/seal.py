@@ -7,8 +7,6 @@ from typing import Any, Final
 
 import duckdb
 
-__all__ = ["NO_WAY_OUT", "seal"]
-
 NO_WAY_OUT: Final = {
     "allow_community_extensions": "false",
     "allow_persistent_secrets": "false",

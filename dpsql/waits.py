@@ -42,25 +42,6 @@ from typing import Protocol, Self, TypeVar
 from .errors import EngineFailure
 from .records import dataclass
 
-__all__ = [
-    "GRACE_SECONDS",
-    "Pace",
-    "Place",
-    "Precedence",
-    "Stop",
-    "Stopped",
-    "Turn",
-    "Turns",
-    "Watch",
-    "acquire",
-    "apart",
-    "check",
-    "interrupt_after",
-    "is_over",
-    "is_told",
-    "until",
-]
-
 _T = TypeVar("_T")
 
 GRACE_SECONDS = 0.4

@@ -15,20 +15,6 @@ from fractions import Fraction
 
 from .errors import DpsqlError
 
-__all__ = [
-    "KEYWORDS",
-    "counted",
-    "csv_lines",
-    "float_text",
-    "listed",
-    "meant",
-    "nearest",
-    "plain_text",
-    "plural",
-    "small_text",
-    "terminal_text",
-]
-
 
 def plural(number: int, noun: str) -> str:
     """Return a noun as it stands behind a number."""

@@ -54,11 +54,6 @@ from pathlib import Path
 
 from ..records import dataclass
 
-__all__ = [
-    "Accepted", "Case", "CaseFileError", "ExpectedCharge", "Measure", "Outcome", "Refused", "ReleaseClaim",
-    "read_cases", "rewrite_case",
-]  # fmt: skip
-
 _WIDTH = 108
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _EXACT = re.compile(r"-?[0-9]+(/[1-9][0-9]*)?")

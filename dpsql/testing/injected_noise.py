@@ -12,8 +12,6 @@ import numpy.typing as npt
 
 from ..mechanisms import Law
 
-__all__ = ["CountingNoise", "SeededSource", "ZeroNoise"]
-
 
 class SeededSource:
     """A `RandomSource` that repeats: the i-th call gives the first bytes of SHAKE-256(seed, i).
