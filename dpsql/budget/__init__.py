@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .certificates import Certificate
 from .chain import Note, read_notes
 from .claim import (
     ZERO,
@@ -47,6 +48,7 @@ __all__ = [
     "ZERO",
     "AskedOnce",
     "Caps",
+    "Certificate",
     "Charge",
     "Claim",
     "DatedDraw",

@@ -3,7 +3,8 @@
 House rules:
 
 1. A certificate's name is the sha256 of its bytes, so that what is handed out is what was put, or nothing.
-2. A certificate is on the disk before an entry names it (`require_stored`, in the entry's own transaction).
+2. A certificate is written in the transaction of the entries that name it, and so is on the disk before a draw of them
+   is told. An entry that was cut off before, which the log alone has, may name one that is not there.
 3. There is a bound on each, and on all that are in the ledger; a rotation moves these beside the sealed log.
 """
 
@@ -13,11 +14,12 @@ import hashlib
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import LedgerError
-from .claim import is_digest
+from ..records import dataclass
 
 if TYPE_CHECKING:
     from .ledger import Database
@@ -35,12 +37,21 @@ TABLE = (
 """The certificates of each log's entries; `content` is NULL once it stands beside a sealed file of the log."""
 
 
-def require_name(digest: str, content: bytes) -> None:
-    """Raise ValueError unless the digest is that of the content, and the content within its bound."""
-    if not is_digest(digest) or hashlib.sha256(content).hexdigest() != digest:
-        raise ValueError("a certificate is named by its sha256, in hex")
-    if len(content) > MOST_BYTES_OF_ONE:
-        raise ValueError(f"a certificate has at most {MOST_BYTES_OF_ONE} bytes")
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What proves a charge: its bytes, and the sha256 of them, in hex, by which entries name it.
+
+    Raises ValueError for a digest that is not that of the bytes, and for more than `MOST_BYTES_OF_ONE` of them.
+    """
+
+    digest: str
+    content: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if hashlib.sha256(self.content).hexdigest() != self.digest:
+            raise ValueError("a certificate is named by its sha256, in hex")
+        if len(self.content) > MOST_BYTES_OF_ONE:
+            raise ValueError(f"a certificate has at most {MOST_BYTES_OF_ONE} bytes")
 
 
 def has(db: Database, log: str, digest: str) -> bool:
@@ -55,20 +66,12 @@ def size(db: Database, log: str) -> int:
     return int(db.execute(asked, (log,)).fetchone()[0])
 
 
-def put(db: Database, log: str, digest: str, content: bytes, known: int) -> None:
-    """Store a certificate beside others of `known` bytes. Requires: `require_name`, a write transaction.
-
-    Raises LedgerError where there is no room.
-    """
-    if known + len(content) > MOST_BYTES:
-        raise LedgerError(
-            f"the ledger's certificates fill the {MOST_BYTES // 2**20} MiB that they may have",
-            hint="dpsql budget rotate moves them beside the sealed log",
-        )
+def put(db: Database, log: str, one: Certificate) -> None:
+    """Store a certificate. Requires: there is room for it, a write transaction."""
     db.execute(
         "INSERT INTO certificate (log, digest, size, content) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (log, digest) DO UPDATE SET content = excluded.content",
-        (log, digest, len(content), content),
+        (log, one.digest, len(one.content), one.content),
     )
 
 
@@ -82,13 +85,6 @@ def stored(db: Database, digest: str) -> bytes | None:
     if hashlib.sha256(content).hexdigest() != digest:
         raise LedgerError("a certificate in the ledger is damaged", hint="restore the ledger from a backup")
     return content
-
-
-def require_stored(db: Database, log: str, digests: Iterable[str | None]) -> None:
-    """Raise LedgerError unless each certificate is in the ledger: one may have been moved away since it was put."""
-    for digest in sorted({digest for digest in digests if digest is not None}):
-        if not has(db, log, digest):
-            raise LedgerError("a certificate is not in the ledger, or no longer", hint="ask again")
 
 
 def lines(db: Database, log: str) -> list[str]:

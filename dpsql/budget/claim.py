@@ -24,6 +24,7 @@ from ..relation.catalog import Ground
 from .match import MOST_COMBINED, Laws, combined_draws
 
 if TYPE_CHECKING:
+    from .certificates import Certificate
     from .filter import Ration
 
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -231,10 +232,10 @@ class MeasurementClaim:
     (soundness.md 1.14(6)): such a measurement is always charged and never looked up; its keys come with `commit`.
     `grouping`: what it may answer besides, where it may. `wish`: where what is stored lowers what is to be drawn and
     charged (soundness.md 3.13): its own draws are those that the reservation finds, what is `known` of others is said.
-    `statement`: what it is drawn for, where that is not all that the claim is for. `certificate`: the digest of the one
-    that proves its charge, which is stored (`LedgerStore.put_certificate`). `grounds`: what it rests on of policy and
-    schema (3.7). `slices`: whose data it is charged for, where the policy has periods, and only there. `whose`: of the
-    tables that are read, how their rows find their owner.
+    `statement`: what it is drawn for, where that is not all that the claim is for. `certificate`: the one that proves
+    its charge, which is stored with it. `grounds`: what it rests on of policy and schema (3.7). `slices`: whose data it
+    is charged for, where the policy has periods, and only there. `whose`: of the tables that are read, how their rows
+    find their owner.
     """
 
     measures: tuple[bytes, ...]
@@ -245,15 +246,13 @@ class MeasurementClaim:
     wish: Wish | None = None
     known: Known | None = None
     statement: str | None = None
-    certificate: str | None = None
+    certificate: Certificate | None = None
     grounds: tuple[Ground, ...] = ()
     slices: Slices | None = None
     whose: tuple[Ground, ...] = ()
 
     def __post_init__(self) -> None:
         _require_keys(self.measures)
-        if self.certificate is not None and not is_digest(self.certificate):
-            raise ValueError("a certificate is named by its sha256, in hex")
         require_integer("epsilon_nano", self.charge.epsilon_nano, 1, MOST_EPSILON_NANO)
         require_integer("delta_atto", self.charge.delta_atto, 0, MOST_DELTA_ATTO)
         require_integer("rho_atto", self.charge.rho_atto, 1, MOST_RHO_ATTO)
@@ -371,7 +370,8 @@ class Reservation:
     measures, in their order, the draws that answer it together. For a measurement that must be drawn now, `found[i]`
     is None, `entries[i]` is the ledger entry under which it is charged already, and `fresh[i]` says how it is drawn.
 
-    `charge`: what this claim cost (the sum over the measurements to draw).
+    `charge`: what this claim cost (the sum over the measurements to draw). `unproved`: the digests of the certificates
+    that there was no room for; their entries name none.
     """
 
     entries: tuple[int | None, ...]
@@ -379,6 +379,7 @@ class Reservation:
     charge: Charge
     epoch: int
     fresh: tuple[Fresh | None, ...] = ()
+    unproved: tuple[str, ...] = ()
 
     @property
     def to_draw(self) -> tuple[int, ...]:

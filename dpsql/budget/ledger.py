@@ -366,7 +366,7 @@ class Ledger(ABC):
         has on the disk what is committed, and what it does not have is told from it again; so the ledger's own copy may
         come there later.
         """
-        with self._alone():
+        with self._alone(), self._counted_anew_if_undone():
             while True:
                 given_up = frozenset(self._given_up)
                 with self._change(is_logged=is_logged) as db:
@@ -387,6 +387,15 @@ class Ledger(ABC):
                 self._appended.clear()
                 if is_settled:
                     return
+
+    @contextmanager
+    def _counted_anew_if_undone(self) -> Iterator[None]:
+        """Forget how many bytes the certificates have where those of a transaction may have been undone."""
+        try:
+            yield
+        except BaseException:
+            self._certified = None
+            raise
 
     def _upgrade(self, db: Database, version: int) -> None:
         """Bring a ledger of an earlier format to that of the promise; what is in it stays as it is."""
@@ -411,23 +420,22 @@ class Ledger(ABC):
             self._is_current = int(version) >= CHAINED
         return self._is_current
 
-    def put_certificate(self, digest: str, content: bytes) -> None:
-        """Store a certificate, once. Raises LedgerError where there is no room.
+    def keep_certificate(self, db: Database, one: certificates.Certificate) -> bool:
+        """Store a certificate, once; say whether there was room for it. Requires: inside `write`.
 
         How many bytes all have is added up anew only where another connection has changed the ledger since.
         """
-        try:
-            with self.write() as db:
-                if certificates.has(db, self.log_id, digest):
-                    return
-                known, others = self._certified, self._changed_by_others(db)
-                is_same = known is not None and others is not None and known[0] == others
-                size = known[1] if known is not None and is_same else certificates.size(db, self.log_id)
-                certificates.put(db, self.log_id, digest, content, size)
-                self._certified = others, size + len(content)
-        except BaseException:
-            self._certified = None
-            raise
+        if certificates.has(db, self.log_id, one.digest):
+            return True
+        known, others = self._certified, self._changed_by_others(db)
+        is_same = known is not None and others is not None and known[0] == others
+        size = known[1] if known is not None and is_same else certificates.size(db, self.log_id)
+        if size + len(one.content) > certificates.MOST_BYTES:
+            return False
+        certificates.put(db, self.log_id, one)
+        self._certified = others, size + len(one.content)
+        self.step("certificate inserted")
+        return True
 
     def _changed_by_others(self, db: Database) -> object:
         """Return what changes with every change of another connection; None: the engine does not tell."""

@@ -390,24 +390,16 @@ class LedgerStore:
             missed = [one for one in wanted if one.found is None]
             charge = charge_of((one.claim.slices, one.fresh.charge) for one in missed)
             entries: tuple[int | None, ...] = (None,) * len(wanted)
+            unproved = set[str]()
             if missed:
                 self._refuse(db, status, claim.analyst, [(one.claim, one.fresh.charge) for one in missed])
+                unproved = self._keep_certificates(db, missed)
                 told = partial(charging, charge)
-                numbers = iter(self._charge(db, claim, missed, status.epoch, at, told))
+                numbers = iter(self._charge(db, claim, missed, status.epoch, at, unproved, told))
                 entries = tuple(next(numbers) if one.found is None else None for one in wanted)
-            reservation = Reservation(entries, found, charge, status.epoch, fresh)
+            reservation = Reservation(entries, found, charge, status.epoch, fresh, tuple(sorted(unproved)))
         self._ledger.step("reserved")
         return reservation
-
-    def require_room(self, claim: Claim) -> None:
-        """Raise BudgetExhausted where a cap does not allow what would be charged now; charges nothing."""
-        self._require_slices(claim)
-        fresh = self.quote(claim)
-        pairs = zip(claim.measurements, fresh, strict=True)
-        missed = [(measurement, one.charge) for measurement, one in pairs if one is not None]
-        status = self.status(claim.analyst)
-        with self._ledger.read() as db:
-            self._refuse(db, status, claim.analyst, missed)
 
     def _require_slices(self, claim: Claim) -> None:
         """Raise LedgerError for a charge that does not say whose data it is for where that is what is counted."""
@@ -623,6 +615,11 @@ class LedgerStore:
         ]
         return bool(stored and running_draws(stored, running, wanted.claim.law))
 
+    def _keep_certificates(self, db: Database, missed: Sequence[_Wanted]) -> set[str]:
+        """Store what proves the charge of what must be drawn; return the digests of those that have no room."""
+        kept = {one.digest: one for one in (each.claim.certificate for each in missed) if one is not None}
+        return {digest for digest, one in kept.items() if not self._ledger.keep_certificate(db, one)}
+
     def _charge(
         self,
         db: Database,
@@ -630,10 +627,11 @@ class LedgerStore:
         missed: Sequence[_Wanted],
         epoch: int,
         at: str,
+        unproved: Set[str],
         told: Callable[[bool | None], None],
     ) -> range:
-        """Record the charge of what must be drawn; return the entries' numbers. `told`: see `Ledger.append`."""
-        certificates.require_stored(db, self._ledger.log_id, (one.claim.certificate for one in missed))
+        """Record the charge of what must be drawn; return the entries' numbers. `unproved`: certificates that they do
+        not name; `told`: see `Ledger.append`."""
         reached = [one.claim.slices for one in missed if one.claim.slices is not None]
         ends = self._ends(db, self._ledger.promise, [last for each in reached for _, last in each.periods])
         times = self._times(db, {one for each in reached for one in each.times}) if reached else ()
@@ -650,7 +648,7 @@ class LedgerStore:
                 law=one.fresh.law,
                 charge=one.fresh.charge,
                 grouping=one.claim.grouping,
-                certificate=one.claim.certificate,
+                certificate=_named(one.claim.certificate, unproved),
                 grounds=one.claim.grounds,
                 slices=one.claim.slices,
                 ends=ends,
@@ -1097,24 +1095,8 @@ class LedgerStore:
         self._key_checks = int(last), found
         return found.get((table, columns, version))
 
-    def put_certificate(self, digest: str, content: bytes) -> None:
-        """Store a certificate that entries may name (`MeasurementClaim.certificate`), once; durable on return.
-
-        `digest`: its sha256 in hex. Raises ValueError for a digest that is not that of the content and for a
-        certificate that is too long, LedgerError where there is no room.
-        """
-        certificates.require_name(digest, content)
-        self._ledger.put_certificate(digest, content)
-
-    def has_certificate(self, digest: str) -> bool:
-        """Return whether a certificate is stored for this machine's log, whose entries alone may name it."""
-        if not self._ledger.is_current():
-            return False
-        with self._ledger.read() as db:
-            return certificates.has(db, self._ledger.log_id, digest)
-
     def certificate(self, digest: str, archive: Path | None = None) -> bytes | None:
-        """Return a certificate that was put, None where there is none. Raises LedgerError where it is damaged.
+        """Return a certificate that was kept, None where there is none. Raises LedgerError where it is damaged.
 
         `archive`: the folder of sealed files that are not in the log's own.
         """
@@ -1132,6 +1114,11 @@ class LedgerStore:
             with self._ledger.read() as db:
                 self._secret = bytes(db.execute("SELECT secret FROM ledger").fetchone()[0])
         return self._secret
+
+
+def _named(one: certificates.Certificate | None, unproved: Set[str]) -> str | None:
+    """Return the name of a certificate that is stored."""
+    return None if one is None or one.digest in unproved else one.digest
 
 
 def _grounds(text: str) -> Grounds:

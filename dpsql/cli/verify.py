@@ -57,8 +57,8 @@ def verify(
     enforced then. A line for each measurement says what is derived from that SQL alone: by which lemma, how many rows
     of a person count (R), how far one row reaches, how far one person moves the numbers (S), and what the noise costs.
 
-    Ends with exit code 3 where a certificate does not hold, is missing, or is not of its charge. Charges of earlier
-    versions name none: they are counted.
+    Ends with exit code 3 where a certificate does not hold, is not of its charge, or is missing while there is an
+    answer: a crash may have cut off both. Charges of earlier versions name none: they are counted.
     """
     from ..engine.proofs import prove_file, prove_ledger
 
@@ -76,7 +76,7 @@ def verify(
         for one in found:
             _show(one, explains=explains)
         click.echo(_summary(found))
-    _leave(any(one.problem for one in found if one.digest is not None))
+    _leave(any(one.is_wrong for one in found if one.digest is not None))
 
 
 def _is_ledger(path: Path) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
-from ..budget import Entry, LedgerStore
+from ..budget import Entry, EntryState, LedgerStore
 from ..errors import LedgerError, PolicyError
 from ..mechanisms import ATTO, NANO, Gaussian, Gaussians, Rank
 from ..records import dataclass
@@ -20,6 +20,9 @@ from ..verify.certificate import Certificate, Facts, Measurement, Table, loads
 from .settings import decimal_text
 
 MISSING = "its certificate is missing"
+CUT_OFF = (
+    "its certificate is missing, as an answer is: it was cut off, or the ledger was made anew from its log"
+)
 DAMAGED = "its certificate is damaged"
 OTHER = "its certificate does not say what was charged"
 UNNAMED = "it names no certificate"
@@ -36,12 +39,17 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """Entries of a ledger that name one certificate. `problem`: what is wrong with it, or with one of them; else ""."""
+    """Entries of a ledger that name one certificate. `problem`: why one of them is not proved; else ""."""
 
     digest: str | None
     entries: tuple[Entry, ...]
     proof: Proof | None
     problem: str
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether there is an answer that is not proved: what a crash cuts off has none (soundness.md 5.6)."""
+        return self.problem not in ("", CUT_OFF)
 
 
 def prove(certificate: Certificate) -> Proof:
@@ -84,7 +92,8 @@ def _proved(
     except (LedgerError, ValueError):
         return Proved(digest, entries, None, DAMAGED)
     if certificate is None:
-        return Proved(digest, entries, None, MISSING)
+        is_cut_off = all(one.state is EntryState.FAILED for one in entries)
+        return Proved(digest, entries, None, CUT_OFF if is_cut_off else MISSING)
     proof = prove(certificate)
     problem = proof.problem or ("" if all(_is_of(one, proof) for one in entries) else OTHER)
     return Proved(digest, entries, proof, problem)

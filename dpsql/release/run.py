@@ -479,6 +479,9 @@ class PlanRunner:
         """Reserve; whatever goes wrong afterwards, the entries are closed and stay spent."""
         reservation = self.store.reserve(claim, cancelled=self.cancelled, charging=self.cost.charging)
         self.cost.charge = reservation.charge
+        for digest in reservation.unproved:
+            assert self.verifier is not None, "who asks is verified"
+            self.verifier.tell(f"there is no room for a certificate: {digest}")
         done, is_full = False, False
         try:
             yield reservation
@@ -736,11 +739,11 @@ class Wanted:
         claims = (replace(one, known=part) for one, part in zip(self.claims, known, strict=True))
         return replace(self, claims=tuple(claims))
 
-    def named(self, certificate: str | None) -> Wanted:
+    def proved(self, by: Certified) -> Wanted:
         """Return it with the certificate of what is to be drawn."""
         missing = self.missing
         claims = (
-            replace(claim, certificate=certificate) if place in missing else claim
+            replace(claim, certificate=by.stored) if place in missing else claim
             for claim, place in zip(self.claims, self.places, strict=True)
         )
         return replace(self, claims=tuple(claims))
@@ -758,7 +761,8 @@ def carry_out(
     for one in wanted:
         one.runner.check_growth(snapshot)  # of public rows: a refusal here is free
     wanted = _certified(wanted, snapshot)
-    whole = _whole(wanted)
+    claims = tuple(claim for one in wanted for claim in one.claims)
+    whole = Claim(first.analyst, first.statement, claims, first.reuse)
     charges, drawn = [], list[Draw]()
     with first.reserved(whole) as reservation:  # durable: private rows may be asked for (law L5)
         if any(found.epoch != reservation.epoch for one in wanted for found in one.runner.finer.values()):
@@ -789,24 +793,12 @@ def carry_out(
     return charges
 
 
-def _whole(wanted: Sequence[Wanted]) -> Claim:
-    """Return what statements claim together."""
-    first = wanted[0].runner
-    claims = tuple(claim for one in wanted for claim in one.claims)
-    return Claim(first.analyst, first.statement, claims, first.reuse)
-
-
 def _certified(wanted: Sequence[Wanted], snapshot: Snapshot) -> list[Wanted]:
-    """Verify what statements want, store its certificates, and return it with their names. Raises Unverified."""
-    first = wanted[0].runner
-    assert first.verifier is not None, "who asks is verified"
-    facts = first.verifier.facts(snapshot)
-    found = [(one, one.runner.verify(one.missing, facts)) for one in wanted]
-
-    def refuse() -> None:  # before a byte is stored for it: who has no budget leaves nothing in the ledger
-        first.store.require_room(_whole(wanted))
-
-    return [one.named(first.verifier.keep(certificate, refuse)) for one, certificate in found]
+    """Verify what statements want, and return it with its certificates. Raises Unverified."""
+    verifier = wanted[0].runner.verifier
+    assert verifier is not None, "who asks is verified"
+    facts = verifier.facts(snapshot)
+    return [one.proved(one.runner.verify(one.missing, facts)) for one in wanted]
 
 
 def _is_no_wider(found: ReleasedMeasurement, own: ReleasedMeasurement) -> bool:

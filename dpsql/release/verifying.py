@@ -25,10 +25,12 @@ from dataclasses import field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from ..budget import Certificate as Stored
 from ..budget import Charge as Spent
 from ..budget import LedgerStore
+from ..budget.certificates import MOST_BYTES_OF_ONE
 from ..cache import Cache
-from ..errors import LedgerError, Unverified
+from ..errors import Unverified
 from ..mechanisms import (
     ATTO,
     NANO,
@@ -318,10 +320,9 @@ _MAX_KNOWN = 4096
 
 @dataclass(frozen=True, slots=True)
 class Certified:
-    """A certificate as it is stored: its digest and its text. `rule`: why it does not hold; "" where it does."""
+    """A certificate as it is stored, None where it is too long. `rule`: why it does not hold; "" where it does."""
 
-    digest: str
-    content: bytes = field(repr=False)
+    stored: Stored | None
     rule: str
 
 
@@ -355,6 +356,8 @@ class Verifier:
     def require(self, certificate: Certificate) -> Certified:
         """Return the certificate of what is about to be asked, as it is stored. Raises Unverified: it does not hold."""
         found = self.certified(certificate)
+        if found.stored is None:
+            self.tell("a certificate is too long to be stored")
         if found.rule:
             self.tell(f"a plan is not verified: {found.rule}")
             if self._refuses:
@@ -369,23 +372,7 @@ class Verifier:
         if rule is None:
             rule = rule_against(certificate)
             self._known.put(claim, rule)
-        return Certified(name, content, rule)
-
-    def keep(self, certified: Certified, refuse: Callable[[], None]) -> str | None:
-        """Store a certificate for the entries that are about to name it; return its digest.
-
-        None: there is no room for it, or it is too long; then it is missing, and `dpsql verify` says so.
-        `refuse`: raises where there is no budget, and so nobody fills the ledger for nothing.
-        """
-        if self._store.has_certificate(certified.digest):
-            return certified.digest
-        refuse()
-        try:
-            self._store.put_certificate(certified.digest, certified.content)
-        except (LedgerError, ValueError):
-            self.tell(f"a certificate cannot be stored: {certified.digest}")
-            return None
-        return certified.digest
+        return Certified(Stored(name, content) if len(content) <= MOST_BYTES_OF_ONE else None, rule)
 
 
 def _nobody(line: str) -> None:

@@ -16,13 +16,13 @@ from dpsql.errors import BudgetExhausted, LedgerError
 from dpsql.mechanisms import Laplace
 from dpsql.policy import Accounting
 
-from .samples import EPSILON, Place, claim, draw, key, measurement
+from .samples import EPSILON, Place, claim, draw, key, measurement, proved
 
 
 def die_at(place: Place, fatal: str) -> None:
     """Reserve and commit two measurements, and be killed on arriving at the step `fatal`."""
     store = place.open(step=lambda name: _die_if(name == fatal))
-    reservation = store.reserve(claim(measurement("a"), measurement("b", delta=5)))
+    reservation = store.reserve(claim(proved(measurement("a")), proved(measurement("b", delta=5))))
     store.commit(reservation, [draw("a"), draw("b")])
 
 
@@ -124,7 +124,7 @@ def work(place: Place, seed: str, fatal: int) -> None:
     store = place.open(create=False, step=lambda _: _die_if(next(steps) == fatal))
     for number in itertools.count():
         name = f"{seed} {number}"
-        reservation = store.reserve(claim(measurement(name, epsilon=1)))
+        reservation = store.reserve(claim(proved(measurement(name, epsilon=1))))
         print("charged", name, flush=True)
         store.commit(reservation, [draw(name)])
         print("stored", name, flush=True)

@@ -19,7 +19,7 @@ from dpsql.tests.support.forked import Forked
 from dpsql.tests.support.length import long_where
 
 from .conftest import Kept
-from .samples import EPSILON, ROOT, Place, buy, claim, key, measurement, pure
+from .samples import EPSILON, ROOT, Place, buy, claim, key, measurement, proved, pure
 
 
 @pytest.fixture
@@ -41,6 +41,7 @@ CHARGED = {
     "draws inserted": True,
     "draws committed": True,
 }
+PROVED = {"certificate inserted": False, **CHARGED}
 
 
 @contextmanager
@@ -65,13 +66,16 @@ def _die(job: str, place: Place, step: str) -> None:
         assert process.returncode == -signal.SIGKILL
 
 
-@long_where(lambda has_peer, kept, step: (has_peer or kept != "pure") and step in list(CHARGED)[::2])
-@pytest.mark.parametrize("step", CHARGED)
+@long_where(lambda has_peer, kept, step: (has_peer or kept != "pure") and step in list(PROVED)[::2])
+@pytest.mark.parametrize("step", PROVED)
 @pytest.mark.parametrize("has_peer", [False, True], ids=["alone", "with a running peer"])
 def test_killed_at_any_step_the_charge_is_counted_once(place: Place, step: str, has_peer: bool) -> None:
     peer = place.open() if has_peer else None
     _die("die_at", place, step)
-    expected = BOTH if CHARGED[step] else ZERO
+    expected = BOTH if PROVED[step] else ZERO
+    named = {
+        one.certificate.digest for one in map(proved, (measurement("a"), measurement("b"))) if one.certificate
+    }
     if peer is not None:
         assert peer.spent() == expected
     for _ in range(2):
@@ -80,9 +84,11 @@ def test_killed_at_any_step_the_charge_is_counted_once(place: Place, step: str, 
         committed = step == "draws committed"
         states = {entry.state for entry in store.log(10)}
         assert states == (
-            {EntryState.COMMITTED if committed else EntryState.FAILED} if CHARGED[step] else set()
+            {EntryState.COMMITTED if committed else EntryState.FAILED} if PROVED[step] else set()
         )
         assert (store.lookup([key("a"), key("b")], Laplace(Fraction(10))) is not None) == committed
+        assert store.verify().certificates == 0, "what was told is proved"
+        assert {entry.certificate for entry in store.log(10)} == (named if PROVED[step] else set())
         store.close()
     if peer is not None:
         again = peer.reserve(claim(measurement("a")), wait_seconds=0)

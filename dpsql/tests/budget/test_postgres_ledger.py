@@ -23,7 +23,7 @@ from dpsql.tests.support.postgres_server import Installation, PostgresServer
 
 from .conftest import SERVERS
 from .relay import Relay
-from .samples import CAPS, EPSILON, Place, buy, claim, draw, key, measurement, pure
+from .samples import CAPS, EPSILON, Place, buy, claim, draw, key, measurement, proved, pure
 from .test_crash import BOTH, CHARGED
 
 TENTH = EPSILON // 10
@@ -225,6 +225,17 @@ def test_a_connection_lost_at_any_step_never_counts_too_little(
     committed = step in ("reserved", "before draws", "draws committed")
     assert set(states(second)) == {EntryState.COMMITTED if committed else EntryState.FAILED}
     assert bool(second.reserve(claim(measurement("a")), wait_seconds=0).to_draw) == (not committed)
+    store.close()
+
+
+def test_a_connection_lost_after_a_certificate_was_put_leaves_neither_it_nor_a_charge(shared: Place) -> None:
+    store = shared.open(step=lambda name: cut_connections(shared) if name == "certificate inserted" else None)
+    wanted = proved(measurement("a"))
+    with pytest.raises(LedgerError, match="cannot be reached"):
+        store.reserve(claim(wanted))
+    assert store.log(9) == []
+    assert wanted.certificate is not None
+    assert store.certificate(wanted.certificate.digest) is None
     store.close()
 
 

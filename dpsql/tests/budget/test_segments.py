@@ -18,7 +18,7 @@ from dpsql.errors import LedgerError
 from dpsql.tests.support.length import long_where
 
 from .conftest import Kept
-from .samples import Place, buy, claim, draw, measurement
+from .samples import Place, buy, claim, draw, measurement, proved
 from .test_crash import _die as die
 
 STEPS = [
@@ -278,14 +278,10 @@ def test_certificates_go_with_the_sealed_file(place: Place) -> None:
     digest = hashlib.sha256(content).hexdigest()
     store = place.open()
     for round_ in range(3):
-        store.put_certificate(digest, content)
-        wanted = replace(measurement(f"m{round_}"), certificate=digest)
-        store.commit(store.reserve(claim(wanted)), [draw(f"m{round_}")])
+        store.commit(store.reserve(claim(proved(measurement(f"m{round_}"), content))), [draw(f"m{round_}")])
         assert store.verify().certificates == 0
         store.rotate()
         assert store.certificate(digest) == content
-        with pytest.raises(LedgerError, match="certificate is not in the ledger"):
-            store.reserve(claim(replace(measurement("new"), certificate=digest)))
     assert store.verify().certificates == 0
     for number in range(3):
         file = place.log.with_name(f"{place.log.name}.{number:06d}.certificates")

@@ -12,7 +12,7 @@ import pytest
 from dpsql.budget import open_store
 from dpsql.errors import LedgerError
 
-from .samples import CAPS, Place, buy, claim, measurement
+from .samples import CAPS, Place, buy, claim, draw, measurement, proved
 
 
 @pytest.fixture
@@ -184,10 +184,13 @@ def test_what_is_no_file_is_refused_untouched(file: Place, tmp_path: Path, name:
 
 @pytest.mark.parametrize("damage", ["left behind", "empty", "cut", "its middle", "its head"])
 def test_what_a_lost_wal_took_is_told(file: Place, tmp_path: Path, damage: str) -> None:
-    """A copy of the files while they are in use, as after the power failed; what is not in the WAL is in the log."""
+    """A copy of the files while they are in use, as after the power failed; what is not in the WAL is in the log. Each
+    answer that is left has its certificate.
+    """
     store = file.open()
     for number in range(9):
-        buy(store, f"m{number}", epsilon=1)
+        reservation = store.reserve(claim(proved(measurement(f"m{number}", epsilon=1))))
+        store.commit(reservation, [draw(f"m{number}")])
     folder = tmp_path / "copy"
     folder.mkdir()
     for name in ("ledger.db", "ledger.db-wal", "ledger.db.log"):
@@ -209,8 +212,10 @@ def test_what_a_lost_wal_took_is_told(file: Place, tmp_path: Path, damage: str) 
     copy = Place(f"sqlite:{folder / 'ledger.db'}", folder / "ledger.db.log")
     opened = copy.open(create=False)
     assert opened.spent().epsilon_nano == 9
-    stored = opened.verify().answers
+    found = opened.verify()
+    stored = found.answers
     assert stored < 9
+    assert found.certificates == 0
     assert f"{9 - stored} stored answer" in opened.lost
     assert "stays spent" in opened.lost
     opened.close()

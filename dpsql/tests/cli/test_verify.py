@@ -114,6 +114,21 @@ def test_what_is_missing_damaged_or_of_another_charge_is_reported(asked: Run, ca
     assert f"{LOANS}\n  its certificate is missing\n" in shown.output
 
 
+def test_what_was_cut_off_is_not_proved_and_nothing_is_wrong(asked: Run, campus: Path) -> None:
+    """A charge that the log alone has: no answer of it is stored, nor its certificate."""
+    ledger = campus.parent / "campus-ledger.db"
+    with sqlite3.connect(ledger) as database:
+        database.execute("UPDATE record SET state = 'failed' WHERE seq = (SELECT MAX(seq) FROM record)")
+        database.execute("DELETE FROM certificate WHERE rowid = (SELECT MAX(rowid) FROM certificate)")
+    shown = asked("verify")
+    assert shown.exit_code == 0
+    assert f"{LOANS}\n  its certificate is missing, as an answer is: it was cut off" in shown.output
+    assert shown.output.endswith("2 charges with 2 certificates: 1 are proved, 1 not\n")
+    with sqlite3.connect(ledger) as database:
+        database.execute("UPDATE record SET state = 'committed' WHERE state = 'failed'")
+    assert asked("verify").exit_code == 3
+
+
 def test_explain_verify_says_the_same_before_and_is_free(run: Run) -> None:
     before = run("budget", "show").output
     shown = run("query", f"EXPLAIN (VERIFY) {LOANS}")

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 from dpsql.backends.duckdb_backend import DuckDBSnapshot
-from dpsql.budget import LedgerStore
+from dpsql.budget import LedgerStore, certificates
 from dpsql.engine import Session, proofs
 from dpsql.engine.bounds import Wish, measure
 from dpsql.engine.dataset import open_ledger
@@ -339,20 +339,24 @@ def test_every_door_is_verified(opened: Open, asked: list[str], accounting: str)
     assert len(private(asked)) > len(DOORS)
 
 
+@pytest.mark.parametrize(
+    ("module", "name", "said"),
+    [
+        (verifying, "MOST_BYTES_OF_ONE", "is too long to be stored"),
+        (certificates, "MOST_BYTES", "there is no room for a certificate: "),
+    ],
+)
 def test_a_certificate_that_cannot_be_stored_is_missing_and_logged(
-    opened: Open, monkeypatch: pytest.MonkeyPatch
+    opened: Open, monkeypatch: pytest.MonkeyPatch, module: object, name: str, said: str
 ) -> None:
     session = opened()
     told = heard(session)
     Checked(monkeypatch)
-
-    def full(digest: str, content: bytes) -> None:
-        raise ValueError("too long")
-
-    monkeypatch.setattr(session.dataset.store, "put_certificate", full)
+    monkeypatch.setattr(module, name, 10)
     assert session.execute(COUNT).rows
     assert [entry.certificate for entry in session.dataset.store.log(9)] == [None]
-    assert len(told) == 1
+    (line,) = told
+    assert said in line
 
 
 @pytest.mark.parametrize("more", ["", 'accounting = "zcdp"'])
