@@ -64,6 +64,8 @@ _FINEST: Final = Fraction(1, 10**8)
 """Rarer misses are beyond what sums of doubles tell: there each noise is bounded by itself, on the safe side."""
 _FARTHEST: Final = 2.0**62
 """Beyond this in a noise's own steps they have no 64 bits: its tails are interpolated, to three digits."""
+_WIDE: Final = 2**30
+"""A Laplace noise of so many steps or more is as its limit, to nine digits."""
 _REACH: Final = 40
 """So many times the sum of all |weight| · deviation holds all but 10^-20 of a sum of Laplace noises."""
 
@@ -305,16 +307,34 @@ def _half_width(parts: Sequence[Part], beta: Fraction) -> Fraction:
         return sum(
             (weight * count * law.half_width(beta / many) for law, weight, count in parts), Fraction(0)
         )
-    unit, shape = _shape(parts)
-    return unit * _half_width_of(shape, beta)
+    limit, wide = _limit(parts)
+    unit, shape = _shape(wide)
+    return limit * unit * _half_width_of(shape, beta)
+
+
+def _limit(parts: Sequence[Part]) -> tuple[Fraction, Sequence[Part]]:
+    """Return Laplace noises that are all far wider than their steps as ones of which the widest is `_WIDE` steps wide,
+    and how much wider they are: a sum of such is as its limit, at any width. Others are left as they are.
+    """
+    widths = [(weight * law.scale, count) for law, weight, count in parts if isinstance(law, Laplace)]
+    if len(widths) < len(parts) or any(one.scale < _WIDE for one, _, _ in parts):
+        return Fraction(1), parts
+    unit = max(width for width, _ in widths) / _WIDE
+    scales = ((Fraction(max(1, round(width / unit))), count) for width, count in widths)
+    return unit, [(Laplace(scale), Fraction(1), count) for scale, count in scales]
 
 
 def _shape(parts: Iterable[Part]) -> tuple[Fraction, tuple[Part, ...]]:
-    """Return the common unit of weights, and the parts in whole multiples of it: in an order that tells no more."""
-    ordered = sorted(parts, key=lambda part: (part[0].text, part[1], part[2]))
-    bottom = math.lcm(*(weight.denominator for _, weight, _ in ordered))
-    unit = Fraction(math.gcd(*(int(weight * bottom) for _, weight, _ in ordered)), bottom)
-    return unit, tuple((law, weight / unit, count) for law, weight, count in ordered)
+    """Return the common unit of weights, and the parts in whole multiples of it, those that are alike as one: in an
+    order that tells no more.
+    """
+    counts: dict[tuple[Law, Fraction], int] = {}
+    for law, weight, count in parts:
+        counts[law, weight] = counts.get((law, weight), 0) + count
+    ordered = sorted(counts, key=lambda one: (one[0].text, one[1]))
+    bottom = math.lcm(*(weight.denominator for _, weight in ordered))
+    unit = Fraction(math.gcd(*(int(weight * bottom) for _, weight in ordered)), bottom)
+    return unit, tuple((law, weight / unit, counts[law, weight]) for law, weight in ordered)
 
 
 @lru_cache(maxsize=1024)

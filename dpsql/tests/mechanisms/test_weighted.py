@@ -59,6 +59,32 @@ def test_two_wide_noises_are_as_their_limit() -> None:
     assert (1 + x / 2) * np.exp(-x) == pytest.approx(0.05, rel=1e-4)
 
 
+@pytest.mark.parametrize("beta", [HALF, BETA, Fraction(1, 10**6)])
+def test_wide_noises_are_alike_at_any_width_and_worked_out_once(beta: Fraction) -> None:
+    """Whichever weights and scales make the widths, and whatever beside: a wide noise, a narrow one, a lattice."""
+    wide = 3 * 2**31
+
+    def half(*scales: Fraction | int, weight: Fraction = Fraction(1)) -> float:
+        return float(half_width_of([(Laplace(Fraction(scale)), weight) for scale in scales], beta))
+
+    for shape in ((1, 1), (1, 1, 1), (3, 1), (2, 1, 1, 1)):
+        near = half(*(10**4 * one for one in shape)) / 10**4
+        weighted._half_width_of.cache_clear()
+        for factor, weight in (
+            (wide, 1),
+            (7 * wide, Fraction(1, 7)),
+            (Fraction(17 * wide, 13), 1),
+            (wide, -5),
+        ):
+            found = half(*(factor * one for one in shape), weight=Fraction(weight))
+            assert found / float(factor * abs(Fraction(weight))) == pytest.approx(near, rel=2e-4)
+        assert weighted._half_width_of.cache_info().misses == 1
+    other = half(wide, 2 * wide)
+    assert other != pytest.approx(half(wide, wide), rel=0.1), "another shape is another sum"
+    assert half(wide, 1) == pytest.approx(half(wide, 0.001), rel=1e-6)
+    assert half(wide, 1) == pytest.approx(float(Laplace(Fraction(wide)).half_width(beta)), rel=1e-5)
+
+
 @pytest.mark.parametrize("beta", [Fraction(0), Fraction(1)])
 def test_bad_probabilities(beta: Fraction) -> None:
     with pytest.raises(ValueError, match="half-width"):
