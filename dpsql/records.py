@@ -32,7 +32,7 @@ else:
         own = set(vars(cls))
         if cls.__doc__ is None:
             cls.__doc__ = cls.__name__  # else the library writes its signature there, at some cost
-        cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(cls)
+        cls = _with_fields(cls, slots=slots, kw_only=kw_only)
 
         def give(name, method):
             if name not in own:
@@ -51,6 +51,23 @@ else:
                 give("__getstate__", _state)
                 give("__setstate__", _set_state)
         return cls
+
+    def _with_fields(cls, *, slots, kw_only):
+        """Return the class with its fields; the library looks at each text of a type for three words, at some cost, and
+        so does not get to see those that have none of them."""
+        said = vars(cls).get("__annotations__", {})
+        plain = {name: text for name, text in said.items() if isinstance(text, str) and not _is_special(text)}
+        said.update(dict.fromkeys(plain, object))
+        try:
+            cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(cls)
+        finally:
+            said.update(plain)
+        for name, text in plain.items():
+            cls.__dataclass_fields__[name].type = text
+        return cls
+
+    def _is_special(text):
+        return "ClassVar" in text or "InitVar" in text or "KW_ONLY" in text
 
     def _when_called(cls, name, make):
         def first(self, *args, **kwargs):

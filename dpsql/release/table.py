@@ -168,6 +168,14 @@ class Reading:
         return integers(found.tolist())
 
 
+def _distinct(values: Array) -> Array:
+    """Return the different ones of some integers, in order; shape (n,). `np.unique` loads masked arrays for it."""
+    ordered: Array = np.sort(values)
+    is_new: Array = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
+    found: Array = ordered[is_new]
+    return found
+
+
 @dataclass(frozen=True)
 class Table:
     """How many atoms each axis has, and how the keys of one column tie to each other."""
@@ -226,12 +234,12 @@ class Table:
                     product = np.meshgrid(*(np.array(keys[key]) for key in own), indexing="ij")
                     columns = {key: each.ravel() for key, each in zip(own, product, strict=True)}
                 size = len(columns[own[0]]) if own else 1
-                groups = np.unique(one.number(columns, size))
+                groups = _distinct(one.number(columns, size))
                 for key in kept:
                     is_counted &= np.isin(places[key], list(filters[key]))
                 group = np.searchsorted(groups, known)
                 is_counted &= np.isin(known, groups)
-                if len(np.unique(group[is_counted])) < len(groups):
+                if len(_distinct(group[is_counted])) < len(groups):
                     return None
                 partition = Partition(tuple(np.where(is_counted, group, -1).tolist()))
                 one = _OnAxis(partition, widths, groups)
