@@ -68,7 +68,7 @@ def _open(policy: Path | Policy, analyst: str, backend: Backend | None) -> Sessi
 
     session = Session.open(policy, analyst=analyst, backend=backend)
     session.time_limit = LONGEST_SECONDS  # nobody else waits for this process
-    session.dataset.verifier.tell = lambda line: tell(f"for the owner: {line} (dpsql docs verify)")
+    session.dataset.tell = lambda line: tell(f"for the owner: {line} (dpsql docs verify)")
     tell_lost(session.dataset.store)
     return session
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..backends import Backend, DuckDBBackend, open_backend, refuse_unsafe
@@ -49,13 +50,13 @@ from ..release.left_out import (
     norms_key,
 )
 from ..release.post_processing import Compiled
-from ..release.verifying import Verifier
 from .answer import Answer, AnswerColumn, GroupNote
 from .asserted_keys import require_verified
 from .refusals import RefusalLog
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
+    from ..release.verifying import Verifier
 
 # --- what was read of a ledger last -------------------------------------------------------------------------
 
@@ -281,6 +282,10 @@ def _ration(policy: Policy) -> Ration | None:
     )
 
 
+def _nobody(line: str) -> None:
+    """Nobody listens: of an embedded session the owner is told by `dpsql verify`."""
+
+
 @dataclass
 class Dataset:
     """A policy with its database, its ledger and the engine that post-processes. Raises as `open`."""
@@ -291,6 +296,8 @@ class Dataset:
     sealed: SealedEngine = field(default_factory=SealedEngine, repr=False)
     memory: ResultMemory | None = field(default=None, repr=False)
     """Where what answers hold is counted; None where one analyst's own process holds it."""
+    tell: Callable[[str], None] = field(default=_nobody, repr=False)
+    """Takes a line for the owner alone, of a plan that is not verified: a server's goes to its log."""
 
     def __post_init__(self) -> None:
         with self.backend.snapshot() as snapshot:
@@ -300,7 +307,6 @@ class Dataset:
             raise wrong[0]
         self._seen: dict[Access, Catalog] = {}
         self.dialect = dialect_of(self.catalog.dialect, self.catalog.case_collation)
-        self.verifier = Verifier(self.policy, self.store, self.catalog.dialect)
         self.prepared: Cache[PreparedPlan] = Cache(_MAX_CACHED)
         self.answers: Cache[Answer] = Cache(_MAX_CACHED)
         self.explained: Cache[Explained] = Cache(_MOST_EXPLAINED, _characters)
@@ -309,6 +315,13 @@ class Dataset:
         self._last_said: dict[object, LeftOut | LeftOutByNorms | None] = {}
         self._normed: dict[object, tuple[bytes, bytes]] = {}
         self.refusals = RefusalLog(self.policy)
+
+    @cached_property
+    def verifier(self) -> Verifier:
+        """What verifies plans before they are charged: loaded where one is."""
+        from ..release.verifying import Verifier
+
+        return Verifier(self.policy, self.store, self.catalog.dialect, lambda line: self.tell(line))
 
     def take_in(self, member: Analyst) -> None:
         """Have a member of a group be an analyst, with the group's cap from here on. Nothing that is spent changes."""

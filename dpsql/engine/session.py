@@ -19,7 +19,6 @@ from ..postprocess.workspace import Origin
 from ..relation.types import JSON, TEXT, SqlType
 from ..release.price import Cost, telling
 from ..release.run import PlanRunner, ReleasedRows
-from ..release.verifying import certificate_of
 from ..sql.literals import Awaited
 from ..sql.statement import (
     AdmittedQuery,
@@ -537,6 +536,7 @@ class Session(Spine):
 
         Raises Unverified, where the policy refuses.
         """
+        from ..release.verifying import certificate_of
         from .proofs import proof_lines, prove
 
         verifier = self.dataset.verifier
@@ -561,7 +561,7 @@ class Session(Spine):
         with self.snapshot() as snapshot, telling(cost, reuse=True):
             runner = PlanRunner(
                 planned, self.dataset.store, self._noise, self.analyst, statement, True, _no_intermediate,
-                self._cancelled.is_set, lambda: self.hold(snapshot.close), cost, verifier=self.dataset.verifier,
+                self._cancelled.is_set, lambda: self.hold(snapshot.close), cost, verifier=lambda: self.dataset.verifier,
             )  # fmt: skip
             if not runner.from_store():
                 runner.from_engine(snapshot.open(), self.dataset.salt)

@@ -589,7 +589,7 @@ class Spine:
         return PlanRunner(
             prepared.plan, self.dataset.store, self._noise, self.analyst, " ".join(query.text.split()),
             self.settings.reuse, lambda number, rows: self._intermediate(prepared, number, rows, public),
-            self._cancelled.is_set, hold, cost, verifier=self.dataset.verifier, edition=self.settings.edition,
+            self._cancelled.is_set, hold, cost, verifier=lambda: self.dataset.verifier, edition=self.settings.edition,
         )  # fmt: skip
 
     def check_edition(self) -> None:

@@ -77,11 +77,11 @@ from .released import (
     vectors_of,
 )
 from .table import grouping_of
-from .verifying import Asked, Certified, Verifier, certify, released_keys
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
     from ..verify.certificate import Facts
+    from .verifying import Asked, Certified, Verifier
 
 
 Place = tuple[int, int]
@@ -165,8 +165,8 @@ class PlanRunner:
     `IntermediateRows`. `hold()` waits for the moment at which draws may be seen in the store (soundness.md 3.6):
     before it nobody finds them there. `cost` is kept up to date. `finer`: answers from stored draws of other questions,
     by release and measurement; those given at the start are what the plan itself takes from the store. `pending`: in a
-    batch, the store with what is drawn and not stored yet. `verifier`: verifies what is about to be asked; None for a
-    runner that asks nothing. `verified`: the SQL texts that passed; `facts`: the facts they were checked against;
+    batch, the store with what is drawn and not stored yet. `verifier`: gives what verifies that; None: nothing is
+    asked. `verified`: the SQL texts that passed; `facts`: the facts they were checked against;
     `most_drawn`: by release, for how many groups the certificate allows numbers to be drawn. `edition`: the ledger
     entry up to which stored draws answer; None: all do.
     """
@@ -186,7 +186,7 @@ class PlanRunner:
     finer: dict[tuple[int, int], Finer] = field(default_factory=dict)
     fresh: dict[tuple[int, int], Fresh] = field(default_factory=dict)
     pending: Pending | None = None
-    verifier: Verifier | None = field(default=None, kw_only=True)
+    verifier: Callable[[], Verifier] | None = field(default=None, kw_only=True)
     verified: set[str] = field(default_factory=set, kw_only=True)
     most_drawn: dict[int, int | None] = field(default_factory=dict, kw_only=True)
     facts: Facts | None = field(default=None, kw_only=True)
@@ -401,6 +401,8 @@ class PlanRunner:
         """Return the certificate of what is about to be drawn; `places`: by measurement, the store keys. Raises
         Unverified.
         """
+        from .verifying import Asked
+
         self.facts = facts
         asked = {}
         for number, rows in enumerate(self.rows):
@@ -410,10 +412,12 @@ class PlanRunner:
 
     def _require(self, asked: Mapping[int, Asked]) -> Certified:
         """Verify what is to be drawn, by the number of a release. Raises Unverified."""
+        from .verifying import certify
+
         assert self.verifier is not None, "who asks is verified"
         assert self.facts is not None, "it was verified before it was charged"
         certificate = certify(list(asked.values()), self.facts)
-        found = self.verifier.require(certificate)
+        found = self.verifier().require(certificate)
         self.verified |= {query.sql for one in asked.values() for query in one.queries}
         claimed = (number for number, one in asked.items() if one.wanted)
         for number, release in zip(claimed, certificate.releases, strict=True):
@@ -429,6 +433,8 @@ class PlanRunner:
 
     def _verify_drawn(self, reservation: Reservation, wanted: Wanted) -> None:
         """Verify what is drawn under another noise, or for less, than was claimed (soundness.md 3.13)."""
+        from .verifying import Asked
+
         changed: dict[Place, Charge] = {}
         for place, claim, one in zip(wanted.places, wanted.claims, reservation.fresh, strict=True):
             if one is not None and (one.law, one.charge) != (claim.law, claim.charge):
@@ -481,7 +487,7 @@ class PlanRunner:
         self.cost.charge = reservation.charge
         for digest in reservation.unproved:
             assert self.verifier is not None, "who asks is verified"
-            self.verifier.tell(f"there is no room for a certificate: {digest}")
+            self.verifier().tell(f"there is no room for a certificate: {digest}")
         done, is_full = False, False
         try:
             yield reservation
@@ -666,6 +672,8 @@ class PlanRunner:
         self, exact: Exact, rows: ReleasedRows, query: BackendQuery, snapshot: Snapshot, salt: str
     ) -> None:
         """Run one backend query and take its exact integers in. Raises Unverified."""
+        from .verifying import Asked, released_keys
+
         plan, keys = rows.plan, rows.plan.release.keys
         for number, unique in released_keys(plan).items():
             self._hold_key(number, unique)
@@ -797,7 +805,7 @@ def _certified(wanted: Sequence[Wanted], snapshot: Snapshot) -> list[Wanted]:
     """Verify what statements want, and return it with its certificates. Raises Unverified."""
     verifier = wanted[0].runner.verifier
     assert verifier is not None, "who asks is verified"
-    facts = verifier.facts(snapshot)
+    facts = verifier().facts(snapshot)
     return [one.proved(one.runner.verify(one.missing, facts)) for one in wanted]
 
 

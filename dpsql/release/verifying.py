@@ -329,15 +329,15 @@ class Certified:
 class Verifier:
     """Verifies what a dataset's statements are about to ask; safe for threads. What was verified is remembered.
 
-    `tell`: takes a line for the owner alone, with the rule that is missing: a server's goes to its log.
+    `tell`: takes a line for the owner alone, with the rule that is missing.
     """
 
-    def __init__(self, policy: Policy, store: LedgerStore, engine: str) -> None:
+    def __init__(self, policy: Policy, store: LedgerStore, engine: str, tell: Callable[[str], None]) -> None:
         self._policy, self._store = policy, store
         self._refuses = (policy.privacy.verify or USUAL[engine]) is Verify.REFUSE
         self._known: Cache[str] = Cache(_MAX_KNOWN)
         self._read: tuple[LiveSchema, Facts] | None = None
-        self.tell: Callable[[str], None] = _nobody
+        self.tell = tell
 
     def facts(self, snapshot: Snapshot) -> Facts:
         """Return what is believed while a snapshot is open. Raises EngineFailure, LedgerError, PolicyError.
@@ -373,10 +373,6 @@ class Verifier:
             rule = rule_against(certificate)
             self._known.put(claim, rule)
         return Certified(Stored(name, content) if len(content) <= MOST_BYTES_OF_ONE else None, rule)
-
-
-def _nobody(line: str) -> None:
-    """Nobody listens: of an embedded session the owner is told by `dpsql verify`."""
 
 
 def rule_against(certificate: Certificate) -> str:

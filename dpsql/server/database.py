@@ -381,7 +381,7 @@ class Sessions:
         if dataset.store.lost:
             log("answers lost", reason=dataset.store.lost, database=policy.path.stem)
         told = Seldom("not verified")
-        dataset.verifier.tell = lambda reason: told.log(reason=reason, database=policy.path.stem)
+        dataset.tell = lambda reason: told.log(reason=reason, database=policy.path.stem)
         try:
             known = (*policy.analysts.values(), *policy.groups.values())
             kinds = dict.fromkeys(one.access for one in known)

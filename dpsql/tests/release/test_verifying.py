@@ -123,7 +123,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def heard(session: Session) -> list[str]:
     """Return what the owner is told, from now on."""
     told: list[str] = []
-    session.dataset.verifier.tell = told.append
+    session.dataset.tell = told.append
     return told
 
 
