@@ -13,8 +13,8 @@ from typing import Any
 import sqlglot
 from outcomes import queries_of
 
-from dpsql.engine.audit.measure import distance, drawn_scale, steps_of, windows_of
-from dpsql.engine.audit.measure import moved as most_moved
+from dpsql.engine.audit.audit import distance, drawn_scale, steps_of, windows_of
+from dpsql.engine.audit.audit import moved as most_moved
 from dpsql.engine.explain import Explanation
 from dpsql.mechanisms import ATTO, FlipChoice, Window
 from dpsql.plan.backend_sql.print_release import BackendQuery

@@ -1,6 +1,6 @@
 """Answers as pictures in characters: bars with whiskers, a histogram, a time series; as wide as the terminal.
 
-A picture for each number of the answer, as `engine.picture` says which. A whisker is the number's error bar, left out
+A picture for each number of the answer, as `engine.answer` says which. A whisker is the number's error bar, left out
 where it is smaller than a character.
 """
 
@@ -12,8 +12,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from itertools import pairwise
 
-from ..engine.answer import aligned
-from ..engine.picture import Picture, Point
+from ..engine.answer import Picture, Point, aligned
 from ..records import dataclass
 from ..words import plain_text, terminal_text
 from .terminal import can_write, display_width, styled, width

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..backends import Finding
     from ..budget import KeyCheck
     from ..engine.asserted_keys import FoundKey, Orphans
-    from ..engine.retired import Retired
+    from ..engine.stored import Retired
     from ..policy import FileSources, LiveSchema, Policy, Report
     from ..relation.catalog import Catalog
 
@@ -446,7 +446,7 @@ def _in_ledger(policy: Policy, catalog: Catalog | None) -> tuple[LedgerError | N
     A missing ledger is not made. `catalog`: None where the policy is not in force as it is.
     """
     from ..engine.dataset import open_ledger
-    from ..engine.retired import grounds_under, retired
+    from ..engine.stored import grounds_under, retired
 
     try:
         with closing(open_ledger(policy, create=False)) as ledger:

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..engine.answer import barred_cell
-from ..engine.picture import pictures
+from ..engine.answer import barred_cell, pictures
 from ..errors import BudgetExhausted
 from ..policy import Period
 from ..policy.periods import first_day, instant_of, number_of, period_text

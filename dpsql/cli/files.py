@@ -306,8 +306,8 @@ def synthesize(
       dpsql synthesize student --from-stored --out synthetic.parquet
     """
     from ..engine.notes import MODEL
-    from ..engine.synthesis import said_of, write
-    from ..engine.synthesis import synthesize as fitted
+    from ..engine.stored import said_of, write
+    from ..engine.stored import synthesize as fitted
 
     if out.suffix not in _ENDINGS:
         raise click.UsageError("--out is a file that ends in .parquet or .csv.")

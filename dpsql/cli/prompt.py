@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import click
 from prompt_toolkit.completion import Completer, Completion
 
-from ..engine.offers import AGGREGATES, SETTINGS, Offers
+from ..engine.settings import AGGREGATES, SETTINGS, Offers
 from ..records import dataclass
 from ..sql.text import ScriptStatement, ends_statement, split_statements
 from ..words import KEYWORDS, nearest, terminal_text

@@ -72,7 +72,7 @@ def render(answer: Answer, format_name: str, *, for_people: bool = False, is_exp
     from ..engine.answer import Cells  # the engine takes long to load, and is where there is an answer
 
     if format_name == "chart":
-        from ..engine.picture import pictures
+        from ..engine.answer import pictures
         from .chart import chart_lines
 
         if drawn := pictures(answer):

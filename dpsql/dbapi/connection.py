@@ -29,9 +29,16 @@ import duckdb
 
 from ..backends import Backend, DuckDBBackend
 from ..engine import Answer, AnswerColumn, Explanation, Receipt, Session
-from ..engine.answer import answer_html, answer_text, budget_text, table_html
+from ..engine.answer import (
+    answer_html,
+    answer_text,
+    arrow_table,
+    budget_text,
+    pandas_frame,
+    polars_frame,
+    table_html,
+)
 from ..engine.batch import PricedBatch, read_batch, script_of
-from ..engine.frames import arrow_table, pandas_frame, polars_frame
 from ..engine.settings import Settings
 from ..errors import Refusal
 from ..mechanisms import parse_epsilon
@@ -433,7 +440,7 @@ class Cursor:
         self._next_row = place
 
     def fetch_arrow_table(self) -> pyarrow.Table:
-        """Return the rows that are left as an Arrow table; `frames` lists the types.
+        """Return the rows that are left as an Arrow table; `engine/answer.py` lists the types.
 
         Raises:
             ProgrammingError: there is no result. NotSupportedError: pyarrow is not installed.

@@ -1,4 +1,4 @@
-"""What a statement gives back: rows, their columns, and a receipt; what is spent and what is left, in words.
+"""What a statement gives back: rows, their columns, and a receipt, as text, frames and pictures.
 
 Answers as people read them, on a terminal and in a notebook: `5414 ± 30`, with the digits that the noise leaves
 meaningful. A bar is told with two digits, rounded up, and its number to the same place. Where the two ends are not
@@ -10,21 +10,45 @@ House rules:
    is left is said as a number of statements.
 2. Only what was released is shown: rows, their bars, the receipt. Nothing is asked anew and nothing is charged.
 3. Whatever stands in a row is content of the data: it is escaped, on a terminal as in HTML.
+
+As a table of Arrow, pandas or Polars, which are optional, each imported when it is first asked for, it has the types of
+its columns:
+
+| SQL | Arrow | pandas |
+|---|---|---|
+| smallint, integer, bigint | int16, int32, int64 | Int16, Int32, Int64 (NULL stays NULL, nothing is rounded) |
+| numeric(p, s) | decimal128(38, s) | that, of Arrow |
+| numeric | decimal128(38, as many digits as the values have) | that, of Arrow |
+| real, double precision | float, double | float32, float64 |
+| boolean, text | bool, string | boolean, str |
+| an array of one of these | list | that, as an object |
+| date, timestamp, interval | date32, timestamp[us], duration[us] | date32 of Arrow, datetime64[us], timedelta64[us] |
+
+A column with a number of more digits than a decimal of 38 holds has 76, and beyond that it is double.
+
+A picture, whatever draws it, is of a number with its bars. What its rows are named by says which kind of picture it is:
+one date, time or number is an axis, of a series or a histogram; anything else has a bar for each row. Numbers far from
+zero are points, since a bar that does not begin at zero shows nothing.
+
+In matplotlib a number whose bar is not known has no whisker.
 """
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from html import escape
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ..budget import Scope, Status, epsilon_text, rho_text, shown_epsilon
+from ..errors import Refusal
 from ..mechanisms import ATTO, NANO, rho_of_pure
 from ..records import dataclass
-from ..relation.types import SqlType
+from ..relation.types import Kind, SqlType
 from ..words import plain_text, plural, small_text, terminal_text
 from .settings import decimal_text
 
@@ -146,19 +170,19 @@ class Answer:
 
     def df(self) -> pandas.DataFrame:
         """Return the rows as a pandas DataFrame. Raises Refusal 0A000 when pandas or pyarrow is not installed."""
-        from .frames import pandas_frame
+        from .answer import pandas_frame
 
         return pandas_frame(self.columns, self.rows)
 
     def arrow(self) -> pyarrow.Table:
         """Return the rows as an Arrow table. Raises Refusal 0A000 when pyarrow is not installed."""
-        from .frames import arrow_table
+        from .answer import arrow_table
 
         return arrow_table(self.columns, self.rows)
 
     def pl(self) -> polars.DataFrame:
         """Return the rows as a Polars DataFrame. Raises Refusal 0A000 when Polars or pyarrow is not installed."""
-        from .frames import polars_frame
+        from .answer import polars_frame
 
         return polars_frame(self.columns, self.rows)
 
@@ -168,7 +192,7 @@ class Answer:
         `number`: the column's name; without it the first that has bars, else the last number. `ax`: axes to draw on.
         Raises Refusal: 0A000 when matplotlib is not installed, 42703 where there is no such number.
         """
-        from .picture import plot
+        from .answer import plot
 
         return plot(self, number, ax)
 
@@ -509,3 +533,288 @@ def _below(answer: Answer) -> Iterator[str]:
 def _more(answer: Answer) -> list[str]:
     hidden = len(answer.rows) - _MOST_ROWS
     return [f"{hidden:,} more {plural(hidden, 'row')} in the answer"] if hidden > 0 else []
+
+
+# --- an answer as a table of Arrow, pandas or Polars -----------------------------------------------------
+
+
+_PLAIN = {
+    Kind.BOOLEAN: "bool", Kind.SMALLINT: "int16", Kind.INTEGER: "int32", Kind.BIGINT: "int64",
+    Kind.REAL: "float", Kind.DOUBLE: "double", Kind.DATE: "date32", Kind.TIMESTAMP: "timestamp[us]",
+    Kind.TIME: "time64[us]", Kind.INTERVAL: "duration[us]",
+}  # fmt: skip
+_DIGITS, _WIDE_DIGITS = 38, 76
+_DEFAULT_SCALE = 18
+
+
+def arrow_table(columns: Sequence[AnswerColumn], rows: Sequence[tuple[object, ...]]) -> pyarrow.Table:
+    """Return rows as an Arrow table. Raises Refusal 0A000 when pyarrow is not installed."""
+    pa = needed("pyarrow", '"dpsql[arrow]"')
+    arrays = [
+        _array(pa, list(map(itemgetter(index), rows)), column.type) for index, column in enumerate(columns)
+    ]
+    return pa.Table.from_arrays(arrays, names=[column.name for column in columns])
+
+
+def pandas_frame(columns: Sequence[AnswerColumn], rows: Sequence[tuple[object, ...]]) -> pandas.DataFrame:
+    """Return rows as a pandas DataFrame. Raises Refusal 0A000 when pandas is not installed."""
+    pd, pa = needed("pandas", '"dpsql[pandas]"'), needed("pyarrow", '"dpsql[pandas]"')
+    whole = {
+        pa.int16(): pd.Int16Dtype(), pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(),
+        pa.bool_(): pd.BooleanDtype(),
+    }  # fmt: skip
+
+    def dtype(type_: Any) -> Any:
+        of_arrow = pa.types.is_decimal(type_) or pa.types.is_date(type_)
+        return pd.ArrowDtype(type_) if of_arrow else whole.get(type_)
+
+    frame: pandas.DataFrame = arrow_table(columns, rows).to_pandas(types_mapper=dtype)
+    return frame
+
+
+def polars_frame(columns: Sequence[AnswerColumn], rows: Sequence[tuple[object, ...]]) -> polars.DataFrame:
+    """Return rows as a Polars DataFrame, in which the second column of a name has a number behind it.
+
+    Raises Refusal 0A000 when Polars is not installed.
+    """
+    pl = needed("polars", '"dpsql[polars]"')
+    needed("pyarrow", '"dpsql[polars]"')
+    table = arrow_table(columns, rows)
+    names = _distinct([column.name for column in columns])
+    frame: polars.DataFrame = pl.from_arrow(table.rename_columns(names))
+    return frame
+
+
+def needed(package: str, install: str, module: str | None = None) -> Any:
+    """Return a module of an optional package. Raises Refusal 0A000, with the line that installs it."""
+    try:
+        return importlib.import_module(module or package)
+    except ImportError:
+        missing = Refusal(
+            f"this needs {package}, which is not installed", sqlstate="0A000", hint=f"pip install {install}"
+        )
+    raise missing
+
+
+def _array(pa: Any, values: list[Any], type_: SqlType) -> Any:
+    if type_.element is not None:
+        return _lists(pa, values, type_.element)
+    if type_.kind is Kind.NUMERIC:
+        return _decimals(pa, values, type_.scale)
+    name = _PLAIN.get(type_.kind)
+    return pa.array(values, pa.string() if name is None else pa.type_for_alias(name))
+
+
+def _lists(pa: Any, values: list[Any], element: SqlType) -> Any:
+    """Return arrays, all of whose values are of one type."""
+    ends = [0]
+    flat: list[Any] = []
+    for value in values:
+        flat += value or []
+        ends.append(len(flat))
+    offsets = pa.array(
+        [None if value is None else end for value, end in zip([*values, []], ends, strict=True)], pa.int32()
+    )
+    return pa.ListArray.from_arrays(offsets, _array(pa, flat, element))
+
+
+def _decimals(pa: Any, values: list[Any], scale: int | None) -> Any:
+    """Return exact decimals of one scale: the declared one, or the one that the values need."""
+    found: Any = values
+    if scale is None:
+        found, scale = _read_scale(pa, values)
+    for digits, decimal in ((_DIGITS, pa.decimal128), (_WIDE_DIGITS, pa.decimal256)):
+        if scale <= digits:
+            try:
+                type_ = decimal(digits, scale)
+                return pa.array(found, type_) if found is values else found.cast(type_)
+            except pa.ArrowInvalid:  # too many digits
+                continue
+    return _doubles(pa, values)
+
+
+def _read_scale(pa: Any, values: list[Any]) -> tuple[Any, int]:
+    """Return the values as Arrow's text, and the most digits that one has after its point.
+
+    Arrow finds that out by itself as well, and takes five times as long. Text with an exponent is written out.
+    """
+    pc = importlib.import_module("pyarrow.compute")
+    text = pa.array([None if value is None else str(value) for value in values], pa.string())
+    if pc.any(pc.match_substring(text, "E")).as_py():
+        text = pa.array([None if value is None else f"{value:f}" for value in values], pa.string())
+    point = pc.find_substring(text, ".")
+    after = pc.if_else(pc.less(point, 0), 0, pc.subtract(pc.subtract(pc.binary_length(text), point), 1))
+    most = pc.max(after).as_py()
+    return text, _DEFAULT_SCALE if most is None else most
+
+
+def _doubles(pa: Any, values: list[Any]) -> Any:
+    return pa.array([None if value is None else float(value) for value in values], pa.float64())
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return the names, each once: the second "n" is "n_1", or the next number that is free."""
+    taken: set[str] = set(names)
+    seen: set[str] = set()
+    distinct = []
+    for name in names:
+        chosen, number = name, 0
+        while chosen in seen or (number and chosen in taken):
+            number += 1
+            chosen = f"{name}_{number}"
+        seen.add(chosen)
+        distinct.append(chosen)
+    return distinct
+
+
+# --- what is drawn of an answer --------------------------------------------------------------------------
+
+
+_MOST = 1e100
+_FAR = 0.5
+"""A smallest number above so much of the largest is far from zero."""
+
+Point = tuple[float, float, float]
+"""A number, and the ends of its bar: the number itself where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What is drawn of one number: by what its rows are named, values with their bars, and truths where known."""
+
+    title: str
+    keys: tuple[Shown, ...]
+    labels: tuple[str, ...]
+    shown: Shown
+    truths: tuple[float, ...] | None = None
+
+    @property
+    def points(self) -> list[Point | None]:
+        """Each row's number and the ends of its bar; None where there is none that can be drawn."""
+        values = self.shown.values
+        lows, highs = self.shown.lows or values, self.shown.highs or values
+        return [_point(*ends) for ends in zip(values, lows, highs, strict=True)]
+
+    @property
+    def axis(self) -> Shown | None:
+        """The one number, date or time that the rows are named by, each another; None: they are named otherwise."""
+        key = self.keys[0] if len(self.keys) == 1 else None
+        if key is None or not (key.type.is_number or key.type.kind in (Kind.DATE, Kind.TIMESTAMP)):
+            return None
+        known = [value for value in key.values if value is not None]
+        return key if len(set(known)) == len(known) else None
+
+    @property
+    def range(self) -> tuple[float, float, bool]:
+        """The least and the greatest of what is drawn, and whether bars begin at zero, which is in between then."""
+        drawn = [*(end for point in self.points if point is not None for end in point), *(self.truths or ())]
+        low, high = min(drawn, default=0.0), max(drawn, default=0.0)
+        if self.shown.type.is_integer or low <= _FAR * high or high <= 0:
+            return min(low, 0.0), max(high, 0.0), True
+        return low, high, False
+
+
+def _point(value: object, low: object, high: object) -> Point | None:
+    number = _drawable(value)
+    if number is None:
+        return None
+    ends = _drawable(low), _drawable(high)
+    return number, number if ends[0] is None else ends[0], number if ends[1] is None else ends[1]
+
+
+def _drawable(value: object) -> float | None:
+    """Return a number that has a place on a scale: none of those that are endless, or nearly so."""
+    if value is None or not abs(number := float(value)) < _MOST:  # type: ignore[arg-type]  # numbers alone
+        return None
+    return number if abs(number) > 1 / _MOST else 0.0
+
+
+def pictures(answer: Answer, number: str | None = None) -> list[Picture]:
+    """Return what can be drawn of an answer, none where it has no rows or no numbers but those that name rows.
+
+    `number`: the name of a column that is to be drawn, whatever else could be.
+    """
+    drawn, others = drawn_columns(answer)
+    if number is not None:
+        columns = [*drawn, *others]
+        drawn = [one for one in columns if one.name == number and one.type.is_number][:1]
+        others = [one for one in others if not any(one is other for other in drawn)]
+    if not answer.rows:
+        return []
+    names = [_names(one) for one in others]
+    labels = tuple(" · ".join(name[index] for name in names) for index in range(len(answer.rows)))
+    return [Picture(terminal_text(one.name), tuple(others), labels, one) for one in drawn]
+
+
+def _names(key: Shown) -> list[str]:
+    """Return what rows are named by; moments that are all at midnight as days."""
+    texts = ["NULL" if value is None else terminal_text(plain_text(value)) for value in key.values]
+    if key.type.kind is Kind.TIMESTAMP and all(
+        text == "NULL" or text.endswith(" 00:00:00") for text in texts
+    ):
+        return [text.removesuffix(" 00:00:00") for text in texts]
+    return texts
+
+
+# --- the same in matplotlib, which is imported for the first one ---------------------------------------------
+
+
+_WIDTH, _HEIGHT = 6.4, 4.8
+_EDGES, _ROW, _HIGHEST = 1.0, 0.3, 40.0
+"""Inches, as matplotlib has them: what surrounds bars, one bar, and the most of all."""
+
+
+def plot(answer: Answer, number: str | None, ax: Any) -> Any:
+    """Draw a number of an answer with its error bars and return matplotlib's axes; see `Answer.plot`."""
+    picture = next(iter(pictures(answer, number)), None)
+    if picture is None:
+        named = "number" if number is None else f'number "{terminal_text(number)}"'
+        raise Refusal(
+            f"the answer has no {named} to draw", sqlstate="42703", hint="plot(name) draws one of its columns"
+        )
+    values = [math.nan if point is None else point[0] for point in picture.points]
+    axis = picture.axis if len(values) > 1 else None
+    if ax is None:
+        pyplot = needed("matplotlib", "matplotlib", "matplotlib.pyplot")
+        height = min(_EDGES + _ROW * len(values), _HIGHEST) if axis is None else _HEIGHT
+        ax = pyplot.subplots(figsize=(_WIDTH, height), layout="constrained")[1]
+    number_name, key_names = _plain(picture.shown.name), _plain(", ".join(key.name for key in picture.keys))
+    if axis is not None:
+        _along(ax, axis, values, _errors(picture))
+        ax.set_xlabel(key_names)
+        ax.set_ylabel(number_name)
+        return ax
+    places = list(range(len(values)))
+    if picture.range[2]:
+        ax.barh(places, values, xerr=_errors(picture), capsize=3, alpha=0.6)
+    else:
+        ax.errorbar(values, places, xerr=_errors(picture), fmt="o", capsize=3)
+    ax.set_yticks(places, list(map(_plain, picture.labels)))
+    ax.invert_yaxis()
+    ax.set_xlabel(number_name)
+    ax.set_ylabel(key_names)
+    return ax
+
+
+def _along(ax: Any, key: Shown, values: list[float], errors: list[list[float]] | None) -> None:
+    """Draw points along an axis; a row without a key has no place on it."""
+    order = [row for row, place in enumerate(key.values) if place is not None]
+    order.sort(key=lambda row: key.values[row])  # type: ignore[arg-type,return-value]  # of one type
+    places = [float(place) if key.type.is_number else place for place in (key.values[row] for row in order)]  # type: ignore[arg-type]
+    ends = None if errors is None else [[side[row] for row in order] for side in errors]
+    ax.errorbar(places, [values[row] for row in order], yerr=ends, fmt="o-", capsize=3)
+
+
+def _errors(picture: Picture) -> list[list[float]] | None:
+    """Return how far each bar reaches below and above, NaN where there is none; None where there are no bars."""
+    if not picture.shown.has_bars:
+        return None
+    reach = [
+        (math.nan, math.nan) if one is None else (one[0] - one[1], one[2] - one[0]) for one in picture.points
+    ]
+    return [[math.nan if not any(both) else max(both[side], 0.0) for both in reach] for side in (0, 1)]
+
+
+def _plain(text: str) -> str:
+    """Return a text that matplotlib does not read as a formula."""
+    return terminal_text(text).replace("$", r"\$")

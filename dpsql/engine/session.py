@@ -139,7 +139,7 @@ class Session(Spine):
             if statement.verify:
                 lines = self._verified(statement.query, tuple(parameters))
             else:
-                from .plan_shape import plan_lines  # what a query does without is loaded by an EXPLAIN
+                from .explain import plan_lines  # what a query does without is loaded by an EXPLAIN
 
                 told, is_lasting = self._explain(statement.query, tuple(parameters))
                 lines = plan_lines(told, statement.form)

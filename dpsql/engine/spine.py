@@ -74,8 +74,17 @@ from .answer import Answer, OpenRankNote, Receipt, left_text
 from .contribution import Known
 from .copies import LOST, Above, with_laws
 from .dataset import Dataset, LazySnapshot, PreparedPlan
-from .histograms import Off, rows_off
-from .notes import Barred, bias_notes, draw_bars, found_notes, hidden_notes, model_notes, rank_notes
+from .notes import (
+    Barred,
+    Off,
+    bias_notes,
+    draw_bars,
+    found_notes,
+    hidden_notes,
+    model_notes,
+    rank_notes,
+    rows_off,
+)
 from .row_previews import PLACE, row_preview, without_places
 from .settings import Settings
 from .workspace import Kept, Workspace, is_own

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from .choice import FIRST_BYTES, FlipChoice, first_bytes_of
+from .choice import (
+    FIRST_BYTES,
+    HASH_BITS,
+    Ask,
+    FlipChoice,
+    Near,
+    RankChoice,
+    RankSplit,
+    Window,
+    clamp_of,
+    first_bytes_of,
+    log_above,
+)
 from .conversion import (
     ATTO,
     MAX_EPSILON,
@@ -32,6 +44,7 @@ from .laws import (
     UnknownLaw,
     Vector,
     WeightedSum,
+    Wish,
     best_weights,
     half_width_of,
     law_of,
@@ -47,9 +60,7 @@ from .randomized_response import (
     report_bits,
     unary_bit,
 )
-from .rank_choice import HASH_BITS, Ask, Near, RankChoice, RankSplit, Window, clamp_of, log_above
 from .uniform import OS_RANDOM, RandomSource
-from .wish import Wish
 
 __all__ = [
     "ATTO",

@@ -28,21 +28,6 @@ from typing import Final
 
 from ..errors import Refusal
 
-__all__ = [
-    "ATTO",
-    "MAX_EPSILON",
-    "MIN_EPSILON",
-    "NANO",
-    "delta_of_rho",
-    "epsilon_of_rho",
-    "floor_to_nano",
-    "parse_epsilon",
-    "pure_epsilon",
-    "rho_of_pure",
-    "rho_within",
-]
-
-
 # --- privacy parameters as exact rationals, and the integer units in which a ledger counts them -------------
 
 

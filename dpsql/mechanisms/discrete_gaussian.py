@@ -54,8 +54,6 @@ from .discrete_laplace import (
 )
 from .uniform import RandomSource, draw_below, draw_one_below
 
-__all__ = ["MOST_SUMMED", "draw_discrete_gaussian", "half_width", "normal_tail", "tail", "upper_quantile"]
-
 _Integers = npt.NDArray[Any]  # int64, or dtype object holding Python ints
 _Int64 = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]

@@ -37,25 +37,6 @@ import numpy.typing as npt
 
 from .uniform import RandomSource, draw_below, draw_one_below, random_words
 
-__all__ = [
-    "ARRAY_LIMIT",
-    "Below",
-    "as_array",
-    "bounds_of_exp",
-    "draw_discrete_laplace",
-    "draw_exp_of_fraction",
-    "draw_geometric",
-    "draw_inverse_e",
-    "draw_root_e",
-    "draw_runs",
-    "first_tails_is_odd",
-    "half_width",
-    "is_exp_of_fraction",
-    "sampled_scale",
-    "tail",
-    "upper_quantile",
-]
-
 _FINE_LIMIT: Final = 2**20
 
 

@@ -24,8 +24,6 @@ from ..records import dataclass
 from .choice import choose, permute_and_flip
 from .uniform import OS_RANDOM, RandomSource, draw_coins
 
-__all__ = ["Independent", "Law", "Noise", "SampledNoise", "WholeVectors"]
-
 
 class Law(Protocol):
     """The distribution of the noise on a draw; where it is not joint, the same on each coordinate by itself."""

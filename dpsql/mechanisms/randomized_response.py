@@ -24,16 +24,6 @@ from .choice import FIRST_BYTES, choose
 from .discrete_laplace import bounds_of_exp
 from .uniform import OS_RANDOM, RandomSource, draw_one_below
 
-__all__ = [
-    "Channel",
-    "exact_parameter",
-    "is_one_report_better",
-    "randomize",
-    "report",
-    "report_bits",
-    "unary_bit",
-]
-
 Value = TypeVar("Value")
 
 _DIGITS = 60

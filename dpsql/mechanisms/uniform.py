@@ -19,18 +19,6 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "COIN",
-    "OS_RANDOM",
-    "WORD_LIMIT",
-    "RandomSource",
-    "draw_below",
-    "draw_below_each",
-    "draw_coins",
-    "draw_one_below",
-    "random_words",
-]
-
 
 class RandomSource(Protocol):
     """Gives independent uniform bytes.

@@ -49,14 +49,12 @@ from ..relation.relations import (
 from ..relation.types import BIGINT, Kind
 from ..sql.scope import Outer
 from . import null_on_error
-from .bars import Bar, WithBars
-from .bind import cannot_overflow, engine_type, keep, to_double, with_own_error
-from .print_calls import CALLS, print_literal
-from .print_forms import FORMS as PRINTED_FORMS
-from .print_forms import kept_mark, print_aggregate, print_join, print_marked
+from .bars import Bar, Draws, Ends, Numbered, Replicated, ReplicatedSums, WithBars
+from .null_on_error import cannot_overflow, engine_type, keep, to_double, with_own_error
+from .print_calls import CALLS, kept_mark, print_aggregate, print_join, print_literal, print_marked
+from .print_calls import FORMS as PRINTED_FORMS
 from .public_parts import Fetched, Needed
-from .replicas import Draws, Ends, Numbered, Replicated, ReplicatedSums
-from .tables import stored_columns, unread
+from .rows import stored_columns, unread
 
 
 @dataclass

@@ -54,7 +54,7 @@ from ..relation.relations import (
 )
 from ..relation.types import Kind
 from ..sql.scope import outer_in
-from .bind import holds_estimate
+from .null_on_error import holds_estimate
 
 Needed = frozenset[int]
 """Positions of the columns of a relation that somebody reads."""

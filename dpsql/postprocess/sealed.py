@@ -30,20 +30,24 @@ from ..relation.relations import MAX_RECURSION, MAX_ROW_SERIES
 from ..relation.types import SqlType
 from ..seal import seal
 from ..waits import Turns, Watch, interrupt_after
-from .print_calls import NO_PATTERN, TOO_MANY
-from .print_forms import ENDLESS, ROUNDS
+from .print_calls import ENDLESS, NO_PATTERN, ROUNDS, TOO_MANY
 from .rows import (
     CELLS,
     MAX_ROWS,
     Arrays,
+    EncodedColumn,
+    FetchedTable,
+    ReleasedTable,
     ResultRows,
     Spool,
     check_size,
     chunk_rows,
+    encode_column,
     finish_arrays,
     finish_columns,
+    parameters_of,
+    quote,
 )
-from .tables import EncodedColumn, FetchedTable, ReleasedTable, encode_column, parameters_of, quote
 
 T = TypeVar("T")
 

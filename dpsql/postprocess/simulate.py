@@ -50,9 +50,9 @@ from ..plan.measures.formulas import Linear, Variance
 from ..plan.measures.measurements import Coord
 from ..records import dataclass
 from ..relation.types import BIGINT
-from .bind import to_double
+from .null_on_error import to_double
+from .rows import FetchedTable, ReleasedColumn, ReleasedTable, quote
 from .sealed import SealedEngine
-from .tables import FetchedTable, ReleasedColumn, ReleasedTable, quote
 
 _EVALUATIONS_PER_STATEMENT = 1_000_000
 ROW, DRAW = "row$", "draw$"

@@ -39,8 +39,8 @@ from ..records import dataclass
 from ..relation.types import Kind, SqlType
 from ..seal import NO_WAY_OUT, seal
 from ..waits import check
-from .tables import ReleasedColumn, encode_column, quote
-from .tables import carried_type as stored_type
+from .rows import ReleasedColumn, encode_column, quote
+from .rows import carried_type as stored_type
 
 MOST_ROWS = 1_000_000
 """Most rows of a table."""

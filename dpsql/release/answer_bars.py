@@ -32,6 +32,7 @@ from ..policy.periods import Slices
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars
 from ..postprocess.bars import Bar
 from ..postprocess.print_public import PublicPrinter
+from ..postprocess.rows import FetchedTable
 from ..postprocess.simulate import (
     DRAW,
     ROW,
@@ -46,7 +47,6 @@ from ..postprocess.simulate import (
     shown_replicas,
     variance_ends,
 )
-from ..postprocess.tables import FetchedTable
 from ..records import dataclass
 from ..relation.intervals import lattice_of
 from ..relation.relations import AggregateCall

@@ -27,20 +27,22 @@ from ..plan.dialects.dialect import Dialect
 from ..plan.privacy.rows import Release
 from ..plan.release_plan import ReleasePlan
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, finish
-from ..postprocess.bars import BAR_ENDS, Bar, resolve_bars
+from ..postprocess.bars import BAR_ENDS, Bar, Ends, resolve_bars
 from ..postprocess.print_public import PublicPrinter
 from ..postprocess.public_parts import Fetched, Needed, check_usable, split
-from ..postprocess.replicas import Ends
 from ..postprocess.rows import (
+    FetchedTable,
     ResultRows,
     Spool,
+    carried_type,
     check_carried,
     check_size,
     chunk_rows,
+    encode_fetched,
+    fetch_statement,
     finish_columns,
     show_intervals,
 )
-from ..postprocess.tables import FetchedTable, carried_type, encode_fetched, fetch_statement
 from ..records import dataclass
 from ..relation.catalog import OwnRows, Scalar, Table
 from ..relation.relations import Relation, Scan, called_in

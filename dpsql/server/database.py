@@ -61,8 +61,8 @@ from ..budget import Charge, LedgerStore, Status
 from ..cache import Cache
 from ..engine import Session
 from ..engine.dataset import Dataset
-from ..engine.retired import grounds_under, retired
 from ..engine.spine import StatementTurns
+from ..engine.stored import grounds_under, retired
 from ..errors import DpsqlError, EngineFailure, LedgerError, PolicyError
 from ..memory import MIB, MemoryLimits, ResultMemory, give_back
 from ..pgwire import Verifier, mock_verifier

@@ -20,9 +20,8 @@ from sqlglot.errors import SqlglotError
 from ..budget import Status
 from ..engine.answer import budget_text, said_delta
 from ..engine.explain import Explanation, expected_errors
-from ..engine.offers import AGGREGATES, SETTINGS, Offers
 from ..engine.session import Session
-from ..engine.settings import decimal_text
+from ..engine.settings import AGGREGATES, SETTINGS, Offers, decimal_text
 from ..errors import DpsqlError, Refusal
 from ..mechanisms import NANO
 from ..plan.dialects.quote import identifier

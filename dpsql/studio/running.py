@@ -11,8 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from ..budget import ZERO, Charge, Entry
-from ..engine.answer import Answer, Receipt, Shown, charged_text, columns_of, said_epsilon
-from ..engine.picture import Picture, pictures
+from ..engine.answer import Answer, Picture, Receipt, Shown, charged_text, columns_of, pictures, said_epsilon
 from ..errors import DpsqlError
 from ..mechanisms import NANO
 from ..relation.types import Kind

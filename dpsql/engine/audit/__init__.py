@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .audit import Audit, AuditFinding, run_audit
-from .fuzz import Fuzzed, run_fuzz
+from .audit import Audit, AuditFinding, Fuzzed, run_audit, run_fuzz
 
 __all__ = ["Audit", "AuditFinding", "Fuzzed", "run_audit", "run_fuzz"]

@@ -8,14 +8,14 @@ from functools import lru_cache
 
 from ..law import Law
 from .box import Box, Coordinate
-from .gaussian import Gaussian, Gaussians
-from .laplace import Laplace
+from .noise import Gaussian, Gaussians, Laplace
 from .rank import Blocks, Rank
 from .truncated import Thresholded, Truncated
 from .weighted import (
     Assembled,
     Vector,
     WeightedSum,
+    Wish,
     best_weights,
     half_width_of,
     mean_of,
@@ -37,6 +37,7 @@ __all__ = [
     "UnknownLaw",
     "Vector",
     "WeightedSum",
+    "Wish",
     "best_weights",
     "half_width_of",
     "law_of",

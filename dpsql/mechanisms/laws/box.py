@@ -34,8 +34,6 @@ from ..discrete_laplace import ARRAY_LIMIT, bounds_of_exp, draw_geometric, sampl
 from ..law import Independent, Law, WholeVectors
 from ..uniform import RandomSource, draw_below_each, draw_one_below, random_words
 
-__all__ = ["Box", "Coordinate"]
-
 Bounds = tuple[Fraction, Fraction]
 """A number from below and from above."""
 

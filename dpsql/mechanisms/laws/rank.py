@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...records import dataclass
+from ..choice import CLAMP_BITS, log_above
 from ..law import Independent, Law
-from ..rank_choice import CLAMP_BITS, log_above
 from ..uniform import RandomSource
 from .weighted import bound_of, sum_of
 

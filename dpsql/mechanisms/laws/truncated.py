@@ -33,9 +33,7 @@ from ...records import dataclass
 from ..discrete_laplace import bounds_of_exp, draw_discrete_laplace, draw_exp_of_fraction, sampled_scale
 from ..law import Independent
 from ..uniform import COIN, RandomSource, draw_below, draw_coins
-from .gaussian import Gaussian
-
-__all__ = ["Thresholded", "Truncated"]
+from .noise import Gaussian
 
 _SMALLEST = Fraction(1, 10**900)
 _GUARD_DIGITS = 60

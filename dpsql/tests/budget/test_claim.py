@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dpsql.budget import Caps, Charge, Claim, Draw, Known, MeasurementClaim, delta_text, epsilon_text
 from dpsql.mechanisms import Laplace
-from dpsql.mechanisms.wish import Wish
+from dpsql.mechanisms.laws.weighted import Wish
 
 from .samples import key
 

@@ -12,8 +12,7 @@ from prompt_toolkit.utils import get_cwidth
 from dpsql.cli import chart
 from dpsql.cli.chart import chart_lines
 from dpsql.engine import Answer
-from dpsql.engine.answer import AnswerColumn
-from dpsql.engine.picture import Picture, pictures
+from dpsql.engine.answer import AnswerColumn, Picture, pictures
 from dpsql.relation.types import BIGINT, DATE, DOUBLE, TEXT, TIMESTAMP, SqlType
 
 from .conftest import Run

@@ -25,9 +25,8 @@ from dpsql.cli.prompt import COMMANDS, Prompt, SqlCompleter, read_command
 from dpsql.cli.query import ask
 from dpsql.cli.render import View
 from dpsql.cli.worker import RunningSession, open_session
-from dpsql.engine.offers import SETTINGS, Offers
 from dpsql.engine.session import Session
-from dpsql.engine.settings import NAMES
+from dpsql.engine.settings import NAMES, SETTINGS, Offers
 from dpsql.errors import Refusal
 from dpsql.words import meant
 

@@ -13,7 +13,7 @@ import pytest
 
 import dpsql
 from dpsql.engine import AnswerColumn
-from dpsql.engine.frames import arrow_table, polars_frame
+from dpsql.engine.answer import arrow_table, polars_frame
 from dpsql.relation.types import BIGINT, INTERVAL, NULL, NUMERIC, TEXT, SqlType, numeric
 from dpsql.tests.dbapi.conftest import COUNT
 

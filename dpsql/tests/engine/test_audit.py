@@ -16,7 +16,7 @@ from scipy.stats import beta  # type: ignore[import-untyped]  # has no types
 
 from dpsql.backends import duckdb_files, open_backend
 from dpsql.backends.pinned_files import write_record
-from dpsql.engine.audit import Audit, Fuzzed, fuzz, run_audit, run_fuzz, twins
+from dpsql.engine.audit import Audit, Fuzzed, audit, run_audit, run_fuzz, twins
 from dpsql.engine.audit.audit import allowed, at_least, at_most, attack, neighbours_in
 from dpsql.engine.audit.statements import SHAPES, pairs_in, pairs_of, statements
 from dpsql.errors import Refusal
@@ -418,7 +418,7 @@ def test_files_are_searched_as_files(
     of_files: tuple[Policy, LiveSchema], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that are made up are recorded anew for each neighbour, and are gone at the end."""
-    monkeypatch.setattr(fuzz, "neighbours_in", lambda policy: islice(neighbours_in(policy), tried(4, 100)))
+    monkeypatch.setattr(audit, "neighbours_in", lambda policy: islice(neighbours_in(policy), tried(4, 100)))
     recorded = list[Path]()
     monkeypatch.setattr(twins, "write_record", lambda *args: (recorded.append(args[0]), write_record(*args)))
     done = run_fuzz(*of_files, 12, 3)
@@ -441,5 +441,5 @@ def test_the_search_finds_a_file_of_which_a_part_is_not_read(
     monkeypatch.setattr(
         duckdb_files, "_select", lambda *args: f"SELECT * FROM ({shown(*args)}) QUALIFY COUNT(*) OVER () < 50"
     )
-    monkeypatch.setattr(fuzz, "neighbours_in", lambda policy: islice(neighbours_in(policy), tried(4, 100)))
+    monkeypatch.setattr(audit, "neighbours_in", lambda policy: islice(neighbours_in(policy), tried(4, 100)))
     assert not run_fuzz(*of_files, tried(11, 20), 3).has_passed

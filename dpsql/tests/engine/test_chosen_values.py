@@ -18,7 +18,7 @@ from dpsql.mechanisms import Rank
 from dpsql.plan.privacy import release_boundary
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import load_policy
-from dpsql.postprocess import replicas
+from dpsql.postprocess import bars
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.laws.planting import plant
 from dpsql.tests.support.prototype import made_once
@@ -239,7 +239,7 @@ def test_what_stands_beside_it_keeps_its_bars(session: Session, sql: str) -> Non
 def test_a_mutant_that_simulates_a_chosen_value(session: Session, monkeypatch: Patch) -> None:
     """No noise is on it, so there is nothing to draw: it ends the statement, and shows no bars."""
     session.execute("SET dpsql.intervals = 0.9")
-    plant(monkeypatch, replicas._Lifter._release, ("isinstance(one, Chosen)", "False"))
+    plant(monkeypatch, bars._Lifter._release, ("isinstance(one, Chosen)", "False"))
     with pytest.raises(AssertionError, match="only what was added"):
         session.execute(WITHOUT_BARS["sum"])
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpsql.engine import Session, plan_shape
+from dpsql.engine import Session, explain
 from dpsql.engine.dataset import open_ledger
 from dpsql.policy import Analyst, load_policy
 from dpsql.tests.support.postgres_fixtures import postgres_majors
@@ -100,8 +100,8 @@ def test_the_same_text_is_explained_once(session: Session, monkeypatch: pytest.M
 def explained(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Return what will have been explained anew."""
     calls: list[object] = []
-    lines = plan_shape.plan_lines
-    monkeypatch.setattr(plan_shape, "plan_lines", lambda *asked: calls.append(asked) or lines(*asked))
+    lines = explain.plan_lines
+    monkeypatch.setattr(explain, "plan_lines", lambda *asked: calls.append(asked) or lines(*asked))
     return calls
 
 
@@ -164,15 +164,15 @@ def test_what_is_written_while_it_is_explained_has_it_forgotten(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ledger is written to between what is read first and the lines: they are told, and not told again."""
-    lines = plan_shape.plan_lines
+    lines = explain.plan_lines
 
     def late(*asked: object) -> list[str]:
         found = lines(*asked)  # type: ignore[arg-type]
         session.dataset.store.grant("ann", 10**9, by="the owner")
-        monkeypatch.setattr(plan_shape, "plan_lines", lines)
+        monkeypatch.setattr(explain, "plan_lines", lines)
         return found
 
-    monkeypatch.setattr(plan_shape, "plan_lines", late)
+    monkeypatch.setattr(explain, "plan_lines", late)
     early = told(session)
     assert told(session) == anew(session) != early
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from dpsql import Session
 from dpsql.engine.dataset import open_ledger
-from dpsql.engine.plan_shape import _xml, _yaml
+from dpsql.engine.explain import _xml, _yaml
 from dpsql.policy import load_policy
 from dpsql.relation.types import JSON, TEXT
 

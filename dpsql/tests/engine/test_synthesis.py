@@ -13,7 +13,7 @@ import pytest
 
 from dpsql import Session
 from dpsql.engine.dataset import open_ledger
-from dpsql.engine.synthesis import synthesize, write
+from dpsql.engine.stored import synthesize, write
 from dpsql.errors import PolicyError, Refusal
 from dpsql.policy import parse_policy
 from dpsql.release import synthesis

@@ -12,7 +12,7 @@ import duckdb
 from hypothesis.vendor.pretty import RepresentationPrinter
 
 from dpsql.backends import Backend, DuckDBBackend
-from dpsql.engine.audit.measure import (
+from dpsql.engine.audit.audit import (
     SALT,
     Groups,
     distance,

@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpsql.engine.audit.measure import measure_release
+from dpsql.engine.audit.audit import measure_release
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.measures.measurements import Measurement
 from dpsql.plan.privacy import axes

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 
 from dpsql.backends.duckdb_backend import DuckDBSnapshot
-from dpsql.engine.audit.measure import parameter_of
+from dpsql.engine.audit.audit import parameter_of
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.planner import Plan

@@ -260,7 +260,7 @@ def test_exact_values_stay_in_two_modules() -> None:
             ):
                 holding.add(name)
     assert asking == {
-        "release/run.py", "release/post_processing.py", "engine/audit/measure.py", "backends/postgres_schema.py",
+        "release/run.py", "release/post_processing.py", "engine/audit/audit.py", "backends/postgres_schema.py",
         "cli/owner.py", "engine/asserted_keys.py", "engine/spine.py",
     }  # fmt: skip
     assert holding == {"release/run.py", "release/privatise.py", "engine/audit/audit.py"}
@@ -268,14 +268,12 @@ def test_exact_values_stay_in_two_modules() -> None:
 
 def test_seeded_numbers_reach_no_noise() -> None:
     """Who writes statements from a seed is asked by the audit's search alone."""
-    pattern = r"from (?:\.|\S*audit\.)(?:covering|expressions|statements) import"
+    pattern = r"from (?:\.|\S*audit\.)statements import"
     users = {
         name for name, text in sources() if name.startswith("engine/audit/") and re.search(pattern, text)
     }
-    assert users == {"engine/audit/fuzz.py", "engine/audit/statements.py"}
-    others = {
-        name for name, text in sources() if re.search(r"audit\.(?:covering|expressions|statements)\b", text)
-    }
+    assert users == {"engine/audit/audit.py"}
+    others = {name for name, text in sources() if re.search(r"audit\.statements\b", text)}
     assert others == set()
 
 
@@ -289,11 +287,7 @@ def test_the_audit_is_of_made_up_people_alone() -> None:
         assert re.findall(r"(?:open_backend|PostgresBackend)\([^)]*\)", text) == []
         assert set(re.findall(r"DuckDBBackend\.over\((\w+)\)", text)) <= {"connection"}
     users = {name for name, other in sources() if "engine.audit" in other or "from .audit" in other}
-    assert users == {
-        "cli/verify.py",
-        "engine/audit/__init__.py",
-        "engine/audit/fuzz.py",
-    }
+    assert users == {"cli/verify.py", "engine/audit/__init__.py"}
 
 
 _SILENCING = ("sql/statement.py", "backends/postgres_connection.py", "backends/spark_connection.py")

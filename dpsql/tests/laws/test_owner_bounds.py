@@ -18,7 +18,7 @@ import pytest
 
 from dpsql.backends import DuckDBBackend
 from dpsql.engine import bounds
-from dpsql.engine.audit.measure import moved, steps_of, window_of
+from dpsql.engine.audit.audit import moved, steps_of, window_of
 from dpsql.engine.bounds import Measured, Wish, measure, people_between
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.engine.session import Session

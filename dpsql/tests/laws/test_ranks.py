@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.engine.audit.measure import moved, steps_of
+from dpsql.engine.audit.audit import moved, steps_of
 from dpsql.mechanisms import RankChoice, Window
 from dpsql.plan.backend_sql import print_sums
 from dpsql.plan.measures import ranks

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dpsql.backends.spark_backend import bound
-from dpsql.engine.audit.measure import parameter_of
+from dpsql.engine.audit.audit import parameter_of
 from dpsql.errors import EngineFailure
 from dpsql.plan.backend_sql.print_private import PrivatePrinter
 from dpsql.plan.backend_sql.print_release import BackendQuery

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.engine.audit.measure import Weights
+from dpsql.engine.audit.audit import Weights
 from dpsql.mechanisms import RankSplit, SampledNoise
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.backend_sql.print_release import Part

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpsql.engine.audit.measure import windows_of
+from dpsql.engine.audit.audit import windows_of
 from dpsql.errors import Refusal
 from dpsql.mechanisms import Law, Truncated
 from dpsql.plan.backend_sql import print_release

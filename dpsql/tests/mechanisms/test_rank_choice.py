@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsql.engine.audit.measure import moved, steps_of, window_of
+from dpsql.engine.audit.audit import moved, steps_of, window_of
 from dpsql.mechanisms import Laplace, Rank, RankChoice, Window, clamp_of, discrete_laplace, law_of, log_above
 
 VALUES = 4

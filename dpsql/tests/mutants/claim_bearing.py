@@ -46,18 +46,15 @@ CLAIM_BEARING: dict[str, str] = {
     "plan/backend_sql/print_private.py": "expressions over people's rows: total, and the same for every content; "
     "the clamp of a summed value, and its lattice",
     "mechanisms/laws/box.py": "noise of a box, and its exact sampler",
-    "mechanisms/laws/gaussian.py": "the scale of Gaussian noise, of one coordinate and of several",
-    "mechanisms/laws/laplace.py": "the scale of Laplace noise",
+    "mechanisms/laws/noise.py": "the scale of Laplace and of Gaussian noise, of one coordinate and of several",
     "mechanisms/laws/rank.py": "the law of a choice by rank",
     "mechanisms/laws/truncated.py": "noise with an end, its delta, and the threshold of found keys under Gaussian noise",
-    "mechanisms/laws/weighted.py": "noise of sums, means and fits, its bars, and noise that was drawn in parts",
+    "mechanisms/laws/weighted.py": "noise of sums, means and fits, its bars, noise drawn in parts, a second draw that refines a first",
     "mechanisms/conversion.py": "from rho to (epsilon, delta)",
     "mechanisms/discrete_laplace.py": "the exact sampler",
     "mechanisms/discrete_gaussian.py": "the exact sampler",
     "mechanisms/uniform.py": "exact coins, which all samplers use",
-    "mechanisms/choice.py": "the exponential mechanism and permute-and-flip, sampled exactly",
-    "mechanisms/rank_choice.py": "a choice by rank, and of several ranks of one column",
-    "mechanisms/wish.py": "a second draw that refines a first",
+    "mechanisms/choice.py": "the exponential mechanism and permute-and-flip, sampled exactly; choices by rank, and of several",
     "budget/claim.py": "what a draw costs",
     "budget/filter.py": "whether a charge still fits, and which charges count in a period",
     "budget/match.py": "which stored draw answers, and so is not paid again",
@@ -96,11 +93,12 @@ TESTS: dict[str, tuple[str, ...]] = {
     "plan/backend_sql/print_source.py": ("plan/backend_sql/test_print_release.py", "plan/privacy/test_ownership.py"),
     "plan/privacy/programs.py": ("plan/privacy/test_derived.py",),
     "mechanisms/laws/box.py": ("mechanisms/test_box.py",),
-    "mechanisms/laws/gaussian.py": ("mechanisms/test_gaussian.py", "mechanisms/test_gaussians.py"),
-    "mechanisms/choice.py": ("mechanisms/test_permute_and_flip.py",),
-    "mechanisms/rank_choice.py": ("mechanisms/test_rank_splitting.py",),
-    "mechanisms/laws/laplace.py": (
-        "mechanisms/test_laplace.py", "mechanisms/test_laplace_accuracy.py", "mechanisms/test_noise.py",
+    "mechanisms/choice.py": (
+        "mechanisms/test_permute_and_flip.py", "mechanisms/test_rank_choice.py", "mechanisms/test_rank_splitting.py",
+    ),
+    "mechanisms/laws/noise.py": (
+        "mechanisms/test_gaussian.py", "mechanisms/test_gaussians.py", "mechanisms/test_laplace.py",
+        "mechanisms/test_laplace_accuracy.py",
     ),
     "mechanisms/laws/rank.py": ("mechanisms/test_rank_choice.py",),
     "mechanisms/laws/truncated.py": ("mechanisms/test_truncated.py", "mechanisms/test_gaussian.py"),
@@ -112,7 +110,6 @@ TESTS: dict[str, tuple[str, ...]] = {
     "mechanisms/discrete_gaussian.py": (
         "mechanisms/test_discrete_gaussian_exact.py", "mechanisms/test_discrete_gaussian_statistics.py",
     ),
-    "mechanisms/wish.py": ("budget/test_wish.py",),
     "mechanisms/conversion.py": ("mechanisms/test_epsilon.py",),
     "budget/claim.py": ("budget/test_accounting.py",),
     "budget/filter.py": (
@@ -170,7 +167,7 @@ LAWS: dict[str, tuple[str, ...]] = {
     "mechanisms/laws/weighted.py": (
         "test_combined.py", "test_consistent.py", "test_finer.py", "test_grouping_sets.py",
     ),
-    "mechanisms/laws/laplace.py": ("test_neighbours.py",),
+    "mechanisms/laws/noise.py": ("test_neighbours.py",),
     "release/privatise.py": ("test_noise_always_on.py", "test_own_draws.py", "test_published_keys.py"),
     "release/batch_split.py": ("test_batch.py",),
     "engine/selection.py": ("test_top_groups.py",),

@@ -211,7 +211,7 @@ def test_the_table_is_that_of_today() -> None:
 
 # --- samples -----------------------------------------------------------------------------------------------------
 
-FEW = ("mechanisms/laws/rank.py", "mechanisms/conversion.py", "mechanisms/wish.py", "budget/filter.py")
+FEW = ("mechanisms/laws/rank.py", "mechanisms/conversion.py", "mechanisms/uniform.py", "budget/filter.py")
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from dpsql.plan.dialects.dialect_duckdb import DUCKDB
 from dpsql.policy import parse_policy
 from dpsql.postprocess import SealedEngine
 from dpsql.postprocess.print_public import PublicPrinter
-from dpsql.postprocess.tables import encode_fetched
+from dpsql.postprocess.rows import encode_fetched
 from dpsql.relation.relations import Scan
 from dpsql.relation.types import BIGINT, NUMERIC, TEXT
 from dpsql.release import post_processing

@@ -15,7 +15,7 @@ from functools import cache
 
 import pytest
 
-from dpsql.engine.audit.measure import moved, steps_of, window_of
+from dpsql.engine.audit.audit import moved, steps_of, window_of
 from dpsql.mechanisms import ATTO, RankChoice, RankSplit
 from dpsql.plan.measures import ranks
 from dpsql.plan.measures.ranks import RankMeasurement, SplitMeasurement

@@ -1,4 +1,6 @@
-"""Discrete Gaussian noise: Pr[Y = y] is proportional to exp(-y²/(2 sigma²)); soundness.md 1.25 and 2.5.
+"""Additive noise on each coordinate: discrete Laplace and discrete Gaussian.
+
+Discrete Gaussian noise: Pr[Y = y] is proportional to exp(-y²/(2 sigma²)); soundness.md 1.25 and 2.5.
 
 A measurement whose coordinates one unit moves by at most D in L2 costs rho = D²/(2 sigma²) of zCDP, a draw of its own
 on each coordinate (Bun, Steinke 2016; on integers Canonne, Kamath, Steinke 2020, theorem 14).
@@ -6,6 +8,12 @@ on each coordinate (Bun, Steinke 2016; on integers Canonne, Kamath, Steinke 2020
 Gaussian noise on a vector whose coordinates differ in width: independent draws, each with its own deviation.
 
 What is drawn together in a zCDP dataset (soundness.md 1.25): the part of the box in a pure one.
+
+Discrete Laplace noise: Pr[Y = y] = (1-q)/(1+q) q^|y|, q = exp(-1/scale); soundness.md 0, 1.2 and 2.3.
+
+A measurement whose coordinates one unit moves by at most `sensitivity` in all has epsilon-DP answers with
+scale = sensitivity / epsilon, a draw of its own on each coordinate (Dwork, McSherry, Nissim, Smith 2006;
+on integers Ghosh, Roughgarden, Sundararajan 2009).
 """
 
 from __future__ import annotations
@@ -20,11 +28,51 @@ import numpy as np
 import numpy.typing as npt
 
 from ...records import dataclass
-from ..discrete_gaussian import MOST_SUMMED, draw_discrete_gaussian, half_width, tail, upper_quantile
+from .. import discrete_gaussian, discrete_laplace
 from ..law import Independent, Law, WholeVectors
 from ..uniform import RandomSource
 
-__all__ = ["Gaussian", "Gaussians"]
+
+@dataclass(frozen=True, slots=True)
+class Laplace(Independent):
+    """See `Law`. Raises TypeError unless the scale is a Fraction, ValueError unless it is positive."""
+
+    family: ClassVar[str] = "Laplace"
+    is_additive: ClassVar[bool] = True
+    scale: Fraction
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.scale, Fraction):
+            raise TypeError(f"a noise scale is an exact Fraction, not {type(self.scale).__name__}")
+        if self.scale <= 0:
+            raise ValueError("a noise scale is positive")
+
+    @property
+    def text(self) -> str:
+        return str(self.scale)
+
+    @property
+    def spread(self) -> Fraction:
+        """2b² for the scale b that is sampled: the discrete law's variance 2q/(1-q)² is below it (soundness.md 0)."""
+        return 2 * discrete_laplace.sampled_scale(self.scale) ** 2
+
+    def half_width(self, beta: Fraction) -> int:
+        return discrete_laplace.half_width(self.scale, beta)
+
+    def upper_quantile(self, probability: Fraction) -> int:
+        return discrete_laplace.upper_quantile(self.scale, probability)
+
+    def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        rate = 1 / float(discrete_laplace.sampled_scale(self.scale))
+        upper = np.exp(-rate * np.maximum(at, 1 - at)) / (1 + math.exp(-rate))
+        return np.where(at >= 1, upper, 1 - upper)
+
+    def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
+        return discrete_laplace.draw_discrete_laplace(self.scale, count, source)
+
+
+# --- discrete Gaussian noise --------------------------------------------------------------------------------
+
 
 _FINE_LIMIT: Final = 2**20
 _PARTS: Final = 2**10
@@ -98,22 +146,26 @@ class Gaussian(Independent):
         return self.scale**2
 
     def half_width(self, beta: Fraction) -> int:
-        return half_width(self.scale, beta)
+        return discrete_gaussian.half_width(self.scale, beta)
 
     def upper_quantile(self, probability: Fraction) -> int:
-        return upper_quantile(self.scale, probability)
+        return discrete_gaussian.upper_quantile(self.scale, probability)
 
     def tail(self, m: int) -> Fraction:
         """Return Pr[Y >= m] for m >= 1, from above."""
-        return tail(self.scale, m)
+        return discrete_gaussian.tail(self.scale, m)
 
     def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         places = np.maximum(at, 1 - at)
-        upper = _summed_tails(self.scale, places) if self.scale <= MOST_SUMMED else _tails(self.scale, places)
+        upper = (
+            _summed_tails(self.scale, places)
+            if self.scale <= discrete_gaussian.MOST_SUMMED
+            else _tails(self.scale, places)
+        )
         return np.where(at >= 1, upper, 1 - upper)
 
     def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
-        return draw_discrete_gaussian(self.scale, count, source)
+        return discrete_gaussian.draw_discrete_gaussian(self.scale, count, source)
 
 
 def _root_above(number: Fraction) -> int:
