@@ -30,24 +30,18 @@ from .conversion import (
 )
 from .discrete_laplace import bounds_of_exp
 from .law import Law, Noise, SampledNoise
-from .laws import (
+from .laws import UnknownLaw, law_of
+from .laws.box import Box, Coordinate
+from .laws.noise import Gaussian, Gaussians, Laplace
+from .laws.rank import Blocks, Rank
+from .laws.truncated import Thresholded, Truncated
+from .laws.weighted import (
     Assembled,
-    Blocks,
-    Box,
-    Coordinate,
-    Gaussian,
-    Gaussians,
-    Laplace,
-    Rank,
-    Thresholded,
-    Truncated,
-    UnknownLaw,
     Vector,
     WeightedSum,
     Wish,
     best_weights,
     half_width_of,
-    law_of,
     mean_of,
     precision_of,
     sum_of,

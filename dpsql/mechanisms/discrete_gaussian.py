@@ -32,7 +32,6 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -45,10 +44,12 @@ import numpy.typing as npt
 from .discrete_laplace import (
     Below,
     as_array,
+    check_probability,
     draw_exp_of_fraction,
     draw_inverse_e,
     draw_root_e,
     draw_runs,
+    first_of,
     first_tails_is_odd,
     is_exp_of_fraction,
 )
@@ -208,7 +209,6 @@ MOST_SUMMED: Final = 64
 """Tails of deviations up to this one are summed."""
 _DIGITS: Final = 60
 _MARGIN: Final = Fraction(1, 10**40)
-_SMALLEST_PROBABILITY: Final = Fraction(1, 10**900)
 _FARTHEST: Final = 68
 """So many deviations out is less than 10^-998, of the normal law as of sums: numbers only grow longer beyond."""
 _NEVER: Final = Fraction(1, 10**998)
@@ -264,17 +264,14 @@ def upper_quantile(sigma: Fraction, probability: Fraction) -> int:
 
     Requires: 10^-900 <= `probability` < 1/2, exact; else TypeError or ValueError.
     """
-    if not isinstance(probability, Fraction):
-        raise TypeError(f"a tail probability is an exact Fraction, not {type(probability).__name__}")
-    if not _SMALLEST_PROBABILITY <= probability < Fraction(1, 2):
-        raise ValueError("a tail probability is at least 10^-900 and below 1/2")
+    check_probability(probability)
     return _upper_quantile(sigma, probability)
 
 
 @lru_cache(maxsize=1024)
 def _upper_quantile(sigma: Fraction, probability: Fraction) -> int:
     if sigma > MOST_SUMMED:
-        return _first(lambda m: tail(sigma, m) <= probability, 65 * math.ceil(sigma))
+        return first_of(lambda m: tail(sigma, m) <= probability, 1, 65 * math.ceil(sigma))
     near = max(1, math.ceil(float(sigma) * _normal_quantile(probability)))
     while tail(sigma, near) > probability:
         near += 1
@@ -283,29 +280,12 @@ def _upper_quantile(sigma: Fraction, probability: Fraction) -> int:
     return near
 
 
-def _first(holds: Callable[[int], bool], high: int) -> int:
-    """Return the smallest m >= 1 with what holds from some m up to `high` on."""
-    low = 1
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return low
-
-
 def _normal_quantile(probability: Fraction) -> float:
     """Return about the z with so much beyond it: where a search begins."""
     if probability > Fraction(1, 10**15):
         return max(0.0, -NormalDist().inv_cdf(float(probability)))
     log = float(_CONTEXT.ln(_decimal(probability)))
     return math.sqrt(-2 * log - math.log(-4 * math.pi * log))
-
-
-def half_width(sigma: Fraction, beta: Fraction) -> int:
-    """Return an m >= 0 with Pr[|Y| > m] <= `beta`, the smallest up to sigma = 64, else at most one above it.
-
-    Requires: 2 * 10^-900 <= `beta` < 1; else ValueError.
-    """
-    return upper_quantile(sigma, beta / 2) - 1
 
 
 # --- sums -----------------------------------------------------------------------------------------------------

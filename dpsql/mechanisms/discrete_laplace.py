@@ -299,7 +299,7 @@ def upper_quantile(scale: Fraction, probability: Fraction) -> int:
     starts at ceil(scale ln(1 / (probability (1+q)))), soundness.md 1.7, which is the answer already unless
     the two sides agree in 40 digits.
     """
-    _check_probability(probability)
+    check_probability(probability)
     return _upper_quantile(sampled_scale(scale), probability)
 
 
@@ -315,15 +315,15 @@ def _upper_quantile(scale: Fraction, probability: Fraction) -> int:
     return m
 
 
-def half_width(scale: Fraction, beta: Fraction) -> int:
-    """Return the smallest m >= 0 with Pr[|Y| > m] <= `beta`: the error bar, in coordinate units.
+def first_of(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the smallest m from `low` on with what holds from some m up to `high` on."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
 
-    Requires: 2 * 10^-900 <= `beta` < 1; else ValueError.
-    """
-    return upper_quantile(scale, beta / 2) - 1
 
-
-def _check_probability(probability: Fraction) -> None:
+def check_probability(probability: Fraction) -> None:
     """Raise TypeError on a float, ValueError unless 10^-900 <= `probability` < 1/2."""
     if not isinstance(probability, Fraction):
         raise TypeError(f"a tail probability is an exact Fraction, not {type(probability).__name__}")

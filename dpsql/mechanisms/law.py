@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -91,10 +91,19 @@ class Law(Protocol):
         ...
 
 
+def check_chance(probability: Fraction) -> None:
+    """Raise ValueError unless a tail's probability is in (0, 1/2)."""
+    if not 0 < probability < Fraction(1, 2):
+        raise ValueError("a tail probability is above 0 and below 1/2")
+
+
 class Independent:
-    """Of a `Law` whose coordinates are independent: all are alike, and each is drawn for itself."""
+    """Of a `Law` whose coordinates are independent: all are alike, each is drawn for itself, and -y as often as y."""
 
     __slots__ = ()
+
+    def half_width(self, beta: Fraction) -> int:
+        return self.upper_quantile(beta / 2) - 1  # type: ignore[attr-defined,no-any-return]
 
     @property
     def is_joint(self) -> bool:
@@ -122,7 +131,19 @@ class WholeVectors:
 
     __slots__ = ()
 
+    name: ClassVar[str]
+    scale: Fraction
     reaches: tuple[int, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join([self.name, str(self.scale), *map(str, self.reaches)])
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Return the law that `text` wrote. Raises ValueError."""
+        _, scale, *reaches = text.split(" ")
+        return cls(Fraction(scale), tuple(map(int, reaches)))  # type: ignore[call-arg]
 
     @property
     def is_joint(self) -> bool:

@@ -9,42 +9,8 @@ from functools import lru_cache
 from ..law import Law
 from .box import Box, Coordinate
 from .noise import Gaussian, Gaussians, Laplace
-from .rank import Blocks, Rank
+from .rank import Rank
 from .truncated import Thresholded, Truncated
-from .weighted import (
-    Assembled,
-    Vector,
-    WeightedSum,
-    Wish,
-    best_weights,
-    half_width_of,
-    mean_of,
-    precision_of,
-    sum_of,
-)
-
-__all__ = [
-    "Assembled",
-    "Blocks",
-    "Box",
-    "Coordinate",
-    "Gaussian",
-    "Gaussians",
-    "Laplace",
-    "Rank",
-    "Thresholded",
-    "Truncated",
-    "UnknownLaw",
-    "Vector",
-    "WeightedSum",
-    "Wish",
-    "best_weights",
-    "half_width_of",
-    "law_of",
-    "mean_of",
-    "precision_of",
-    "sum_of",
-]
 
 _READERS: dict[str, Callable[[str], Law]] = {
     Box.name: Box.read,

@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from ...records import dataclass
 from ..discrete_laplace import ARRAY_LIMIT, bounds_of_exp, draw_geometric, sampled_scale
-from ..law import Independent, Law, WholeVectors
+from ..law import Independent, Law, WholeVectors, check_chance
 from ..uniform import RandomSource, draw_below_each, draw_one_below, random_words
 
 Bounds = tuple[Fraction, Fraction]
@@ -66,16 +66,6 @@ class Box(WholeVectors):
             raise TypeError("a scale is an exact Fraction, and reaches are integers")
         if self.scale <= 0 or not self.reaches or min(self.reaches) < 1:
             raise ValueError("a noise scale is positive, and so are reaches")
-
-    @property
-    def text(self) -> str:
-        return " ".join([self.name, str(self.scale), *map(str, self.reaches)])
-
-    @classmethod
-    def read(cls, text: str) -> Box:
-        """Return the law that `text` wrote. Raises ValueError."""
-        _, scale, *reaches = text.split(" ")
-        return cls(Fraction(scale), tuple(map(int, reaches)))
 
     @property
     def spread(self) -> Fraction:
@@ -175,18 +165,9 @@ class Coordinate(Independent):
         start = bounds_of_exp(first / sampled_scale(scale), _digits(scale, degree))
         return start[0] * below / most, start[1] * above / least
 
-    def half_width(self, beta: Fraction) -> int:
-        if not 0 < beta < 1:
-            raise ValueError("a share of misses is above 0 and below 1")
-        return self._first(beta / 2) - 1
-
     def upper_quantile(self, probability: Fraction) -> int:
-        if not 0 < probability < Fraction(1, 2):
-            raise ValueError("a tail probability is above 0 and below 1/2")
-        return self._first(probability)
-
-    def _first(self, probability: Fraction) -> int:
-        """Return the smallest m >= 1 with Pr[noise >= m] <= `probability`: where doubles say, and then exactly."""
+        """See `Law`: where doubles say, and then exactly."""
+        check_chance(probability)
         return _first(self, probability)
 
     def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -227,14 +208,8 @@ class Weighted(Independent):
             Fraction(0),
         )
 
-    def half_width(self, beta: Fraction) -> int:
-        if not 0 < beta < 1:
-            raise ValueError("a share of misses is above 0 and below 1")
-        return _estimate(self, beta / 2) - 1
-
     def upper_quantile(self, probability: Fraction) -> int:
-        if not 0 < probability < Fraction(1, 2):
-            raise ValueError("a tail probability is above 0 and below 1/2")
+        check_chance(probability)
         return _estimate(self, probability)
 
     def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

@@ -29,6 +29,8 @@ import numpy.typing as npt
 
 from ...records import dataclass
 from .. import discrete_gaussian, discrete_laplace
+from ..discrete_gaussian import MOST_SUMMED, draw_discrete_gaussian, tail
+from ..discrete_laplace import draw_discrete_laplace, sampled_scale
 from ..law import Independent, Law, WholeVectors
 from ..uniform import RandomSource
 
@@ -54,21 +56,18 @@ class Laplace(Independent):
     @property
     def spread(self) -> Fraction:
         """2b² for the scale b that is sampled: the discrete law's variance 2q/(1-q)² is below it (soundness.md 0)."""
-        return 2 * discrete_laplace.sampled_scale(self.scale) ** 2
-
-    def half_width(self, beta: Fraction) -> int:
-        return discrete_laplace.half_width(self.scale, beta)
+        return 2 * sampled_scale(self.scale) ** 2
 
     def upper_quantile(self, probability: Fraction) -> int:
         return discrete_laplace.upper_quantile(self.scale, probability)
 
     def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        rate = 1 / float(discrete_laplace.sampled_scale(self.scale))
+        rate = 1 / float(sampled_scale(self.scale))
         upper = np.exp(-rate * np.maximum(at, 1 - at)) / (1 + math.exp(-rate))
         return np.where(at >= 1, upper, 1 - upper)
 
     def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
-        return discrete_laplace.draw_discrete_laplace(self.scale, count, source)
+        return draw_discrete_laplace(self.scale, count, source)
 
 
 # --- discrete Gaussian noise --------------------------------------------------------------------------------
@@ -81,14 +80,41 @@ _FINEST_PARTS: Final = 2**20
 """Of what tops up stored draws: their precisions are to add up."""
 
 
+class Normal(Independent):
+    """Of a `Law` whose noise is discrete Gaussian, of the deviation `scale`."""
+
+    __slots__ = ()
+    family: ClassVar[str] = "discrete Gaussian"
+    scale: Fraction
+
+    @property
+    def spread(self) -> Fraction:
+        """sigma²: the discrete law's variance is at most that (Canonne, Kamath, Steinke 2020, corollary 9)."""
+        return self.scale**2
+
+    def upper_quantile(self, probability: Fraction) -> int:
+        return discrete_gaussian.upper_quantile(self.scale, probability)
+
+    def tail(self, m: int) -> Fraction:
+        """Return Pr[Y >= m] for m >= 1, from above."""
+        return tail(self.scale, m)
+
+    def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        places = np.maximum(at, 1 - at)
+        upper = _summed_tails(self.scale, places) if self.scale <= MOST_SUMMED else _tails(self.scale, places)
+        return np.where(at >= 1, upper, 1 - upper)
+
+    def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
+        return draw_discrete_gaussian(self.scale, count, source)
+
+
 @dataclass(frozen=True, slots=True)
-class Gaussian(Independent):
+class Gaussian(Normal):
     """See `Law`; `scale` is sigma.
 
     Raises TypeError unless it is a Fraction, ValueError unless it is one that `for_rho` or `finely_for_rho` gives.
     """
 
-    family: ClassVar[str] = "discrete Gaussian"
     name: ClassVar[str] = "gaussian"
     is_additive: ClassVar[bool] = True
     scale: Fraction
@@ -139,33 +165,6 @@ class Gaussian(Independent):
         """Return the law that `text` wrote. Raises ValueError."""
         _, scale = text.split(" ")
         return cls(Fraction(scale))
-
-    @property
-    def spread(self) -> Fraction:
-        """sigma²: the discrete law's variance is at most that (Canonne, Kamath, Steinke 2020, corollary 9)."""
-        return self.scale**2
-
-    def half_width(self, beta: Fraction) -> int:
-        return discrete_gaussian.half_width(self.scale, beta)
-
-    def upper_quantile(self, probability: Fraction) -> int:
-        return discrete_gaussian.upper_quantile(self.scale, probability)
-
-    def tail(self, m: int) -> Fraction:
-        """Return Pr[Y >= m] for m >= 1, from above."""
-        return discrete_gaussian.tail(self.scale, m)
-
-    def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        places = np.maximum(at, 1 - at)
-        upper = (
-            _summed_tails(self.scale, places)
-            if self.scale <= discrete_gaussian.MOST_SUMMED
-            else _tails(self.scale, places)
-        )
-        return np.where(at >= 1, upper, 1 - upper)
-
-    def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
-        return discrete_gaussian.draw_discrete_gaussian(self.scale, count, source)
 
 
 def _root_above(number: Fraction) -> int:
@@ -223,16 +222,6 @@ class Gaussians(WholeVectors):
         if not self.reaches or min(self.reaches) < 1:
             raise ValueError("reaches are positive")
         Gaussian(self.scale)
-
-    @property
-    def text(self) -> str:
-        return " ".join([self.name, str(self.scale), *map(str, self.reaches)])
-
-    @classmethod
-    def read(cls, text: str) -> Gaussians:
-        """Return the law that `text` wrote. Raises ValueError."""
-        _, scale, *reaches = text.split(" ")
-        return cls(Fraction(scale), tuple(map(int, reaches)))
 
     @property
     def spread(self) -> Fraction:

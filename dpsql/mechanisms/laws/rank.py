@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from ...records import dataclass
 from ..choice import CLAMP_BITS, log_above
+from ..discrete_laplace import first_of
 from ..law import Independent, Law
 from ..uniform import RandomSource
 from .weighted import bound_of, sum_of
@@ -137,7 +138,7 @@ class Rank(Independent):
         return [self._half_width_in(one, beta, beta - misses) for one in told]
 
     def _half_width_in(self, blocks: Blocks, beta: Fraction, left: Fraction) -> int:
-        scale, low, high = float(self.scale), 0, self.half_width(beta)
+        scale = float(self.scale)
         least = np.maximum.accumulate(blocks.least)
         most = np.minimum.accumulate(blocks.most[::-1])[::-1]
         near = np.maximum(0, np.maximum(least[:-1], -most[1:])) / scale
@@ -150,10 +151,7 @@ class Rank(Independent):
             missed = float(np.exp(off[far > rows / scale]).sum()) + 2.0**-CLAMP_BITS
             return missed * _ROUNDED <= left
 
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if is_enough(middle) else (middle + 1, high)
-        return high
+        return first_of(is_enough, 0, self.half_width(beta))
 
     def upper_quantile(self, probability: Fraction) -> int:
         return self.half_width(probability) + 1

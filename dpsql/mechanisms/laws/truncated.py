@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -30,10 +29,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ...records import dataclass
-from ..discrete_laplace import bounds_of_exp, draw_discrete_laplace, draw_exp_of_fraction, sampled_scale
-from ..law import Independent
+from ..discrete_laplace import (
+    bounds_of_exp,
+    draw_discrete_laplace,
+    draw_exp_of_fraction,
+    first_of,
+    sampled_scale,
+)
+from ..law import Independent, check_chance
 from ..uniform import COIN, RandomSource, draw_below, draw_coins
-from .noise import Gaussian
+from .noise import Gaussian, Normal
 
 _SMALLEST = Fraction(1, 10**900)
 _GUARD_DIGITS = 60
@@ -146,23 +151,9 @@ class Truncated(Independent):
         upper = np.where(places > k, 0.0, ((np.exp(-rate * places) - end) / gap + weight * end) / mass)
         return np.where(at >= 1, upper, 1 - upper)
 
-    def half_width(self, beta: Fraction) -> int:
-        if not 0 < beta < 1:
-            raise ValueError("a share of misses is above 0 and below 1")
-        return self._first(lambda m: 2 * self.tail(m + 1) <= beta, 0)
-
     def upper_quantile(self, probability: Fraction) -> int:
-        if not 0 < probability < Fraction(1, 2):
-            raise ValueError("a tail probability is above 0 and below 1/2")
-        return self._first(lambda m: self.tail(m) <= probability, 1)
-
-    def _first(self, holds: Callable[[int], bool], low: int) -> int:
-        """Return the smallest m from `low` on with what holds from some m up to the bound on, and beyond."""
-        high = self.bound + 1
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if holds(middle) else (middle + 1, high)
-        return low
+        check_chance(probability)
+        return first_of(lambda m: self.tail(m) <= probability, 1, self.bound + 1)
 
     def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
         """See `Law`: by rejection of what is beyond the bound, and at it in a share of 1 - weight."""
@@ -266,13 +257,12 @@ def _end_mass(scale: Fraction, k: int) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True)
-class Thresholded(Independent):
+class Thresholded(Normal):
     """See `Law`, and `within` for how one is made; `scale` is the noise's sigma.
 
     Raises as `Gaussian` does, and ValueError on a bound below 1.
     """
 
-    family: ClassVar[str] = "discrete Gaussian"
     name: ClassVar[str] = "thresholded"
     is_additive: ClassVar[bool] = False
     """Groups whose counts it hides are missing, and a missing group is not 0: no sums of such draws."""
@@ -311,27 +301,6 @@ class Thresholded(Independent):
         """Return the law that `text` wrote. Raises ValueError."""
         _, scale, bound = text.split(" ")
         return cls(Fraction(scale), int(bound))
-
-    @property
-    def noise(self) -> Gaussian:
-        """What is on a count before it is tested."""
-        return Gaussian(self.scale)
-
-    @property
-    def spread(self) -> Fraction:
-        return self.noise.spread
-
-    def half_width(self, beta: Fraction) -> int:
-        return self.noise.half_width(beta)
-
-    def upper_quantile(self, probability: Fraction) -> int:
-        return self.noise.upper_quantile(probability)
-
-    def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        return self.noise.tails(at)
-
-    def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
-        return self.noise.draw(count, source)
 
     def shown(self, noisy: npt.NDArray[Any], coins: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Return which groups are shown, in the shape of their noisy counts; `coins` are not looked at."""

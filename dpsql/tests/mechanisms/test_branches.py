@@ -42,7 +42,7 @@ from dpsql.mechanisms import (
     randomized_response,
     uniform,
 )
-from dpsql.mechanisms.laws import box, gaussian, truncated
+from dpsql.mechanisms.laws import box, noise, truncated
 from dpsql.mechanisms.randomized_response import Channel
 from dpsql.testing.injected_noise import SeededSource
 
@@ -621,7 +621,7 @@ def functions_of(module: ModuleType) -> Iterator[CodeType]:
 
 
 SAMPLERS = (
-    uniform, discrete_laplace, discrete_gaussian, box, truncated, gaussian, choice,
+    uniform, discrete_laplace, discrete_gaussian, box, truncated, noise, choice,
     randomized_response,
 )  # fmt: skip
 

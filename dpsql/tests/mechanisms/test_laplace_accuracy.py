@@ -11,7 +11,12 @@ from fractions import Fraction
 import pytest
 
 from dpsql.mechanisms import Laplace
-from dpsql.mechanisms.discrete_laplace import bounds_of_exp, half_width, sampled_scale, tail, upper_quantile
+from dpsql.mechanisms.discrete_laplace import bounds_of_exp, sampled_scale, tail, upper_quantile
+
+
+def half_width(scale: Fraction, beta: Fraction) -> int:
+    return Laplace(scale).half_width(beta)
+
 
 _SCALES = [
     Fraction(1, 1000), Fraction(1, 20), Fraction(1, 3), Fraction(1), Fraction(7, 3), Fraction(20),
