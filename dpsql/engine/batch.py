@@ -233,7 +233,7 @@ class _Planner:
             unsettled = [step for step in steps if not self._is_settled(step, pending)]
             if not unsettled:
                 return steps
-        with self._under(unsettled[0].asked.statement):
+        with _under(self.session, unsettled[0].asked.statement):
             raise Refusal(
                 "another statement makes a subquery's result more exact, and this one would be charged again then",
                 sqlstate="0A000", hint="release it by itself, after the others",
@@ -267,7 +267,7 @@ class _Planner:
         if self.total is not None and not one.has_own:
             most = self.session.policy.defaults.max_epsilon
             settings = replace(settings, epsilon=min(most, self._part(shared)))
-        with self._under(replace(one, settings=settings)):
+        with _under(self.session, replace(one, settings=settings)):
             prepared = self.session.planned(one.query, (), self.snapshot)
         return _Asked(replace(one, settings=settings), prepared, prepared.plan)
 
@@ -280,7 +280,7 @@ class _Planner:
                 beside = [
                     release for i, other in enumerate(plain) if i != number for release in other.releases
                 ]
-                with self._under(one.statement):
+                with _under(self.session, one.statement):
                     levelled = with_levels(one.alone.plain, self.session.catalog, beside)
                     prepared = replace(one.prepared, plan=levelled, compiled=self.session.compiled(levelled))
                 found[number] = replace(one, prepared=prepared, alone=levelled)
@@ -348,7 +348,7 @@ class _Planner:
     def _with(self, step: _Step, plan: Plan) -> _Asked:
         if plan == step.prepared.plan:
             return _Asked(step.asked.statement, step.prepared, step.asked.alone)
-        with self._under(step.asked.statement):
+        with _under(self.session, step.asked.statement):
             compiled = self.session.compiled(plan)
         prepared = replace(step.prepared, plan=plan, compiled=compiled)
         return _Asked(step.asked.statement, prepared, step.asked.alone)
@@ -366,7 +366,7 @@ class _Planner:
         numbers = itertools.count(_IMAGINED)
         found = []
         for asked in order:
-            with self._under(asked.statement):
+            with _under(self.session, asked.statement):
                 found.append(self._step(asked, pending, numbers, base, is_final=is_final, joins=joins))
         return found, pending
 
@@ -454,11 +454,6 @@ class _Planner:
             rows=[],
             intermediates=[],
         )
-
-    @contextmanager
-    def _under(self, statement: BatchStatement) -> Iterator[None]:
-        with _under(self.session, statement), _naming_refusals(statement):
-            yield
 
 
 def _losses(walk: Sequence[_Step]) -> dict[int, Fraction]:
@@ -597,7 +592,7 @@ def _drawn(
     if not any(step.drawn.owed for step in steps):
         return {}
     for step, public in zip(steps, publics, strict=True):
-        with _under(session, step.asked.statement), _naming_refusals(step.asked.statement):
+        with _under(session, step.asked.statement):
             session.try_out(step.prepared, public)
     wanted = _wanted(session, steps, publics, cost, lambda: session.hold(snapshot.close))
     if not wanted:
@@ -616,7 +611,7 @@ def _answers(
     """Return the answers by statement, from what is stored: those of the same rows agree (soundness.md 3.15)."""
     epoch, runners, answers = session.dataset.store.epoch, list[PlanRunner](), dict[int, Answer]()
     for step, public in zip(steps, publics, strict=True):
-        with _under(session, step.asked.statement), _naming_refusals(step.asked.statement):
+        with _under(session, step.asked.statement):
             runners.append(_runner(session, step.asked.statement, step.prepared, public, Cost(), _nothing))
             if not runners[-1].from_store():
                 raise EngineFailure("what a batch has stored does not answer it")
@@ -631,7 +626,7 @@ def _answers(
         if not runner.plan.intermediates:
             told = list(itertools.islice(agreeing[runner.edition], len(runner.rows)))
         charge = charges.get(statement.number, ZERO)
-        with _under(session, statement), _naming_refusals(statement):
+        with _under(session, statement):
             with session.snapshot() as snapshot:
                 above = session.above(step.prepared, told, snapshot, public)
             answers[statement.number] = session.answer(
@@ -713,22 +708,16 @@ def _begun(session: Session) -> Iterator[LazySnapshot]:
 
 @contextmanager
 def _under(session: Session, statement: BatchStatement) -> Iterator[None]:
-    """Have the session take a statement's settings until the block ends."""
+    """Have the session take a statement's settings until the block ends, and a refusal name its statement; what else
+    goes wrong is not the statement's."""
     before, session.settings = session.settings, statement.settings
-    try:
-        yield
-    finally:
-        session.settings = before
-
-
-@contextmanager
-def _naming_refusals(statement: BatchStatement) -> Iterator[None]:
-    """Have a refusal name its statement; what else goes wrong is not the statement's."""
     try:
         yield
     except Refusal as error:
         with _naming(statement.number, statement.place):
             raise error
+    finally:
+        session.settings = before
 
 
 def _nothing() -> None:

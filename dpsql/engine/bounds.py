@@ -21,12 +21,12 @@ from ..budget import ZERO, Charge
 from ..budget.filter import refuse_over_cap
 from ..errors import PolicyError, Refusal
 from ..mechanisms import NANO, floor_to_nano
-from ..plan.dialects.quote import identifier, literal
+from ..plan.dialects.quote import identifier, literal, table_name
 from ..plan.measures.formulas import Chosen
 from ..plan.measures.ranks import GRID, RankMeasurement, left_above, people_above
-from ..plan.planner import Plan, PrivacyParameters, plan
+from ..plan.planner import Plan, PrivacyParameters
 from ..plan.release_plan import ReleasePlan
-from ..policy import ColumnPolicy, Neighbours, Policy
+from ..policy import ColumnPolicy, Policy
 from ..policy.load_tables import MAX_CONTRIBUTION
 from ..policy.measured import (
     column_policy,
@@ -45,9 +45,7 @@ from ..relation.expressions import Literal
 from ..relation.types import Kind, SqlType
 from ..release.left_out import LeftOut, LeftOutByNorms, norms_key, people_keys, rungs_for, steps_between
 from ..release.run import ReleasedRows
-from ..sql.bind_select import bind
-from ..sql.scope import BindingContext
-from ..sql.statement import AdmittedQuery, parse_statement
+from .preview import plan_under
 from .session import Session
 
 _LOW, _HIGH = "0.005", "0.995"
@@ -295,8 +293,7 @@ def _joined(session: Session, name: str, also: AlsoPolicy, epsilon: Fraction) ->
         f"t0.{identifier(own)} = t1.{identifier(one)}" for own, one in zip(also.columns, key, strict=True)
     )
     sql = f"SELECT COUNT(*) FROM {_quoted(name)} AS t0 JOIN {_quoted(parent)} AS t1 ON {on}"
-    (release,) = _planned(sql, session.dataset.catalog_under(policy), policy, epsilon).releases
-    return release
+    return _planned(sql, session.dataset.catalog_under(policy), policy, epsilon)
 
 
 def tables_to_measure(session: Session) -> list[str]:
@@ -419,7 +416,7 @@ def people_between(
 def _keyed(
     sql: str, policy: Policy, catalog: Catalog, epsilon: Fraction, keys: tuple[bytes, ...]
 ) -> _KeyedPlan:
-    (release,) = _planned(sql, catalog, policy, epsilon).releases
+    release = _planned(sql, catalog, policy, epsilon)
     return _KeyedPlan(**{one.name: getattr(release, one.name) for one in fields(release)}, keys=keys)
 
 
@@ -427,25 +424,15 @@ def _keys(release: ReleasePlan, number: int) -> tuple[bytes, ...]:
     return release.measure_keys(number, release.salted(b""), b"")
 
 
-def _planned(sql: str, catalog: Catalog, policy: Policy, epsilon: Fraction) -> Plan:
-    """Return the plan of a statement that is made here. Raises Refusal."""
-    query = parse_statement(sql)
-    assert isinstance(query, AdmittedQuery)
+def _planned(sql: str, catalog: Catalog, policy: Policy, epsilon: Fraction) -> ReleasePlan:
+    """Return the one release of a statement that is made here. Raises Refusal."""
     if policy.privacy.time is not None:
         raise Refusal(
             "bounds of one period are not measured yet", sqlstate="0A000",
             hint="choose max_rows by what you know: it is of one person's rows of one period",
         )  # fmt: skip
-    privacy = PrivacyParameters(
-        epsilon,
-        Fraction(0),
-        1,
-        policy.privacy.neighbours is Neighbours.REPLACE_ONE,
-        None,
-        policy.privacy.together,
-        policy.privacy.accounting,
-    )
-    return plan(bind(query, BindingContext(catalog, query.text, (), 0, {})), catalog, privacy)
+    (release,) = plan_under(policy, catalog, sql, epsilon).releases
+    return release
 
 
 def _rows_each(policy: Policy, name: str, of: str | None = None) -> str:
@@ -512,7 +499,7 @@ def _counts_sql(policy: Policy, name: str, rungs: Sequence[int], of: str | None 
 
 def _quoted(name: str) -> str:
     """Return a table's name as SQL has it."""
-    return ".".join(map(identifier, name.split(".")))
+    return table_name(tuple(name.split(".")))
 
 
 def _choice(
@@ -537,7 +524,7 @@ def _choice(
     ends = (value * value if is_squared else value for value in GRID[:-1])
     places = " ".join(f"WHEN n <= {end} THEN {place}" for place, end in enumerate(ends))
     each = f"(SELECT CASE {places} ELSE {len(GRID) - 1} END AS place FROM {people}) AS q"
-    (release,) = _planned(f"SELECT MAX(place) FROM {each}", catalog, policy, epsilon).releases
+    release = _planned(f"SELECT MAX(place) FROM {each}", catalog, policy, epsilon)
     (largest,) = release.measurements
     assert isinstance(largest, RankMeasurement)
     left = left_above(wish.for_epsilon, session.policy.privacy.together)
@@ -556,8 +543,7 @@ def _ends(session: Session, name: str, column: ColumnPolicy, epsilon: Fraction) 
     ends = ", ".join(
         f"PERCENTILE_DISC({rank}) WITHIN GROUP (ORDER BY {identifier(column.name)})" for rank in (_LOW, _HIGH)
     )
-    (release,) = _planned(f"SELECT {ends} FROM {_quoted(name)}", catalog, policy, epsilon).releases
-    return release
+    return _planned(f"SELECT {ends} FROM {_quoted(name)}", catalog, policy, epsilon)
 
 
 def _coarse_step(column: ColumnPolicy) -> Fraction:

@@ -399,92 +399,69 @@ def _label(release: ReleasePlan, call: AggregateCall) -> str:
 # --- what is said beside an answer --------------------------------------------------------------------------
 
 
-def null_notes(plan: Plan) -> Iterator[OnceNote]:
+def null_notes(release: ReleasePlan) -> Iterator[OnceNote]:
     """Yield why there is a group for NULL: a declared key that may be it, whether or not any row is."""
-    for release in plan.releases:
-        if release.groups is None or release.is_empty:
-            continue
-        for number, domain in enumerate(release.domains):
-            if domain is not None and None in domain.values:
-                name = _name(release, number)
-                yield OnceNote(
-                    f"{name} may be NULL, so NULL is one of its groups whether or not it occurs; "
-                    "WHERE … IS NOT NULL leaves it out"
-                )
+    for number, domain in enumerate(release.domains if release.groups is not None else ()):
+        if domain is not None and None in domain.values:
+            yield OnceNote(
+                f"{_name(release, number)} may be NULL, so NULL is one of its groups whether or not it occurs; "
+                "WHERE … IS NOT NULL leaves it out"
+            )
 
 
-def wide_notes(plan: Plan) -> Iterator[OnceNote]:
+def wide_notes(release: ReleasePlan) -> Iterator[OnceNote]:
     """Yield that groups are listed of which it was not found out whether a row can be in them."""
-    if any(release.is_wide for release in plan.releases):
+    if release.is_wide:
         yield OnceNote(
             "groups are listed that may not exist: too many values to look through; narrow the keys in WHERE"
         )
 
 
-def sign_notes(plan: Plan) -> Iterator[OnceNote]:
+def sign_notes(release: ReleasePlan) -> Iterator[OnceNote]:
     """Yield that remainders below 0 are listed, of a column of which nothing says that it is not below 0."""
-    for release in plan.releases:
-        if release.groups is None or release.is_empty:
-            continue
-        rows = release.release.rows
-        env = environment_of(rows.columns, rows.predicate)
-        for key in release.release.keys:
-            lo = facts_of(key, env).lo
-            taken = (
-                [part.args[0] for part in walk(key) if part.calls("mod")] if lo is not None and lo < 0 else []
-            )
-            for index in (index for one in taken for index in fields_of(one)):
-                column = env.columns[index]
-                facts = facts_of(Field(column.type, index), env)
-                if not facts.declared and facts.lo is not None and facts.lo < 0:
-                    yield OnceNote(
-                        f"groups below 0 are listed, as nothing says that {column.name} is not: WHERE {column.name} >= "
-                        "0 leaves them out, and so do bounds that the owner declares, or a CHECK"
-                    )
-
-
-def length_notes(plan: Plan) -> Iterator[OnceNote]:
-    """Yield to how many characters a text key is read where it is found: those that begin alike are one group."""
-    for release in plan.releases:
-        if release.groups is not None or release.is_empty:
-            continue
-        rows = release.release.rows
-        env = environment_of(rows.columns, rows.predicate)
-        for key, domain in zip(release.release.keys, release.domains, strict=True):
-            if domain is not None or key.type.kind is not Kind.TEXT:
-                continue
-            lengths = {
-                read_length(env.columns[index]) for index in fields_of(key) if _is_read_cut(env, index)
-            }
-            if lengths and facts_of(key, env).size >= max(
-                lengths
-            ):  # else the key is of their beginnings alone
+    env = environment_of(release.release.rows.columns, release.release.rows.predicate)
+    for key in release.release.keys if release.groups is not None else ():
+        lo = facts_of(key, env).lo
+        taken = [part.args[0] for part in walk(key) if part.calls("mod")] if lo is not None and lo < 0 else []
+        for index in (index for one in taken for index in fields_of(one)):
+            column = env.columns[index]
+            facts = facts_of(Field(column.type, index), env)
+            if not facts.declared and facts.lo is not None and facts.lo < 0:
                 yield OnceNote(
-                    f"texts are cut to {max(lengths):,} characters: those that begin alike are one group"
+                    f"groups below 0 are listed, as nothing says that {column.name} is not: WHERE {column.name} >= "
+                    "0 leaves them out, and so do bounds that the owner declares, or a CHECK"
                 )
 
 
-def width_notes(plan: Plan) -> Iterator[OnceNote]:
-    """Yield which numbers tell nothing: their expected error is as wide as all that the policy lets them be."""
-    for release in plan.releases:
-        for index, (call, formula) in enumerate(
-            zip(release.release.aggregates, release.formulas, strict=True)
-        ):
-            if release.is_empty or not isinstance(formula, Within) or formula.highest is None:
-                continue
-            half = expected_error(release, index)[0]
-            if half < formula.highest - formula.lowest:
-                continue
-            rows = release.release.rows
-            said = call_text(call, rows)
-            names = [rows.columns[arg.column].name for arg in call.args if arg.column is not None]
-            helps = (
-                f"; GROUP BY {names[0]} shows how many rows each value has" if call.distinct and names else ""
-            )
+def length_notes(release: ReleasePlan) -> Iterator[OnceNote]:
+    """Yield to how many characters a text key is read where it is found: those that begin alike are one group."""
+    env = environment_of(release.release.rows.columns, release.release.rows.predicate)
+    keys = zip(release.release.keys, release.domains, strict=True) if release.groups is None else ()
+    for key, domain in keys:
+        if domain is not None or key.type.kind is not Kind.TEXT:
+            continue
+        lengths = {read_length(env.columns[index]) for index in fields_of(key) if _is_read_cut(env, index)}
+        if lengths and facts_of(key, env).size >= max(lengths):  # else the key is of their beginnings alone
             yield OnceNote(
-                f"{said} tells nothing at this epsilon: it is {formula.lowest} to {formula.highest} by the policy, and "
-                f"the error ± {math.ceil(half):,}{helps}"
+                f"texts are cut to {max(lengths):,} characters: those that begin alike are one group"
             )
+
+
+def width_notes(release: ReleasePlan) -> Iterator[OnceNote]:
+    """Yield which numbers tell nothing: their expected error is as wide as all that the policy lets them be."""
+    rows = release.release.rows
+    for index, (call, formula) in enumerate(zip(release.release.aggregates, release.formulas, strict=True)):
+        if not isinstance(formula, Within) or formula.highest is None:
+            continue
+        half = expected_error(release, index)[0]
+        if half < formula.highest - formula.lowest:
+            continue
+        names = [rows.columns[arg.column].name for arg in call.args if arg.column is not None]
+        helps = f"; GROUP BY {names[0]} shows how many rows each value has" if call.distinct and names else ""
+        yield OnceNote(
+            f"{call_text(call, rows)} tells nothing at this epsilon: it is {formula.lowest} to {formula.highest} by "
+            f"the policy, and the error ± {math.ceil(half):,}{helps}"
+        )
 
 
 def _is_read_cut(env: Environment, index: int) -> bool:
@@ -586,11 +563,9 @@ def bias_notes(plan: Plan, known: Known = _NOTHING) -> tuple[str, ...]:
                 "the keys of a subquery are found by threshold: rows of other keys find nothing there"
             )
     notes += strategy_notes(plan)
-    notes += null_notes(plan)
-    notes += length_notes(plan)
-    notes += wide_notes(plan)
-    notes += sign_notes(plan)
-    notes += width_notes(plan)
+    asked = [release for release in plan.releases if not release.is_empty]
+    for told in (null_notes, length_notes, wide_notes, sign_notes, width_notes):
+        notes += (note for release in asked for note in told(release))
     coins = [said for relation in (*plan.intermediates, plan.root) for said in estimate_notes(relation)]
     notes += coins
     if coins and any(release.groups is None for release in plan.releases):

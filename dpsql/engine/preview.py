@@ -87,6 +87,7 @@ _FEWEST_QUESTIONS = 20
 """A budget of fewer default questions is warned of."""
 _MOST_LOST = 100_000
 """People with one row each: a bound under whose noise a count of them is lost is warned of."""
+NOTHING = Fraction(0)
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII)
 
 
@@ -318,20 +319,10 @@ class _Previewer:
         return planned.releases[0] if len(planned.releases) == 1 else None
 
     def _plan(self, sql: str, most: int | None, epsilon: Fraction) -> Plan:
-        query = parse_statement(sql)
-        assert isinstance(query, AdmittedQuery)
-        catalog = self.catalog if most is None else self._bounded_by(most)
-        defaults = self.policy.defaults
-        privacy = PrivacyParameters(
-            epsilon,
-            defaults.delta if self.policy.privacy.delta else Fraction(0),
-            defaults.minimum_units,
-            self.policy.privacy.neighbours is Neighbours.REPLACE_ONE,
-            together=self.policy.privacy.together,
-            accounting=self.policy.privacy.accounting,
-            clock=Clock.now(self.policy.privacy.time),
-        )
-        return plan(bind(query, BindingContext(catalog, query.text, (), 0, {})), catalog, privacy)
+        catalog, policy = self.catalog if most is None else self._bounded_by(most), self.policy
+        delta = policy.defaults.delta if policy.privacy.delta else Fraction(0)
+        clock = Clock.now(policy.privacy.time)
+        return plan_under(policy, catalog, sql, epsilon, delta, policy.defaults.minimum_units, clock)
 
     def _bounded_by(self, most: int) -> Catalog:
         """Return the catalog with another max_rows in this table, and nothing beside it."""
@@ -376,6 +367,31 @@ def _short(value: float, digits: int = 3) -> str:
 
 def _percent(part: float) -> str:
     return f"{_short(100 * part, 2)} %" if part >= 1e-5 else "< 0.001 %"
+
+
+def plan_under(
+    policy: Policy,
+    catalog: Catalog,
+    sql: str,
+    epsilon: Fraction,
+    delta: Fraction = NOTHING,
+    minimum_units: int = 1,
+    clock: Clock | None = None,
+) -> Plan:
+    """Return the plan of a query that no analyst asks, under what a policy promises. Raises Refusal."""
+    query = parse_statement(sql)
+    if not isinstance(query, AdmittedQuery):
+        raise Refusal("only a query has a plan", sqlstate="0A000")
+    privacy = PrivacyParameters(
+        epsilon,
+        delta,
+        minimum_units,
+        policy.privacy.neighbours is Neighbours.REPLACE_ONE,
+        together=policy.privacy.together,
+        accounting=policy.privacy.accounting,
+        clock=clock,
+    )
+    return plan(bind(query, BindingContext(catalog, query.text, (), 0, {})), catalog, privacy)
 
 
 def sql_name(name: str) -> str:

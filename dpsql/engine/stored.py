@@ -21,6 +21,7 @@ import numpy as np
 
 from ..budget import ZERO, Charge, Resting, epsilon_text, rho_text
 from ..errors import PolicyError, Refusal
+from ..plan.dialects.quote import identifier, table_name, text
 from ..plan.planner import by_keys
 from ..plan.privacy.rows import selects_in
 from ..plan.release_plan import ReleasePlan, units_ground
@@ -128,8 +129,7 @@ def synthesize(session: Session, table: str, columns: Sequence[str] = ()) -> Mod
         raise PolicyError(f'"{table}" is public: it needs no model')
     if lost := [name for name in columns if name not in {column.name for column in known.columns}]:
         raise PolicyError(f'table "{table}" declares no column "{lost[0]}"')
-    named = ".".join('"' + part.replace('"', '""') + '"' for part in table.split("."))
-    query = parse_statement(f"SELECT COUNT(*) FROM {named}")
+    query = parse_statement(f"SELECT COUNT(*) FROM {table_name(tuple(table.split('.')))}")
     assert isinstance(query, AdmittedQuery)
     planned = session.planned(query, ())
     (whole,) = planned.plan.releases
@@ -159,16 +159,15 @@ def write(model: Model, table: str, path: Path) -> None:
             connection.executemany(f"INSERT INTO v{number} VALUES (?, ?)", list(enumerate(texts)))
         connection.register("rows", columns)
         shown = ", ".join(
-            f'CAST(v{i}.v AS {type_}) AS "{name.replace(chr(34), chr(34) * 2)}"'
+            f"CAST(v{i}.v AS {type_}) AS {identifier(name)}"
             for i, (name, type_) in enumerate(zip(model.names, model.types, strict=True))
         )
         joins = " ".join(f"JOIN v{i} ON v{i}.p = rows.p{i}" for i in range(len(model.names)))
-        target = "'" + str(path).replace("'", "''") + "'"
-        said = said_of(model, table).replace("'", "''")
+        target, said = text(str(path)), text(said_of(model, table))
         options = (
             "FORMAT csv, HEADER"
             if path.suffix == ".csv"
-            else f"FORMAT parquet, KV_METADATA {{model: '{said}'}}"
+            else f"FORMAT parquet, KV_METADATA {{model: {said}}}"
         )
         connection.execute(f"COPY (SELECT {shown} FROM rows {joins} ORDER BY ALL) TO {target} ({options})")
 

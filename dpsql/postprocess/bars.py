@@ -831,8 +831,6 @@ class _Lifter:
 
         A value that was chosen has no noise on it: what is known is how far its rank may be off.
         """
-        from .bars import WithBars
-
         release = node.release if isinstance(node, WithBars) else node
         if not isinstance(release, Release):
             raise NotSimulated

@@ -430,7 +430,7 @@ def _logic(call: Call, args: list[str]) -> str:
 
 
 def _case(call: Call, args: list[str]) -> str:
-    type_ = engine_type(call.type) if call.type.kind is not Kind.NULL else "VARCHAR"
+    type_ = engine_type(call.type)
     branches = " ".join(
         f"WHEN {args[i]} THEN CAST({args[i + 1]} AS {type_})" for i in range(0, len(args) - 1, 2)
     )
@@ -438,7 +438,7 @@ def _case(call: Call, args: list[str]) -> str:
 
 
 def _chosen(call: Call, args: list[str]) -> str:
-    type_ = engine_type(call.type) if call.type.kind is not Kind.NULL else "VARCHAR"
+    type_ = engine_type(call.type)
     return f"{call.function}({', '.join(f'CAST({arg} AS {type_})' for arg in args)})"
 
 

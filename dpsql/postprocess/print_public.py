@@ -46,7 +46,7 @@ from ..relation.relations import (
     WindowCall,
     ends_in,
 )
-from ..relation.types import BIGINT, Kind
+from ..relation.types import BIGINT
 from ..sql.scope import Outer
 from . import null_on_error
 from .bars import Bar, Draws, Ends, Numbered, Replicated, ReplicatedSums, WithBars
@@ -366,10 +366,7 @@ def _fetched(printer: PublicPrinter, node: Fetched) -> str:
 def _values(printer: PublicPrinter, node: Values) -> str:
     if not node.outputs:
         return "SELECT 1 AS one"
-    types = [
-        engine_type(column.type) if column.type.kind is not Kind.NULL else "VARCHAR"
-        for column in node.outputs
-    ]
+    types = [engine_type(column.type) for column in node.outputs]
     if not node.rows:
         empty = ", ".join(f"CAST(NULL AS {t}) AS c{i}" for i, t in enumerate(types))
         return f"SELECT {empty} WHERE FALSE"
@@ -500,7 +497,7 @@ _MANY_SIDES = 8
 
 def _set_operation(printer: PublicPrinter, node: SetOperation) -> str:
     word = node.kind.upper() + (" ALL" if node.all else "")
-    types = [engine_type(c.type) if c.type.kind is not Kind.NULL else "VARCHAR" for c in node.outputs]
+    types = [engine_type(column.type) for column in node.outputs]
     sides = []
     for side in node.leaves:
         columns = [f"CAST({name} AS {t})" for name, t in zip(printer.row(side), types, strict=True)]

@@ -630,15 +630,12 @@ def encode_column(column: ReleasedColumn) -> EncodedColumn:
     kind = column.type.kind
     whole = f'TRY_CAST("{{}}v" AS {carried})'
     if carried in ("DOUBLE", "FLOAT"):
-        return EncodedColumn(carried, {"v": _floats(column.values)}, whole)
+        return _plain(carried, _floats(column.values))
     if kind is Kind.BOOLEAN:
-        nulls = _nulls(column.values)
-        return EncodedColumn(
-            carried, {"v": np.array(column.values, dtype=bool), "n": nulls}, _nullable(whole)
-        )
+        return _with_nulls(carried, {"v": np.array(column.values, dtype=bool)}, _nulls(column.values), whole)
     if kind is Kind.DATE:
         days = np.array(column.values, dtype="datetime64[D]").astype("datetime64[us]")
-        return EncodedColumn(carried, {"v": days}, whole)
+        return _plain(carried, days)
     if kind is Kind.TIME:  # of times there are no arrays: as moments of one day
         moments = [None if one is None else datetime.combine(date(1970, 1, 1), one) for one in column.values]
         return EncodedColumn(
@@ -647,8 +644,8 @@ def encode_column(column: ReleasedColumn) -> EncodedColumn:
             f'CAST(CAST("{{}}v" AS TIMESTAMP) AS {carried})',
         )
     if kind is Kind.TIMESTAMP:
-        return EncodedColumn(carried, {"v": np.array(column.values, dtype="datetime64[us]")}, whole)
-    return EncodedColumn(carried, {"v": _objects(column.values)}, whole)
+        return _plain(carried, np.array(column.values, dtype="datetime64[us]"))
+    return _plain(carried, _objects(column.values))
 
 
 def quote(name: str) -> str:
@@ -696,19 +693,22 @@ def _encode_integers(values: Sequence[Any] | Array) -> EncodedColumn:
     nulls = _nulls(values)
     plain = [0 if value is None else int(value) for value in values]
     if carried == "BIGINT":
-        arrays = {"v": np.array(plain, dtype=np.int64), "n": nulls}
-        return EncodedColumn(carried, arrays, _nullable('"{}v"'))
+        return _with_nulls(carried, {"v": np.array(plain, dtype=np.int64)}, nulls)
     halves = {
         "h": np.array([value >> 64 for value in plain], dtype=np.int64),
         "v": np.array([value & _LOW_HALF for value in plain], dtype=np.uint64),
-        "n": nulls,
     }
     whole = f'CAST("{{}}h" AS HUGEINT) * {_LOW_HALF + 1} + CAST("{{}}v" AS HUGEINT)'
-    return EncodedColumn(carried, halves, _nullable(whole))
+    return _with_nulls(carried, halves, nulls, whole)
 
 
-def _nullable(expression: str) -> str:
-    return f'CASE WHEN NOT "{{}}n" THEN {expression} END'
+def _with_nulls(
+    carried: str, arrays: dict[str, Array], nulls: Array | None, whole: str = '"{}v"'
+) -> EncodedColumn:
+    """Return a column of arrays that have no NULLs of their own; `nulls`: where it is NULL, None for nowhere."""
+    if nulls is None:
+        return EncodedColumn(carried, arrays, whole)
+    return EncodedColumn(carried, {**arrays, "n": nulls}, f'CASE WHEN NOT "{{}}n" THEN {whole} END')
 
 
 def _nulls(values: Sequence[Any] | Array) -> Array:
@@ -845,9 +845,7 @@ def encode_fetched(declared: SqlType, values: Array, nulls: Array | None) -> Enc
     if wanted == "O":
         return _plain(carried, _with(values, nulls, None))
     whole = values.astype(np.int64 if wanted == "i" else np.bool_, copy=False)
-    if nulls is None:
-        return EncodedColumn(carried, {"v": whole}, '"{}v"')
-    return EncodedColumn(carried, {"v": whole, "n": nulls}, 'CASE WHEN NOT "{}n" THEN "{}v" END')
+    return _with_nulls(carried, {"v": whole}, nulls)
 
 
 def _plain(carried: str, values: Array) -> EncodedColumn:

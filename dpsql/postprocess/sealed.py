@@ -50,6 +50,8 @@ from .rows import (
 )
 
 T = TypeVar("T")
+_Answer = Callable[[duckdb.DuckDBPyConnection], T]
+"""Makes an answer in a cursor that has the tables."""
 
 _POSTGRES_WAYS = {
     "default_null_order": "nulls_last_on_asc_first_on_desc",
@@ -186,7 +188,7 @@ class SealedEngine:
         recursion has too many rows, or it takes too much memory, EngineFailure (57V01) when it takes more
         than `seconds` and (57014) when it is cancelled, and EngineFailure for everything else that the engine may say.
         """
-        return self._run(sql, tables, parameters, self._answer, seconds)
+        return self._run(sql, tables, lambda cursor: self._answer(cursor, sql, parameters), seconds)
 
     def check(self, sql: str, tables: Sequence[ReleasedTable]) -> None:
         """Run a SELECT over tables without rows, once for each text and each types of columns. Raises as `run`."""
@@ -203,7 +205,7 @@ class SealedEngine:
     ) -> ResultRows | Arrays:
         """Return the same as `run`, by column where the tables are large and the types allow it."""
         answer = self._arrays if any(map(_is_large, tables)) else self._answer
-        return self._run(sql, tables, (), answer, seconds)
+        return self._run(sql, tables, lambda cursor: answer(cursor, sql), seconds)
 
     def keep(
         self, sql: str, tables: Sequence[ReleasedTable | FetchedTable], types: Sequence[SqlType], spool: Spool,
@@ -215,17 +217,18 @@ class SealedEngine:
         """
         are_large = any(map(_is_large, tables))
 
-        def answer(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any]) -> Spool:
+        def answer(cursor: duckdb.DuckDBPyConnection) -> Spool:
             spool.clear()  # a statement is run again where it needs more memory
             if are_large:
-                cursor.execute(_kept_statement(cursor, sql, self._limits.max_rows))
+                limited = _limited(cursor, sql, self._limits.max_rows)
+                cursor.execute(f"CREATE TEMP TABLE {quote(_KEPT)} AS {limited}")
                 self._keep_slices(cursor, types, spool)
             else:
-                cursor.execute(_select(cursor, sql), list(parameters))
+                cursor.execute(_select(cursor, sql))
                 self._keep_rows(cursor, types, spool)
             return spool
 
-        return self._run(sql, tables, (), answer, seconds).rows()
+        return self._run(sql, tables, answer, seconds).rows()
 
     def _keep_rows(self, cursor: duckdb.DuckDBPyConnection, types: Sequence[SqlType], spool: Spool) -> None:
         size = chunk_rows(len(types))
@@ -253,14 +256,13 @@ class SealedEngine:
         self,
         sql: str,
         tables: Sequence[ReleasedTable | FetchedTable],
-        parameters: Sequence[Any],
-        answer: Callable[[duckdb.DuckDBPyConnection, str, Sequence[Any]], T],
+        answer: _Answer[T],
         seconds: float | None,
     ) -> T:
         def run(database: duckdb.DuckDBPyConnection) -> T:
             cursor = database.cursor()
             try:
-                return self._run_on(cursor, sql, tables, parameters, answer, seconds)
+                return self._run_on(cursor, sql, tables, answer, seconds)
             finally:
                 cursor.close()
 
@@ -290,8 +292,7 @@ class SealedEngine:
         cursor: duckdb.DuckDBPyConnection,
         sql: str,
         tables: Sequence[ReleasedTable | FetchedTable],
-        parameters: Sequence[Any],
-        answer: Callable[[duckdb.DuckDBPyConnection, str, Sequence[Any]], T],
+        answer: _Answer[T],
         seconds: float | None,
     ) -> T:
         """Run in a cursor. Raises duckdb.Error; EngineFailure: it is stopped, or out of time."""
@@ -304,7 +305,7 @@ class SealedEngine:
                         _load(cursor, table)
                     if ROUNDS in sql:
                         cursor.execute(f"CREATE TEMP SEQUENCE {quote(ROUNDS)}")
-                    return answer(cursor, sql, parameters)
+                    return answer(cursor)
                 finally:
                     is_late = watch.is_late
         except duckdb.InterruptException as error:
@@ -334,7 +335,9 @@ class SealedEngine:
         """Let the databases go; the next statement opens a new one. Running statements end first."""
         self._shared.close()
 
-    def _answer(self, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any]) -> ResultRows:
+    def _answer(
+        self, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any] = ()
+    ) -> ResultRows:
         cursor.execute(_select(cursor, sql), list(parameters))
         return self._rows(cursor)
 
@@ -348,15 +351,11 @@ class SealedEngine:
             if len(chunk) < _FETCHED:
                 return ResultRows(names, rows)
 
-    def _arrays(
-        self, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any]
-    ) -> ResultRows | Arrays:
-        try:
-            limited = _select(cursor, f"{sql}\nLIMIT {self._limits.max_rows + 1}")
-        except duckdb.ParserException:  # It has a LIMIT of its own.
-            cursor.execute(_select(cursor, sql), list(parameters))
+    def _arrays(self, cursor: duckdb.DuckDBPyConnection, sql: str) -> ResultRows | Arrays:
+        limited = _limited(cursor, sql, self._limits.max_rows)
+        cursor.execute(limited)
+        if limited == sql:
             return self._rows(cursor)
-        cursor.execute(limited, list(parameters))
         names, types = zip(*[(column[0], str(column[1])) for column in cursor.description or ()], strict=True)
         if not _SURE.issuperset(types) or len({name.casefold() for name in names}) < len(names):
             return self._rows(cursor)
@@ -405,15 +404,15 @@ def _select(cursor: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
     return statements[0]
 
 
-def _kept_statement(cursor: duckdb.DuckDBPyConnection, sql: str, max_rows: int) -> str:
-    """Return what makes a table of the rows of the one SELECT that a text is, up to one too many."""
+def _limited(cursor: duckdb.DuckDBPyConnection, sql: str, max_rows: int) -> str:
+    """Return the one SELECT that a text is, up to one row too many; as it is where it has a LIMIT of its own."""
     _select(cursor, sql)
     limited = f"{sql}\nLIMIT {max_rows + 1}"
     try:
         _select(cursor, limited)
-    except duckdb.ParserException:  # It has a LIMIT of its own.
-        limited = sql
-    return f"CREATE TEMP TABLE {quote(_KEPT)} AS {limited}"
+    except duckdb.ParserException:
+        return sql
+    return limited
 
 
 def _open_sealed(memory_mib: int) -> duckdb.DuckDBPyConnection:

@@ -53,7 +53,8 @@ from ...mechanisms import (
     Window,
     delta_of_rho,
 )
-from ...plan.planner import Plan, PrivacyParameters, plan
+from ...plan.dialects.quote import text
+from ...plan.planner import Plan
 from ...plan.privacy.rows import IntermediateColumn, selects_in
 from ...plan.privacy.time import Clock
 from ...plan.release_plan import ReleasePlan
@@ -70,10 +71,7 @@ from ...release.facts import read_facts
 from ...release.privatise import Exact, publish
 from ...release.released import canonical, completed, declared_groups
 from ...release.verifying import certificate_of, rule_against
-from ...sql.bind_select import bind
-from ...sql.scope import BindingContext
-from ...sql.statement import AdmittedQuery, parse_statement
-from ..preview import sql_name
+from ..preview import plan_under, sql_name
 from ..settings import number_text
 from .statements import statements
 from .twins import CROWD, PATTERNS, Person, Twin, twin_of
@@ -537,13 +535,8 @@ def run_audit(
             catalog = build_catalog(policy, snapshot.schema())
         plans = dict(_given(policy, catalog, statements) if statements else _usual(policy, catalog))
         found = {sql: _Compared(sql, planned) for sql, planned in plans.items()}
-        known: dict[tuple[Person, ...], dict[str, Measures | DpsqlError]] = {}
         together = _Together(policy)
-        for by, here, there, number in neighbours_in(policy):
-            for people in (here, there):
-                if tuple(people) not in known:
-                    known[tuple(people)] = measured_over(twin, backend, people, plans)
-            left, right = known[tuple(here)], known[tuple(there)]
+        for by, left, right, number in pairs_over(policy, twin, backend, plans):
             losses = [one.compare(by, left[sql], right[sql], number) for sql, one in found.items()]
             together.take(by, number, sum(losses, Fraction(0)))
         findings = [one.finding(noise or SampledNoise(), runs) for one in found.values()]
@@ -604,8 +597,7 @@ def _questions(policy: Policy, table: Table) -> Iterator[str]:
         yield f"SELECT {column}, COUNT(*) FROM {name} GROUP BY 1"
         yield from (f"SELECT {column}, AVG({one}) FROM {name} GROUP BY 1" for one in measured[:1])
         if key.values and isinstance(key.values[0], str) and key.type.kind is Kind.TEXT:
-            first = key.values[0].replace("'", "''")
-            yield f"SELECT COUNT(*) FILTER (WHERE {column} = '{first}'), COUNT(*) FROM {name}"
+            yield f"SELECT COUNT(*) FILTER (WHERE {column} = {text(key.values[0])}), COUNT(*) FROM {name}"
     found = [c for c in table.columns if c.type.kind is Kind.TEXT and not c.values and not c.is_personal]
     for key in found[:1]:
         yield f"SELECT COUNT(DISTINCT {sql_name(key.name)}) FROM {name}"
@@ -627,19 +619,7 @@ def _of_periods(policy: Policy, table: Table) -> Iterator[str]:
 
 def plan_audited(policy: Policy, catalog: Catalog, sql: str) -> Plan:
     """Return a statement's plan, at the audit's epsilon and delta. Raises Refusal."""
-    query = parse_statement(sql)
-    if not isinstance(query, AdmittedQuery):
-        raise Refusal("only queries can be audited", sqlstate="0A000")
-    privacy = PrivacyParameters(
-        EPSILON,
-        DELTA,
-        policy.defaults.minimum_units,
-        policy.privacy.neighbours is Neighbours.REPLACE_ONE,
-        together=policy.privacy.together,
-        accounting=policy.privacy.accounting,
-        clock=_clock(policy),
-    )
-    return plan(bind(query, BindingContext(catalog, query.text, (), 0, {})), catalog, privacy)
+    return plan_under(policy, catalog, sql, EPSILON, DELTA, policy.defaults.minimum_units, _clock(policy))
 
 
 # --- the neighbours -------------------------------------------------------------------------------------
@@ -704,6 +684,18 @@ def _people_in(policy: Policy) -> Iterator[tuple[str, list[Person], list[Person]
                 )
 
 
+def pairs_over(
+    policy: Policy, twin: Twin, backend: DuckDBBackend, plans: dict[str, Plan]
+) -> Iterator[tuple[str, dict[str, Measures | DpsqlError], dict[str, Measures | DpsqlError], int | None]]:
+    """Yield what statements measure of each two neighbours, by what they differ, and in which slice."""
+    known: dict[tuple[Person, ...], dict[str, Measures | DpsqlError]] = {}
+    for by, here, there, number in neighbours_in(policy):
+        for people in (here, there):
+            if tuple(people) not in known:
+                known[tuple(people)] = measured_over(twin, backend, people, plans)
+        yield by, known[tuple(here)], known[tuple(there)], number
+
+
 def measured_over(
     twin: Twin, backend: DuckDBBackend, people: list[Person], plans: dict[str, Plan]
 ) -> dict[str, Measures | DpsqlError]:
@@ -741,11 +733,10 @@ class _Compared:
         self, by: str, left: Measures | DpsqlError, right: Measures | DpsqlError, number: int | None
     ) -> Fraction:
         """Hold two databases against the claim (law L1); return what they are apart."""
-        if isinstance(left, DpsqlError) or isinstance(right, DpsqlError):
-            self.problems.append(f"the engine failed over {by}")
+        loss, problems = held_over(self.plan, by, left, right, number)
+        self.problems += problems
+        if loss is None or isinstance(left, DpsqlError) or isinstance(right, DpsqlError):
             return Fraction(0)
-        loss, problems = moved_by(self.plan, left, right, number)
-        self.problems += [f"{problem}: {by}" for problem in problems]
         if loss > self.loss:
             self.loss, self.by = loss, by
         changes = [
@@ -835,6 +826,16 @@ def moved_by(
     if loss > claim_of(planned):
         problems.append("moved by more than is claimed")
     return loss, problems
+
+
+def held_over(
+    planned: Plan, by: str, left: Measures | DpsqlError, right: Measures | DpsqlError, number: int | None
+) -> tuple[Fraction | None, list[str]]:
+    """Return how far two databases are apart, None where the engine failed over one, and what is wrong of it."""
+    if isinstance(left, DpsqlError) or isinstance(right, DpsqlError):
+        return None, [f"the engine failed over {by}"]
+    loss, problems = moved_by(planned, left, right, number)
+    return loss, [f"{problem}: {by}" for problem in problems]
 
 
 def _is_charged(release: ReleasePlan, number: int) -> bool:
@@ -1049,30 +1050,11 @@ class _Search:
         self.violations: list[Violation] = []
 
     def hold(self, plans: dict[str, Plan]) -> None:
-        known: dict[tuple[Person, ...], dict[str, Measures | DpsqlError]] = {}
-        for by, here, there, number in neighbours_in(self._policy):
-            for people in (here, there):
-                if tuple(people) not in known:
-                    known[tuple(people)] = measured_over(self._twin, self._backend, people, plans)
-            left, right = known[tuple(here)], known[tuple(there)]
+        for by, left, right, number in pairs_over(self._policy, self._twin, self._backend, plans):
             for sql, planned in plans.items():
-                self._compare(by, sql, planned, left[sql], right[sql], number)
-
-    def _compare(
-        self,
-        by: str,
-        sql: str,
-        planned: Plan,
-        left: Measures | DpsqlError,
-        right: Measures | DpsqlError,
-        number: int | None,
-    ) -> None:
-        if isinstance(left, DpsqlError) or isinstance(right, DpsqlError):
-            self.violations.append(Violation(sql, f"the engine failed over {by}"))
-            return
-        loss, problems = moved_by(planned, left, right, number)
-        said = "verified, and yet " if sql in self.verified else ""
-        self.violations += [Violation(sql, f"{said}{problem}: {by}") for problem in problems]
-        claim = claim_of(planned)
-        if claim and loss / claim > self.worst:
-            self.worst, self.at = loss / claim, sql
+                loss, problems = held_over(planned, by, left[sql], right[sql], number)
+                said = "verified, and yet " if sql in self.verified and loss is not None else ""
+                self.violations += [Violation(sql, f"{said}{problem}") for problem in problems]
+                claim = claim_of(planned)
+                if claim and (loss or 0) / claim > self.worst:
+                    self.worst, self.at = (loss or 0) / claim, sql

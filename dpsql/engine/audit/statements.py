@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fractions import Fraction
 
+from ...plan.dialects.quote import text as quoted
 from ...records import dataclass
 from ...relation.catalog import Catalog, Column, Table, View
 from ...relation.types import Kind
@@ -118,11 +119,14 @@ class Scope:
 
     def columns(self, role: str, *, declared: bool | None = None) -> list[str]:
         """Return the columns of a role that do not say whose a row is. `declared`: those with values, or without."""
+        return self._named(role, lambda one: declared in (None, _has_values(one)))
+
+    def _named(self, role: str, keeps: Callable[[Named], bool]) -> list[str]:
         return [
             f"{item.alias}.{one.sql}"
             for item in self.items
             for one in item.columns
-            if one.role == role and one.sql not in item.person and declared in (None, _has_values(one))
+            if one.role == role and one.sql not in item.person and keeps(one)
         ]
 
     def column(self, role: str, otherwise: str, *, declared: bool | None = None) -> str:
@@ -132,24 +136,12 @@ class Scope:
 
     def bounded(self) -> str:
         """Return a number whose bounds are declared, where there is one: what most aggregates need."""
-        found = [
-            f"{item.alias}.{one.sql}"
-            for item in self.items
-            for one in item.columns
-            if one.role == "number" and one.sql not in item.person
-            and (one.column is None or one.column.bounds is not None)
-        ]  # fmt: skip
+        found = self._named("number", lambda one: one.column is None or one.column.bounds is not None)
         return self.rng.choice(found) if found else self.column("number", "1")
 
     def exact(self) -> str:
         """Return a number that is no floating-point one, where there is one."""
-        found = [
-            f"{item.alias}.{one.sql}"
-            for item in self.items
-            for one in item.columns
-            if one.role == "number" and one.sql not in item.person
-            and (one.column is None or one.column.type.kind not in (Kind.REAL, Kind.DOUBLE))
-        ]  # fmt: skip
+        found = self._named("number", lambda one: one.column is None or not one.column.type.is_float)
         return self.rng.choice(found) if found else self.binned()
 
     def owners(self, percent: int) -> list[str]:
@@ -216,7 +208,7 @@ class Scope:
         """Return constants that a column may be compared with."""
         column, role = named.column, named.role
         if column is not None and column.values and role == "text":
-            return [_quoted(value) for value in column.values if isinstance(value, str)] or _TEXTS
+            return [quoted(value) for value in column.values if isinstance(value, str)] or _TEXTS
         if column is not None and column.bounds is not None:
             low, high = column.bounds
             ends = (low, high, (low + high) / 2)
@@ -270,10 +262,6 @@ def _plain(value: Fraction) -> str:
 def _date(days: Fraction) -> str:
     day = datetime.date(1970, 1, 1) + datetime.timedelta(days=min(max(int(days), -700_000), 2_900_000))
     return f"DATE '{day.isoformat()}'"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 # --- points of a product of small lists, such that every pair of alternatives is tried ----------------------
@@ -557,17 +545,7 @@ class _Writer:
         return item
 
     def _from(self, rows: str, depth: int) -> _From:
-        if rows in (
-            "filtered",
-            "per person",
-            "distinct",
-            "window",
-            "union",
-            "program",
-            "frame",
-            "first",
-            "compared",
-        ):
+        if rows in ("filtered", "union", "compared", *_DERIVED):
             item = self._derived(rows, self._base(depth))
             return _From([item], item.sql)
         if rows == "cte":

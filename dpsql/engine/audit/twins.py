@@ -20,6 +20,7 @@ import duckdb
 from ...backends import DuckDBBackend
 from ...backends.duckdb_files import DuckDBFiles, pin_verified
 from ...backends.pinned_files import write_record
+from ...plan.dialects.quote import identifier, text
 from ...plan.views import build_catalog
 from ...policy import Policy
 from ...policy.live_schema import LiveColumn, LiveSchema, LiveTable
@@ -89,7 +90,7 @@ class Twin:
         """Make the empty tables, parents first."""
         for name in self._ordered():
             schema = self._schema(name)
-            self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}")
+            self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {identifier(schema)}")
             self.connection.execute(self._ddl(name))
 
     def fill(self, people: Sequence[Person]) -> None:
@@ -173,7 +174,7 @@ class Twin:
         ]
 
     def _place(self, name: str) -> str:
-        return f"{_quoted(self._schema(name))}.{_quoted(self._live(name).path[1])}"
+        return f"{identifier(self._schema(name))}.{identifier(self._live(name).path[1])}"
 
     def _schema(self, name: str) -> str:
         schema = self._live(name).path[0]
@@ -186,19 +187,19 @@ class Twin:
             check = ""
             if column.lo is not None and column.hi is not None:
                 lo, hi = (_number(end) for end in (column.lo, column.hi))
-                check = f" CHECK ({_quoted(column.name)} BETWEEN {lo} AND {hi})"
+                check = f" CHECK ({identifier(column.name)} BETWEEN {lo} AND {hi})"
             not_null = " NOT NULL" if column.not_null else ""
-            lines.append(f"{_quoted(column.name)} {self._type(column)}{not_null}{check}")
+            lines.append(f"{identifier(column.name)} {self._type(column)}{not_null}{check}")
         for key in keys:
             kind = "PRIMARY KEY" if key == table.primary_key else "UNIQUE"
-            lines.append(f"{kind} ({', '.join(map(_quoted, key))})")
+            lines.append(f"{kind} ({', '.join(map(identifier, key))})")
         unit = self.policy.tables[name].unit
         if unit is not None and unit.references is not None:
             parent, columns = unit.references
             is_held = any(set(key.columns) == set(unit.columns) for key in table.foreign_keys)
             is_key = any(set(key) == set(columns) for key in self._keys(parent))
             if is_held and is_key and self._schema(name) == self._schema(parent):
-                own, referenced = (", ".join(map(_quoted, names)) for names in (unit.columns, columns))
+                own, referenced = (", ".join(map(identifier, names)) for names in (unit.columns, columns))
                 lines.append(f"FOREIGN KEY ({own}) REFERENCES {self._place(parent)} ({referenced})")
         return f"CREATE TABLE {self._place(name)} ({', '.join(lines)})"
 
@@ -321,12 +322,12 @@ class Twin:
         if declared is not None and declared.values:
             return _literal(declared.values[group % len(declared.values)], declared)
         if column.enum_values:
-            return _text(column.enum_values[group % len(column.enum_values)])
+            return text(column.enum_values[group % len(column.enum_values)])
         kind = column.type.kind
         if kind is Kind.BOOLEAN:
             return "true" if (group % 2 == 0) else "false"
         if kind is Kind.TEXT:
-            return _text(
+            return text(
                 _TEXTS[group % 3] if person.spread is None else f"{_TEXTS[0]} {group} of {self._people}"
             )
         if column.type.is_number or kind in _EPOCHS:
@@ -364,7 +365,7 @@ def _literal(value: Any, column: Column) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return _text(value)
+        return text(value)
     return (
         _EPOCHS[column.type.kind].format(int(value))
         if column.type.kind in _EPOCHS
@@ -387,7 +388,7 @@ class _InFiles(Twin):
         for name, (pattern,) in self.files.tables.items():
             for part in (0, 1):
                 rows = f"SELECT * FROM {self._place(name)} WHERE rowid % 2 = {part}"
-                place = _text(str(self.files.folder / pattern.replace("*", str(part))))
+                place = text(str(self.files.folder / pattern.replace("*", str(part))))
                 self.connection.execute(f"COPY ({rows}) TO {place} (FORMAT parquet)")
         write_record(self.files.record, pin_verified(self.files, self.policy.source))
 
@@ -417,11 +418,3 @@ def twin_of(policy: Policy, live: LiveSchema) -> Iterator[tuple[Twin, DuckDBBack
 
 def _number(value: Fraction) -> str:
     return str(int(value)) if value.denominator == 1 else f"{float(value):.18f}"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
