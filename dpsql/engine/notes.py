@@ -563,8 +563,8 @@ def bias_notes(plan: Plan, known: Known = _NOTHING) -> tuple[str, ...]:
                 "the keys of a subquery are found by threshold: rows of other keys find nothing there"
             )
     notes += strategy_notes(plan)
-    asked = [release for release in plan.releases if not release.is_empty]
     for told in (null_notes, length_notes, wide_notes, sign_notes, width_notes):
+        asked = (one for one in plan.releases if told is wide_notes or not one.is_empty)
         notes += (note for release in asked for note in told(release))
     coins = [said for relation in (*plan.intermediates, plan.root) for said in estimate_notes(relation)]
     notes += coins

@@ -35,12 +35,11 @@ from ..sql.statement import (
 from ..sql.workspace import CreateTable, ObjectName, WorkspaceStatement
 from ..waits import Stop, Stopped, until
 from .answer import Answer, AnswerColumn, EmptyNote, OnceNote, Receipt, budget_text
-from .copies import asked_as
 from .dataset import ASK_SECONDS, Dataset, Explained, LazySnapshot, PreparedPlan
 from .explain import Explanation
 from .notes import bias_notes
 from .spine import Spine, bound_in
-from .workspace import Asking, Kept
+from .workspace import Asking, Kept, asked_as
 
 if TYPE_CHECKING:
     from .batch import PricedBatch

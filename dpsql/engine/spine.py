@@ -72,7 +72,6 @@ from ..waits import Pace, Place, Precedence, Stop, Turn, Turns, until
 from .accuracy import choose, stored_count
 from .answer import Answer, OpenRankNote, Receipt, left_text
 from .contribution import Known
-from .copies import LOST, Above, with_laws
 from .dataset import Dataset, LazySnapshot, PreparedPlan
 from .notes import (
     Barred,
@@ -87,7 +86,7 @@ from .notes import (
 )
 from .row_previews import PLACE, row_preview, without_places
 from .settings import Settings
-from .workspace import Kept, Workspace, is_own
+from .workspace import LOST, Above, Kept, Workspace, is_own, with_laws
 
 # --- turns of what a server computes ------------------------------------------------------------------------
 

@@ -112,7 +112,7 @@ def kept_noise(node: Relation) -> tuple[bool, ...]:
     """Return for each column whether noise can move it that was in an analyst's own tables before.
 
     Which draws that noise is of, and how they depend on each other and on the statement's own, the tables do not say:
-    there are bars where the queries that made them do (`engine.copies`).
+    there are bars where the queries that made them do (`engine.workspace`).
     """
     return _kept_noise(node).columns
 

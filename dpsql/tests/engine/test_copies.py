@@ -12,9 +12,8 @@ import duckdb
 import pytest
 
 from dpsql.engine import Session
-from dpsql.engine.copies import LOST
 from dpsql.engine.dataset import open_ledger
-from dpsql.engine.workspace import folder_of
+from dpsql.engine.workspace import LOST, folder_of
 from dpsql.errors import Refusal
 from dpsql.policy import load_policy
 from dpsql.postprocess.workspace import file_of
