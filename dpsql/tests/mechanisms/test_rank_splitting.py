@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from dpsql.mechanisms import Near, RankSplit, Window, rank_choice
+from dpsql.mechanisms import Near, RankSplit, Window
+from dpsql.mechanisms import choice as rank_choice
 from dpsql.tests.laws.planting import plant
 from dpsql.tests.mechanisms.tape import Choices, enumerate_outcomes
 
