@@ -150,10 +150,13 @@ class Receipt:
         return f"<Receipt: {self.said}>"
 
     def __str__(self) -> str:
-        return receipt_text(self)
+        """Return what it cost and what is left, with a line for each note."""
+        return "\n".join([self.said, *(f"NOTE: {terminal_text(note)}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        return receipt_html(self)
+        """Return the same as HTML."""
+        notes = "".join(f"<br>NOTE: {escape(terminal_text(note))}" for note in self.notes)
+        return f"<p><small>{escape(self.said)}{notes}</small></p>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,20 +173,14 @@ class Answer:
 
     def df(self) -> pandas.DataFrame:
         """Return the rows as a pandas DataFrame. Raises Refusal 0A000 when pandas or pyarrow is not installed."""
-        from .answer import pandas_frame
-
         return pandas_frame(self.columns, self.rows)
 
     def arrow(self) -> pyarrow.Table:
         """Return the rows as an Arrow table. Raises Refusal 0A000 when pyarrow is not installed."""
-        from .answer import arrow_table
-
         return arrow_table(self.columns, self.rows)
 
     def pl(self) -> polars.DataFrame:
         """Return the rows as a Polars DataFrame. Raises Refusal 0A000 when Polars or pyarrow is not installed."""
-        from .answer import polars_frame
-
         return polars_frame(self.columns, self.rows)
 
     def plot(self, number: str | None = None, ax: Any = None) -> Any:
@@ -192,8 +189,6 @@ class Answer:
         `number`: the column's name; without it the first that has bars, else the last number. `ax`: axes to draw on.
         Raises Refusal: 0A000 when matplotlib is not installed, 42703 where there is no such number.
         """
-        from .answer import plot
-
         return plot(self, number, ax)
 
     def __repr__(self) -> str:
@@ -471,17 +466,6 @@ _LONGEST_CELL = 200
 _NUMBER, _TEXT = "text-align: right; white-space: pre", "text-align: left"
 
 
-def receipt_text(receipt: Receipt) -> str:
-    """Return what an answer cost and what is left, with a line for each note."""
-    return "\n".join([receipt.said, *(f"NOTE: {terminal_text(note)}" for note in receipt.notes)])
-
-
-def receipt_html(receipt: Receipt) -> str:
-    """Return the same as HTML."""
-    notes = "".join(f"<br>NOTE: {escape(terminal_text(note))}" for note in receipt.notes)
-    return f"<p><small>{escape(receipt.said)}{notes}</small></p>"
-
-
 def answer_text(answer: Answer) -> str:
     """Return an answer as a table, each number with its bar, and the receipt's line below it."""
     if not answer.columns:
@@ -495,7 +479,7 @@ def answer_html(answer: Answer) -> str:
         return f"<p>{escape(answer.command)}</p>"
     cells = Cells.barred(answer, _cell, _MOST_ROWS)
     below = "".join(f"<br>{escape(one)}" for one in _more(answer))
-    receipt = "" if answer.receipt is None else receipt_html(answer.receipt)
+    receipt = "" if answer.receipt is None else answer.receipt._repr_html_()
     return table_html(cells.names, cells.rows, cells.types) + below + receipt
 
 
@@ -527,7 +511,7 @@ def _below(answer: Answer) -> Iterator[str]:
     yield f"({count} {plural(count, 'row')})"
     yield from _more(answer)
     if answer.receipt is not None:
-        yield receipt_text(answer.receipt)
+        yield str(answer.receipt)
 
 
 def _more(answer: Answer) -> list[str]:

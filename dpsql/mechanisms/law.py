@@ -31,64 +31,50 @@ class Law(Protocol):
     @property
     def family(self) -> str:
         """The distribution's name, for people."""
-        ...
 
     @property
     def is_additive(self) -> bool:
         """Whether draws are exact numbers plus noise in every group: only then a sum of several is one of theirs."""
-        ...
 
     @property
     def scale(self) -> Fraction:
         """The distribution's one parameter, in coordinate units; positive."""
-        ...
 
     @property
     def text(self) -> str:
         """The law as the ledger has it: `law_of(law.text) == law`."""
-        ...
 
     @property
     def spread(self) -> Fraction:
         """An upper bound of the variance, in squared coordinate units: the one order in which draws serve a wish."""
-        ...
 
     def half_width(self, beta: Fraction) -> int:
         """Return the smallest m >= 0 with Pr[|noise| > m] <= `beta`: the error bar. ValueError out of (0, 1)."""
-        ...
 
     def upper_quantile(self, probability: Fraction) -> int:
         """Return the smallest m >= 1 with Pr[noise >= m] <= `probability`. ValueError out of (0, 1/2)."""
-        ...
 
     def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Return Pr[noise >= m] for each m of `at`, in its shape, to ten digits: for bars, not for charges."""
-        ...
 
     def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
         """Return exact independent draws from `source`, shape (count,): int64, or Python ints where needed."""
-        ...
 
     @property
     def is_joint(self) -> bool:
         """Whether coordinates of one draw depend on each other: then they are drawn by `vectors` alone."""
-        ...
 
     def size_of(self, size: int) -> int:
         """Return how many coordinates whole vectors have that hold so many."""
-        ...
 
     def at(self, coordinate: int) -> Law:
         """Return the law of one coordinate by itself."""
-        ...
 
     def noises(self, weights: Mapping[int, Fraction]) -> list[tuple[Law, Fraction]]:
         """Return independent noises, each with its weight, whose sum a weighted sum of coordinates has on it."""
-        ...
 
     def vectors(self, size: int, count: int, source: RandomSource) -> npt.NDArray[Any]:
         """Return the noise of `size` coordinates, `count` independent times: shape (size, count), as `draw`."""
-        ...
 
 
 def check_chance(probability: Fraction) -> None:
@@ -176,29 +162,23 @@ class Noise(Protocol):
 
     def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
         """Return `count` independent draws of `law`, as `Law.draw` does."""
-        ...
 
     def vectors(self, law: Law, size: int, count: int) -> npt.NDArray[Any]:
         """Return the noise of `size` coordinates that depend on each other, as `Law.vectors` does."""
-        ...
 
     def coins(self, chance: Fraction, count: int) -> npt.NDArray[np.bool_]:
         """Return `count` independent coins, as `draw_coins` does."""
-        ...
 
     def bits(self, count: int) -> bytes:
         """Return `count` uniform bytes for choices, before the exact numbers are there."""
-        ...
 
     def choose(
         self, counts: Sequence[int], exponents: Sequence[int], gamma: Fraction, first: bytes
     ) -> tuple[int, int]:
         """Choose an interval and a place in it, as `choice.choose` does."""
-        ...
 
     def pick(self, scores: Sequence[int], gamma: Fraction, first: bytes) -> int:
         """Pick a candidate of a large score, as `permute_and_flip` does; `first`: the bytes that it begins with."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

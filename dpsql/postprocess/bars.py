@@ -117,11 +117,6 @@ def kept_noise(node: Relation) -> tuple[bool, ...]:
     return _kept_noise(node).columns
 
 
-def _lawless(node: Relation) -> tuple[bool, ...]:
-    """Return for each column whether noise can move it that was in own tables, and of which no law is known."""
-    return _kept_noise(node, is_lawless=True).columns
-
-
 def noisy_rows(node: Relation, plans: Mapping[Release, ReleasePlan]) -> bool:
     """Say whether noise can move which rows there are: that of releases, or what was in own tables before."""
     return _noise(node, plans).rows or _kept_noise(node).rows
@@ -262,7 +257,8 @@ def has_companions(root: Relation, plans: Mapping[Release, ReleasePlan]) -> tupl
 
     Not where noise can move it that was kept before and of which no law is known.
     """
-    noisy, kept, lawless = noisy_columns(root, plans), kept_noise(root), _lawless(root)
+    noisy, kept = noisy_columns(root, plans), kept_noise(root)
+    lawless = _kept_noise(root, is_lawless=True).columns
     has_ends = any(lawless) and any(any(one.ends) for one in _own_in(root))  # whose bars are columns already
     return tuple(
         column.type.is_number and (is_noisy or (is_kept and not has_ends)) and not is_lawless

@@ -238,18 +238,10 @@ def _trimmed(tokens: str) -> str:
     return f"nullif(trim(array_to_string({tokens}, ''), {_BLANKS}), '')"
 
 
-def _texts(call: Call, args: list[str]) -> str:
-    return f"list_transform({args[0]}, lambda e: {_string('e')})"
-
-
 def _string(name: str) -> str:
     return bind(
         name, "CASE WHEN v[1] = '\"' THEN TRY(json_extract_string(v, '$')) WHEN v <> 'null' THEN v END"
     )
-
-
-def _shown(call: Call, args: list[str]) -> str:
-    return _string(args[0])
 
 
 def _length(call: Call, args: list[str]) -> str:
@@ -301,10 +293,11 @@ JSON_CALLS: dict[str, Callable[[Call, list[str]], str]] = {
     "json_elements": lambda call, args: _members(args[0], "[", _trimmed("p")),
     "json_keys": lambda call, args: _members(args[0], "{", f"json_extract_string({_KEY}, '$')"),
     "json_values": lambda call, args: _members(args[0], "{", _trimmed(_VALUE)),
-    "json_texts": _texts,
+    "json_texts": lambda call, args: f"list_transform({args[0]}, lambda e: {_string('e')})",
     "to_json": lambda call, args: element_text(args[0], call.args[0].type, spaced=_is_spaced(call)),
     "json_constant": lambda call, args: args[0],
-    "json_part": _member, "json_at": _at, "json_text": _shown, "json_array_length": _length, "json_typeof": _typeof,
+    "json_part": _member, "json_at": _at, "json_text": lambda call, args: _string(args[0]),
+    "json_array_length": _length, "json_typeof": _typeof,
 }  # fmt: skip
 """Function -> how a call of it is printed from its printed arguments."""
 
@@ -417,18 +410,6 @@ def _arithmetic(call: Call, args: list[str]) -> str:
     return null_on_error.arithmetic(FUNCTIONS[call.function].symbol, args[0], args[1], call.type)
 
 
-def _compare(call: Call, args: list[str]) -> str:
-    return f"({args[0]} {FUNCTIONS[call.function].symbol} {args[1]})"
-
-
-def _listed(call: Call, args: list[str]) -> str:
-    return f"({args[0]} IN ({', '.join(args[1:])}))"
-
-
-def _logic(call: Call, args: list[str]) -> str:
-    return "(" + f" {call.function.upper()} ".join(args) + ")"
-
-
 def _case(call: Call, args: list[str]) -> str:
     type_ = engine_type(call.type)
     branches = " ".join(
@@ -480,10 +461,6 @@ def _regexp(call: Call, args: list[str]) -> str:
 
 
 _PLAIN_PATTERN = r"\^?([A-Za-z0-9 _,:;/@#%&=<>!~\"'\x{80}-\x{10FFFF}-]|\.\*?)*\$?"
-
-
-def _sign(call: Call, args: list[str]) -> str:
-    return f"CAST(sign(CAST({args[0]} AS DOUBLE)) AS {engine_type(call.type)})"
 
 
 def _by_row(call: Call, args: list[str]) -> str:
@@ -553,11 +530,14 @@ CALLS: dict[str, Form] = {
     "mod": lambda call, args: null_on_error.modulo(args[0], args[1], call.type),
     "neg": lambda call, args: null_on_error.negate(args[0], call.type),
     "abs": lambda call, args: null_on_error.absolute(args[0], call.type),
-    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge", "is_not_distinct"), _compare),
-    "in": _listed, "and": _logic, "or": _logic,
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge", "is_not_distinct"),
+                    lambda call, args: f"({args[0]} {FUNCTIONS[call.function].symbol} {args[1]})"),
+    "in": lambda call, args: f"({args[0]} IN ({', '.join(args[1:])}))",
+    "and": lambda call, args: f"({' AND '.join(args)})", "or": lambda call, args: f"({' OR '.join(args)})",
     "case": _case, **dict.fromkeys(("coalesce", "greatest", "least"), _chosen),
     "round": _round, "trunc": _round,
-    "sign": _sign, "width_bucket": lambda call, args: null_on_error.width_bucket(args[0], buckets_of(call)),
+    "sign": lambda call, args: f"CAST(sign(CAST({args[0]} AS DOUBLE)) AS {engine_type(call.type)})",
+    "width_bucket": lambda call, args: null_on_error.width_bucket(args[0], buckets_of(call)),
     **{name: _by_row for name, row in FUNCTIONS.items() if row.above},
     **{name: _print_named for name, row in FUNCTIONS.items() if row.sql},
     "upper": lambda call, args: bind(args[0], DUCKDB.letter_case("upper", "v")),

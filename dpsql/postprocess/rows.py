@@ -25,6 +25,7 @@ import pickle
 import re
 import tempfile
 import threading
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -93,8 +94,28 @@ class Arrays:
     arrays: tuple[npt.NDArray[Any], ...]
 
 
-class ColumnRows(Sequence[tuple[Any, ...]]):
-    """The rows of a large answer, kept by column and made when they are read; a slice is a list."""
+class _Rows(Sequence[tuple[Any, ...]]):
+    """Rows that are made when they are read, so many at a time; a slice is a list."""
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[Any, ...]: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[tuple[Any, ...]]: ...
+    def __getitem__(self, place: int | slice) -> tuple[Any, ...] | list[tuple[Any, ...]]:
+        asked = range(len(self))[place]
+        if isinstance(asked, int):
+            return self._between(asked, asked + 1)[0]
+        if not asked:
+            return []
+        low, high = min(asked[0], asked[-1]), max(asked[0], asked[-1])
+        return self._between(low, high + 1)[:: asked.step]
+
+    @abstractmethod
+    def _between(self, low: int, high: int) -> list[tuple[Any, ...]]: ...
+
+
+class ColumnRows(_Rows):
+    """The rows of a large answer, kept by column."""
 
     def __init__(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
         """Requires: at least one array, and all of one length."""
@@ -103,15 +124,8 @@ class ColumnRows(Sequence[tuple[Any, ...]]):
     def __len__(self) -> int:
         return len(self._arrays[0])
 
-    @overload
-    def __getitem__(self, place: int) -> tuple[Any, ...]: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[tuple[Any, ...]]: ...
-    def __getitem__(self, place: int | slice) -> tuple[Any, ...] | list[tuple[Any, ...]]:
-        if isinstance(place, slice):
-            return list(zip(*[array[place].tolist() for array in self._arrays], strict=True))
-        at = range(len(self))[place]
-        return self[at : at + 1][0]
+    def _between(self, low: int, high: int) -> list[tuple[Any, ...]]:
+        return list(zip(*[array[low:high].tolist() for array in self._arrays], strict=True))
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for start in range(0, len(self), _CHUNK):
@@ -484,8 +498,8 @@ class Spool:
         return SpooledRows(None, self._starts, self._places, self._share, listed)
 
 
-class SpooledRows(Sequence[tuple[Any, ...]]):
-    """The rows of a large answer; a slice is a list, and is made of one chunk after another."""
+class SpooledRows(_Rows):
+    """The rows of a large answer, made of one chunk after another."""
 
     def __init__(
         self, file: _File | None, starts: list[int], places: list[int], share: Share,
@@ -498,20 +512,6 @@ class SpooledRows(Sequence[tuple[Any, ...]]):
 
     def __len__(self) -> int:
         return self._starts[-1]
-
-    @overload
-    def __getitem__(self, place: int) -> tuple[Any, ...]: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[tuple[Any, ...]]: ...
-    def __getitem__(self, place: int | slice) -> tuple[Any, ...] | list[tuple[Any, ...]]:
-        asked = range(len(self))[place]
-        if isinstance(asked, int):
-            return self._between(asked, asked + 1)[0]
-        if not asked:
-            return []
-        low, high = min(asked[0], asked[-1]), max(asked[0], asked[-1])
-        found = self._between(low, high + 1)
-        return found[:: asked.step]
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for first, end in zip(self._starts, self._starts[1:], strict=False):
