@@ -16,8 +16,8 @@ from benchmarks import owner_bounds, top_groups
 from benchmarks.dataset import open_bench
 from benchmarks.figure import Figure, Size, Times, compare
 from benchmarks.joint import measure_joint
-from dpsql.mechanisms import Near, RankChoice, RankSplit, SampledNoise, Window, clamp_of
-from dpsql.mechanisms.choice import FIRST_BYTES
+from dpsql.mechanisms import Near, RankChoice, RankSplit, SampledNoise, Window
+from dpsql.mechanisms.choice import FIRST_BYTES, clamp_of
 from dpsql.plan.measures.ranks import split_of
 
 __all__ = ["measure"]

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..mechanisms import Channel, exact_parameter, is_one_report_better, report, report_bits, unary_bit
+from ..mechanisms import Channel, report
+from ..mechanisms.randomized_response import exact_parameter, is_one_report_better, report_bits, unary_bit
 from ..records import dataclass
 from ..words import terminal_text
 from .faults import tell
@@ -120,7 +121,8 @@ def errors(epsilon: str) -> None:
     95 times in 100, of a share of 1 in as many as there are values; of these people themselves, not of others whom
     they may stand for.
     """
-    from ..mechanisms import Channel, Laplace, exact_parameter, is_one_report_better, unary_bit
+    from ..mechanisms import Channel, Laplace
+    from ..mechanisms.randomized_response import exact_parameter, is_one_report_better, unary_bit
 
     _coins({"values": "a,b", "epsilon": epsilon, "p": None, "bits": True})  # says what is wrong with it
     given = exact_parameter(epsilon)

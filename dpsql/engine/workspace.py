@@ -43,17 +43,7 @@ from ..postprocess.bars import BAR_ENDS, has_laws, holds_kept_noise, kept_noise,
 from ..postprocess.public_parts import needed_below
 from ..postprocess.workspace import Change, Contents, Origin, Store, StoredColumn, StoredObject, file_of
 from ..records import dataclass
-from ..relation.catalog import (
-    OWN_SCHEMA,
-    TEMPORARY,
-    Catalog,
-    Column,
-    Enforced,
-    OwnRows,
-    OwnView,
-    Table,
-    View,
-)
+from ..relation.catalog import OWN_SCHEMA, TEMPORARY, Catalog, Column, Enforced, OwnRows, OwnView, Table, View
 from ..relation.expressions import Expr, Literal, Scalar, fields_of, map_children, walk
 from ..relation.relations import (
     Block,

@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from .choice import (
-    FIRST_BYTES,
-    HASH_BITS,
-    Ask,
-    FlipChoice,
-    Near,
-    RankChoice,
-    RankSplit,
-    Window,
-    clamp_of,
-    first_bytes_of,
-    log_above,
-)
+from .choice import Ask, FlipChoice, Near, RankChoice, RankSplit, Window
 from .conversion import (
     ATTO,
-    MAX_EPSILON,
-    MIN_EPSILON,
     NANO,
     delta_of_rho,
     epsilon_of_rho,
@@ -28,7 +14,6 @@ from .conversion import (
     rho_of_pure,
     rho_within,
 )
-from .discrete_laplace import bounds_of_exp
 from .law import Law, Noise, SampledNoise
 from .laws import UnknownLaw, law_of
 from .laws.box import Box, Coordinate
@@ -46,22 +31,11 @@ from .laws.weighted import (
     precision_of,
     sum_of,
 )
-from .randomized_response import (
-    Channel,
-    exact_parameter,
-    is_one_report_better,
-    report,
-    report_bits,
-    unary_bit,
-)
+from .randomized_response import Channel, report
 from .uniform import OS_RANDOM, RandomSource
 
 __all__ = [
     "ATTO",
-    "FIRST_BYTES",
-    "HASH_BITS",
-    "MAX_EPSILON",
-    "MIN_EPSILON",
     "NANO",
     "OS_RANDOM",
     "Ask",
@@ -90,25 +64,17 @@ __all__ = [
     "Window",
     "Wish",
     "best_weights",
-    "bounds_of_exp",
-    "clamp_of",
     "delta_of_rho",
     "epsilon_of_rho",
-    "exact_parameter",
-    "first_bytes_of",
     "floor_to_nano",
     "half_width_of",
-    "is_one_report_better",
     "law_of",
-    "log_above",
     "mean_of",
     "parse_epsilon",
     "precision_of",
     "pure_epsilon",
     "report",
-    "report_bits",
     "rho_of_pure",
     "rho_within",
     "sum_of",
-    "unary_bit",
 ]

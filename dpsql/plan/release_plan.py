@@ -23,16 +23,8 @@ from fractions import Fraction
 from functools import cached_property
 
 from ..cache import Cache, Made
-from ..mechanisms import (
-    ATTO,
-    Gaussian,
-    Law,
-    Thresholded,
-    Truncated,
-    bounds_of_exp,
-    floor_to_nano,
-    pure_epsilon,
-)
+from ..mechanisms import ATTO, Gaussian, Law, Thresholded, Truncated, floor_to_nano, pure_epsilon
+from ..mechanisms.discrete_laplace import bounds_of_exp
 from ..policy.periods import Slices
 from ..records import dataclass
 from ..relation.catalog import Ground, Scalar, Table

@@ -20,12 +20,7 @@ from typing import Any
 
 from ..errors import Refusal
 from ..plan.dialects.quote import identifier, table_name
-from ..plan.measures.formulas import (
-    Bivariate,
-    Formula,
-    Linear,
-    Within,
-)
+from ..plan.measures.formulas import Bivariate, Formula, Linear, Within
 from ..plan.measures.measurements import Coord
 from ..plan.privacy.rows import AddedUp, Release
 from ..plan.release_plan import ReleasePlan

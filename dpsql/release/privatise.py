@@ -21,7 +21,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..mechanisms import FIRST_BYTES, FlipChoice, Near, Noise, RankSplit, Window, first_bytes_of
+from ..mechanisms import FlipChoice, Near, Noise, RankSplit, Window
+from ..mechanisms.choice import FIRST_BYTES, first_bytes_of
 from ..plan.backend_sql.print_release import Part
 from ..plan.release_plan import ReleasePlan
 from ..records import dataclass

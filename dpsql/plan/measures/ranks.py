@@ -34,18 +34,8 @@ from fractions import Fraction
 from functools import lru_cache
 from types import MappingProxyType
 
-from ...mechanisms import (
-    HASH_BITS,
-    NANO,
-    FlipChoice,
-    Law,
-    Rank,
-    RankChoice,
-    RankSplit,
-    Window,
-    clamp_of,
-    log_above,
-)
+from ...mechanisms import NANO, FlipChoice, Law, Rank, RankChoice, RankSplit, Window
+from ...mechanisms.choice import HASH_BITS, clamp_of, log_above
 from ...records import dataclass
 from ...relation.catalog import Scalar
 from ...relation.expressions import Expr

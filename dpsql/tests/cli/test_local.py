@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dpsql.cli.application import program
-from dpsql.mechanisms import Channel, unary_bit
+from dpsql.mechanisms import Channel
+from dpsql.mechanisms.randomized_response import unary_bit
 
 COIN = ["--column", "drug", "--values", "a,b,c"]
 EPSILON = [*COIN, "--epsilon", "1"]

@@ -22,16 +22,8 @@ from dpsql.engine.audit.audit import (
     parameter_of,
     squared_distance,
 )
-from dpsql.mechanisms import (
-    ATTO,
-    FlipChoice,
-    Gaussian,
-    Gaussians,
-    RankSplit,
-    Thresholded,
-    Truncated,
-    bounds_of_exp,
-)
+from dpsql.mechanisms import ATTO, FlipChoice, Gaussian, Gaussians, RankSplit, Thresholded, Truncated
+from dpsql.mechanisms.discrete_laplace import bounds_of_exp
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.measures.measurements import Count, Units
 from dpsql.plan.planner import Plan, PrivacyParameters, plan

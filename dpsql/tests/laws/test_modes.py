@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from dpsql.mechanisms import FlipChoice, first_bytes_of
+from dpsql.mechanisms import FlipChoice
+from dpsql.mechanisms.choice import first_bytes_of
 from dpsql.plan.measures import ranks
 from dpsql.plan.measures.ranks import ModeMeasurement
 from dpsql.testing.injected_noise import ZeroNoise

@@ -35,13 +35,13 @@ from dpsql.mechanisms import (
     Law,
     Thresholded,
     Truncated,
-    bounds_of_exp,
     choice,
     discrete_gaussian,
     discrete_laplace,
     randomized_response,
     uniform,
 )
+from dpsql.mechanisms.discrete_laplace import bounds_of_exp
 from dpsql.mechanisms.laws import box, noise, truncated
 from dpsql.mechanisms.randomized_response import Channel
 from dpsql.testing.injected_noise import SeededSource

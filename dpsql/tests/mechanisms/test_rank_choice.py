@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from dpsql.engine.audit.audit import moved, steps_of, window_of
-from dpsql.mechanisms import Laplace, Rank, RankChoice, Window, clamp_of, discrete_laplace, law_of, log_above
+from dpsql.mechanisms import Laplace, Rank, RankChoice, Window, discrete_laplace, law_of
+from dpsql.mechanisms.choice import clamp_of, log_above
 
 VALUES = 4
 EPSILON = Fraction(1)
