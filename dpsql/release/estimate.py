@@ -30,7 +30,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -565,62 +565,65 @@ def kinds_of(drawn: tuple[Sums, ...], wanted: Sums) -> tuple[tuple[int, ...], tu
     codes = np.array([0])
     for axis, one in enumerate(wanted.partitions):
         colours = _colours(one, [sums.partitions[axis] for sums in drawn])
-        codes = (codes[:, None] * (max(colours) + 1) + np.array(colours)).ravel()
+        codes = (codes[:, None] * (colours.max() + 1) + colours).ravel()
     if wanted.rows is not None:
         codes = codes[np.array(wanted.rows, dtype=np.int64)]
     _, first, kinds = np.unique(codes, return_index=True, return_inverse=True)
     return tuple(kinds.ravel().tolist()), tuple(first.tolist())
 
 
-def _colours(wanted: Partition, drawn: Sequence[Partition]) -> list[int]:
+def _colours(wanted: Partition, drawn: Sequence[Partition]) -> Array:
     """Return of each group of a partition its kind, from 0: two are alike where some rearrangement of atoms carries one
     into the other and leaves every partition what it is.
 
     Where any two groups are nested or apart they make a forest, and groups are alike whose subtrees are and which hang
     at what is alike; else each group is a kind.
     """
-    partitions = list(dict.fromkeys((wanted, *drawn)))
-    if not _is_forest(partitions):
-        return list(range(wanted.size))
-    atoms = [0] * len(wanted.groups)
-    for _ in range(len(partitions) + 1):
-        seen: list[list[object]] = [[atom] for atom in atoms]
-        for one in partitions:
-            held: list[list[int]] = [[] for _ in range(one.size)]
-            for atom, group in enumerate(one.groups):
-                if group >= 0:
-                    held[group].append(atoms[atom])
-            names = _named(tuple(sorted(own)) for own in held)
-            for atom, group in enumerate(one.groups):
-                seen[atom].append(names[group] if group >= 0 else -1)
-        found = _named(map(tuple, seen))
-        if max(found) == max(atoms):
+    each = [np.array(one.groups, dtype=np.int64) for one in dict.fromkeys((wanted, *drawn))]
+    if not _is_forest(each):
+        return np.arange(wanted.size)
+    atoms = np.zeros(len(wanted.groups), dtype=np.int64)
+    for _ in range(len(each) + 1):
+        found = atoms
+        for own in each:
+            found = _paired(found, np.append(_held(own, atoms), -1)[own])
+        if found.max() == atoms.max():
             break
         atoms = found
-    members: list[list[int]] = [[] for _ in range(wanted.size)]
-    for atom, group in enumerate(wanted.groups):
-        if group >= 0:
-            members[group].append(atoms[atom])
-    return _named(tuple(sorted(own)) for own in members)
+    return _held(each[0], atoms)
 
 
-def _named(values: Iterator[Any]) -> list[int]:
-    """Return a number for each value, from 0, the same where values are."""
-    known: dict[Any, int] = {}
-    return [known.setdefault(value, len(known)) for value in values]
+def _paired(some: Array, others: Array) -> Array:
+    """Return a number for each pair, from 0, the same where pairs are; `some` from 0, `others` from -1."""
+    codes = some * (others.max(initial=-1) + 2) + others + 1
+    return np.unique(codes, return_inverse=True)[1].ravel()
 
 
-def _is_forest(partitions: Sequence[Partition]) -> bool:
+def _held(groups: Array, atoms: Array) -> Array:
+    """Return a number for each group, the same where groups have as many atoms of each kind."""
+    kept = groups >= 0
+    codes, counts = np.unique(groups[kept] * (atoms.max() + 1) + atoms[kept], return_counts=True)
+    group, parts = codes // (atoms.max() + 1), _paired(codes % (atoms.max() + 1), counts)
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    found, mixed = parts[starts], dict[bytes, int]()
+    ends = np.append(starts[1:], len(group))
+    for place in np.flatnonzero(ends - starts > 1).tolist():
+        parts_there = parts[starts[place] : ends[place]].tobytes()
+        found[place] = len(parts) + mixed.setdefault(parts_there, len(mixed))
+    return np.asarray(found)
+
+
+def _is_forest(partitions: Sequence[Array]) -> bool:
     """Say whether any two groups are nested or have no atom in common."""
-    for number, one in enumerate(partitions):
-        for other in partitions[:number]:
-            pairs = {(a, b) for a, b in zip(one.groups, other.groups, strict=True) if a >= 0 and b >= 0}
-            both: dict[tuple[int, int], int] = dict.fromkeys(pairs, 0)
-            for pair in zip(one.groups, other.groups, strict=True):
-                if pair in both:
-                    both[pair] += 1
-            if any(count < min(one.sizes[a], other.sizes[b]) for (a, b), count in both.items()):
-                return False
+    for one, other in itertools.combinations(partitions, 2):
+        both = (one >= 0) & (other >= 0)
+        codes, counts = np.unique(one[both] * (other.max() + 1) + other[both], return_counts=True)
+        sizes = (
+            np.bincount(own[own >= 0])[group]
+            for own, group in ((one, codes // (other.max() + 1)), (other, codes % (other.max() + 1)))
+        )
+        if np.any(counts < np.minimum(*sizes)):
+            return False
     return True
 
 

@@ -369,7 +369,7 @@ def test_what_is_too_much_is_not_worked_out() -> None:
         (Design.table, "PARTS * so_far", "PARTS * float(so_far)", lambda: check_values(10**15)),
         (_Along.spread, "if self.groups.min() < 0", "if False", check_variances),
         (Design._solved, "is_told & (left <= stop)", "np.ones_like(is_told)", check_what_is_told),
-        (estimate._colours, "range(len(partitions) + 1)", "range(0)", check_kinds),
+        (estimate._colours, "range(len(each) + 1)", "range(0)", check_kinds),
         (rounded, "np.cumsum(table, axis=axis)", "np.cumsum(table, axis=0)", check_equalities),
     ],
     ids=["variance of another draw", "weights", "atoms in their own order", "large sums in doubles", "dropped", "what was not found", "kinds by length", "one axis"],
