@@ -29,10 +29,9 @@ from ..mechanisms import ATTO, NANO, epsilon_of_rho, rho_of_pure
 from ..policy.periods import MOST_NUMBER, UNDATED, first_day, number_of, run_text
 from ..records import dataclass
 from ..words import terminal_text
-from . import interrupts
 from .faults import Failure, tell
 from .owner import login_name, looked, open_ledger, verified_files
-from .terminal import CommandSettings, decimal_text, json_option, pass_settings, wants_json
+from .terminal import CommandSettings, decimal_text, is_agreed, json_option, pass_settings, say, wants_json
 from .worker import open_session
 
 if TYPE_CHECKING:
@@ -161,7 +160,7 @@ def bounds(
     else:
         told = _told(found)
         body, lines = told.body(found), told.lines(found, left)
-    click.echo(json.dumps(body) if wants_json() else "\n".join(map(terminal_text, lines)))
+    say(body, lines)
 
 
 def _check_usage(
@@ -213,9 +212,9 @@ def measure_tables(
             f"Measure how many rows people have in {', '.join(names)}, for epsilon {decimal_text(whole)} of "
         )
         asked += f"{decimal_text(policy.privacy.epsilon)}, once?"
-        if not is_sure and not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise click.UsageError(f"Say --yes to spend epsilon {decimal_text(whole)} on this.")
-        if not is_sure and not _is_agreed(asked):
+        if not is_agreed(
+            asked, f"Say --yes to spend epsilon {decimal_text(whole)} on this.", is_sure=is_sure
+        ):
             click.echo("Nothing was charged.")
             return
         each = floor_to_nano(whole / len(names))
@@ -223,17 +222,8 @@ def measure_tables(
         wishes = [Wish(name, each, usual, (), group_columns(running.session, name)) for name in names]
         found = running.run(measure_all, running.session, wishes, "dpsql bounds --all")
         left = _left(running.session.budget())
-    if wants_json():
-        click.echo(json.dumps([_told(one).body(one) for one in found]))
-        return
-    for number, one in enumerate(found):
-        lines = _told(one, is_short=True).lines(one, left)
-        click.echo("\n".join(map(terminal_text, lines)) + "\n" * (number + 1 < len(found)))
-
-
-def _is_agreed(asked: str) -> bool:
-    with interrupts.unwinding():
-        return click.confirm(terminal_text(asked), err=True)
+    lines = [line for one in found for line in ("", *_told(one, is_short=True).lines(one, left))]
+    say([_told(one).body(one) for one in found], lines[1:])
 
 
 def _left(status: Status) -> Fraction:
@@ -780,7 +770,7 @@ def create(settings: CommandSettings) -> None:
     verified.record()
     click.echo("The ledger was there already." if was_there else "The ledger is made. Keep it, and its log.")
     head = "" if status.in_rho else "epsilon  "
-    click.echo(f"{head}{dataset_text(status, _usual(settings))}")
+    click.echo(f"{head}{dataset_text(status, settings.policy().defaults.epsilon)}")
     if not was_there and sys.stdin.isatty() and sys.stderr.isatty():
         click.echo("")
         measure_tables(settings.policy_path, None, None, is_sure=False)
@@ -794,23 +784,14 @@ def show(settings: CommandSettings) -> None:
 
     Listed are those who have a section in the policy, those who were charged, and --analyst.
     """
-    from ..policy import load_policy
-
-    policy = load_policy(settings.policy_path)
+    policy = settings.policy()
     usual = policy.defaults.epsilon
     with open_ledger(settings.policy_path) as ledger:
         status = ledger.status()
         names = {settings.analyst, *policy.analysts, *ledger.analysts()}
         analysts = {name: ledger.status(name) for name in sorted(names)}
-        if wants_json():
-            body = spending_body(status, analysts, usual, settings.analyst)
-            click.echo(json.dumps(body | period_body(ledger, status, usual)))
-            return
-        lines = period_lines(ledger, status, usual)
-    for line in spending_lines(status, analysts, usual):
-        click.echo(line)
-    for line in lines:
-        click.echo(line)
+        body = spending_body(status, analysts, usual, settings.analyst) | period_body(ledger, status, usual)
+        say(body, [*spending_lines(status, analysts, usual), *period_lines(ledger, status, usual)])
 
 
 @budget.command()
@@ -978,14 +959,9 @@ def clock(settings: CommandSettings, yes: bool) -> None:
         moment, now = ledger.moment(), datetime.now(UTC).isoformat(timespec="seconds")
         click.echo(f"The ledger's last moment is {moment}.")
         click.echo(f"This machine's clock says   {now}.")
-        if not yes:
-            if not sys.stdin.isatty():
-                raise click.UsageError("Say --yes to take the clock as it is.")
-            with interrupts.unwinding():
-                agreed = click.confirm("Is the clock right?", err=True)
-            if not agreed:
-                tell("The ledger stays as it was.")
-                return
+        if not is_agreed("Is the clock right?", "Say --yes to take the clock as it is.", is_sure=yes):
+            tell("The ledger stays as it was.")
+            return
         click.echo(f"The ledger is at {ledger.confirm_clock(by=login_name())} from now on.")
 
 
@@ -1008,9 +984,7 @@ def account(settings: CommandSettings, accounting: str, is_all: bool, yes: bool)
 
     Start what is running on the same ledger again.
     """
-    from ..policy import load_policy
-
-    policy = load_policy(settings.policy_path)
+    policy = settings.policy()
     if accounting == "zcdp":
         _move(policy)
     else:
@@ -1055,7 +1029,7 @@ def _divide(policy: Policy, period: str, *, is_all: bool, yes: bool) -> None:
                 f"them up to the running one{', for all that are to come' if is_all else ''}, and for rows without a "
                 "time. There is no way back."
             )
-            if not (yes or _agrees()):
+            if not is_agreed("Divide the ledger?", "Say --yes to divide the ledger.", is_sure=yes):
                 tell("The ledger stays as it was.")
                 return
             promise = Promise(period=time.period, zone=time.zone, since=time.since)
@@ -1076,13 +1050,6 @@ def _is_made_for(policy: Policy) -> bool:
     return True
 
 
-def _agrees() -> bool:
-    if not sys.stdin.isatty():
-        raise click.UsageError("Say --yes to divide the ledger.")
-    with interrupts.unwinding():
-        return click.confirm("Divide the ledger?", err=True)
-
-
 def _require_no_later_rows(policy: Policy, time: Time, moment: str) -> None:
     """Raise LedgerError where rows are of a period that is not begun: old answers may have read them."""
     from ..engine.asserted_keys import look_at_later_rows
@@ -1098,10 +1065,3 @@ def _require_no_later_rows(policy: Policy, time: Time, moment: str) -> None:
                 hint="mend these rows where they are mistakes and answers never read them, or say --all: what was "
                 "charged then counts for all that are to come, too",
             )
-
-
-def _usual(settings: CommandSettings) -> Fraction:
-    """Return the epsilon of a usual statement."""
-    from ..policy import load_policy
-
-    return load_policy(settings.policy_path).defaults.epsilon

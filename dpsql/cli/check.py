@@ -4,7 +4,6 @@ live database, looked at together.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tomllib
@@ -32,7 +31,7 @@ from .owner import (
     with_lookup_keys,
     write_private,
 )
-from .terminal import CommandSettings, json_option, pass_settings, wants_json
+from .terminal import CommandSettings, json_option, pass_settings, say
 
 if TYPE_CHECKING:
     from ..backends import Finding
@@ -315,7 +314,7 @@ def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
         report, catalog = replace(report, problems=tuple(error.message for error in wrong_grants)), None
     if catalog is not None and is_preview:
         shown = preview(policy, catalog)
-        click.echo(json.dumps(shown.to_json()) if wants_json() else _printable(shown.to_text()))
+        say(shown.to_json(), _lines(shown.to_text()))
         return
     if catalog is not None:
         report = report.more(warnings=warnings_of(policy, catalog))
@@ -359,17 +358,14 @@ def _tell_report(
 ) -> None:
     """Print what was found, and end with the exit code that says it."""
     is_missing = isinstance(fault, LedgerMissing)
-    if wants_json():
-        problem = None if fault is None or is_missing else {"message": fault.message, "hint": fault.hint}
-        body = {**report.to_json(), "has_ledger": not is_missing, "ledger_problem": problem}
-        body["retired"] = None if gone is None else gone.to_json()
-        click.echo(json.dumps(body))
-    else:
-        click.echo(_printable(report.to_text()))
-        if is_missing:
-            click.echo(f"\n{terminal_text(_NO_LEDGER.format(path=settings.policy_path))}")
-        elif fault is not None:
-            click.echo(f"\n{error_text(fault)}")
+    problem = None if fault is None or is_missing else {"message": fault.message, "hint": fault.hint}
+    body = {**report.to_json(), "has_ledger": not is_missing, "ledger_problem": problem}
+    body["retired"] = None if gone is None else gone.to_json()
+    lines = _lines(report.to_text())
+    if fault is not None:
+        text = _NO_LEDGER.format(path=settings.policy_path) if is_missing else error_text(fault)
+        lines += ["", *text.split("\n")]
+    say(body, lines)
     if report.problems or report.left_out:
         click.get_current_context().exit(5)
     if fault is not None and not is_missing:
@@ -380,17 +376,13 @@ def _tell_all(settings: CommandSettings, wrong: tuple[PolicyError, ...]) -> None
     """Tell what keeps the tables from being looked at; one error alone is told as every command tells it."""
     if len(wrong) == 1:
         raise wrong[0]
-    if wants_json():
-        problems = [error.message for error in wrong]
-        click.echo(json.dumps({"source": settings.policy_path.name, "problems": problems}))
-    else:
-        for error in wrong:
-            click.echo(f"problem: {terminal_text(error.message)}")
+    problems = [error.message for error in wrong]
+    say({"source": settings.policy_path.name, "problems": problems}, (f"problem: {one}" for one in problems))
     click.get_current_context().exit(5)
 
 
-def _printable(text: str) -> str:
-    return "\n".join(map(terminal_text, text.rstrip().split("\n")))
+def _lines(text: str) -> list[str]:
+    return text.rstrip().split("\n")
 
 
 def _with_deployment(report: Report, policy: Policy, catalog: Catalog | None, *, is_data: bool) -> Report:

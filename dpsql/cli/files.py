@@ -4,7 +4,6 @@ synthesize`: a made-up table that has the stored counts of a real one, as a file
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -16,7 +15,7 @@ import click
 from ..errors import LedgerMissing, PolicyError
 from ..words import counted, terminal_text
 from .owner import login_name, open_ledger, read_live_schema, verified_files
-from .terminal import CommandSettings, json_option, pass_settings, wants_json
+from .terminal import CommandSettings, json_option, pass_settings, say, wants_json
 from .worker import open_session
 
 if TYPE_CHECKING:
@@ -79,16 +78,14 @@ def refresh(settings: CommandSettings, first: str | None, last: str | None, is_a
         period, since = ledger.promise.period, ledger.promise.since
     verified.record()
     of = "" if retired is None or period is None else retired.text(period, since)
-    if wants_json():
-        click.echo(json.dumps({"epoch": epoch} | ({"retired": of} if of else {})))
-    elif not of or period is None:
-        click.echo(f"The dataset is at epoch {epoch}: earlier answers are no longer given again.")
-    else:
-        click.echo(f"The dataset is at epoch {epoch}: earlier answers of {of} are no longer given again.")
-        if first is None:
-            click.echo(
-                f"Closed {period.value}s keep theirs; of one in which rows came late: dpsql refresh --from it."
-            )
+    lines = [
+        f"The dataset is at epoch {epoch}: earlier answers {f'of {of} ' if of else ''}are no longer given again."
+    ]
+    if of and period is not None and first is None:
+        lines.append(
+            f"Closed {period.value}s keep theirs; of one in which rows came late: dpsql refresh --from it."
+        )
+    say({"epoch": epoch} | ({"retired": of} if of else {}), lines)
 
 
 def _retired(
@@ -157,9 +154,8 @@ def prepare(
     """
     from ..backends.prepared_rows import numbering_of, prepare_files
     from ..backends.prepared_rows import prepare as prepare_rows
-    from ..policy import load_policy
 
-    policy = load_policy(settings.policy_path)
+    policy = settings.policy()
     declared = policy.tables.get(table)
     if declared is None:
         raise PolicyError(
@@ -195,15 +191,12 @@ def prepare(
 
 def _tell_prepared(name: str, done: Prepared, epoch: int | None, file: Path | None) -> None:
     """Tell which rows were numbered, and what became of earlier answers."""
-    if wants_json():
-        found = {"table": name, "rows": done.rows, "came": done.came, "went": done.went, "epoch": epoch}
-        click.echo(json.dumps(found))
-        return
-    click.echo(f"{terminal_text(name)}: {done.rows} rows, {done.came} of them numbered now, {done.went} gone")
+    lines = [f"{name}: {done.rows} rows, {done.came} of them numbered now, {done.went} gone"]
     if epoch is not None:
-        click.echo(f"The dataset is at epoch {epoch}: earlier answers are no longer given again.")
+        lines.append(f"The dataset is at epoch {epoch}: earlier answers are no longer given again.")
     if file is not None and done.was_there:
-        click.echo("It is another file than before: dpsql refresh verifies its numbers and records it.")
+        lines.append("It is another file than before: dpsql refresh verifies its numbers and records it.")
+    say({"table": name, "rows": done.rows, "came": done.came, "went": done.went, "epoch": epoch}, lines)
 
 
 def _next_epoch(settings: CommandSettings) -> int | None:
@@ -321,13 +314,10 @@ def synthesize(
     except OSError as error:
         raise click.ClickException(f"{out} cannot be written: {error.strerror}") from error
     said = said_of(model, table)
-    if wants_json():
-        found = {
-            "file": str(out), "rows": model.rows, "columns": list(model.names), "tables": model.tables,
-            "edition": model.edition, "off": model.off, "left_out": list(model.left_out), "epsilon": "0",
-        }  # fmt: skip
-        click.echo(json.dumps(found))
-        return
+    found = {
+        "file": str(out), "rows": model.rows, "columns": list(model.names), "tables": model.tables,
+        "edition": model.edition, "off": model.off, "left_out": list(model.left_out), "epsilon": "0",
+    }  # fmt: skip
     name = table.rpartition(".")[2]
     lines = [
         f"{out}: {model.rows:,} made-up rows of {', '.join(model.names)}, {said}. Nothing was charged.",
@@ -344,4 +334,4 @@ def synthesize(
         "  public = true",
         f"  description = '{said}'",
     ]
-    click.echo("\n".join(map(terminal_text, lines)))
+    say(found, lines)

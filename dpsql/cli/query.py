@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import tempfile
@@ -17,7 +16,6 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..errors import UNLISTED, DpsqlError, EngineFailure, LedgerMissing
-from ..words import terminal_text
 from . import interrupts
 from .faults import Failure, tell
 from .owner import open_ledger
@@ -28,6 +26,7 @@ from .terminal import (
     json_option,
     pass_settings,
     require_output,
+    say,
     wants_json,
 )
 from .worker import RunningSession, open_session
@@ -335,10 +334,7 @@ def explain(
             explanation = running.run(running.session.explain, piece.text, values)
         except DpsqlError as error:
             raise Failure(error, script, piece.start) from None
-    if wants_json():
-        click.echo(json.dumps(explanation.as_dict()))
-    else:
-        click.echo("\n".join(map(terminal_text, explanation.text().split("\n"))))
+    say(explanation.as_dict(), explanation.text().split("\n"))
 
 
 @contextmanager
@@ -346,13 +342,12 @@ def _session(settings: CommandSettings) -> Iterator[RunningSession]:
     """Open a session; where the ledger was not made yet, over an empty one that is thrown away."""
     from ..backends import open_backend
     from ..engine.dataset import open_ledger as open_store
-    from ..policy import load_policy
 
     try:
         with open_ledger(settings.policy_path):
             pass
     except LedgerMissing:
-        policy = load_policy(settings.policy_path)
+        policy = settings.policy()
     else:
         with open_session(settings.policy_path, settings.analyst) as running:
             yield running

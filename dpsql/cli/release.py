@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,12 +16,11 @@ import click
 
 from ..errors import DpsqlError, PolicyError
 from ..words import terminal_text
-from . import interrupts
 from .faults import Failure, tell
 from .owner import open_ledger
 from .query import script_text
 from .render import format_option, receipt_line, render
-from .terminal import CommandSettings, json_option, pass_settings, require_output, wants_json
+from .terminal import CommandSettings, is_agreed, json_option, pass_settings, require_output, wants_json
 from .worker import RunningSession, open_session
 
 if TYPE_CHECKING:
@@ -149,12 +147,8 @@ def _is_agreed(price: PricedBatch, *, yes: bool) -> bool:
     """Ask whether to spend the price, unless it is nothing. Raises UsageError where nobody can be asked."""
     from ..budget import ZERO
 
-    if yes or price.charge == ZERO:
-        return True
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise click.UsageError("Say --yes to spend this, or --dry-run to look at it.")
-    with interrupts.unwinding():
-        agreed = click.confirm("Spend it?", err=True)
+    is_sure = yes or price.charge == ZERO
+    agreed = is_agreed("Spend it?", "Say --yes to spend this, or --dry-run to look at it.", is_sure=is_sure)
     if not agreed:
         tell("Nothing was charged.")
     return agreed

@@ -338,9 +338,7 @@ def add(settings: CommandSettings, name: str, writes: bool, epsilon: float | Non
 
 def _can_take(settings: CommandSettings, name: str, epsilon: float | None) -> bool:
     """Say True where the policy can take a password of a name. Raises click.UsageError, PolicyError."""
-    from ..policy import load_policy
-
-    analyst = load_policy(settings.policy_path).analysts.get(name)
+    analyst = settings.policy().analysts.get(name)
     shown = terminal_text(name)
     if analyst is None and epsilon is None:
         raise click.UsageError(f"The policy does not name {shown}. Say the cap too: --epsilon 0.5")
@@ -395,9 +393,7 @@ def _write(path: Path, before: str, after: str) -> None:
 @pass_settings
 def list_users(settings: CommandSettings) -> None:
     """List the analysts that the policy names: who may connect, and the cap each has."""
-    from ..policy import load_policy
-
-    analysts = load_policy(settings.policy_path).analysts
+    analysts = settings.policy().analysts
     for name, analyst in analysts.items():
         if wants_json():
             body = {
@@ -422,10 +418,8 @@ def remove(settings: CommandSettings, name: str) -> None:
     A running server knows it from its next SIGHUP on, and ends their connections then. Their section and its cap stay,
     since what they spent stays spent.
     """
-    from ..policy import load_policy
-
     path = settings.policy_path
-    analyst = load_policy(path).analysts.get(name)
+    analyst = settings.policy().analysts.get(name)
     if analyst is None or analyst.password is None:
         raise click.UsageError(
             f"The policy has no password of {terminal_text(name)}; dpsql user list shows who has one."

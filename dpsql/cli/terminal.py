@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import fcntl
 import io
+import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ..records import dataclass
+from ..words import terminal_text
+from . import interrupts
+
+if TYPE_CHECKING:
+    from ..policy import Policy
 
 # --- the global options -----------------------------------------------------------------------------------
 
@@ -38,6 +44,12 @@ class CommandSettings:
     @classmethod
     def of(cls, policy_path: str, analyst: str) -> CommandSettings:
         return cls(Path(policy_path), analyst)
+
+    def policy(self) -> Policy:
+        """Return what the file says. Raises PolicyError."""
+        from ..policy import load_policy
+
+        return load_policy(self.policy_path)
 
 
 pass_settings = click.make_pass_decorator(CommandSettings)
@@ -59,6 +71,24 @@ def wants_json(ctx: click.Context | None = None) -> bool:
     """Return whether the running command was given `--json`."""
     ctx = ctx or click.get_current_context(silent=True)
     return ctx is not None and bool(ctx.meta.get(_JSON))
+
+
+def say(body: object, lines: Iterable[str]) -> None:
+    """Print what a command found: with `--json` one value for programs, else its lines for people."""
+    click.echo(json.dumps(body) if wants_json() else "\n".join(map(terminal_text, lines)))
+
+
+def is_agreed(question: str, without: str, *, is_sure: bool) -> bool:
+    """Return whether something is to be done: whoever `is_sure` is not asked.
+
+    Raises click.UsageError, `without`, where nobody sits at a terminal who could be.
+    """
+    if is_sure:
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise click.UsageError(without)
+    with interrupts.unwinding():
+        return click.confirm(terminal_text(question), err=True)
 
 
 def _remember_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:

@@ -15,7 +15,7 @@ from ..errors import Unverified
 from ..words import terminal_text
 from .faults import exit_code
 from .owner import open_ledger, read_live_schema
-from .terminal import CommandSettings, json_option, pass_settings, wants_json
+from .terminal import CommandSettings, json_option, pass_settings, say, wants_json
 
 if TYPE_CHECKING:
     from ..budget import LedgerStore
@@ -64,7 +64,8 @@ def verify(
 
     if source is not None and not _is_ledger(source):
         proof = prove_file(source)
-        _show_file(proof, explains=explains)
+        lines = _lines(proof, explains=explains)
+        say({"problem": proof.problem or None, "lines": lines}, lines)
         _leave(bool(proof.problem))
         return
     with open_ledger(settings.policy_path) if source is None else closing(_opened(source)) as ledger:
@@ -115,15 +116,6 @@ def _lines(proof: Proof, *, explains: bool) -> list[str]:
     if proof.verified is None:
         return [proof.problem]
     return proof_lines(proof.certificate, proof.verified, explains=explains)
-
-
-def _show_file(proof: Proof, *, explains: bool) -> None:
-    lines = _lines(proof, explains=explains)
-    if wants_json():
-        click.echo(json.dumps({"problem": proof.problem or None, "lines": lines}))
-        return
-    for line in lines:
-        click.echo(terminal_text(line))
 
 
 def _show(one: Proved, *, explains: bool) -> None:
@@ -204,13 +196,12 @@ def audit(
       dpsql audit --fuzz 500 --seed 7
     """
     from ..engine.audit import run_audit, run_fuzz
-    from ..policy import load_policy
 
     if count is not None and statements:
         raise click.UsageError("--fuzz writes its statements itself: leave --sql out")
     if count is None and seed is not None:
         raise click.UsageError("--seed goes with --fuzz")
-    policy = load_policy(settings.policy_path)
+    policy = settings.policy()
     live = read_live_schema(policy.database, policy.files)
     if count is None:
         audited = run_audit(policy, live, statements)
