@@ -26,6 +26,7 @@ from typing import Any
 import duckdb
 
 from ..errors import EngineFailure, FilesChanged, PolicyError
+from ..plan.dialects.quote import identifier, table_name, text
 from ..policy.live_schema import LiveSchema, LiveTable
 from ..policy.model import FileSources
 from ..seal import NO_WAY_OUT
@@ -190,7 +191,7 @@ def write_copy(
                 )
             guarded("open", lambda: _make_views(connection, pins))
             try:
-                copied = f"COPY ({sql}) TO {_literal(str(draft))} (FORMAT parquet)"
+                copied = f"COPY ({sql}) TO {text(str(draft))} (FORMAT parquet)"
                 ((rows,),) = connection.execute(copied).fetchall()
             except duckdb.Error as error:
                 problem = PolicyError(
@@ -239,7 +240,7 @@ def _look_at(
             f'{where}: "{first}" and "{other}" have columns of other names, types or order; write them alike'
         )
     for one in pins:
-        source = f"read_parquet([{_literal(one.path)}], {_AS_IT_IS}"
+        source = f"read_parquet([{text(one.path)}], {_AS_IT_IS}"
         try:
             verify_claims(where, one.path, source, spill, connection)
         except duckdb.Error as error:
@@ -252,7 +253,7 @@ def _look_at(
 def _read_all(where: str, name: str, connection: duckdb.DuckDBPyConnection) -> None:
     """Read each value as statements do: one that cannot be would be an error that tells of its row (law L2)."""
     try:  # no name stands for a whole row: a column may be called so
-        connection.execute(f"SELECT max(hash(*COLUMNS(*))) FROM {_view_name(name)}").fetchall()
+        connection.execute(f"SELECT max(hash(*COLUMNS(*))) FROM {table_name(_path_of(name))}").fetchall()
     except duckdb.Error as error:
         problem = _unreadable(where, error)
     else:
@@ -284,7 +285,7 @@ def _open(
         _make_views(connection, pins)
         for name, ones in pins.items():
             refused[name] = dict.fromkeys(_shown_narrower(connection, ones), _NARROWED)
-        paths = ", ".join(_literal(one.path) for ones in pins.values() for one in ones)
+        paths = ", ".join(text(one.path) for ones in pins.values() for one in ones)
         connection.execute(f"SET allowed_paths = [{paths}]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
@@ -295,8 +296,8 @@ def _open(
 
 def _make_views(connection: duckdb.DuckDBPyConnection, pins: Pins) -> None:
     for name, ones in pins.items():
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(_path_of(name)[0])}")
-        connection.execute(f"CREATE VIEW {_view_name(name)} AS {_select(connection, ones)}")
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {identifier(_path_of(name)[0])}")
+        connection.execute(f"CREATE VIEW {table_name(_path_of(name))} AS {_select(connection, ones)}")
 
 
 def _config(spill: str) -> dict[str, Any]:
@@ -314,7 +315,7 @@ def _select(connection: duckdb.DuckDBPyConnection, pins: tuple[PinnedFile, ...])
     columns = _described(connection, pins[0])
     shown = []
     for name, type_ in columns:
-        column = _quoted(name)
+        column = identifier(name)
         shown.append(f"{_READ_AS[type_].format(column)} AS {column}" if type_ in _READ_AS else column)
     are_few = len(pins) <= _MOST_APART and all(_described(connection, one) == columns for one in pins[1:])
     read = [(one,) for one in pins] if are_few else [pins]
@@ -333,26 +334,14 @@ def _shown_narrower(connection: duckdb.DuckDBPyConnection, pins: tuple[PinnedFil
 
 
 def _names(connection: duckdb.DuckDBPyConnection, sql: str, pins: tuple[PinnedFile, ...]) -> list[str]:
-    listed = f"[{', '.join(_literal(one.path) for one in pins)}]"
+    listed = f"[{', '.join(text(one.path) for one in pins)}]"
     return [str(row[0]) for row in connection.execute(sql.format(listed)).fetchall()]
 
 
 def _listed(pins: tuple[PinnedFile, ...]) -> str:
-    return f"read_parquet([{', '.join(_literal(one.path) for one in pins)}], {FILE_OPTIONS})"
+    return f"read_parquet([{', '.join(text(one.path) for one in pins)}], {FILE_OPTIONS})"
 
 
 def _path_of(name: str) -> tuple[str, str]:
     schema, dot, table = name.partition(".")
     return (schema, table) if dot else ("main", name)
-
-
-def _view_name(name: str) -> str:
-    return ".".join(map(_quoted, _path_of(name)))
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -30,6 +30,7 @@ from typing import Any
 import duckdb
 
 from ..errors import PolicyError
+from ..plan.dialects.quote import identifier, table_name, text
 from ..policy.live_schema import LiveSchema, LiveTable
 from ..policy.model import FileSources, Policy, TablePolicy, UnitPolicy
 from ..policy.units import find_live_table
@@ -285,20 +286,12 @@ def _failed(what: str) -> PolicyError:
 # --- SQL --------------------------------------------------------------------------------------------------------
 
 
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _place(path: TablePath) -> str:
-    return ".".join(map(_quote, path))
-
-
 def _listed(names: Sequence[str], source: str = "") -> str:
-    return ", ".join(f"{source}{_quote(name)}" for name in names)
+    return ", ".join(f"{source}{identifier(name)}" for name in names)
 
 
 def _same(names: Sequence[str], left: str, right: str) -> str:
-    return " AND ".join(f"{left}.{_quote(name)} = {right}.{_quote(name)}" for name in names)
+    return " AND ".join(f"{left}.{identifier(name)} = {right}.{identifier(name)}" for name in names)
 
 
 def _text(names: Sequence[str], source: str) -> str:
@@ -308,14 +301,16 @@ def _text(names: Sequence[str], source: str) -> str:
 def _rows(numbering: Numbering) -> str:
     """Return the rows as the copy has them, without a number: with the person's own key, and without nobody's."""
     only = "" if numbering.dialect == "duckdb" or numbering.is_partitioned else "ONLY "
-    text, last = f"{only}{_place(numbering.path)} AS w0", 0
+    text, last = f"{only}{table_name(numbering.path)} AS w0", 0
     for number, (path, pairs) in enumerate(numbering.ways, 1):
-        on = " AND ".join(f"w{last}.{_quote(own)} = w{number}.{_quote(other)}" for own, other in pairs)
-        text, last = f"{text} JOIN {_place(path)} AS w{number} ON {on}", number
-    shown = [f"w0.{_quote(name)}" for name, _, _ in numbering.columns]
-    held = [f"w{last}.{_quote(name)}" for name in numbering.held_in]
+        on = " AND ".join(
+            f"w{last}.{identifier(own)} = w{number}.{identifier(other)}" for own, other in pairs
+        )
+        text, last = f"{text} JOIN {table_name(path)} AS w{number} ON {on}", number
+    shown = [f"w0.{identifier(name)}" for name, _, _ in numbering.columns]
+    held = [f"w{last}.{identifier(name)}" for name in numbering.held_in]
     if numbering.ways:
-        shown += [f"{sql} AS {_quote(name)}" for sql, name in zip(held, numbering.unit, strict=True)]
+        shown += [f"{sql} AS {identifier(name)}" for sql, name in zip(held, numbering.unit, strict=True)]
     there = " AND ".join(f"{sql} IS NOT NULL" for sql in held)
     return f"SELECT {', '.join(shown)} FROM {text} WHERE {there}"
 
@@ -330,18 +325,18 @@ def _number(numbering: Numbering, source: str) -> str:
 
 def numbered_rows(numbering: Numbering) -> str:
     """Return the SELECT of all rows as the copy has them, with their numbers, person by person."""
-    shown = f"{_listed(numbering.names, 'r.')}, {_number(numbering, 'r')} AS {_quote(numbering.number)}"
+    shown = f"{_listed(numbering.names, 'r.')}, {_number(numbering, 'r')} AS {identifier(numbering.number)}"
     order = _listed((*numbering.unit, numbering.number), "n.")
     return f"SELECT * FROM (SELECT {shown} FROM ({_rows(numbering)}) AS r) AS n ORDER BY {order}"
 
 
 def _count(run: Run, numbering: Numbering) -> int:
-    ((rows,),) = run(f"SELECT COUNT(*) FROM {_place(numbering.target)}")
+    ((rows,),) = run(f"SELECT COUNT(*) FROM {table_name(numbering.target)}")
     return int(rows)
 
 
 def _all_anew(run: Run, numbering: Numbering, was_there: bool, *, is_alike: bool) -> Prepared:
-    target = _place(numbering.target)
+    target = table_name(numbering.target)
     if was_there and is_alike and numbering.dialect == "postgres":
         run(f"TRUNCATE {target}")  # who may read it still may
     else:
@@ -356,19 +351,19 @@ def _all_anew(run: Run, numbering: Numbering, was_there: bool, *, is_alike: bool
 
 def _definition(numbering: Numbering) -> Iterator[str]:
     """Yield what makes the copy, with the key by which the database holds numbers apart."""
-    target = _place(numbering.target)
+    target = table_name(numbering.target)
     key = f"PRIMARY KEY ({_listed([*numbering.unit, numbering.number])})"
     held = [name for name, _, is_held in numbering.columns if is_held]
     if numbering.dialect == "postgres":  # which has types that are not told by their names alone
         yield f"CREATE TABLE {target} AS {_rows(numbering)} LIMIT 0"
-        changes = [f"ALTER COLUMN {_quote(name)} SET NOT NULL" for name in held]
-        yield f"ALTER TABLE {target} {', '.join([*changes, f'ADD COLUMN {_quote(numbering.number)} INTEGER'])}"
+        changes = [f"ALTER COLUMN {identifier(name)} SET NOT NULL" for name in held]
+        yield f"ALTER TABLE {target} {', '.join([*changes, f'ADD COLUMN {identifier(numbering.number)} INTEGER'])}"
         yield f"ALTER TABLE {target} ADD {key}"
         return
     types = {name: type_ for name, type_, _ in numbering.columns} | dict(numbering.owner)
     types[numbering.number] = "INTEGER"
     columns = [
-        f"{_quote(name)} {types[name]}{' NOT NULL' if name in (*held, *numbering.unit, numbering.number) else ''}"
+        f"{identifier(name)} {types[name]}{' NOT NULL' if name in (*held, *numbering.unit, numbering.number) else ''}"
         for name in (*numbering.names, numbering.number)
     ]
     yield f"CREATE TABLE {target} ({', '.join([*columns, key])})"
@@ -379,7 +374,7 @@ def _by_steps(run: Run, numbering: Numbering) -> Prepared:
 
     The next numbers of a person are those after all that were there before: what goes leaves holes.
     """
-    target, number, unit = _place(numbering.target), _quote(numbering.number), numbering.unit
+    target, number, unit = table_name(numbering.target), identifier(numbering.number), numbering.unit
     whose = list(dict.fromkeys((*numbering.key, *unit)))
     before = _count(run, numbering)
     run(
@@ -393,7 +388,7 @@ def _by_steps(run: Run, numbering: Numbering) -> Prepared:
     kept = _count(run, numbering)
     rest = [name for name in numbering.names if name not in whose]
     if rest:
-        changed = ", ".join(f"{_quote(name)} = r.{_quote(name)}" for name in rest)
+        changed = ", ".join(f"{identifier(name)} = r.{identifier(name)}" for name in rest)
         run(
             f"UPDATE {target} AS t SET {changed} FROM ({_rows(numbering)}) AS r "
             f"WHERE {_same(whose, 'r', 't')} AND {_text(rest, 'r')} <> {_text(rest, 't')}"
@@ -418,8 +413,8 @@ def _in_place(run: Run, numbering: Numbering, there: LiveTable | None) -> Prepar
             hint="leave --in-place out: a copy is made",
         )
     assert there is not None, "it is the table itself"
-    target, number = _place(numbering.target), _quote(numbering.number)
-    name = _quote(f"{numbering.target[1]}_{numbering.number}_of_person")
+    target, number = table_name(numbering.target), identifier(numbering.number)
+    name = identifier(f"{numbering.target[1]}_{numbering.number}_of_person")
     was_there = there.column(numbering.number) is not None
     run(f"ALTER TABLE {target} DROP CONSTRAINT IF EXISTS {name}")
     run(f"ALTER TABLE {target} ADD COLUMN IF NOT EXISTS {number} INTEGER")
@@ -462,8 +457,8 @@ def convert(source: Path) -> Converted:
         with duckdb.connect() as connection:
             rows = _rows_sql(connection, source)
             columns = tuple((row[0], row[1]) for row in connection.execute(f"DESCRIBE {rows}").fetchall())
-            connection.execute(f"COPY ({rows}) TO '{_escaped(str(draft))}' (FORMAT parquet)")
-            written = f"SELECT COUNT(*) FROM read_parquet('{_escaped(str(draft))}')"
+            connection.execute(f"COPY ({rows}) TO {text(str(draft))} (FORMAT parquet)")
+            written = f"SELECT COUNT(*) FROM read_parquet({text(str(draft))})"
             ((count,),) = connection.execute(written).fetchall()
         os.replace(draft, target)
         return Converted(target, count, columns)
@@ -482,10 +477,10 @@ def convert(source: Path) -> Converted:
 
 def _rows_sql(connection: duckdb.DuckDBPyConnection, source: Path) -> str:
     """Return the SELECT that reads a file, all lines of which were read as text. Raises PolicyError, duckdb.Error."""
-    name, ending = _escaped(str(source)), source.suffix.lower()
+    name, ending = text(str(source)), source.suffix.lower()
     if ending in _LINES:
         _check_json(source)
-        return f"SELECT * FROM read_json('{name}', format = 'newline_delimited', sample_size = -1)"
+        return f"SELECT * FROM read_json({name}, format = 'newline_delimited', sample_size = -1)"
     if ending not in _DELIMITERS:
         raise PolicyError(f"{source.name}: is neither .csv, .tsv, .jsonl nor .ndjson; name such a file")
     with open(source, encoding="utf-8-sig", newline="") as file:
@@ -499,20 +494,20 @@ def _rows_sql(connection: duckdb.DuckDBPyConnection, source: Path) -> str:
     options = f"delim = '{delimiter}', quote = '\"', escape = '\"', header = true, strict_mode = true"
     texts = _read(name, options, dict.fromkeys(names, "VARCHAR"))
     connection.execute(f"SELECT COUNT(*) FROM {texts}").fetchall()
-    sniffed = f"DESCRIBE SELECT * FROM read_csv('{name}', {options}, sample_size = -1)"
+    sniffed = f"DESCRIBE SELECT * FROM read_csv({name}, {options}, sample_size = -1)"
     types = {
         column: row[1] for column, row in zip(names, connection.execute(sniffed).fetchall(), strict=True)
     }
     for column in [column for column, type_ in types.items() if type_ in _INTEGERS]:
-        plain = f"{_named(column)} = CAST(TRY_CAST({_named(column)} AS HUGEINT) AS VARCHAR)"
+        plain = f"{identifier(column)} = CAST(TRY_CAST({identifier(column)} AS HUGEINT) AS VARCHAR)"
         if connection.execute(f"SELECT bool_and({plain}) FROM {texts}").fetchall() == [(False,)]:
             types[column] = "VARCHAR"
     return f"SELECT * FROM {_read(name, options, types)}"
 
 
 def _read(name: str, options: str, types: Mapping[str, str]) -> str:
-    shown = ", ".join(f"'{_escaped(column)}': '{type_}'" for column, type_ in types.items())
-    return f"read_csv('{name}', {options}, auto_detect = false, columns = {{{shown}}})"
+    shown = ", ".join(f"{text(column)}: '{type_}'" for column, type_ in types.items())
+    return f"read_csv({name}, {options}, auto_detect = false, columns = {{{shown}}})"
 
 
 def _check_json(source: Path) -> None:
@@ -533,11 +528,3 @@ def _place_of(error: duckdb.Error) -> str:
     """Return where a file does not parse: the engine's text is looked at for the number of a line, not passed on."""
     found = re.search(r"\bline:? (\d+)", str(error), re.IGNORECASE)
     return f"line {found[1]} does not fit the others" if found else "its lines do not have the same columns"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("'", "''")
-
-
-def _named(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

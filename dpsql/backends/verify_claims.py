@@ -40,6 +40,7 @@ from typing import Any
 import duckdb
 
 from ..errors import PolicyError
+from ..plan.dialects.quote import identifier, text
 from ..records import dataclass
 from ..relation import types
 from .duckdb_backend import read_type
@@ -536,7 +537,7 @@ class _File:
             name, engine_type = described[column.place][:2]
             is_wide = (column.element.get(8, (0, 0))[1] or 0) > _MOST_DIGITS
             is_compared = read_type(engine_type)[0] not in (types.OPAQUE, types.INTERVAL) and not is_wide
-            one = _Read(column, _quoted(name), engine_type, is_compared)
+            one = _Read(column, identifier(name), engine_type, is_compared)
             together[_spans(column)].append(one)
         for spans, reads in together.items():
             for one, found in zip(reads, self._found(spans, reads), strict=True):
@@ -627,7 +628,7 @@ class _File:
         with TemporaryDirectory(dir=self.spill) as folder:
             target = str(Path(folder) / "empty.parquet")
             alone(self.path, one.column, chunks, target)
-            rows = self.connection.execute(f"SELECT COUNT(COLUMNS(*)) FROM read_parquet({_literal(target)})")
+            rows = self.connection.execute(f"SELECT COUNT(COLUMNS(*)) FROM read_parquet({text(target)})")
             if rows.fetchall() != [(0,)]:
                 self._refuse(one, "another number of NULLs than is said")
 
@@ -801,11 +802,3 @@ def xxh64(data: bytes) -> int:
     state = (state ^ state >> 33) * _P2 & _M
     state = (state ^ state >> 29) * _P3 & _M
     return state ^ state >> 32
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

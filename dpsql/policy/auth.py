@@ -193,21 +193,21 @@ def _share(one: frozenset[str] | None, other: frozenset[str] | None) -> bool:
 
 
 _OIDC = "oidc+"
+_KEYS = ("groups", "ca", "bind", "password_file", "audience", "scope")
+_Said = Mapping[str, str | None]
+"""What is written of each of `_KEYS`."""
+_Names = tuple[str, ...] | None
 _EXAMPLE = '"ldaps://ldap.example.org/ou=people,dc=example,dc=org?uid" or "oidc+https://login.example.org"'
 
 
 def read_auth(section: Section, folder: Path) -> DirectoryPolicy | IssuerPolicy | None:
     """Return who says who an analyst is, from [server]; None: passwords in the policy. Raises PolicyError."""
     written = section.text("auth")
-    said = _Said(
-        section.text("auth_groups"), section.text("auth_ca"), section.text("auth_bind"),
-        section.text("auth_password_file"), section.text("auth_audience"), section.text("auth_scope"),
-        _written_names(section),
-    )  # fmt: skip
+    said, names = {key: section.text(f"auth_{key}") for key in _KEYS}, _written_names(section)
     if written is None:
-        for key, value in said.keys().items():
+        for key, value in (*said.items(), ("names", names)):
             if value is not None:
-                raise section.error("goes with auth", key)
+                raise section.error("goes with auth", f"auth_{key}")
         return None
     try:
         parts = urlsplit(written.removeprefix(_OIDC))
@@ -216,47 +216,33 @@ def read_auth(section: Section, folder: Path) -> DirectoryPolicy | IssuerPolicy 
         raise section.error(f"is no URL; write one like {_EXAMPLE}", "auth") from None
     if not parts.hostname or parts.username is not None or parts.fragment:
         raise section.error(f"is no URL of a server, without a user; write one like {_EXAMPLE}", "auth")
-    ca = None if said.ca is None else folder / said.ca
+    ca = None if said["ca"] is None else folder / said["ca"]
     if written.startswith(f"{_OIDC}https://"):
-        return _issuer(section, parts, said, ca)
+        return _issuer(section, parts, said, names, ca)
     if parts.scheme in ("ldap", "ldaps") and not written.startswith(_OIDC):
-        return _directory(section, parts, said, ca, folder)
+        return _directory(section, parts, said, names, ca, folder)
     raise section.error(f"is neither a directory nor an issuer over TLS; write one like {_EXAMPLE}", "auth")
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
-    groups: str | None
-    ca: str | None
-    bind: str | None
-    password_file: str | None
-    audience: str | None
-    scope: str | None
-    names: tuple[str, ...] | None
-
-    def keys(self) -> dict[str, str | tuple[str, ...] | None]:
-        return {
-            "auth_groups": self.groups, "auth_ca": self.ca, "auth_bind": self.bind,
-            "auth_password_file": self.password_file, "auth_audience": self.audience, "auth_scope": self.scope,
-            "auth_names": self.names,
-        }  # fmt: skip
-
-    def refuse(self, section: Section, of: str, *names: str) -> None:
-        for name in names:
-            if self.keys()[name] is not None:
-                raise section.error(f"is not for {of}", name)
+def _refuse(section: Section, of: str, *keys: str) -> None:
+    for key in keys:
+        if section.text(key) is not None:
+            raise section.error(f"is not for {of}", key)
 
 
-def _issuer(section: Section, parts: SplitResult, said: _Said, ca: Path | None) -> IssuerPolicy:
-    said.refuse(section, "an issuer of tokens", "auth_bind", "auth_password_file")
-    if said.audience is None:
+def _issuer(
+    section: Section, parts: SplitResult, said: _Said, names: _Names, ca: Path | None
+) -> IssuerPolicy:
+    _refuse(section, "an issuer of tokens", "auth_bind", "auth_password_file")
+    audience = said["audience"]
+    if audience is None:
         raise section.error(
             "is missing; write for whom tokens are issued: the client's name there", "auth_audience"
         )
     if parts.query:
         raise section.error("has a query, which no issuer's URL has", "auth")
-    scope, groups = said.scope or "openid", said.groups or "groups"
-    return IssuerPolicy(parts.geturl(), said.audience, scope, groups, ca, _names(section, said.names))
+    scope, groups = said["scope"] or "openid", said["groups"] or "groups"
+    return IssuerPolicy(parts.geturl(), audience, scope, groups, ca, _names(section, names))
 
 
 def _written_names(section: Section) -> tuple[str, ...] | None:
@@ -290,9 +276,10 @@ def _names(section: Section, written: tuple[str, ...] | None) -> NamePattern | N
 
 
 def _directory(
-    section: Section, parts: SplitResult, said: _Said, ca: Path | None, folder: Path
+    section: Section, parts: SplitResult, said: _Said, names: _Names, ca: Path | None, folder: Path
 ) -> DirectoryPolicy:
-    said.refuse(section, "a directory", "auth_audience", "auth_scope")
+    _refuse(section, "a directory", "auth_audience", "auth_scope")
+    bind, password_file = said["bind"], said["password_file"]
     base, asked = unquote(parts.path.removeprefix("/")), (parts.query or "uid").split("?")
     attribute, scope = asked[0] or "uid", asked[1] if len(asked) > 1 else ""
     if not base or len(asked) > 2 or scope not in ("", "sub") or not attribute.isalnum():
@@ -300,16 +287,16 @@ def _directory(
             "names the entry above the people, the attribute with their name, and sub where they are to be looked for: "
             '"ldaps://ldap.example.org/ou=people,dc=example,dc=org?uid"', "auth",
         )  # fmt: skip
-    if (said.bind is None) is not (said.password_file is None):
+    if (bind is None) is not (password_file is None):
         raise section.error("auth_bind and auth_password_file go together", "auth_bind")
-    if said.bind is not None and not scope:
+    if bind is not None and not scope:
         raise section.error("is for people who are looked for: end the URL with ?sub", "auth_bind")
-    secret = None if said.password_file is None else folder / said.password_file
+    secret = None if password_file is None else folder / password_file
     port = "" if parts.port is None else f":{parts.port}"
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     return DirectoryPolicy(
-        f"{parts.scheme}://{host}{port}", base, attribute, bool(scope), said.groups, said.bind, secret, ca,
-        _names(section, said.names),
+        f"{parts.scheme}://{host}{port}", base, attribute, bool(scope), said["groups"], bind, secret, ca,
+        _names(section, names),
     )  # fmt: skip
 
 

@@ -267,51 +267,42 @@ def _read_privacy(top: Section) -> LifetimeCap:
     if epsilon is None:
         raise section.error("is missing; write the lifetime cap for everybody together", "epsilon")
     delta = _read_delta(section, "delta")
-    name = section.text("neighbours") or Neighbours.ADD_REMOVE.value
-    if name not in {kind.value for kind in Neighbours}:
-        raise section.error('write "add-remove" or "replace-one"', "neighbours")
+    neighbours = section.choice("neighbours", Neighbours) or Neighbours.ADD_REMOVE
     together = section.count("together") or 1
     if together > _MOST_TOGETHER:
         raise section.error(f"is above {_MOST_TOGETHER}, the most that are protected together", "together")
     accounting, conversion_delta = _read_accounting(section, delta or Fraction(0))
     rationing = _read_rationing(section, epsilon)
     time = read_time(section)
-    if time is not None and name == Neighbours.REPLACE_ONE.value:
+    if time is not None and neighbours is Neighbours.REPLACE_ONE:
         raise section.error('is not there yet with a budget by period; write "add-remove"', "neighbours")
     if time is not None and together > 1:
         raise section.error("is not there yet with a budget by period; take it out", "together")
-    verify = section.text("verify")
-    if verify is not None and verify not in {kind.value for kind in Verify}:
-        raise section.error('write "refuse" or "log"', "verify")
+    verify = section.choice("verify", Verify)
     section.finish()
+    delta = delta or Fraction(0)
     return LifetimeCap(
-        epsilon, delta or Fraction(0), Neighbours(name), together, accounting, conversion_delta, rationing,
-        None if verify is None else Verify(verify), time,
-    )  # fmt: skip
+        epsilon, delta, neighbours, together, accounting, conversion_delta, rationing, verify, time
+    )
 
 
 def _read_rationing(section: Section, total: Fraction) -> Rationing | None:
     """Return the caps by period, None where there is no period."""
-    name, carries = section.text("period"), section.flag("carry")
+    period, carries = section.choice("period", Period), section.flag("carry")
     epsilon = _read_epsilon(section, "period_epsilon")
-    if name is None:
+    if period is None:
         for key, value in (("carry", carries), ("period_epsilon", epsilon)):
             if value is not None:
                 raise section.error('needs a period; write period = "month"', key)
         return None
-    if name not in {kind.value for kind in Period}:
-        raise section.error('write "day", "week", "month" or "year"', "period")
     if epsilon is not None and epsilon > total:
         raise section.error(f"is above privacy.epsilon {plain(total)}; write less", "period_epsilon")
-    return Rationing(Period(name), epsilon, carries or False)
+    return Rationing(period, epsilon, carries or False)
 
 
 def _read_accounting(section: Section, delta: Fraction) -> tuple[Accounting, Fraction]:
     """Return how losses add up, and the part of delta that is for the conversion: half, where it is left out."""
-    name = section.text("accounting") or Accounting.PURE.value
-    if name not in {kind.value for kind in Accounting}:
-        raise section.error('write "pure" or "zcdp"', "accounting")
-    accounting = Accounting(name)
+    accounting = section.choice("accounting", Accounting) or Accounting.PURE
     conversion = _read_delta(section, "conversion_delta")
     if accounting is Accounting.PURE:
         if conversion is not None:

@@ -510,8 +510,8 @@ def read_time(privacy: Section) -> Time | None:
     section = privacy.section("time")
     if section is None:
         return None
-    period = section.text("period")
-    if period not in {kind.value for kind in Period}:
+    period = section.choice("period", Period)
+    if period is None:
         raise section.error('write "day", "week", "month" or "year"', "period")
     if section.text("undated") not in (None, "with the rows"):
         raise section.error('is "with the rows" alone; take it out', "undated")
@@ -524,13 +524,13 @@ def read_time(privacy: Section) -> Time | None:
     if not 1000 <= since.year <= 9000:
         raise section.error("is no day of these times; write one like 2019-01-01", "since")
     settle = _duration(section, "settle")
-    windows, person = _windows(section, Period(period)), section.number("person")
+    windows, person = _windows(section, period), section.number("person")
     if person is not None and not _is_cap(person):
         raise section.error("is an epsilon above 0, in steps of 1e-9", "person")
-    is_open, retention = section.flag("open") or False, _retention(section, Period(period))
+    is_open, retention = section.flag("open") or False, _retention(section, period)
     section.finish()
     settled = timedelta(days=3) if settle is None else settle
-    return Time(Period(period), since, zone, settled, windows, person, is_open, retention)
+    return Time(period, since, zone, settled, windows, person, is_open, retention)
 
 
 def _is_zone(name: str) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
+from enum import Enum
 from fractions import Fraction
 from itertools import count
 from typing import TypeVar
@@ -15,6 +16,7 @@ from typing import TypeVar
 from ..errors import PolicyError
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Enum)
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -143,6 +145,15 @@ class Section:
         if value is not None and _CONTROL.search(re.sub(r"[\t\n\r]", "", value)):
             raise self.error("holds a control character; take it out", key)
         return value
+
+    def choice(self, key: str, kinds: type[K]) -> K | None:
+        """Return one of some kinds, by its value."""
+        value = self.text(key)
+        words = [kind.value for kind in kinds]
+        if value is not None and value not in words:
+            *others, last = (f'"{word}"' for word in words)
+            raise self.error(f"write {', '.join(others)} or {last}", key)
+        return None if value is None else kinds(value)
 
     def flag(self, key: str) -> bool | None:
         """Return a boolean."""
