@@ -59,7 +59,8 @@ class Aggregate:
     Above the release: `above`, SQL over {a} and {b}, the printed arguments, {row}, all of them as one value, {word},
     DISTINCT or nothing, and {orders}; its FILTER or OVER follows. `is_linear`: it is a weighted sum of its argument.
 
-    `shorthand`: what it means, of its argument a; a condition stands in a FILTER, last. It is never a call itself.
+    `shorthand`: what it means, of its node's one argument a; a condition stands in a FILTER, last. It is never a call
+    itself.
     """
 
     name: str
@@ -85,6 +86,13 @@ class Aggregate:
     above: str = ""
     is_linear: bool = False
     shorthand: str = ""
+
+    def __post_init__(self) -> None:
+        """Check that a shorthand has the parser's node, whose argument is a. Raises ImportError."""
+        if self.shorthand and (self.names or not self.nodes or self.args != ("this",)):
+            raise ImportError(
+                f"the shorthand of {self.name} is of a node's one argument, and not of a name's"
+            )
 
     @property
     def count(self) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from sqlglot import exp
 
 from dpsql.errors import Refusal
 from dpsql.relation import aggregates
@@ -27,12 +30,27 @@ def test_what_asks_for_sums_says_of_what() -> None:
 def test_a_row_without_its_printer_is_an_error_at_import(monkeypatch: pytest.MonkeyPatch) -> None:
     """And so is a printer of no row; a shorthand is written out, and needs none."""
     toy = Aggregate("toy", lambda argument: BIGINT)
-    monkeypatch.setattr(aggregates, "ROWS", (toy, Aggregate("short", toy.result, shorthand="count(a)")))
+    short = Aggregate("short", toy.result, (exp.CountIf,), shorthand="count(a)")
+    monkeypatch.setattr(aggregates, "ROWS", (toy, short))
     check_printers(["toy"], lambda row: not row.above)
     with pytest.raises(ImportError, match="toy"):
         check_printers([], lambda row: not row.above)
     with pytest.raises(ImportError, match="other"):
         check_printers(["toy", "other"], lambda row: not row.above)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"names": ("short",)},
+        {"nodes": (exp.CountIf,), "names": ("short",)},
+        {"nodes": (exp.Corr,), "args": ("this", "expression")},
+    ],
+)
+def test_a_shorthand_is_of_a_nodes_one_argument(written: dict[str, Any]) -> None:
+    """The binder reads it of a node: a name's would be met at the first statement, as an AttributeError."""
+    with pytest.raises(ImportError, match="shorthand of short"):
+        Aggregate("short", lambda argument: BIGINT, **written, shorthand="count(a)")
 
 
 @pytest.mark.parametrize(
