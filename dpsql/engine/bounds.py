@@ -24,7 +24,7 @@ from ..mechanisms import NANO, floor_to_nano
 from ..plan.dialects.quote import identifier, literal, table_name
 from ..plan.measures.formulas import Chosen
 from ..plan.measures.ranks import GRID, RankMeasurement, left_above, people_above
-from ..plan.planner import Plan, PrivacyParameters
+from ..plan.planner import Plan, PrivacyParameters, plan_text
 from ..plan.release_plan import ReleasePlan
 from ..policy import ColumnPolicy, Policy
 from ..policy.load_tables import MAX_CONTRIBUTION
@@ -45,7 +45,6 @@ from ..relation.expressions import Literal
 from ..relation.types import Kind, SqlType
 from ..release.left_out import LeftOut, LeftOutByNorms, norms_key, people_keys, rungs_for, steps_between
 from ..release.run import ReleasedRows
-from .preview import plan_under
 from .session import Session
 
 _LOW, _HIGH = "0.005", "0.995"
@@ -431,7 +430,8 @@ def _planned(sql: str, catalog: Catalog, policy: Policy, epsilon: Fraction) -> R
             "bounds of one period are not measured yet", sqlstate="0A000",
             hint="choose max_rows by what you know: it is of one person's rows of one period",
         )  # fmt: skip
-    (release,) = plan_under(policy, catalog, sql, epsilon).releases
+    privacy = PrivacyParameters.of(policy, epsilon, finds_groups=False)
+    (release,) = plan_text(sql, catalog, privacy).releases
     return release
 
 

@@ -18,16 +18,13 @@ from types import MappingProxyType
 from ..errors import Refusal
 from ..mechanisms import ATTO, NANO, Laplace, rho_of_pure, rho_within
 from ..plan.dialects.quote import identifier
-from ..plan.planner import Plan, PrivacyParameters, plan
+from ..plan.planner import Plan, PrivacyParameters, plan_text
 from ..plan.privacy.time import Clock
 from ..plan.release_plan import ReleasePlan
-from ..policy import Accounting, Neighbours, Policy
+from ..policy import Accounting, Policy
 from ..records import dataclass
 from ..relation.catalog import Catalog, Column, Table
 from ..release.price import expected_error
-from ..sql.bind_select import bind
-from ..sql.scope import BindingContext
-from ..sql.statement import AdmittedQuery, parse_statement
 from ..words import small_text
 from .settings import decimal_text
 
@@ -319,10 +316,9 @@ class _Previewer:
         return planned.releases[0] if len(planned.releases) == 1 else None
 
     def _plan(self, sql: str, most: int | None, epsilon: Fraction) -> Plan:
-        catalog, policy = self.catalog if most is None else self._bounded_by(most), self.policy
-        delta = policy.defaults.delta if policy.privacy.delta else Fraction(0)
-        clock = Clock.now(policy.privacy.time)
-        return plan_under(policy, catalog, sql, epsilon, delta, policy.defaults.minimum_units, clock)
+        catalog = self.catalog if most is None else self._bounded_by(most)
+        clock = Clock.now(self.policy.privacy.time)
+        return plan_text(sql, catalog, PrivacyParameters.of(self.policy, epsilon, clock))
 
     def _bounded_by(self, most: int) -> Catalog:
         """Return the catalog with another max_rows in this table, and nothing beside it."""
@@ -367,31 +363,6 @@ def _short(value: float, digits: int = 3) -> str:
 
 def _percent(part: float) -> str:
     return f"{_short(100 * part, 2)} %" if part >= 1e-5 else "< 0.001 %"
-
-
-def plan_under(
-    policy: Policy,
-    catalog: Catalog,
-    sql: str,
-    epsilon: Fraction,
-    delta: Fraction = NOTHING,
-    minimum_units: int = 1,
-    clock: Clock | None = None,
-) -> Plan:
-    """Return the plan of a query that no analyst asks, under what a policy promises. Raises Refusal."""
-    query = parse_statement(sql)
-    if not isinstance(query, AdmittedQuery):
-        raise Refusal("only a query has a plan", sqlstate="0A000")
-    privacy = PrivacyParameters(
-        epsilon,
-        delta,
-        minimum_units,
-        policy.privacy.neighbours is Neighbours.REPLACE_ONE,
-        together=policy.privacy.together,
-        accounting=policy.privacy.accounting,
-        clock=clock,
-    )
-    return plan(bind(query, BindingContext(catalog, query.text, (), 0, {})), catalog, privacy)
 
 
 def sql_name(name: str) -> str:

@@ -45,7 +45,7 @@ from ..plan.backend_sql.print_release import BackendQuery
 from ..plan.planner import Plan, PrivacyParameters, plan
 from ..plan.privacy.rows import Item, Source, selects_in, written_in
 from ..plan.release_plan import ReleasePlan
-from ..policy import Neighbours, Policy, access_of
+from ..policy import Policy, access_of
 from ..postprocess.bars import add_companions
 from ..records import dataclass
 from ..relation.catalog import Catalog, Column, OwnView, Scalar, Table, View
@@ -558,18 +558,9 @@ class Spine:
         return plan(relation, self.catalog, privacy, keys.read)
 
     def _privacy(self, epsilon: Fraction) -> PrivacyParameters:
-        return PrivacyParameters(
-            epsilon,
-            self.policy.defaults.delta if self.policy.privacy.delta else Fraction(0),
-            self.policy.defaults.minimum_units,
-            self.policy.privacy.neighbours is Neighbours.REPLACE_ONE,
-            self.settings.max_rows,
-            self.policy.privacy.together,
-            self.policy.privacy.accounting,
-            self.settings.selection,
-            self.settings.found_share,
-            self.dataset.clock(is_open=self.settings.open),
-        )
+        known = PrivacyParameters.of(self.policy, epsilon, self.dataset.clock(is_open=self.settings.open))
+        own = self.settings
+        return replace(known, max_rows=own.max_rows, selection=own.selection, found_share=own.found_share)
 
     def _counted(self, release: ReleasePlan, call: AggregateCall) -> int | None:
         """Return how many rows an aggregate takes in at least, in its smallest group, as far as the store can tell."""

@@ -24,7 +24,7 @@ from fractions import Fraction
 
 from ..errors import Refusal
 from ..mechanisms import pure_epsilon
-from ..policy.model import Accounting
+from ..policy.model import Accounting, Neighbours, Policy
 from ..policy.periods import first_day, most_of
 from ..records import dataclass
 from ..relation.aggregates import AGGREGATES, Asks
@@ -35,6 +35,9 @@ from ..relation.intervals import Environment
 from ..relation.relations import AggregateCall, Relation, Values, all_parts, ends_in, nodes_in, tables_in
 from ..relation.types import BIGINT, SqlType
 from ..relation.types import Kind as SqlKind
+from ..sql.bind_select import bind
+from ..sql.scope import BindingContext
+from ..sql.statement import AdmittedQuery, parse_statement
 from .backend_sql.print_release import BackendQuery, print_keys
 from .dialects import Dialect, dialect_of
 from .measures.least_error import (
@@ -134,6 +137,18 @@ class PrivacyParameters:
     found_share: Fraction | None = None
     clock: Clock | None = None
 
+    @classmethod
+    def of(
+        cls, policy: Policy, epsilon: Fraction, clock: Clock | None = None, *, finds_groups: bool = True
+    ) -> PrivacyParameters:
+        """Return what a statement may spend of so much under a policy; `finds_groups`: by the policy's delta, else none
+        of it is spent, and no group is found."""
+        privacy, defaults = policy.privacy, policy.defaults
+        delta = defaults.delta if finds_groups and privacy.delta else Fraction(0)
+        units = defaults.minimum_units if finds_groups else 1
+        is_replaced, adds = privacy.neighbours is Neighbours.REPLACE_ONE, privacy.accounting
+        return cls(epsilon, delta, units, is_replaced, None, privacy.together, adds, clock=clock)
+
 
 ReadKeys = Callable[[BackendQuery, tuple[SqlType, ...]], Sequence[tuple[Scalar, ...]]]
 """Asks public tables for keys of some types: each tuple once, in canonical form, at most MAX_DOMAIN + 1 of them."""
@@ -208,6 +223,17 @@ def plan(
     if privacy.clock is not None:
         return _ByPeriods.of(relation, _Planner(catalog, privacy, read), privacy.clock).plan()
     return _Planner(catalog, privacy, read).analyzed(analyze(relation, catalog))
+
+
+def plan_text(sql: str, catalog: Catalog, privacy: PrivacyParameters) -> Plan:
+    """Return the plan of a query that no analyst asks: without parameters, and the same at any time.
+
+    Raises Refusal: 0A000 for what is no query.
+    """
+    query = parse_statement(sql)
+    if not isinstance(query, AdmittedQuery):
+        raise Refusal("only a query has a plan", sqlstate="0A000")
+    return plan(bind(query, BindingContext(catalog, query.text, (), 0, {})), catalog, privacy)
 
 
 @dataclass(frozen=True)
@@ -860,39 +886,34 @@ def _bounding(
     person one row in a group is it C.
     """
     rows, grouped = release.rows, bool(release.keys)
-    if rows.is_replaced:
-        privacy = replace(privacy, replace_one=True)
+    is_replaced = privacy.replace_one or rows.is_replaced
+    alone = Bounding(1, 1, 1, True, False, is_replaced, grouped, privacy.together)
     if rows.lookup is not None:
         if grouped and groups is None and (privacy.accounting is Accounting.ZCDP or len(rows.owner) > 1):
             raise _undeclared_of_two(release, env)
         apart, kept = rows.lookup.apart, (rows.lookup.first, rows.lookup.most)
-        return Bounding(
-            apart, apart, apart, True, False, privacy.replace_one, grouped, privacy.together, of_two=kept
-        )
+        return replace(alone, in_all=apart, in_group=apart, groups=apart, of_two=kept)
     if rows.is_single:
-        return Bounding(1, 1, 1, True, False, privacy.replace_one, grouped, privacy.together)
+        return alone
+    many = replace(alone, per_row=False)
     is_alone = grouped and has_one_row(
         rows, tuple(key for key in release.keys if key.type.kind in _ONE_SPELLING)
     )
     if rows.max_rows is None or rows.max_rows_per_group is None or rows.max_groups is None:
         if groups and is_alone:  # a row of each, at most: the list is the bound
             n = min(len(groups), privacy.max_rows or len(groups))
-            return Bounding(
-                n, 1, n, False, n < len(groups), privacy.replace_one, True, privacy.together, one_a_group=True
-            )
+            return replace(many, in_all=n, groups=n, ranked=n < len(groups), one_a_group=True)
         raise undeclared_rows(rows.undeclared, release.position)
     m = 1 if grouped and has_one_row(rows, release.keys) else rows.max_rows_per_group
     in_all = min(rows.max_rows, m * rows.max_groups, privacy.max_rows or rows.max_rows)
     if not grouped:
-        return Bounding(in_all, in_all, 1, False, False, privacy.replace_one, False, privacy.together)
+        return replace(many, in_all=in_all, in_group=in_all)
     c = min(in_all, max_groups_in(rows, release.keys, env))
     if groups:  # never 0
         c = min(c, len(groups))
     is_determined = fields_of(*release.keys) <= rows.fixed_columns
     ranked = not is_determined and (groups is None or len(groups) > c)
-    return Bounding(
-        in_all, m, c, False, ranked, privacy.replace_one, True, privacy.together, one_a_group=is_alone
-    )
+    return replace(many, in_all=in_all, in_group=m, groups=c, ranked=ranked, one_a_group=is_alone)
 
 
 def _numbered(release: Release, bounding: Bounding) -> Bounding | None:

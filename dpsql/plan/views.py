@@ -10,7 +10,7 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import field, replace
 from fractions import Fraction
@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import NoReturn
 
 from ..errors import PolicyError, Refusal
-from ..policy import Access, LiveColumn, LiveSchema, LiveTable, Neighbours, Policy, Report, narrowed
+from ..policy import Access, LiveColumn, LiveSchema, LiveTable, Policy, Report, narrowed
 from ..policy import build_catalog as build_tables
 from ..policy.catalog import (
     build_column,
@@ -35,7 +35,7 @@ from ..policy.describe import VIEWS, allowed_text, declared_text, keys_text
 from ..policy.model import ViewPolicy
 from ..policy.section import plain, quote_key, suggest
 from ..records import dataclass
-from ..relation.catalog import Catalog, Column, Enforced, Ground, Table, View
+from ..relation.catalog import Catalog, Column, Enforced, Table, View
 from ..relation.catalog import Scalar as CatalogScalar
 from ..relation.expressions import walk
 from ..relation.facts import Facts
@@ -55,8 +55,8 @@ from ..relation.relations import (
 from ..relation.types import Kind, SqlType
 from ..sql.bind_select import bind
 from ..sql.scope import BindingContext
-from ..sql.statement import AdmittedQuery, parse_statement, tables_in, view_query
-from .planner import PrivacyParameters, plan
+from ..sql.statement import AdmittedQuery, tables_in, view_query
+from .planner import PrivacyParameters, plan_text
 from .privacy.analyze import private_rows
 from .privacy.rows import columns_of
 from .privacy.time import Clock
@@ -131,7 +131,8 @@ class _Reader:
             relation = _bound(query, catalog)
             _check_meaning(relation, self.live.dialect)
             relation = self._shown(where, declared, found, relation, catalog)
-            relation = map_tables(relation, _read_through(view_ground(declared, found.definition)))
+            ground = view_ground(declared, found.definition)  # what reads one of its tables rests on it, too
+            relation = map_tables(relation, lambda one: replace(one, grounds=(*one.grounds, ground)))
             view = View(
                 declared.name, self.live.path_of(declared.name), (), relation, _role(relation, catalog),
                 _tables_of(relation), declared.description,
@@ -283,16 +284,11 @@ class _Reader:
         """Raise Refusal unless a view's rows, if they are people's, can be counted."""
         if view.role != "private":
             return
-        query = parse_statement("SELECT COUNT(*) FROM v")
-        assert isinstance(query, AdmittedQuery)
         policy, known = self.policy, replace(catalog, views={"v": replace(view, name="v")})
-        delta = policy.defaults.delta if policy.privacy.delta else Fraction(0)
-        privacy = PrivacyParameters(
-            policy.defaults.epsilon, delta, policy.defaults.minimum_units,
-            policy.privacy.neighbours is Neighbours.REPLACE_ONE, None, policy.privacy.together,
-            policy.privacy.accounting, clock=Clock.of_any(policy.privacy.time),
-        )  # fmt: skip
-        plan(_bound(query, known), known, privacy)
+        clock = Clock.of_any(policy.privacy.time)
+        plan_text(
+            "SELECT COUNT(*) FROM v", known, PrivacyParameters.of(policy, policy.defaults.epsilon, clock)
+        )
 
 
 def _facts(relation: Relation, catalog: Catalog) -> dict[int, Facts]:
@@ -367,11 +363,6 @@ def _check_meaning(relation: Relation, engine: str) -> None:
 def _tables_of(relation: Relation) -> tuple[str, ...]:
     """Return the names of the tables that a relation reads, in the order of its text."""
     return tuple(dict.fromkeys(scan.table.name for scan in nodes_in(Scan, relation)))
-
-
-def _read_through(ground: Ground) -> Callable[[Table], Table]:
-    """Return what has plans that read a table rest on a view, too."""
-    return lambda table: replace(table, grounds=(*table.grounds, ground))
 
 
 _FAMILIES = {

@@ -47,19 +47,16 @@ from ..mechanisms import NANO
 from ..plan.dialects.quote import identifier
 from ..plan.measures.formulas import Linear
 from ..plan.measures.ranks import GRID
-from ..plan.planner import PrivacyParameters, plan
+from ..plan.planner import PrivacyParameters, plan_text
 from ..plan.privacy.time import Clock
 from ..plan.release_plan import ReleasePlan
 from ..policy import Policy
 from ..policy.describe import policy_sentences
-from ..policy.model import ColumnPolicy, Neighbours, TablePolicy
+from ..policy.model import ColumnPolicy, TablePolicy
 from ..policy.periods import MOST_NUMBER, number_of, run_text
 from ..records import dataclass
 from ..relation.catalog import Catalog
 from ..release.left_out import LeftOut, percent
-from ..sql.bind_select import bind
-from ..sql.scope import BindingContext
-from ..sql.statement import AdmittedQuery, parse_statement
 from ..words import counted, terminal_text
 
 # --- what is shown, in whole units of the ledger ----------------------------------------------------------
@@ -187,18 +184,9 @@ def _noises(
 
 
 def _planned(sql: str, catalog: Catalog, policy: Policy) -> tuple[ReleasePlan, ...]:
-    query = parse_statement(sql)
-    assert isinstance(query, AdmittedQuery)
-    privacy = PrivacyParameters(
-        policy.defaults.epsilon,
-        Fraction(0),
-        1,
-        policy.privacy.neighbours is Neighbours.REPLACE_ONE,
-        together=policy.privacy.together,
-        accounting=policy.privacy.accounting,
-        clock=Clock.now(policy.privacy.time),
-    )
-    return plan(bind(query, BindingContext(catalog, query.text, (), 0, {})), catalog, privacy).releases
+    clock = Clock.now(policy.privacy.time)
+    privacy = PrivacyParameters.of(policy, policy.defaults.epsilon, clock, finds_groups=False)
+    return plan_text(sql, catalog, privacy).releases
 
 
 # --- what the page shows ------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ from ...mechanisms import (
     delta_of_rho,
 )
 from ...plan.dialects.quote import text
-from ...plan.planner import Plan
+from ...plan.planner import Plan, PrivacyParameters, plan_text
 from ...plan.privacy.rows import IntermediateColumn, selects_in
 from ...plan.privacy.time import Clock
 from ...plan.release_plan import ReleasePlan
@@ -71,7 +71,7 @@ from ...release.facts import read_facts
 from ...release.privatise import Exact, publish
 from ...release.released import canonical, completed, declared_groups
 from ...release.verifying import certificate_of, rule_against
-from ..preview import plan_under, sql_name
+from ..preview import sql_name
 from ..settings import number_text
 from .statements import statements
 from .twins import CROWD, PATTERNS, Person, Twin, twin_of
@@ -619,7 +619,8 @@ def _of_periods(policy: Policy, table: Table) -> Iterator[str]:
 
 def plan_audited(policy: Policy, catalog: Catalog, sql: str) -> Plan:
     """Return a statement's plan, at the audit's epsilon and delta. Raises Refusal."""
-    return plan_under(policy, catalog, sql, EPSILON, DELTA, policy.defaults.minimum_units, _clock(policy))
+    privacy = replace(PrivacyParameters.of(policy, EPSILON, _clock(policy)), delta=DELTA)
+    return plan_text(sql, catalog, privacy)
 
 
 # --- the neighbours -------------------------------------------------------------------------------------
