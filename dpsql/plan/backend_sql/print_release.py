@@ -64,7 +64,7 @@ from ..privacy.keys import MAX_DOMAIN, Domain
 from ..privacy.public_inputs import KeyList
 from ..privacy.rows import Fan, IntermediateColumn, Lookup, OwnedRows, fields_in
 from .print_private import print_whole
-from .print_source import SourcePrinter, carried_as, numbered, spread
+from .print_source import SourcePrinter, carried_as, hash_texts, numbered, shown_keys, spread
 from .print_sums import (
     CappedSums,
     GroupSums,
@@ -249,10 +249,9 @@ class ReleasePrinter:
 
     def per_row(self, numbers: tuple[int, ...]) -> BackendQuery:
         """Units with one row, or with rows that are kept by number: a plain aggregate."""
-        sources = SourcePrinter(self.dialect, 1)
-        inner = self._inner(sources, numbers)
+        inner = self._inner(numbers)
         coordinates = self._coordinates(numbers, GroupSums(inner))
-        return _query(self._by_group(f"({inner.sql()}) AS r", coordinates), numbers, sources)
+        return _query(self._by_group(f"({inner.sql()}) AS r", coordinates), numbers, inner.sources)
 
     # --- rows of two people ---------------------------------------------------------------------------------
 
@@ -263,8 +262,7 @@ class ReleasePrinter:
         them all; of more rows the first R_b are kept, by a hash of the row's key and then by all columns that are read:
         a total order, but for rows that are alike.
         """
-        sources = SourcePrinter(self.dialect, 1)
-        inner = self._inner(sources, numbers, more=lookup.key, shows_unit=True)
+        inner = self._inner(numbers, more=lookup.key, shows_unit=True)
         whole = [inner.printer.whole(one) for one in lookup.key]
         own = [
             inner.item(self.dialect.scattered_apart(sql, one.type) if lookup.is_spread else sql, "o")
@@ -282,10 +280,10 @@ class ReleasePrinter:
         steps = [
             self.dialect.step("s", inner.sql(), is_kept=True),
             f"heavy AS (SELECT {unit} FROM s GROUP BY {unit} HAVING COUNT(*) > {lookup.most})",
-            f"r AS ({sources.first_rows(self.unit, shown, order, lookup.most, is_number=lookup.is_spread)})",
+            f"r AS ({inner.sources.first_rows(self.unit, shown, order, lookup.most, is_number=lookup.is_spread)})",
         ]
         body = self._outer("r", coordinates, in_domain=True)
-        return _query(f"WITH {', '.join(steps)} {body}", numbers, sources)
+        return _query(f"WITH {', '.join(steps)} {body}", numbers, inner.sources)
 
     def clamped(self, number: int, lookup: Lookup) -> BackendQuery:
         """Counts of all joined rows, each person who is pointed at cut to R_b by the norm of their counts.
@@ -295,8 +293,7 @@ class ReleasePrinter:
         """
         measurement = self.measurements[number]
         assert isinstance(measurement, Count)
-        sources = SourcePrinter(self.dialect, 1)
-        inner = self._inner(sources, (number,), shows_unit=True)
+        inner = self._inner((number,), shows_unit=True)
         only = [inner.only(mask) for mask in measurement.masks]
         unit, listed = ", ".join(self.unit), self._in_domain()
         own = [f"s.{one}" for one in (*self.unit, *self.key_names)]
@@ -332,7 +329,7 @@ class ReleasePrinter:
             )
         ]
         body = self._added_up(f"({' UNION ALL '.join(both)}) AS b", names)
-        return _query(f"WITH {', '.join(steps)} {body}", (number,), sources)
+        return _query(f"WITH {', '.join(steps)} {body}", (number,), inner.sources)
 
     def _share_of(self, cell: str, most: int, measurement: Count) -> str:
         """Return a cell's count times `most` and over the divisor d, which is V times its person's norm."""
@@ -399,32 +396,31 @@ class ReleasePrinter:
 
     def _of_table(self, numbers: tuple[int, ...], counted: int | None) -> BackendQuery:
         """A plain aggregate of a table, corrected for the units with more than R rows (house rule 3)."""
-        is_salted = counted is not None and self.bounding.ranked
-        sources = SourcePrinter(self.dialect, 2 if is_salted else 1)
         filters = counted_in(self.measurements)
         norms = [norm.key for norm in self.bounding.norms]
-        listed = self._rows(sources, (), (*filters, *norms), shows_unit=True)
+        is_salted = counted is not None and self.bounding.ranked
+        listed = self._inner(keys=(), more=(*filters, *norms), shows_unit=True, is_salted=is_salted)
+        sources = listed.sources
         if filters:
             listed.where.append(f"({' OR '.join(listed.printer.boolean(term) for term in filters)})")
         places = [listed.item(listed.printer.key(key), "g") for key in norms]
         rows = f"({listed.sql()}{self.dialect.listed_by_sort}) AS r"
         steps = [f"heavy AS ({self._lighter(rows, places)})"]
-        plain, inner = self._inner(sources, numbers), self._inner(sources, numbers, beside="heavy")
+        plain, inner = (self._inner(numbers, sources=sources, beside=beside) for beside in ("", "heavy"))
         whole = self._whole(numbers, GroupSums(plain))
         less = self._coordinates(numbers, WeighedSums(inner))
         if counted is not None:
-            steps += self._people(self._rows(sources, self.keys, (), shows_unit=True).sql())
+            steps += self._people(self._inner(sources=sources, shows_unit=True).sql())
             numbers = (*numbers, counted)
         sums = self._corrected(whole, f"({plain.sql()}) AS r", less, f"({inner.sql()}) AS r", counted)
-        query = _query(f"WITH {', '.join(steps)} {sums}", numbers, sources, salted=is_salted)
+        query = _query(f"WITH {', '.join(steps)} {sums}", numbers, sources)
         return replace(query, is_direct=self._is_direct() and counted is None and not norms)
 
     def _of_joins(self, numbers: tuple[int, ...], counted: int | None) -> BackendQuery:
         """The same of rows that are made once: joins, filters and subqueries cost more than to keep what they leave."""
         is_salted = counted is not None and self.bounding.ranked
-        sources = SourcePrinter(self.dialect, 2 if is_salted else 1)
         norms = [norm.key for norm in self.bounding.norms]
-        inner = self._inner(sources, numbers, is_kept=True, more=norms)
+        inner = self._inner(numbers, is_kept=True, more=norms, is_salted=is_salted)
         places = [inner.item(inner.printer.key(key), "g") for key in norms]
         whole = self._whole(numbers, GroupSums(inner))
         less = self._coordinates(numbers, WeighedSums(inner))
@@ -441,7 +437,7 @@ class ReleasePrinter:
             numbers = (*numbers, counted)
         of_heavy = f"({inner.of_units([], beside='heavy')}) AS r"
         sums = self._corrected(whole, "r", less, of_heavy, counted)
-        return _query(f"WITH {', '.join(steps)} {sums}", numbers, sources, salted=is_salted)
+        return _query(f"WITH {', '.join(steps)} {sums}", numbers, inner.sources)
 
     def _in_one_pass(self, numbers: tuple[int, ...], counted: int | None = None) -> BackendQuery:
         """The same by units: each one's sums in each group, times its weight.
@@ -449,8 +445,7 @@ class ReleasePrinter:
         `counted`: as in `scaled`; the units of each group, by their first C groups in hashed order.
         """
         is_ranked = counted is not None and self.bounding.ranked
-        sources = SourcePrinter(self.dialect, 2 if is_ranked else 1)
-        inner = self._inner(sources, numbers, shows_unit=True)
+        inner = self._inner(numbers, shows_unit=True, is_salted=is_ranked)
         sums, rows = UnitSums(inner), self._rows_counted(inner)
         totals = [(name, f"COALESCE(SUM({sql} * w), 0)") for name, sql in self._coordinates(numbers, sums)]
         by = ", ".join([*self.unit, *self.key_names])
@@ -458,20 +453,15 @@ class ReleasePrinter:
         shown = sums.sql([*([by] if self.keys else []), counted_rows])
         units = f"SELECT {shown} FROM ({inner.sql()}) AS r GROUP BY {by}"
         if self.keys:
-            names = sums.names([*self.key_names, f"{self._weight(self._of_all_groups('n'))} AS w"])
+            t = self.dialect.cast(f"SUM(n) OVER (PARTITION BY {', '.join(self.unit)})", "BIGINT")
+            names = sums.names([*self.key_names, f"{self._weight(t)} AS w"])
             rank = [self._rank(self._key_hashes(), self.key_names)] if is_ranked else []
             units = f"SELECT {', '.join([*names, *rank])} FROM ({units}) AS p"
         if counted is not None:
-            totals += [(f"m{counted}_0", f"COUNT(*){self._first_groups() if is_ranked else ''}")]
+            first = f" FILTER (WHERE rn <= {self.bounding.groups})" if is_ranked else ""
+            totals += [(f"m{counted}_0", f"COUNT(*){first}")]
             numbers = (*numbers, counted)
-        return _query(self._by_group(f"({units}) AS p", totals), numbers, sources, salted=is_ranked)
-
-    def _of_all_groups(self, name: str) -> str:
-        """Return the sum of a unit's counts over its groups."""
-        return self.dialect.cast(f"SUM({name}) OVER (PARTITION BY {', '.join(self.unit)})", "BIGINT")
-
-    def _first_groups(self) -> str:
-        return f" FILTER (WHERE rn <= {self.bounding.groups})"
+        return _query(self._by_group(f"({units}) AS p", totals), numbers, inner.sources)
 
     def _heavy(self, listed: str, shown: str) -> str:
         """Return the units with more than R rows, from a list of each row's unit, and what is `shown` of each."""
@@ -605,8 +595,7 @@ class ReleasePrinter:
 
     def ranked(self, numbers: tuple[int, ...]) -> BackendQuery:
         """Counts of units, and averages as they are: C groups of each unit in hashed order, where it may have more."""
-        sources = SourcePrinter(self.dialect, 2 if self.bounding.ranked else 1)
-        inner = self._inner(sources, numbers, shows_unit=True)
+        inner = self._inner(numbers, shows_unit=True, is_salted=self.bounding.ranked)
         sums = KeptSums(inner)
         coordinates = self._coordinates(numbers, sums)
         by = [*self.unit, *self.key_names]
@@ -617,15 +606,14 @@ class ReleasePrinter:
         if self.bounding.ranked:
             steps += self._kept("p", self._key_hashes(), self.key_names, self.bounding.groups, sums.names([]))
         body = self._outer(f"{'kept' if self.bounding.ranked else 'p'} AS b", coordinates)
-        query = _query(f"WITH {', '.join(steps)} {body}", numbers, sources, salted=self.bounding.ranked)
+        query = _query(f"WITH {', '.join(steps)} {body}", numbers, inner.sources)
         return replace(query, is_direct=self._is_direct() and not self.keys and not sums.parts)
 
     def distinct(self, number: int) -> BackendQuery:
         """COUNT(DISTINCT x): at most P pairs of group and value of each unit in hashed order, then each once."""
-        sources = SourcePrinter(self.dialect, 2)
         measurement = self.measurements[number]
         assert measurement.value is not None
-        inner = self._inner(sources, (number,), shows_unit=True)
+        inner = self._inner((number,), shows_unit=True, is_salted=True)
         name = inner.item(inner.printer.key(measurement.value), "v")
         where = inner.mask(measurement.masks[0])
         present = f"{name} IS NOT NULL" + (f" AND {where}" if where else "")
@@ -637,7 +625,7 @@ class ReleasePrinter:
         hashes = [*self._key_hashes(), self.dialect.hash_text("x", measurement.value.type)]
         steps += self._kept("v", hashes, [*self.key_names, "x"], measurement.distinct_limit)
         body = self._outer("kept AS b", [(f"m{number}_0", "COUNT(DISTINCT x)")])
-        return _query(f"WITH {', '.join(steps)} {body}", (number,), sources, salted=True)
+        return _query(f"WITH {', '.join(steps)} {body}", (number,), inner.sources)
 
     def _kept(
         self, source: str, hashes: list[str], names: list[str], most: int, more: Sequence[str] = ()
@@ -686,10 +674,8 @@ class ReleasePrinter:
         return [(name, part.type) for name, part in zip(self.unit, self.relation.owner, strict=True)]
 
     def _key_hashes(self) -> list[str]:
-        return [
-            f"COALESCE({self.dialect.hash_text(name, key.type)}, chr(30))"
-            for key, name in zip(self.keys, self.key_names, strict=True)
-        ]
+        types = (key.type for key in self.keys)
+        return hash_texts(zip(self.key_names, types, strict=True), self.dialect)
 
     # --- choices of groups ----------------------------------------------------------------------------------
 
@@ -697,13 +683,12 @@ class ReleasePrinter:
         """Return the query of the scores that groups are chosen by: of each unit so much in a group, in all groups."""
         measurement = self.measurements[number]
         assert isinstance(measurement, TopGroups)
-        sources = SourcePrinter(self.dialect, 1)
-        inner = self._inner(sources, (number,), shows_unit=True)
+        inner = self._inner((number,), shows_unit=True)
         sums = KeptSums(inner) if measurement.of.is_of_people else CappedSums(inner, measurement.each)
         coordinates = self._coordinates((number,), sums)
         by = [*self.unit, *self.key_names]
         units = f"SELECT {sums.sql(by)} FROM ({inner.sql()}) AS r GROUP BY {', '.join(by)}{self._in_domain()}"
-        return _query(self._outer(f"({units}) AS p", coordinates), (number,), sources)
+        return _query(self._outer(f"({units}) AS p", coordinates), (number,), inner.sources)
 
     # --- choices by rank ------------------------------------------------------------------------------------
 
@@ -716,10 +701,9 @@ class ReleasePrinter:
         assert isinstance(measurement, Ranked)
         assert measurement.value is not None
         assert not isinstance(choice, FlipChoice)
-        sources = SourcePrinter(self.dialect, 1)
         scattering = self._scattering() if choice.hash_bits else ()
         shows_unit = not self.bounding.per_row or (choice.hash_bits > 0 and bool(self.relation.owner))
-        inner = self._inner(sources, (number,), more=scattering, shows_unit=shows_unit)
+        inner = self._inner((number,), more=scattering, shows_unit=shows_unit)
         z = print_whole(inner.printer, inner.item, measurement.value, measurement.known_lattice)
         flag = inner.mask(measurement.masks[0])
         # A value is computed wherever it stands: rows without one fall out of the cells, or before t is counted.
@@ -757,13 +741,13 @@ class ReleasePrinter:
         more, last = printer.steps()
         shown = ", ".join([*self._shown_keys(), "v", "less", "w", "n"])
         sql = f"WITH {', '.join([*steps, *more])} SELECT {shown} FROM {last}"
-        return replace(_query(sql, (number,), sources), is_window=True, part=part)
+        return replace(_query(sql, (number,), inner.sources), is_window=True, part=part)
 
     def values(self, number: int, measurement: ModeMeasurement) -> BackendQuery:
         """Return the query of what the rows of each known value weigh; as windows come, with their value's number."""
         assert measurement.value is not None
-        sources, value = SourcePrinter(self.dialect, 1), measurement.value
-        inner = self._inner(sources, (number,), shows_unit=not self.bounding.per_row)
+        value = measurement.value
+        inner = self._inner((number,), shows_unit=not self.bounding.per_row)
         x = inner.item(inner.printer.key(value), "x")
         flag = inner.mask(measurement.masks[0])
         where = " AND ".join(
@@ -789,7 +773,7 @@ class ReleasePrinter:
         place = self.dialect.cast(f"(CASE x {cases} END)", "BIGINT")
         shown = ", ".join([*self._shown_keys(), f"{place} AS v", f"{zero} AS less", "w", f"{zero} AS n"])
         sql = f"WITH {', '.join(steps)} SELECT {shown} FROM g"
-        return replace(_query(sql, (number,), sources), is_window=True)
+        return replace(_query(sql, (number,), inner.sources), is_window=True)
 
     def _weighed(self, unit: int, shown: str, name: str) -> list[str]:
         """Return the steps that give the rows of a their weight w, by how many of them their unit has."""
@@ -826,8 +810,8 @@ class ReleasePrinter:
         if self.relation.owner:
             scattered = self.dialect.scattered(self._typed_unit(), choice.hash_bits)
         else:
-            texts = [f"COALESCE({self.dialect.hash_text(name, type_)}, chr(30))" for name, type_ in row]
-            scattered = self.dialect.scattered_texts(texts or ["''"], choice.hash_bits)
+            texts = hash_texts(row, self.dialect) or ["''"]
+            scattered = self.dialect.scattered_texts(texts, choice.hash_bits)
         return f"({place} * {2**choice.hash_bits} + {scattered})"
 
     def _in_part(self, part: Part) -> str:
@@ -883,26 +867,24 @@ class ReleasePrinter:
     # --- parts of all queries -------------------------------------------------------------------------------
 
     def _inner(
-        self, sources: SourcePrinter, numbers: Iterable[int], *, more: Iterable[Expr] = (), shows_unit: bool = False,
-        beside: str = "", is_kept: bool = False,
+        self, numbers: Iterable[int] = (), *, keys: tuple[Expr, ...] | None = None, more: Iterable[Expr] = (),
+        shows_unit: bool = False, beside: str = "", is_kept: bool = False, is_salted: bool = False,
+        sources: SourcePrinter | None = None,
     ) -> InnerRows:  # fmt: skip
-        """Return the rows that some measurements are computed from, `more`: and that have these columns."""
-        measurements = [self.measurements[number] for number in numbers]
-        read = [*more]
-        read += [value for measurement in measurements for value in measurement.values]
-        read += [term for measurement in measurements for mask in measurement.masks for term, _ in mask.terms]
-        return self._rows(sources, self.keys, read, shows_unit=shows_unit, beside=beside, is_kept=is_kept)
+        """Return the rows that some measurements are computed from, `more`: and that have these columns.
 
-    def _rows(
-        self, sources: SourcePrinter, keys: tuple[Expr, ...], read: Iterable[Expr], *, shows_unit: bool = False,
-        beside: str = "", is_kept: bool = False,
-    ) -> InnerRows:  # fmt: skip
-        """Return rows of the release by some keys: those of its groups, where they are chosen."""
-        read = read if self.groups is None else (*read, *self.keys)
-        numbers = self.bounding.numbered
+        `keys`: what they are grouped by, None: all keys. Where groups are chosen, they are the rows of these.
+        `sources`: of the query that they are a part of; None: they begin one, which is salted or not.
+        """
+        measurements = [self.measurements[number] for number in numbers]
+        read = [*more, *(value for measurement in measurements for value in measurement.values)]
+        read += [term for measurement in measurements for mask in measurement.masks for term, _ in mask.terms]
+        read += () if self.groups is None else self.keys
+        number = self.bounding.numbered
         inner = InnerRows(
-            sources, self.relation, keys, read, shows_unit=shows_unit, beside=beside, is_kept=is_kept,
-            by_number=None if numbers is None else (numbers, self.bounding.in_all),
+            sources or SourcePrinter(self.dialect, 2 if is_salted else 1), self.relation,
+            self.keys if keys is None else keys, read, shows_unit=shows_unit, beside=beside, is_kept=is_kept,
+            by_number=None if number is None else (number, self.bounding.in_all),
         )  # fmt: skip
         if self.groups is not None:
             inner.where.append(self._of_one_of(self.groups, inner))
@@ -953,10 +935,7 @@ class ReleasePrinter:
         return f"SELECT {', '.join(columns) or 'COUNT(*) AS present'} FROM {source}{group}"
 
     def _shown_keys(self) -> list[str]:
-        return [
-            f"{self.dialect.text_of(name, key.type)} AS {name}" if key.type.is_temporal else name
-            for key, name in zip(self.keys, self.key_names, strict=True)
-        ]
+        return shown_keys(self.keys, self.key_names, self.dialect)
 
     def _having(self, tests: Sequence[str]) -> str:
         if len(tests) > 1:
@@ -1008,10 +987,10 @@ class ReleasePrinter:
         return self.dialect.literal(Literal(type_, value))
 
 
-def _query(
-    sql: str, numbers: tuple[int, ...], sources: SourcePrinter, *, salted: bool = False
-) -> BackendQuery:
+def _query(sql: str, numbers: tuple[int, ...], sources: SourcePrinter) -> BackendQuery:
+    """Return a query of measurements; it is salted where the parameters of its sources begin after the salt."""
     intermediates = tuple(
         p for p in sources.parameters if isinstance(p, (IntermediateValue, IntermediateColumn))
     )
-    return BackendQuery(sql, numbers, salted, intermediates, row_bytes=sources.row_bytes)
+    is_salted = sources.first_parameter > 1
+    return BackendQuery(sql, numbers, is_salted, intermediates, row_bytes=sources.row_bytes)

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from fractions import Fraction
 
@@ -318,10 +318,7 @@ class SourcePrinter:
         names = [f"k{number}" for number in range(len(listed.keys))]
         keys = [f"{printer.key(key)} AS {name}" for key, name in zip(listed.keys, names, strict=True)]
         clause = f" WHERE {' AND '.join(where)}" if where else ""
-        shown = [
-            f"{self.dialect.text_of(name, key.type)} AS {name}" if key.type.is_temporal else name
-            for key, name in zip(listed.keys, names, strict=True)
-        ]
+        shown = shown_keys(listed.keys, names, self.dialect)
         order = ", ".join(f"l.{name} NULLS LAST" for name in names)
         distinct = f"SELECT DISTINCT {', '.join(keys)} FROM {from_}{clause}"
         return f"SELECT {', '.join(shown)} FROM ({distinct}) AS l ORDER BY {order} LIMIT {most}"
@@ -415,6 +412,14 @@ def numbered(name: str, count: int) -> list[str]:
     return [name] if count == 1 else [f"{name}{number}" for number in range(count)]
 
 
+def shown_keys(keys: Sequence[Expr], names: Sequence[str], dialect: Dialect) -> list[str]:
+    """Return keys as they leave the engine: dates and timestamps as text, which holds every value they have."""
+    return [
+        f"{dialect.text_of(name, key.type)} AS {name}" if key.type.is_temporal else name
+        for key, name in zip(keys, names, strict=True)
+    ]
+
+
 def _owner_part(printer: PrivatePrinter, part: Expr) -> str:
     if part.column is not None:
         return printer.owner(part)
@@ -491,8 +496,13 @@ def spread(values: Sequence[tuple[str, SqlType]], dialect: Dialect) -> list[str]
     """
     if len(values) == 1 and values[0][1].is_integer:
         return [dialect.scattered_whole(values[0][0])]
-    texts = [f"COALESCE({dialect.hash_text(sql, type_)}, chr(30))" for sql, type_ in values]
+    texts = hash_texts(values, dialect)
     return [dialect.hashed(texts)] if texts else []
+
+
+def hash_texts(values: Iterable[tuple[str, SqlType]], dialect: Dialect) -> list[str]:
+    """Return what is hashed of values, none of it NULL."""
+    return [f"COALESCE({dialect.hash_text(sql, type_)}, chr(30))" for sql, type_ in values]
 
 
 _HASHED = (Kind.TEXT, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP)

@@ -44,6 +44,7 @@ from .print_source import SourcePrinter, numbered
 class InnerRows:
     """The relation r: keys, values and flags of the rows that pass the filter and have an owner.
 
+    `sources`: what prints the tables of the query that it is a part of.
     `beside`: the name of what stands in FROM too, one row of it for each unit whose rows are wanted.
     `is_kept`: r is a step that is read more than once, by `of_units` too: where nobody else asks for the owner, by
     its path from r. `by_number`: the source that has a number for each row of a person, and the most that is taken.
@@ -55,7 +56,7 @@ class InnerRows:
         by_number: tuple[Numbered, int] | None = None,
     ) -> None:  # fmt: skip
         self.unit, self.heavy = (numbered(name, len(rows.owner)) for name in ("u", "hu"))
-        self.keys, self.dialect = keys, sources.dialect
+        self.sources, self.keys, self.dialect = sources, keys, sources.dialect
         nullable = [part for part in rows.owner if not rows.columns[part.index].enforced.not_null]
         items, predicate = rows.items, rows.predicate
         is_plain = not any(item.source.parts for item in items)

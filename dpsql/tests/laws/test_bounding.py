@@ -14,7 +14,6 @@ from hypothesis import example, given, settings
 from dpsql.errors import EngineFailure, Refusal
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.backend_sql.print_release import BackendQuery
-from dpsql.plan.backend_sql.print_source import SourcePrinter
 from dpsql.plan.backend_sql.print_sums import UnitSums
 from dpsql.plan.measures.measurements import (
     WEIGHT,
@@ -47,9 +46,8 @@ def by_window(release: ReleasePlan, numbers: tuple[int, ...]) -> BackendQuery:
         release.release.rows, release.release.keys, release.measurements, release.bounding, release.domains, {},
         release.dialect, axes=release.axes,
     )  # fmt: skip
-    sources = SourcePrinter(release.dialect, 1)
     filters = counted_in(release.measurements)
-    inner = printer._inner(sources, numbers, shows_unit=True)
+    inner = printer._inner(numbers, shows_unit=True)
     flags = [f"{inner.item(inner.printer.boolean(term), 'f')} IS TRUE" for term in filters]
     sums = UnitSums(inner)
     most = release.bounding.in_all
@@ -66,7 +64,7 @@ def by_window(release: ReleasePlan, numbers: tuple[int, ...]) -> BackendQuery:
     by = ["u", *printer.key_names]
     units = f"SELECT {sums.sql(by)}, {t} FROM ({inner.sql()}) AS r GROUP BY {', '.join(by)}"
     sql = printer._by_group(f"({units}) AS p", [(name, f"COALESCE({one}, 0)") for name, one in coordinates])
-    return print_release._query(sql, numbers, sources)
+    return print_release._query(sql, numbers, inner.sources)
 
 
 def compare(world: World, plan: Plan) -> int:
