@@ -759,15 +759,31 @@ def map_tables(
     `rename`: gives each column that an expression reads its name, for messages.
     """
 
+    def scan(node: Relation) -> Relation | None:
+        return replace(node, table=change(node.table)) if isinstance(node, Scan) else None
+
+    return map_parts(relation, scan, rename)
+
+
+def map_parts(
+    relation: Relation,
+    change: Callable[[Relation], Relation | None],
+    rename: Callable[[Field], Field] = lambda field: field,
+) -> Relation:
+    """Return a relation with `change` applied to its parts from above, in subqueries of expressions too; None: it goes
+    on below. `rename`: as in `map_tables`."""
+
+    def part(node: Relation) -> Relation:
+        changed = change(node)
+        return node.map_inputs(part).map_expressions(expression) if changed is None else changed
+
     def expression(expr: Expr) -> Expr:
         below = map_children(expr, expression)
         if isinstance(below, Scalar):
-            return replace(below, relation=map_tables(below.relation, change, rename))
+            return replace(below, relation=part(below.relation))
         return rename(below) if isinstance(below, Field) else below
 
-    if isinstance(relation, Scan):
-        return replace(relation, table=change(relation.table))
-    return relation.map_inputs(lambda below: map_tables(below, change, rename)).map_expressions(expression)
+    return part(relation)
 
 
 def tables_in(relation: Relation) -> list[Table]:

@@ -55,10 +55,8 @@ from ...relation.expressions import (
     Expr,
     Field,
     Literal,
-    Scalar,
     compared,
     fields_of,
-    map_children,
     moved,
     parts_in,
 )
@@ -70,6 +68,7 @@ from ...relation.relations import (
     Relation,
     SetOperation,
     grouped,
+    map_parts,
     map_tables,
     nodes_in,
     projected,
@@ -77,7 +76,6 @@ from ...relation.relations import (
 )
 from ...relation.types import BIGINT, BOOLEAN, TEXT, TIMESTAMP, Kind
 from .analyze import Analyzed
-from .axes import spelled
 from .functional_dependencies import Classes
 from .keys import Domain, domain_of, environment_of, existing_groups
 from .ownership import MAX_CONTRIBUTION, identity_of
@@ -93,7 +91,7 @@ from .rows import (
     selects_in,
     source_at,
 )
-from .value_set import Looking
+from .value_set import Looking, spelled
 
 MOST_NUMBERED = 400
 """Most periods whose numbers a scan computes: more are bounded by person."""
@@ -593,27 +591,16 @@ def each_period(whole: Analyzed, by_period: Sequence[Sequence[Release | None]]) 
 
     `by_period`: of each release in order of drawing, what it is in each period; None: it reads nothing of that one.
     """
-    if any(nodes_in(AddedUp, whole.root, *whole.intermediates)):
-        return None
-    made: dict[Release, Relation] = {}
-    found: list[tuple[Release, ...]] = []
-    for release, parts in zip(ordered(whole), by_period, strict=True):
-        if not all(part is None or _is_alike(part.rows, release.rows) for part in parts):
-            return None
+
+    def own(release: Release, parts: list[Release]) -> list[Release]:
+        if not all(_is_alike(part.rows, release.rows) for part in parts):
+            return []
         # by the keys that the whole has: in one period another one of them may say the rest
-        own = [
-            replace(part, keys=release.keys, aggregates=release.aggregates, names=release.names)
-            for part in dict.fromkeys(parts)
-            if part is not None
-        ]
-        if not own or not _are_apart(own):
-            return None
-        alone = [_alone(part) for part in own]
-        made[release] = _united([shown for _, shown in alone], release.columns)
-        found.append(tuple(part for part, _ in alone))
-    change = _replacing(made)
-    root, intermediates = change(whole.root), tuple(map(change, whole.intermediates))
-    return Each(replace(whole, root=root, intermediates=intermediates), tuple(found))
+        keys, aggregates, names = release.keys, release.aggregates, release.names
+        found = [replace(part, keys=keys, aggregates=aggregates, names=names) for part in parts]
+        return found if _are_apart(found) else []
+
+    return _of_parts(whole, by_period, own, lambda rows, release: rows)
 
 
 def at_boundary(whole: Analyzed, by_part: Sequence[Sequence[Release | None]]) -> Each | None:
@@ -621,22 +608,39 @@ def at_boundary(whole: Analyzed, by_part: Sequence[Sequence[Release | None]]) ->
 
     `by_part`: of each release in order of drawing, what it is over each part; None: it reads nothing of that one.
     """
-    if any(nodes_in(AddedUp, whole.root)):
+
+    def own(release: Release, parts: list[Release]) -> list[Release]:
+        if any(call.function not in ("count", "sum") or call.distinct for call in release.aggregates):
+            return []
+        alike = (_is_alike(part.rows, release.rows) and part.keys == release.keys for part in parts)
+        return parts if all(alike) else []
+
+    return _of_parts(whole, by_part, own, _added_up)
+
+
+def _of_parts(
+    whole: Analyzed, by_part: Sequence[Sequence[Release | None]],
+    own: Callable[[Release, list[Release]], list[Release]], shown: Callable[[Relation, Release], Relation],
+) -> Each | None:  # fmt: skip
+    """Return a statement with the rows of parts in the place of each release, as they are `shown`; None: `own`, which
+    says what is drawn of each, has none for one of them."""
+    if any(nodes_in(AddedUp, whole.root, *whole.intermediates)):
         return None
     made: dict[Release, Relation] = {}
     found: list[tuple[Release, ...]] = []
     for release, parts in zip(ordered(whole), by_part, strict=True):
-        own = [part for part in dict.fromkeys(parts) if part is not None]
-        if any(call.function not in ("count", "sum") or call.distinct for call in release.aggregates):
+        alone = [
+            _alone(part) for part in own(release, [part for part in dict.fromkeys(parts) if part is not None])
+        ]
+        if not alone:
             return None
-        if not own or not all(
-            _is_alike(part.rows, release.rows) and part.keys == release.keys for part in own
-        ):
-            return None
-        alone = [_alone(part) for part in own]
-        made[release] = _added_up(_united([shown for _, shown in alone], release.columns), release)
+        made[release] = shown(_united([rows for _, rows in alone], release.columns), release)
         found.append(tuple(part for part, _ in alone))
-    return Each(replace(whole, root=_replacing(made)(whole.root)), tuple(found))
+    root, *intermediates = (
+        map_parts(one, lambda node: made[node] if isinstance(node, Release) else None)
+        for one in (whole.root, *whole.intermediates)
+    )
+    return Each(replace(whole, root=root, intermediates=tuple(intermediates)), tuple(found))
 
 
 def _added_up(rows: Relation, release: Release) -> Relation:
@@ -661,21 +665,6 @@ def _is_alike(rows: Select, others: Select) -> bool:
         for of in (rows, others)
     )
     return here == there
-
-
-def _replacing(made: Mapping[Release, Relation]) -> Callable[[Relation], Relation]:
-    """Return what puts relations in the place of releases, in subqueries of expressions too."""
-
-    def changed(node: Relation) -> Relation:
-        if isinstance(node, Release):
-            return made[node]
-        return node.map_inputs(changed).map_expressions(expression)
-
-    def expression(expr: Expr) -> Expr:
-        below = map_children(expr, expression)
-        return replace(below, relation=changed(below.relation)) if isinstance(below, Scalar) else below
-
-    return changed
 
 
 def _united(parts: Sequence[Relation], columns: tuple[OutputColumn, ...]) -> Relation:
