@@ -22,7 +22,7 @@ from ..backends import Backend, Snapshot
 from ..budget import LedgerStore
 from ..errors import PolicyError
 from ..plan.dialects import Dialect, dialect_of
-from ..plan.privacy.axes import spelled
+from ..plan.privacy.value_set import spelled
 from ..policy import Policy
 from ..policy.catalog import table_key
 from ..policy.live_schema import LiveColumn, LiveSchema, LiveTable, comparable_type

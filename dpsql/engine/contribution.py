@@ -19,10 +19,10 @@ from functools import reduce
 
 from ..plan.measures.measurements import BoundingQuery
 from ..plan.planner import Plan
-from ..plan.privacy.axes import spelled
 from ..plan.privacy.keys import environment_of
 from ..plan.privacy.rows import AddedUp, Item, Label, Lookup, OwnedRows, Release, Select, selects_in
 from ..plan.privacy.time import Clock
+from ..plan.privacy.value_set import spelled
 from ..plan.release_plan import ReleasePlan
 from ..policy import Accounting
 from ..policy.periods import Slices, first_day, run_text

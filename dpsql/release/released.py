@@ -25,7 +25,8 @@ import numpy.typing as npt
 from ..budget import Together
 from ..mechanisms import Assembled, Law, Vector, sum_of
 from ..plan.measures.measurements import BoundingQuery
-from ..plan.privacy.axes import Axis, cells_of, spelled
+from ..plan.privacy.axes import Axis, cells_of
+from ..plan.privacy.value_set import spelled
 from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
 from ..relation.calendar import parse_date, parse_timestamp

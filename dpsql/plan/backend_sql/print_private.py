@@ -133,9 +133,7 @@ class PrivatePrinter:
     def _formed(self, expr: Call) -> str:
         form = FORMS.get(expr.function)
         if form is None:
-            raise Refusal(
-                f"{expr.function}() cannot be used on private rows", sqlstate="PV202", position=expr.position
-            )
+            raise _formless(expr)
         if expr.type.kind is Kind.TEXT:
             facts_of(expr, self.env)  # refuses what could grow too long (law L10)
         return self._short(form(self, expr), expr)
@@ -267,9 +265,7 @@ class PrivatePrinter:
     def _computed(self, expr: Call) -> Number:
         form = NUMBERS.get(expr.function)
         if form is None:
-            raise Refusal(
-                f"{expr.function}() cannot be used on private rows", sqlstate="PV202", position=expr.position
-            )
+            raise _formless(expr)
         number = form(self, expr, facts_of(expr, self.env))
         self._short(number.sql, expr)
         return number
@@ -466,6 +462,11 @@ class PrivatePrinter:
             return f"(CASE WHEN {shown} BETWEEN {first} AND {last} THEN {shown} END)"
         lo, hi = (self.dialect.literal(Literal(expr.type, int(end))) for end in (facts.lo, facts.hi))
         return f"({self.dialect.clamp(shown, lo, hi)})"
+
+
+def _formless(expr: Call) -> Refusal:
+    said = f"{expr.function}() cannot be used on private rows"
+    return Refusal(said, sqlstate="PV202", position=expr.position)
 
 
 def has_several_spellings(type_: SqlType) -> bool:

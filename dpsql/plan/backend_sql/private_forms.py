@@ -211,10 +211,6 @@ def _replace(printer: PrivatePrinter, expr: Call) -> str:
     return f"replace({shown}, {text(old)}, {text(new)})" if old else shown
 
 
-def _md5(printer: PrivatePrinter, expr: Call) -> str:
-    return f"md5({printer.value(expr.args[0])})"
-
-
 def _pattern(printer: PrivatePrinter, expr: Call, flags: str) -> tuple[Pattern, Patterns]:
     """Return the pattern of a call as the engine spells it, and how it is printed."""
     text = _constant(expr, expr.args[1])
@@ -331,7 +327,8 @@ def _moment_by(printer: PrivatePrinter, expr: Call) -> str:
 
 
 TEXT_FORMS: dict[str, Callable[[PrivatePrinter, Call], str]] = {
-    "split_part": _split_part, "replace": _replace, "md5": _md5, "regexp_replace": _rewritten,
+    "split_part": _split_part, "replace": _replace, "regexp_replace": _rewritten,
+    "md5": lambda printer, expr: f"md5({printer.value(expr.args[0])})",
     "json_member": _json_member, "json_has": _json_has, "to_date_of": _moment_by, "to_timestamp_by": _moment_by,
     **dict.fromkeys(("regexp_matches", "regexp_matches_no_case", "regexp_like", "similar_to"), _matches),
     **dict.fromkeys(("regexp_substr", "substring_matching"), _matched),

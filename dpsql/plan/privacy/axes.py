@@ -29,18 +29,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from fractions import Fraction
 from functools import cached_property
 
 from ...cache import Made
 from ...records import dataclass
-from ...relation.calendar import parse_date, parse_timestamp
 from ...relation.catalog import Scalar
 from ...relation.expressions import Call, Expr, Field, Literal, compared, fields_of, parts_in
 from ...relation.intervals import TYPE_RANGE, Environment, facts_of, narrowed_facts
 from ...relation.types import DATE, INTEGER, TEXT, TIMESTAMP, Kind, SqlType
 from .rows import OwnedRows, fields_in, selects_in
-from .value_set import atoms
+from .value_set import atoms, spelled
 
 _LISTED = (Kind.TEXT, Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE)
 
@@ -242,17 +240,6 @@ def ranged_term(term: Expr) -> Ranged | None:
     if function in ("lt", "le"):
         return Ranged(key, None, value - (function == "lt"))
     return Ranged(key, value + (function == "gt"), None)
-
-
-def spelled(value: Scalar, type_: SqlType) -> Scalar:
-    """Return a key's value in canonical form: days, microseconds and whole numbers as integers."""
-    if isinstance(value, str) and type_.kind is Kind.DATE:
-        return parse_date(value)
-    if isinstance(value, str) and type_.kind is Kind.TIMESTAMP:
-        return parse_timestamp(value)
-    if isinstance(value, Fraction) and value.denominator == 1:
-        return int(value)
-    return value
 
 
 Places = tuple[tuple[Scalar, ...], int]

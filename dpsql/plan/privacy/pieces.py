@@ -260,7 +260,7 @@ class _Reader:
             self.moment(args[0], finest_unit(written_format(expr)))
         elif name == "cast":
             is_day = Kind.DATE in (expr.type.kind, args[0].type.kind)
-            self.moment(args[0], _coarser(unit, "day") if is_day else unit)
+            self.moment(args[0], min(unit, "day", key=_FINER.index) if is_day else unit)
         elif name in ("add", "sub") and any(arg.type.kind is Kind.INTERVAL for arg in args):
             moment, length = args if args[1].type.kind is Kind.INTERVAL else args[::-1]
             self.moment(moment, _finest((unit, interval_unit(length))))
@@ -320,10 +320,6 @@ def _moved(expr: Expr) -> tuple[int, Fraction] | None:
         return None
     later = Fraction(span.days * DAY + span.microseconds)
     return moment.column, -later if expr.calls("sub") else later
-
-
-def _coarser(unit: str, other: str) -> str:
-    return min((unit, other), key=_FINER.index)
 
 
 def _number(expr: Expr) -> Fraction | None:

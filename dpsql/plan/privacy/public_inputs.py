@@ -121,11 +121,7 @@ def drawn_first(relation: Relation, number: int) -> PrivateBlock:
     columns = []
     for column in relation.columns:
         if column.type.kind in (Kind.INTERVAL, Kind.OPAQUE, Kind.ARRAY):
-            raise Refusal(
-                "this subquery's type cannot be used on private rows",
-                sqlstate="PV004",
-                position=relation.position,
-            )
+            raise _no_such_type(relation.position)
         type_, facts = BIGINT if column.type.is_integer else column.type, None
         if type_.kind is Kind.NUMERIC or type_.is_float:
             type_, facts = DOUBLE, Facts(Fraction(-(2**62)), Fraction(2**62), None, True, None, True)
@@ -174,9 +170,12 @@ def static_range(expr: Scalar, analyzed: Relation) -> tuple[Fraction | None, Fra
         return Fraction(-(2**62)), Fraction(2**62)
     if expr.type.kind in (Kind.BOOLEAN, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP):
         return None, None
-    raise Refusal(
-        "this subquery's type cannot be used on private rows", sqlstate="PV004", position=expr.position
-    )
+    raise _no_such_type(expr.position)
+
+
+def _no_such_type(position: Position | None) -> Refusal:
+    said = "this subquery's type cannot be used on private rows"
+    return Refusal(said, sqlstate="PV004", position=position)
 
 
 def _facts_above(node: Relation) -> list[Facts]:

@@ -611,10 +611,11 @@ def _run(sql: str) -> tuple[Group, ...]:
 
 def canonical(values: Iterable[Scalar], type_: SqlType) -> list[Scalar]:
     """Return the values of a key as the engine gives them: moments as whole numbers."""
-    return [_read(value, type_) for value in values]
+    return [spelled(value, type_) for value in values]
 
 
-def _read(value: Scalar, type_: SqlType) -> Scalar:
+def spelled(value: Scalar, type_: SqlType) -> Scalar:
+    """Return a key's value in canonical form: days, microseconds and whole numbers as integers."""
     if isinstance(value, str) and type_.is_temporal:
         return parse_date(value) if type_.kind is Kind.DATE else parse_timestamp(value)
     return int(value) if isinstance(value, Fraction) and value.denominator == 1 else value
