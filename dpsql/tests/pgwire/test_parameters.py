@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from psycopg import pq
 
 from dpsql.pgwire import Format, Oid, ParameterError, read_parameter
-from dpsql.pgwire.read_text import TEXT_READERS
+from dpsql.pgwire.read_parameter import TEXT_READERS
 from dpsql.tests.support.length import tried
 
 from .with_postgres import BINARY, TEXT, through_postgres, written
