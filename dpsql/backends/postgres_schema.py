@@ -41,9 +41,6 @@ from .backend import Finding, Severity, Snapshot
 from .check_bounds import ValueRange, read_bounds
 from .postgres_connection import NEWEST_TESTED, OLDEST_TESTED
 
-# --- the schema -------------------------------------------------------------------------------------------
-
-
 # --- the queries of a Postgres catalog that a schema is read from; `postgres_schema` reads their answers ----
 
 
@@ -427,9 +424,6 @@ def _why_unusable(content: dict[str, Any]) -> str | None:
     if content["has_foreign"]:
         return "has a foreign table as a partition, of which this server enforces nothing; detach that"
     return _KINDS.get(content["kind"])
-
-
-# --- what a deployment has to be like ---------------------------------------------------------------------
 
 
 # --- what would make an owner's Postgres faster: an index on the column that says whose a row is ------------

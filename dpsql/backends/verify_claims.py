@@ -45,9 +45,6 @@ from ..records import dataclass
 from ..relation import types
 from .duckdb_backend import read_type
 
-# --- what a file says -------------------------------------------------------------------------------------
-
-
 # --- Thrift's compact protocol, in which Parquet's footer and page headers are written ----------------------
 
 

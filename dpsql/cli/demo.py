@@ -45,9 +45,6 @@ if TYPE_CHECKING:
     Columns = dict[str, NDArray[np.generic]]
 
 
-# --- the folder -------------------------------------------------------------------------------------------
-
-
 # --- the demo's university: invented people in a DuckDB file ------------------------------------------------
 
 

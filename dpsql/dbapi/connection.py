@@ -23,7 +23,7 @@ from html import escape
 from keyword import iskeyword
 from operator import itemgetter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex, TypeVar, cast
 
 import duckdb
 
@@ -77,12 +77,10 @@ if TYPE_CHECKING:
     from ..system_catalog import ResultColumn, SystemCatalog
 
 
-# --- cursors ----------------------------------------------------------------------------------------------
-
-
 # --- the type objects and constructors of PEP 249, and a result's description -------------------------------
 
 
+T = TypeVar("T")
 Description = tuple[str, str, None, int | None, int | None, int | None, None]
 """A column: name, type code (an SQL type's name), display size, bytes, precision, scale, may be NULL."""
 
@@ -445,17 +443,11 @@ class Cursor:
         Raises:
             ProgrammingError: there is no result. NotSupportedError: pyarrow is not installed.
         """
-        columns, rows = self._result().answer.columns, self._rest()
-        table = guarded(lambda: arrow_table(columns, rows))
-        self._next_row = self.rowcount
-        return table
+        return self._taken(arrow_table)
 
     def fetchdf(self) -> pandas.DataFrame:
         """Return the rows that are left as a pandas DataFrame. Raises as `fetch_arrow_table`."""
-        columns, rows = self._result().answer.columns, self._rest()
-        frame = guarded(lambda: pandas_frame(columns, rows))
-        self._next_row = self.rowcount
-        return frame
+        return self._taken(pandas_frame)
 
     df = fetchdf
 
@@ -471,10 +463,7 @@ class Cursor:
 
     def pl(self) -> polars.DataFrame:
         """Return the rows that are left as a Polars DataFrame. Raises as `fetch_arrow_table`."""
-        columns, rows = self._result().answer.columns, self._rest()
-        frame = guarded(lambda: polars_frame(columns, rows))
-        self._next_row = self.rowcount
-        return frame
+        return self._taken(polars_frame)
 
     def __iter__(self) -> Cursor:
         return self
@@ -554,17 +543,17 @@ class Cursor:
             raise ProgrammingError("there is no result", hint="execute a query first")
         return outcome
 
-    def _rest(self) -> list[tuple[object, ...]]:
-        rows = self._result().answer.rows
-        return list(rows[self._next_row :])
+    def _taken(self, make: Callable[[Sequence[AnswerColumn], list[tuple[object, ...]]], T]) -> T:
+        """Return what is made of the rows that are left, after which none is."""
+        answer = self._result().answer
+        made = guarded(lambda: make(answer.columns, list(answer.rows[self._next_row :])))
+        self._next_row = self.rowcount
+        return made
 
     def _named(self, rows: Sequence[tuple[object, ...]]) -> list[Row]:
         if self._made is None:
             self._made = row_maker([column.name for column in self._result().answer.columns])
         return list(map(self._made, rows))
-
-
-# --- connections ------------------------------------------------------------------------------------------
 
 
 # --- what of a schema can be asked without a query: SHOW TABLES, DESCRIBE, and the system catalog -----------

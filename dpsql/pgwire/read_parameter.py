@@ -15,9 +15,6 @@ from .events import Format, ParameterError
 from .oids import ELEMENTS, TYPES, Interval, Oid
 from .write_binary import EPOCH, INTERVAL, MAX_SCALE, MAX_WHOLE_DIGITS, read_numeric
 
-# --- parameters in text, as Postgres reads them -----------------------------------------------------------
-
-
 # --- Postgres' text of an array: `{1,NULL,"a \\"b\\""}` -----------------------------------------------------
 
 
@@ -431,9 +428,6 @@ TEXT_READERS: MappingProxyType[int, TextReader] = MappingProxyType(
     }
 )
 """A type -> the function that reads its values. The reg… types are read as the name or number that was written."""
-
-
-# --- a bound parameter ------------------------------------------------------------------------------------
 
 
 # --- parameters in Postgres' binary format ------------------------------------------------------------------

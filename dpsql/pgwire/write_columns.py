@@ -240,9 +240,6 @@ PLAIN_TEXT: frozenset[int] = frozenset(
 """Types whose text never holds what a copy format must escape: letters, digits, signs and a point."""
 
 
-# --- columns and rows -------------------------------------------------------------------------------------
-
-
 # --- many rows at once -> messages, by numpy ----------------------------------------------------------------
 
 

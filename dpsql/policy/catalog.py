@@ -61,11 +61,8 @@ from .model import (
     TablePolicy,
     ViewPolicy,
 )
-from .section import plain, quote_key, suggest
+from .section import bound_text, plain, quote_key, suggest
 from .units import asserted_key, build_unit, enforced_keys, find_live_table, whose_of, without_unit
-
-# --- policy and schema, joined ----------------------------------------------------------------------------
-
 
 # --- A declared column meets its type -----------------------------------------------------------------------
 
@@ -335,19 +332,11 @@ def _number(where: str, key: Fraction, kind: SqlType) -> Scalar:
 
 
 def _show(value: Key | Scalar) -> str:
-    match value:
-        case None:
-            return "{ null = true }"
-        case bool():
-            return str(value).lower()
-        case str():
-            return f'"{value}"'
-        case Fraction():
-            return plain(value)
-        case date():
-            return value.isoformat()
-        case _:
-            return str(value)
+    if value is None:
+        return "{ null = true }"
+    if isinstance(value, str):
+        return f'"{value}"'
+    return bound_text(value) if isinstance(value, Fraction | date) else str(value).lower()
 
 
 # --- joins the policy with the live schema into the catalog that the binder resolves against ----------------

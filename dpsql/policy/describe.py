@@ -98,29 +98,14 @@ def column_comment(table: Table | View | OwnView, name: str, has_delta: bool) ->
     if isinstance(table, OwnView) or (isinstance(table, Table) and table.own is not None):
         return ""
     column = table.column(name)
-    if isinstance(table, View):
-        return _view_column_comment(table, column, has_delta)
-    unit = table.unit
-    parts = []
-    if column is not None:
-        parts += [text for text in (column.description, declared_text(column)) if text]
-    if unit is not None and name in unit.columns:
-        parts.append(_owner(table, unit, name))
-    if column is not None and unit is None:
+    role = table.role if isinstance(table, View) else "public" if table.unit is None else "private"
+    parts = [] if column is None else [column.description or "", declared_text(column)]
+    if isinstance(table, Table) and table.unit is not None and name in table.unit.columns:
+        parts.append(_owner(table, table.unit, name))
+    if column is not None and role == "public":
         parts += [_listed(column), "public"]
-        parts += [] if column.randomized is None else [allowed_text(column)]
-    elif column is not None:
-        parts += [allowed_text(column), _listed(column) or keys_text(column, has_delta)]
-    return "; ".join(part for part in parts if part)
-
-
-def _view_column_comment(view: View, column: Column | None, has_delta: bool) -> str:
-    if column is None:
-        return ""
-    parts = [column.description or "", declared_text(column)]
-    if view.role == "public":
-        parts += [_listed(column), "public"]
-    elif view.role == "private":
+        parts += [] if column.randomized is None or isinstance(table, View) else [allowed_text(column)]
+    elif column is not None and role == "private":
         parts += [allowed_text(column), _listed(column) or keys_text(column, has_delta)]
     return "; ".join(part for part in parts if part)
 

@@ -30,7 +30,7 @@ from .model import (
     UnitPolicy,
     ViewPolicy,
 )
-from .section import Section, exact, plain, suggest
+from .section import Section, bound_text, exact, suggest
 
 # --- tables -----------------------------------------------------------------------------------------------
 
@@ -448,7 +448,7 @@ def read_bounds(section: Section) -> tuple[Bound, Bound] | None:
     if type(lower) is not type(upper):
         raise section.error("both ends must be of one kind: numbers, dates, or date-times", "bounds")
     if lower > upper:  # type: ignore[operator]  # both are of one type, as was just checked
-        low, high = _show(lower), _show(upper)
+        low, high = bound_text(lower), bound_text(upper)
         raise section.error(f"lower {low} is above upper {high}; write [{high}, {low}]", "bounds")
     return lower, upper
 
@@ -464,10 +464,6 @@ def _read_bound(section: Section, item: object) -> Bound:
             "write finite numbers of few digits, dates or date-times, without quotes", "bounds"
         )
     return number
-
-
-def _show(bound: Bound) -> str:
-    return plain(bound) if isinstance(bound, Fraction) else bound.isoformat()
 
 
 def _read_values(section: Section) -> tuple[Key, ...] | None:

@@ -43,9 +43,6 @@ from .live_schema import KEY_TYPES, LiveColumn, LiveForeignKey, LiveSchema, Live
 from .section import plain, quote_key, quote_text
 from .units import can_identify_unit, possible_owners, quoted_key, shared_type, unit_text
 
-# --- columns that look like a person's key ----------------------------------------------------------------
-
-
 # --- words by which data name a person, in the languages that they are kept in ------------------------------
 
 

@@ -11,7 +11,7 @@ House rules of the statement that works, where one is refused:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlglot import exp, parse_one
@@ -28,6 +28,7 @@ from ..plan.dialects.quote import identifier
 from ..records import dataclass
 from ..relation.catalog import Column, OwnView, Table, View
 from ..sql.statement import AdmittedQuery, Explain, ResetSetting, SetSetting, ShowSetting, parse_statement
+from ..sql.text import ScriptStatement
 from ..sql.workspace import WorkspaceStatement
 from ..words import KEYWORDS, meant, nearest, plain_text
 from .desk import Body, Desk, Overtaken, Seat, Unread, refusal, statement_at
@@ -333,19 +334,28 @@ def price(seat: Seat, body: Body) -> Mapping[str, Any]:
     """Return the price of the statement at the cursor. Nothing is charged and no row is read."""
     text = body.text("text")
     piece = statement_at(text, body.number("cursor", len(text)))
+
+    def found(sql: str) -> Mapping[str, Any]:
+        return seat.desk.plan(lambda session: _priced(session, sql), seat.desk.under(**body.controls()))
+
+    place = {} if piece is None else {"start": piece.start, "end": piece.start + len(piece.text)}
+    return place | outlook(piece, found, is_owner=seat.is_owner)
+
+
+def outlook(
+    piece: ScriptStatement | None, found: Callable[[str], Mapping[str, Any]], *, is_owner: bool
+) -> dict[str, Any]:
+    """Return what is found of a statement by planning it, or why there is nothing."""
     if piece is None:
         return {"state": "empty"}
-    place = {"start": piece.start, "end": piece.start + len(piece.text)}
     try:
-        settings = seat.desk.under(**body.controls())
-        found = seat.desk.plan(lambda session: _priced(session, piece.text), settings)
+        return dict(found(piece.text))
     except Overtaken:
         return {"state": "overtaken"}
     except Unread:
-        return place | {"state": "unread", "said": _UNREAD}
+        return {"state": "unread", "said": _UNREAD}
     except DpsqlError as error:
-        return place | {"state": "refused", "refusal": refusal(error, piece, is_owner=seat.is_owner)}
-    return place | found
+        return {"state": "refused", "refusal": refusal(error, piece, is_owner=is_owner)}
 
 
 def fix(seat: Seat, body: Body) -> Mapping[str, Any]:

@@ -59,9 +59,6 @@ from ..relation.catalog import Catalog
 from ..release.left_out import LeftOut, percent
 from ..words import counted, terminal_text
 
-# --- what is shown, in whole units of the ledger ----------------------------------------------------------
-
-
 # --- what answers would be like under other settings --------------------------------------------------------
 
 
@@ -453,9 +450,6 @@ def _stored_texts(entries: Sequence[Entry], status: Status) -> Stored:
         len(failed),
         sum(one.charge.amount(in_rho=in_rho) for one in failed),
     )
-
-
-# --- the page ---------------------------------------------------------------------------------------------
 
 
 # --- charts as SVG ----------------------------------------------------------------------------------------

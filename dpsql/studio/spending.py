@@ -20,10 +20,10 @@ from typing import Any
 from ..budget import Entry
 from ..engine.dataset import Dataset
 from ..engine.refusals import Refused
-from ..errors import CODES, DpsqlError, EngineFailure, LedgerError, PolicyError
+from ..errors import CODES, EngineFailure, LedgerError, PolicyError
 from ..policy import parse_policy
-from .desk import BadRequest, Body, Overtaken, Seat, TypingSession, Unread, refusal, statement_at
-from .pricing import priced
+from .desk import BadRequest, Body, Seat, TypingSession, statement_at
+from .pricing import outlook, priced
 from .report import Facts, facts_of, report_of
 
 _MOST_STATEMENTS = 30
@@ -66,16 +66,9 @@ def try_policy(seat: Seat, body: Body) -> Mapping[str, Any]:
 def _outlook(dataset: Dataset, name: str, sql: str) -> dict[str, Any]:
     """Return what a statement would cost alone, and its errors; nothing that is stored is used."""
     piece = statement_at(sql, 0)
-    if piece is None:
-        return {"state": "empty"}
     with closing(TypingSession(dataset, name, is_shared=True)) as session:
         session.settings = session.settings.set("dpsql.reuse", "off", dataset.policy)
-        try:
-            return dict(priced(session.explain(piece.text)))
-        except Unread:
-            return {"state": "unread"}
-        except DpsqlError as error:
-            return {"state": "refused", "refusal": refusal(error, piece, is_owner=True)}
+        return outlook(piece, lambda text: priced(session.explain(text)), is_owner=True)
 
 
 def _usual(dataset: Dataset) -> list[str]:
@@ -136,18 +129,12 @@ def spending(seat: Seat, _: Body) -> Mapping[str, Any]:
 
 def errors(seat: Seat, body: Body) -> Mapping[str, Any]:
     """Return how far off a statement's numbers are expected to be under the policy of today. Nothing is read."""
-    text = body.text("statement")
-    piece = statement_at(text, 0)
-    if piece is None:
-        return {"state": "empty"}
-    try:
-        return seat.desk.plan(lambda session: priced(session.explain(piece.text)), seat.desk.settings)
-    except Overtaken:
-        return {"state": "overtaken"}
-    except Unread:
-        return {"state": "unread"}
-    except DpsqlError as error:
-        return {"state": "refused", "refusal": refusal(error, piece, is_owner=True)}
+    desk, piece = seat.desk, statement_at(body.text("statement"), 0)
+    return outlook(
+        piece,
+        lambda text: desk.plan(lambda session: priced(session.explain(text)), desk.settings),
+        is_owner=True,
+    )
 
 
 def report(seat: Seat, _: Body) -> Mapping[str, Any]:
