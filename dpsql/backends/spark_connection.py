@@ -1,5 +1,5 @@
 """A session of a Spark Connect server: over which channel, with which settings, and what may be said when it fails;
-and where its server is, as a policy's URL says it (`SparkTarget`), which needs no Spark.
+and where its server is, as a policy's URL says it (`SparkTarget`).
 
 House rules:
 
