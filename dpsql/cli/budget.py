@@ -1052,13 +1052,11 @@ def _is_made_for(policy: Policy) -> bool:
 
 def _require_no_later_rows(policy: Policy, time: Time, moment: str) -> None:
     """Raise LedgerError where rows are of a period that is not begun: old answers may have read them."""
-    from ..engine.asserted_keys import look_at_later_rows
-    from ..policy.periods import instant_of, number_of
+    from ..engine.asserted_keys import look_at_times
 
     now = max(datetime.fromisoformat(moment), datetime.now(UTC)).astimezone(ZoneInfo(time.zone))
-    after = instant_of(time.period, number_of(time.period, now.date()) + 1, time.zone)
-    for found in looked(look_at_later_rows, policy, True, after):
-        if found.rows:
+    for found in looked(look_at_times, policy, True, now.date()):
+        if found.later:
             raise LedgerError(
                 f'"{found.table}" has rows whose "{found.column}" is of a {time.period.value} that is still to come, '
                 "and answers may have read them",

@@ -178,39 +178,7 @@ def _orphans(policy: Policy, rows: _Rows) -> Iterator[Orphans]:
         yield Orphans(declared.name, ", ".join(unit.columns), reference_text(unit.references), count)
 
 
-# --- rows of periods that are still to come -------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class LaterRows:
-    """Rows of a table that are of a period after the running one, by its column of time."""
-
-    table: str
-    column: str
-    rows: int
-
-
-def look_at_later_rows(policy: Policy, backend: Backend, after: datetime) -> tuple[LaterRows, ...]:
-    """Return how many rows each table with a column of time has from a moment on, in UTC. An owner's act.
-
-    Raises PolicyError, EngineFailure.
-    """
-    found: list[LaterRows] = []
-    with _looked_at(backend) as rows:
-        for name, time, column in _timed(policy, rows):
-            if column is None:
-                raise PolicyError(f'{table_key(policy, name)}.time: there is no column "{time}"')
-            _, later = rows.count(name, f"{rows.read(column)} >= {rows.literal(column, after)}")
-            found.append(LaterRows(name, time, later))
-    return tuple(found)
-
-
-def _timed(policy: Policy, rows: _Rows) -> Iterator[tuple[str, str, LiveColumn | None]]:
-    """Yield the tables with a time of their own, and its column: its name, and what it is where it is there."""
-    for name, table in policy.tables.items():
-        if table.time is not None and table.time[0] == name:
-            live = rows.live.table(rows.live.path_of(name))
-            yield name, table.time[1], None if live is None else live.column(table.time[1])
+# --- rows without a period, and of periods that are not named or still to come ------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +205,13 @@ def look_at_times(policy: Policy, backend: Backend, today: date) -> tuple[Times,
     ends = [instant_of(time.period, number, time.zone) for number in (first, running + 1)]
     days = [first_day(time.period, number) for number in (first, running + 1)]
     with _looked_at(backend) as rows:
-        for name, own, column in _timed(policy, rows):
+        for name, table in policy.tables.items():
+            if table.time is None or table.time[0] != name:
+                continue
+            live, own = rows.live.table(rows.live.path_of(name)), table.time[1]
+            column = None if live is None else live.column(own)
             if column is None:
-                continue  # a problem of its own
+                raise PolicyError(f'{table_key(policy, name)}.time: there is no column "{own}"')
             is_date = comparable_type(column).kind is Kind.DATE
             midnights = [datetime(day.year, day.month, day.day, tzinfo=UTC) for day in days]
             since, after = (rows.literal(column, one) for one in (midnights if is_date else ends))

@@ -138,11 +138,7 @@ class Explanation:
         if not self.status.in_rho:
             return {"epsilon": decimal_text(self.plan.epsilon), "delta": delta} | said
         rho = rho_of(self.plan)
-        return {
-            "epsilon": shown_epsilon(rho),
-            "delta": delta,
-            "rho": delta_text(rho),
-        } | said
+        return {"epsilon": shown_epsilon(rho), "delta": delta, "rho": delta_text(rho)} | said
 
     def _price(self) -> str:
         """Return what is charged, in words."""
