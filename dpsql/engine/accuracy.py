@@ -142,36 +142,31 @@ def _most(
     formula = release.formulas[index]
     is_count = isinstance(formula, Linear) and call.function == "count"
     if wanted.is_percent and not is_count:
-        raise Refusal(
-            "an accuracy in percent is of a count",
-            sqlstate="PV301", position=call.position,
-            hint=f"say by how much {call.function} may be off, in its own unit: SET dpsql.accuracy = 50",
-        )  # fmt: skip
+        hint = f"say by how much {call.function} may be off, in its own unit: SET dpsql.accuracy = 50"
+        raise _refused(call, "an accuracy in percent is of a count", hint)
     if isinstance(formula, Variance) and formula.is_root:
-        raise Refusal(
-            "an accuracy cannot be asked for of a standard deviation",
-            sqlstate="PV301", position=call.position, hint="ask it of the variance, or SET dpsql.epsilon",
-        )  # fmt: skip
+        said = "an accuracy cannot be asked for of a standard deviation"
+        raise _refused(call, said, "ask it of the variance, or SET dpsql.epsilon")
     if isinstance(formula, Bivariate):
-        raise Refusal(
-            f"an accuracy cannot be asked for of {call.function}",
-            sqlstate="PV301", position=call.position, hint="SET dpsql.accuracy = off; SET dpsql.epsilon",
-        )  # fmt: skip
+        said = f"an accuracy cannot be asked for of {call.function}"
+        raise _refused(call, said, "SET dpsql.accuracy = off; SET dpsql.epsilon")
     if isinstance(formula, Linear) and not wanted.is_percent:
         return wanted.size
     rows = counts(release, call)
-    if rows is None or rows < 1:
-        raise Refusal(
-            "how much epsilon that takes depends on the number of rows, and no count of them is stored"
-            if rows is None
-            else "how much epsilon that takes depends on the number of rows, and the stored count may be 0",
-            sqlstate="PV301", position=call.position,
-            hint="ask COUNT(…) of the same rows and groups first, with SET dpsql.accuracy = off"
-            if rows is None
-            else "ask COUNT(…) again at a larger epsilon, or SET dpsql.epsilon",
-        )  # fmt: skip
+    needed = "how much epsilon that takes depends on the number of rows, and"
+    if rows is None:
+        hint = "ask COUNT(…) of the same rows and groups first, with SET dpsql.accuracy = off"
+        raise _refused(call, f"{needed} no count of them is stored", hint)
+    if rows < 1:
+        hint = "ask COUNT(…) again at a larger epsilon, or SET dpsql.epsilon"
+        raise _refused(call, f"{needed} the stored count may be 0", hint)
     counted.append(rows)
     return wanted.size * rows / 100 if wanted.is_percent else wanted.size * rows
+
+
+def _refused(call: AggregateCall, said: str, hint: str) -> Refusal:
+    """Return the refusal of an accuracy of an aggregate."""
+    return Refusal(said, sqlstate="PV301", position=call.position, hint=hint)
 
 
 def _fits(need: _Need, epsilon: Fraction, blocks: Fraction, level: Fraction) -> bool:

@@ -160,11 +160,16 @@ def _either(name: str, yes: Sequence[str], no: Sequence[str]) -> _Setting:
     """Return a setting of two values, by their words; the first of each is shown."""
 
     def read(value: str, policy: Policy) -> bool:
-        if value.lower() not in (*yes, *no):
-            raise Refusal(f"{name} is {yes[0]} or {no[0]}", sqlstate="22023", hint=f"SET {name} = {no[0]}")
+        _require(value.lower() in (*yes, *no), f"{name} is {yes[0]} or {no[0]}", f"SET {name} = {no[0]}")
         return value.lower() in yes
 
     return _Setting(read, lambda truth: yes[0] if truth else no[0])
+
+
+def _require(holds: object, said: str, hint: str) -> None:
+    """Raise Refusal 22023 unless a value is one of its setting's."""
+    if not holds:
+        raise Refusal(said, sqlstate="22023", hint=hint)
 
 
 def _or(word: str, read: Callable[[str, Policy], Any], show: Callable[[Any], str]) -> _Setting:
@@ -189,12 +194,9 @@ def _read_level(value: str, policy: Policy) -> Fraction | None:
     """Return the level of error bars, None for off. Raises Refusal 22023."""
     if value.lower() == "off":
         return None
-    if not _LEVEL.fullmatch(value) or not Fraction(1, 100) <= Fraction(value) <= Fraction(9999, 10000):
-        raise Refusal(
-            "dpsql.intervals is a level between 0.01 and 0.9999, or off",
-            sqlstate="22023",
-            hint="SET dpsql.intervals = 0.95",
-        )
+    is_level = _LEVEL.fullmatch(value) and Fraction(1, 100) <= Fraction(value) <= Fraction(9999, 10000)
+    said = "dpsql.intervals is a level between 0.01 and 0.9999, or off"
+    _require(is_level, said, "SET dpsql.intervals = 0.95")
     return Fraction(value)
 
 
@@ -215,30 +217,25 @@ def _read_accuracy(value: str, policy: Policy) -> Accuracy | None:
 def _read_names(value: str, policy: Policy) -> tuple[str, str]:
     """Return what the columns of low and high ends are called. Raises Refusal 22023."""
     names = tuple(value.split())
-    if len(names) != 2 or not all(_PATTERN.fullmatch(name) for name in names) or len({*names, "%"}) < 3:
-        raise Refusal(
-            "dpsql.interval_names is two names, each with % for the number's own", sqlstate="22023",
-            hint="SET dpsql.interval_names = '%__yhat_lower %__yhat_upper' is what a band in Superset reads",
-        )  # fmt: skip
+    _require(
+        len(names) == 2 and all(map(_PATTERN.fullmatch, names)) and len({*names, "%"}) == 3,
+        "dpsql.interval_names is two names, each with % for the number's own",
+        "SET dpsql.interval_names = '%__yhat_lower %__yhat_upper' is what a band in Superset reads",
+    )
     return names[0], names[1]
 
 
 def _read_share(value: str, policy: Policy) -> Fraction:
     """Return a part between 0 and 1. Raises Refusal 22023."""
-    if not _SHARE.fullmatch(value) or not Fraction(value):
-        raise Refusal(
-            "dpsql.found_share is a part between 0 and 1, with at most four decimals, or default",
-            sqlstate="22023", hint="SET dpsql.found_share = 0.5",
-        )  # fmt: skip
+    said = "dpsql.found_share is a part between 0 and 1, with at most four decimals, or default"
+    _require(_SHARE.fullmatch(value) and Fraction(value), said, "SET dpsql.found_share = 0.5")
     return Fraction(value)
 
 
 def _read_max_rows(value: str, policy: Policy) -> int:
     """Return how many rows of a person an analyst takes. Raises Refusal: 22023, or PV301 above the policy's."""
-    if not _COUNT.fullmatch(value) or int(value) < 1:
-        raise Refusal(
-            "dpsql.max_rows is a whole number of at least 1", sqlstate="22023", hint="SET dpsql.max_rows = 10"
-        )
+    is_count = _COUNT.fullmatch(value) and int(value) >= 1
+    _require(is_count, "dpsql.max_rows is a whole number of at least 1", "SET dpsql.max_rows = 10")
     most = max((table.max_rows or 0 for table in policy.tables.values()), default=0)
     if int(value) > most:
         raise Refusal(
@@ -256,10 +253,8 @@ def _read_max_rows(value: str, policy: Policy) -> int:
 def _read_open(value: str, policy: Policy) -> bool:
     """Return whether periods that are not over are read. Raises Refusal 22023: where the owner does not allow it."""
     is_open = bool(_either("dpsql.open", _ON, _OFF).read(value, policy))
-    if is_open and policy.privacy.time is None:
-        raise Refusal(
-            "there are no periods here: all data are read", sqlstate="22023", hint="RESET dpsql.open"
-        )
+    has_periods = not is_open or policy.privacy.time is not None
+    _require(has_periods, "there are no periods here: all data are read", "RESET dpsql.open")
     if is_open and policy.privacy.time is not None and not policy.privacy.time.is_open:
         period = policy.privacy.time.period.value
         raise Refusal(
@@ -273,11 +268,8 @@ def _read_edition(value: str, policy: Policy) -> int | None:
     """Return a ledger entry, None for the newest. Raises Refusal 22023."""
     if value.lower() == "newest":
         return None
-    if not _COUNT.fullmatch(value):
-        raise Refusal(
-            "dpsql.edition is the number of an edition, or newest",
-            sqlstate="22023", hint='SET dpsql.edition = 18, where a receipt says: edition 18 of "student"',
-        )  # fmt: skip
+    hint = 'SET dpsql.edition = 18, where a receipt says: edition 18 of "student"'
+    _require(_COUNT.fullmatch(value), "dpsql.edition is the number of an edition, or newest", hint)
     return int(value)
 
 

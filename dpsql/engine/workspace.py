@@ -439,10 +439,8 @@ class Workspace:
             raise _exists(statement.name)
         found, read = asking.bound(statement.query)
         if known is not None and any(one.path == known.path for one in read):
-            raise Refusal(
-                f'the view "{name}" would read itself', sqlstate="42P19", position=statement.name.position,
-                hint="write its old text into the new one",
-            )  # fmt: skip
+            hint = "write its old text into the new one"
+            raise _refused(statement.name, "42P19", f'the view "{name}" would read itself', hint)
         relation = _named(found, statement.names)
         _check_names([one.name for one in relation.columns])
         columns = tuple(StoredColumn(one.name, one.type) for one in relation.columns)
@@ -462,15 +460,11 @@ class Workspace:
         if name.lower() in owners or name in self._kept.contents().spaces | {OWN_SCHEMA, TEMPORARY}:
             if statement.may_exist:
                 return _done("CREATE SCHEMA")
-            raise Refusal(
-                f'schema "{name}" already exists', sqlstate="42P06", position=statement.name.position,
-                hint="CREATE SCHEMA IF NOT EXISTS",
-            )  # fmt: skip
+            hint = "CREATE SCHEMA IF NOT EXISTS"
+            raise _refused(statement.name, "42P06", f'schema "{name}" already exists', hint)
         if name.startswith(_RESERVED):
-            raise Refusal(
-                f'the name "{name}" is the system\'s', sqlstate="42501", position=statement.name.position,
-                hint="take another name",
-            )  # fmt: skip
+            hint = "take another name"
+            raise _refused(statement.name, "42501", f'the name "{name}" is the system\'s', hint)
         with self._kept.change(in_block=self.in_block) as change:
             change.add_space(name)
         return _done("CREATE SCHEMA")
@@ -507,10 +501,8 @@ class Workspace:
             if name.name != OWN_SCHEMA:
                 raise _no_schema(name.name, name.position)
         if inside and not statement.cascades:
-            raise Refusal(
-                f'schema "{name.name}" still has {len(inside)} tables and views', sqlstate="2BP01",
-                position=name.position, hint="DROP SCHEMA … CASCADE",
-            )  # fmt: skip
+            said = f'schema "{name.name}" still has {len(inside)} tables and views'
+            raise _refused(name, "2BP01", said, "DROP SCHEMA … CASCADE")
         with self._kept.change(in_block=self.in_block) as change:
             for one in inside:
                 change.drop(one)
@@ -571,19 +563,15 @@ class Workspace:
         _check_database(seen, name)
         if is_temporary or name.schema == TEMPORARY:
             if name.schema not in ("", TEMPORARY):
-                raise Refusal(
-                    "a temporary table has no schema", sqlstate="42601", position=name.position,
-                    hint=f"CREATE TEMP TABLE {name.name}",
-                )  # fmt: skip
+                hint = f"CREATE TEMP TABLE {name.name}"
+                raise _refused(name, "42601", "a temporary table has no schema", hint)
             _check_free(seen, replace(name, schema=""))
             return TEMPORARY, name.name
         space = name.schema or OWN_SCHEMA
         if space in seen.schemas:
             if not name.schema:
-                raise Refusal(
-                    f'the owner has a schema "{OWN_SCHEMA}": own tables need another', sqlstate="42501",
-                    position=name.position, hint=f"CREATE SCHEMA mine, then CREATE TABLE mine.{name.name}",
-                )  # fmt: skip
+                said = f'the owner has a schema "{OWN_SCHEMA}": own tables need another'
+                raise _refused(name, "42501", said, f"CREATE SCHEMA mine, then CREATE TABLE mine.{name.name}")
             raise _owners(f'schema "{space}"', name.position)
         if space != OWN_SCHEMA and space not in self._kept.contents().spaces:
             raise _no_schema(space, name.position)
@@ -604,18 +592,11 @@ class Workspace:
                 raise _owners(f'"{name.name}"', name.position)
             if may_lack:
                 return None
-            raise Refusal(
-                f'there is no table "{name}" of your own', sqlstate="42P01", position=name.position,
-                hint=f"your own: {own_names(seen)}",
-            )  # fmt: skip
+            hint = f"your own: {own_names(seen)}"
+            raise _refused(name, "42P01", f'there is no table "{name}" of your own', hint)
         if isinstance(found, OwnView) != (what == "VIEW") and what in ("TABLE", "VIEW"):
             shown = "view" if isinstance(found, OwnView) else "table"
-            raise Refusal(
-                f'"{name}" is a {shown}',
-                sqlstate="42809",
-                position=name.position,
-                hint=f"write {shown.upper()}",
-            )
+            raise _refused(name, "42809", f'"{name}" is a {shown}', f"write {shown.upper()}")
         return found
 
     def _writable(self, seen: Catalog, name: ObjectName) -> Table:
@@ -715,18 +696,19 @@ def _policys(seen: Catalog, name: str) -> bool:
 def _check_free(seen: Catalog, name: ObjectName) -> None:
     """Raise Refusal (42P07) for a name without a schema that the policy has: it would never be found."""
     if not name.schema and _policys(seen, name.name):
-        raise Refusal(
-            f'"{name.name}" is a table of the policy', sqlstate="42P07", position=name.position,
-            hint=f"take another name, or write the schema: {OWN_SCHEMA}.{name.name}",
-        )  # fmt: skip
+        hint = f"take another name, or write the schema: {OWN_SCHEMA}.{name.name}"
+        raise _refused(name, "42P07", f'"{name.name}" is a table of the policy', hint)
 
 
 def _check_database(seen: Catalog, name: ObjectName) -> None:
     if name.database and name.database not in seen.databases:
-        raise Refusal(
-            f'the database "{name.database}" is not this one', sqlstate="0A000", position=name.position,
-            hint="leave it out: schema.table, or table alone",
-        )  # fmt: skip
+        hint = "leave it out: schema.table, or table alone"
+        raise _refused(name, "0A000", f'the database "{name.database}" is not this one', hint)
+
+
+def _refused(name: ObjectName, code: str, said: str, hint: str) -> Refusal:
+    """Return what is wrong with a name, where it stands."""
+    return Refusal(said, sqlstate=code, position=name.position, hint=hint)
 
 
 def _none_here() -> Refusal:
@@ -737,12 +719,7 @@ def _none_here() -> Refusal:
 
 
 def _exists(name: ObjectName) -> Refusal:
-    return Refusal(
-        f'"{name}" already exists',
-        sqlstate="42P07",
-        position=name.position,
-        hint="DROP it first, or take another name",
-    )
+    return _refused(name, "42P07", f'"{name}" already exists', "DROP it first, or take another name")
 
 
 def _owners(what: str, position: Position | None) -> Refusal:

@@ -550,24 +550,19 @@ def _given(policy: Policy, catalog: Catalog, statements: Sequence[str]) -> Itera
     for sql in statements:
         planned = plan_audited(policy, catalog, sql)
         if planned.intermediates:
-            raise Refusal(
-                "the audit takes no statement that draws a subquery first",
-                sqlstate="0A000",
-                hint="audit the subquery, and the statement with a constant in its place",
-            )
+            hint = "audit the subquery, and the statement with a constant in its place"
+            raise _not_audited("draws a subquery first", hint)
         if any(release.choices for release in planned.releases):
-            raise Refusal(
-                "the audit takes no statement that chooses values by rank",
-                sqlstate="0A000",
-                hint="it draws noise: of MEDIAN, percentiles, MIN and MAX `dpsql explain` says what is claimed",
-            )
+            hint = "it draws noise: of MEDIAN, percentiles, MIN and MAX `dpsql explain` says what is claimed"
+            raise _not_audited("chooses values by rank", hint)
         if any(release.selection is not None for release in planned.releases):
-            raise Refusal(
-                "the audit takes no statement that chooses groups before it measures them",
-                sqlstate="0A000",
-                hint="it draws noise: audit the statement without its LIMIT",
-            )
+            hint = "it draws noise: audit the statement without its LIMIT"
+            raise _not_audited("chooses groups before it measures them", hint)
         yield sql, planned
+
+
+def _not_audited(what: str, hint: str) -> Refusal:
+    return Refusal(f"the audit takes no statement that {what}", sqlstate="0A000", hint=hint)
 
 
 def _usual(policy: Policy, catalog: Catalog) -> Iterator[tuple[str, Plan]]:
