@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from enum import Enum
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from ..errors import EngineFailure, PolicyError
 from ..policy.live_schema import LiveSchema
 from ..records import dataclass
+from ..waits import acquire
 
 # --- what is wrong around a database that a backend is to serve: rights that dpsql's role should not have ---
 
@@ -198,6 +199,86 @@ class Stoppable:
         """Wait for a `cancel` that is under way; later ones do nothing."""
         with self._cancelling:
             self._is_closed = True
+
+
+class _Closing(Protocol):
+    def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=_Closing)
+
+
+class Pool(Generic[C]):
+    """Connections to one server, made by the statements that need them, and kept while they are sound."""
+
+    def __init__(
+        self, make: Callable[[], C], is_sound: Callable[[C], bool], keeps: Callable[[C], bool], what: str, *,
+        most: int, kept: int, seconds: float,
+    ) -> None:  # fmt: skip
+        """`is_sound`: whether one that was kept can be used; `keeps`: whether one that was used is kept, of `kept`.
+
+        `what`: what they are called, of which there are `most` at a time; `seconds`: how long is waited for one.
+        """
+        self._make, self._is_sound, self._keeps = make, is_sound, keeps
+        self._what, self._most, self._kept, self._seconds = what, most, kept, seconds
+        self.idle: list[C] = []
+        self._users = 0
+        self._lock = threading.Lock()
+        self._places = threading.BoundedSemaphore(most)
+
+    @contextmanager
+    def one(self) -> Iterator[C]:
+        """Give one for one use. Raises what `make` and `is_sound` raise; EngineFailure where none is free, Stopped."""
+        with self._lock:
+            self._users += 1
+        try:
+            if not acquire(self._places, self._seconds, f"a free {self._what}"):
+                raise EngineFailure(f"busy: all {self._most} {self._what}s are in use")
+            try:
+                connection = self._sound() or self._make()
+                try:
+                    yield connection
+                finally:
+                    self._returned(connection)
+            finally:
+                self._places.release()
+        finally:
+            with self._lock:
+                self._users -= 1
+
+    def close(self) -> bool:
+        """Close all if nobody uses one; say whether they are closed."""
+        with self._lock:
+            if self._users:
+                return False
+            idle = self.idle[:]
+            self.idle.clear()
+        for connection in idle:
+            connection.close()
+        return True
+
+    def _sound(self) -> C | None:
+        """Return one that was used last of those that are sound; the others may rest."""
+        while True:
+            with self._lock:
+                connection = self.idle.pop() if self.idle else None
+            if connection is None:
+                return None
+            is_sound = False
+            try:
+                is_sound = self._is_sound(connection)
+            finally:
+                if not is_sound:
+                    connection.close()
+            if is_sound:
+                return connection
+
+    def _returned(self, connection: C) -> None:
+        with self._lock:
+            if self._keeps(connection) and len(self.idle) < self._kept:
+                self.idle.append(connection)
+                return
+        connection.close()
 
 
 class OpenSnapshots:

@@ -39,9 +39,9 @@ from .backend import CHUNK_ROWS, Backend, Finding, OpenSnapshots, Snapshot, impl
 from .postgres_connection import (
     LOCK_SECONDS,
     Connection,
-    Connections,
     EngineConnection,
     check_connection,
+    connections,
     guarded,
     set_locally,
     target_of,
@@ -441,10 +441,9 @@ class PostgresBackend:
         self._target = target_of(url)
         self._names = None if tables is None else frozenset(tables)
         self._given: Connection | None = None
-        self._connections = Connections(self._target)
+        self._connections = connections(self._target)
         self._known: SchemaSnapshot | None = None
         self._snapshots = OpenSnapshots()
-        self._users = 0
         self._lock = threading.Lock()
         self._turn = threading.Lock()
 
@@ -498,11 +497,7 @@ class PostgresBackend:
 
     def close_idle(self) -> bool:
         """Close all connections if no snapshot is open; say whether they are closed."""
-        with self._lock:
-            if self._users or self._given is not None:
-                return False
-            self._connections.close()
-        return True
+        return self._given is None and self._connections.close()
 
     def findings(self) -> list[Finding]:
         """Return what is wrong with the role and the server, for the owner. Raises EngineFailure."""
@@ -524,14 +519,8 @@ class PostgresBackend:
             with self._borrowed(self._given) as connection:
                 yield connection
             return
-        with self._lock:
-            self._users += 1
-        try:
-            with self._connections.one() as connection:
-                yield connection
-        finally:
-            with self._lock:
-                self._users -= 1
+        with self._connections.one() as connection:
+            yield connection
 
     @contextmanager
     def _borrowed(self, connection: Connection) -> Iterator[Connection]:

@@ -10,11 +10,9 @@ House rules:
 from __future__ import annotations
 
 import logging
-import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 import psycopg
@@ -23,7 +21,7 @@ from psycopg.pq import TransactionStatus
 
 from ..errors import EngineFailure, PolicyError
 from ..postgres_waits import BoundedConnection, is_lost
-from ..waits import acquire
+from .backend import Pool
 
 Connection = psycopg.Connection[Any]
 
@@ -85,6 +83,7 @@ class EngineConnection(BoundedConnection):
 
     longest: ClassVar[float] = STATEMENT_SECONDS + 5
     cancels: ClassVar[bool] = True
+    made = 0.0
 
 
 def target_of(url: str) -> str:
@@ -104,7 +103,7 @@ def target_of(url: str) -> str:
     return make_conninfo("", **{**_DEFAULTS, **target})
 
 
-def connect(target: str) -> Connection:
+def connect(target: str) -> EngineConnection:
     """Return a connection on which every setting of ours holds. Raises EngineFailure and PolicyError."""
     connection = guarded("open", lambda: EngineConnection.reach(target, autocommit=True))
     try:
@@ -113,61 +112,28 @@ def connect(target: str) -> Connection:
     except BaseException:
         connection.close()
         raise
+    connection.made = time.monotonic()
     return connection
 
 
-class Connections:
-    """Up to sixteen connections to one server, made by the statements that need them, and kept while they are sound.
-
-    Those that nobody uses are closed by `close`, and where this is forgotten.
-    """
-
-    def __init__(self, target: str) -> None:
-        self._target = target
-        self._places = threading.Semaphore(_MOST_CONNECTIONS)
-        self._idle: list[tuple[Connection, float]] = []  # whose ends are taken and added to in one step
-        weakref.finalize(self, _close_all, self._idle)
-
-    @contextmanager
-    def one(self) -> Iterator[Connection]:
-        """Give a connection for one use. Raises as `connect`; EngineFailure where none is free, Stopped."""
-        if not acquire(self._places, WAIT_SECONDS, "a free connection"):
-            raise EngineFailure(f"busy: all {_MOST_CONNECTIONS} connections are in use")
-        try:
-            connection, made = self._kept() or (connect(self._target), time.monotonic())
-            try:
-                yield connection
-            finally:
-                is_idle = not connection.closed and _status(connection) == TransactionStatus.IDLE
-                if is_idle and time.monotonic() - made < _OLDEST_SECONDS:
-                    self._idle.append((connection, made))
-                else:
-                    connection.close()
-        finally:
-            self._places.release()
-
-    def close(self) -> None:
-        """Close those that nobody uses."""
-        _close_all(self._idle)
-
-    def _kept(self) -> tuple[Connection, float] | None:
-        while (found := _pop(self._idle)) is not None:
-            if not is_lost(found[0]):
-                return found
-            found[0].close()
-        return None
+def connections(target: str) -> Pool[EngineConnection]:
+    """Return the connections to a server; those that nobody uses are closed too where this is forgotten."""
+    pool = Pool(
+        lambda: connect(target), lambda one: not is_lost(one), _is_kept, "connection",
+        most=_MOST_CONNECTIONS, kept=_MOST_CONNECTIONS, seconds=WAIT_SECONDS,
+    )  # fmt: skip
+    weakref.finalize(pool, _close_all, pool.idle)
+    return pool
 
 
-def _pop(idle: list[tuple[Connection, float]]) -> tuple[Connection, float] | None:
-    try:
-        return idle.pop()  # the last that was used: the others may rest
-    except IndexError:
-        return None
+def _is_kept(connection: EngineConnection) -> bool:
+    is_idle = not connection.closed and _status(connection) == TransactionStatus.IDLE
+    return is_idle and time.monotonic() - connection.made < _OLDEST_SECONDS
 
 
-def _close_all(idle: list[tuple[Connection, float]]) -> None:
-    while (found := _pop(idle)) is not None:
-        found[0].close()
+def _close_all(idle: list[EngineConnection]) -> None:
+    while idle:
+        idle.pop().close()
 
 
 def _status(connection: Connection) -> TransactionStatus:

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import threading
 from base64 import b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -39,9 +38,17 @@ import pyarrow as pa
 
 from ..errors import EngineFailure
 from ..policy.live_schema import LiveSchema
-from ..records import dataclass
-from ..waits import acquire
-from .backend import CHUNK_ROWS, Backend, Finding, OpenSnapshots, Severity, Snapshot, Stoppable, implements
+from .backend import (
+    CHUNK_ROWS,
+    Backend,
+    Finding,
+    OpenSnapshots,
+    Pool,
+    Severity,
+    Snapshot,
+    Stoppable,
+    implements,
+)
 from .spark_connection import SparkConnection, SparkTarget, guarded, guarding, require_query, target_of
 from .spark_tables import OpenTables, PinnedTables
 
@@ -396,11 +403,11 @@ class SparkBackend:
     def __init__(self, target: SparkTarget, tables: PinnedTables) -> None:
         """Point at a server; nothing is opened before the first snapshot."""
         self._target, self._tables = target, tables
-        self._idle: list[SparkConnection] = []
+        self._pool = Pool(
+            lambda: SparkConnection(target), _is_sound, lambda one: one.is_clean, "session",
+            most=_MOST_SESSIONS, kept=_MOST_KEPT, seconds=_WAIT_SECONDS,
+        )  # fmt: skip
         self._snapshots = OpenSnapshots()
-        self._users = 0
-        self._lock = threading.Lock()
-        self._turns = threading.BoundedSemaphore(_MOST_SESSIONS)
 
     @classmethod
     def of(
@@ -424,15 +431,15 @@ class SparkBackend:
 
         Raises PolicyError for a server that we cannot be exact on, and EngineFailure.
         """
-        with self._leased() as lease:
-            snapshot = SparkSnapshot(lease.connection)
+        with self._pool.one() as connection:
+            snapshot = SparkSnapshot(connection)
             self._snapshots.add(snapshot, owner)
             try:
                 snapshot.begin(self._tables)
                 yield snapshot
             finally:
                 self._snapshots.remove(snapshot)
-                lease.is_clean = snapshot.close()
+                connection.is_clean = snapshot.close()
 
     @contextmanager
     def session(self) -> Iterator[SparkSession]:
@@ -453,67 +460,19 @@ class SparkBackend:
 
     def close_idle(self) -> bool:
         """Release all sessions if no snapshot is open; say whether they are released."""
-        with self._lock:
-            if self._users:
-                return False
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
-        return True
+        return self._pool.close()
 
     def findings(self) -> list[Finding]:
         """Return what is wrong around the server, for the owner. Raises EngineFailure, PolicyError."""
-        with self._leased() as lease:
-            return guarded("check", lambda: verify(lease.connection, self._target))
-
-    @contextmanager
-    def _leased(self) -> Iterator[_Lease]:
-        """Give a session for one use: a kept one whose settings still hold, or a new one."""
-        with self._lock:
-            self._users += 1
-        try:
-            if not acquire(self._turns, _WAIT_SECONDS, "a session of Spark's"):
-                raise EngineFailure(f"busy: all {_MOST_SESSIONS} sessions are in use")
-            try:
-                lease = _Lease(self._kept() or SparkConnection(self._target))
-                try:
-                    yield lease
-                finally:
-                    self._returned(lease)
-            finally:
-                self._turns.release()
-        finally:
-            with self._lock:
-                self._users -= 1
-
-    def _kept(self) -> SparkConnection | None:
-        """Return a session from before, if there is one that the server still has: it forgets them, and restarts."""
-        while True:
-            with self._lock:
-                connection = self._idle.pop() if self._idle else None
-            if connection is None:
-                return None
-            try:
-                connection.check()
-            except EngineFailure:
-                connection.close()
-            except BaseException:
-                connection.close()
-                raise
-            else:
-                return connection
-
-    def _returned(self, lease: _Lease) -> None:
-        with self._lock:
-            if lease.is_clean and len(self._idle) < _MOST_KEPT:
-                self._idle.append(lease.connection)
-                return
-        lease.connection.close()
+        with self._pool.one() as connection:
+            return guarded("check", lambda: verify(connection, self._target))
 
 
-@dataclass(slots=True)
-class _Lease:
-    """A session in use; `is_clean`: nothing failed in it, so that it can be used again."""
-
-    connection: SparkConnection
-    is_clean: bool = False
+def _is_sound(connection: SparkConnection) -> bool:
+    """Say whether the server still has a session as it was: it forgets them, and restarts."""
+    connection.is_clean = False
+    try:
+        connection.check()
+    except EngineFailure:
+        return False
+    return True

@@ -488,6 +488,8 @@ class SparkConnection:
         self._stub: Any = base_pb2_grpc.SparkConnectServiceStub(self._channel)  # type: ignore[no-untyped-call]
         self._builder = builder
         self._session: SparkSession | None = None
+        self.is_clean = False
+        """Whether nothing has failed in it, so that it can be used again."""
         try:
             guarded("open", self._begin)
         except BaseException:

@@ -174,7 +174,7 @@ def test_what_a_server_could_have_changed_by_a_setting_is_meant_as_it_is_printed
 
 def test_a_session_whose_setting_is_changed_is_not_used(backend: SparkBackend) -> None:
     assert rows(backend, "SELECT 1") == [(1,)]
-    (kept,) = backend._idle
+    (kept,) = backend._pool.idle
     kept.session.conf.set("spark.sql.ansi.enabled", "false")
     with pytest.raises(PolicyError, match=r"does not keep the setting spark\.sql\.ansi\.enabled = true"):
         rows(backend, "SELECT 1")
@@ -262,7 +262,7 @@ def test_a_statement_is_stopped_from_another_thread(backend: SparkBackend) -> No
     backend.cancel()
     threads[1].join(60)
     assert stopped == [(mine, "57014"), (None, "57014")]
-    assert backend._idle == []
+    assert backend._pool.idle == []
     assert rows(backend, "SELECT 1") == [(1,)]
 
 
@@ -282,7 +282,7 @@ def test_what_is_given_up_is_stopped_and_its_session_not_kept(backend: SparkBack
         assert list(snapshot.run("SELECT 1")) == [[(1,)]]
         with pytest.raises(RuntimeError):
             next(first)
-    assert backend._idle == []
+    assert backend._pool.idle == []
 
 
 # --- sessions ----------------------------------------------------------------------------------------------
@@ -291,9 +291,9 @@ def test_what_is_given_up_is_stopped_and_its_session_not_kept(backend: SparkBack
 def test_a_session_is_kept_while_nothing_fails_and_released_at_the_end(backend: SparkBackend) -> None:
     for _ in range(3):
         rows(backend, "SELECT 1")
-    (kept,) = backend._idle
+    (kept,) = backend._pool.idle
     assert backend.close_idle()
-    assert backend._idle == []
+    assert backend._pool.idle == []
     again = SparkConnection.__new__(SparkConnection)
     again.__dict__.update(SparkConnection(backend._target).__dict__, _id=kept._id)
     with pytest.raises(EngineFailure) as caught:
@@ -304,10 +304,10 @@ def test_a_session_is_kept_while_nothing_fails_and_released_at_the_end(backend: 
 
 def test_a_session_that_the_server_forgot_is_replaced(backend: SparkBackend, owner: SparkSession) -> None:
     rows(backend, "SELECT 1")
-    (kept,) = backend._idle
+    (kept,) = backend._pool.idle
     kept._stub.ReleaseSession(kept._about(messages.ReleaseSessionRequest()), timeout=60)
     assert rows(backend, "SELECT 2") == [(2,)]
-    assert backend._idle != [kept]
+    assert backend._pool.idle != [kept]
 
 
 def test_a_large_result_is_not_held_in_memory(backend: SparkBackend) -> None:

@@ -421,7 +421,7 @@ def test_of_tables_that_changed_meanwhile_no_last_row_is_given(server: Server) -
             assert found == given
             with pytest.raises(FilesChanged):
                 snapshot.columns("SELECT 1")
-        assert backend._idle == []
+        assert backend._pool.idle == []
     server.execute = lambda context: iter([answer([])])
     with pytest.raises(FilesChanged), SparkBackend(target(server), Tables(0)).snapshot() as snapshot:  # type: ignore[arg-type]
         list(snapshot.run("SELECT 1"))
@@ -434,11 +434,11 @@ def test_sessions_are_kept_only_where_nothing_failed(server: Server) -> None:
         with backend.snapshot() as snapshot:
             assert list(snapshot.run("SELECT 1")) == [[(1,)]]
             assert not backend.close_idle()
-    assert (len(backend._idle), server.released) == (1, 0)
+    assert (len(backend._pool.idle), server.released) == (1, 0)
     server.execute = failing("DIVIDE_BY_ZERO", "22012")
     with pytest.raises(EngineFailure), backend.snapshot() as snapshot:
         list(snapshot.run("SELECT 1"))
-    assert (len(backend._idle), server.released) == (0, 1)
+    assert (len(backend._pool.idle), server.released) == (0, 1)
     with backend.snapshot():
         pass
     server.number = "two"  # it was started again
@@ -471,7 +471,7 @@ def test_more_sessions_than_there_are_wait_and_are_told(
         assert detail(lambda: stack.enter_context(backend.snapshot())) == "busy: all 16 sessions are in use"
     with backend.snapshot():
         pass
-    assert len(backend._idle) == backends._MOST_KEPT
+    assert len(backend._pool.idle) == backends._MOST_KEPT
     assert backend.close_idle()
 
 
