@@ -207,7 +207,7 @@ def _upright(picture: Picture, places: list[float], height: int, marks: _Marks) 
     lines.append(f"{' ' * (margin - 1)}{marks.corner}{marks.axis * (len(grid[0]) - 1)}")
     return [
         *lines,
-        _axis_labels(picture, [(order[at], slot * step) for at, slot in enumerate(slots)], margin, step),
+        _axis_labels(picture, [(order[at], slot * step) for at, slot in enumerate(slots)], margin),
     ]
 
 
@@ -269,7 +269,7 @@ def _slots(places: list[float]) -> list[int]:
     return list(range(len(places)))
 
 
-def _axis_labels(picture: Picture, columns: Sequence[tuple[int, int]], margin: int, step: int) -> str:
+def _axis_labels(picture: Picture, columns: Sequence[tuple[int, int]], margin: int) -> str:
     """Return the line below an axis: as many labels as have room."""
     line = " " * margin
     for index, column in columns:

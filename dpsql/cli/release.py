@@ -21,7 +21,7 @@ from .owner import open_ledger
 from .query import script_text
 from .render import format_option, receipt_line, render
 from .terminal import CommandSettings, is_agreed, json_option, pass_settings, require_output, wants_json
-from .worker import RunningSession, open_session
+from .worker import open_session
 
 if TYPE_CHECKING:
     from ..engine import Answer
@@ -108,7 +108,7 @@ def release(
             answers = running.run(run_batch, running.session, statements, total, price.charge)
         except DpsqlError as error:
             raise Failure(error, script) from None
-        _write(running, statements, answers, chosen, draft, folder)
+        _write(statements, answers, chosen, draft, folder)
 
 
 def _newest(policy_path: Path, every: str) -> str:
@@ -158,7 +158,6 @@ def _is_agreed(price: PricedBatch, *, yes: bool) -> bool:
 
 
 def _write(
-    running: RunningSession,
     statements: Sequence[BatchStatement],
     answers: Sequence[Answer],
     format_name: str,

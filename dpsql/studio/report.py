@@ -626,6 +626,10 @@ def short(value: float) -> str:
 
 
 _LEFT_OUT = "none"
+_FOOTER = (
+    f"dpsql {__version__}. Every number here is the ledger's, a stored release's or the policy's. What is promised, "
+    "and the proofs: dpsql docs threat-model, dpsql docs soundness."
+)
 
 
 def _content_security_policy() -> str:
@@ -656,7 +660,7 @@ def report_of(dataset: Dataset) -> str:
         *_bench(facts),
         *_policy(facts),
         "</main>",
-        f"<footer><p>{text(_footer(facts))}</p></footer>",
+        f"<footer><p>{text(_FOOTER)}</p></footer>",
         f'<script type="application/json" id="bench-data">{_data(_bench_data(facts))}</script>',
         f"<script>{asset('report.js')}</script></body></html>",
     ]
@@ -878,13 +882,6 @@ def _policy(facts: Facts) -> Iterator[str]:
         yield from (f"<li>{text(one)}</li>" for one in sentences)
         yield "</ul></div>"
     yield "</div></section>"
-
-
-def _footer(facts: Facts) -> str:
-    return (
-        f"dpsql {__version__}. Every number here is the ledger's, a stored release's or the policy's. What is "
-        "promised, and the proofs: dpsql docs threat-model, dpsql docs soundness."
-    )
 
 
 def _table(
