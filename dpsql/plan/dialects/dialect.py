@@ -197,6 +197,23 @@ def is_bare(expr: Expr) -> bool:
 
 
 _DIALECTS: dict[str, type[Dialect]] = {}
+_SPELLED = [
+    "as_text",
+    "flag",
+    "octets",
+    "is_nan",
+    "below_nan",
+    "wide_sum",
+    "half_even",
+    "half_away",
+    "position",
+    "days_between",
+    "calendar_operand",
+    "less_microseconds",
+    "same",
+    "read_hexadecimal",
+]
+"""Of every engine one piece of SQL each: `Dialect.forms`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,12 +268,15 @@ class Dialect(ABC):
     """Whether windows sum up a frame by RANGE with a distance in a time that does not grow with its rows."""
     direct_places: ClassVar[int]
     """How many units may have a place each in a list of them; 0: the engine has no such list."""
+    forms: ClassVar[Mapping[str, str]]
+    """What is one piece of SQL over its arguments, {0} and {1}, by the method that says it."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         names = (*Dialect.__annotations__, *sorted(Dialect.__abstractmethods__))
         said = [(name, getattr_static(cls, name, None)) for name in names]
         missing = [name for name, value in said if value is getattr_static(Dialect, name, None)]
+        missing += [name for name in _SPELLED if name not in getattr(cls, "forms", _SPELLED)]
         if missing:
             raise TypeError(f"{cls.__name__} does not say: {', '.join(missing)}")
         _DIALECTS[cls.name] = cls
@@ -280,9 +300,9 @@ class Dialect(ABC):
         """Return a cast to a double."""
         return f"CAST({sql} AS {self.double})"
 
-    @abstractmethod
     def as_text(self, sql: str) -> str:
         """Return a value as text, compared bytewise."""
+        return self.forms["as_text"].format(sql)
 
     @abstractmethod
     def bytewise(self, sql: str) -> str:
@@ -312,9 +332,9 @@ class Dialect(ABC):
         """Return an exact number as the nearest double, the largest one beyond its range."""
         return self.as_double(f"'{float(max(min(value, LARGEST), -LARGEST))!r}'")
 
-    @abstractmethod
     def flag(self, predicate: str) -> str:
         """Return a truth value as 1 or 0, a BIGINT."""
+        return self.forms["flag"].format(predicate)
 
     @abstractmethod
     def table(self, table: Table) -> str:
@@ -334,9 +354,9 @@ class Dialect(ABC):
     def owner(self, shown: str, type_: SqlType) -> str:
         """Return an owner's column, so that equal owners are one privacy unit and different ones are two."""
 
-    @abstractmethod
     def is_nan(self, shown: str) -> str:
         """Return the test of a double for NaN, which counts as NULL on the private side."""
+        return self.forms["is_nan"].format(shown)
 
     @abstractmethod
     def number_key(self, shown: str, type_: SqlType) -> str:
@@ -367,9 +387,9 @@ class Dialect(ABC):
             f"WHEN {above} THEN {hi} END"
         )
 
-    @abstractmethod
     def below_nan(self, sql: str) -> str:
         """Return the test that a number, infinity too, is not NaN, which sorts above all."""
+        return self.forms["below_nan"].format(sql)
 
     # --- arithmetic ---------------------------------------------------------------------------------------
 
@@ -439,17 +459,17 @@ class Dialect(ABC):
         """Return a BIGINT divided by 2^bits, rounded down."""
         return f"({sql} >> {bits})"
 
-    @abstractmethod
     def wide_sum(self, total: str) -> str:
         """Return a sum of integers as a HUGEINT, which it may be already."""
+        return self.forms["wide_sum"].format(total)
 
-    @abstractmethod
     def half_even(self, sql: str) -> str:
         """Return a double rounded to a whole one, halves to even."""
+        return self.forms["half_even"].format(sql)
 
-    @abstractmethod
     def half_away(self, sql: str) -> str:
         """Return a double rounded to a whole one, halves away from zero."""
+        return self.forms["half_away"].format(sql)
 
     def rounded(self, sql: str, kind: str, reach: int) -> str:
         """Return a double as the nearest integer, halves to even, of a type (`kind`); its size is at most `reach`."""
@@ -494,9 +514,9 @@ class Dialect(ABC):
         """Return a member of a JSON column as JSON, NULL where there is none. Raises Refusal (PV202), as its text."""
         return self.json_member(shown, keys, position)
 
-    @abstractmethod
     def octets(self, sql: str) -> str:
         """Return how many bytes a text has."""
+        return self.forms["octets"].format(sql)
 
     @abstractmethod
     def letter_case(self, name: str, sql: str) -> str:
@@ -518,25 +538,25 @@ class Dialect(ABC):
         """Return a value as the text that people read."""
         return self.as_text(sql)
 
-    @abstractmethod
     def position(self, inside: str, part: str) -> str:
         """Return where a text begins inside another, from 1; 0 for nowhere."""
+        return self.forms["position"].format(inside, part)
 
     @abstractmethod
     def patterns(self, position: Position | None) -> Patterns:
         """Return how regular expressions are printed. Raises Refusal (PV202): the engine has none that end in time."""
 
-    @abstractmethod
     def days_between(self, later: str, earlier: str) -> str:
         """Return the days from one date to another."""
+        return self.forms["days_between"].format(later, earlier)
 
     @abstractmethod
     def since_1970(self, sql: str, type_: SqlType) -> str:
         """Return a date of our calendar as days, a timestamp as microseconds, a BIGINT."""
 
-    @abstractmethod
     def calendar_operand(self, sql: str) -> str:
         """Return a date or timestamp as date_trunc and extract take it."""
+        return self.forms["calendar_operand"].format(sql)
 
     def date_trunc(self, unit: str, operand: str) -> str:
         """Return the beginning of a moment's unit, a TIMESTAMP."""
@@ -550,15 +570,15 @@ class Dialect(ABC):
         """Return a date or timestamp (`type_`) plus or minus an interval, a TIMESTAMP: months first, then days."""
         return f"({moment} {sign} {self.literal(Literal(INTERVAL, by))})"
 
-    @abstractmethod
     def less_microseconds(self, sql: str, count: str) -> str:
         """Return a timestamp less so many microseconds, a BIGINT below 2^53."""
+        return self.forms["less_microseconds"].format(sql, count)
 
     # --- rows -------------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def same(self, left: str, right: str) -> str:
         """Return an equality in which NULL equals NULL, which the engine can join by hash."""
+        return self.forms["same"].format(left, right)
 
     def hashed(self, parts: list[str]) -> str:
         """Return the hexadecimal md5 of texts; it is the same on all engines."""
@@ -602,9 +622,9 @@ class Dialect(ABC):
         digits = f"substr({self.hashed(parts)}, 1, 3)"
         return f"({self.read_hexadecimal(digits)} & {2**bits - 1})"
 
-    @abstractmethod
     def read_hexadecimal(self, digits: str) -> str:
         """Return three hexadecimal digits as a bigint."""
+        return self.forms["read_hexadecimal"].format(digits)
 
     def listed(self, columns: Sequence[ListColumn]) -> str:
         """Return the SELECT of list parameters, all of one length, as columns side by side."""

@@ -41,19 +41,31 @@ class DuckDBDialect(Dialect):
     anti_join = "ANTI JOIN {other} ON {match}"
     has_linear_ranges = True
     direct_places = 2**DIRECT_BITS - 2
+    forms = MappingProxyType(
+        {
+            "as_text": "CAST({0} AS VARCHAR)",
+            "flag": "CAST({0} AS BIGINT)",
+            "octets": "strlen({0})",
+            "is_nan": "isnan({0})",
+            "below_nan": "{0} <= CAST('Infinity' AS DOUBLE)",
+            "wide_sum": "{0}",
+            "half_even": "round_even({0}, 0)",
+            "half_away": "round({0})",
+            "position": "instr({0}, {1})",
+            "days_between": "date_diff('day', {1}, {0})",
+            "calendar_operand": "{0}",
+            "less_microseconds": "({0} - to_microseconds({1}))",
+            "same": "{0} IS NOT DISTINCT FROM {1}",
+            "read_hexadecimal": "CAST('0x' || {0} AS BIGINT)",
+        }
+    )
 
     @classmethod
     def of(cls, case_collation: str | None) -> DuckDBDialect:
         return DUCKDB
 
-    def as_text(self, sql: str) -> str:
-        return f"CAST({sql} AS {self.text})"
-
     def bytewise(self, sql: str) -> str:
         return f"{sql} COLLATE C"
-
-    def flag(self, predicate: str) -> str:
-        return f"CAST({predicate} AS BIGINT)"
 
     def text_literal(self, value: str) -> str:
         return text(value)
@@ -86,14 +98,8 @@ class DuckDBDialect(Dialect):
         whole, path = self.as_text(shown), "".join(f'."{key}"' for key in keys)
         return f"CASE WHEN json_valid({whole}) THEN {whole} END, {text('$' + path)}"
 
-    def octets(self, sql: str) -> str:
-        return f"strlen({sql})"
-
     def owner(self, shown: str, type_: SqlType) -> str:
         return shown
-
-    def is_nan(self, shown: str) -> str:
-        return f"isnan({shown})"
 
     def number_key(self, shown: str, type_: SqlType) -> str:
         return shown
@@ -107,23 +113,11 @@ class DuckDBDialect(Dialect):
     def exact_as_double(self, shown: str, type_: SqlType) -> str:
         return self.as_double(shown)
 
-    def below_nan(self, sql: str) -> str:
-        return f"{sql} <= CAST('Infinity' AS DOUBLE)"
-
     def quotient(self, left: str, right: str, *, wide: bool, most: int) -> str:
         return f"({left} // {right})"
 
     def summand(self, largest_sum: int) -> str:
         return "BIGINT"
-
-    def wide_sum(self, total: str) -> str:
-        return total
-
-    def half_even(self, sql: str) -> str:
-        return f"round_even({sql}, 0)"
-
-    def half_away(self, sql: str) -> str:
-        return f"round({sql})"
 
     def letter_case(self, name: str, sql: str) -> str:
         if name == "lower":
@@ -135,34 +129,16 @@ class DuckDBDialect(Dialect):
         escaped = f" ESCAPE {text(escape)}" if escape else ""
         return f"({sql} LIKE {text(pattern)}{escaped})"
 
-    def position(self, inside: str, part: str) -> str:
-        return f"instr({inside}, {part})"
-
     def patterns(self, position: Position | None) -> Patterns:
         return Re2Patterns()
-
-    def days_between(self, later: str, earlier: str) -> str:
-        return f"date_diff('day', {earlier}, {later})"
 
     def since_1970(self, sql: str, type_: SqlType) -> str:
         if type_.kind is Kind.DATE:
             return self.days_between(sql, "CAST('1970-01-01' AS DATE)")
         return f"epoch_us({sql})"
 
-    def calendar_operand(self, sql: str) -> str:
-        return sql
-
-    def less_microseconds(self, sql: str, count: str) -> str:
-        return f"({sql} - to_microseconds({count}))"
-
-    def same(self, left: str, right: str) -> str:
-        return f"{left} IS NOT DISTINCT FROM {right}"
-
     def spelled(self, sql: str, type_: SqlType) -> str:
         return f"CAST({sql} AS {self.text})"
-
-    def read_hexadecimal(self, digits: str) -> str:
-        return f"CAST('0x' || {digits} AS BIGINT)"
 
     def first(
         self, rows: str, unit: Sequence[str], hashed: str, shown: Sequence[str], most: int

@@ -37,9 +37,7 @@ class PostgresDialect(Dialect):
     numerics_are_finite = False
     listed_by_sort = " ORDER BY 1"
     # Or an index on it: a hash table of a million units, which the planner prefers, takes three times as long.
-    has_no_orphans = (
-        False  # a subscriber of logical replication, or a load without triggers, asks no foreign key
-    )
+    has_no_orphans = False  # a subscriber of logical replication, or a load without triggers, asks no key
     correlates_once = False
     runs_public_parts = False
     kinds = MappingProxyType({"HUGEINT": "numeric(39, 0)", "DOUBLE": "double precision", "VARCHAR": "text"})
@@ -51,6 +49,24 @@ class PostgresDialect(Dialect):
     anti_join = "WHERE NOT EXISTS (SELECT 1 FROM {other} WHERE {match})"
     has_linear_ranges = True
     direct_places = 0
+    forms = MappingProxyType(
+        {
+            "as_text": '(CAST({0} AS text) COLLATE "C")',
+            "flag": "CAST(CAST({0} AS integer) AS bigint)",
+            "octets": "octet_length({0})",
+            "is_nan": "{0} = 'NaN'",
+            "below_nan": "{0} < 'NaN'",
+            "wide_sum": "CAST({0} AS numeric(39, 0))",  # a sum of INTEGER is a bigint
+            "half_even": "round({0})",
+            "half_away": "(trunc({0}) + CASE WHEN abs({0} - trunc({0})) >= 0.5e0 THEN sign({0}) ELSE 0e0 END)",
+            "position": "strpos({0}, {1})",
+            "days_between": "CAST({0} - {1} AS bigint)",
+            "calendar_operand": "CAST({0} AS timestamp)",
+            "less_microseconds": "({0} - CAST({1} AS double precision) * INTERVAL '1 microsecond')",
+            "same": "ARRAY[{0}] = ARRAY[{1}]",
+            "read_hexadecimal": "CAST(CAST(CAST('x' || {0} AS bit(12)) AS integer) AS bigint)",
+        }
+    )
 
     def __init__(self, case_collation: str | None) -> None:
         self.case_collation = case_collation
@@ -59,9 +75,6 @@ class PostgresDialect(Dialect):
     def of(cls, case_collation: str | None) -> PostgresDialect:
         return cls(case_collation)
 
-    def as_text(self, sql: str) -> str:
-        return f"(CAST({sql} AS text){_BYTEWISE}"
-
     def bytewise(self, sql: str) -> str:
         return sql if sql.endswith(_BYTEWISE) else f"({sql}{_BYTEWISE}"
 
@@ -69,9 +82,6 @@ class PostgresDialect(Dialect):
         if value.value is None and value.type.kind not in (Kind.NULL, Kind.OPAQUE):
             return self.cast("NULL", value.type.kind.value.upper())  # a subquery would make a text of it
         return super().literal(value)
-
-    def flag(self, predicate: str) -> str:
-        return f"CAST(CAST({predicate} AS integer) AS bigint)"
 
     def text_literal(self, value: str) -> str:
         return text(value)
@@ -114,14 +124,8 @@ class PostgresDialect(Dialect):
             shown = f"jsonb_object_field({shown}, {text(key)})"
         return shown
 
-    def octets(self, sql: str) -> str:
-        return f"octet_length({sql})"
-
     def owner(self, shown: str, type_: SqlType) -> str:
         return self.as_text(shown) if type_.kind is Kind.TEXT else shown
-
-    def is_nan(self, shown: str) -> str:
-        return f"{shown} = 'NaN'"
 
     def number_key(self, shown: str, type_: SqlType) -> str:
         return f"CASE WHEN {shown} < {_NAN} AND abs({shown}) < 1e39 THEN {self.on_scale(shown, type_)} END"
@@ -142,24 +146,11 @@ class PostgresDialect(Dialect):
 
     # --- clamps and arithmetic ----------------------------------------------------------------------------
 
-    def below_nan(self, sql: str) -> str:
-        return f"{sql} < 'NaN'"
-
     def quotient(self, left: str, right: str, *, wide: bool, most: int) -> str:
         return f"div({left}, {right})" if wide else f"({left} / {right})"
 
     def summand(self, largest_sum: int) -> str:
         return "INTEGER" if largest_sum < 2**62 else "BIGINT"  # which are summed as bigint, and as numeric
-
-    def wide_sum(self, total: str) -> str:
-        return self.cast(total, "HUGEINT")  # a sum of INTEGER is a bigint
-
-    def half_even(self, sql: str) -> str:
-        return f"round({sql})"
-
-    def half_away(self, sql: str) -> str:
-        part = f"abs({sql} - trunc({sql}))"
-        return f"(trunc({sql}) + CASE WHEN {part} >= 0.5e0 THEN sign({sql}) ELSE 0e0 END)"
 
     # --- text and calendar --------------------------------------------------------------------------------
 
@@ -174,30 +165,15 @@ class PostgresDialect(Dialect):
     def like(self, sql: str, pattern: str, escape: str) -> str:
         return f"({sql} LIKE {text(pattern)} ESCAPE {text(escape)})"
 
-    def position(self, inside: str, part: str) -> str:
-        return f"strpos({inside}, {part})"
-
     def patterns(self, position: Position | None) -> Patterns:
         return PostgresPatterns()
-
-    def days_between(self, later: str, earlier: str) -> str:
-        return f"CAST({later} - {earlier} AS bigint)"
 
     def since_1970(self, sql: str, type_: SqlType) -> str:
         if type_.kind is Kind.DATE:
             return self.days_between(sql, "CAST('1970-01-01' AS date)")
         return f"CAST(round(extract(epoch FROM {sql}) * 1000000) AS bigint)"
 
-    def calendar_operand(self, sql: str) -> str:
-        return f"CAST({sql} AS timestamp)"
-
-    def less_microseconds(self, sql: str, count: str) -> str:
-        return f"({sql} - {self.as_double(count)} * INTERVAL '1 microsecond')"
-
     # --- rows -----------------------------------------------------------------------------------------------
-
-    def same(self, left: str, right: str) -> str:
-        return f"ARRAY[{left}] = ARRAY[{right}]"
 
     def spelled(self, sql: str, type_: SqlType) -> str:
         shown = f"CAST({sql} AS text)"
@@ -206,6 +182,3 @@ class PostgresDialect(Dialect):
         # Before the time of day, and in parentheses.
         moved = f"regexp_replace({shown}, '( [^ ]*)? BC$', ' (BC)\\1')"
         return f"CASE WHEN {sql} < '0001-01-01' THEN {moved} ELSE {shown} END"
-
-    def read_hexadecimal(self, digits: str) -> str:
-        return f"CAST(CAST(CAST('x' || {digits} AS bit(12)) AS integer) AS bigint)"

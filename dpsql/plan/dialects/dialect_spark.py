@@ -70,6 +70,24 @@ class SparkDialect(Dialect):
     anti_join = "LEFT ANTI JOIN {other} ON {match}"
     has_linear_ranges = False
     direct_places = 0
+    forms = MappingProxyType(
+        {
+            "as_text": "CAST({0} AS STRING)",  # of the collation UTF8_BINARY, whatever that of its argument is
+            "flag": "CAST({0} AS BIGINT)",
+            "octets": "octet_length({0})",
+            "is_nan": "isnan({0})",
+            "below_nan": "NOT isnan({0})",
+            "wide_sum": "CAST({0} AS DECIMAL(38, 0))",
+            "half_even": "rint({0})",
+            "half_away": "round({0})",
+            "position": "instr({0}, {1})",
+            "days_between": "CAST(datediff({0}, {1}) AS BIGINT)",
+            "calendar_operand": "{0}",
+            "less_microseconds": "timestampadd(MICROSECOND, -({1}), {0})",
+            "same": "{0} <=> {1}",
+            "read_hexadecimal": "CAST(conv({0}, 16, 10) AS BIGINT)",
+        }
+    )
 
     @classmethod
     def of(cls, case_collation: str | None) -> SparkDialect:
@@ -97,14 +115,8 @@ class SparkDialect(Dialect):
         shown = super().literal(value)
         return shown.replace("TIMESTAMP ", "TIMESTAMP_NTZ ", 1) if kind is Kind.TIMESTAMP else shown
 
-    def as_text(self, sql: str) -> str:
-        return f"CAST({sql} AS STRING)"  # of the collation UTF8_BINARY, whatever that of its argument is
-
     def bytewise(self, sql: str) -> str:
         return sql  # texts are read as columns are, so
-
-    def flag(self, predicate: str) -> str:
-        return f"CAST({predicate} AS BIGINT)"
 
     def table(self, table: Table) -> str:
         return self.identifier(table.read_as) if table.read_as else self.path(table.path)
@@ -117,14 +129,8 @@ class SparkDialect(Dialect):
     def column(self, shown: str, type_: SqlType) -> str:
         return shown
 
-    def octets(self, sql: str) -> str:
-        return f"octet_length({sql})"
-
     def owner(self, shown: str, type_: SqlType) -> str:
         return shown
-
-    def is_nan(self, shown: str) -> str:
-        return f"isnan({shown})"
 
     def number_key(self, shown: str, type_: SqlType) -> str:
         return shown
@@ -139,9 +145,6 @@ class SparkDialect(Dialect):
         return self.as_double(shown)
 
     # --- clamps and arithmetic ----------------------------------------------------------------------------
-
-    def below_nan(self, sql: str) -> str:
-        return f"NOT isnan({sql})"
 
     def fits_beside(self, sql: str, type_: SqlType, other: SqlType) -> str:
         if type_.kind is Kind.BIGINT and other.kind is Kind.NUMERIC:
@@ -180,15 +183,6 @@ class SparkDialect(Dialect):
 
     def splits(self, largest: int, largest_sum: int) -> bool:
         return largest_sum >= 2**62 and largest < 2**46
-
-    def wide_sum(self, total: str) -> str:
-        return self.cast(total, "HUGEINT")
-
-    def half_even(self, sql: str) -> str:
-        return f"rint({sql})"
-
-    def half_away(self, sql: str) -> str:
-        return f"round({sql})"
 
     def rounded(self, sql: str, kind: str, reach: int) -> str:
         whole = f"rint({sql})"
@@ -249,9 +243,6 @@ class SparkDialect(Dialect):
     def text_of(self, sql: str, type_: SqlType) -> str:
         return self.spelled(sql, type_)
 
-    def position(self, inside: str, part: str) -> str:
-        return f"instr({inside}, {part})"
-
     def patterns(self, position: Position | None) -> Patterns:
         # Java's take a stack as deep as the text, and exponential time.
         raise Refusal(
@@ -259,16 +250,10 @@ class SparkDialect(Dialect):
             hint="people's rows read plain characters, . .* ^ $ and one choice (a|b); or join several x LIKE '…' by OR",
         )  # fmt: skip
 
-    def days_between(self, later: str, earlier: str) -> str:
-        return f"CAST(datediff({later}, {earlier}) AS BIGINT)"
-
     def since_1970(self, sql: str, type_: SqlType) -> str:
         if type_.kind is Kind.DATE:
             return f"CAST(unix_date({sql}) AS BIGINT)"
         return f"unix_micros(CAST({sql} AS TIMESTAMP_LTZ))"
-
-    def calendar_operand(self, sql: str) -> str:
-        return sql
 
     def date_trunc(self, unit: str, operand: str) -> str:
         return f"CAST(date_trunc('{unit}', {operand}) AS TIMESTAMP_NTZ)"
@@ -287,13 +272,7 @@ class SparkDialect(Dialect):
         interval = f"make_interval(0, {factor * by.months}, 0, {factor * by.days}, 0, 0, {shown})"
         return f"({self.cast(moment, 'TIMESTAMP') if type_.kind is Kind.DATE else moment} + {interval})"
 
-    def less_microseconds(self, sql: str, count: str) -> str:
-        return f"timestampadd(MICROSECOND, -({count}), {sql})"
-
     # --- rows -----------------------------------------------------------------------------------------------
-
-    def same(self, left: str, right: str) -> str:
-        return f"{left} <=> {right}"
 
     def spelled(self, sql: str, type_: SqlType) -> str:
         shown = self.as_text(sql)
@@ -311,9 +290,6 @@ class SparkDialect(Dialect):
 
     def without_end(self, sql: str, letter: str) -> str:
         return f"trim(TRAILING '{letter}' FROM {sql})"
-
-    def read_hexadecimal(self, digits: str) -> str:
-        return f"CAST(conv({digits}, 16, 10) AS BIGINT)"
 
     def listed(self, columns: Sequence[ListColumn]) -> str:
         """Each list travels as one text, a JSON array of texts (`spark_backend`): a list is no parameter here."""
