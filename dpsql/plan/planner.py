@@ -765,9 +765,8 @@ def _delta_of(release: Release, domains: Sequence[Domain | None], privacy: Priva
 
 def _listed_in(groups: tuple[tuple[Scalar, ...], ...], place: int, domain: Domain) -> Domain:
     """Return what is left of a key's domain."""
-    left = set(
-        {id(group[place]): group[place] for group in groups}.values()
-    )  # few objects stand in many groups
+    # few objects stand in many groups
+    left = set({id(group[place]): group[place] for group in groups}.values())
     return Domain(tuple(value for value in domain.values if value in left))
 
 
@@ -932,7 +931,9 @@ def _numbered(release: Release, bounding: Bounding) -> Bounding | None:
         for call in release.aggregates
     ):
         return None
-    joins = tuple(term for term in rows.predicate if _is_join(term))
+    joins = tuple(
+        one for one in rows.predicate if one.calls("eq") and all(a.column is not None for a in one.args)
+    )
     fixed, _ = functional_closure(
         rows.items, joins, classes_of(rows.items, joins, rows.root), set().union(*rows.units)
     )
@@ -940,10 +941,6 @@ def _numbered(release: Release, bounding: Bounding) -> Bounding | None:
         return None
     assert rows.alone is not None
     return replace(bounding, per_row=True, ranked=False, numbered=Numbered(rows.alone, table.unit.row_number))
-
-
-def _is_join(term: Expr) -> bool:
-    return term.calls("eq") and all(arg.column is not None for arg in term.args)
 
 
 def _measured_by_number(release: Release, asked: Asked) -> tuple[Bounding, ChosenMeasurements] | None:

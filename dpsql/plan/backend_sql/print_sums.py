@@ -67,9 +67,8 @@ class InnerRows:
         owner = rows.owner if shows_unit or beside else tuple(nullable)
         first = path_begins(rows, items) if has_path else frozenset()
         used = fields_of(*keys, *read, *owner) | first
-        if (
-            not is_plain
-        ):  # a source that is cut orders rows by what is read of it, which is one thing in one statement
+        # a source that is cut orders rows by what is read of it, which is one thing in one statement
+        if not is_plain:
             used |= fields_of(*rows.owner)
         self.printer, self.from_, self.where = sources.block(
             items, predicate, used, beside=bool(beside), by_number=by_number

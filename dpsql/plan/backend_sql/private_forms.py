@@ -75,9 +75,8 @@ def _timestamp(printer: PrivatePrinter, expr: Expr) -> str:
 def time_of_day(printer: PrivatePrinter, expr: Call) -> str:
     """Return the time of day of a moment as its whole microseconds, a BIGINT from 0 to the last of a day."""
     inner = expr.args[0]
-    if isinstance(inner, Call) and inner.calls(
-        "date_bin"
-    ):  # whole numbers all the way, and no moment between
+    # whole numbers all the way, and no moment between
+    if isinstance(inner, Call) and inner.calls("date_bin"):
         moment = _timestamp(printer, inner.args[1])
         begun = f"({printer.dialect.since_1970(moment, TIMESTAMP)} - {_gone(printer, inner, moment)})"
         return _modulo(begun, DAY)

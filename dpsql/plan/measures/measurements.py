@@ -185,19 +185,15 @@ class Bounding:
     ranked: bool
     replace_one: bool
     grouped: bool
-    together: int = field(
-        default=1, repr=False
-    )  # not in a measure's key: what is measured does not depend on it
-    one_a_group: bool = field(default=False, repr=False)  # nor on that
-    norms: tuple[Norm, ...] = field(
-        default=(), repr=False
-    )  # said by whoever makes a key, where there are any
+    # not in a measure's key: what is measured does not depend on these two
+    together: int = field(default=1, repr=False)
+    one_a_group: bool = field(default=False, repr=False)
+    # said by whoever makes a key, where there are any
+    norms: tuple[Norm, ...] = field(default=(), repr=False)
     in_norm: int | None = field(default=None, repr=False)
     of_two: tuple[int, int] | None = field(default=None, repr=False)  # said with the rows
     clamped: int | None = field(default=None, repr=False)  # said by whoever makes a key, where it is one
-    numbered: Numbered | None = field(
-        default=None, repr=False
-    )  # said by whoever makes a key, where it is one
+    numbered: Numbered | None = field(default=None, repr=False)  # as this
 
     @property
     def weight(self) -> int:

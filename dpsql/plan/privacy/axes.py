@@ -290,12 +290,12 @@ def refined(keys: Sequence[Expr], places: Sequence[Places], env: Environment) ->
     taken = dict.fromkeys(
         tuple(own.get(value, len(own)) for own, value in zip(known, values, strict=True)) for values in found
     )
-    if (
-        column in keys
-    ):  # rows beyond the bounds are taken at these, where a key is computed; by itself they are others
+    # rows beyond the bounds are taken at these, where a key is computed; by itself they are others
+    if column in keys:
         itself, declared = keys.index(column), env.columns[column.index].bounds or ()
         ends = {end for end, own in zip((facts.lo, facts.hi), declared, strict=False) if end == own}
-        for place in [place for place in taken if _listed_at(places[itself][0], place[itself]) in ends]:
+        listed = (*places[itself][0], None)  # None is the place of all others
+        for place in [place for place in taken if listed[place[itself]] in ends]:
             taken[*place[:itself], len(known[itself]), *place[itself + 1 :]] = None
     # else no row is there: by its type, by WHERE, or as the owner says
     told = [one for one in taken if all(n < size for n, (_, size) in zip(one, places, strict=True))]
@@ -304,8 +304,3 @@ def refined(keys: Sequence[Expr], places: Sequence[Places], env: Environment) ->
             # no value is in it: it has nothing, wherever that is counted
             told.append(tuple(empty if i == number else most - 1 for i, (_, most) in enumerate(places)))
     return tuple(Partition(groups) for groups in zip(*told, strict=True))
-
-
-def _listed_at(values: Sequence[Scalar], place: int) -> Scalar:
-    """Return a listed value; None of the place of all others."""
-    return values[place] if place < len(values) else None

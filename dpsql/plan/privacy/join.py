@@ -411,9 +411,7 @@ def _is_untrue(term: Expr, index: int) -> bool:
         (inner,) = term.args
         if inner.calls("is_null"):
             return isinstance(inner, Call) and inner.args[0].column == index
-        term = (
-            inner  # NULL where the term under it is, which none of the comparisons below makes TRUE or FALSE
-        )
+        term = inner  # NULL where that is, which none of the comparisons below makes TRUE or FALSE
     comparison = compared(term)
     sides: Sequence[Expr] = () if comparison is None else comparison[1:]
     if isinstance(term, Call) and term.calls("in"):

@@ -450,11 +450,6 @@ def _mode(program: _Program, call: AggregateCall) -> Expr:
     return _end(program, call, value, kept, largest=descends)
 
 
-def _any_value(program: _Program, call: AggregateCall) -> Expr:
-    """One of the values, by a rule that no order of the rows changes."""
-    return _end(program, call, _value(call), None)
-
-
 def _of_distinct(program: _Program, call: AggregateCall) -> Expr:
     """A sum or an average over one row of each value: rows that tie are alike in the value, which alone is read."""
     value = _value(call)
@@ -515,9 +510,9 @@ def _check_exact(value: Expr, call: AggregateCall, said: str) -> None:
 
 _PROGRAMS: dict[str, Callable[[_Program, AggregateCall], Expr]] = {
     "median": _percentile_cont, "percentile_cont": _percentile_cont, "percentile_disc": _percentile_disc, "mode": _mode,
-    "any_value": _any_value, "string_agg": _string_agg,
+    "any_value": lambda program, call: _end(program, call, _value(call), None), "string_agg": _string_agg,
 }  # fmt: skip
-"""Aggregate -> what it means of a person's rows."""
+"""Aggregate -> what it means of a person's rows. ANY_VALUE is the least, which no order of the rows changes."""
 
 check_printers(_PROGRAMS, lambda row: row.is_program)
 

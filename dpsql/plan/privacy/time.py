@@ -428,7 +428,7 @@ def by_period(
         if table.unit is not None and table.unit.time is not None
     }
     asked = {table.name for table in tables_in(relation)}
-    ways = {parent for name in asked & timed for _, parent, _ in _way_of(catalog.tables[name])}
+    ways = {parent for name in asked & timed for _, parent, _ in _time_of(catalog.tables[name]).way}
     tables = {}
     for name, table in catalog.tables.items():
         try:
@@ -453,10 +453,6 @@ def _as_nobodys(table: Table) -> Table:
         unit=None,
         is_undated=True,
     )
-
-
-def _way_of(table: Table) -> tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...]:
-    return () if table.unit is None or table.unit.time is None else table.unit.time.way
 
 
 # --- what holds of a release --------------------------------------------------------------------------------
