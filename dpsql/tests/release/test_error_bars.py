@@ -15,7 +15,7 @@ import pytest
 from dpsql.engine import Session
 from dpsql.engine.dataset import open_ledger
 from dpsql.policy import load_policy
-from dpsql.postprocess import replicas, sealed
+from dpsql.postprocess import bars, sealed
 from dpsql.postprocess.simulate import Showing, shown_ends
 from dpsql.release import answer_bars
 from dpsql.testing.injected_noise import ZeroNoise
@@ -372,8 +372,8 @@ def test_a_mutant_that_draws_anew_in_each_session(session: Session, monkeypatch:
 @pytest.mark.parametrize(
     ("form", "function", "old", "new"),
     [
-        ("total", replicas._Lifter._window, "*by_draw)", ")"),
-        ("sum", replicas._simulated_call, "below.simulated", "below.released"),
+        ("total", bars._Lifter._window, "*by_draw)", ")"),
+        ("sum", bars._simulated_call, "below.simulated", "below.released"),
         ("total", answer_bars._replicas, "noises = _noises(rows, apart, size * draws)",
          "noises = {place: np.tile(one, size) for place, one in _noises(rows, apart, draws).items()}"),
     ],
