@@ -106,7 +106,7 @@ def empty_bars(table: ReleasedTable, bars: Sequence[Bar]) -> ReleasedTable:
     """Return a table without rows with the columns of its bars."""
     for index, bar in enumerate(bars):
         if bar.is_even:
-            table = _with_widths(table, index, []) if bar.is_cut else _with_half(table, index, [])
+            table = _with_widths(table, index, []) if bar.is_cut else _with(table, index, half=[])
         else:
             table = _with_ends(table, index, ([], []))
     return table
@@ -161,7 +161,7 @@ class Maker:
             widths *= 1 if len(widths) > 1 else table.row_count
             if bar.is_cut:
                 return _with_widths(table, index, widths)
-            return _with_half(table, index, [half for half, _ in widths])
+            return _with(table, index, half=[half for half, _ in widths])
         ((place, weight),) = bar.terms
         released = table.columns[_position(table, place)].values
         rule = _showing(self.rows[number])
@@ -527,11 +527,6 @@ def _position(table: ReleasedTable, place: Coord) -> int:
     return [column.name for column in table.columns].index(place.column)
 
 
-def _with_half(table: ReleasedTable, index: int, halves: Sequence[float]) -> ReleasedTable:
-    column = ReleasedColumn(f"half{index}", DOUBLE, list(halves))
-    return ReleasedTable(table.name, (*table.columns, column))
-
-
 def _widths(noises: Sequence[tuple[Law, Fraction]], beta: Fraction, cut: Cut | None) -> tuple[float, float]:
     """Return how far a bar's ends are below the number and above it."""
     if cut is not None:
@@ -540,15 +535,18 @@ def _widths(noises: Sequence[tuple[Law, Fraction]], beta: Fraction, cut: Cut | N
     return half, half
 
 
-def _with_widths(table: ReleasedTable, index: int, widths: Sequence[tuple[float, float]]) -> ReleasedTable:
-    below, above = ([width[side] for width in widths] for side in (0, 1))
-    added = (ReleasedColumn(f"below{index}", DOUBLE, below), ReleasedColumn(f"above{index}", DOUBLE, above))
+def _with(table: ReleasedTable, index: int, **columns: Sequence[float | None]) -> ReleasedTable:
+    """Return a table with the columns of a bar, by what they are called before its number."""
+    added = (ReleasedColumn(f"{name}{index}", DOUBLE, column) for name, column in columns.items())
     return ReleasedTable(table.name, (*table.columns, *added))
+
+
+def _with_widths(table: ReleasedTable, index: int, widths: Sequence[tuple[float, float]]) -> ReleasedTable:
+    return _with(table, index, below=[one for one, _ in widths], above=[one for _, one in widths])
 
 
 def _with_ends(table: ReleasedTable, index: int, ends: Ends) -> ReleasedTable:
-    added = (ReleasedColumn(f"lo{index}", DOUBLE, ends[0]), ReleasedColumn(f"hi{index}", DOUBLE, ends[1]))
-    return ReleasedTable(table.name, (*table.columns, *added))
+    return _with(table, index, lo=ends[0], hi=ends[1])
 
 
 def _bars_table(name: str, simulation: Simulation, found: Sequence[tuple[Any, ...]]) -> ReleasedTable:

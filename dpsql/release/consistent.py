@@ -33,7 +33,7 @@ from ..records import dataclass
 from ..relation.expressions import Expr
 from .estimate import FEW, DrawId, Sums, Told, id_of, is_observed, measurement_of, tell
 from .released import Array, ReleasedMeasurement, decode, integers, leading, listed_part
-from .run import ReleasedRows
+from .run import Place, ReleasedRows
 from .table import (
     Question,
     Shape,
@@ -49,9 +49,6 @@ from .table import (
     ties_of,
     whole_keys,
 )
-
-Place = tuple[int, int]
-"""A release among those that are read together, and a measurement of it."""
 
 
 def consistent(releases: Sequence[ReleasedRows]) -> list[ReleasedRows]:
@@ -89,8 +86,9 @@ def consistent(releases: Sequence[ReleasedRows]) -> list[ReleasedRows]:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A measurement of a release by its own draws, as one of a family; `told`: as it is by itself. `drawn`: the groups
-    of its own draws with all others; None: they are taken as those of its listed groups."""
+    """A measurement of a release by its own draws, as one of a family; `place`: in what is read together. `told`: as it
+    is by itself. `drawn`: the groups of its own draws with all others; None: they are taken as those of its listed
+    groups."""
 
     place: Place
     rows: ReleasedRows

@@ -685,14 +685,6 @@ class Told:
     forms: Forms
     unit: int | None
 
-    @classmethod
-    def of(
-        cls, observed: tuple[Observed, ...], design: Design, wanted: Sums, unit: int | None
-    ) -> Told | None:
-        """Return it; None: they are not told, or of too many kinds."""
-        forms = forms_of(design, wanted)
-        return None if forms is None else cls(observed, design, wanted, forms, unit)
-
     def by_itself(self) -> Told:
         """Return it with each number rounded by itself."""
         return replace(self, unit=None)
@@ -785,9 +777,13 @@ def tell(
     """
     observed = tuple(map(Observed.of, drawn.values()))
     design = design_of(sizes, tuple(drawn), tuple(float(one.spread) for one in observed))
-    found = [] if design is None else [Told.of(observed, design, one, unit) for one in wanted]
-    told = [one for one in found if one is not None]
-    return told if design is not None and len(told) == len(found) else None
+    forms = [None if design is None else forms_of(design, one) for one in wanted]
+    told = [
+        Told(observed, design, one, weighed, unit)
+        for one, weighed in zip(wanted, forms, strict=True)
+        if design is not None and weighed is not None
+    ]
+    return told if len(told) == len(wanted) else None
 
 
 def measurement_of(

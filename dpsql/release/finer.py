@@ -611,21 +611,21 @@ def fitted(store: StoredDraws, edition: Edition, design: Design, observed: Seque
             return None
         return _bytes(Fitted(cells, _distance(design, cells, [draws for _, draws in observed])))
 
-    content = store.kept(edition, fit)
-    return None if content is None else _read(content)
+    return _read(store.kept(edition, fit))
 
 
 def kept(store: StoredDraws, edition: Edition) -> Fitted | None:
     """Return an edition's table where it is kept."""
-    content = store.kept(edition, lambda: None)
-    return None if content is None else _read(content)
+    return _read(store.kept(edition, lambda: None))
 
 
 def _bytes(one: Fitted) -> bytes:
     return zlib.compress(json.dumps([one.cells, one.distance], separators=(",", ":")).encode(), 1)
 
 
-def _read(content: bytes) -> Fitted:
+def _read(content: bytes | None) -> Fitted | None:
+    if content is None:
+        return None
     cells, distance = json.loads(zlib.decompress(content))
     return Fitted(cells, distance)
 
