@@ -25,7 +25,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -52,6 +53,8 @@ from ..relation.types import (
 )
 from .literals import Awaited, cast_literal, coerce_literal, exact_value, number_literal, parameter_literal
 from .text import blank_prefix, is_text, more_statements, place, split_statements, tokenize, unquoted
+
+_Read = TypeVar("_Read")
 
 LONGEST_NAME = 127
 WRITES = frozenset(
@@ -327,31 +330,30 @@ class _Words:
     def name(self) -> ObjectName:
         """Return a name with what is written before it."""
         at = None if self.is_done else place(self.text, self._tokens[self._at].start)
-        parts = [self.part()]
-        while self.takes("."):
-            parts.append(self.part())
+        parts = self.several(self.part, ".")
         if len(parts) > 3:
             raise Refusal("a name has three parts at most", sqlstate="42601", position=at)
         database, schema, name = ["", "", *parts][-3:]
         return ObjectName(schema, name, at, database)
 
+    def several(self, read: Callable[[], _Read], sign: str = ",") -> list[_Read]:
+        """Return what is read here, and behind each comma."""
+        found = [read()]
+        while self.takes(sign):
+            found.append(read())
+        return found
+
+    def within(self, read: Callable[[], _Read]) -> list[_Read]:
+        """Return what is read between brackets, and behind each comma there."""
+        self.expect("(")
+        found = self.several(read)
+        self.expect(")")
+        return found
+
     def names(self) -> tuple[str, ...]:
         """Return the names between brackets, if some stand here."""
-        if self.word() != "(" or self.word(1) in (*_QUERIES, "("):
-            return ()
-        self.expect("(")
-        found = [self.part()]
-        while self.takes(","):
-            found.append(self.part())
-        self.expect(")")
-        return tuple(found)
-
-    def list(self) -> tuple[ObjectName, ...]:
-        """Return names with commas between."""
-        found = [self.name()]
-        while self.takes(","):
-            found.append(self.name())
-        return tuple(found)
+        has_names = self.word() == "(" and self.word(1) not in (*_QUERIES, "(")
+        return tuple(self.within(self.part)) if has_names else ()
 
     def query(self, *, until: int | None = None) -> WrittenQuery:
         """Return the rest, which is a query, or as much of it as stands before `until` tokens."""
@@ -479,7 +481,7 @@ def _table(words: _Words, *, is_temporary: bool) -> CreateTable:
         if words.word(2) in (",", ")"):
             names = words.names()
         else:
-            columns = _columns(words)
+            columns = tuple(words.within(partial(_column, words)))
     drops = _options(words, is_temporary=is_temporary)
     if columns:
         words.end()
@@ -504,18 +506,10 @@ def _options(words: _Words, *, is_temporary: bool) -> bool:
     return drops
 
 
-def _columns(words: _Words) -> tuple[NewColumn, ...]:
-    words.expect("(")
-    found = [_column(words)]
-    while words.takes(","):
-        if words.word() in ("primary", "unique", "foreign", "constraint", "check", "exclude", "like"):
-            words.refuse("a constraint of an own table", "leave it out: NOT NULL alone is kept")
-        found.append(_column(words))
-    words.expect(")")
-    return tuple(found)
-
-
 def _column(words: _Words) -> NewColumn:
+    is_constraint = words.word() in ("primary", "unique", "foreign", "constraint", "check", "like")
+    if is_constraint or (words.word() == "exclude" and words.word(1) in ("using", "(")):
+        words.refuse("a constraint of an own table", "leave it out: NOT NULL alone is kept")
     name, type_, not_null = words.part(), _type(words), False
     while words.word() not in (",", ")", ""):
         if words.takes("not", "null"):
@@ -553,11 +547,7 @@ def _type(words: _Words) -> SqlType:
         if words.word() != "(":
             said = f"{said} {words.part()}"
             continue
-        words.expect("(")
-        digits = [_digits(words)]
-        while words.takes(","):
-            digits.append(_digits(words))
-        words.expect(")")
+        digits = words.within(partial(_digits, words))
     found = _TYPES.get(said)
     if found is None or words.word() == "[":
         words.refuse(f"the type {said}", "numbers, text, boolean, date, timestamp and json are kept")
@@ -597,7 +587,7 @@ def _drop(words: _Words) -> Drop:
     if what not in ("TABLE", "VIEW", "SCHEMA", "INDEX"):
         words.refuse(f"DROP {what}", "DROP TABLE, DROP VIEW, DROP SCHEMA: of an analyst's own")
     may_lack = words.takes("if", "exists")
-    names = words.list()
+    names = tuple(words.several(words.name))
     cascades = words.takes("cascade")
     if not cascades:
         words.takes("restrict")
@@ -690,7 +680,7 @@ def _kept(words: _Words, shown: str) -> WrittenQuery:
 
 def _truncate(words: _Words) -> Truncate:
     words.takes("table")
-    names = words.list()
+    names = tuple(words.several(words.name))
     if not words.takes("cascade"):
         words.takes("restrict")
     words.end()
@@ -743,6 +733,7 @@ _CELL = re.compile(
     (?P<end>[,)])""",
     re.VERBOSE | re.IGNORECASE,
 )
+_CELLS = ("text", "escaped", "number", "parameter", "word")
 _OPEN = re.compile(r"\s*\(")
 _NEXT = re.compile(r"\s*,\s*\(")
 _END = re.compile(r"\s*;?\s*")
@@ -803,16 +794,12 @@ def _rows(bare: str, at: int) -> tuple[tuple[Cell, ...], ...] | None:
             cell = _CELL.match(bare, at)
             if cell is None:
                 return None
-            kind = str(cell.lastgroup if cell.lastgroup != "end" else _kind(cell))
+            kind = next(kind for kind in _CELLS if cell[kind] is not None)
             row.append((kind, cell[kind], cell.start(kind)))
             at, end = cell.end(), cell["end"]
         rows.append(tuple(row))
         opened = _NEXT.match(bare, at)
     return tuple(rows) if rows and _END.fullmatch(bare, at) else None
-
-
-def _kind(cell: re.Match[str]) -> str:
-    return next(kind for kind in ("text", "escaped", "number", "parameter", "word") if cell[kind] is not None)
 
 
 def count_sent(rows: SentRows) -> int:

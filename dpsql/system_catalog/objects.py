@@ -30,7 +30,7 @@ from ..relation.catalog import OWN_SCHEMA, TEMPORARY, Catalog, OwnView, Table, V
 from ..relation.types import Kind, SqlType
 from ..seal import seal
 from .errors import CatalogRefusal, unsupported
-from .pg_types import BY_NAME, OID, SPELLED, Builtin, CatalogRelation, PgType
+from .pg_types import BY_NAME, OID, SPELLED, Builtin, CatalogRelation, PgType, data, sections
 
 FIRST_OID = 16_384
 """Postgres numbers its own objects below this."""
@@ -483,132 +483,6 @@ def _given(objects: Objects, builtin: Builtin) -> dict[str, Sequence[tuple[Any, 
     }  # fmt: skip
 
 
-# Rows stand in the order in which Postgres makes them: a table, then its indexes.
-_MADE = """
-INSERT INTO c.pg_namespace BY NAME SELECT oid, name AS nspname, 10 AS nspowner FROM h.declared_schema;
-
-CREATE VIEW h.found AS SELECT r.*, r.row_type <> 0 AS is_declared, n.oid AS namespace, r.rowid AS place
-FROM h.relation AS r JOIN c.pg_namespace AS n ON n.nspname = r.schema;
-
-CREATE VIEW h.found_key AS SELECT k.*, r.namespace, r.place, k.rowid + 1 AS turn
-FROM h.key AS k JOIN h.found AS r ON r.oid = k.owner;
-
-CREATE VIEW h.key_column AS SELECT k.oid, k.index, k.place, k.turn, k.part, a.*
-FROM (SELECT *, unnest(places) AS number, unnest(generate_series(1, len(places))) AS part
-    FROM h.found_key WHERE kind <> 'f') AS k
-JOIN h.attribute AS a ON a.owner = k.owner AND a.number = k.number;
-
-INSERT INTO c.pg_class BY NAME SELECT * EXCLUDE (place, turn), 10 AS relowner, -1 AS reltuples,
-    true AS relispopulated, 'p' AS relpersistence
-FROM (
-    SELECT r.oid, r.name AS relname, r.namespace AS relnamespace, r.row_type AS reltype, r.kind AS relkind,
-        if(r.kind = 'r', 2, 0) AS relam, r.kind = 'v' AS relhasrules, if(r.is_declared, 'd', 'n') AS relreplident,
-        (SELECT count(*) FROM h.attribute AS a WHERE a.owner = r.oid) AS relnatts,
-        EXISTS (FROM h.key AS k WHERE k.owner = r.oid AND k.kind <> 'f') AS relhasindex,
-        EXISTS (FROM h.key AS k WHERE k.referred = r.oid OR (k.owner = r.oid AND k.kind = 'f')) AS relhastriggers,
-        r.place, 0 AS turn
-    FROM h.found AS r
-    UNION ALL SELECT index, name, namespace, 0, 'i', 403, false, 'n', len(places), false, false, place, turn
-    FROM h.found_key WHERE kind <> 'f'
-) ORDER BY place, turn;
-
-INSERT INTO c.pg_attribute BY NAME SELECT a.owner AS attrelid, a.name AS attname, a.type AS atttypid,
-    -1 AS attstattarget, y.typlen AS attlen, a.number AS attnum, CAST(y.typname[1] = '_' AS INTEGER) AS attndims,
-    -1 AS attcacheoff, a.modifier AS atttypmod, y.typbyval AS attbyval, y.typalign AS attalign,
-    y.typstorage AS attstorage, a.not_null AS attnotnull, true AS attislocal, y.typcollation AS attcollation
-FROM (
-    SELECT a.owner, a.number, a.name, a.type, a.modifier, a.not_null, r.place, 0 AS turn
-    FROM h.attribute AS a JOIN h.found AS r ON r.oid = a.owner
-    UNION ALL SELECT index, part, name, type, modifier, false, place, turn FROM h.key_column
-) AS a
-JOIN c.pg_type AS y ON y.oid = if(a.type IN (SELECT oid FROM c.pg_type), a.type, 25)
-ORDER BY a.place, a.turn, a.number;
-
-INSERT INTO c.pg_type BY NAME SELECT * EXCLUDE (place), 10 AS typowner, true AS typisdefined, ',' AS typdelim,
-    'd' AS typalign, 'x' AS typstorage, -1 AS typtypmod, -1 AS typlen
-FROM (
-    SELECT row_type AS oid, name AS typname, namespace AS typnamespace, 'c' AS typtype, 'C' AS typcategory,
-        oid AS typrelid, row_array AS typarray, 0 AS typelem, 2290 AS typinput, 2291 AS typoutput, 2402 AS typreceive,
-        2403 AS typsend, 0 AS typanalyze, 0 AS typsubscript, place
-    FROM h.found WHERE is_declared
-    UNION ALL SELECT row_array, '_' || name, namespace, 'b', 'A', 0, 0, row_type, 750, 751, 2400, 2401, 3816, 6179,
-        place + 0.5
-    FROM h.found WHERE is_declared
-) ORDER BY place;
-
-INSERT INTO c.pg_constraint BY NAME SELECT oid, name AS conname, namespace AS connamespace, kind AS contype,
-    true AS convalidated, owner AS conrelid, index AS conindid, referred AS confrelid, true AS conislocal,
-    true AS connoinherit, places AS conkey, if(kind = 'f', 'a', ' ') AS confupdtype,
-    if(kind = 'f', 'a', ' ') AS confdeltype, if(kind = 'f', 's', ' ') AS confmatchtype,
-    if(kind = 'f', referred_places, NULL) AS confkey, if(kind = 'f', [96], NULL) AS conpfeqop,
-    if(kind = 'f', [96], NULL) AS conppeqop, if(kind = 'f', [96], NULL) AS conffeqop
-FROM h.found_key ORDER BY turn;
-
-INSERT INTO c.pg_index BY NAME SELECT k.index AS indexrelid, k.owner AS indrelid, len(k.places) AS indnatts,
-    len(k.places) AS indnkeyatts, true AS indisunique, k.kind = 'p' AS indisprimary, true AS indimmediate,
-    true AS indisvalid, true AS indisready, true AS indislive, k.places AS indkey,
-    list(if(a.type IN (25, 1043), 100, 0) ORDER BY a.part) AS indcollation,
-    list(coalesce(o.oid, 0) ORDER BY a.part) AS indclass, list(0) AS indoption
-FROM h.found_key AS k JOIN h.key_column AS a ON a.oid = k.oid
-LEFT JOIN c.pg_opclass AS o ON o.opcintype = a.type AND o.opcmethod = 403 AND o.opcdefault
-GROUP BY k.turn, k.index, k.owner, k.places, k.kind ORDER BY k.turn;
-
-INSERT INTO c.pg_depend BY NAME SELECT 1259 AS classid, index AS objid, 2606 AS refclassid, oid AS refobjid,
-    'i' AS deptype
-FROM h.found_key WHERE kind <> 'f' ORDER BY turn;
-
-INSERT INTO c.pg_proc BY NAME SELECT f.oid, f.name AS proname, s.oid AS pronamespace, 10 AS proowner, 12 AS prolang,
-    1 AS procost, 'f' AS prokind, 'v' AS provolatile, 'u' AS proparallel, 1 AS pronargs, 701 AS prorettype,
-    [701] AS proargtypes, f.name AS prosrc
-FROM h.own_function AS f JOIN h.declared_schema AS s ON s.written IS NOT NULL;
-
-INSERT INTO c.pg_description BY NAME SELECT oid AS objoid, 1259 AS classoid, number AS objsubid,
-    comment AS description
-FROM (
-    SELECT oid, 0 AS number, comment, place FROM h.found WHERE is_declared
-    UNION ALL SELECT a.owner, a.number, a.comment, r.place FROM h.attribute AS a JOIN h.found AS r ON r.oid = a.owner
-    WHERE a.comment <> ''
-) ORDER BY place, number;
-
-CREATE MACRO h.quoted(name) AS
-CASE WHEN regexp_full_match(name, '[a-z_][a-z0-9_]*') THEN name ELSE '"' || replace(name, '"', '""') || '"' END;
-
-CREATE VIEW h.class AS SELECT x.oid AS o, x.relname AS name, n.nspname AS schema, s.written,
-    s.written IS NOT NULL AS is_default,
-    x.relname IN (SELECT r.name FROM h.relation AS r WHERE r.schema = 'pg_catalog') AS is_hidden
-FROM c.pg_class AS x JOIN c.pg_namespace AS n ON n.oid = x.relnamespace
-LEFT JOIN h.declared_schema AS s ON s.oid = n.oid;
-
-CREATE TABLE h.own AS SELECT x.oid AS o, x.relname AS name FROM c.pg_class AS x
-WHERE x.relnamespace IN (SELECT oid FROM h.in_sight) AND x.relname NOT IN (SELECT name FROM h.class WHERE is_default
-    OR schema = 'pg_catalog');
-
-CREATE TABLE h.shown_class AS SELECT o, CASE WHEN schema = 'pg_catalog' THEN name
-    WHEN is_default AND is_hidden THEN schema || '.' || name
-    WHEN is_default THEN h.quoted(name) ELSE h.quoted(schema) || '.' || h.quoted(name) END AS name
-FROM h.class;
-
-CREATE TABLE h.named_class AS SELECT schema || '.' || name AS name, o FROM h.class
-UNION SELECT written || '.' || name, o FROM h.class WHERE is_default
-UNION SELECT name, o FROM h.class WHERE schema = 'pg_catalog' OR (is_default AND NOT is_hidden)
-UNION SELECT name, o FROM h.own
-ORDER BY ALL;
-
-INSERT INTO h.shown_type SELECT r.row_type, s.name FROM h.found AS r JOIN h.shown_class AS s ON s.o = r.oid
-WHERE r.is_declared ORDER BY r.place;
-INSERT INTO h.shown_type SELECT r.row_array, s.name || '[]' FROM h.found AS r JOIN h.shown_class AS s ON s.o = r.oid
-WHERE r.is_declared ORDER BY r.place;
-
-INSERT INTO h.shown_proc SELECT oid, proname FROM c.pg_proc EXCEPT FROM h.shown_proc;
-
-CREATE TABLE h.definition AS SELECT oid AS o, definition AS full_text, definition AS bare FROM h.key
-UNION ALL SELECT index, index_definition, bare_definition FROM h.key WHERE kind <> 'f';
-
-CREATE TABLE h.readable AS SELECT oid AS o FROM h.relation WHERE is_readable;
-"""
-"""What makes the other rows; h.named_class has what an object may be called, the tables shown_… what it is shown as."""
-
-
 # --- the sealed engine: in memory, one thread, no way out -----------------------------------------------
 
 
@@ -631,7 +505,7 @@ def open_database(objects: Objects, builtin: Builtin) -> duckdb.DuckDBPyConnecti
         for name, rows in _given(objects, builtin).items():
             holders = [column.split()[1] for column in _GIVEN[name].split(", ")]
             _fill(database, f"h.{name}", _GIVEN[name], holders, rows)
-        database.execute(_MADE)
+        database.execute(data("made.sql"))
         seal(database, _MEMORY_MIB, {"max_expression_depth": 500})
     except duckdb.Error as error:
         database.close()
@@ -673,125 +547,16 @@ def _fill(
 # --- what a relation of the catalog is in the engine's SQL --------------------------------------------------
 
 
-_DB = "CAST($database AS VARCHAR)"
-_USER = "CAST($user AS VARCHAR)"
-_ROLES = f"""SELECT DISTINCT ON (oid) * FROM (VALUES
-    (10, 'dpsql', false), (CAST($user_oid AS BIGINT), {_USER}, true)) AS r(oid, name, can_login)"""
-_TABLES = """SELECT x.oid AS o, x.relname AS name, x.relkind AS kind, n.nspname AS schema
-    FROM c.pg_class AS x
-    JOIN c.pg_namespace AS n ON n.oid = x.relnamespace JOIN h.readable AS h ON h.o = x.oid
-    WHERE x.relkind IN ('r', 'v')"""
-_KEYS = f"""SELECT k.*, t.name AS table_name, t.schema AS table_schema FROM c.pg_constraint AS k
-    JOIN ({_TABLES}) AS t ON t.o = k.conrelid"""
-_UNNESTED = f"""SELECT k.conname, k.contype, k.conrelid, k.confrelid, k.conindid, k.confkey,
-    k.table_name, k.table_schema,
-    unnest(k.conkey) AS number, unnest(generate_series(1, len(k.conkey))) AS place FROM ({_KEYS}) AS k"""
-_GRANTS = f"""SELECT 'dpsql' AS grantor, CASE WHEN t.schema IN ('pg_catalog', 'information_schema') THEN 'PUBLIC'
-    ELSE {_USER} END AS grantee, {_DB} AS table_catalog, t.schema AS table_schema, t.name AS table_name,
-    'SELECT' AS privilege_type, 'NO' AS is_grantable, 'YES' AS with_hierarchy, t.o FROM ({_TABLES}) AS t"""
-_COLUMN_GRANTS = f"""SELECT g.grantor, g.grantee, g.table_catalog, g.table_schema, g.table_name,
-    a.attname AS column_name, g.privilege_type, g.is_grantable
-    FROM ({_GRANTS}) AS g JOIN c.pg_attribute AS a ON a.attrelid = g.o AND a.attnum > 0"""
-_KIND = "CASE {} WHEN 'p' THEN 'PRIMARY KEY' WHEN 'u' THEN 'UNIQUE' WHEN 'f' THEN 'FOREIGN KEY' END"
-_CONSTRAINTS = f"""SELECT {_DB} AS constraint_catalog, k.table_schema AS constraint_schema,
-    k.conname AS constraint_name,
-    {_DB} AS table_catalog, k.table_schema AS table_schema, k.table_name AS table_name,
-    {_KIND.format("k.contype")} AS constraint_type, 'NO' AS is_deferrable, 'NO' AS initially_deferred,
-    'YES' AS enforced, CASE WHEN k.contype = 'u' THEN 'YES' END AS nulls_distinct FROM ({_KEYS}) AS k"""
-_COLUMNS = f"""SELECT {_DB} AS table_catalog, t.schema AS table_schema, t.name AS table_name, a.attname AS column_name,
-    a.attnum AS ordinal_position, CASE WHEN a.attnotnull THEN 'NO' ELSE 'YES' END AS is_nullable,
-    CASE WHEN y.typelem <> 0 AND y.typlen = -1 THEN 'ARRAY' WHEN y.typtype = 'd' THEN b.name
-    WHEN y.typnamespace = 11 THEN s.name ELSE 'USER-DEFINED' END AS data_type,
-    CASE WHEN a.atttypid IN (1042, 1043) AND a.atttypmod > 4 THEN a.atttypmod - 4 END AS character_maximum_length,
-    CASE WHEN a.atttypid IN (25, 1042, 1043) THEN 1073741824 END AS character_octet_length,
-    CASE a.atttypid WHEN 21 THEN 16 WHEN 23 THEN 32 WHEN 20 THEN 64 WHEN 700 THEN 24 WHEN 701 THEN 53
-    WHEN 1700 THEN CASE WHEN a.atttypmod >= 4 THEN (a.atttypmod - 4) >> 16 END END AS numeric_precision,
-    CASE WHEN a.atttypid IN (20, 21, 23, 700, 701) THEN 2
-    WHEN a.atttypid = 1700 THEN 10 END AS numeric_precision_radix,
-    CASE WHEN a.atttypid IN (20, 21, 23) THEN 0
-    WHEN a.atttypid = 1700 AND a.atttypmod >= 4 THEN (a.atttypmod - 4) & 65535 END AS numeric_scale,
-    CASE WHEN a.atttypid IN (1114, 1184, 1186) THEN 6 WHEN a.atttypid = 1082 THEN 0 END AS datetime_precision,
-    {_DB} AS udt_catalog, CASE WHEN y.typtype = 'd' THEN 'pg_catalog' ELSE ns.nspname END AS udt_schema,
-    CASE WHEN y.typtype = 'd' THEN bt.typname ELSE y.typname END AS udt_name,
-    CAST(a.attnum AS VARCHAR) AS dtd_identifier,
-    CASE WHEN y.typtype = 'd' THEN {_DB} END AS domain_catalog,
-    CASE WHEN y.typtype = 'd' THEN ns.nspname END AS domain_schema,
-    CASE WHEN y.typtype = 'd' THEN y.typname END AS domain_name, 'NO' AS is_self_referencing, 'NO' AS is_identity,
-    'NO' AS identity_cycle, 'NEVER' AS is_generated, 'NO' AS is_updatable
-    FROM ({_TABLES}) AS t JOIN c.pg_attribute AS a ON a.attrelid = t.o AND a.attnum > 0
-    JOIN c.pg_type AS y ON y.oid = a.atttypid JOIN c.pg_namespace AS ns ON ns.oid = y.typnamespace
-    JOIN h.shown_type AS s ON s.o = y.oid LEFT JOIN h.shown_type AS b ON b.o = y.typbasetype
-    LEFT JOIN c.pg_type AS bt ON bt.oid = y.typbasetype"""
-_SETTINGS = """SELECT unnest(CAST($setting_names AS VARCHAR[])) AS name,
-    unnest(CAST($setting_values AS VARCHAR[])) AS setting, 'Client Connection Defaults' AS category,
-    'user' AS context, 'string' AS vartype, 'session' AS source, false AS pending_restart"""
-_ROLE = f"""SELECT r.name AS rolname, false AS rolsuper, true AS rolinherit, false AS rolcreaterole,
-    false AS rolcreatedb, r.can_login AS rolcanlogin, false AS rolreplication, -1 AS rolconnlimit,
-    false AS rolbypassrls, r.oid AS oid FROM ({_ROLES}) AS r"""
-_LOGIN = f"""SELECT r.name AS usename, r.oid AS usesysid, false AS usecreatedb, false AS usesuper,
-    false AS userepl, false AS usebypassrls FROM ({_ROLES}) AS r WHERE r.can_login"""
+def _queries() -> dict[str, str]:
+    """Return what relations.sql says: by schema.relation, the pieces written out."""
+    found: dict[str, str] = {}
+    for names, sql in sections("relations.sql").items():
+        written = re.sub(r"\{(\w+)\}", lambda piece: found[piece[1]], sql)
+        found.update(dict.fromkeys(names.split(), written))
+    return {name: sql for name, sql in found.items() if "." in name}
 
-SESSION_RELATIONS = {
-    "pg_catalog.pg_database": """SELECT unnest(CAST($database_oids AS BIGINT[])) AS oid,
-        unnest(CAST($databases AS VARCHAR[])) AS datname, 10 AS datdba, 6 AS encoding,
-        'c' AS datlocprovider, true AS datallowconn, -1 AS datconnlimit, 1663 AS dattablespace,
-        'C.UTF-8' AS datcollate, 'C.UTF-8' AS datctype""",
-    "pg_catalog.pg_roles": _ROLE,
-    "pg_catalog.pg_authid": _ROLE,
-    "pg_catalog.pg_user": _LOGIN,
-    "pg_catalog.pg_shadow": _LOGIN,
-    "pg_catalog.pg_settings": _SETTINGS,
-    "pg_catalog.pg_tables": f"""SELECT t.schema AS schemaname, t.name AS tablename, 'dpsql' AS tableowner,
-        x.relhasindex AS hasindexes, x.relhasrules AS hasrules, x.relhastriggers AS hastriggers,
-        x.relrowsecurity AS rowsecurity FROM ({_TABLES}) AS t JOIN c.pg_class AS x ON x.oid = t.o WHERE t.kind = 'r'""",
-    "pg_catalog.pg_views": f"""SELECT t.schema AS schemaname, t.name AS viewname, 'dpsql' AS viewowner
-        FROM ({_TABLES}) AS t WHERE t.kind = 'v'""",
-    "pg_catalog.pg_indexes": """SELECT n.nspname AS schemaname, t.relname AS tablename, x.relname AS indexname,
-        d.full_text AS indexdef FROM c.pg_index AS i JOIN c.pg_class AS x ON x.oid = i.indexrelid
-        JOIN c.pg_class AS t ON t.oid = i.indrelid JOIN c.pg_namespace AS n ON n.oid = t.relnamespace
-        LEFT JOIN h.definition AS d ON d.o = i.indexrelid""",
-    "pg_catalog.pg_timezone_names": """SELECT 'UTC' AS name, 'UTC' AS abbrev, INTERVAL 0 SECOND AS utc_offset,
-        false AS is_dst""",
-    "information_schema.information_schema_catalog_name": f"SELECT {_DB} AS catalog_name",
-    "information_schema.schemata": f"""SELECT {_DB} AS catalog_name, n.nspname AS schema_name,
-        'dpsql' AS schema_owner FROM c.pg_namespace AS n WHERE n.nspname <> 'pg_toast'""",
-    "information_schema.tables": f"""SELECT {_DB} AS table_catalog, t.schema AS table_schema, t.name AS table_name,
-        CASE t.kind WHEN 'r' THEN 'BASE TABLE' ELSE 'VIEW' END AS table_type, 'NO' AS is_insertable_into,
-        'NO' AS is_typed FROM ({_TABLES}) AS t""",
-    "information_schema.views": f"""SELECT {_DB} AS table_catalog, t.schema AS table_schema, t.name AS table_name,
-        'NONE' AS check_option, 'NO' AS is_updatable, 'NO' AS is_insertable_into, 'NO' AS is_trigger_updatable,
-        'NO' AS is_trigger_deletable, 'NO' AS is_trigger_insertable_into FROM ({_TABLES}) AS t WHERE t.kind = 'v'""",
-    "information_schema.columns": _COLUMNS,
-    "information_schema.table_constraints": _CONSTRAINTS,
-    "information_schema.key_column_usage": f"""SELECT {_DB} AS constraint_catalog,
-        u.table_schema AS constraint_schema, u.conname AS constraint_name, {_DB} AS table_catalog,
-        u.table_schema AS table_schema, u.table_name AS table_name, a.attname AS column_name,
-        u.place AS ordinal_position, CASE WHEN u.contype = 'f' THEN u.place END AS position_in_unique_constraint
-        FROM ({_UNNESTED}) AS u JOIN c.pg_attribute AS a ON a.attrelid = u.conrelid AND a.attnum = u.number""",
-    "information_schema.constraint_column_usage": f"""SELECT {_DB} AS table_catalog, t.schema AS table_schema,
-        t.name AS table_name, a.attname AS column_name, {_DB} AS constraint_catalog,
-        u.table_schema AS constraint_schema, u.conname AS constraint_name FROM ({_UNNESTED}) AS u
-        JOIN ({_TABLES}) AS t ON t.o = CASE WHEN u.contype = 'f' THEN u.confrelid ELSE u.conrelid END
-        JOIN c.pg_attribute AS a ON a.attrelid = t.o
-        AND a.attnum = CASE WHEN u.contype = 'f' THEN list_extract(u.confkey, u.place) ELSE u.number END""",
-    "information_schema.constraint_table_usage": f"""SELECT {_DB} AS table_catalog, t.schema AS table_schema,
-        t.name AS table_name, {_DB} AS constraint_catalog, k.table_schema AS constraint_schema,
-        k.conname AS constraint_name FROM ({_KEYS}) AS k
-        JOIN ({_TABLES}) AS t ON t.o = CASE WHEN k.contype = 'f' THEN k.confrelid ELSE k.conrelid END""",
-    "information_schema.referential_constraints": f"""SELECT {_DB} AS constraint_catalog,
-        k.table_schema AS constraint_schema, k.conname AS constraint_name, {_DB} AS unique_constraint_catalog,
-        t.schema AS unique_constraint_schema, o.conname AS unique_constraint_name, 'NONE' AS match_option,
-        'NO ACTION' AS update_rule, 'NO ACTION' AS delete_rule FROM ({_KEYS}) AS k
-        LEFT JOIN c.pg_constraint AS o ON o.conindid = k.conindid AND o.conrelid = k.confrelid AND o.contype <> 'f'
-        LEFT JOIN ({_TABLES}) AS t ON t.o = o.conrelid WHERE k.contype = 'f'""",
-    "information_schema.table_privileges": _GRANTS,
-    "information_schema.role_table_grants": f"SELECT * FROM ({_GRANTS}) AS z WHERE z.grantee <> 'PUBLIC'",
-    "information_schema.column_privileges": _COLUMN_GRANTS,
-    "information_schema.role_column_grants": f"SELECT * FROM ({_COLUMN_GRANTS}) AS z WHERE z.grantee <> 'PUBLIC'",
-    "information_schema.enabled_roles": f"SELECT {_USER} AS role_name",
-    "information_schema.character_sets": f"""SELECT 'UTF8' AS character_set_name, 'UCS' AS character_repertoire,
-        'UTF8' AS form_of_use, {_DB} AS default_collate_catalog""",
-}
+
+SESSION_RELATIONS = _queries()
 """schema.relation -> the query that makes it, or those of its columns that are not empty."""
 
 SCHEMAS = ("pg_catalog", "information_schema")

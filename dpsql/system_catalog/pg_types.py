@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -204,10 +205,23 @@ class Builtin:
     spelled: dict[int, str]
 
 
+def data(name: str) -> str:
+    """Return the text of a file of the package."""
+    return (files(__package__) / name).read_text(encoding="utf-8")
+
+
+def sections(name: str) -> dict[str, str]:
+    """Return what stands below each [heading] of a file of the package, its comments left out."""
+    parts = re.split(
+        r"^\[(.+)\]\n", re.sub(r"^--.*\n", "", data(name), flags=re.MULTILINE), flags=re.MULTILINE
+    )
+    return {heading: text.strip() for heading, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
 @cache
 def load() -> Builtin:
     """Return what the package holds; read once."""
-    found = json.loads((files(__package__) / "builtin.json").read_text(encoding="utf-8"))
+    found = json.loads(data("builtin.json"))
     relations = (_relation(*row) for row in found["relations"])
     return Builtin(
         {(relation.schema, relation.name): relation for relation in relations},
