@@ -185,7 +185,7 @@ JSON_ROWS = (
              private=False),
     Function(
         "json_constant", "'{\"a\": 1}'::jsonb", "a constant; also `::json`", _always(JSON),
-        syntax=(Syntax(exp.ParseJSON, read=("this", "is_literal")),), symbol="JSON_ROWS", private=False,
+        syntax=(Syntax(exp.ParseJSON, read=("this", "is_literal")),), symbol="JSON", private=False,
     ),
     Function(
         "json_part", "j -> 'a'", "the value of a key; `j -> 0`: an element, from 0, or from the end below 0; "

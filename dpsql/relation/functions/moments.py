@@ -35,23 +35,17 @@ from ..expressions import Call, Expr, Months
 from ..facts import ONE, ZERO, Facts
 from ..types import NUMERIC, TEXT, TIME, TIMESTAMP, Kind, SqlType
 from .above.signature import above
-from .row import Args, Function, Shorthand, Syntax, any_null
+from .row import Function, NullRule, Shorthand, Syntax, TypeRule, any_null
 
 
-def _extract_type(args: Args) -> SqlType | None:
-    return NUMERIC if args[1].type.is_temporal else None
+def _of_moments(result: SqlType, *places: int) -> TypeRule:
+    """Return the rule of a function some of whose arguments are moments."""
+    return lambda args: result if all(args[at].type.is_temporal for at in places) else None
 
 
-def _char_type(args: Args) -> SqlType | None:
-    return TEXT if args[0].type.is_temporal else None
-
-
-def _bin_type(args: Args) -> SqlType | None:
-    return TIMESTAMP if args[1].type.is_temporal else None
-
-
-def _trunc_type(args: Args) -> SqlType | None:
-    return TIMESTAMP if args[1].type.is_temporal else None
+def _outside_null(at: int) -> NullRule:
+    """NULL for a NULL argument, and for a moment outside the years 1 to 9999."""
+    return lambda args, call: any_null(args, call) or not args[at].bounded
 
 
 def _unit(call: Call) -> str:
@@ -100,25 +94,10 @@ def written_format(call: Call) -> tuple[FormatPart, ...]:
 def _to_char(args: list[Facts], call: Call) -> Facts:
     a, scale = args[0], DAY if call.args[0].type.kind is Kind.DATE else 1
     first, last = calendar_ends(TIMESTAMP)
-    if (
-        a.lo is None
-        or a.hi is None
-        or not a.declared
-        or a.lo * scale < first
-        or a.hi * scale > last
-        or a.lo > a.hi
-    ):
+    if a.lo is None or a.hi is None or not a.declared or not first <= a.lo * scale <= a.hi * scale <= last:
         return Facts()
     upto = a.hi * scale + (0 if scale == 1 else DAY - 1)
     return Facts(values=formatted_values(written_format(call), a.lo * scale, upto))
-
-
-def _to_char_size(args: list[Facts], call: Call) -> int:
-    return most_characters(written_format(call))
-
-
-def _char_null(args: list[Facts], call: Call) -> bool:
-    return any_null(args, call) or not args[0].bounded  # outside the years 1 to 9999: NULL
 
 
 def bin_of(call: Call) -> tuple[int, int]:
@@ -145,10 +124,6 @@ def _date_bin(args: list[Facts], call: Call) -> Facts:
         else None
     )
     return Facts(Fraction(lo), Fraction(hi), ONE, values=values if a.declared else None, declared=a.declared)
-
-
-def _bin_null(args: list[Facts], call: Call) -> bool:
-    return any_null(args, call) or not args[1].bounded
 
 
 def _date_trunc(args: list[Facts], call: Call) -> Facts:
@@ -180,47 +155,37 @@ def _within_day(of: Expr) -> int:
     return 1
 
 
-def _time_type(args: Args) -> SqlType | None:
-    return TIME if args[0].type.is_temporal else None
-
-
 def _time_of_day(args: list[Facts], call: Call) -> Facts:
     step = _within_day(call.args[0])
     values = tuple(Fraction(since) for since in range(0, DAY, step)) if DAY // step <= _MINUTES else None
     return Facts(ZERO, Fraction(DAY - step), Fraction(step), values=values, declared=True)
 
 
-def _time_null(args: list[Facts], call: Call) -> bool:
-    return any_null(args, call) or not args[0].bounded  # outside the years 1 to 9999: NULL
-
-
-def _trunc_null(args: list[Facts], call: Call) -> bool:
-    return any_null(args, call) or not args[1].bounded  # outside the years 1 to 9999: NULL
-
-
 ROWS: tuple[Function | Shorthand, ...] = (
     Function(
         "extract", "extract(year FROM x)", f"a field: {', '.join((*EXTRACT_FIELDS, *EXACT_FIELDS))}",
-        _extract_type,
+        _of_moments(NUMERIC, 1),
         _extract, (Syntax(exp.Extract, read=("this", "expression")),), null=_extract_null,
     ),
     Function(
-        "date_trunc", "date_trunc('month', x)", f"a moment cut to its unit: {', '.join(TRUNC_UNITS)}", _trunc_type,
-        _date_trunc, (Syntax(exp.TimestampTrunc, read=("this", "unit", "zone")),), null=_trunc_null,
+        "date_trunc", "date_trunc('month', x)", f"a moment cut to its unit: {', '.join(TRUNC_UNITS)}",
+        _of_moments(TIMESTAMP, 1), _date_trunc, (Syntax(exp.TimestampTrunc, read=("this", "unit", "zone")),),
+        null=_outside_null(1),
     ),
     Function(
         "date_bin", "date_bin('15 minutes', x, TIMESTAMP '2024-01-01')",
         "where a moment's bin begins, counted from a constant one",
-        _bin_type, _date_bin, null=_bin_null,
+        _of_moments(TIMESTAMP, 1), _date_bin, null=_outside_null(1),
     ),
     Function(
         "to_char", "to_char(x, 'YYYY-MM')",
         f"as text, of {', '.join(FORMAT_PATTERNS)}, \"words\"",
-        _char_type, _to_char, (), _to_char_size, null=_char_null,
+        _of_moments(TEXT, 0), _to_char, (), lambda args, call: most_characters(written_format(call)),
+        null=_outside_null(0),
     ),
     Function(
         "time_of_day", "x::time", "the time of day of a moment, in UTC; compared with times: `x::time >= '09:00'`",
-        _time_type, _time_of_day, (), null=_time_null, above="CAST(CAST({a} AS TIMESTAMP) AS TIME)",
+        _of_moments(TIME, 0), _time_of_day, (), null=_outside_null(0), above="CAST(CAST({a} AS TIMESTAMP) AS TIME)",
     ),
     Shorthand(
         "extract(year FROM age(x))", "full years from a moment to today, or `age(x, y)` from `y` to `x`; also month",
@@ -253,10 +218,6 @@ ROWS: tuple[Function | Shorthand, ...] = (
 )  # fmt: skip
 
 
-def _two_moments(args: Args) -> SqlType | None:
-    return NUMERIC if all(arg.type.is_temporal for arg in args) else None
-
-
 def _age(args: list[Facts], call: Call) -> Facts:
     return Facts(-_MOST_SECONDS, _MOST_SECONDS, Fraction(1, 10**6), declared=True)
 
@@ -269,8 +230,9 @@ _CLOCK = "(extract(hour FROM {age}) * 60 + extract(minute FROM {age})) * 60 + ex
 
 COMPUTED = (
     Function(
-        "age_seconds", "age(x, y) < z", "an age in seconds as it is compared: a month is 30 days", _two_moments, _age,
-        null=lambda args, call: True, above=f"CAST({_MONTHS} + {_CLOCK} AS DOUBLE)".replace("{age}", "age({a}, {b})"),
+        "age_seconds", "age(x, y) < z", "an age in seconds as it is compared: a month is 30 days",
+        _of_moments(NUMERIC, 0, 1), _age, null=lambda args, call: True,
+        above=f"CAST({_MONTHS} + {_CLOCK} AS DOUBLE)".replace("{age}", "age({a}, {b})"),
     ),
 )  # fmt: skip
 """No forms of the language: what comparisons of intervals are made of."""
@@ -319,10 +281,6 @@ def _moved(args: list[Facts], call: Call) -> Facts:
     return Facts(Fraction(lo), Fraction(hi), ONE, declared=a.declared)
 
 
-def _moved_null(args: list[Facts], call: Call) -> bool:
-    return any_null(args, call) or not args[0].bounded
-
-
 def _cut(args: list[Facts], call: Call) -> Facts:
     unit, zone, a = word_of(call, 0), word_of(call, 2), args[1]
     if a.lo is None or a.hi is None:
@@ -334,10 +292,6 @@ def _cut(args: list[Facts], call: Call) -> Facts:
     listed = cut_values(unit, zone, lo, hi, MAX_DERIVED) if a.declared else None
     values = None if listed is None else tuple(Fraction(moment) for moment in listed)
     return Facts(Fraction(ends[0]), Fraction(ends[1]), ONE, values=values, declared=a.declared)
-
-
-def _cut_null(args: list[Facts], call: Call) -> bool:
-    return any_null(args, call) or not args[1].bounded
 
 
 def _cut_above(unit: str, zone: str) -> str:
@@ -352,18 +306,18 @@ ZONES = (
         above("zone_clock", "x AT TIME ZONE 'Europe/Zurich'",
               "what the clocks of a zone show at a moment, a timestamptz", "timestamp, format -> timestamp",
               "timezone({b}, timezone('UTC', {a}))", names=()),
-        private=True, interval=_moved, null=_moved_null,
+        private=True, interval=_moved, null=_outside_null(0),
     ),
     replace(
         above("zone_moment", "x::timestamp AT TIME ZONE 'Europe/Zurich'",
               "the moment at which the clocks show a timestamp",
               "timestamp, format -> timestamp", "timezone('UTC', timezone({b}, {a}))", names=()),
-        private=True, interval=_moved, null=_moved_null,
+        private=True, interval=_moved, null=_outside_null(0),
     ),
     replace(
         above("zone_cut", "date_trunc('month', x, 'Europe/Zurich')",
               "the moment at which the unit began by the clocks of a zone",
               "format, timestamp, format -> timestamp", _cut_above, names=(), output="date_trunc"),
-        private=True, interval=_cut, null=_cut_null,
+        private=True, interval=_cut, null=_outside_null(1),
     ),
 )  # fmt: skip
