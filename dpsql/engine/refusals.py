@@ -31,7 +31,7 @@ from sqlglot.tokenizer_core import TokenType
 from ..errors import BudgetExhausted, DpsqlError, Refusal
 from ..policy import Policy
 from ..records import dataclass
-from ..sql.named_calls import is_anybodys
+from ..sql.bind_expression import is_anybodys
 from ..sql.text import tokenize, unquoted
 
 SLOTS: Final = 128

@@ -25,13 +25,66 @@ from ..words import counted
 from .bind_array import MAX_FRACTIONS, bind_json_value
 from .bind_expression import Binder, cast
 from .literals import bare, called, coerce_literal, listed, sample
-from .named_calls import (
-    AGGREGATES,
-    ORDERED,
-    aggregate_row,
-    checked_result,
-    written_arguments,
-)
+from .statement import AGGREGATES, NAMED, ORDERED
+
+
+def aggregate_row(node: exp.Expr) -> Aggregate | None:
+    """Return the row of a call; None: it is of no such aggregate."""
+    name = called(node)
+    return AGGREGATES.get(type(node)) if name is None else NAMED.get(name)
+
+
+def written_arguments(node: exp.Expr, row: Aggregate) -> tuple[list[exp.Expr], bool, exp.Expr | None]:
+    """Return the arguments as written, whether each value counts once, and the ORDER BY."""
+    given = listed(node) if called(node) else map(node.args.get, row.args)
+    parts = [part for part in given if part is not None]
+    found: list[exp.Expr] = []
+    distinct, order = False, None
+    for part in parts:
+        inner: exp.Expr = part
+        if isinstance(part, exp.Order) and part.args.get("this") is not None:
+            inner, order = part.args["this"], part
+        distinct = distinct or isinstance(inner, exp.Distinct)
+        found += inner.args["expressions"] if isinstance(inner, exp.Distinct) else [inner]
+    return found, distinct, order
+
+
+_NUMBERS = {
+    Kind.TEXT: "COUNT takes text; where it is a number: CAST(x AS numeric)",
+    Kind.BOOLEAN: "COUNT(*) FILTER (WHERE x) counts the rows where it holds",
+    Kind.DATE: "MIN, MAX, MEDIAN and COUNT take dates",
+    Kind.TIMESTAMP: "MIN, MAX, MEDIAN and COUNT take timestamps",
+    Kind.TIME: "MIN, MAX and COUNT take times",
+    Kind.INTERVAL: "extract(epoch FROM x) is its seconds, extract(year FROM x) its years",
+}
+"""Type of what an aggregate of numbers does not take -> what to write."""
+
+
+def checked_result(row: Aggregate, args: tuple[Expr, ...], position: Position | None) -> SqlType:
+    """Return the type of a call.
+
+    Raises:
+        Refusal: 42883 for arguments that do not fit, 0A000 for one that is to be a constant.
+    """
+    result = row.result(*(arg.type for arg in args))
+    if result is None:
+        types = ", ".join(str(arg.type) for arg in args)
+        hint = "cast the arguments"
+        if not row.is_paired and not row.form:
+            hint = _NUMBERS.get(args[0].type.kind, "cast the argument")
+        raise Refusal(
+            f"{row.name}({types}) does not exist", sqlstate="42883", position=position,
+            hint=hint,
+        )  # fmt: skip
+    if row.constants and not all(arg.is_constant for arg in args[-row.constants :]):
+        raise Refusal(
+            f"the last argument of {row.name}() is a constant here",
+            sqlstate="0A000",
+            position=position,
+            hint=row.form,
+        )
+    return result
+
 
 # --- window calls -------------------------------------------------------------------------------------------
 

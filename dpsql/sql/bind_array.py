@@ -52,7 +52,7 @@ from ..relation.types import (
     SqlType,
     array_of,
 )
-from .bind_expression import Binder, call, cast
+from .bind_expression import Binder, bind_row, call, cast, no_such_function
 from .bind_subquery import array_items, has_value, row_parts
 from .literals import (
     add_months,
@@ -64,7 +64,6 @@ from .literals import (
     sorted_keys,
     type_word,
 )
-from .named_calls import bind_row, no_such_function
 from .scope import Outer, Scope, first_outer, fold_name
 from .text import said_of
 

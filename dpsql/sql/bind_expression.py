@@ -15,20 +15,25 @@ House rules:
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
 
 from ..errors import Position, Refusal
 from ..records import dataclass
 from ..relation.calendar import DAY, EXACT_FIELDS, EXTRACT_FIELDS, TRUNC_UNITS, parse_zoned
 from ..relation.expressions import Call, Expr, Literal
-from ..relation.functions import FUNCTIONS, SYNTAX, WRITTEN, common_type
-from ..relation.functions.above.moments import EXTRACTED, TRUNCATED
+from ..relation.functions import FUNCTIONS, NAMES, SYNTAX, WRITTEN, Function, common_type
+from ..relation.functions.above import REFUSED
+from ..relation.functions.above.moments import EXTRACTED, TRUNCATED, FormatError
+from ..relation.functions.above.signature import Signature, constants_of, fitting, signature
 from ..relation.functions.moments import has_whole_minutes
 from ..relation.relations import AggregateCall, WindowCall
 from ..relation.types import BOOLEAN, DATE, DOUBLE, INTEGER, INTERVAL, TEXT, TIMESTAMP, Kind, SqlType
@@ -50,9 +55,8 @@ from .literals import (
     text_length,
     type_word,
 )
-from .named_calls import bind_row
 from .scope import Attachment, BindingContext, Scope
-from .statement import expression_of
+from .statement import AGGREGATES, NAMED, OPERATOR_NAMES, expression_of
 from .text import MAX_REPEATS, position_of, said_of, too_complex
 
 if TYPE_CHECKING:
@@ -503,3 +507,105 @@ class Binder:
 
 def _parts(value: exp.Expr | list[exp.Expr]) -> list[exp.Expr]:
     return value if isinstance(value, list) else [value]
+
+
+# --- functions that are called by their name alone, as Postgres resolves a call -------------------------------
+# The parser does not see their names, of some of which it has a node of its own (`statement`).
+
+
+def bind_row(binder: Binder, node: exp.Expr, name: str, rows: Sequence[Function], args: list[Expr]) -> Expr:
+    """Return the call of the first row that takes arguments, as they are or with bare constants read as it takes them.
+
+    Raises:
+        Refusal: 42883 where none does, PV202 where it takes a constant only.
+    """
+    position = binder.position(node)
+    every = [(row, one) for row in rows for one in map(signature, row.signatures) if one.counts(len(args))]
+    for read in (lambda one, args: args, _as_taken):
+        for row, one in every:
+            given = read(one, args)
+            if given is not None and one.takes(tuple(given)):
+                taken = tuple(_read(one, place, args) for place in range(len(args)))
+                _check_constant(row, taken, binder, node)
+                return Call(one.result(taken), row.name, taken, position=position)
+    _refuse_variable(rows, args, name, binder, node)
+    types = ", ".join(str(arg.type) for arg in args)
+    forms = " or ".join(dict.fromkeys(row.form for row in rows))
+    raise Refusal(
+        f"{name}({types}) does not exist", sqlstate="42883", position=position,
+        hint=f"write {forms}; cast the arguments",
+    )  # fmt: skip
+
+
+def _check_constant(row: Function, args: tuple[Expr, ...], binder: Binder, node: exp.Expr) -> None:
+    """Check that a constant format is read. Raises Refusal (22023), with what of it is not."""
+    found, written = fitting(row, args)
+    if isinstance(written, str):
+        return
+    try:
+        written(*constants_of(found, args))
+    except FormatError as error:
+        raise Refusal(
+            f"{row.said} does not read this: {error}", sqlstate="22023", position=binder.position(node),
+            hint="`dpsql docs sql` has what is read",
+        ) from None  # fmt: skip
+
+
+def _as_taken(one: Signature, args: list[Expr]) -> list[Expr] | None:
+    """Return arguments, bare constants as what the function takes there; None where one is none of those."""
+    try:
+        return [_read(one, place, args) for place in range(len(args))]
+    except Refusal:
+        return None
+
+
+def _read(one: Signature, place: int, args: list[Expr]) -> Expr:
+    arg, target = args[place], one.target(place, tuple(args))
+    if target is None or not (arg.is_constant and arg.type.kind in (Kind.TEXT, Kind.NULL)):
+        return arg
+    return sample(arg, TEXT, "") if one.is_constant(place) else coerce_literal(arg, target)
+
+
+def _refuse_variable(
+    rows: Sequence[Function], args: list[Expr], name: str, binder: Binder, node: exp.Expr
+) -> None:
+    for one in (one for row in rows for one in map(signature, row.signatures) if one.counts(len(args))):
+        for place, arg in enumerate(args):
+            if one.is_constant(place) and not arg.is_constant and arg.type.kind is Kind.TEXT:
+                raise Refusal(
+                    f"{name}() takes a constant {one.word(place)}", sqlstate="PV202", position=binder.position(node),
+                    hint=f"write the {one.word(place)} out, or pass it as a parameter; several by CASE",
+                )  # fmt: skip
+
+
+_WRITTEN = (re.match(r"\w+(?=\()", row.form) for row in FUNCTIONS.values())
+_PARSED = (name.lower() for syntax in (*SYNTAX, *AGGREGATES) for name in getattr(syntax, "sql_names", list)())
+_KNOWN = sorted(
+    (
+        {*NAMES, *NAMED, *_PARSED, *(form[0] for form in _WRITTEN if form is not None)}
+        | {row.name for row in AGGREGATES.values()}
+    )
+    - OPERATOR_NAMES
+)
+"""Names that may be meant by one that is not known: of functions and of aggregates."""
+_ANYBODYS = frozenset({*_KNOWN, *REFUSED, *map(str.lower, Postgres.Parser.FUNCTIONS)})
+
+
+def is_anybodys(name: str) -> bool:
+    """Say whether a name is one of a function that Postgres, the parser or dpsql has: such a name tells nothing."""
+    return name.lower() in _ANYBODYS
+
+
+def no_such_function(binder: Binder, node: exp.Expr, name: str) -> Refusal:
+    """Return the refusal of a function that is none of ours, with the nearest name."""
+    if (left := REFUSED.get(name)) is not None:
+        return Refusal(
+            f"{name}() is not answered: {left.why}", sqlstate="0A000", position=binder.position(node),
+            hint=f"write {left.instead}",
+        )  # fmt: skip
+    close = difflib.get_close_matches(name, _KNOWN, 1, 0.8)
+    meant = f"did you mean {close[0]}()? " if close else ""
+    return Refusal(
+        f'function "{name}" does not exist here', sqlstate="42883", position=binder.position(node),
+        hint=f"{meant}`dpsql docs sql functions` lists the functions that are answered",
+    )  # fmt: skip

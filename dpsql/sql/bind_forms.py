@@ -52,7 +52,7 @@ from .bind_array import (
     parse_json,
     refuse_unnest,
 )
-from .bind_expression import Binder, Condition, Form, call, cast, negated
+from .bind_expression import Binder, Condition, Form, bind_row, call, cast, negated, no_such_function
 from .bind_moments import at_time_zone, bind_cut, bind_extract, bind_operator, bind_overlaps, constant_moment
 from .bind_subquery import (
     bind_comparison,
@@ -67,13 +67,7 @@ from .bind_subquery import (
     rows_compared,
 )
 from .literals import called, coerce_literal, constant_number, folded, listed, sample
-from .named_calls import (
-    AGGREGATES,
-    NAMED,
-    ORDERED,
-    bind_row,
-    no_such_function,
-)
+from .statement import AGGREGATES, NAMED, ORDERED
 
 _TOKEN = re.compile(r"\\[^A-Za-z0-9]|\.\*|\(\?:|[^\\*+?\[\]{}]", re.DOTALL)
 _ESCAPED = str.maketrans({"%": "\\%", "_": "\\_", "\\": "\\\\"})

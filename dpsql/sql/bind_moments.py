@@ -29,9 +29,8 @@ from ..relation.expressions import MIRRORED, Call, Expr, Literal, Months
 from ..relation.functions import FUNCTIONS
 from ..relation.functions.moments import constant_in_zone
 from ..relation.types import BOOLEAN, DATE, DOUBLE, INTERVAL, NUMERIC, TEXT, TIMESTAMP, Kind, SqlType
-from .bind_expression import Binder, call, cast
+from .bind_expression import Binder, bind_row, call, cast
 from .literals import bare, called, coerce_literal, folded, listed, sample, type_word
-from .named_calls import bind_row
 
 _SIGNS: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Add: ("add", "+"),

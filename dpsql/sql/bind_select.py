@@ -59,9 +59,8 @@ from .bind_estimates import Estimator, check_reported
 from .bind_expression import Binder, Grammar, Pending, cast
 from .bind_forms import CONDITIONS, FORMS
 from .literals import type_word
-from .named_calls import AGGREGATES, ORDERED
 from .scope import Attached, Attacher, BindingContext, Scope, first_outer, fold_name
-from .statement import AdmittedQuery
+from .statement import AGGREGATES, ORDERED, AdmittedQuery
 from .text import position_of
 
 # --- WITH RECURSIVE -----------------------------------------------------------------------------------------

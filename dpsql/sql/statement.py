@@ -37,9 +37,10 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ..errors import Refusal
 from ..records import dataclass
+from ..relation.aggregates import ROWS as AGGREGATE_ROWS
+from ..relation.aggregates import Aggregate
 from ..relation.functions import FUNCTIONS, NAMES, SYNTAX
 from ..relation.functions.above import REFUSED
-from .named_calls import AGGREGATES, NAMED, OPERATOR_NAMES, ORDERED
 from .text import (
     MAX_DEPTH,
     MAX_NODES,
@@ -67,6 +68,20 @@ from .workspace import (
 
 if TYPE_CHECKING:
     from sqlglot.dialects.postgres import Postgres
+
+_PLAIN = [row for row in AGGREGATE_ROWS if not row.is_ordered]
+AGGREGATES = {node: row for row in _PLAIN for node in row.nodes}
+"""Kind of node -> row, of those whose arguments stand in parentheses."""
+ORDERED: dict[type[exp.Expr], Aggregate] = {
+    node: row for row in AGGREGATE_ROWS if row.is_ordered for node in row.nodes
+}
+"""Kind of node before WITHIN GROUP (ORDER BY the argument) -> row."""
+NAMED = {name: row for row in _PLAIN for name in row.names}
+"""Name of a function that the parser has no node for -> row."""
+OPERATOR_NAMES = frozenset(
+    f"{kind}_extract{rest}" for kind in ("json", "jsonb") for rest in ("", "_scalar", "_path", "_path_text")
+) | {"parse_json"}
+"""Names of which the parser makes the nodes of -> and #>, by paths that are written otherwise."""
 
 _BINARY = frozenset({"this", "expression"})
 _UNARY = frozenset({"this"})

@@ -21,7 +21,7 @@ import psycopg
 from dpsql.relation.functions import ROWS
 from dpsql.relation.functions.above import REFUSED
 from dpsql.sql.bind_array import JSON_CALLS, ROW_CALLS
-from dpsql.sql.named_calls import _KNOWN
+from dpsql.sql.bind_expression import _KNOWN
 
 from .postgres_server import PostgresServer, find_servers
 
