@@ -15,16 +15,16 @@ from __future__ import annotations
 
 from ....records import dataclass
 from ..row import Function
-from . import moments, numbers, patterns, texts
+from . import moments, patterns, values
 
 __all__ = ["NAMES", "REFUSED", "ROWS", "SECTIONS"]
 
 SECTIONS: dict[str, tuple[Function, ...]] = {
-    "more of text": texts.ROWS,
+    "more of text": values.TEXTS,
     "more of dates": moments.ROWS,
-    "more of numbers": numbers.ROWS,
+    "more of numbers": values.NUMBERS,
     "more of patterns": patterns.ROWS,
-    "more of arrays": numbers.ARRAYS,
+    "more of arrays": values.ARRAYS,
 }
 """The manual's headings, and the rows below each."""
 
