@@ -91,6 +91,7 @@ NUMBERS = (
 _LENGTH = "coalesce(len({%s}), 0)"
 _CHARACTERS = "regexp_extract_all({a}, '(?s).')"
 """A text's characters: DuckDB's own functions count what is written with several of them as one."""
+"""A text's characters: DuckDB's own functions count what is written with several of them as one."""
 
 _PARTS = (
     f"CASE WHEN {{a}} IS NULL THEN NULL WHEN {{a}} = '' THEN [] WHEN {{b}} IS NULL THEN {_CHARACTERS} "
@@ -150,9 +151,6 @@ ARRAYS = (
 )  # fmt: skip
 
 
-_CHARACTERS = "regexp_extract_all({a}, '(?s).')"
-"""A text's characters: DuckDB's own functions count what is written with several of them as one."""
-
 _FITS = f"strlen({{a}}) * CAST({{b}} AS BIGINT) <= {MOST_BYTES}"
 """Of `repeat`. A condition stands in the argument too: of constants DuckDB makes the text before it reads any CASE."""
 _PAD_FITS = f"{{b}} + length({{c}}) <= {MOST_BYTES}"
@@ -176,7 +174,7 @@ _PART = (
     "ELSE coalesce(list_extract(string_split({a}, {b}), {c}), '') END"
 )
 _OVERLAID = "CASE WHEN {c} > 0 THEN left({a}, {c} - 1) || {b} || substring({a}, greatest({c} + %s, 1)) END"
-_WHOLE = "int4 -> text; bigint -> text"
+_AS_TEXT = "int4 -> text; bigint -> text"
 _SHORT = "CAST({a} AS BIGINT) & 4294967295"
 _TALL = (
     "CASE WHEN {a} < 0 THEN '1' || lpad(format('{:o}', {a} & 9223372036854775807), 21, '0') "
@@ -305,9 +303,9 @@ TEXTS = (
         "text, any... -> text", "CASE WHEN {a} IS NOT NULL THEN concat_ws({a}, {rest}) END", strict=False, grows=True,
         below="write x || ', ' || y, with coalesce(y, '') where it may be NULL",
     ),
-    above("to_hex", "to_hex(x)", "in hexadecimal", _WHOLE, f"lower(to_hex({_SHORT}))", "lower(hex({a}))"),
-    above("to_bin", "to_bin(x)", "in binary digits", _WHOLE, f"bin({_SHORT})", "bin({a})", since=16),
-    above("to_oct", "to_oct(x)", "in octal digits", _WHOLE, f"format('{{:o}}', {_SHORT})", _TALL, since=16),
+    above("to_hex", "to_hex(x)", "in hexadecimal", _AS_TEXT, f"lower(to_hex({_SHORT}))", "lower(hex({a}))"),
+    above("to_bin", "to_bin(x)", "in binary digits", _AS_TEXT, f"bin({_SHORT})", "bin({a})", since=16),
+    above("to_oct", "to_oct(x)", "in octal digits", _AS_TEXT, f"format('{{:o}}', {_SHORT})", _TALL, since=16),
     above("quote_literal", "quote_literal(x)", "as SQL writes a value, in quotes", "text -> text; value -> text",
           _QUOTED, grows=True),
     above(
