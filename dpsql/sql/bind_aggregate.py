@@ -232,9 +232,7 @@ _WINDOWS: dict[type[exp.Expr], Callable[[Binder, exp.Expr], _Called]] = {
 def _whole(binder: Binder, node: exp.Expr) -> Expr:
     value = binder.bind(node)
     if not isinstance(value.constant, int) or not value.type.is_integer or not 0 <= value.constant < 2**31:
-        raise Refusal(
-            "a literal whole number is expected here", sqlstate="22023", position=binder.position(node)
-        )
+        raise binder.refusal(node, "22023", "a literal whole number is expected here")
     return value
 
 
@@ -276,17 +274,12 @@ def _frame(binder: Binder, spec: exp.Expr | None, orders: tuple[Order, ...]) -> 
     if kind not in ("ROWS", "RANGE", "GROUPS") or not good or excluded not in _EXCLUDED:
         raise Refusal("this window frame is not supported", position=binder.position(spec))
     if kind == "GROUPS" and not orders:
-        raise Refusal(
-            "GROUPS counts groups of rows that tie, and needs ORDER BY",
-            sqlstate="42P20",
-            position=binder.position(spec),
-        )
+        raise binder.refusal(spec, "42P20", "GROUPS counts groups of rows that tie, and needs ORDER BY")
     first, last = (_place_of(end) for end in ends)
     if first > last or ends[0] == "UNBOUNDED FOLLOWING" or ends[1] == "UNBOUNDED PRECEDING":
-        raise Refusal(
-            "this window frame ends before it starts", sqlstate="42P20", position=binder.position(spec),
-            hint="write the earlier end first",
-        )  # fmt: skip
+        raise binder.refusal(
+            spec, "42P20", "this window frame ends before it starts", "write the earlier end first"
+        )
     shown = _EXCLUDED[excluded]
     return f"{kind} BETWEEN {ends[0]} AND {ends[1]}" + (f" EXCLUDE {shown}" if shown else "")
 
@@ -321,9 +314,7 @@ def _time(value: Expr, binder: Binder, spec: exp.Expr) -> str:
             position=binder.position(spec), hint="RANGE INTERVAL '7 days' PRECEDING",
         )  # fmt: skip
     if months.months * 31 + months.days > _LONGEST_DAYS:
-        raise Refusal(
-            "this offset of a window frame is too long", sqlstate="22023", position=binder.position(spec)
-        )
+        raise binder.refusal(spec, "22023", "this offset of a window frame is too long")
     return f"INTERVAL '{months.months} months {months.days} days {months.microseconds} microseconds'"
 
 

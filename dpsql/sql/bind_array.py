@@ -278,10 +278,7 @@ def bind_element(binder: Binder, node: exp.Expr) -> Expr:
         return _slice(binder, value, parts[0])
     place = coerce_literal(binder.bind(parts[0]), INTEGER) if len(parts) == 1 else None
     if place is None or not (place.type.is_integer or place.type.kind is Kind.NULL):
-        raise Refusal(
-            "[…] takes one whole number, from 1", sqlstate="42804", position=binder.position(node),
-            hint="cast it: q[x::integer]",
-        )  # fmt: skip
+        raise binder.refusal(node, "42804", "[…] takes one whole number, from 1", "cast it: q[x::integer]")
     number = place.constant_as(int)
     if number is not None and not 1 <= number < _NOWHERE:
         place = Literal(INTEGER, _NOWHERE)  # before the first there is nothing, as in Postgres
@@ -628,9 +625,7 @@ def _built(binder: Binder, node: exp.Expr, name: str, result: SqlType) -> Expr:
 def _one(binder: Binder, node: exp.Expr, name: str) -> exp.Expr:
     written = listed(node)
     if len(written) != 1:
-        raise Refusal(
-            f"{name}() takes one argument here", sqlstate="42883", position=binder.position(node), hint=f"{name}(x)"
-        )  # fmt: skip
+        raise binder.refusal(node, "42883", f"{name}() takes one argument here", f"{name}(x)")
     return written[0]
 
 
@@ -641,10 +636,9 @@ def _to_json(binder: Binder, node: exp.Expr, name: str, result: SqlType) -> Expr
         return value
     if name == "row_to_json" or (name == "array_to_json" and value.type.kind is not Kind.ARRAY):
         what = "a row" if name == "row_to_json" else "an array"
-        raise Refusal(
-            f"{name}() takes {what}", sqlstate="42883", position=binder.position(node),
-            hint="row_to_json(t) of a FROM item t, to_json(x) of a value",
-        )  # fmt: skip
+        raise binder.refusal(
+            node, "42883", f"{name}() takes {what}", "row_to_json(t) of a FROM item t, to_json(x) of a value"
+        )
     return Call(result, "to_json", (value,), position=binder.position(node))
 
 

@@ -89,18 +89,11 @@ def _ordinal(binder: Binder, node: exp.Expr, count: int) -> int:
     sign, inner = (-1, node.args["this"]) if isinstance(node, exp.Neg) else (1, node)
     text = str(inner.args.get("this", ""))
     if not isinstance(inner, exp.Literal) or inner.args.get("is_string") or not text.isdigit():
-        raise Refusal(
-            "a constant here is the number of an output column",
-            sqlstate="42601",
-            position=binder.position(node),
-        )
+        raise binder.refusal(node, "42601", "a constant here is the number of an output column")
     index = sign * int(text) - 1
     if not 0 <= index < count:
-        raise Refusal(
-            f"there is no output column {sign * int(text)}",
-            sqlstate="42P10",
-            position=binder.position(node),
-            hint=f"there are {count}",
+        raise binder.refusal(
+            node, "42P10", f"there is no output column {sign * int(text)}", f"there are {count}"
         )
     return index
 
@@ -147,11 +140,7 @@ def _count(binder: Binder, node: exp.Expr, name: str) -> int | None:
         return None
     number = value.constant_as(int)
     if number is None or value.type.kind is Kind.BOOLEAN or not 0 <= number < 2**63:
-        raise Refusal(
-            f"{name.upper()} takes a literal whole number",
-            sqlstate="22023",
-            position=binder.position(clause),
-        )
+        raise binder.refusal(clause, "22023", f"{name.upper()} takes a literal whole number")
     return number
 
 
@@ -287,11 +276,7 @@ def bind_group(binder: Binder, group: exp.Expr, names: Sequence[str], items: Seq
     found = GroupKeys()
     written = group.args.get("expressions")
     if group.args.get("all") is False or bool(group.args.get("all")) == bool(written):
-        raise Refusal(
-            "GROUP BY takes a list of keys, or the word ALL alone",
-            sqlstate="PV001",
-            position=binder.position(group),
-        )
+        raise binder.refusal(group, "PV001", "GROUP BY takes a list of keys, or the word ALL alone")
     if group.args.get("all"):
         found.keys = list(dict.fromkeys(item for item in items if not holds_pending(item)))
         for key in found.keys:

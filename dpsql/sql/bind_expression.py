@@ -247,6 +247,10 @@ class Binder:
     meaning: Meaning | None = None
     repeats: int = 1
 
+    def refusal(self, node: exp.Expr, sqlstate: str, message: str, hint: str | None = None) -> Refusal:
+        """Return the refusal of a node, with its place."""
+        return Refusal(message, sqlstate=sqlstate, position=self.position(node), hint=hint)
+
     def position(self, node: exp.Expr) -> Position | None:
         """Return where a node stands in the statement's text: one of a meaning, where the form does."""
         return position_of(self.context.text, node) if self.meaning is None else self.meaning.position
@@ -275,9 +279,7 @@ class Binder:
     def check_allowed(self, name: str, node: exp.Expr) -> None:
         """Check that an aggregate may stand here. Raises Refusal (42803)."""
         if not self.allow_aggregates:
-            raise Refusal(
-                f"{name}() cannot stand {self.place}", sqlstate="42803", position=self.position(node)
-            )
+            raise self.refusal(node, "42803", f"{name}() cannot stand {self.place}")
 
     def arguments(self, node: exp.Expr) -> list[Expr]:
         """Return the arguments of a function that is called by its name. Raises as `bind`."""
@@ -346,11 +348,7 @@ class Binder:
         """
         expr = coerce_literal(self.bind(node, truth), BOOLEAN)
         if expr.type.kind not in (Kind.BOOLEAN, Kind.NULL):
-            raise Refusal(
-                f"{where} must be true or false, not {expr.type}",
-                sqlstate="42804",
-                position=self.position(node),
-            )
+            raise self.refusal(node, "42804", f"{where} must be true or false, not {expr.type}")
         return expr
 
     def literal(self, node: exp.Expr) -> Literal:
@@ -365,10 +363,9 @@ class Binder:
         """Return E'…'. Raises Refusal (0A000): it has \\v, which is a letter to Postgres alone, or a zero byte."""
         value = str(node.args["this"])
         if "\v" in value or "\0" in value:
-            raise Refusal(
-                "this E'…' has a character that is not read", sqlstate="0A000", position=self.position(node),
-                hint="join it: 'a' || chr(11)",
-            )  # fmt: skip
+            raise self.refusal(
+                node, "0A000", "this E'…' has a character that is not read", "join it: 'a' || chr(11)"
+            )
         return Literal(TEXT, value, position=self.position(node))
 
     def parameter(self, node: exp.Expr) -> Literal:
@@ -400,9 +397,7 @@ class Binder:
             Refusal: 42601 when it is not a literal, 22023 when it is not an interval.
         """
         if not isinstance(node.args["this"], exp.Literal):
-            raise Refusal(
-                "an interval is written as a literal", sqlstate="42601", position=self.position(node)
-            )
+            raise self.refusal(node, "42601", "an interval is written as a literal")
         return interval_literal(node.name, node.text("unit") or None, self.position(node))
 
     def part_of_moment(self, node: exp.Expr, name: str, unit: exp.Expr, value: exp.Expr) -> Expr:
@@ -435,10 +430,7 @@ class Binder:
             return str(unit.args["this"]).lower()
         word = sample(self.bind(unit), TEXT, "month").constant_as(str)
         if word is None:
-            raise Refusal(
-                f"{said} takes a constant unit", sqlstate="22023", position=self.position(unit),
-                hint=f"{said}('month', x)",
-            )  # fmt: skip
+            raise self.refusal(unit, "22023", f"{said} takes a constant unit", f"{said}('month', x)")
         return word.lower()
 
     def cast_node(self, node: exp.Expr) -> Expr:
@@ -545,10 +537,9 @@ def _check_constant(row: Function, args: tuple[Expr, ...], binder: Binder, node:
     try:
         written(*constants_of(found, args))
     except FormatError as error:
-        raise Refusal(
-            f"{row.said} does not read this: {error}", sqlstate="22023", position=binder.position(node),
-            hint="`dpsql docs sql` has what is read",
-        ) from None  # fmt: skip
+        raise binder.refusal(
+            node, "22023", f"{row.said} does not read this: {error}", "`dpsql docs sql` has what is read"
+        ) from None
 
 
 def _as_taken(one: Signature, args: list[Expr]) -> list[Expr] | None:
@@ -599,10 +590,7 @@ def is_anybodys(name: str) -> bool:
 def no_such_function(binder: Binder, node: exp.Expr, name: str) -> Refusal:
     """Return the refusal of a function that is none of ours, with the nearest name."""
     if (left := REFUSED.get(name)) is not None:
-        return Refusal(
-            f"{name}() is not answered: {left.why}", sqlstate="0A000", position=binder.position(node),
-            hint=f"write {left.instead}",
-        )  # fmt: skip
+        return binder.refusal(node, "0A000", f"{name}() is not answered: {left.why}", f"write {left.instead}")
     close = difflib.get_close_matches(name, _KNOWN, 1, 0.8)
     meant = f"did you mean {close[0]}()? " if close else ""
     return Refusal(

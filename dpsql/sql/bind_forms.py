@@ -147,9 +147,7 @@ def bind_escape(binder: Binder, node: exp.Expr) -> Expr:
         return bind_row(binder, node, "SIMILAR TO", [FUNCTIONS["similar_to"]], args)
     text = character.name if type(character) is exp.Literal else "  "
     if type(like) not in (exp.Like, exp.ILike) or len(text) > 1 or not text.isascii() or text == "'":
-        raise Refusal(
-            "ESCAPE takes one character after LIKE", sqlstate="42601", position=binder.position(node)
-        )
+        raise binder.refusal(node, "42601", "ESCAPE takes one character after LIKE")
     return bind_like(binder, like, text)
 
 
@@ -592,9 +590,7 @@ def _substring(binder: Binder, node: exp.Expr) -> Expr:
         return bind_row(binder, node, "substring", [row], [binder.bind(node.args["this"]), *given])
     start, length = (1 if part is None else _whole_of(binder, part) for part in parts)
     if length < 0:
-        raise Refusal(
-            "a substring's length is not negative", sqlstate="22023", position=binder.position(node)
-        )
+        raise binder.refusal(node, "22023", "a substring's length is not negative")
     args = [binder.bind(node.args["this"]), Literal(INTEGER, max(start, 1))]
     if parts[1] is not None:
         args.append(Literal(INTEGER, max(length + min(start, 1) - 1, 0)))

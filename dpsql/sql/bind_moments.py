@@ -83,9 +83,7 @@ def bind_overlaps(binder: Binder, node: exp.Expr) -> Expr:
     for side in (node.args["this"], node.args["expression"]):
         parts = listed(side) if isinstance(side, exp.Tuple) else []
         if len(parts) != 2:
-            raise Refusal(
-                "OVERLAPS takes two pairs of moments", sqlstate="42601", position=binder.position(node)
-            )
+            raise binder.refusal(node, "42601", "OVERLAPS takes two pairs of moments")
         start, end = (coerce_literal(binder.bind(part), TIMESTAMP) for part in parts)
         if end.type.kind is Kind.INTERVAL:
             row, pair = _row_of("add", [start, end])
@@ -309,9 +307,7 @@ def _part_of_age(binder: Binder, node: exp.Expr, given: list[Expr], word: str) -
     if len(given) == 1:
         given.insert(0, Literal(DATE, binder.context.moment() // DAY, position=binder.position(node)))
     if len(given) != 2 or not all(moment.type.is_temporal for moment in given):
-        raise Refusal(
-            "age takes one or two dates or timestamps", sqlstate="42883", position=binder.position(node)
-        )
+        raise binder.refusal(node, "42883", "age takes one or two dates or timestamps")
     is_dated = all(moment.type.kind is Kind.DATE for moment in given)
     sql, months, full = _OF_AGE[word]
     number = _DAYS if is_dated else _MICROSECONDS

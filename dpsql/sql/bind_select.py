@@ -204,11 +204,7 @@ def _orders_after(binder: Binder, node: exp.Expr, columns: Sequence[OutputColumn
     for item in node.args["order"].args["expressions"] if node.args.get("order") else []:
         index = output_index(binder, item.args["this"], columns, [])
         if index is None:
-            raise Refusal(
-                "ORDER BY after a set operation takes an output column",
-                sqlstate="0A000",
-                position=binder.position(item),
-            )
+            raise binder.refusal(item, "0A000", "ORDER BY after a set operation takes an output column")
         orders.append(
             Order(Field(columns[index].type, index), bool(item.args.get("desc")), nulls_first(item))
         )

@@ -381,10 +381,7 @@ def _compared_rows(binder: Binder, node: exp.Expr, name: str) -> Expr | None:
     if left is None and other is None:
         return None
     if left is None or other is None:
-        raise Refusal(
-            "a row of values is compared with another row", sqlstate="42883", position=binder.position(node),
-            hint="(a, b) = (1, 2)",
-        )  # fmt: skip
+        raise binder.refusal(node, "42883", "a row of values is compared with another row", "(a, b) = (1, 2)")
     position = binder.position(node)
     found, others = ([binder.repeated(part, 2) for part in parts] for parts in (left, other))
     return rows_compared(name, found, others, position)
