@@ -288,9 +288,7 @@ def _offset(binder: Binder, value: Expr, kind: str, orders: tuple[Order, ...], s
     position = binder.position(spec)
     if kind == "RANGE":
         if len(orders) != 1:
-            raise Refusal(
-                "RANGE with an offset takes one expression in ORDER BY", sqlstate="42P20", position=position
-            )
+            raise binder.refusal(spec, "42P20", "RANGE with an offset takes one expression in ORDER BY")
         if orders[0].expr.type.is_temporal:
             return _time(coerce_literal(value, INTERVAL), binder, spec)
         number = value.constant if value.is_constant and orders[0].expr.type.is_number else None
@@ -349,9 +347,7 @@ def _written(binder: Binder, node: exp.Expr, row: Aggregate) -> tuple[list[exp.E
             said, hint = "two arguments, y and x", f"{row.name}(y, x) is of y as a function of x"
         elif row.form:
             said, hint = counted(row.count, "argument"), row.form
-        raise Refusal(
-            f"{row.said or row.name}() takes {said}", sqlstate="42883", position=position, hint=hint
-        )
+        raise binder.refusal(node, "42883", f"{row.said or row.name}() takes {said}", hint)
     return written, distinct, order
 
 
@@ -518,18 +514,16 @@ def read_within_group(binder: Binder, node: exp.Expr) -> Ordered:
     inner, order = node.args["this"], node.args.get("expression")
     row = ORDERED.get(type(inner))
     if row is None or not isinstance(order, exp.Order):
-        raise Refusal(
-            "WITHIN GROUP (ORDER BY x) stands after percentile_cont, percentile_disc or mode", sqlstate="42601",
-            position=position,
-        )  # fmt: skip
+        raise binder.refusal(
+            node, "42601", "WITHIN GROUP (ORDER BY x) stands after percentile_cont, percentile_disc or mode"
+        )
     name = row.name
     binder.check_allowed(name, node)
     orders = order.args["expressions"]
     if name == "mode" and inner.args.get("this") is not None:
-        raise Refusal(
-            "mode takes nothing but ORDER BY", sqlstate="42883", position=position,
-            hint="mode() WITHIN GROUP (ORDER BY x)",
-        )  # fmt: skip
+        raise binder.refusal(
+            node, "42883", "mode takes nothing but ORDER BY", "mode() WITHIN GROUP (ORDER BY x)"
+        )
     if inner.args.get("expression") is not None or len(orders) != 1 or not isinstance(orders[0], exp.Ordered):
         raise Refusal(
             f"{name} takes one fraction, and one expression in ORDER BY", sqlstate="42883", position=position,

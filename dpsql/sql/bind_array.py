@@ -136,10 +136,9 @@ def _json(binder: Binder, node: exp.Expr, name: str, args: list[Expr]) -> Expr:
     position, wanted = binder.position(node), JSONB if name.startswith("jsonb") else JSON
     value = as_json_value(args[0], wanted, position) if len(args) == 1 else None
     if value is None or value.type.kind is not wanted.kind:
-        raise Refusal(
-            f"{name}() takes one value of {wanted}", sqlstate="42883", position=position,
-            hint="json_… is of json, jsonb_… of jsonb",
-        )  # fmt: skip
+        raise binder.refusal(
+            node, "42883", f"{name}() takes one value of {wanted}", "json_… is of json, jsonb_… of jsonb"
+        )
     return value
 
 
@@ -367,9 +366,7 @@ def bind_array(binder: Binder, node: exp.Expr) -> Expr:
         target = TEXT
     if target is None or target.kind in (Kind.OPAQUE, Kind.INTERVAL, Kind.ARRAY):
         types = ", ".join(str(arg.type) for arg in args)
-        raise Refusal(
-            f"an array cannot hold ({types})", sqlstate="42804", position=position, hint="cast the values"
-        )
+        raise binder.refusal(node, "42804", f"an array cannot hold ({types})", "cast the values")
     return call("array", [cast(coerce_literal(arg, target), target, position) for arg in args], position)
 
 
@@ -403,9 +400,7 @@ def bind_cast(binder: Binder, node: exp.Expr) -> Expr:
     position, inner, written = binder.position(node), listed(to), node.args["this"]
     element = cast_target(inner[0], position) if len(inner) == 1 else TEXT
     if element.is_json or element.kind is Kind.INTERVAL:
-        raise Refusal(
-            "this array is not supported in a cast", sqlstate="0A000", position=position, hint=_CAST_HINT
-        )
+        raise binder.refusal(node, "0A000", "this array is not supported in a cast", _CAST_HINT)
     if isinstance(written, exp.Array):
         items = binder.arguments(written)
     else:
@@ -416,9 +411,7 @@ def bind_cast(binder: Binder, node: exp.Expr) -> Expr:
             return Literal(array_of(element), None, position=position)
         text = value.constant_as(str)
         if text is None:
-            raise Refusal(
-                f"{value.type} is not cast to {element}[] here", sqlstate="0A000", position=position, hint=_CAST_HINT
-            )  # fmt: skip
+            raise binder.refusal(node, "0A000", f"{value.type} is not cast to {element}[] here", _CAST_HINT)
         items = array_items(text, position)
     found = [cast(coerce_literal(item, element), element, position) for item in items]
     return Call(array_of(element), "array", tuple(found), position=position)
@@ -597,19 +590,17 @@ def _built(binder: Binder, node: exp.Expr, name: str, result: SqlType) -> Expr:
         values = tuple(bind_json_value(binder, part, result)[0] for part in written)
         return Call(result, "json_array", values, position=position)
     if len(written) % 2:
-        raise Refusal(
-            f"{name}() takes keys and values in turn", sqlstate="22023", position=position,
-            hint=f"{name}('a', x, 'b', y)",
-        )  # fmt: skip
+        raise binder.refusal(
+            node, "22023", f"{name}() takes keys and values in turn", f"{name}('a', x, 'b', y)"
+        )
     keys = [binder.bind(part) for part in written[::2]]
     values = tuple(bind_json_value(binder, part, result)[0] for part in written[1::2])
     for key in keys:
         is_null = key.is_constant and key.constant is None
         if is_null or key.type.is_json or key.type.kind in (Kind.ARRAY, Kind.INTERVAL, Kind.OPAQUE):
-            raise Refusal(
-                "a key of JSON is a text, a number, a date or a truth value", sqlstate="22023", position=position,
-                hint=f"{name}('a', x)",
-            )  # fmt: skip
+            raise binder.refusal(
+                node, "22023", "a key of JSON is a text, a number, a date or a truth value", f"{name}('a', x)"
+            )
     known = [text for key in keys if (text := key.constant_as(str)) is not None]
     if len(known) == len(keys):
         return _object("json_object", known, values, result, position)
@@ -647,10 +638,9 @@ def _about(binder: Binder, node: exp.Expr, name: str, result: SqlType) -> Expr:
     position = binder.position(node)
     value = as_json_value(binder.bind(_one(binder, node, name)), result, position)
     if value.type.kind is not result.kind:
-        raise Refusal(
-            f"{name}({value.type}) does not exist", sqlstate="42883", position=position,
-            hint="json_… is of json, jsonb_… of jsonb",
-        )  # fmt: skip
+        raise binder.refusal(
+            node, "42883", f"{name}({value.type}) does not exist", "json_… is of json, jsonb_… of jsonb"
+        )
     return call(name.replace("jsonb_", "json_"), [value], position)
 
 
@@ -669,10 +659,9 @@ def bind_part(binder: Binder, node: exp.Expr) -> Expr:
     value = _of(binder, node, "->")
     key = _key(binder, node.args["expression"])
     if key.type.kind is not Kind.TEXT and not key.type.is_integer and key.type.kind is not Kind.NULL:
-        raise Refusal(
-            f"-> takes a key or a place, not {key.type}", sqlstate="42883", position=position,
-            hint="j -> 'a', or j -> 0",
-        )  # fmt: skip
+        raise binder.refusal(
+            node, "42883", f"-> takes a key or a place, not {key.type}", "j -> 'a', or j -> 0"
+        )
     key = coerce_literal(key, TEXT) if not key.type.is_integer else coerce_literal(key, BIGINT)
     return _taken_out(node, Call(value.type, "json_part", (value, key), position=position))
 
@@ -715,17 +704,10 @@ def bind_path(binder: Binder, node: exp.Expr) -> Expr:
     else:
         written = binder.bind(path).constant_as(str)
         if written is None:
-            raise Refusal(
-                "#> takes a constant path",
-                sqlstate="PV202",
-                position=position,
-                hint="j #> '{a,0}', or j -> x",
-            )
+            raise binder.refusal(node, "PV202", "#> takes a constant path", "j #> '{a,0}', or j -> x")
         steps = array_items(written, position)
     if any(step.constant_as(str) is None for step in steps):
-        raise Refusal(
-            "a path of JSON has texts alone", sqlstate="PV202", position=position, hint="j #> '{a,0}'"
-        )
+        raise binder.refusal(node, "PV202", "a path of JSON has texts alone", "j #> '{a,0}'")
     if value.type.has_members:
         found = value
         for step in steps:

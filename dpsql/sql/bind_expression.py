@@ -523,10 +523,9 @@ def bind_row(binder: Binder, node: exp.Expr, name: str, rows: Sequence[Function]
     _refuse_variable(rows, args, name, binder, node)
     types = ", ".join(str(arg.type) for arg in args)
     forms = " or ".join(dict.fromkeys(row.form for row in rows))
-    raise Refusal(
-        f"{name}({types}) does not exist", sqlstate="42883", position=position,
-        hint=f"write {forms}; cast the arguments",
-    )  # fmt: skip
+    raise binder.refusal(
+        node, "42883", f"{name}({types}) does not exist", f"write {forms}; cast the arguments"
+    )
 
 
 def _check_constant(row: Function, args: tuple[Expr, ...], binder: Binder, node: exp.Expr) -> None:

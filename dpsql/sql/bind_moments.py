@@ -161,10 +161,9 @@ def constant_moment(binder: Binder, node: exp.Expr) -> Expr:
         written = _DIRECTIVE.sub(lambda code: _WORDS.get(code[1], code[0]), form)
         return bind_row(binder, node, name, [FUNCTIONS[row]], [given, Literal(TEXT, written)])
     if text is None:
-        raise Refusal(
-            f"{name}() takes a constant text", sqlstate="PV202", position=position,
-            hint="cast a column that holds ISO text: x::date",
-        )  # fmt: skip
+        raise binder.refusal(
+            node, "PV202", f"{name}() takes a constant text", "cast a column that holds ISO text: x::date"
+        )
     directives = _DIRECTIVE.findall(form)
     plain = _DIRECTIVE.sub("", form)
     if "Y" not in directives or not set(directives) <= _READ or re.search(r"[A-Za-z0-9%]", plain):

@@ -477,11 +477,7 @@ def bind_in_query(binder: Binder, node: exp.Expr, truth: int) -> Expr:
     except Refusal as refused:
         return any_row(binder, relation, _members_equal(relation, values, position), refused, position)
     if len(values) != len(opened.outputs):
-        raise Refusal(
-            f"IN compares {len(values)} with {len(opened.outputs)} columns",
-            sqlstate="42601",
-            position=position,
-        )
+        raise binder.refusal(node, "42601", f"IN compares {len(values)} with {len(opened.outputs)} columns")
     terms = list(opened.conditions)
     for value, member in zip(values, opened.outputs, strict=True):
         outside = value if value.is_constant else Outer(value.type, value, position=value.position)
