@@ -84,9 +84,25 @@ def check_chance(probability: Fraction) -> None:
 
 
 class Independent:
-    """Of a `Law` whose coordinates are independent: all are alike, each is drawn for itself, and -y as often as y."""
+    """Of a `Law` whose coordinates are independent: all are alike, each is drawn for itself, and -y as often as y.
 
-    __slots__ = ()
+    Its text is its name, its scale, and the whole numbers that are its other fields.
+    """
+
+    __slots__: tuple[str, ...] = ()
+    name: ClassVar[str]
+
+    @property
+    def text(self) -> str:
+        return " ".join([self.name, *(str(getattr(self, field)) for field in self.__slots__)])
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Return the law that `text` wrote. Raises ValueError."""
+        _, scale, *numbers = text.split(" ")
+        if len(numbers) + 1 != len(cls.__slots__):
+            raise ValueError("not the text of a law")
+        return cls(Fraction(scale), *map(int, numbers))  # type: ignore[call-arg]
 
     def half_width(self, beta: Fraction) -> int:
         return self.upper_quantile(beta / 2) - 1  # type: ignore[attr-defined,no-any-return]

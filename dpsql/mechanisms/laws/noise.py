@@ -156,16 +156,6 @@ class Gaussian(Normal):
         fine = Fraction(math.ceil(deviation * _PARTS), _PARTS)
         return cls(fine if fine <= _FINE_LIMIT else Fraction(math.ceil(deviation)))
 
-    @property
-    def text(self) -> str:
-        return f"{self.name} {self.scale}"
-
-    @classmethod
-    def read(cls, text: str) -> Gaussian:
-        """Return the law that `text` wrote. Raises ValueError."""
-        _, scale = text.split(" ")
-        return cls(Fraction(scale))
-
 
 def _root_above(number: Fraction) -> int:
     """Return the smallest integer whose square is at least a positive number."""

@@ -105,16 +105,6 @@ class Rank(Independent):
             raise ValueError("a scale is positive, and there is a candidate")
 
     @property
-    def text(self) -> str:
-        return f"{self.name} {self.scale} {self.candidates}"
-
-    @classmethod
-    def read(cls, text: str) -> Rank:
-        """Return the law that `text` wrote. Raises ValueError."""
-        _, scale, candidates = text.split(" ")
-        return cls(Fraction(scale), int(candidates))
-
-    @property
     def spread(self) -> Fraction:
         """An upper bound of the mean of d²: ∫ 2r·min(1, N·exp(-r/b)) dr = b²·(l² + 2l + 2), l = ln N."""
         log = log_above(Fraction(self.candidates))

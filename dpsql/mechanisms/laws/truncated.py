@@ -292,16 +292,6 @@ class Thresholded(Normal):
             bound -= 1
         return cls(noise.scale, bound)
 
-    @property
-    def text(self) -> str:
-        return f"{self.name} {self.scale} {self.bound}"
-
-    @classmethod
-    def read(cls, text: str) -> Thresholded:
-        """Return the law that `text` wrote. Raises ValueError."""
-        _, scale, bound = text.split(" ")
-        return cls(Fraction(scale), int(bound))
-
     def shown(self, noisy: npt.NDArray[Any], coins: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Return which groups are shown, in the shape of their noisy counts; `coins` are not looked at."""
         return np.asarray(noisy > self.bound, dtype=np.bool_)
