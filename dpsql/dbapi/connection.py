@@ -29,15 +29,7 @@ import duckdb
 
 from ..backends import Backend, DuckDBBackend
 from ..engine import Answer, AnswerColumn, Explanation, Receipt, Session
-from ..engine.answer import (
-    answer_html,
-    answer_text,
-    arrow_table,
-    budget_text,
-    pandas_frame,
-    polars_frame,
-    table_html,
-)
+from ..engine.answer import arrow_table, budget_text, pandas_frame, polars_frame, table_html
 from ..engine.batch import PricedBatch, read_batch, script_of
 from ..engine.settings import Settings
 from ..errors import Refusal
@@ -497,13 +489,13 @@ class Cursor:
 
     def __str__(self) -> str:
         outcome = None if self.closed else self._outcome
-        return repr(self) if outcome is None or not outcome.answer.columns else answer_text(outcome.answer)
+        return repr(self) if outcome is None or not outcome.answer.columns else repr(outcome.answer)
 
     def _repr_html_(self) -> str:
         outcome = None if self.closed else self._outcome
         if outcome is None or not outcome.answer.columns:
             return f"<p>{escape(repr(self))}</p>"
-        return answer_html(outcome.answer)
+        return outcome.answer._repr_html_()
 
     def __enter__(self) -> Cursor:
         self._require_open()

@@ -192,10 +192,22 @@ class Answer:
         return plot(self, number, ax)
 
     def __repr__(self) -> str:
-        return answer_text(self)
+        """Return it as a table, each number with its bar, and the receipt's lines below it."""
+        if not self.columns:
+            return self.command
+        number = len(self.rows)
+        below = [f"({number} {plural(number, 'row')})", *_more(self)]
+        below += [] if self.receipt is None else [str(self.receipt)]
+        return "\n".join([*Cells.barred(self, _cell, _MOST_ROWS).lines(), *below])
 
     def _repr_html_(self) -> str:
-        return answer_html(self)
+        """Return the same as HTML."""
+        if not self.columns:
+            return f"<p>{escape(self.command)}</p>"
+        cells = Cells.barred(self, _cell, _MOST_ROWS)
+        below = "".join(f"<br>{escape(one)}" for one in _more(self))
+        receipt = "" if self.receipt is None else self.receipt._repr_html_()
+        return table_html(cells.names, cells.rows, cells.types) + below + receipt
 
 
 # --- what is spent and what is left, in words ---------------------------------------------------------
@@ -466,23 +478,6 @@ _LONGEST_CELL = 200
 _NUMBER, _TEXT = "text-align: right; white-space: pre", "text-align: left"
 
 
-def answer_text(answer: Answer) -> str:
-    """Return an answer as a table, each number with its bar, and the receipt's line below it."""
-    if not answer.columns:
-        return answer.command
-    return "\n".join([*Cells.barred(answer, _cell, _MOST_ROWS).lines(), *_below(answer)])
-
-
-def answer_html(answer: Answer) -> str:
-    """Return the same as HTML."""
-    if not answer.columns:
-        return f"<p>{escape(answer.command)}</p>"
-    cells = Cells.barred(answer, _cell, _MOST_ROWS)
-    below = "".join(f"<br>{escape(one)}" for one in _more(answer))
-    receipt = "" if answer.receipt is None else answer.receipt._repr_html_()
-    return table_html(cells.names, cells.rows, cells.types) + below + receipt
-
-
 def table_html(
     names: Sequence[str], rows: Sequence[Sequence[str]], types: Sequence[SqlType | None] = ()
 ) -> str:
@@ -504,14 +499,6 @@ def table_html(
 def _cell(value: object) -> str:
     text = "NULL" if value is None else terminal_text(plain_text(value))
     return text if len(text) <= _LONGEST_CELL else text[: _LONGEST_CELL - 1] + "…"
-
-
-def _below(answer: Answer) -> Iterator[str]:
-    count = len(answer.rows)
-    yield f"({count} {plural(count, 'row')})"
-    yield from _more(answer)
-    if answer.receipt is not None:
-        yield str(answer.receipt)
 
 
 def _more(answer: Answer) -> list[str]:

@@ -18,7 +18,6 @@ from sqlalchemy import create_engine, text
 import dpsql
 from dpsql.dbapi.connection import row_maker
 from dpsql.engine import Answer, AnswerColumn, Receipt
-from dpsql.engine.answer import answer_html, answer_text
 from dpsql.relation.types import BIGINT, DOUBLE, TEXT
 from dpsql.tests.dbapi.conftest import COUNT, Connect, left
 
@@ -70,7 +69,6 @@ def test_no_home_is_a_designed_error() -> None:
 
 
 def test_an_answer_is_shown_with_its_bars_and_its_receipt() -> None:
-    assert answer_text(BARRED) == repr(BARRED)
     assert repr(BARRED).splitlines() == [
         " city           |         n",
         "----------------+-----------",
@@ -83,7 +81,7 @@ def test_an_answer_is_shown_with_its_bars_and_its_receipt() -> None:
 
 
 def test_html_holds_no_mark_of_the_data() -> None:
-    shown = answer_html(BARRED)
+    shown = BARRED._repr_html_()
     assert "5414 ± 30" in shown
     assert "charged epsilon 0.1; 1.9 left<br>NOTE: a &lt;note&gt;" in shown
     assert "<b>" not in shown
