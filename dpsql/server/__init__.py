@@ -7,7 +7,7 @@ House rules:
    prepared statements; one dispatcher (`conversation.Dispatcher`) has each kind answered, for both protocols.
 2. Describe never runs a statement, and one Execute runs it once; its rows are kept in the portal.
 3. A client is told texts of ours: never an exception's own words, never a traceback (`report`).
-4. When a reply goes out tells no more of the data than `client_settings.release_time` allows.
+4. When a reply goes out tells no more of the data than `state.release_time` allows.
 5. A session is used by one thread at a time, but for `Session.cancel`; the event loop never runs SQL.
 6. The log holds no value, no text of a statement and no secret.
 7. What is asked again may be sent as it was written, but never without asking the session anew (`database`).

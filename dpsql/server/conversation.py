@@ -26,7 +26,6 @@ from ..records import dataclass
 from ..sql.text import ScriptStatement, split_statements
 from ..waits import Pace
 from . import statements as ask
-from .columns import argument_values, in_formats, must_be_typed, parameter_types, read_values, typed_nulls
 from .database import Batch, Key, Reply, statement_name
 from .report import ClientGone, Fault, elsewhere, report, unsupported
 from .state import (
@@ -47,9 +46,15 @@ from .statements import (
     Query,
     Result,
     Statement,
+    argument_values,
     count_parameters,
     cut,
+    in_formats,
+    must_be_typed,
+    parameter_types,
     read_statement,
+    read_values,
+    typed_nulls,
 )
 from .worker import Queries
 

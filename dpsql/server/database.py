@@ -73,11 +73,10 @@ from ..relation.catalog import Catalog
 from ..sql.text_process import TextProcess
 from ..system_catalog import SystemCatalog
 from ..waits import Pace, Precedence, Stop, Stopped, until
-from .client_settings import VERSION, VERSION_TEXT
 from .identity import Identity, Voucher, analyst_of
 from .processes import OneOf, Place
 from .report import Seldom, Tally, log, place_of
-from .state import PreparedStatement
+from .state import VERSION, VERSION_TEXT, PreparedStatement
 from .statements import Query, Statement
 
 # --- replies that are remembered by the bytes that they answer ----------------------------------------------

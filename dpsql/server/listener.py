@@ -52,13 +52,12 @@ from ..records import dataclass
 from ..sql.text_process import TextProcess
 from ..waits import Precedence
 from .channel import Channel, Options, accepted, address_of, is_loopback, load_encryption, open_listeners
-from .client_settings import ClientSettings
 from .conversation import Conversation, Dispatcher
 from .database import Database, Logins, Witness, places_by_name
 from .identity import Identity, Unproved, Voucher, open_voucher
 from .processes import OneOf, Place
 from .report import ClientGone, Fault, Seldom, changed, log, place_of, removed, report, stopping, write_out
-from .state import ConnectionState
+from .state import ClientSettings, ConnectionState
 from .worker import Queries, Worker
 
 if TYPE_CHECKING:

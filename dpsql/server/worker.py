@@ -21,11 +21,10 @@ from ..relation.types import SqlType
 from ..sql.text import check_words
 from ..system_catalog import CatalogRefusal, ConnectionFacts, Reads, ResultColumn, SystemCatalog
 from .channel import Channel
-from .client_settings import ClientSettings, release_time
-from .columns import columns_of, oid_of, sql_type
 from .database import Replies, Reply, Sessions, system_catalog
 from .report import ClientGone, Outcome, Tally, log, log_together
-from .statements import Catalog, CopyIn, Query, Result
+from .state import ClientSettings, release_time
+from .statements import Catalog, CopyIn, Query, Result, columns_of, oid_of, sql_type
 
 _T = TypeVar("_T")
 _AGAIN = 0.1

@@ -34,10 +34,10 @@ from ..engine.settings import decimal_text
 from ..errors import DpsqlError
 from ..server import CannotListen, Server
 from ..server.channel import Encryption, is_loopback
-from ..server.client_settings import release_time
 from ..server.database import Database
 from ..server.listener import network_of
 from ..server.report import log
+from ..server.state import release_time
 from .desk import Body, Desk, Seat
 from .server import Handler, PageServer
 

@@ -19,7 +19,7 @@ from dpsql.policy import load_policy
 from dpsql.postprocess.rows import chunk_rows
 from dpsql.release.run import PlanRunner
 from dpsql.server import listener
-from dpsql.server.client_settings import release_time
+from dpsql.server.state import release_time
 from dpsql.waits import Pace, Place, Precedence
 
 from ..server.conftest import COUNT, make_dataset

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from dpsql.engine.settings import OWN
 from dpsql.errors import Refusal
 from dpsql.policy import parse_policy
-from dpsql.server.client_settings import KNOWN, ClientSettings
 from dpsql.server.report import Fault
+from dpsql.server.state import KNOWN, ClientSettings
 from dpsql.server.statements import cut, read_statement
 from dpsql.sql.text import _read
 from dpsql.system_catalog import Reads
