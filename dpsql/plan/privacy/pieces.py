@@ -34,7 +34,7 @@ from ...relation.functions.moments import bin_of, steps_of, word_of, written_for
 from ...relation.functions.numbers import buckets_of
 from ...relation.intervals import TYPE_RANGE, Environment, facts_of
 from ...relation.types import Kind, SqlType
-from ..dialects.dialect import Dialect
+from ..dialects.dialect_duckdb import DUCKDB
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "is_not_distinct")
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
@@ -441,7 +441,7 @@ def _size(facts: Facts, grid: Fraction) -> int:
 
 def pieces(
     column: Field, env: Environment, grain: Grain | None, named: Sequence[LiteralValue], ends: Iterable[LiteralValue],
-    dialect: Dialect, *, is_key: bool,
+    *, is_key: bool,
 ) -> Pieces:  # fmt: skip
     """Return what a column can be in a row that passes the filter; `grain`: of one that has many values.
 
@@ -450,46 +450,42 @@ def pieces(
     facts, kind = facts_of(column, env), column.type.kind
     null = [None] if facts.nullable else []
     if kind is Kind.BOOLEAN:
-        return listed(column.type, [False, True, *null], dialect)
+        return listed(column.type, [False, True, *null])
     if kind is Kind.TEXT:
-        return _texts(column, env, facts, named, ends, dialect, is_key=is_key)
+        return _texts(column, env, facts, named, ends, is_key=is_key)
     if facts.values is not None and not column.type.is_float:
         within = [v for v in facts.values if isinstance(v, (int, Fraction)) and _inside(v, facts)]
-        return listed(column.type, [*within, *null], dialect)
+        return listed(column.type, [*within, *null])
     if grain is None:
         assert facts.grid is not None
         assert facts.lo is not None
         first, count = math.ceil(facts.lo / facts.grid), _size(facts, facts.grid)
-        return _of(column.type, [f"range({first}, {first + count})"], facts.grid, count, facts, dialect)
+        return _of(column.type, [f"range({first}, {first + count})"], facts.grid, count, facts)
     if column.type.is_temporal:
-        return _moments(column, facts, grain, dialect)
-    return (
-        _reals(column, facts, grain, dialect)
-        if column.type.is_float
-        else _exact(column, facts, grain, dialect)
-    )
+        return _moments(column, facts, grain)
+    return _reals(column, facts, grain) if column.type.is_float else _exact(column, facts, grain)
 
 
 def _inside(value: Fraction | int, facts: Facts) -> bool:
     return (facts.lo is None or facts.lo <= value) and (facts.hi is None or value <= facts.hi)
 
 
-def listed(type_: SqlType, values: Sequence[LiteralValue], dialect: Dialect) -> Pieces:
+def listed(type_: SqlType, values: Sequence[LiteralValue]) -> Pieces:
     """Return the pieces of a list of values."""
-    shown = ", ".join(dialect.literal(Literal(type_, value)) for value in values) or "NULL"
+    shown = ", ".join(DUCKDB.literal(Literal(type_, value)) for value in values) or "NULL"
     none = "" if values else " LIMIT 0"
     return Pieces(f"SELECT unnest([{shown}]) AS v, FALSE AS o{none}", len(values))
 
 
 def _texts(
     column: Field, env: Environment, facts: Facts, named: Sequence[LiteralValue], ends: Iterable[LiteralValue],
-    dialect: Dialect, *, is_key: bool,
+    *, is_key: bool,
 ) -> Pieces:  # fmt: skip
     declared = env.columns[column.index].values
     values = [value for value in facts.values or () if isinstance(value, str)]
     null: list[str | None] = [None] if facts.nullable else []
     if facts.values is not None and (declared is None or is_key):
-        return listed(column.type, [*values, *null], dialect)
+        return listed(column.type, [*values, *null])
     known = dict.fromkeys([*values, *(value for value in named if isinstance(value, str)), *null])
     taken = {*known, *(declared or ())}
     others = []
@@ -500,8 +496,8 @@ def _texts(
             other += _LEAST
         if high is None or other < high:
             others.append(other)
-    first = listed(column.type, list(known), dialect)
-    shown = ", ".join(dialect.text_literal(other) for other in others)
+    first = listed(column.type, list(known))
+    shown = ", ".join(DUCKDB.text_literal(other) for other in others)
     sql = f"{first.sql} UNION ALL SELECT unnest([{shown}]), TRUE" if others else first.sql
     return Pieces(sql, len(known) + len(others), bool(others))
 
@@ -510,9 +506,7 @@ _LEAST = "\x01"
 """Nearly no text is between one and that one with this behind it."""
 
 
-def _of(
-    type_: SqlType, numbers: Sequence[str], grid: Fraction, count: int, facts: Facts, dialect: Dialect
-) -> Pieces:
+def _of(type_: SqlType, numbers: Sequence[str], grid: Fraction, count: int, facts: Facts) -> Pieces:
     """Return the pieces of whole numbers of a grid, each given as a function that makes a table of them."""
     if count > _MOST:
         raise NotTold
@@ -538,7 +532,7 @@ def _table(numbers: Iterable[int]) -> str:
     return f"unnest([{', '.join(map(str, numbers))}]::BIGINT[])"
 
 
-def _moments(column: Field, facts: Facts, grain: Grain, dialect: Dialect) -> Pieces:
+def _moments(column: Field, facts: Facts, grain: Grain) -> Pieces:
     """Return the first and last moment of each unit, and those about each cut."""
     is_date = column.type.kind is Kind.DATE
     scale, (first, last) = DAY if is_date else 1, calendar_ends(column.type)
@@ -546,9 +540,9 @@ def _moments(column: Field, facts: Facts, grain: Grain, dialect: Dialect) -> Pie
     lo = first + year if facts.lo is None else int(facts.lo)
     hi = last - year if facts.hi is None else int(facts.hi)
     if lo > hi:
-        return listed(column.type, [None] if facts.nullable else [], dialect)
+        return listed(column.type, [None] if facts.nullable else [])
     if is_date and hi - lo < FEW:
-        return _of(column.type, [f"range({lo}, {hi + 1})"], Fraction(1), hi - lo + 1, facts, dialect)
+        return _of(column.type, [f"range({lo}, {hi + 1})"], Fraction(1), hi - lo + 1, facts)
     single = {lo, hi, *(math.floor(cut) + more for cut in grain.cuts for more in (-1, 0, 1))}
     tables, count = [], 0
     fixed = next((unit for unit in ("second", "minute", "hour", "day") if unit in grain.units), None)
@@ -567,10 +561,10 @@ def _moments(column: Field, facts: Facts, grain: Grain, dialect: Dialect) -> Pie
             raise NotTold
         single.update(begin // scale - less for begin in starts for less in (0, 1))
     inside = sorted(moment for moment in single if lo <= moment <= hi)
-    return _of(column.type, [_table(inside), *tables], Fraction(1), count + len(inside), facts, dialect)
+    return _of(column.type, [_table(inside), *tables], Fraction(1), count + len(inside), facts)
 
 
-def _exact(column: Field, facts: Facts, grain: Grain, dialect: Dialect) -> Pieces:
+def _exact(column: Field, facts: Facts, grain: Grain) -> Pieces:
     """Return the numbers about each cut and each step, in units of the grid, and some between."""
     grid = facts.grid
     assert grid is not None
@@ -585,7 +579,7 @@ def _exact(column: Field, facts: Facts, grain: Grain, dialect: Dialect) -> Piece
     numbers = sorted(number for number in found if lo <= number <= hi)
     if numbers and not -(2**63) <= numbers[0] <= numbers[-1] < 2**63:
         raise NotTold
-    return _of(column.type, [_table(numbers)], grid, len(numbers), facts, dialect)
+    return _of(column.type, [_table(numbers)], grid, len(numbers), facts)
 
 
 def _all_cuts(grain: Grain, lo: Fraction, hi: Fraction) -> set[Fraction]:
@@ -599,7 +593,7 @@ def _all_cuts(grain: Grain, lo: Fraction, hi: Fraction) -> set[Fraction]:
     return found
 
 
-def _reals(column: Field, facts: Facts, grain: Grain, dialect: Dialect) -> Pieces:
+def _reals(column: Field, facts: Facts, grain: Grain) -> Pieces:
     """Return the doubles about each cut and each step, one between, and NaN, which is NULL or above all of them."""
     lo = float(-_FAR if facts.lo is None else facts.lo)
     hi = float(_FAR if facts.hi is None else facts.hi)

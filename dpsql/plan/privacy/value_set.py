@@ -54,7 +54,7 @@ from ...relation.intervals import TYPE_RANGE, Environment, facts_of, narrowed_fa
 from ...relation.types import BOOLEAN, DOUBLE, Kind, SqlType
 from ...seal import seal
 from ..backend_sql.print_private import PrivatePrinter
-from ..dialects import dialect_of
+from ..dialects.dialect_duckdb import DUCKDB
 from .functional_dependencies import Classes, equalities
 from .pieces import (
     COMPARISONS,
@@ -160,7 +160,6 @@ class _Image:
         env: Environment,
         terms: Sequence[Expr],
     ) -> None:
-        self.dialect = dialect_of("duckdb", None)
         self.own, self.domains, self.env, self.names = keys, domains, env, itertools.count()
         columns = {one.index: one for one in parts_in(Field, *keys, *terms)}
         known: dict[int, bool] = {}
@@ -283,16 +282,16 @@ class _Image:
                 self.terms = [term for term in self.terms if column.index not in fields_of(term)]
                 continue
             row = ["NULL"] * column.index + ["v"]
-            printer = PrivatePrinter(self.known, row, self.dialect)
+            printer = PrivatePrinter(self.known, row, DUCKDB)
             sources[column.index] = _Source(column, own, column.index in self.many, printer)
         read = fields_of(*self.keys, *self.terms, *self.ties.values())
         return {index: source for index, source in sources.items() if index in read}
 
     def _pieces(self, column: Field, grain: Grain | None, exprs: Sequence[Expr]) -> Pieces:
         if column.index in self.lists:
-            return listed(column.type, self.lists[column.index], self.dialect)
+            return listed(column.type, self.lists[column.index])
         named, ends = literals_beside(column, exprs)
-        return pieces(column, self.env, grain, named, ends, self.dialect, is_key=column in self.keys)
+        return pieces(column, self.env, grain, named, ends, is_key=column in self.keys)
 
     def _linked(self) -> list[tuple[list[int], list[int]]]:
         """Return columns, and the keys made of them, in parts that no term and no key ties to each other."""
@@ -439,7 +438,7 @@ class _Image:
         return Field(type_, len(self.columns) - 1)
 
     def _printer(self) -> PrivatePrinter:
-        return PrivatePrinter(self.known, self.row, self.dialect)
+        return PrivatePrinter(self.known, self.row, DUCKDB)
 
     def _possible(self, term: Expr, *, is_true: bool) -> str:
         """Return SQL that says whether a term may be true (or false) on a tuple of classes."""
@@ -511,16 +510,16 @@ def atoms(
     it `takes_others`; `is_key`: there are none.
     """
     (column,) = set(parts_in(Field, *keys))
-    dialect, row = dialect_of("duckdb", None), ["NULL"] * len(env.columns)
+    row = ["NULL"] * len(env.columns)
     row[column.index] = "v"
-    printer = PrivatePrinter(env, row, dialect)
+    printer = PrivatePrinter(env, row, DUCKDB)
     try:
         many = frozenset({column.index}) if has_many(column, env) else frozenset[int]()
         computed = [key for key in keys if key != column]
         grain = grains(computed, env, many).get(column.index)
         if column in keys and grain is not None:
             grain.units.add("day" if column.type.kind is Kind.DATE else "")
-        own = pieces(column, env, grain, *literals_beside(column, keys), dialect, is_key=is_key)
+        own = pieces(column, env, grain, *literals_beside(column, keys), is_key=is_key)
         more = [own.has_others and _reads_more(key, column) for key in keys]
         if any(one and not (takes_others and key.type.kind is Kind.TEXT)
                for one, key in zip(more, keys, strict=True)):  # fmt: skip
@@ -549,8 +548,7 @@ def tells_apart(shown: Expr, values: Sequence[Scalar]) -> bool:
         return True
     grid = common_grid([Fraction(1, number.denominator) for number in numbers])
     facts = Facts(min(numbers), max(numbers), grid, nullable=False, declared=True)
-    dialect = dialect_of("duckdb", None)
-    printer = PrivatePrinter(Environment([Column("", column.type, facts=facts)]), ["v"], dialect)
+    printer = PrivatePrinter(Environment([Column("", column.type, facts=facts)]), ["v"], DUCKDB)
     held = []
     try:
         first, _ = _printed(printer, shown)
@@ -560,7 +558,7 @@ def tells_apart(shown: Expr, values: Sequence[Scalar]) -> bool:
                 lo, hi = TYPE_RANGE.get(part.type.kind, (None, None))
                 within = f"{sql} BETWEEN {lo} AND {hi}" if lo is not None else f"{sql} IS NOT NULL"
                 held.append(f"isfinite({sql})" if type_.is_float else within)
-        own = listed(column.type, values, dialect)
+        own = listed(column.type, values)
         told = f"bool_and(coalesce({' AND '.join(held)}, FALSE)), count(DISTINCT {first})"
         ((is_whole, apart),) = _run(f"SELECT {told} FROM ({own.sql}) AS s")
     except (NotTold, Refusal):
