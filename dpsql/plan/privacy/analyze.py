@@ -55,8 +55,7 @@ from ...sql.scope import Outer
 from .derived import group_by_owner, plain, union, window_by_owner, with_declared
 from .join import Looked, join_blocks, narrowed, unmatched_left_out, with_lookups
 from .keys import environment_of, undeclared_rows
-from .lookup import check_aggregates
-from .ownership import resolve_owner, scanned, within_range
+from .ownership import check_aggregates, resolve_owner, scanned, within_range
 from .programs import (
     MAX_PARTS,
     MAX_TILES,

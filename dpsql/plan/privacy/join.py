@@ -27,7 +27,7 @@ House rules of it (`with_lookups`):
 
 1. What a statement reads of a reference, beside that it equals its key, it reads of the key: of the row that an inner
    join by the reference finds, which is the statement's own where it has one, and is added else. The rows are of two
-   people from there on, or one person's, by the rules of `lookup` and `ownership` alone.
+   people from there on, or one person's, by the rules of `ownership` alone.
 2. A join is added only where it leaves no row out that the statement counts: rows whose reference is NULL are none, or
    no term of WHERE is true of them, or nothing is computed but counts of the reference. A row that points at nothing
    that is there is nobody's, as one whose own person is not there.
@@ -58,14 +58,17 @@ from ...relation.types import BOOLEAN
 from .derived import full_join, nullable, plain
 from .functional_dependencies import equalities
 from .keys import environment_of
-from .lookup import pointing, read_besides, targets, undeclared
 from .ownership import (
     are_linked,
     held,
     keeps_public_rows,
     pointed_source,
+    pointing,
+    read_besides,
     refuse_different_owners,
     resolve_owner,
+    targets,
+    undeclared,
 )
 from .rows import (
     Item,

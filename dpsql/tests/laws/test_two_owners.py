@@ -22,7 +22,7 @@ from dpsql.errors import Refusal
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.dialects.dialect_duckdb import DUCKDB as DIALECT
 from dpsql.plan.measures.measurements import Measurement
-from dpsql.plan.privacy import analyze, join, lookup, ownership
+from dpsql.plan.privacy import analyze, join, ownership
 from dpsql.plan.privacy.rows import Lookup
 from dpsql.policy import Accounting, Neighbours, Policy, parse_policy
 from dpsql.relation.types import BIGINT, INTEGER, SqlType
@@ -523,7 +523,7 @@ def test_pass_a_reference_on_under_a_cast(adding: World) -> None:
 
 
 def test_believe_a_key_that_nobody_enforces(adding: World, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(lookup, "functional_closure", lambda items, *_: (set(), [True] * len(items)))
+    monkeypatch.setattr(ownership, "functional_closure", lambda items, *_: (set(), [True] * len(items)))
     assert verdict(adding, COUNT + " JOIN person a ON a.city = p.cat AND a.id = p.owner") == ""
     fans = "SELECT COUNT(*) FROM vote v JOIN post p ON v.post = p.id JOIN post q ON q.owner = p.owner"
     assert verdict(adding, fans) == "lookup: a row of an owner with few gives one joined row"

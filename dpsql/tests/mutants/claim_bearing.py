@@ -36,7 +36,7 @@ CLAIM_BEARING: dict[str, str] = {
     "plan/privacy/programs.py": "what is asked of one person's rows, as windows over them alone, and over which of them one goes; "
     "that what LATERAL reads is the same person's, and how much of it; which parts of a person's text are rows, and "
     "how many; NTILE over people as released percentiles beside one row's value",
-    "plan/privacy/lookup.py": "when a row is of two people, and how a reference may be read",
+    "plan/privacy/ownership.py": "when a row is of two people, and how a reference may be read",
     "plan/privacy/time.py": "what is drawn of each period by itself; which periods are read and charged, and whose claim bounds them",
     "policy/load_tables.py": "of which period a row is",
     "policy/units.py": "what the engine has to enforce of numbers that bound a person's rows",
@@ -157,7 +157,7 @@ LAWS: dict[str, tuple[str, ...]] = {
     "plan/backend_sql/print_sums.py": ("test_neighbours.py", "test_bounding.py", "test_neighbours_max_rows.py", "test_ranks.py", "test_neighbours_joined.py"),
     "plan/backend_sql/print_private.py": ("test_neighbours.py", "test_exact.py", "test_total.py", "test_quotients.py"),
     "plan/privacy/join.py": ("test_two_owners.py",),
-    "plan/privacy/lookup.py": ("test_two_owners.py",),
+    "plan/privacy/ownership.py": ("test_two_owners.py",),
     "plan/privacy/time.py": ("test_each_period.py", "test_periods.py"),
     "plan/privacy/programs.py": ("test_programs.py", "test_parts.py", "test_tiles.py"),
     "verify/periods.py": ("test_periods.py",),
