@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from .events import (
+from .messages import (
+    BackendKeyData,
     Bind,
     Body,
     CancelRequest,
@@ -36,6 +37,7 @@ from .events import (
     RemoteProtocolError,
     SASLInitialResponse,
     SASLResponse,
+    ServerMessage,
     SSLRequest,
     StartupMessage,
     Sync,
@@ -45,7 +47,6 @@ from .events import (
     Unreadable,
     Waiting,
 )
-from .replies import BackendKeyData, ServerMessage
 from .states import FATAL, FROM_CLIENT, FROM_SERVER, IGNORED, TAGS, Message, Reply, State
 
 # --- caps on what a client may send, checked before anything is kept for it ---------------------------------

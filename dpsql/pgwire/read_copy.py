@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .events import Format, ParameterError
+from .messages import Format, ParameterError
 from .read_parameter import read_parameter
 from .write_columns import BINARY_COPY, CsvOptions, TextOptions
 

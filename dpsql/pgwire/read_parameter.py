@@ -11,7 +11,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from .events import Format, ParameterError
+from .messages import Format, ParameterError
 from .oids import ELEMENTS, TYPES, Interval, Oid
 from .write_binary import EPOCH, INTERVAL, MAX_SCALE, MAX_WHOLE_DIGITS, read_numeric
 

@@ -28,7 +28,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from .events import AuthenticationFailed, RemoteProtocolError
+from .messages import AuthenticationFailed, RemoteProtocolError
 
 # --- the channel binding `tls-server-end-point` (RFC 5929): a hash of the server's certificate --------------
 

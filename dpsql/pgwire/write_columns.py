@@ -33,9 +33,18 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from .events import NULL, Format, LocalProtocolError, count, length, message
+from .messages import (
+    NULL,
+    CopyRows,
+    DataRows,
+    FieldDescription,
+    Format,
+    LocalProtocolError,
+    count,
+    length,
+    message,
+)
 from .oids import ELEMENTS, TYPES, Interval, Oid
-from .replies import CopyRows, DataRows, FieldDescription
 from .write_binary import BINARY_WRITERS
 
 # --- values as text, letter for letter as Postgres writes them --------------------------------------------

@@ -411,7 +411,7 @@ class Conversation:
         return True
 
     def _key(self, data: bytes) -> Key | None:
-        """Return under which key the reply to a batch is remembered; None where none may be (`replies`)."""
+        """Return under which key the reply to a batch is remembered; None where none may be (`database.Replies`)."""
         name = statement_name(data)
         dispatcher, state = self._dispatcher, self._state
         if name is None or not (self._connection.is_idle and state.is_bare and dispatcher.is_bare):
@@ -424,7 +424,7 @@ class Conversation:
         return data, bound, state.settings, self._queries.seen
 
     def _remember(self) -> None:
-        """Remember the reply to what came at once, if it is one that is (`replies`)."""
+        """Remember the reply to what came at once, if it is one that is (`database.Replies`)."""
         batch, self._batch = self._batch, None
         if batch is None or (parts := batch.parts()) is None:
             return
