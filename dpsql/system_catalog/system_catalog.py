@@ -29,8 +29,7 @@ from ..records import dataclass
 from ..relation.catalog import Catalog
 from ..sql.text import unquoted
 from ..waits import Watch, interrupt_after
-from .bind_expression import CATALOG_CALLS, Bound
-from .bind_query import QueryBinder
+from .bind_query import CATALOG_CALLS, Bound, QueryBinder
 from .errors import CatalogRefusal, raised_in, unsupported
 from .functions import CATALOG_FUNCTIONS, TranslationContext, coerce
 from .objects import (
