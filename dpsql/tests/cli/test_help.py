@@ -86,10 +86,12 @@ def test_the_list_of_commands_says_what_they_say_themselves() -> None:
 
 
 def test_a_query_loads_what_it_needs_alone(campus: Path) -> None:
-    """Not the parts of the program that other commands, other engines and Python's own servers are for."""
+    """Not the parts of the program that other commands, other engines and Python's own servers are for; nor, where the
+    answer is stored, what verifies a plan before it is charged."""
+    sql = "SELECT major, COUNT(*), AVG(gpa) FROM student GROUP BY major"
     told = (
         "import sys, dpsql.cli.application as a\n"
-        "a.program.main(['-P', {!r}, 'query', 'SELECT COUNT(*) FROM student'], standalone_mode=False)\n"
+        "a.program.main(['-P', {!r}, 'query', {!r}], standalone_mode=False)\n"
         "print(*sorted(m for m in sys.modules if m in {!r} or m.startswith('dpsql.server')))"
     )
     spared = (
@@ -97,6 +99,7 @@ def test_a_query_loads_what_it_needs_alone(campus: Path) -> None:
         "http.client",
         "xml.sax",
         "psycopg",
+        "numpy.ma",
         "pandas",
         "pyarrow",
         "dpsql.cli.budget",
@@ -107,8 +110,11 @@ def test_a_query_loads_what_it_needs_alone(campus: Path) -> None:
         "dpsql.backends.spark_backend",
         "dpsql.budget.postgres_ledger",
     )
-    run = [sys.executable, "-c", told.format(str(campus), spared)]
-    assert subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()[-1] == ""
+    run = [sys.executable, "-c", told.format(str(campus), sql, (*spared, "dpsql.verify"))]
+    for loaded in ("dpsql.verify", ""):
+        assert (
+            subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()[-1] == loaded
+        )
 
 
 def test_the_program_has_help() -> None:
