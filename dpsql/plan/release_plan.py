@@ -131,6 +131,15 @@ class _Measured:
 
 
 _measured = Made(_Measured)
+
+
+def _rows_text(rows: OwnedRows, predicate: tuple[Expr, ...], below: Sequence[frozenset[Ground]]) -> str:
+    """Return what a family's text says of its rows, those on which a predicate holds, whatever is measured of them."""
+    rests = sorted(grounds_of(replace(rows, predicate=predicate), (), below))
+    return ", ".join(map(repr, (rests, rows.items, predicate, *rows.owner)))
+
+
+_rows_texts = Made(_rows_text)
 _MANY_LABELS = 64
 """Coordinates of a measurement from which on their labels are not kept: they are long."""
 
@@ -439,9 +448,9 @@ class ReleasePlan:
         bounds: tuple[object, ...] = (bounding.in_all, unit, bounding.per_row, bounding.replace_one)
         bounds = (*bounds, *bounding.norms, self._counted_in)
         bounds = bounds if bounding.numbered is None else (*bounds, bounding.numbered)
-        rests = sorted(grounds_of(replace(rows, predicate=predicate), (), self.below))
-        base = (rests, rows.items, predicate, *rows.owner, bounds)
-        found = hashlib.sha256(repr(("family", base, label, self.said_of((label, bounds)))).encode()).digest()
+        base = f"({_rows_texts.of(rows, predicate, self.below)}, {bounds!r})"
+        whole = f"('family', {base}, {label!r}, {self.said_of((label, bounds))!r})"
+        found = hashlib.sha256(whole.encode()).digest()
         self._made.families[number, id(predicate)] = predicate, found
         return found
 
