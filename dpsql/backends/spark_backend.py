@@ -3,7 +3,7 @@
 House rules:
 
 1. Spark has no transaction that only reads, and no role here that can only read: one query is sent, which
-   `spark_guard` has looked at, and what else the server's rights allow is the owner's to mend (soundness.md 4.4, D04).
+   `require_query` has looked at, what else the server's rights allow is the owner's to mend (soundness.md 4.4, D04).
 2. A snapshot is the version of the tables that was recorded: they are looked at when it begins, and after each result,
    before the last of its rows is given.
 3. A session that a statement failed in, or was stopped in, is released: nothing of it stays on the server.
