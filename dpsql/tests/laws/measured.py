@@ -292,7 +292,10 @@ def check_gaussian_threshold(plan: Plan, release: ReleasePlan, law: Thresholded)
         release.measures[release.counted].rho_atto, ATTO
     )
     for people in range(1, steps + 1):
-        assert Fraction(steps * groups, people) * law.noise.tail(law.bound + 1 - people) <= release.delta
+        assert (
+            Fraction(steps * groups, people) * Gaussian(law.scale).tail(law.bound + 1 - people)
+            <= release.delta
+        )
     assert release.tau == plan.privacy.minimum_units + law.bound
 
 
