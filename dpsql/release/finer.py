@@ -334,9 +334,11 @@ class Source:
             is_disagreeing = is_disagreeing or disagrees(plain.design, table.distance, laws)
             told.append(replace(plain, observed=observed))
             values.append(integers(told[-1].values(table.cells)))
+        of_more = self.question.shape.filters
         note = EditionNote(
-            f'edition {self.newest} of "{self.name}": from {len(draws)} stored answers of the same rows together'
-            f"{_DISAGREE if is_disagreeing else ''}{_ALONE}"
+            f'edition {self.newest} of "{self.name}": from {len(draws)} stored answers'
+            f" of {'more' if of_more else 'the same'} rows together{_DISAGREE if is_disagreeing else ''}"
+            f"{f': {_OVER_ALL}' if of_more else _ALONE}"
         )
         return measurement_of(told, values), note, tuple(told)
 

@@ -66,6 +66,21 @@ PAID = (
 )
 
 
+SEVERAL = """
+database = "duckdb:stays.duckdb"
+ledger = "sqlite:stays.db"
+[privacy]
+epsilon = 100
+[tables.person]
+unit = "id"
+[tables.stay]
+unit = { column = "person", references = "person.id" }
+max_rows = 4
+[tables.stay.columns]
+day = { bounds = [2025-01-01, 2025-03-31], complete = true }
+"""
+
+
 @contextmanager
 def storing(folder: Path, statements: Sequence[str]) -> Iterator[Session]:
     """Give a session in which these answers are stored, without noise."""
@@ -125,6 +140,33 @@ def test_plant_days_and_months_as_two_axes(tmp_path: Path, monkeypatch: pytest.M
     plant(monkeypatch, finer._related, ("(drawn <= own and not question.shape.filters)", "drawn <= own"))
     with storing(tmp_path, (DAYS, MONTHS)) as session, pytest.raises(AssertionError):
         check_free(session, MONTHS_WITHIN)
+
+
+def test_a_range_of_what_was_bounded_over_more_rows_says_so(tmp_path: Path) -> None:
+    """A person's ten rows count as four of the whole year, not as those of two months: an estimate, and told as one."""
+    with duckdb.connect(str(tmp_path / "stays.duckdb")) as connection:
+        connection.execute(
+            "CREATE TABLE person AS SELECT i AS id FROM range(200) AS t(i); ALTER TABLE person ADD PRIMARY KEY (id)"
+        )
+        connection.execute(
+            "CREATE TABLE stay (person BIGINT NOT NULL REFERENCES person (id), day DATE NOT NULL)"
+        )
+        connection.execute(
+            "INSERT INTO stay SELECT i % 200, DATE '2025-01-01' + CAST(i // 200 * 9 AS INTEGER) FROM range(2000) AS t(i)"
+        )
+    (tmp_path / "stays.toml").write_text(SEVERAL, "utf-8")
+    open_ledger(load_policy(tmp_path / "stays.toml"), create=True).close()
+    with Session.open(tmp_path / "stays.toml") as session:
+        session.execute("SET dpsql.epsilon = 1")
+        session.execute(DAYS.replace("visit", "stay"))
+        session.execute("SET dpsql.epsilon = 0.05")
+        for sql in (*MONTHS_WITHIN, *FREE[:2]):
+            receipt = session.execute(sql.replace("visit", "stay")).receipt
+            assert receipt is not None
+            assert receipt.epsilon == 0
+            assert any(
+                "a person's rows are bounded over all of its groups" in str(note) for note in receipt.notes
+            )
 
 
 def check_paid(session: Session) -> None:
