@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..budget import Entry, EntryState, LedgerStore
 from ..errors import LedgerError, PolicyError
-from ..mechanisms import ATTO, NANO, Gaussian, Gaussians, Rank
+from ..mechanisms import ATTO, NANO, Gaussian, Gaussians, Laplace, Rank
 from ..records import dataclass
 from ..release.verifying import law_of_noise, verdict_on
 from ..verify import Checked, Verified
@@ -115,11 +115,13 @@ def _is_of(entry: Entry, proof: Proof) -> bool:
 
 def _is_charge_of(entry: Entry, one: Measurement, moved: Fraction, facts: Facts) -> bool:
     """Say so of one; `moved`: how far one person moves it, as derived, whatever is claimed."""
-    charge, law = entry.charge, entry.law
+    charge, law, share = entry.charge, entry.law, one.share
+    # What is stored lowers what is drawn and charged (soundness.md 3.13): its own loss is S/scale, or D²/(2 sigma²).
     if facts.accounting == "zcdp" and isinstance(law, Gaussian | Gaussians) and one.law.name == "gaussian":
-        # What is stored lowers what is drawn and charged (soundness.md 3.13): its own loss is D²/(2 sigma²).
         return moved / (2 * law.scale**2) <= Fraction(charge.rho_atto, ATTO)
-    share = one.share
+    if facts.accounting == "pure" and isinstance(law, Laplace) and one.law.name == "laplace":
+        is_pure = not share.delta and not charge.delta_atto
+        return is_pure and moved / law.scale <= Fraction(charge.epsilon_nano, NANO)
     if (charge.epsilon_nano, charge.delta_atto) != (_up(share.epsilon * NANO), _up(share.delta * ATTO)):
         return False
     if isinstance(law, Rank):  # what is chosen has no noise that is added

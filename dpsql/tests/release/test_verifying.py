@@ -19,7 +19,7 @@ from dpsql.engine.bounds import Wish, measure
 from dpsql.engine.dataset import open_ledger
 from dpsql.engine.proofs import prove, prove_ledger
 from dpsql.errors import BudgetExhausted, Unverified
-from dpsql.mechanisms import Gaussian
+from dpsql.mechanisms import Gaussian, Laplace
 from dpsql.policy import load_policy
 from dpsql.release import verifying
 from dpsql.tests.support.length import long_where
@@ -408,6 +408,29 @@ def test_a_charge_is_held_against_what_was_derived_and_not_against_what_is_claim
                 half = Gaussian(Fraction(int(entry.law.scale * parts) // 2, parts))
                 assert not proofs._is_of(replace(entry, law=half), claimed)
     assert forged > 4
+
+
+def test_a_charge_in_epsilon_that_stored_draws_lowered_is_proved(opened: Open) -> None:
+    session = opened('verify = "refuse"')
+    for sql in (
+        COUNT,
+        "SELECT city, COUNT(*) FROM person GROUP BY city",
+        "SELECT age >= 40, COUNT(*) FROM person GROUP BY 1",
+    ):
+        session.execute(sql)
+    store = session.dataset.store
+    assert isinstance(store, LedgerStore)
+    proved = list(prove_ledger(store, 100))
+    assert {one.problem for one in proved} == {""}
+    charges = [entry.charge.epsilon_nano for one in proved for entry in one.entries]
+    assert min(charges) < max(charges), "one of them costs less, as others are stored"
+    for one in proved:
+        for entry in one.entries:
+            assert one.proof is not None
+            assert isinstance(entry.law, Laplace)
+            less = replace(entry.charge, epsilon_nano=entry.charge.epsilon_nano - 1000)
+            for forged in (replace(entry, charge=less), replace(entry, law=Laplace(entry.law.scale / 2))):
+                assert not proofs._is_of(forged, one.proof)
 
 
 PEOPLE = "SELECT place, COUNT(DISTINCT person_id) FROM visit GROUP BY place"
