@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import pytest
@@ -32,6 +33,9 @@ def _prints_anew() -> Iterator[None]:
     """Keep nothing of what was printed of a plan: laws print a plan twice, and plant a fault in between."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(release_plan.ReleasePlan, "_made", property(lambda plan: release_plan._Measured()))
+        patch.setattr(
+            release_plan, "_rows_texts", SimpleNamespace(of=lambda *those: release_plan._rows_text(*those))
+        )
         yield
 
 

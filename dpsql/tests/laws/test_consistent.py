@@ -21,6 +21,7 @@ from dpsql import Session
 from dpsql.budget import Draw, StoredGrouping
 from dpsql.budget.ledger_store import LedgerStore
 from dpsql.engine.batch import price_batch, read_batch, run_batch
+from dpsql.plan import release_plan
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import parse_policy
 from dpsql.release import consistent as module
@@ -555,7 +556,7 @@ def test_random_batches(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> N
     ("function", "old", "new", "check"),
     [
         (Session.agreeing, "self.dataset.store.epoch == epoch", "True", check_epochs),
-        (ReleasePlan.family, "rows.items, predicate, *rows.owner", "rows.items, *rows.owner", check_others),
+        (release_plan._rows_text, "rows.items, predicate, *rows.owner", "rows.items, *rows.owner", check_others),
         (ReleasePlan.family, "bounding.in_all,", "", check_bounds),
         (module._memberships, "or plan.bounding.per_row", "or True", check_others),
         (module._memberships, " or is_reported(plan.release.rows)", "", check_randomised),

@@ -16,6 +16,7 @@ import pytest
 
 from dpsql.engine.answer import Answer
 from dpsql.errors import EngineFailure, LedgerError
+from dpsql.plan import release_plan
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import parse_policy
 from dpsql.release import finer, table
@@ -305,7 +306,7 @@ def test_an_edited_policy_is_asked_anew(desk: OpenDesk, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("function", "old", "new", "check"),
     [
-        (ReleasePlan.family, "rows.items, predicate, *rows.owner", "rows.items, *rows.owner",
+        (release_plan._rows_text, "rows.items, predicate, *rows.owner", "rows.items, *rows.owner",
          check_other_questions_are_asked_anew),
         (ReleasePlan.family, "bounding.in_all,", "",
          check_other_questions_are_asked_anew),
@@ -339,6 +340,6 @@ def test_answer_from_another_epoch(desk: OpenDesk, monkeypatch: Patch) -> None:
 
 
 def test_answer_from_another_policy(desk: OpenDesk, monkeypatch: Patch, tmp_path: Path) -> None:
-    plant(monkeypatch, ReleasePlan.family, ("(rests, rows", "(rows"))
+    plant(monkeypatch, release_plan._rows_text, ("(rests, rows", "(rows"))
     with pytest.raises(AssertionError):
         check_an_edited_policy_is_asked_anew(desk, tmp_path / "edited")
