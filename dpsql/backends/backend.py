@@ -212,9 +212,16 @@ class Pool(Generic[C]):
     """Connections to one server, made by the statements that need them, and kept while they are sound."""
 
     def __init__(
-        self, make: Callable[[], C], is_sound: Callable[[C], bool], keeps: Callable[[C], bool], what: str, *,
-        most: int, kept: int, seconds: float,
-    ) -> None:  # fmt: skip
+        self,
+        make: Callable[[], C],
+        is_sound: Callable[[C], bool],
+        keeps: Callable[[C], bool],
+        what: str,
+        *,
+        most: int,
+        kept: int,
+        seconds: float,
+    ) -> None:
         """`is_sound`: whether one that was kept can be used; `keeps`: whether one that was used is kept, of `kept`.
 
         `what`: what they are called, of which there are `most` at a time; `seconds`: how long is waited for one.

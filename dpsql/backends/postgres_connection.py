@@ -119,9 +119,14 @@ def connect(target: str) -> EngineConnection:
 def connections(target: str) -> Pool[EngineConnection]:
     """Return the connections to a server; those that nobody uses are closed too where this is forgotten."""
     pool = Pool(
-        lambda: connect(target), lambda one: not is_lost(one), _is_kept, "connection",
-        most=_MOST_CONNECTIONS, kept=_MOST_CONNECTIONS, seconds=WAIT_SECONDS,
-    )  # fmt: skip
+        lambda: connect(target),
+        lambda one: not is_lost(one),
+        _is_kept,
+        "connection",
+        most=_MOST_CONNECTIONS,
+        kept=_MOST_CONNECTIONS,
+        seconds=WAIT_SECONDS,
+    )
     weakref.finalize(pool, _close_all, pool.idle)
     return pool
 

@@ -404,9 +404,14 @@ class SparkBackend:
         """Point at a server; nothing is opened before the first snapshot."""
         self._target, self._tables = target, tables
         self._pool = Pool(
-            lambda: SparkConnection(target), _is_sound, lambda one: one.is_clean, "session",
-            most=_MOST_SESSIONS, kept=_MOST_KEPT, seconds=_WAIT_SECONDS,
-        )  # fmt: skip
+            lambda: SparkConnection(target),
+            _is_sound,
+            lambda one: one.is_clean,
+            "session",
+            most=_MOST_SESSIONS,
+            kept=_MOST_KEPT,
+            seconds=_WAIT_SECONDS,
+        )
         self._snapshots = OpenSnapshots()
 
     @classmethod
