@@ -107,6 +107,7 @@ def main() -> int:
     parser.add_argument(
         "--scale", type=float, action="append", help="of TPC-H's tables on spark; more than once"
     )
+    parser.add_argument("--all", action="store_true", help="bars of every statement of the cases")
     asked = parser.parse_args()
     unknown = [name for name in asked.names if name not in (*FIGURES, *LONG)]
     if unknown:
@@ -118,6 +119,7 @@ def main() -> int:
         size = Size.quick(folder) if asked.quick else Size.full(folder)
         measures = {
             **FIGURES,
+            "bars_of_cases": partial(bars_of_cases.measure, is_whole=asked.all),
             "dashboards": dashboards.measure,
             "hostile": partial(hostile.measure, seconds=asked.seconds),
             "spark": _spark(asked.scale),

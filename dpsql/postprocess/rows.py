@@ -575,7 +575,8 @@ _LOW_HALF = 2**64 - 1
 class ReleasedColumn:
     """One column of public values: released integers, keys, or a public table's column.
 
-    `values` holds Python values or None, or is a numpy array: int64, or object (big ints, text).
+    `values` holds Python values or None, or is a numpy array: int64, float64 with NaN for NULL, or object (big ints,
+    text).
     An integer measure is declared BIGINT however wide it is; in the engine it is BIGINT when all
     values fit, else HUGEINT below 2^126, else DOUBLE. NUMERIC is carried as DOUBLE.
     """

@@ -57,52 +57,79 @@ from .sealed import SealedEngine
 _EVALUATIONS_PER_STATEMENT = 1_000_000
 ROW, DRAW = "row$", "draw$"
 """Columns that an expression may read besides those of its table: the row's number and the draw's."""
-_ROWS, _NOISE = "rows$", "noise$"
+_ROWS, _NOISE, _PART = "rows$", "noise$", "part$"
 
 Bounds = list[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A table whose rows have bars, each by itself, and the noise of its own that all of them share.
+
+    `replicas`: for each noisy column the simulated noise in that column's own integers, shape (draws,); draws of one
+    index belong together.
+    """
+
+    table: ReleasedTable
+    replicas: Mapping[str, npt.NDArray[Any]]
 
 
 def error_bars(
     engine: SealedEngine,
     expression_sql: str,
-    table: ReleasedTable,
-    replicas: Mapping[str, npt.NDArray[Any]],
+    asked: Sequence[Drawn],
     level: Fraction,
     *,
     seconds: float | None = None,
-) -> tuple[Bounds, Bounds]:
-    """Return (low, high): for each row of `table` the bounds of a printed numeric expression.
+) -> list[tuple[Bounds, Bounds]]:
+    """Return (low, high) of each table: for each row of it the bounds of a printed numeric expression.
 
-    `expression_sql` names columns of `table` and nothing else. `replicas` has, for each noisy column,
-    the simulated noise in that column's own integers, shape (draws,), shared by all rows; draws of
-    one index belong together. `level` is the coverage, in (0, 1). A bound is None where the
-    expression is NULL, or NULL in more than half of the draws. `seconds`: for all of it; None: the
-    engine's own limit for each of its statements.
+    `expression_sql` names columns of the tables and nothing else; all have the same columns, replicas of the same
+    ones, and as many draws. `level` is the coverage, in (0, 1). A bound is None where the expression is NULL, or NULL
+    in more than half of the draws. `seconds`: for all of it; None: the engine's own limit for each of its statements.
 
     Raises ValueError for a level outside (0, 1), no or unequal draws, or a column that is not an
     integer one of the table; what `SealedEngine.run` raises.
     """
-    draws = _count_draws(table, replicas)
+    counts = {_count_draws(one) for one in asked}
+    if len(counts) != 1:
+        raise ValueError("all tables have as many draws")
     if not 0 < level < 1:
         raise ValueError("the level is between 0 and 1")
+    (draws,) = counts
     tail = float((1 - level) / 2)
-    sql = _print_query(expression_sql, table, frozenset(replicas))
-    noise = _noise_table(replicas, draws)
-    low: Bounds = []
-    high: Bounds = []
-    step = max(1, _EVALUATIONS_PER_STATEMENT // (draws + 1))
+    sql = _print_query(expression_sql, asked[0])
+    found: list[tuple[Bounds, Bounds]] = [([], []) for _ in asked]
     deadline = None if seconds is None else time.monotonic() + seconds
-    for start in range(0, table.row_count, step):
-        rows = _slice(table, start, start + step)
+    for slices in _statements(asked, max(1, _EVALUATIONS_PER_STATEMENT // (draws + 1))):
         left = None if deadline is None else deadline - time.monotonic()
         if left is not None and left <= 0:
             raise EngineFailure("error bars ran out of time", sqlstate="57V01")
-        answer = engine.run(sql, (rows, noise), (tail, 1 - tail), seconds=left)
-        for centre, lower, upper, answered in answer.rows:
+        tables = (_rows_table(asked, slices), _noise_table(asked, [part for part, _ in slices], draws))
+        for part, centre, lower, upper, answered in engine.run(
+            sql, tables, (tail, 1 - tail), seconds=left
+        ).rows:
             is_known = centre is not None and 2 * answered >= draws
-            low.append(_finite(lower) if is_known else None)
-            high.append(_finite(upper) if is_known else None)
-    return low, high
+            for bounds, bound in zip(found[part], (lower, upper), strict=True):
+                bounds.append(_finite(bound) if is_known else None)
+    return found
+
+
+def _statements(asked: Sequence[Drawn], most: int) -> Iterator[list[tuple[int, range]]]:
+    """Yield the tables' rows in order, no more than so many at a time: of which table, and which of its rows."""
+    slices: list[tuple[int, range]] = []
+    left = most
+    for part, one in enumerate(asked):
+        start = 0
+        while start < one.table.row_count:
+            rows = range(start, min(one.table.row_count, start + left))
+            slices.append((part, rows))
+            start, left = rows.stop, left - len(rows)
+            if not left:
+                yield slices
+                slices, left = [], most
+    if slices:
+        yield slices
 
 
 def joint_bars(
@@ -174,48 +201,65 @@ def _factor(number: int, rows: Sequence[str], rank: float) -> str:
     )
 
 
-def _count_draws(table: ReleasedTable, replicas: Mapping[str, npt.NDArray[Any]]) -> int:
-    lengths = {noise.shape for noise in replicas.values()}
+def _count_draws(one: Drawn) -> int:
+    lengths = {noise.shape for noise in one.replicas.values()}
     if len(lengths) != 1 or len(shape := lengths.pop()) != 1 or shape[0] == 0:
         raise ValueError("replicas are one-dimensional arrays of one length")
-    integers = {column.name for column in table.columns if column.type.is_integer}
-    if not replicas.keys() <= integers:
+    integers = {column.name for column in one.table.columns if column.type.is_integer}
+    if not one.replicas.keys() <= integers:
         raise ValueError("replicas are given for integer columns of the table alone")
     return int(shape[0])
 
 
-def _noise_table(replicas: Mapping[str, npt.NDArray[Any]], draws: int) -> ReleasedTable:
-    """Return the draws 1, 2, … and draw 0, which has no noise."""
-    columns = [ReleasedColumn(DRAW, BIGINT, np.arange(draws + 1))]
-    for name, noise in replicas.items():
-        columns.append(ReleasedColumn(name, BIGINT, np.concatenate([noise[:1] * 0, noise])))
+def _noise_table(asked: Sequence[Drawn], parts: Sequence[int], draws: int) -> ReleasedTable:
+    """Return of each table the draws 1, 2, … and draw 0, which has no noise."""
+    columns = [
+        ReleasedColumn(_PART, BIGINT, np.repeat(parts, draws + 1)),
+        ReleasedColumn(DRAW, BIGINT, np.tile(np.arange(draws + 1), len(parts))),
+    ]
+    for name in asked[0].replicas:
+        noises = [asked[part].replicas[name] for part in parts]
+        whole = np.concatenate([piece for noise in noises for piece in (noise[:1] * 0, noise)])
+        columns.append(ReleasedColumn(name, BIGINT, whole))
     return ReleasedTable(_NOISE, tuple(columns))
 
 
-def _slice(table: ReleasedTable, start: int, stop: int) -> ReleasedTable:
-    columns = tuple(ReleasedColumn(c.name, c.type, c.values[start:stop]) for c in table.columns)
-    numbers = np.arange(len(columns[0].values))
-    return ReleasedTable(_ROWS, (ReleasedColumn(ROW, BIGINT, numbers), *columns))
+def _rows_table(asked: Sequence[Drawn], slices: Sequence[tuple[int, range]]) -> ReleasedTable:
+    sizes = [len(rows) for _, rows in slices]
+    columns = [
+        ReleasedColumn(_PART, BIGINT, np.repeat([part for part, _ in slices], sizes)),
+        ReleasedColumn(ROW, BIGINT, np.concatenate([np.asarray(rows) for _, rows in slices])),
+    ]
+    for index, column in enumerate(asked[0].table.columns):
+        pieces = [asked[part].table.columns[index].values[rows.start : rows.stop] for part, rows in slices]
+        columns.append(ReleasedColumn(column.name, column.type, _joined(pieces)))
+    return ReleasedTable(_ROWS, tuple(columns))
 
 
-def _print_query(expression_sql: str, table: ReleasedTable, noisy: frozenset[str]) -> str:
-    rows, noise = quote(_ROWS), quote(_NOISE)
+def _joined(pieces: Sequence[Sequence[Any] | Array]) -> Sequence[Any] | Array:
+    if all(isinstance(piece, np.ndarray) for piece in pieces):
+        return np.concatenate(pieces)
+    return [value for piece in pieces for value in piece]
+
+
+def _print_query(expression_sql: str, one: Drawn) -> str:
+    rows, noise, part = quote(_ROWS), quote(_NOISE), quote(_PART)
     columns = []
-    for column in table.columns:
+    for column in one.table.columns:
         name = quote(column.name)
         value = f"{rows}.{name}"
-        if column.name in noisy:
+        if column.name in one.replicas:
             value = f"{value} - TRY_CAST({noise}.{name} AS HUGEINT)"
         columns.append(f"{value} AS {name}")
     return (
-        f"SELECT max(f) FILTER (WHERE draw = 0),"
+        f"SELECT part, max(f) FILTER (WHERE draw = 0),"
         f" quantile_cont(f, CAST($1 AS DOUBLE)) FILTER (WHERE draw > 0),"
         f" quantile_cont(f, CAST($2 AS DOUBLE)) FILTER (WHERE draw > 0),"
         f" count(f) FILTER (WHERE draw > 0)"
-        f" FROM (SELECT {quote(ROW)} AS number, {quote(DRAW)} AS draw, {to_double(expression_sql)} AS f"
-        f" FROM (SELECT {rows}.{quote(ROW)}, {noise}.{quote(DRAW)}, {', '.join(columns)}"
-        f" FROM {rows} CROSS JOIN {noise}) AS {quote(table.name)}) AS evaluated"
-        f" GROUP BY number ORDER BY number"
+        f" FROM (SELECT {part} AS part, {quote(ROW)} AS number, {quote(DRAW)} AS draw, {to_double(expression_sql)} AS f"
+        f" FROM (SELECT {rows}.{part}, {rows}.{quote(ROW)}, {noise}.{quote(DRAW)}, {', '.join(columns)}"
+        f" FROM {rows} JOIN {noise} ON {rows}.{part} = {noise}.{part}) AS {quote(one.table.name)}) AS evaluated"
+        f" GROUP BY part, number ORDER BY part, number"
     )
 
 
@@ -366,10 +410,13 @@ def quotient_ends(
 
     def greatest(above: Floats) -> Floats:
         # w·denominator - above - h(w) rises with w: where it passes 0
-        at = np.outer(denominator, places) - above[:, None] - halves
-        after = np.clip((at <= 0).sum(axis=1), 1, len(places) - 1)
-        row = np.arange(len(at))
-        first, second = at[row, after - 1], at[row, after]
+        def at(number: Integers) -> Floats:
+            found: Floats = denominator * places[number] - above - halves[number]
+            return found
+
+        one = np.ones(len(above), dtype=np.int64)
+        after = _first(one, one * (len(places) - 1), lambda number: at(number) > 0)
+        first, second = at(after - 1), at(after)
         share = np.clip(-first / np.where(second > first, second - first, 1), 0, 1)
         found: Floats = places[after - 1] + share * (places[after] - places[after - 1])
         return np.where(known, found, places[-1])
@@ -438,24 +485,26 @@ def variance_ends(formula: Variance, noise: NoisyCoordinates, reach: float) -> t
 
 def _circles(
     root: Floats, circles: int, angles: int, centre: Floats, least: int
-) -> Iterator[tuple[Floats, Floats, Floats]]:
+) -> Iterator[tuple[Floats, Floats, Floats, Floats, Floats]]:
     """Yield the ellipsoid of each row in circles: n there, shape (rows,), and how far S and M are from the middle.
 
     At one n the variance is linear in M, so that its ends are on the circle. `root`: from the unit sphere to an
-    ellipsoid around 0; `centre`: each row's (n, S, M). S and M are of the shapes (points, rows or 1). Beside each
-    circle stands its one point at which S is nearest to 0, with the larger M: of few rows a variance is large there
-    alone. The last is the circle of the least n that there is, -inf where the ellipsoid does not come so far.
+    ellipsoid around 0; `centre`: each row's (n, S, M). S and M are of the shapes (points, rows or 1). Behind those of
+    each circle stand those of its one point at which S is nearest to 0, with the larger M, of the shapes (rows,): of
+    few rows a variance is large there alone. The last is the circle of the least n that there is, -inf where the
+    ellipsoid does not come so far.
     """
     angle = np.linspace(0, 2 * math.pi, angles, endpoint=False)
     ends = np.clip((least - centre[0]) / root[0, 0], -1, 1)
+    nearest = -centre[1] / root[1, 1]
     for along in (*np.cos(np.linspace(0, math.pi, circles))[:, None], ends):
         across = np.sqrt(1 - along**2)
         count = centre[0] + root[0, 0] * along
         if along is ends:
             count = np.where(np.abs(ends) < 1, float(least), -np.inf)
-        yield count, *_beside(root, along, np.outer(np.cos(angle), across), np.outer(np.sin(angle), across))
-        x = np.clip(-(centre[1] + root[1, 0] * along) / root[1, 1], -across, across)
-        yield count, *_beside(root, along, x[None], np.sqrt(np.maximum(0, across**2 - x**2))[None])
+        circle = _beside(root, along, np.outer(np.cos(angle), across), np.outer(np.sin(angle), across))
+        x = np.minimum(np.maximum(nearest - root[1, 0] / root[1, 1] * along, -across), across)
+        yield count, *circle, *_beside(root, along, x, np.sqrt(np.maximum(across**2 - x**2, 0)))
 
 
 def _beside(root: Floats, along: Floats, x: Floats, y: Floats) -> tuple[Floats, Floats]:
@@ -463,7 +512,7 @@ def _beside(root: Floats, along: Floats, x: Floats, y: Floats) -> tuple[Floats, 
 
 
 def _range(
-    formula: Variance, centre: Floats, places: Iterator[tuple[Floats, Floats, Floats]]
+    formula: Variance, centre: Floats, places: Iterator[tuple[Floats, Floats, Floats, Floats, Floats]]
 ) -> tuple[Floats, Floats]:
     """Return the smallest and the largest value of a formula at all of a row's points, shapes (rows,).
 
@@ -474,21 +523,19 @@ def _range(
     width, unit = float(formula.width), float(formula.step**2) / 4
     top = unit * width**2 * (2 if formula.is_sample else 1)
     low, high = np.full(centre.shape[1], np.inf), np.full(centre.shape[1], -np.inf)
-    for count, s, m in places:
+    for count, s, m, beside_s, beside_m in places:
         possible = count >= least
         count = np.maximum(count, least)
-        squares = m + centre[2]
-        squares *= count / 2
-        means = s + centre[1]
-        means *= means
-        squares -= means
-        factor = unit * (count / (count - 1) if formula.is_sample else 1.0)
-        for ends, best, end in (
-            (low, np.minimum, squares.min(axis=0)),
-            (high, np.maximum, squares.max(axis=0)),
-        ):
-            value = np.clip(factor * (end / count**2 + width**2 / 2), 0.0, top)
-            best(ends, value, out=ends, where=possible)
+        # less what is the same at all points
+        squares = m / 2 * count
+        squares -= s * (s + 2 * centre[1])
+        beside = beside_m / 2 * count - beside_s * (beside_s + 2 * centre[1])
+        middle = centre[2] * count / 2 - centre[1] ** 2 + (width * count) ** 2 / 2
+        factor = unit / (count * (count - 1) if formula.is_sample else count**2)
+        np.minimum(low, factor * (middle + squares.min(axis=0)), out=low, where=possible)
+        most = np.maximum(squares.max(axis=0), beside)
+        np.maximum(high, factor * (middle + most), out=high, where=possible)
     found = low <= high
     low, high = np.where(found, low, 0.0), np.where(found, high, top)
+    low, high = np.clip(low, 0.0, top), np.clip(high, 0.0, top)
     return (np.sqrt(low), np.sqrt(high)) if formula.is_root else (low, high)

@@ -36,6 +36,7 @@ from ..postprocess.rows import FetchedTable
 from ..postprocess.simulate import (
     DRAW,
     ROW,
+    Drawn,
     NoisyCoordinates,
     Seeded,
     Showing,
@@ -78,7 +79,9 @@ _LEAST = 1
 Cuts = Callable[[int, int], "Cut | None"]
 """Returns of a release, by its number, and an aggregate of it what a bound may leave out; None: that is not known."""
 Array = npt.NDArray[Any]
-Ends = tuple[Sequence[float | None], Sequence[float | None]]
+Column = Sequence[float | None] | Array
+"""Ends or widths, a row each; NULL is None, in an array NaN."""
+Ends = tuple[Column, Column]
 
 
 def no_cuts(number: int, index: int) -> Cut | None:
@@ -106,7 +109,7 @@ def empty_bars(table: ReleasedTable, bars: Sequence[Bar]) -> ReleasedTable:
     """Return a table without rows with the columns of its bars."""
     for index, bar in enumerate(bars):
         if bar.is_even:
-            table = _with_widths(table, index, []) if bar.is_cut else _with(table, index, half=[])
+            table = _with_widths(table, index, np.empty((0, 2)), is_cut=bar.is_cut)
         else:
             table = _with_ends(table, index, ([], []))
     return table
@@ -141,27 +144,32 @@ class Maker:
     bars: Mapping[int, Sequence[Bar]]
     cuts: Cuts = no_cuts
 
-    def with_bars(self, number: int, table: ReleasedTable) -> ReleasedTable:
-        """Return a release's table with the columns that its bars are printed from, by the laws of its draws."""
-        for index, bar in enumerate(self.bars.get(number, ())):
-            table = self._with_bar(number, table, index, bar)
-        return table
+    def with_bars(self, tables: Mapping[int, ReleasedTable]) -> dict[int, ReleasedTable]:
+        """Return releases' tables with the columns that their bars are printed from, by the laws of their draws."""
+        simulated = self._simulated(tables)
+        found = dict(tables)
+        for number in tables:
+            for index, bar in enumerate(self.bars.get(number, ())):
+                ends = simulated.get((number, index))
+                found[number] = (
+                    self._with_bar(number, found[number], index, bar)
+                    if ends is None
+                    else _with_ends(found[number], index, ends)
+                )
+        return found
 
     def _with_bar(self, number: int, table: ReleasedTable, index: int, bar: Bar) -> ReleasedTable:
         cut = self._cut(number, bar)
         beta = self._missing(bar)
         if bar.chosen is not None:
             return _with_ends(table, index, self._drawn_ends(number, bar.chosen, beta))
-        if bar.terms is None:
-            return _with_ends(table, index, self._simulated(number, table, bar))
+        assert bar.terms is not None, "what is simulated has its ends"
         if not bar.is_shown:
             each = _noises_on_each(self.rows[number], bar.terms, table.row_count)
             # no law: the answer is in the statement's own text
-            widths = [_widths(noises, beta, cut) if bar.terms else (0.0, 0.0) for noises in each]
-            widths *= 1 if len(widths) > 1 else table.row_count
-            if bar.is_cut:
-                return _with_widths(table, index, widths)
-            return _with(table, index, half=[half for half, _ in widths])
+            found = [_widths(noises, beta, cut) if bar.terms else (0.0, 0.0) for noises in each]
+            widths = np.broadcast_to(np.array(found).reshape(-1, 2), (table.row_count, 2))
+            return _with_widths(table, index, widths, is_cut=bar.is_cut)
         ((place, weight),) = bar.terms
         released = table.columns[_position(table, place)].values
         rule = _showing(self.rows[number])
@@ -181,7 +189,7 @@ class Maker:
             )  # half of what each end may miss for either
             low = wider[0] - above if above else low
             high = wider[1] + below if below else high
-        return _with_ends(table, index, (low.tolist(), high.tolist()))
+        return _with_ends(table, index, (low, high))
 
     def _drawn_ends(self, number: int, chosen: Chosen, beta: Fraction) -> Ends:
         """Return the values at both ends of a chosen one's bar; NULL where what was drawn misses by more (1.21)."""
@@ -232,28 +240,51 @@ class Maker:
 
     # --- one row at a time ---------------------------------------------------------------------------------
 
-    def _simulated(self, number: int, table: ReleasedTable, bar: Bar) -> Ends:
-        """Return the simulated bars of an expression of one row, NULL if they cannot be had."""
-        rows = self.rows[number]
-        if table.row_count >= _MANY_ROWS:
-            tested = self._averages(rows, bar) or self._variances(rows, bar, of_few=False)
-            if tested is not None:
-                return tested
-        ends: Ends = [None] * table.row_count, [None] * table.row_count
-        draws = min(_DRAWS, _MAX_EVALUATIONS // max(1, table.row_count))
-        if draws >= _FEWEST_DRAWS:
-            drawn = _noises(rows, bar.coordinates, draws)
-            replicas = {place.column: noise for place, noise in drawn.items()}
-            printer = PublicPrinter({rows.plan.release: (0, rows.plan)})
-            sql = printer.over_release(rows.plan.release, bar.expr, own_error=(DRAW, ROW))
+    def _simulated(self, tables: Mapping[int, ReleasedTable]) -> dict[tuple[int, int], Ends]:
+        """Return the ends of expressions of one row, by release and bar, NULL if they cannot be had.
+
+        Those of one text over tables of one shape are simulated in one go: periods of one statement.
+        """
+        found: dict[tuple[int, int], Ends] = {}
+        alike: dict[tuple[Any, ...], list[tuple[tuple[int, int], Drawn]]] = {}
+        for number, table in tables.items():
+            rows, size = self.rows[number], table.row_count
+            draws = min(_DRAWS, _MAX_EVALUATIONS // max(1, size))
+            shape = tuple((column.name, column.type) for column in table.columns)
+            for index, bar in enumerate(self.bars.get(number, ())):
+                if bar.terms is not None or bar.chosen is not None:
+                    continue
+                ends = self._tested(rows, bar) if size >= _MANY_ROWS else None
+                if ends is None:
+                    ends = self._variances(rows, bar, of_few=True) or ([np.nan] * size, [np.nan] * size)
+                    if draws >= _FEWEST_DRAWS:
+                        sql, drawn = self._drawn(rows, bar, table, draws)
+                        alike.setdefault((sql, shape, draws, *drawn.replicas), []).append(
+                            ((number, index), drawn)
+                        )
+                found[number, index] = ends
+        for (sql, *_), members in alike.items():
+            places, asked = zip(*members, strict=True)
             try:
-                ends = error_bars(
-                    self.engine, sql, table, replicas, self.level, seconds=self.patience.left_for_bars
-                )
+                seconds = self.patience.left_for_bars
+                simulated = error_bars(self.engine, sql, asked, self.level, seconds=seconds)
             except (EngineFailure, Refusal) as error:
                 self._give_up(error)
-        few = self._variances(rows, bar, of_few=True)
-        return ends if few is None else _with_known(few, ends)
+                continue
+            for place, ends in zip(places, simulated, strict=True):
+                found[place] = _with_known(found[place], ends)
+        return found
+
+    def _drawn(self, rows: ReleasedRows, bar: Bar, table: ReleasedTable, draws: int) -> tuple[str, Drawn]:
+        """Return an expression of one row as SQL, and what it is simulated of."""
+        printer = PublicPrinter({rows.plan.release: (0, rows.plan)})
+        noises = _noises(rows, bar.coordinates, draws)
+        sql = printer.over_release(rows.plan.release, bar.expr, own_error=(DRAW, ROW))
+        return sql, Drawn(table, {place.column: noise for place, noise in noises.items()})
+
+    def _tested(self, rows: ReleasedRows, bar: Bar) -> Ends | None:
+        """Return the bars of an average or a variance by its test; None: it is another expression."""
+        return self._averages(rows, bar) or self._variances(rows, bar, of_few=False)
 
     def _averages(self, rows: ReleasedRows, bar: Bar) -> Ends | None:
         """Return the bars of an average: all that the test of its numerator does not reject (soundness.md 1.2)."""
@@ -278,11 +309,13 @@ class Maker:
             noisy.value(formula.difference), count, np.array(list(map(float, places))), np.array(halves)
         )
         low, high = (
-            np.clip(float(formula.middle) + end, float(formula.lowest), float(formula.highest)).tolist()
+            np.where(
+                count > 0,
+                np.clip(float(formula.middle) + end, float(formula.lowest), float(formula.highest)),
+                np.nan,
+            )
             for end in ends
         )
-        for row in np.flatnonzero(count <= 0).tolist():
-            low[row] = high[row] = None
         return low, high
 
     def _variances(self, rows: ReleasedRows, bar: Bar, *, of_few: bool) -> Ends | None:
@@ -315,7 +348,7 @@ class Maker:
             ]  # and all of a vector together
             reach = max(law.half_width(1 - self.level) / math.sqrt(law.spread) for law in tested)
             low[chosen], high[chosen] = variance_ends(formula, noise, reach)
-        return _known(low), _known(high)
+        return low, high
 
     # --- all rows together ---------------------------------------------------------------------------------
 
@@ -500,16 +533,10 @@ def _constant(plan: ReleasePlan, bar: Bar) -> float:
     return float(getattr(plan.formulas[index], "constant", 0))
 
 
-def _known(ends: Array) -> list[float | None]:
-    return [None if end != end else end for end in ends.tolist()]
-
-
 def _with_known(ends: Ends, others: Ends) -> Ends:
     """Return ends, those of `others` where they are NULL."""
-    low, high = (
-        [other if end is None else end for end, other in zip(*sides, strict=True)]
-        for sides in zip(ends, others, strict=True)
-    )
+    ours, theirs = np.array(ends, dtype=np.float64), np.array(others, dtype=np.float64)
+    low, high = np.where(np.isnan(ours), theirs, ours)
     return low, high
 
 
@@ -535,14 +562,17 @@ def _widths(noises: Sequence[tuple[Law, Fraction]], beta: Fraction, cut: Cut | N
     return half, half
 
 
-def _with(table: ReleasedTable, index: int, **columns: Sequence[float | None]) -> ReleasedTable:
+def _with(table: ReleasedTable, index: int, **columns: Column) -> ReleasedTable:
     """Return a table with the columns of a bar, by what they are called before its number."""
     added = (ReleasedColumn(f"{name}{index}", DOUBLE, column) for name, column in columns.items())
     return ReleasedTable(table.name, (*table.columns, *added))
 
 
-def _with_widths(table: ReleasedTable, index: int, widths: Sequence[tuple[float, float]]) -> ReleasedTable:
-    return _with(table, index, below=[one for one, _ in widths], above=[one for _, one in widths])
+def _with_widths(table: ReleasedTable, index: int, widths: Array, *, is_cut: bool) -> ReleasedTable:
+    """Return a table with how far below and above each number its ends stand, `widths`, shape (rows, 2)."""
+    if not is_cut:
+        return _with(table, index, half=widths[:, 0])
+    return _with(table, index, below=widths[:, 0], above=widths[:, 1])
 
 
 def _with_ends(table: ReleasedTable, index: int, ends: Ends) -> ReleasedTable:

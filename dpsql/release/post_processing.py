@@ -259,10 +259,11 @@ def run_public(
     fetched = [public.table(f"p{i}", part) for i, part in enumerate(compiled.parts)]
     maker = Maker(engine, level, patience, rows, compiled.bars, cuts)
     plain = {number: _table(number, rows[number]) for number in compiled.releases}
-    tables: list[ReleasedTable | FetchedTable] = []
-    for number in sorted(compiled.releases):
-        table = _numbered(plain[number]) if number in compiled.numbered else plain[number]
-        tables.append(maker.with_bars(number, table) if number in compiled.bars else table)
+    shown = {
+        number: _numbered(plain[number]) if number in compiled.numbered else plain[number]
+        for number in sorted(compiled.releases)
+    }
+    tables: list[ReleasedTable | FetchedTable] = [*maker.with_bars(shown).values()]
     for number, simulation in enumerate(compiled.simulations):
         read = {i: _numbered(plain[i] if i in plain else _table(i, rows[i])) for i in simulation.releases}
         tables.append(maker.simulated(f"b{number}", simulation, read, fetched))

@@ -17,7 +17,7 @@ from dpsql.postprocess import (
     null_on_error,
     simulate,
 )
-from dpsql.postprocess.simulate import quotient_ends
+from dpsql.postprocess.simulate import Bounds, Drawn, quotient_ends
 from dpsql.relation.types import BIGINT, DOUBLE, NUMERIC, TEXT
 from dpsql.release.answer_bars import _PLACES
 from dpsql.tests.support.length import some
@@ -32,9 +32,17 @@ def released(**columns: list[int]) -> ReleasedTable:
     )
 
 
+def bars_of(
+    engine: SealedEngine, sql: str, table: ReleasedTable, replicas: dict[str, np.ndarray], level: Fraction
+) -> tuple[Bounds, Bounds]:
+    """Return the bars of one table."""
+    (found,) = error_bars(engine, sql, [Drawn(table, replicas)], level)
+    return found
+
+
 def test_a_linear_expression_has_the_noise_quantiles(engine: SealedEngine) -> None:
     noise = np.arange(-100, 101)
-    low, high = error_bars(engine, '"r"."n" * 2.0', released(n=[1000, -5]), {"n": noise}, LEVEL)
+    low, high = bars_of(engine, '"r"."n" * 2.0', released(n=[1000, -5]), {"n": noise}, LEVEL)
     assert low == pytest.approx([2000 - 190, -10 - 190])
     assert high == pytest.approx([2000 + 190, -10 + 190])
 
@@ -42,20 +50,20 @@ def test_a_linear_expression_has_the_noise_quantiles(engine: SealedEngine) -> No
 def test_skewed_noise_points_to_the_truth(engine: SealedEngine) -> None:
     """The released value is too high when its noise was positive: the long side points down."""
     noise = np.array([0] * 50 + [100] * 50)
-    low, high = error_bars(engine, '"n"', released(n=[500]), {"n": noise}, Fraction(9, 10))
+    low, high = bars_of(engine, '"n"', released(n=[500]), {"n": noise}, Fraction(9, 10))
     assert (low, high) == ([400.0], [500.0])
 
 
 def test_draws_of_one_index_belong_together(engine: SealedEngine) -> None:
     noise = np.array([-70, -10, 0, 10, 70])
-    low, high = error_bars(engine, '"s" + "n"', released(s=[10], n=[20]), {"s": noise, "n": -noise}, LEVEL)
+    low, high = bars_of(engine, '"s" + "n"', released(s=[10], n=[20]), {"s": noise, "n": -noise}, LEVEL)
     assert (low, high) == ([30.0], [30.0])
 
 
 def test_null_where_neither_holds(engine: SealedEngine) -> None:
     ratio = null_on_error.divide('"s"', '"n"', DOUBLE)
     noise = {"n": np.array([1, 1, -3])}
-    low, high = error_bars(engine, ratio, released(s=[5, 5, 5], n=[0, 1, 7]), noise, LEVEL)
+    low, high = bars_of(engine, ratio, released(s=[5, 5, 5], n=[0, 1, 7]), noise, LEVEL)
     assert low[:2] == high[:2] == [None, None]
     assert low[2] is not None
     assert high[2] is not None
@@ -63,14 +71,14 @@ def test_null_where_neither_holds(engine: SealedEngine) -> None:
 
 def test_half_of_the_draws_are_enough(engine: SealedEngine) -> None:
     ratio = null_on_error.divide('"s"', '"n"', DOUBLE)
-    low, _ = error_bars(engine, ratio, released(s=[4], n=[1]), {"n": np.array([1, 1, -1, -1])}, LEVEL)
+    low, _ = bars_of(engine, ratio, released(s=[4], n=[1]), {"n": np.array([1, 1, -1, -1])}, LEVEL)
     assert low == [pytest.approx(2)]
 
 
 def test_large_and_missing_measures(engine: SealedEngine) -> None:
     table = ReleasedTable("r", (ReleasedColumn("n", BIGINT, [2**100, 2**63 - 1, None, -(2**126)]),))
     noise = {"n": np.array([-(2**80), 0, 2**80], dtype=object)}
-    low, high = error_bars(engine, null_on_error.cast('"n"', BIGINT, NUMERIC), table, noise, LEVEL)
+    low, high = bars_of(engine, null_on_error.cast('"n"', BIGINT, NUMERIC), table, noise, LEVEL)
     assert low[2] is high[2] is None
     assert low[0] == pytest.approx(2**100 - 0.95 * 2**80)
     assert high[1] == pytest.approx(2**63 + 0.95 * 2**80)
@@ -81,14 +89,33 @@ def test_chunks_give_what_one_statement_gives(engine: SealedEngine, monkeypatch:
         released(n=list(range(50)), s=list(range(100, 150))),
         {"n": np.arange(-5, 6), "s": np.arange(11)},
     )
-    whole = error_bars(engine, '"s" * 1.0 + "n"', table, noise, LEVEL)
+    whole = bars_of(engine, '"s" * 1.0 + "n"', table, noise, LEVEL)
     monkeypatch.setattr(simulate, "_EVALUATIONS_PER_STATEMENT", 40)
-    assert error_bars(engine, '"s" * 1.0 + "n"', table, noise, LEVEL) == whole
+    assert bars_of(engine, '"s" * 1.0 + "n"', table, noise, LEVEL) == whole
     assert len(whole[0]) == 50
 
 
+@pytest.mark.parametrize("most", [22, 77, 10_000])
+def test_tables_in_one_go_have_what_each_has_alone(
+    engine: SealedEngine, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Each by the noise of its own; also where a statement ends within a table, and with integers beyond 64 bits."""
+    asked = [
+        Drawn(released(n=[1, 2, 3]), {"n": np.arange(10)}),
+        Drawn(released(n=[]), {"n": np.arange(10) * 2}),
+        Drawn(released(n=list(range(9))), {"n": np.arange(10) * 7 - 30}),
+        Drawn(released(n=[2**70]), {"n": np.array([2**64 * i for i in range(10)], dtype=object)}),
+    ]
+    each = [error_bars(engine, '"n" * 1.0', [one], LEVEL)[0] for one in asked]
+    assert [len(low) for low, _ in each] == [3, 0, 9, 1]
+    monkeypatch.setattr(simulate, "_EVALUATIONS_PER_STATEMENT", most)
+    assert error_bars(engine, '"n" * 1.0', asked, LEVEL) == each
+    with pytest.raises(ValueError, match="as many draws"):
+        error_bars(engine, '"n"', [*asked, Drawn(released(n=[1]), {"n": np.arange(11)})], LEVEL)
+
+
 def test_no_rows(engine: SealedEngine) -> None:
-    assert error_bars(engine, '"n"', released(n=[]), {"n": np.array([1])}, LEVEL) == ([], [])
+    assert bars_of(engine, '"n"', released(n=[]), {"n": np.array([1])}, LEVEL) == ([], [])
 
 
 def test_ratios_are_covered_and_wrong_scales_are_not(engine: SealedEngine) -> None:
@@ -104,7 +131,7 @@ def test_ratios_are_covered_and_wrong_scales_are_not(engine: SealedEngine) -> No
     coverage = []
     for factor in (1.0, 1 / 3):
         noise = {"s": laplace(200 * factor, 2000), "n": laplace(100 * factor, 2000)}
-        low, high = error_bars(engine, ratio, table, noise, LEVEL)
+        low, high = bars_of(engine, ratio, table, noise, LEVEL)
         coverage.append(sum(lo <= true_s / true_n <= hi for lo, hi in zip(low, high, strict=True)) / size)
     assert 0.925 < coverage[0] < 0.975
     assert coverage[1] < 0.75
@@ -113,7 +140,7 @@ def test_ratios_are_covered_and_wrong_scales_are_not(engine: SealedEngine) -> No
 def test_bars_stay_in_the_range_of_the_expression(engine: SealedEngine) -> None:
     """An average that was clamped at its lower bound has the truth above it, and no bar below it."""
     average = 'greatest(least(CAST("s" AS DOUBLE) / 10, 5e0), 0e0)'
-    low, high = error_bars(engine, average, released(s=[-3]), {"s": np.arange(-100, 101)}, LEVEL)
+    low, high = bars_of(engine, average, released(s=[-3]), {"s": np.arange(-100, 101)}, LEVEL)
     assert low == [0.0]
     assert high == [5.0]
 
@@ -135,7 +162,7 @@ def test_bad_arguments(
     engine: SealedEngine, replicas: dict[str, np.ndarray], level: Fraction, words: str
 ) -> None:
     with pytest.raises(ValueError, match=words):
-        error_bars(engine, '"n"', released(n=[1], s=[1]), replicas, level)
+        bars_of(engine, '"n"', released(n=[1], s=[1]), replicas, level)
 
 
 def test_ends_of_quotients_are_where_the_test_rejects() -> None:

@@ -24,6 +24,7 @@ from dpsql.engine.dataset import open_ledger
 from dpsql.errors import EngineFailure, LedgerError, Refusal
 from dpsql.policy import load_policy
 from dpsql.postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars
+from dpsql.postprocess.simulate import Drawn
 from dpsql.relation.types import BIGINT
 from dpsql.release import answer_bars, post_processing
 
@@ -337,9 +338,10 @@ def test_bars_that_go_down_again_are_not_guessed(session: Session, monkeypatch: 
 def test_the_simulation_stops_in_time() -> None:
     table = ReleasedTable("r", (ReleasedColumn("n", BIGINT, [1, 2]),))
     slow = '"n" + (SELECT count(*) FROM range(200000) a, range(200000) b)'
+    asked = [Drawn(table, {"n": np.arange(10)})]
     for seconds in (0.0, 0.2):
         with pytest.raises(EngineFailure) as late:
-            error_bars(SealedEngine(), slow, table, {"n": np.arange(10)}, Fraction(9, 10), seconds=seconds)
+            error_bars(SealedEngine(), slow, asked, Fraction(9, 10), seconds=seconds)
         assert late.value.sqlstate == "57V01"
 
 
