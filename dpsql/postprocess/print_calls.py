@@ -567,6 +567,8 @@ ENDLESS = "dpsql:54001"
 """What the engine is told to say of a recursion without end, and `sealed` reads back."""
 ROUNDS = "rounds$"
 """The sequence that counts the rows of a statement's recursions; `sealed` makes it."""
+STANDS_AT = "rowid"
+"""Where a row of a release stands in its table, as the engine counts them."""
 _COUNTED = f"CASE WHEN nextval('{ROUNDS}') > {MAX_RECURSION} THEN error('{ENDLESS}') ELSE TRUE END"
 
 

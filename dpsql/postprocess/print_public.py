@@ -46,7 +46,7 @@ from ..sql.scope import Outer
 from . import null_on_error
 from .bars import Bar, Draws, Ends, Numbered, Replicated, ReplicatedSums, WithBars
 from .null_on_error import cannot_overflow, engine_type, keep, to_double, with_own_error
-from .print_calls import CALLS, kept_mark, print_aggregate, print_join, print_literal, print_marked
+from .print_calls import CALLS, STANDS_AT, kept_mark, print_aggregate, print_join, print_literal, print_marked
 from .print_calls import FORMS as PRINTED_FORMS
 from .public_parts import Fetched, Needed
 from .rows import stored_columns, unread
@@ -208,7 +208,7 @@ def _added_up(printer: PublicPrinter, node: AddedUp) -> str:
     number, plan = printer.releases[node.release]
     printer.used.add(number)
     made = _keys_of(printer, node, "")
-    source, shown = _sums(plan, node, made, "rowid AS place", f'"r{number}"', "min(place) AS place")
+    source, shown = _sums(plan, node, made, f"{STANDS_AT} AS place", f'"r{number}"', "min(place) AS place")
     return _select([*made, *shown], source, " ORDER BY place")
 
 

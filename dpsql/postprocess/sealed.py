@@ -30,7 +30,7 @@ from ..relation.relations import MAX_RECURSION, MAX_ROW_SERIES
 from ..relation.types import SqlType
 from ..seal import seal
 from ..waits import Turns, Watch, interrupt_after
-from .print_calls import ENDLESS, NO_PATTERN, ROUNDS, TOO_MANY
+from .print_calls import ENDLESS, NO_PATTERN, ROUNDS, STANDS_AT, TOO_MANY
 from .rows import (
     CELLS,
     MAX_ROWS,
@@ -50,8 +50,6 @@ from .rows import (
 )
 
 T = TypeVar("T")
-_Answer = Callable[[duckdb.DuckDBPyConnection], T]
-"""Makes an answer in a cursor that has the tables."""
 
 _POSTGRES_WAYS = {
     "default_null_order": "nulls_last_on_asc_first_on_desc",
@@ -78,7 +76,7 @@ _SURE = frozenset({"BOOLEAN", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "VARCHA
 _MAX_CHECKED, _LONGEST_CHECKED = 256, 20_000
 """Statements, and characters of one, of which it is remembered that the engine takes them."""
 _FEW_ROWS = 16
-"""Up to so many rows travel as parameters: half a millisecond faster than as arrays."""
+"""Up to so many rows travel as parameters of the statement itself: a millisecond faster than as a table of arrays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +90,18 @@ class EngineLimits:
     memory_mib: int = 1024
     seconds: float = 60.0
     max_rows: int = MAX_ROWS
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One SELECT as the engine gets it: its text and its positional parameters."""
+
+    sql: str
+    parameters: list[Any]
+
+
+_Answer = Callable[[duckdb.DuckDBPyConnection, _Asked], T]
+"""Makes an answer in a cursor that has the tables."""
 
 
 class _Databases:
@@ -188,7 +198,7 @@ class SealedEngine:
         recursion has too many rows, or it takes too much memory, EngineFailure (57V01) when it takes more
         than `seconds` and (57014) when it is cancelled, and EngineFailure for everything else that the engine may say.
         """
-        return self._run(sql, tables, lambda cursor: self._answer(cursor, sql, parameters), seconds)
+        return self._run(_Asked(sql, list(parameters)), tables, self._answer, seconds)
 
     def check(self, sql: str, tables: Sequence[ReleasedTable]) -> None:
         """Run a SELECT over tables without rows, once for each text and each types of columns. Raises as `run`."""
@@ -205,7 +215,7 @@ class SealedEngine:
     ) -> ResultRows | Arrays:
         """Return the same as `run`, by column where the tables are large and the types allow it."""
         answer = self._arrays if any(map(_is_large, tables)) else self._answer
-        return self._run(sql, tables, lambda cursor: answer(cursor, sql), seconds)
+        return self._run(_Asked(sql, []), tables, answer, seconds)
 
     def keep(
         self, sql: str, tables: Sequence[ReleasedTable | FetchedTable], types: Sequence[SqlType], spool: Spool,
@@ -217,18 +227,18 @@ class SealedEngine:
         """
         are_large = any(map(_is_large, tables))
 
-        def answer(cursor: duckdb.DuckDBPyConnection) -> Spool:
+        def answer(cursor: duckdb.DuckDBPyConnection, asked: _Asked) -> Spool:
             spool.clear()  # a statement is run again where it needs more memory
             if are_large:
-                limited = _limited(cursor, sql, self._limits.max_rows)
-                cursor.execute(f"CREATE TEMP TABLE {quote(_KEPT)} AS {limited}")
+                limited = _limited(cursor, asked.sql, self._limits.max_rows)
+                cursor.execute(f"CREATE TEMP TABLE {quote(_KEPT)} AS {limited}", asked.parameters)
                 self._keep_slices(cursor, types, spool)
             else:
-                cursor.execute(_select(cursor, sql))
+                cursor.execute(_select(cursor, asked.sql), asked.parameters)
                 self._keep_rows(cursor, types, spool)
             return spool
 
-        return self._run(sql, tables, answer, seconds).rows()
+        return self._run(_Asked(sql, []), tables, answer, seconds).rows()
 
     def _keep_rows(self, cursor: duckdb.DuckDBPyConnection, types: Sequence[SqlType], spool: Spool) -> None:
         size = chunk_rows(len(types))
@@ -254,7 +264,7 @@ class SealedEngine:
 
     def _run(
         self,
-        sql: str,
+        asked: _Asked,
         tables: Sequence[ReleasedTable | FetchedTable],
         answer: _Answer[T],
         seconds: float | None,
@@ -262,7 +272,7 @@ class SealedEngine:
         def run(database: duckdb.DuckDBPyConnection) -> T:
             cursor = database.cursor()
             try:
-                return self._run_on(cursor, sql, tables, answer, seconds)
+                return self._run_on(cursor, asked, tables, answer, seconds)
             finally:
                 cursor.close()
 
@@ -290,7 +300,7 @@ class SealedEngine:
     def _run_on(
         self,
         cursor: duckdb.DuckDBPyConnection,
-        sql: str,
+        asked: _Asked,
         tables: Sequence[ReleasedTable | FetchedTable],
         answer: _Answer[T],
         seconds: float | None,
@@ -301,11 +311,12 @@ class SealedEngine:
         try:
             with interrupt_after(cursor, limit) as watch, self._cancellable(watch):
                 try:
-                    for table in tables:
+                    few, others = _few_of(asked, tables)
+                    for table in others:
                         _load(cursor, table)
-                    if ROUNDS in sql:
+                    if ROUNDS in asked.sql:
                         cursor.execute(f"CREATE TEMP SEQUENCE {quote(ROUNDS)}")
-                    return answer(cursor)
+                    return answer(cursor, _with_tables(asked, few) if few else asked)
                 finally:
                     is_late = watch.is_late
         except duckdb.InterruptException as error:
@@ -335,10 +346,8 @@ class SealedEngine:
         """Let the databases go; the next statement opens a new one. Running statements end first."""
         self._shared.close()
 
-    def _answer(
-        self, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any] = ()
-    ) -> ResultRows:
-        cursor.execute(_select(cursor, sql), list(parameters))
+    def _answer(self, cursor: duckdb.DuckDBPyConnection, asked: _Asked) -> ResultRows:
+        cursor.execute(_select(cursor, asked.sql), asked.parameters)
         return self._rows(cursor)
 
     def _rows(self, cursor: duckdb.DuckDBPyConnection) -> ResultRows:
@@ -351,10 +360,10 @@ class SealedEngine:
             if len(chunk) < _FETCHED:
                 return ResultRows(names, rows)
 
-    def _arrays(self, cursor: duckdb.DuckDBPyConnection, sql: str) -> ResultRows | Arrays:
-        limited = _limited(cursor, sql, self._limits.max_rows)
-        cursor.execute(limited)
-        if limited == sql:
+    def _arrays(self, cursor: duckdb.DuckDBPyConnection, asked: _Asked) -> ResultRows | Arrays:
+        limited = _limited(cursor, asked.sql, self._limits.max_rows)
+        cursor.execute(limited, asked.parameters)
+        if limited == asked.sql:
             return self._rows(cursor)
         names, types = zip(*[(column[0], str(column[1])) for column in cursor.description or ()], strict=True)
         if not _SURE.issuperset(types) or len({name.casefold() for name in names}) < len(names):
@@ -426,27 +435,51 @@ def _open_sealed(memory_mib: int) -> duckdb.DuckDBPyConnection:
     return database
 
 
+def _few_of(
+    asked: _Asked, tables: Sequence[ReleasedTable | FetchedTable]
+) -> tuple[list[ReleasedTable], list[ReleasedTable | FetchedTable]]:
+    """Return the tables that travel in the statement itself, and those that are made before it: all of them where it
+    has parameters, or a WITH, of its own, or asks where a row of a table stands.
+    """
+    few: list[ReleasedTable] = []
+    others: list[ReleasedTable | FetchedTable] = []
+    is_plain = not asked.parameters and asked.sql.startswith("SELECT ") and STANDS_AT not in asked.sql
+    for table in tables:
+        if is_plain and isinstance(table, ReleasedTable) and table.row_count <= _FEW_ROWS:
+            few.append(table)
+        else:
+            others.append(table)
+    return few, others
+
+
+def _with_tables(asked: _Asked, few: Sequence[ReleasedTable]) -> _Asked:
+    """Return a SELECT with tables of few rows in front of it, whose values are parameters."""
+    parts, parameters = [], list[Any]()
+    for table in few:
+        types, columns = zip(*map(parameters_of, table.columns), strict=True)
+        names = ", ".join(quote(column.name) for column in table.columns)
+        values = [value for row in zip(*columns, strict=True) for value in row]
+        if values:
+            first = len(parameters) + 1
+            cells = iter(f"TRY_CAST(${first + at} AS {types[at % len(types)]})" for at in range(len(values)))
+            rows = ", ".join(f"({', '.join(row)})" for row in zip(*[cells] * len(types), strict=True))
+            made = f"VALUES {rows}"
+        else:
+            made = f"SELECT {', '.join(f'CAST(NULL AS {type_})' for type_ in types)} LIMIT 0"
+        parts.append(f"{quote(table.name)}({names}) AS MATERIALIZED ({made})")
+        parameters += values
+    return _Asked(f"WITH {', '.join(parts)} {asked.sql}", parameters)
+
+
 def _load(cursor: duckdb.DuckDBPyConnection, table: ReleasedTable | FetchedTable) -> None:
     """Create `table` as a temporary table of this cursor."""
     if isinstance(table, FetchedTable):
         _load_arrays(cursor, table.name, table.columns)
-    elif 0 < table.row_count <= _FEW_ROWS:
-        _load_parameters(cursor, table)
     elif not table.row_count:
         types = (f"{quote(column.name)} {encode_column(column).carried_as}" for column in table.columns)
         cursor.execute(f"CREATE TEMP TABLE {quote(table.name)} ({', '.join(types)})")
     else:
         _load_arrays(cursor, table.name, {column.name: encode_column(column) for column in table.columns})
-
-
-def _load_parameters(cursor: duckdb.DuckDBPyConnection, table: ReleasedTable) -> None:
-    types, columns = zip(*map(parameters_of, table.columns), strict=True)
-    values = [value for row in zip(*columns, strict=True) for value in row]
-    cells = iter(f"TRY_CAST(${number + 1} AS {types[number % len(types)]})" for number in range(len(values)))
-    rows = ", ".join(f"({', '.join(row)})" for row in zip(*[cells] * len(types), strict=True))
-    names = ", ".join(quote(column.name) for column in table.columns)
-    create = f"CREATE TEMP TABLE {quote(table.name)} AS SELECT"
-    cursor.execute(f"{create} * FROM (VALUES {rows}) AS v({names})", values)
 
 
 def _load_arrays(cursor: duckdb.DuckDBPyConnection, name: str, columns: Mapping[str, EncodedColumn]) -> None:

@@ -246,6 +246,18 @@ def test_parameters_are_bound(engine: SealedEngine) -> None:
     assert rows == [("a'; --",)]
 
 
+@pytest.mark.parametrize("rows", [0, 1, 16, 17])
+def test_a_table_of_any_length_is_read_alike(engine: SealedEngine, rows: int) -> None:
+    """Few rows travel in the statement itself, more as a table; who asks where a row stands is told."""
+    table = _one(BIGINT, *range(-rows, 0))
+    whole = engine.run("SELECT a.x, (SELECT count(*) FROM r) FROM r AS a ORDER BY a.x", [table]).rows
+    assert whole == [(x, rows) for x in range(-rows, 0)]
+    assert engine.run("SELECT x FROM r", [table]).rows == [(x,) for x in range(-rows, 0)]
+    assert engine.run("SELECT typeof(x), rowid FROM r", [table]).rows == [("BIGINT", i) for i in range(rows)]
+    steps = "WITH s AS (SELECT x + 1 AS x FROM r) SELECT count(x) FROM s"
+    assert engine.run(steps, [table]).rows == [(rows,)]
+
+
 def _count_left_behind(engine: SealedEngine) -> int:
     count: int = engine.run(
         "SELECT (SELECT count(*) FROM duckdb_tables()) + (SELECT count(*) FROM duckdb_views()"
