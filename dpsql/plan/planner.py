@@ -43,6 +43,7 @@ from .dialects import Dialect, dialect_of
 from .measures.least_error import (
     Asked,
     ChosenMeasurements,
+    OtherMeasurements,
     TopRows,
     among,
     choose_measurements,
@@ -818,7 +819,20 @@ def by_keys(
     return found
 
 
-def other_measures(release: ReleasePlan) -> Iterator[ReleasePlan]:
+@dataclass(frozen=True, slots=True)
+class OtherPlan:
+    """A release by other measurements. `unsaid`: the plan, without what each aggregate is of them: enough to look for
+    what is stored of them."""
+
+    unsaid: ReleasePlan
+    measured: OtherMeasurements
+
+    def plan(self) -> ReleasePlan:
+        """Return the whole plan."""
+        return replace(self.unsaid, formulas=self.measured.made().formulas)
+
+
+def other_measures(release: ReleasePlan) -> Iterator[OtherPlan]:
     """Yield the plans of a release by other measurements, each measurement with all of its epsilon: for what is
     stored of them.
 
@@ -828,7 +842,7 @@ def other_measures(release: ReleasePlan) -> Iterator[ReleasePlan]:
     for measured in others(_asked_of(release), {frozenset(release.measurements)}):
         if len(measured.measurements) <= MAX_MEASUREMENTS:
             measures = tuple(Planned(measurement, each) for measurement in measured.measurements)
-            yield replace(release, measures=measures, formulas=measured.formulas)
+            yield OtherPlan(replace(release, measures=measures, formulas=()), measured)
 
 
 def _asked_of(release: ReleasePlan) -> Asked:
@@ -850,9 +864,12 @@ def drawn_together(release: ReleasePlan) -> Iterator[ReleasePlan]:
     finding = None if counted is None else release.measures[counted]
     paid = sum((one.loss.added for one in release.measures if one is not finding), Fraction(0))
     part = 1 - (Fraction(0) if finding is None else finding.share)
-    for measured in together(replace(_asked_of(release), finds_groups=counted is not None)):
+    for other in together(replace(_asked_of(release), finds_groups=counted is not None)):
+        if len(other.measurements) >= len(release.measurements):
+            continue
+        measured = other.made()
         measurements, number = measured.measurements, measured.counted
-        if len(measurements) >= len(release.measurements):
+        if len(measurements) >= len(release.measurements):  # with what finds the groups
             continue
         if finding is not None and (number is None or measurements[number] != finding.measurement):
             continue

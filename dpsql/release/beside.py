@@ -167,12 +167,13 @@ def _stored(
     A measurement that was drawn at a share of epsilon answers the same question again, but may be too coarse for
     another.
     """
-    others = [(other, _keys(other)) for other in other_measures(own)]
-    found.look(others, groups)
-    for other, keys in others:
+    others = [(other, _keys(other.unsaid)) for other in other_measures(own)]
+    found.look([(one.unsaid, keys) for one, keys in others], groups)
+    for one, keys in others:
         measurements = dict[int, Finer]()
-        if not any(found.has(other, i, measures, groups) for i, measures in enumerate(keys)):
+        if not any(found.has(one.unsaid, i, measures, groups) for i, measures in enumerate(keys)):
             continue
+        other = one.plan()
         for part in dict.fromkeys((1, len(other.measurements))):
             probe, before = other.divided(part), measurements
             if probe is None:

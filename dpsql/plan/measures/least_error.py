@@ -153,7 +153,23 @@ def choose_measurements(asked: Asked) -> ChosenMeasurements:
     return min(choices, key=lambda choice: choice[0])[1]
 
 
-def others(asked: Asked, seen: Collection[frozenset[Measurement]]) -> Iterator[ChosenMeasurements]:
+class OtherMeasurements:
+    """Measurements that answer the aggregates, those aside that find groups; with what each aggregate is of them once
+    that is asked for.
+    """
+
+    def __init__(self, builder: _Builder) -> None:
+        self._builder = builder
+        if any(want.function in _ALONE for want in builder.wanted):  # these are added with their formulas
+            self._builder.answered()
+        self.measurements = tuple(builder.measurements)
+
+    def made(self) -> ChosenMeasurements:
+        """Return them with what each aggregate is of them."""
+        return self._builder.answered()[1]
+
+
+def others(asked: Asked, seen: Collection[frozenset[Measurement]]) -> Iterator[OtherMeasurements]:
     """Yield all sets of measurements that answer the aggregates over groups that are known beforehand, each once.
 
     Beyond those of `choose_measurements`: every value by complementary sums, or centred beside a count. None of
@@ -168,10 +184,10 @@ def others(asked: Asked, seen: Collection[frozenset[Measurement]]) -> Iterator[C
             measurements = frozenset(builder.measurements)
             if measurements not in found:
                 found.add(measurements)
-                yield builder.answered()[1]
+                yield OtherMeasurements(builder)
 
 
-def together(asked: Asked) -> Iterator[ChosenMeasurements]:
+def together(asked: Asked) -> Iterator[OtherMeasurements]:
     """Yield the sets of measurements in which sums of several values are one vector, with the rows counted beside them.
 
     Of all values, and of those alone that are never NULL. Raises as `choose_measurements` does.
@@ -180,7 +196,7 @@ def together(asked: Asked) -> Iterator[ChosenMeasurements]:
     if any(want.is_of_pair for want in wanted) or not any(want.is_of_value for want in wanted):
         return
     for form in _TOGETHER:
-        yield _Builder(asked, wanted, None, form).answered()[1]
+        yield OtherMeasurements(_Builder(asked, wanted, None, form))
 
 
 # --- measurements -----------------------------------------------------------------------------------------

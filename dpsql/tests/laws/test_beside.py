@@ -468,7 +468,7 @@ def others_of(plan: Plan) -> list[Plan]:
     """Return a plan with its one release by other measurements, epsilon shared over them."""
     (release,) = plan.releases
     found = []
-    for other in other_measures(release):
+    for other in (one.plan() for one in other_measures(release)):
         share = other.measures[0].epsilon / len(other.measures)
         found.append(replace(plan, releases=(other.of_each(share),)))
     return found

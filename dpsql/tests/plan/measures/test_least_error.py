@@ -99,7 +99,7 @@ def test_counts_alone_are_looked_for_together_and_one_by_one(monkeypatch: pytest
     release = released("SELECT COUNT(*), COUNT(*) FILTER (WHERE age > 50), COUNT(height) FROM person")
 
     def found() -> set[frozenset[Measurement]]:
-        return {frozenset(one.measurements) for one in other_measures(release)}
+        return {frozenset(one.plan().measurements) for one in other_measures(release)}
 
     forms = found()
     assert [len(one) for one in forms] == [3]
