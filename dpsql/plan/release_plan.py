@@ -20,7 +20,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Any
 
 from ..cache import Cache, Made
 from ..mechanisms import ATTO, Gaussian, Law, Thresholded, Truncated, floor_to_nano, pure_epsilon
@@ -614,7 +615,8 @@ _ATOMS = frozenset({str, int, bool, bytes, float, Fraction, type(None)})
 
 
 def _fields_in(said: object) -> set[int]:
-    found, stack, seen = set[int](), [said], set[int]()
+    found, seen = set[int](), set[int]()
+    stack: list[Any] = [said]
     while stack:
         part = stack.pop()
         if part.__class__ in _ATOMS:
@@ -625,9 +627,15 @@ def _fields_in(said: object) -> set[int]:
             if id(part) not in seen:  # the masks of a measurement stand in each of its labels
                 seen.add(id(part))
                 stack += part
-        elif is_dataclass(part):
-            stack += [getattr(part, field.name) for field in fields(part)]
+        else:
+            stack += [getattr(part, name) for name in _field_names(part.__class__)]
     return found
+
+
+@cache
+def _field_names(of: type) -> tuple[str, ...]:
+    """Return the names of a data class's fields; of another class none."""
+    return tuple(field.name for field in fields(of)) if is_dataclass(of) else ()
 
 
 def grounds_below(
