@@ -14,6 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from .errors import DpsqlError
+from .regex import regex
 
 
 def plural(number: int, noun: str) -> str:
@@ -132,9 +133,9 @@ KEYWORDS = (
     "LIMIT", "NOT", "NULL", "OFFSET", "ON", "OR", "ORDER BY", "OVER", "PARTITION BY", "RESET", "ROLLUP", "SELECT",
     "SET", "SHOW", "THEN", "TRUE", "UNION ALL", "USING", "VALUES", "WHEN", "WHERE", "WITH", "WITHIN GROUP",
 )  # fmt: skip
-_LISTED = re.compile(r"(?:tables|columns|settings): (.+)")
-_NAMED = re.compile(r'"([^"]+)"')
-_WORD = re.compile(r"'(?:''|[^'])*'|\"[^\"]*\"|--[^\n]*|[A-Za-z]{4,20}")
+_LISTED = regex(r"(?:tables|columns|settings): (.+)")
+_NAMED = regex(r'"([^"]+)"')
+_WORD = regex(r"'(?:''|[^'])*'|\"[^\"]*\"|--[^\n]*|[A-Za-z]{4,20}")
 _LONGEST = 2_000
 """Characters of a statement whose words are compared."""
 

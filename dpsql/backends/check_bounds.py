@@ -21,12 +21,13 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from ..records import dataclass
+from ..regex import regex
 from ..relation.calendar import parse_date
 from ..relation.types import Kind, SqlType
 
 _DIGITS = 18  # A literal and a NUMERIC of at most 18 digits each are compared exactly, as DECIMAL(38).
-_PLAIN_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
-_PLAIN_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_PLAIN_NUMBER = regex(r"[0-9]+(\.[0-9]+)?")
+_PLAIN_DAY = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _WHOLE_TYPES = {exp.DataType.Type.SMALLINT, exp.DataType.Type.INT, exp.DataType.Type.BIGINT}
 _FLOAT_TYPES = {exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE}
 

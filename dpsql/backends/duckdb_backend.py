@@ -46,6 +46,7 @@ from ..errors import EngineFailure, PolicyError
 from ..plan.dialects.dialect_duckdb import DIRECT_BITS
 from ..policy.live_schema import LiveColumn, LiveForeignKey, LiveSchema, LiveTable, allowed_in, without_days
 from ..policy.model import CopySource
+from ..regex import regex
 from ..relation import types
 from ..relation.catalog import Proved
 from ..relation.types import SqlType, numeric
@@ -92,9 +93,9 @@ _TYPES = {
     "TIMESTAMP WITH TIME ZONE": types.TIMESTAMP,
     "INTERVAL": types.INTERVAL,
 }
-_DECIMAL = re.compile(r"DECIMAL\(([0-9]+),([0-9]+)\)")
+_DECIMAL = regex(r"DECIMAL\(([0-9]+),([0-9]+)\)")
 _LABEL = r"'(?:[^']|'')*'"
-_ENUM = re.compile(rf"ENUM\(({_LABEL}(?:, {_LABEL})*)\)")
+_ENUM = regex(rf"ENUM\(({_LABEL}(?:, {_LABEL})*)\)")
 
 _VIEW = "is a view; write view = true, and declare the tables that it reads"
 _COLLATION = (exp.CollateColumnConstraint, exp.Collate)

@@ -34,6 +34,7 @@ from psycopg.rows import tuple_row
 from ..errors import EngineFailure, PolicyError
 from ..policy.live_schema import LiveSchema
 from ..postgres_waits import cancel, hang_up, wait_bounded
+from ..regex import regex
 from ..waits import Stop, Stopped, acquire, check, is_told, until
 from .backend import CHUNK_ROWS, Backend, Finding, OpenSnapshots, Snapshot, implements, unknown_url
 from .postgres_connection import (
@@ -214,7 +215,7 @@ def _moments(
 
 _T = TypeVar("_T")
 
-_SELECT = re.compile(r"[ \t\r\n(]*(SELECT|WITH|VALUES)\b", re.IGNORECASE | re.ASCII)
+_SELECT = regex(r"[ \t\r\n(]*(SELECT|WITH|VALUES)\b", re.IGNORECASE | re.ASCII)
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _MARK = "dpsql_begun"
 # No such table, no right to it, something else than a table: it was another one when it was found.

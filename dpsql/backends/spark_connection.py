@@ -42,6 +42,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from ..errors import EngineFailure, PolicyError
 from ..records import dataclass
+from ..regex import regex
 from ..waits import Stopped, apart
 
 # --- where a server is, and what may be sent to it --------------------------------------------------------
@@ -52,8 +53,8 @@ TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 
 _PORT = 15002
 _FORM = "write spark://host:port, or spark://host:port/catalog"
-_HOST = re.compile(r"[0-9A-Za-z._:-]+")
-_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_HOST = regex(r"[0-9A-Za-z._:-]+")
+_NAME = regex(r"[A-Za-z0-9_-]+")
 _OPTIONS = ("tls", "ca_file", "token_file")
 _LONGEST_TOKEN = 65536
 _ELSEWHERE = f"set {TOKEN}, or name a file: spark://host:port?token_file=/…"
@@ -178,7 +179,7 @@ def _wrong() -> PolicyError:
     return PolicyError(f"database: is not a URL of Spark; {_FORM}")
 
 
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"""(?P<space>[ \t\r\n]+)
       | (?P<text>[xX]?'[^'\\]*')
       | (?P<name>`(?:[^`]|``)+`)
@@ -337,8 +338,8 @@ _PULSE_SECONDS = 30
 
 _MESSAGE_BYTES = 128 * 2**20
 _USER = "dpsql"
-_CONDITION = re.compile(r"[A-Z0-9_]+(\.[A-Z0-9_]+)?")
-_STATE = re.compile(r"[0-9A-Z]{5}")
+_CONDITION = regex(r"[A-Z0-9_]+(\.[A-Z0-9_]+)?")
+_STATE = regex(r"[0-9A-Z]{5}")
 
 # What the printed SQL relies on.
 _MEANING = {

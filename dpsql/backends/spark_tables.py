@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -38,6 +37,7 @@ from ..errors import FilesChanged, PolicyError
 from ..policy.live_schema import LiveColumn, LiveSchema, LiveTable
 from ..policy.model import FileSources
 from ..records import dataclass
+from ..regex import regex
 from ..relation import types
 from ..relation.types import Kind, SqlType, numeric
 from .backend import Finding, Severity
@@ -62,7 +62,7 @@ _TYPES = {
     "date": types.DATE,
     "timestamp_ntz": types.TIMESTAMP,
 }
-_DECIMAL = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
+_DECIMAL = regex(r"decimal\(([0-9]+),([0-9]+)\)")
 _DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 """Where a field keeps that it was declared as char(n) or varchar(n); it is a string everywhere else."""
 
@@ -197,7 +197,7 @@ _READ_AS_IT_IS = {
     "ignoreMissingFiles": "false",
 }
 _FILE = ("path", "length", "unix_millis(CAST(modificationTime AS TIMESTAMP_LTZ))")
-_NO_HASH = re.compile(r"map<|variant|interval|geo")
+_NO_HASH = regex(r"map<|variant|interval|geo")
 _REFRESH = "dpsql refresh"
 _MISSING = "PATH_NOT_FOUND"
 

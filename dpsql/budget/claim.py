@@ -10,7 +10,6 @@ House rules:
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
@@ -20,6 +19,7 @@ from ..mechanisms import NANO, Law, Wish, precision_of, pure_epsilon, rho_of_pur
 from ..policy import Slices
 from ..policy.periods import most_of
 from ..records import dataclass
+from ..regex import regex
 from ..relation.catalog import Ground
 from .match import MOST_COMBINED, Laws, combined_draws
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .certificates import Certificate
     from .filter import Ration
 
-_DIGEST = re.compile("[0-9a-f]{64}")
+_DIGEST = regex("[0-9a-f]{64}")
 
 KEY_BYTES = 32
 """The length of a measure key (a sha256 digest)."""

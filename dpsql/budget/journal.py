@@ -43,6 +43,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import LedgerAway, LedgerError
+from ..regex import regex
 from ..waits import check
 from .entry import Header, Segment, read_record
 
@@ -150,8 +151,8 @@ def _fault(cause: int | None, subject: str, shown: str) -> LedgerError:
 # --- the append-only log beside the ledger: its high-water mark, and enough to rebuild what is spent --------
 
 
-_LINE = re.compile(rb'\{"sha256":"([0-9a-f]{64})","record":(.*)\}', re.DOTALL)
-_TORN = re.compile(rb"(.*)#torn ([0-9a-f]{64})", re.DOTALL)
+_LINE = regex(rb'\{"sha256":"([0-9a-f]{64})","record":(.*)\}', re.DOTALL)
+_TORN = regex(rb"(.*)#torn ([0-9a-f]{64})", re.DOTALL)
 
 
 def _digest(content: bytes) -> bytes:

@@ -19,6 +19,7 @@ import click
 
 from ..errors import LedgerError, LedgerMissing, PolicyError
 from ..policy.model import SPARK
+from ..regex import regex
 from ..words import terminal_text
 from .faults import error_text, exit_code, tell
 from .owner import (
@@ -45,9 +46,9 @@ if TYPE_CHECKING:
 # --- whether what dpsql is built on is what it was tested with, by dpsql's own requirements -----------------
 
 
-_NAME = re.compile(r"([\w.-]+)(?:\[[^]]*\])?")
-_FLOOR = re.compile(r">=\s*([0-9.]+)")
-_CEILING = re.compile(r"<=\s*([0-9.]+)")
+_NAME = regex(r"([\w.-]+)(?:\[[^]]*\])?")
+_FLOOR = regex(r">=\s*([0-9.]+)")
+_CEILING = regex(r"<=\s*([0-9.]+)")
 
 
 def untested() -> Iterator[str]:

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..records import dataclass
+from ..regex import regex
 from .docs import parts_of, read_part, read_section, read_topic
 from .faults import tell
 from .owner import open_ledger, write_private
@@ -641,8 +642,8 @@ def told_of_guess(folder: Path, guess: float) -> str:
 
 _TOPIC = "textbook"
 _WRONG = 2
-_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
-_FILE = re.compile(r"`(\w+\.toml)`:\n\n\Z")
+_BLOCK = regex(r"^```(\w+)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
+_FILE = regex(r"`(\w+\.toml)`:\n\n\Z")
 
 
 @click.command()
@@ -764,7 +765,7 @@ def _shown(text: str) -> list[dict[str, Any]]:
 
 
 _TOLERANCE = 0.01
-_SENSITIVITY = re.compile(r"^    sensitivity (\d+(?:\.\d+)?),", re.MULTILINE)
+_SENSITIVITY = regex(r"^    sensitivity (\d+(?:\.\d+)?),", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import click
 
 from ..errors import CODES
 from ..records import dataclass
+from ..regex import regex
 
 TOPICS = (
     "owner",
@@ -80,9 +81,9 @@ def _sections(page: str) -> list[Section]:
     return [Section(len(h[1]), h[2], h.start(), end) for h, end in zip(found, ends, strict=True)]
 
 
-_ITEM = re.compile(r"(?<=\d)\(\d+\)$")
-_FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-_HEADING = re.compile(r"^(#{1,4}) (.*)$", re.MULTILINE)
+_ITEM = regex(r"(?<=\d)\(\d+\)$")
+_FENCED = regex(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_HEADING = regex(r"^(#{1,4}) (.*)$", re.MULTILINE)
 
 
 def read_section(topic: str, wanted: str) -> str | None:

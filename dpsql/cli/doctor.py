@@ -37,6 +37,7 @@ import click
 
 from ..errors import DpsqlError, EngineFailure, LedgerMissing
 from ..records import dataclass
+from ..regex import regex
 from ..waits import Stop, is_told, until
 from ..words import terminal_text
 from .check import missing_or_old, untested
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 # --- what is installed beside dpsql, as a software bill of materials ----------------------------------------
 
 
-_NAME = re.compile(r"[\w.-]+")
+_NAME = regex(r"[\w.-]+")
 _CLASSIFIER = "License :: "
 _LONGEST_NAME = 80
 """Characters of a field "License" that is a name; longer ones are whole texts."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import re
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -19,6 +18,7 @@ import click
 from ..mechanisms import Channel, report
 from ..mechanisms.randomized_response import exact_parameter, is_one_report_better, report_bits, unary_bit
 from ..records import dataclass
+from ..regex import regex
 from ..words import terminal_text
 from .faults import tell
 
@@ -146,7 +146,7 @@ def errors(epsilon: str) -> None:
 # --- files of answers on the respondents' side: CSV with a header, read whole before anything is written ----
 
 
-_NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{0,30})?|\.[0-9]{1,30}")
+_NUMBER = regex(r"[0-9]{1,9}(\.[0-9]{0,30})?|\.[0-9]{1,30}")
 _NORMAL = 1.959964
 _WORDS = {"true": True, "false": False}
 

@@ -19,6 +19,7 @@ from prompt_toolkit.completion import Completer, Completion
 
 from ..engine.settings import AGGREGATES, SETTINGS, Offers
 from ..records import dataclass
+from ..regex import regex
 from ..sql.text import ScriptStatement, ends_statement, split_statements
 from ..words import KEYWORDS, nearest, terminal_text
 from . import interrupts, terminal
@@ -167,8 +168,8 @@ def _wrapped(text: str, indent: str) -> list[str]:
 
 
 _LEAVE = frozenset({"\\q", "quit", "exit"})
-_HELP = re.compile(r"(?:help|\?)(?:\s+(?P<code>\w{5}))?\s*;?", re.IGNORECASE)
-_THEN_WATCH = re.compile(r"(?P<sql>.*\S)\s*(?P<watch>\\watch(?:[ \t]+\S+)?)\s*\Z", re.DOTALL)
+_HELP = regex(r"(?:help|\?)(?:\s+(?P<code>\w{5}))?\s*;?", re.IGNORECASE)
+_THEN_WATCH = regex(r"(?P<sql>.*\S)\s*(?P<watch>\\watch(?:[ \t]+\S+)?)\s*\Z", re.DOTALL)
 _USUAL_SECONDS = 2.0
 _TICK_SECONDS = 0.1
 
@@ -400,10 +401,10 @@ def _history() -> FileHistory | InMemoryHistory:
 # --- what Tab offers at the prompt
 
 
-_TYPED = re.compile(r"\\?[\w.]*\Z")
-_AFTER_TABLE_WORD = re.compile(r"\b(?:from|join)\s+(?:\w+\s*,\s*)*[\w.]*\Z", re.IGNORECASE)
-_AFTER_SETTING_WORD = re.compile(r"\A\s*(?:set|show|reset)\s+(?:local\s+)?[\w.]*\Z", re.IGNORECASE)
-_AFTER_COMMAND = re.compile(r"\A\s*\\(?:d|dt|d\+)\s+\w*\Z")
+_TYPED = regex(r"\\?[\w.]*\Z")
+_AFTER_TABLE_WORD = regex(r"\b(?:from|join)\s+(?:\w+\s*,\s*)*[\w.]*\Z", re.IGNORECASE)
+_AFTER_SETTING_WORD = regex(r"\A\s*(?:set|show|reset)\s+(?:local\s+)?[\w.]*\Z", re.IGNORECASE)
+_AFTER_COMMAND = regex(r"\A\s*\\(?:d|dt|d\+)\s+\w*\Z")
 _LONGEST = 76
 
 

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..errors import UNLISTED, DpsqlError, EngineFailure, LedgerMissing
+from ..regex import regex
 from . import interrupts
 from .faults import Failure, tell
 from .owner import open_ledger
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
 
 _ParameterValue = int | Decimal | str | bool | None
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,38}")
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,38}\.[0-9]{0,38}|\.[0-9]{1,38})")
-_QUOTED = re.compile(r"'(?:[^']|'')*'", re.DOTALL)
+_INTEGER = regex(r"[+-]?[0-9]{1,38}")
+_DECIMAL = regex(r"[+-]?(?:[0-9]{1,38}\.[0-9]{0,38}|\.[0-9]{1,38})")
+_QUOTED = regex(r"'(?:[^']|'')*'", re.DOTALL)
 _WORDS = {"null": None, "true": True, "false": False}
 
 

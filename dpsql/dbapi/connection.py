@@ -37,6 +37,7 @@ from ..mechanisms import parse_epsilon
 from ..policy import Policy, load_policy
 from ..policy.describe import column_comment, table_comment
 from ..records import dataclass
+from ..regex import regex
 from ..relation.catalog import Catalog, OwnView, Table, View
 from ..relation.types import (
     BIGINT,
@@ -551,13 +552,13 @@ class Cursor:
 # --- what of a schema can be asked without a query: SHOW TABLES, DESCRIBE, and the system catalog -----------
 
 
-_TABLES = re.compile(r"\s*show\s+tables\s*;?\s*", re.IGNORECASE)
-_DESCRIBE = re.compile(
+_TABLES = regex(r"\s*show\s+tables\s*;?\s*", re.IGNORECASE)
+_DESCRIBE = regex(
     r'\s*(?:desc|describe|show\s+columns\s+(?:from|in))\s+(?:table\s+)?((?:"(?:[^"]|"")+"|[^\s";.]+)(?:\.(?:"(?:[^"]|"")+"|[^\s";.]+))*)\s*;?\s*',
     re.IGNORECASE,
 )
-_PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
-_CATALOG = re.compile(r"\binformation_schema\b|\bpg_", re.IGNORECASE)
+_PART = regex(r'"((?:[^"]|"")+)"|([^".]+)')
+_CATALOG = regex(r"\binformation_schema\b|\bpg_", re.IGNORECASE)
 _LONGEST = 100_000
 _VERSION = "15.0"
 _PROCESS = 0

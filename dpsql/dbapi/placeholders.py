@@ -23,6 +23,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from ..errors import Position
 from ..records import dataclass
+from ..regex import regex
 from ..sql.text import blank_prefix, place, tokenize
 from ..words import counted
 from .errors import ProgrammingError, guarded
@@ -43,7 +44,7 @@ _STYLES = {
     "%(name)s": re.compile(r"%\((\w+)\)s(?!\w)"),
     ":name": re.compile(r":([A-Za-z_]\w*)"),
 }
-_WORD = re.compile(r"[\w$.]")
+_WORD = regex(r"[\w$.]")
 _BY_NAME = ("%(name)s", ":name")
 _QUOTED = frozenset(
     {TokenType.STRING, TokenType.IDENTIFIER, TokenType.RAW_STRING, TokenType.HEREDOC_STRING,

@@ -27,6 +27,7 @@ from ..plan.privacy.rows import OwnedRows, Release, selects_in
 from ..plan.release_plan import ReleasePlan
 from ..policy.periods import most_of
 from ..records import dataclass
+from ..regex import regex
 from ..relation.intervals import LOG_PARTS, LogLattice
 from ..relation.relations import AggregateCall, Block, Relation, SetOperation, tables_in
 from ..release.post_processing import Compiled, DatabasePart
@@ -682,9 +683,7 @@ def call_text(call: AggregateCall, rows: OwnedRows) -> str:
 # --- SQL over several lines, for display alone --------------------------------------------------------
 
 _WIDTH = 96
-_PIECE = re.compile(
-    r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | [(),] | \s+ | [^\s'"(),]+ | .""", re.VERBOSE | re.DOTALL
-)
+_PIECE = regex(r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | [(),] | \s+ | [^\s'"(),]+ | .""", re.VERBOSE | re.DOTALL)
 _CLAUSES = frozenset({"WITH", "SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION"})
 
 
@@ -863,9 +862,9 @@ def _two_digits(cost: Fraction) -> str:
 
 # --- the same as XML and YAML ---------------------------------------------------------------------------------
 
-_NO_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_NO_YAML = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-_NO_TAG = re.compile(r"[^A-Za-z0-9_.-]")
+_NO_XML = regex(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NO_YAML = regex(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_NO_TAG = regex(r"[^A-Za-z0-9_.-]")
 _NESTED = (dict, list, tuple)
 _ITEMS = {"Plans": "Plan"}
 """What an element of a list is called, where it is no `Item`."""

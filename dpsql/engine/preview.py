@@ -23,6 +23,7 @@ from ..plan.privacy.time import Clock
 from ..plan.release_plan import ReleasePlan
 from ..policy import Accounting, Policy
 from ..records import dataclass
+from ..regex import regex
 from ..relation.catalog import Catalog, Column, Table
 from ..release.price import expected_error
 from ..words import small_text
@@ -85,7 +86,7 @@ _FEWEST_QUESTIONS = 20
 _MOST_LOST = 100_000
 """People with one row each: a bound under whose noise a count of them is lost is warned of."""
 NOTHING = Fraction(0)
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII)
+_PLAIN = regex(r"[a-z_][a-z0-9_]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

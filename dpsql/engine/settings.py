@@ -20,16 +20,17 @@ from ..mechanisms import parse_epsilon
 from ..policy import Policy
 from ..policy.describe import column_comment, table_comment
 from ..records import dataclass
+from ..regex import regex
 from ..relation.functions import ROWS
 
 if TYPE_CHECKING:
     from .session import Session
 
-_LEVEL = re.compile(r"0\.[0-9]{1,4}", re.ASCII)
-_ACCURACY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?(%?)", re.ASCII)
-_PATTERN = re.compile(r"[^%\x00-\x20]{0,40}%[^%\x00-\x20]{0,40}")
-_SHARE = re.compile(r"0\.[0-9]{1,4}", re.ASCII)
-_COUNT = re.compile(r"[0-9]{1,9}", re.ASCII)
+_LEVEL = regex(r"0\.[0-9]{1,4}", re.ASCII)
+_ACCURACY = regex(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?(%?)", re.ASCII)
+_PATTERN = regex(r"[^%\x00-\x20]{0,40}%[^%\x00-\x20]{0,40}")
+_SHARE = regex(r"0\.[0-9]{1,4}", re.ASCII)
+_COUNT = regex(r"[0-9]{1,9}", re.ASCII)
 _ON, _OFF = ("on", "true", "1"), ("off", "false", "0")
 
 

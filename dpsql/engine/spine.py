@@ -48,6 +48,7 @@ from ..plan.release_plan import ReleasePlan
 from ..policy import Policy, access_of
 from ..postprocess.bars import add_companions
 from ..records import dataclass
+from ..regex import regex
 from ..relation.catalog import Catalog, Column, OwnView, Scalar, Table, View
 from ..relation.expressions import Expr, Literal, walk
 from ..relation.relations import AggregateCall, Relation, ends_in
@@ -161,7 +162,7 @@ class StatementTurns:
 
 
 _MOST_NAMED = 8
-_CONSTANT = re.compile(r"(?:[a-z]&?)?'|\$", re.IGNORECASE)
+_CONSTANT = regex(r"(?:[a-z]&?)?'|\$", re.IGNORECASE)
 
 
 def check_listed(plan: Plan, text: str) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from ..records import dataclass
+from ..regex import regex
 from .model import Analyst, DirectoryPolicy, IssuerPolicy, NamePattern
 from .section import Section, quote_key
 
@@ -30,12 +31,12 @@ _NO_PATTERN = (
     r"is no pattern like '/^([a-z]+)@example\.org$ \1': anchored, one group of [letters]+, else plain text"
 )
 _SPECIAL = frozenset(".^$*+?()[]{}|\\")
-_GROUP = re.compile(
+_GROUP = regex(
     r"(?P<kind>\.|\\w|\\d|\[(?P<listed>[^\\\[\]^]+)\])"
     r"(?P<often>[+*]|\{(?P<least>\d{1,2})(?:,(?P<most>\d{1,2}))?\})"
 )
 _KINDS = {"\\d": "0-9", "\\w": "a-zA-Z0-9_"}
-_RULE = re.compile(r"/\^(?P<before>[^(]*)\((?P<group>[^()]*)\)(?P<after>[^(]*)\$(?:[ \t]+(?P<said>\S+))?")
+_RULE = regex(r"/\^(?P<before>[^(]*)\((?P<group>[^()]*)\)(?P<after>[^(]*)\$(?:[ \t]+(?P<said>\S+))?")
 
 
 @dataclass(frozen=True, slots=True)

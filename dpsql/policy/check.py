@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
@@ -10,6 +9,7 @@ from types import MappingProxyType
 
 from ..errors import PolicyError
 from ..records import dataclass
+from ..regex import regex
 from ..relation.catalog import Column, References, Unit, quoted_names, reference_text
 from ..relation.types import Kind
 from .catalog import (
@@ -365,8 +365,8 @@ def _table_warnings(
     return warnings
 
 
-_CHANGES = re.compile("updat|modif|chang|expir")
-_SUMS_UP = re.compile("last_|latest_|total_|running_")
+_CHANGES = regex("updat|modif|chang|expir")
+_SUMS_UP = regex("last_|latest_|total_|running_")
 
 
 def _time_warnings(where: str, declared: TablePolicy, table: LiveTable) -> list[str]:

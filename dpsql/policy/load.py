@@ -20,6 +20,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ..errors import PolicyError
+from ..regex import regex
 from .auth import check_identities, read_auth
 from .load_tables import ROW, ReadTables, check_times, read_tables, read_time
 from .model import (
@@ -59,7 +60,7 @@ _MUTABLE = (
 _LONGEST_STATEMENT = 600
 _LEAST_MEMORY_MIB = 64
 _MOST_TOGETHER = 1_000  # a household, a class: noise that hides everybody leaves no answer
-_VERIFIER = re.compile(
+_VERIFIER = regex(
     r"SCRAM-SHA-256\$[1-9][0-9]{0,6}:[A-Za-z0-9+/]{8,}={0,2}\$[A-Za-z0-9+/]{43}=:[A-Za-z0-9+/]{43}="
 )
 

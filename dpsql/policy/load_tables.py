@@ -7,7 +7,6 @@ person has in one period is taken away without a row of another person or period
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import date, datetime, timedelta
@@ -16,6 +15,7 @@ from functools import partial
 from zoneinfo import ZoneInfo
 
 from ..records import dataclass
+from ..regex import regex
 from ..relation.catalog import References
 from .model import (
     SPARK,
@@ -495,9 +495,9 @@ def _read_key(section: Section, item: object) -> Key:
 # --- the periods of a budget ------------------------------------------------------------------------------
 
 
-_DURATION = re.compile(r"([0-9]{1,4}) (hour|day|week)s?")
-_WINDOW = re.compile(r"([2-9]|[1-9][0-9]{1,3}) (day|week|month|year)s")
-_RETENTION = re.compile(r"([1-9][0-9]{0,3}) (day|week|month|year)s?")
+_DURATION = regex(r"([0-9]{1,4}) (hour|day|week)s?")
+_WINDOW = regex(r"([2-9]|[1-9][0-9]{1,3}) (day|week|month|year)s")
+_RETENTION = regex(r"([1-9][0-9]{0,3}) (day|week|month|year)s?")
 _HOURS = {"hour": 1, "day": 24, "week": 168}
 
 

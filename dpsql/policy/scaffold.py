@@ -38,6 +38,7 @@ from dataclasses import field, replace
 from fractions import Fraction
 
 from ..records import dataclass
+from ..regex import regex
 from ..relation.types import Kind
 from .live_schema import KEY_TYPES, LiveColumn, LiveForeignKey, LiveSchema, LiveTable
 from .section import plain, quote_key, quote_text
@@ -104,10 +105,10 @@ MOST_READ = 10_000
 _LEAST = 20
 """Fewer values than this that all differ are a short list, and say nothing."""
 _SHARE = 0.8
-_EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]{2,}")
-_PHONE = re.compile(r"(\+|00?)[\d\s()./-]{6,20}|[\d]{2,5}[\s()./-][\d\s()./-]{4,18}")
-_UUID = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
-_ENDS_IN_DIGITS = re.compile(r"(?=\D*\d{4})[A-Za-z0-9][A-Za-z0-9./_-]{4,30}")
+_EMAIL = regex(r"[^@\s]+@[^@\s]+\.[^@\s.]{2,}")
+_PHONE = regex(r"(\+|00?)[\d\s()./-]{6,20}|[\d]{2,5}[\s()./-][\d\s()./-]{4,18}")
+_UUID = regex(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
+_ENDS_IN_DIGITS = regex(r"(?=\D*\d{4})[A-Za-z0-9][A-Za-z0-9./_-]{4,30}")
 """A short word with four digits in a row: a number that somebody, or something, was given."""
 
 
@@ -365,8 +366,8 @@ def known_people(root: LiveTable, tables: Collection[str], owners: Collection[st
 # --- a first policy file ----------------------------------------------------------------------------------
 
 
-_WHEN = re.compile(r"(^|_)(at|time|timestamp|date|day)$|date")
-_NO_TIME = re.compile("updat|modif|chang|expir|birth|born|due|valid|until")
+_WHEN = regex(r"(^|_)(at|time|timestamp|date|day)$|date")
+_NO_TIME = regex("updat|modif|chang|expir|birth|born|due|valid|until")
 
 
 def own_time(table: LiveTable) -> str | None:

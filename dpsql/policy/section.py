@@ -14,12 +14,13 @@ from itertools import count
 from typing import TypeVar
 
 from ..errors import PolicyError
+from ..regex import regex
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Enum)
 
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_BARE_KEY = regex(r"[A-Za-z0-9_-]+")
+_CONTROL = regex(r"[\x00-\x1f\x7f-\x9f]")
 _MOST_DIGITS = (
     400  # Before the point, and all together: beyond any column type; 10^(10^9) would fill the memory.
 )

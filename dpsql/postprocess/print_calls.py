@@ -19,13 +19,13 @@ others.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from ..plan.dialects.dialect_duckdb import DUCKDB
 from ..plan.dialects.quote import literal, text
+from ..regex import regex
 from ..relation.aggregates import ROWS
 from ..relation.aggregates import check_printers as check_aggregates
 from ..relation.calendar import DAY, time_text
@@ -306,7 +306,7 @@ JSON_CALLS: dict[str, Callable[[Call, list[str]], str]] = {
 
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_PLACE = re.compile(r"\{([a-z]|rest)\}")
+_PLACE = regex(r"\{([a-z]|rest)\}")
 
 
 def print_literal(value: Literal) -> str:

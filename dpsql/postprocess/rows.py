@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 import os
 import pickle
-import re
 import tempfile
 import threading
 from abc import abstractmethod
@@ -45,6 +44,7 @@ from ..plan.backend_sql.print_private import PrivatePrinter
 from ..plan.dialects import dialect_of
 from ..plan.dialects.dialect import Dialect
 from ..records import dataclass
+from ..regex import regex
 from ..relation.calendar import calendar_ends
 from ..relation.catalog import Column, Table
 from ..relation.expressions import Call, Field, Literal
@@ -301,8 +301,8 @@ def _to_time(value: Any) -> time | None:
 
 # --- intervals: the engine's client has no type that keeps months, so they travel as text -------------
 
-_PART = re.compile(r"([+-]?\d+) (year|mon|day)s?")
-_CLOCK = re.compile(r"([+-]?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,6}))?$")
+_PART = regex(r"([+-]?\d+) (year|mon|day)s?")
+_CLOCK = regex(r"([+-]?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,6}))?$")
 
 
 class Interval(timedelta):

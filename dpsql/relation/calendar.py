@@ -33,6 +33,7 @@ from fractions import Fraction
 from functools import cache, lru_cache
 
 from ..records import dataclass
+from ..regex import regex
 from .expressions import LiteralValue, Months
 from .types import Kind, SqlType
 
@@ -45,12 +46,10 @@ _FIRST = (datetime.date(1600, 1, 1) - _EPOCH).days
 """A day that starts a cycle."""
 _WIDTHS = {"week": 7 * DAY, "day": DAY, "hour": DAY // 24, "minute": DAY // 1440}
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
-_DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})|([0-9]{4})([0-9]{2})([0-9]{2})")
-_TIME = re.compile(
-    r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?(?:\s*(?:[zZ]|[+-]00(?::?00)?))?"
-)
-_UTC = re.compile(r"[+-]00(?::?00)?")
-_DATE_IN_ZONE = re.compile(r"(.*[0-9])(?:\s*[zZ]|\s+[+-](?:0?[0-9]|1[0-5])(?::?[0-5][0-9])?)")
+_DATE = regex(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})|([0-9]{4})([0-9]{2})([0-9]{2})")
+_TIME = regex(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?(?:\s*(?:[zZ]|[+-]00(?::?00)?))?")
+_UTC = regex(r"[+-]00(?::?00)?")
+_DATE_IN_ZONE = regex(r"(.*[0-9])(?:\s*[zZ]|\s+[+-](?:0?[0-9]|1[0-5])(?::?[0-5][0-9])?)")
 """A date and a zone, as drivers write it: 2024-03-01 +00."""
 
 EXTRACT_FIELDS = {
@@ -123,7 +122,7 @@ def parse_time(text: str) -> int | None:
     return ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
 
 
-_ZONED = re.compile(r"(.*[0-9:. T][0-9.:]+?)\s*([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
+_ZONED = regex(r"(.*[0-9:. T][0-9.:]+?)\s*([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
 
 
 def parse_zoned(text: str) -> int | None:
@@ -326,9 +325,7 @@ FORMAT_PATTERNS = (
 """What is written, for the manual and for hints; FM before one leaves blanks and zeros out."""
 
 _WORDS = sorted({*_NUMBERS, *_NAMES}, key=len, reverse=True)
-_TOKEN = re.compile(
-    rf'"[^"]*"|(?:FM)?(?:IDDD|{"|".join(_WORDS)})|[^A-Za-z0-9"\\]|.', re.IGNORECASE | re.DOTALL
-)
+_TOKEN = regex(rf'"[^"]*"|(?:FM)?(?:IDDD|{"|".join(_WORDS)})|[^A-Za-z0-9"\\]|.', re.IGNORECASE | re.DOTALL)
 _UNITS = {"year": "year", "quarter": "quarter", "month": "month", "isoyear": "week", "week": "week", "hour": "hour",
           "minute": "minute"}  # fmt: skip
 _FINER = ("year", "quarter", "month", "week", "day", "hour", "minute")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..mechanisms import Channel
 from ..records import dataclass
+from ..regex import regex
 from .types import SqlType
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ Ground = tuple[str, str]
 """What a plan rests on: of what it is (a table, a view, the dataset), and a digest of what is said of that."""
 
 
-_OF_PERIODS = re.compile(r"(week|month|quarter|year)\((.+)\)", re.DOTALL)
+_OF_PERIODS = regex(r"(week|month|quarter|year)\((.+)\)", re.DOTALL)
 
 
 def norm_key(key: str) -> tuple[str | None, str]:

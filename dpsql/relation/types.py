@@ -7,8 +7,9 @@ import re
 from functools import lru_cache
 
 from ..records import dataclass
+from ..regex import regex
 
-PLAIN_KEY = re.compile(r"(?=.*[^\W\d])[\w -]{1,100}", re.ASCII)
+PLAIN_KEY = regex(r"(?=.*[^\W\d])[\w -]{1,100}", re.ASCII)
 """A key of JSON that no engine reads as a path, a place or a pattern."""
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ..pgwire import tls_server_end_point
 from ..records import dataclass
+from ..regex import regex
 from .processes import OneOf
 from .report import ClientGone, Seldom
 
@@ -155,7 +156,7 @@ async def _exactly(connection: socket.socket, count: int) -> bytes:
 _ALPN = "postgresql"
 """What a client that begins with TLS at once has to name (Postgres 17), so that no other protocol is led here."""
 
-_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+_CERTIFICATE = regex(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _UNREADABLE = "the certificate and its key cannot be read, or do not belong together"
 _NO_PASSPHRASE = b"\0"
 """Given so that nobody is asked for one on the terminal; no key has it."""

@@ -12,7 +12,6 @@ House rules:
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Protocol
 
@@ -20,8 +19,9 @@ from ..errors import PolicyError
 from ..policy import Analyst, Policy
 from ..policy.model import DirectoryPolicy, IssuerPolicy
 from ..records import dataclass
+from ..regex import regex
 
-_NAME = re.compile(r"[\x21-\x7e]{1,255}")
+_NAME = regex(r"[\x21-\x7e]{1,255}")
 
 
 class Unproved(Exception):

@@ -31,6 +31,7 @@ import ldap.dn
 import ldap.filter
 
 from ..policy.model import DirectoryPolicy
+from ..regex import regex
 from .identity import Identity, Unproved
 
 _PORTS = {"ldap": 389, "ldaps": 636}
@@ -40,7 +41,7 @@ _MOST_ANSWER = 4_096
 _START_TLS = bytes.fromhex("301d02010177188016") + b"1.3.6.1.4.1.1466.20037"
 """ExtendedRequest number 1 of RFC 4511, 4.14.1: StartTLS."""
 _LENGTH = rb"(?:[\x00-\x7f]|\x81.|\x82..|\x83...|\x84....)"
-_STARTED = re.compile(rb"\x30" + _LENGTH + rb"\x02\x01\x01\x78" + _LENGTH + rb"\x0a\x01\x00", re.DOTALL)
+_STARTED = regex(rb"\x30" + _LENGTH + rb"\x02\x01\x01\x78" + _LENGTH + rb"\x0a\x01\x00", re.DOTALL)
 """How ExtendedResponse number 1 begins, if it is a success."""
 
 

@@ -39,6 +39,7 @@ from ..memory import Share, weight_of
 from ..pgwire import Bind, FieldDescription, Format, NoticeResponse, Oid, ParameterStatus, TransactionStatus
 from ..policy import Policy
 from ..records import dataclass
+from ..regex import regex
 from ..relation.catalog import OWN_SCHEMA
 from .report import Fault
 from .statements import (
@@ -70,9 +71,7 @@ Reader = Callable[[tuple[str, ...]], str | None]
 """The values that were written, of which all but lists take one, to the text that is shown."""
 
 _MAX_TEXT = 1024
-_NUMBER = re.compile(
-    r"([+-]?(?:\d{1,15}(?:\.\d{0,9})?|\.\d{1,9})(?:e[+-]?\d{1,2})?)\s*([A-Za-z]*)", re.IGNORECASE
-)
+_NUMBER = regex(r"([+-]?(?:\d{1,15}(?:\.\d{0,9})?|\.\d{1,9})(?:e[+-]?\d{1,2})?)\s*([A-Za-z]*)", re.IGNORECASE)
 _BOOLEANS = {
     **{word[:size]: "on" for word in ("true", "yes") for size in range(1, len(word) + 1)},
     **{word[:size]: "off" for word in ("false", "no") for size in range(1, len(word) + 1)},
@@ -174,7 +173,7 @@ _DATES = {
 }
 _UTC = ("UTC", "GMT", "Etc/UTC", "Etc/GMT", "Etc/Zulu", "Zulu", "UCT", "Universal", "Greenwich", "Z", "UTC0", "GMT0",
         "0", "00", "00:00", "+00:00", "-00:00", "+00", "-00", "+0", "-0")  # fmt: skip
-_ZONE = re.compile(r"[A-Za-z<][A-Za-z0-9_+\-/<>:,.]{1,60}|[+-]?\d{1,2}(?:\.\d{1,4}|:\d{2}(?::\d{2})?)?")
+_ZONE = regex(r"[A-Za-z<][A-Za-z0-9_+\-/<>:,.]{1,60}|[+-]?\d{1,2}(?:\.\d{1,4}|:\d{2}(?::\d{2})?)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +218,7 @@ def _time(name: str) -> _KnownSetting:
 
 
 _YES = one_of("on", shown=dict.fromkeys(("true", "yes", "t", "y", "1"), "on"))
-_NO = re.compile(r"off?|false|f|no|n|0", re.IGNORECASE)
+_NO = regex(r"off?|false|f|no|n|0", re.IGNORECASE)
 _ONLY_READS = "dpsql only reads: the setting stays on"
 
 _CLIENT = (
@@ -338,7 +337,7 @@ _REPORTED = (
 
 _OF_BLOCK = ("transaction_isolation", "transaction_read_only", "transaction_deferrable")
 """What a block has of its own, at first what the setting of this name with `default_` before it says."""
-_CUSTOM = re.compile(r"[a-z_][\w$]*(?:\.[a-z_][\w$]*)+")
+_CUSTOM = regex(r"[a-z_][\w$]*(?:\.[a-z_][\w$]*)+")
 _MAX_CUSTOM = 200
 
 

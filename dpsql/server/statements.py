@@ -34,6 +34,7 @@ from ..pgwire import (
     read_parameter,
 )
 from ..records import dataclass
+from ..regex import regex
 from ..relation.expressions import Months
 from ..relation.types import DATE, TEXT, TIMESTAMP, Kind, SqlType
 from ..sql.literals import TypedNull
@@ -63,7 +64,7 @@ _DECLARED: dict[int, SqlType] = {
     **{oid: SqlType(kind) for kind, oid in TYPE_OIDS.items() if kind not in (Kind.JSON, Kind.JSONB)},
     Oid.TEXT: TEXT, Oid.VARCHAR: TEXT, Oid.TIMESTAMPTZ: TIMESTAMP,
 }  # fmt: skip
-_MOMENT = re.compile(rb"\d{4,6}-\d\d-\d\d(?:T\d| ?[+\-Z]| \d.*[+\-Z])")
+_MOMENT = regex(rb"\d{4,6}-\d\d-\d\d(?:T\d| ?[+\-Z]| \d.*[+\-Z])")
 _LONGEST_MOMENT = 100
 
 
@@ -319,7 +320,7 @@ def _plain_text(value: object, written: str) -> str:
 _HINT = "FORMAT, DELIMITER, NULL, HEADER, QUOTE, ESCAPE, FORCE_QUOTE and ENCODING 'UTF8' are read"
 _TRUE, _FALSE = ("true", "on", "1", ""), ("false", "off", "0")
 _IN_VALUES = frozenset("\\.abcdefghijklmnopqrstuvwxyz0123456789")
-_ESCAPED = re.compile(r"[eE]'((?:[^'\\]|''|\\[^0-7xuU])*)'", re.DOTALL)
+_ESCAPED = regex(r"[eE]'((?:[^'\\]|''|\\[^0-7xuU])*)'", re.DOTALL)
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _Value = str | tuple[str, ...]
 
@@ -1096,5 +1097,5 @@ _REFUSED = {
     ),
 }  # fmt: skip
 """First words of what is never done here: SQLSTATE and hint."""
-_SHOW_OWN = re.compile(r"show\s+dpsql\s*\.", re.IGNORECASE)
+_SHOW_OWN = regex(r"show\s+dpsql\s*\.", re.IGNORECASE)
 _EXPLAIN_EXECUTE = compile_form(r"explain\s*(?:\([^()]*\)\s*)?(?:(?:analyze|verbose)\s+)*execute\b")

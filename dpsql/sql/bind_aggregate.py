@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..records import dataclass
+from ..regex import regex
 from ..relation.aggregates import Aggregate
 from ..relation.expressions import TRUE, Call, Expr, Literal, Months
 from ..relation.relations import AggregateCall, Order, WindowCall
@@ -486,7 +487,7 @@ def _of_distinct(value: Expr, orders: tuple[Order, ...], position: Position | No
 
 _LARGEST = 10**4
 """Largest denominator of a fraction: scores stay exact integers."""
-_QUOTIENT = re.compile(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", re.ASCII)
+_QUOTIENT = regex(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

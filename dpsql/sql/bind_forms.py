@@ -24,6 +24,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from ..errors import Position, Refusal
+from ..regex import regex
 from ..relation.calendar import DAY, format_parts
 from ..relation.expressions import FALSE, TRUE, Call, Expr, Literal, Months, walk
 from ..relation.functions import FUNCTIONS, NAMES, WRITTEN
@@ -69,7 +70,7 @@ from .bind_subquery import (
 from .literals import called, coerce_literal, constant_number, folded, listed, sample
 from .statement import AGGREGATES, NAMED, ORDERED
 
-_TOKEN = re.compile(r"\\[^A-Za-z0-9]|\.\*|\(\?:|[^\\*+?\[\]{}]", re.DOTALL)
+_TOKEN = regex(r"\\[^A-Za-z0-9]|\.\*|\(\?:|[^\\*+?\[\]{}]", re.DOTALL)
 _ESCAPED = str.maketrans({"%": "\\%", "_": "\\_", "\\": "\\\\"})
 _MOST_CHOICES, _MOST_WILDCARDS, _LONGEST = 32, 8, 200
 

@@ -24,6 +24,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from ..errors import Refusal
+from ..regex import regex
 from ..relation.calendar import DAY, TRUNC_UNITS, age_of, calendar_ends, zone_names
 from ..relation.expressions import MIRRORED, Call, Expr, Literal, Months
 from ..relation.functions import FUNCTIONS
@@ -137,7 +138,7 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 _READ = frozenset("YmdHMSf")
 _WORDS = {"Y": "YYYY", "m": "MM", "d": "DD", "H": "HH24", "M": "MI", "S": "SS", "f": "US"}
 """What the parser has made of Postgres' words, back again."""
-_DIRECTIVE = re.compile(r"%(.)")
+_DIRECTIVE = regex(r"%(.)")
 
 
 _FROM_TEXT: dict[type[exp.Expr], tuple[str, SqlType, str]] = {

@@ -35,7 +35,6 @@ import datetime
 import json
 import math
 import operator
-import re
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import field
@@ -48,6 +47,7 @@ from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..records import dataclass
+from ..regex import regex
 from ..relation.calendar import (
     DAY,
     EXACT_FIELDS,
@@ -172,7 +172,7 @@ def sample(expr: Expr, type_: SqlType, value: LiteralValue) -> Expr:
 # --- literals and types as they are written -----------------------------------------------------------------
 
 
-_NUMBER = re.compile(r"([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,3}))?")
+_NUMBER = regex(r"([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,3}))?")
 _MAX_DIGITS = 60
 _EPOCH = datetime.datetime(1970, 1, 1)
 

@@ -37,6 +37,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ..errors import Refusal
 from ..records import dataclass
+from ..regex import regex
 from ..relation.aggregates import ROWS as AGGREGATE_ROWS
 from ..relation.aggregates import Aggregate
 from ..relation.functions import FUNCTIONS, NAMES, SYNTAX
@@ -306,10 +307,10 @@ Statement = AdmittedQuery | Explain | SetSetting | ShowSetting | ResetSetting | 
 # The parser logs what it cannot read; the analyst's text belongs in no log.
 logging.getLogger("sqlglot").disabled = True
 
-_EXPLAIN = re.compile(
+_EXPLAIN = regex(
     r"\s*explain\b\s*(?:\(([a-z_,\s0-9]*)\)|((?:(?:analy[sz]e|verbose)\b\s*)*))\s*", re.IGNORECASE
 )
-_OPTION = re.compile(r"\s*([a-z_]+)(?:\s+([a-z]+|[01]))?\s*", re.IGNORECASE)
+_OPTION = regex(r"\s*([a-z_]+)(?:\s+([a-z]+|[01]))?\s*", re.IGNORECASE)
 _OPTIONS = frozenset(
     {
         "analyze",
@@ -328,12 +329,12 @@ _OPTIONS = frozenset(
 """Postgres' own, which have no meaning here: nothing is run, and the only cost is what is charged."""
 _FORMATS = ("text", "json", "xml", "yaml")
 _SWITCHED = ("", "on", "off", "true", "false", "0", "1")
-_SET = re.compile(
+_SET = regex(
     r"\s*set\s+(?:session\s+)?([a-z_][a-z_0-9.]*)\s*(?:=|\bto\b)\s*('([^']*)'|[^\s';]+)\s*;?\s*",
     re.IGNORECASE,
 )
-_SHOW = re.compile(r"\s*show\s+([a-z_][a-z_0-9.]*)\s*;?\s*", re.IGNORECASE)
-_RESET = re.compile(r"\s*reset\s+([a-z_][a-z_0-9.]*)\s*;?\s*", re.IGNORECASE)
+_SHOW = regex(r"\s*show\s+([a-z_][a-z_0-9.]*)\s*;?\s*", re.IGNORECASE)
+_RESET = regex(r"\s*reset\s+([a-z_][a-z_0-9.]*)\s*;?\s*", re.IGNORECASE)
 
 
 def _word(token: Token) -> str:
@@ -537,7 +538,7 @@ def _without_schema(tokens: list[Token]) -> list[Token]:
     return kept
 
 
-_BARE_NUMBER = re.compile(r"\s*-?[0-9]+(?:\.[0-9]+)?\s*")
+_BARE_NUMBER = regex(r"\s*-?[0-9]+(?:\.[0-9]+)?\s*")
 
 
 def _with_intervals(tokens: list[Token]) -> list[Token]:
@@ -720,7 +721,7 @@ def check_parameters(query: AdmittedQuery, given: int) -> None:
 # --- a view's text, as the engine keeps it, to a query of ours ----------------------------------------------
 
 
-_READS_FILES = re.compile(r"(read|scan)_\w+|\w+_scan|glob", re.IGNORECASE)
+_READS_FILES = regex(r"(read|scan)_\w+|\w+_scan|glob", re.IGNORECASE)
 
 
 class _KeptByDuckDB(PostgresAsWritten):

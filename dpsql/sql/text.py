@@ -31,6 +31,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from ..errors import Position, Refusal
 from ..records import dataclass
+from ..regex import regex
 
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
@@ -62,7 +63,7 @@ MAX_AGGREGATES = 200
 MAX_OUTPUTS = 1_664
 """Most columns of a SELECT list, as in Postgres."""
 
-_WORD = re.compile(
+_WORD = regex(
     r"""
       (?:'[^']*+(?:'|\Z))++
     | (?:"[^"]*+(?:"|\Z))++
@@ -145,14 +146,14 @@ class Counts:
 # --- the statement's text -----------------------------------------------------------------------------------
 
 
-_COMMENT = re.compile(r"--[^\n]*|/\*(?:[^*/]|\*(?!/)|/(?!\*)|/\*(?:[^*]|\*(?!/))*\*/)*\*/", re.DOTALL)
+_COMMENT = regex(r"--[^\n]*|/\*(?:[^*/]|\*(?!/)|/(?!\*)|/\*(?:[^*]|\*(?!/))*\*/)*\*/", re.DOTALL)
 _TYPED = frozenset(
     {"BIGINT", "BOOL", "BOOLEAN", "CHAR", "DATE", "DECIMAL", "FLOAT", "INT", "INTEGER", "INTERVAL", "NUMERIC",
      "PRECISION", "REAL", "SMALLINT", "TEXT", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "VARCHAR", "ZONE"}
 )  # fmt: skip
-_LONE_RETURN = re.compile(r"\r(?!\n)")
-_NAME = re.compile(r"[A-Za-z_]")
-_FOREIGN = re.compile(r"[^\t\n\r\x20-\x7e]")
+_LONE_RETURN = regex(r"\r(?!\n)")
+_NAME = regex(r"[A-Za-z_]")
+_FOREIGN = regex(r"[^\t\n\r\x20-\x7e]")
 
 
 class PostgresAsWritten(Postgres):
@@ -172,8 +173,8 @@ class PostgresWithParameters(PostgresAsWritten):
         }
 
 
-_PARAMETER = re.compile(r"\$[0-9]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_PARAMETER = regex(r"\$[0-9]")
+_SURROGATE = regex("[\ud800-\udfff]")
 
 
 def dialect_of(text: str) -> type[Postgres]:
@@ -359,7 +360,7 @@ def _start(node: exp.Expr, *, is_whole: bool) -> int:
 
 # --- scripts ------------------------------------------------------------------------------------------
 
-_MARK = re.compile(
+_MARK = regex(
     r"""
       (?<![\w$])[eE]'(?:\\.|''|[^'\\])*(?:'|\Z)     # escape string
     | '(?:''|[^'])*(?:'|\Z)                          # string
@@ -371,8 +372,8 @@ _MARK = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_COMMENT_EDGE = re.compile(r"/\*|\*/")
-_CONSTANT = re.compile(
+_COMMENT_EDGE = regex(r"/\*|\*/")
+_CONSTANT = regex(
     r"""
       '(?P<string>(?:''|[^'])*)'
     | [eE]'(?P<escaped>[^'\\]*)'
@@ -507,8 +508,8 @@ _SAID: dict[type[exp.Expr], str] = {
 
 _PARSER = frozenset({"this", "expression", "expressions", "kind"})
 _UNNAMED = "this form"
-_CALL = re.compile(r"([A-Za-z_][\w$]*)\s*\(")
-_OPENED = re.compile(r"([A-Za-z_][\w$]*)\s*\(\s*(?:DISTINCT\s+)?$", re.IGNORECASE)
+_CALL = regex(r"([A-Za-z_][\w$]*)\s*\(")
+_OPENED = regex(r"([A-Za-z_][\w$]*)\s*\(\s*(?:DISTINCT\s+)?$", re.IGNORECASE)
 
 
 def said_of(node: exp.Expr, text: str) -> str:

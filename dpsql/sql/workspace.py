@@ -32,6 +32,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ..errors import Position, Refusal
 from ..records import dataclass
+from ..regex import regex
 from ..relation.expressions import Expr, Literal
 from ..relation.types import (
     BIGINT,
@@ -715,14 +716,14 @@ _HEADS: dict[str, Callable[[_Words], WorkspaceStatement]] = {
 
 
 _NAME = r'(?:[A-Za-z_][\w$]*|"(?:[^"]|"")+")'
-_INSERT = re.compile(r"(?:\s|--[^\n]*+\n|/\*(?:[^*]|\*(?!/))*+\*/)*+insert\b", re.IGNORECASE)
-_HEAD = re.compile(
+_INSERT = regex(r"(?:\s|--[^\n]*+\n|/\*(?:[^*]|\*(?!/))*+\*/)*+insert\b", re.IGNORECASE)
+_HEAD = regex(
     rf"\s*insert\s+into\s+({_NAME}(?:\s*\.\s*{_NAME}){{0,2}})\s*(?:\(([^()']*)\)\s*)?values\b\s*",
     re.IGNORECASE,
 )
-_PART = re.compile(r'[A-Za-z_][\w$]*|"(?:[^"]|"")+"')
-_LIST = re.compile(rf"\s*{_NAME}\s*(?:,\s*{_NAME}\s*)*")
-_CELL = re.compile(
+_PART = regex(r'[A-Za-z_][\w$]*|"(?:[^"]|"")+"')
+_LIST = regex(rf"\s*{_NAME}\s*(?:,\s*{_NAME}\s*)*")
+_CELL = regex(
     r"""\s*+(?:
       (?:(?:date|timestamp)\s*+)?(?P<text>'(?:[^']|'')*+')
     | e(?P<escaped>'(?:[^'\\]|''|\\[\\'ntr])*+')
@@ -734,10 +735,10 @@ _CELL = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _CELLS = ("text", "escaped", "number", "parameter", "word")
-_OPEN = re.compile(r"\s*\(")
-_NEXT = re.compile(r"\s*,\s*\(")
-_END = re.compile(r"\s*;?\s*")
-_ESCAPED = re.compile(r"\\(.)|''", re.DOTALL)
+_OPEN = regex(r"\s*\(")
+_NEXT = regex(r"\s*,\s*\(")
+_END = regex(r"\s*;?\s*")
+_ESCAPED = regex(r"\\(.)|''", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 Cell = tuple[str, str, int]

@@ -26,6 +26,7 @@ from ..errors import DpsqlError, Refusal
 from ..mechanisms import NANO
 from ..plan.dialects.quote import identifier
 from ..records import dataclass
+from ..regex import regex
 from ..relation.catalog import Column, OwnView, Table, View
 from ..sql.statement import AdmittedQuery, Explain, ResetSetting, SetSetting, ShowSetting, parse_statement
 from ..sql.text import ScriptStatement
@@ -39,10 +40,10 @@ from .desk import Body, Desk, Overtaken, Seat, Unread, refusal, statement_at
 _MOST_TRIED = 4
 _LONGEST = 2_000
 """Characters of a statement that is guessed at."""
-_WORD = re.compile(r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'|\w+")
-_FUNCTION = re.compile(r"did you mean (\w+)\(\)\?")
-_KEYWORD = re.compile(r"did you mean ([A-Z][A-Z ]*)\?")
-_VALUE = re.compile(r"did you mean ('(?:[^']|'')*')\?")
+_WORD = regex(r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'|\w+")
+_FUNCTION = regex(r"did you mean (\w+)\(\)\?")
+_KEYWORD = regex(r"did you mean ([A-Z][A-Z ]*)\?")
+_VALUE = regex(r"did you mean ('(?:[^']|'')*')\?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from typing import Any
 from sqlglot import exp
 
 from ..records import dataclass
+from ..regex import regex
 from .errors import CatalogRefusal, raised, unsupported
 from .functions import (
     AGGREGATES,
@@ -154,7 +155,7 @@ class CatalogScope:
 
 
 _RANKINGS = frozenset({"row_number", "rank", "dense_rank"})
-_FORMAT = re.compile(r"%([sIL%])")
+_FORMAT = regex(r"%([sIL%])")
 
 
 # --- calls --------------------------------------------------------------------------------------------
@@ -1081,7 +1082,7 @@ _RELATIONS = {
     "pg_available_extension_versions": ("pg_available_extension_versions", ("installed",)),
 }
 """Functions -> the view over each, and what it adds."""
-_STORED = re.compile(r'c\."\w+" AS (\w+)')
+_STORED = regex(r'c\."\w+" AS (\w+)')
 """A relation of the engine's: without a join its rows come as Postgres has them, for clients take the first."""
 
 

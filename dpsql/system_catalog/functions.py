@@ -21,6 +21,7 @@ from dataclasses import field
 from types import MappingProxyType
 
 from ..records import dataclass
+from ..regex import regex
 from .errors import MOST_OF_A_SERIES, CatalogRefusal, raised, unsupported
 from .objects import Names
 from .pg_types import BY_NAME, BY_OID, PSEUDO, TEXT, UNKNOWN, PgType, array_of, record_of, sections, wider
@@ -51,7 +52,7 @@ class Signature:
 
 _MAY = "list_has_any(string_split(upper(replace({}, ' ', '')), ','), {})"
 """Whether a list of privileges, one of which is enough, has one that there is."""
-_SEPARATOR = re.compile(r"\b\|\b| ")
+_SEPARATOR = regex(r"\b\|\b| ")
 
 
 def _type(name: str) -> PgType:
@@ -69,7 +70,7 @@ def _returned(text: str) -> PgType:
 
 
 _PARTS = sections("functions.txt")
-_PIECE = re.compile(r"\{([A-Z_]+)(?::((?:[^{}]|\{[^{}]*\})*))?\}")
+_PIECE = regex(r"\{([A-Z_]+)(?::((?:[^{}]|\{[^{}]*\})*))?\}")
 
 
 def _lines(part: str) -> list[str]:
@@ -117,14 +118,14 @@ BARE = MappingProxyType(
 
 
 _MOST_SQL = 400_000
-_NUMBER = re.compile(r"\s*[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:e[+-]?\d{1,3})?\s*", re.IGNORECASE)
-_INTEGER = re.compile(r"\s*[+-]?\d{1,18}\s*")
+_NUMBER = regex(r"\s*[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:e[+-]?\d{1,3})?\s*", re.IGNORECASE)
+_INTEGER = regex(r"\s*[+-]?\d{1,18}\s*")
 _BOOLEANS = {
     **dict.fromkeys(("t", "true", "y", "yes", "on", "1"), "true"),
     **dict.fromkeys(("f", "false", "n", "no", "off", "0"), "false"),
 }
 _SHOWN = {"regclass": "h.shown_class", "regtype": "h.shown_type", "regproc": "h.shown_proc"}
-_ITEM = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^,{}"\\]*))\s*')
+_ITEM = regex(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^,{}"\\]*))\s*')
 
 
 @dataclass(frozen=True, slots=True)

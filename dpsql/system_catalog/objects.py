@@ -26,6 +26,7 @@ import duckdb
 from ..errors import EngineFailure
 from ..policy.describe import column_comment, table_comment
 from ..records import dataclass
+from ..regex import regex
 from ..relation.catalog import OWN_SCHEMA, TEMPORARY, Catalog, OwnView, Table, View
 from ..relation.types import Kind, SqlType
 from ..seal import seal
@@ -277,8 +278,8 @@ def shown_in_public(catalog: Catalog) -> Catalog:
 
 
 _MISSING = {"regclass": ("relation", "42P01"), "regproc": ("function", "42883")}
-_PART = re.compile(r'"(?:[^"]|"")+"|[A-Za-z_\u0080-\uffff][\w$]*')
-_PATH = re.compile(rf"\s*+(?:{_PART.pattern})\s*+(?:\.\s*+(?:{_PART.pattern})\s*+)*")
+_PART = regex(r'"(?:[^"]|"")+"|[A-Za-z_\u0080-\uffff][\w$]*')
+_PATH = regex(rf"\s*+(?:{_PART.pattern})\s*+(?:\.\s*+(?:{_PART.pattern})\s*+)*")
 
 
 def _split_name(text: str) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ Operators bind as in Postgres, but that || is tighter than OPERATOR(…): who ne
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ..records import dataclass
+from ..regex import regex
 from ..sql.text import MAX_DEPTH, MAX_NODES, MAX_TEXT, PostgresAsWritten, dialect_of, is_text
 from .errors import CatalogRefusal, unsupported
 from .objects import SCHEMAS
@@ -58,7 +58,7 @@ _TYPED = frozenset(
     {"interval", "date", "timestamp", "text", "regclass", "regtype", "bool", "boolean", "name", "oid"}
 )
 _SIGNS = frozenset("-+*/<>=~!@#%^&|`?")
-_RUN = re.compile(r"(?:(?!--|/\*)[-+*/<>=~!@#%^&|`?]){1,63}")
+_RUN = regex(r"(?:(?!--|/\*)[-+*/<>=~!@#%^&|`?]){1,63}")
 _MAY_END_IN_SIGN = frozenset("~!@#%^&|`?")
 _OPERATORS = {
     "=": TokenType.EQ, "<>": TokenType.NEQ, "!=": TokenType.NEQ, "<": TokenType.LT, ">": TokenType.GT,

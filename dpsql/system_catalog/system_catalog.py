@@ -26,6 +26,7 @@ from sqlglot import exp
 from ..cache import Cache
 from ..errors import EngineFailure
 from ..records import dataclass
+from ..regex import regex
 from ..relation.catalog import Catalog
 from ..sql.text import unquoted
 from ..waits import Watch, interrupt_after
@@ -49,7 +50,7 @@ from .parse import alias_of, name_of, parse, type_of
 from .pg_types import BY_OID, TEXT, UNKNOWN, PgType, load
 
 _UNKNOWN = (0, UNKNOWN.oid)
-_VARIABLE = re.compile(r"'(?:[^']|'')*+'|\$(\w+)")
+_VARIABLE = regex(r"'(?:[^']|'')*+'|\$(\w+)")
 """A constant of the engine's SQL, or the name of a parameter."""
 
 
@@ -144,14 +145,12 @@ _TYPES = frozenset(
      "oidvector", "aclitem", "regprocedure", "regoper", "regoperator"}
 )  # fmt: skip
 _KNOWN = frozenset({"information_schema", "[", *(word.strip('"') for word in _NAMES | _TYPES)})
-_WORD = re.compile(r"\b[A-Za-z_]\w*|\[")
-_FIRST = re.compile(
-    r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/|\()*(?:select|with|values|table)\b", re.IGNORECASE
-)
-_FROM = re.compile(
+_WORD = regex(r"\b[A-Za-z_]\w*|\[")
+_FIRST = regex(r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/|\()*(?:select|with|values|table)\b", re.IGNORECASE)
+_FROM = regex(
     r'\b(?:from|join)\s+\(*(?:"?pg_catalog"?\s*\.|"?information_schema"?\s*\.|"?pg_\w)', re.IGNORECASE
 )
-_FROM_CALL = re.compile(r"pg_|_pg_|has_")
+_FROM_CALL = regex(r"pg_|_pg_|has_")
 
 
 def classify(text: str, declared: Collection[str], parse: Callable[[str], exp.Expr]) -> Reads:

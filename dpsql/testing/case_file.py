@@ -53,14 +53,15 @@ from fractions import Fraction
 from pathlib import Path
 
 from ..records import dataclass
+from ..regex import regex
 
 _WIDTH = 108
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
-_EXACT = re.compile(r"-?[0-9]+(/[1-9][0-9]*)?")
-_DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?")
-_CLAMP = re.compile(r"\[(-?[0-9]+),(-?[0-9]+)\]")
-_REACH = re.compile(r"\[[0-9]+(,[0-9]+)*\]")
-_REFUSED = re.compile(r"([0-9A-Z]{5})(?: at ([0-9]+:[0-9]+))?")
+_NAME = regex(r"[a-z0-9][a-z0-9-]*")
+_EXACT = regex(r"-?[0-9]+(/[1-9][0-9]*)?")
+_DECIMAL = regex(r"[0-9]+(\.[0-9]+)?")
+_CLAMP = regex(r"\[(-?[0-9]+),(-?[0-9]+)\]")
+_REACH = regex(r"\[[0-9]+(,[0-9]+)*\]")
+_REFUSED = regex(r"([0-9A-Z]{5})(?: at ([0-9]+:[0-9]+))?")
 _BEFORE_SQL = ("parameter ", "oracle-sql ")
 
 

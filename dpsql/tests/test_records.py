@@ -105,9 +105,17 @@ ACTS: tuple[Callable[..., object], ...] = (
 )
 
 
+def worn(family: tuple[Any, ...]) -> tuple[Any, ...]:
+    frozen, deeper, cached, opened, same = family
+    for _ in range(50):
+        frozen(1), deeper(1), cached(1, two=2), opened("a"), same()
+    return family
+
+
+@pytest.mark.parametrize("often", [tuple, worn], ids=["new", "worn"])
 @pytest.mark.parametrize("number", range(len(ACTS)))
-def test_it_does_what_the_librarys_does(number: int) -> None:
-    usual, ours = (told(lambda maker=maker: ACTS[number](*family(maker))) for maker in MAKERS)  # type: ignore[misc]
+def test_it_does_what_the_librarys_does(number: int, often: Callable[..., tuple[Any, ...]]) -> None:
+    usual, ours = (told(lambda maker=maker: ACTS[number](*often(family(maker)))) for maker in MAKERS)  # type: ignore[misc]
     assert ours == usual
 
 
@@ -140,14 +148,22 @@ def test_what_contains_itself_has_a_text() -> None:
     assert repr(ring).endswith("Ring(following=...)")
 
 
-def test_methods_are_compiled_at_their_first_call() -> None:
+def test_what_is_made_often_is_compiled() -> None:
     @records.dataclass(frozen=True)
     class One:
         value: int
 
-    before = One.__init__, One.__eq__, One.__hash__
-    assert One(1) == One(1)
-    assert hash(One(1)) == hash((1,))
-    assert all(
-        old is not new for old, new in zip(before, (One.__init__, One.__eq__, One.__hash__), strict=True)
-    )
+    before = One.__init__
+    made = [One(number) for number in range(3)]
+    assert One.__init__ is before
+    made += [One(number) for number in range(3, 50)]
+    assert One.__init__ is not before
+    assert [one.value for one in made] == list(range(50))
+
+
+def test_a_default_that_all_would_share_is_refused() -> None:
+    with pytest.raises(ValueError, match="mutable default"):
+
+        @records.dataclass
+        class Shared:
+            parts: list[int] = []  # noqa: RUF012

@@ -66,7 +66,6 @@ House rules of NTILE:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -74,6 +73,7 @@ from functools import reduce
 
 from ...errors import Refusal
 from ...records import dataclass
+from ...regex import regex
 from ...relation.aggregates import AGGREGATES, Asks, check_printers
 from ...relation.expressions import (
     TRUE,
@@ -117,9 +117,9 @@ MAX_FEW = 100
 
 _DAY = 86_400_000_000
 _END = r"(UNBOUNDED|CURRENT|INTERVAL '[^']*'|[0-9.e+-]+) (PRECEDING|FOLLOWING|ROW)"
-_FRAME = re.compile(rf"(ROWS|RANGE|GROUPS) BETWEEN {_END} AND {_END}")
-_TIME = re.compile(r"INTERVAL '(\d+) months (\d+) days (\d+) microseconds'")
-_SIDE = re.compile("PRECEDING|FOLLOWING")
+_FRAME = regex(rf"(ROWS|RANGE|GROUPS) BETWEEN {_END} AND {_END}")
+_TIME = regex(r"INTERVAL '(\d+) months (\d+) days (\d+) microseconds'")
+_SIDE = regex("PRECEDING|FOLLOWING")
 _OTHER = {"PRECEDING": "FOLLOWING", "FOLLOWING": "PRECEDING"}
 
 
@@ -640,7 +640,7 @@ def _joined(
 MAX_PARTS = 32
 """Most parts of a text that become rows: each place is a scan of its own."""
 
-_ROW = re.compile(r"(?:(?:\\[sdwSDW]|\\[^A-Za-z0-9]|\[[^\[\]\\^-][^\[\]\\-]*\]|[^\\^$.|?*+()\[\]{}])\+?)+")
+_ROW = regex(r"(?:(?:\\[sdwSDW]|\\[^A-Za-z0-9]|\[[^\[\]\\^-][^\[\]\\-]*\]|[^\\^$.|?*+()\[\]{}])\+?)+")
 """Characters and classes, each once or more."""
 _NONE = Literal(INTEGER, 0)
 _ONE = Literal(INTEGER, 1)

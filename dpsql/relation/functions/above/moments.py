@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from ....regex import regex
 from ...calendar import FORMAT_PATTERNS
 from ..row import ON_GROUPS, Syntax
 from .signature import above
@@ -120,7 +121,7 @@ def constant(text: str) -> str:
 
 # --- numbers ---------------------------------------------------------------------------------------------
 
-_NUMBER = re.compile(r"(FM)?(S)?([09,G]*)(?:[.D]([09]*))?(S|MI)?", re.IGNORECASE)
+_NUMBER = regex(r"(FM)?(S)?([09,G]*)(?:[.D]([09]*))?(S|MI)?", re.IGNORECASE)
 _MOST_DIGITS = 18
 
 

@@ -20,6 +20,7 @@ from dataclasses import field
 from sqlglot import exp
 
 from ....records import dataclass
+from ....regex import regex
 from ...types import BOOLEAN, Kind, SqlType
 from ..row import Args, Function, Syntax, binary
 from .moments import FormatError, constant
@@ -57,7 +58,7 @@ OF_POSTGRES = Spelling(".", "\\A", "\\Z", _ASCII, _ASCII_NAMED)
 """On people's rows classes are of ASCII: what else is a letter or a digit each engine says otherwise."""
 
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v"}
-_QUANTIFIER = re.compile(r"([*+?]|\{(\d+)(?:(,)(\d*))?\})(\?)?")
+_QUANTIFIER = regex(r"([*+?]|\{(\d+)(?:(,)(\d*))?\})(\?)?")
 _MOST_REPEATED = 255
 _MOST_SIZE = 5_000
 

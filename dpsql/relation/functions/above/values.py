@@ -3,11 +3,11 @@ release; and of arrays."""
 
 from __future__ import annotations
 
-import re
 from functools import partial
 
 from sqlglot import exp
 
+from ....regex import regex
 from ..row import Syntax, binary
 from .moments import FormatError, constant
 from .signature import MOST_BYTES, MOST_VALUES, above
@@ -199,7 +199,7 @@ def _blank(joined: str) -> str:
 
 _MOST_VALUES = 12
 _MOST_WIDTH = 1000
-_SPECIFIER = re.compile(r"%(?:(%)|(?:(\d+)\$)?(-)?(\d+)?([sIL]))|%")
+_SPECIFIER = regex(r"%(?:(%)|(?:(\d+)\$)?(-)?(\d+)?([sIL]))|%")
 
 
 def _formatted(count: int, form: str) -> str:
