@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import os
 
 __all__ = ["main"]
 
@@ -15,6 +16,7 @@ thousand of them, which the collector's own 700 would have it look through twent
 def main() -> None:
     """Run the program and leave the process with its exit code."""
     gc.set_threshold(_BETWEEN_LOOKS)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's: nothing here is solved in threads of it
     try:
         from . import interrupts
 

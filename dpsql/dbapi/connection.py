@@ -28,9 +28,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex, TypeVar
 import duckdb
 
 from ..backends import Backend, DuckDBBackend
-from ..engine import Answer, AnswerColumn, Explanation, Receipt, Session
+from ..engine import Answer, AnswerColumn, Receipt, Session
 from ..engine.answer import arrow_table, budget_text, pandas_frame, polars_frame, table_html
-from ..engine.batch import PricedBatch, read_batch, script_of
 from ..engine.settings import Settings
 from ..errors import Refusal
 from ..mechanisms import parse_epsilon
@@ -66,6 +65,8 @@ if TYPE_CHECKING:
     import psycopg
     import pyarrow
 
+    from ..engine import Explanation
+    from ..engine.batch import PricedBatch
     from ..engine.settings import Settings
     from ..system_catalog import ResultColumn, SystemCatalog
 
@@ -800,6 +801,8 @@ class Connection:
 
         Raises: as `Cursor.execute`; if one is refused, or the price does not fit, nothing was charged.
         """
+        from ..engine.batch import read_batch, script_of  # what is asked one by one does without
+
         total = _total(epsilon)
         with self._lock:
             self._require_open()

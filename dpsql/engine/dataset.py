@@ -51,7 +51,6 @@ from ..release.left_out import (
 )
 from ..release.post_processing import Compiled
 from .answer import Answer, AnswerColumn, GroupNote
-from .asserted_keys import require_verified
 from .refusals import RefusalLog
 
 if TYPE_CHECKING:
@@ -443,6 +442,8 @@ class Dataset:
             if snapshot.schema() != self._live:
                 raise SchemaChanged
             if any(table.asserted for table in self._live.tables):
+                from .asserted_keys import require_verified
+
                 require_verified(self._live, self.store)
             yield snapshot
 

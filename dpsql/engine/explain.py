@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from html import escape
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..budget import ZERO, Charge, Fresh, Status, charge_of, delta_text, epsilon_text, shown_epsilon
 from ..mechanisms import NANO, Gaussian, RankChoice, RankSplit, Thresholded, Truncated
@@ -23,18 +23,17 @@ from ..plan.measures.formulas import Bivariate, Chosen, ChosenOf, Linear, Varian
 from ..plan.measures.measurements import Coord, Joint, Measurement
 from ..plan.measures.ranks import Ends, ModeMeasurement, Ranked, SplitMeasurement
 from ..plan.planner import Plan, releases_of
-from ..plan.privacy.rows import OwnedRows, Release, selects_in
+from ..plan.privacy.rows import Release, selects_in
 from ..plan.release_plan import ReleasePlan
 from ..policy.periods import most_of
 from ..records import dataclass
 from ..regex import regex
 from ..relation.intervals import LOG_PARTS, LogLattice
-from ..relation.relations import AggregateCall, Block, Relation, SetOperation, tables_in
+from ..relation.relations import Relation, tables_in
 from ..release.post_processing import Compiled, DatabasePart
 from ..release.price import MISSING, expected_error, said_of_entries, said_of_missing
 from ..words import counted
 from .answer import charged_text, left_text, said_delta
-from .batch import PricedBatch, PricedStatement
 from .contribution import (
     apart_lines,
     asserted_keys,
@@ -47,8 +46,12 @@ from .contribution import (
     sums_of,
     what_binds,
 )
+from .notes import call_text, origins_of
 from .selection import selection_figures
 from .settings import decimal_text, number_text
+
+if TYPE_CHECKING:
+    from .batch import PricedBatch, PricedStatement
 
 Names = dict[tuple[Release, int], str]
 
@@ -654,30 +657,6 @@ def _result_names(root: Relation, *, is_apart: bool) -> Names:
             if column.name:
                 names.setdefault(origin, column.name)
     return names
-
-
-def origins_of(relation: Relation, index: int, *, is_apart: bool) -> Iterator[tuple[Release, int]]:
-    """Yield the releases and their output that column `index` of a relation carries unchanged, one or none; where
-    some are one release, period by period (`is_apart`), all of these."""
-    while isinstance(relation, Block):
-        origin = None if relation.last == "distinct" else relation.origin(index)
-        if origin is None:
-            return
-        relation, index = origin
-    if isinstance(relation, Release):
-        yield relation, index
-    elif is_apart and isinstance(relation, SetOperation) and relation.kind == "union" and relation.all:
-        for side in relation.inputs:
-            yield from origins_of(side, index, is_apart=True)
-
-
-def call_text(call: AggregateCall, rows: OwnedRows) -> str:
-    """Return an aggregate in the query's own words, as far as they are column names."""
-    args = call.args[:1] if call.row.is_ordered else call.args
-    plain = ["…" if arg.column is None else rows.columns[arg.column].name or "…" for arg in args]
-    listed = f"({', '.join(plain)})" if call.distinct and len(plain) > 1 else ", ".join(plain)
-    shown = f"{'DISTINCT ' if call.distinct else ''}{listed}" if call.args else "*"
-    return f"{call.row.said or call.function}({shown})" + (" FILTER (…)" if call.filter is not None else "")
 
 
 # --- SQL over several lines, for display alone --------------------------------------------------------

@@ -44,6 +44,7 @@ from ..plan.measures.ranks import (
 from ..plan.planner import Plan, PrivacyParameters, by_keys, count_of, counting, releases_of, with_bars
 from ..plan.privacy.axes import usual_keys
 from ..plan.privacy.keys import environment_of
+from ..plan.privacy.rows import OwnedRows, Release
 from ..plan.release_plan import ReleasePlan
 from ..plan.strategies import name_of
 from ..records import dataclass
@@ -53,7 +54,7 @@ from ..relation.catalog import Scalar as Value
 from ..relation.expressions import Expr, Field, Scalar, fields_of, walk
 from ..relation.facts import is_cut, read_length
 from ..relation.intervals import Environment, Lattice, LogLattice, facts_of, lattice_of
-from ..relation.relations import AggregateCall, Relation, expressions
+from ..relation.relations import AggregateCall, Block, Relation, SetOperation, expressions
 from ..relation.types import Kind
 from ..release.price import expected_error
 from ..release.released import Array, decode, others_of
@@ -61,7 +62,6 @@ from ..release.run import ReleasedRows
 from ..release.table import grouping_of, named_digests
 from .answer import EmptyNote, GroupNote, OnceNote, OpenRankNote, RankNote
 from .contribution import Known, contribution_notes, nothing_measured, period_notes, set_notes
-from .explain import call_text, origins_of
 from .selection import selection_notes
 from .settings import decimal_text, number_text
 
@@ -763,3 +763,30 @@ def _wanted(shares: Sequence[Fraction]) -> str:
     if len(shares) > _MOST_NAMED:
         return "the true percentile"
     return f"the true percentile {', '.join(map(number_text, shares))}"
+
+
+# --- columns and aggregates in the query's own words ------------------------------------------------------
+
+
+def origins_of(relation: Relation, index: int, *, is_apart: bool) -> Iterator[tuple[Release, int]]:
+    """Yield the releases and their output that column `index` of a relation carries unchanged, one or none; where
+    some are one release, period by period (`is_apart`), all of these."""
+    while isinstance(relation, Block):
+        origin = None if relation.last == "distinct" else relation.origin(index)
+        if origin is None:
+            return
+        relation, index = origin
+    if isinstance(relation, Release):
+        yield relation, index
+    elif is_apart and isinstance(relation, SetOperation) and relation.kind == "union" and relation.all:
+        for side in relation.inputs:
+            yield from origins_of(side, index, is_apart=True)
+
+
+def call_text(call: AggregateCall, rows: OwnedRows) -> str:
+    """Return an aggregate in the query's own words, as far as they are column names."""
+    args = call.args[:1] if call.row.is_ordered else call.args
+    plain = ["…" if arg.column is None else rows.columns[arg.column].name or "…" for arg in args]
+    listed = f"({', '.join(plain)})" if call.distinct and len(plain) > 1 else ", ".join(plain)
+    shown = f"{'DISTINCT ' if call.distinct else ''}{listed}" if call.args else "*"
+    return f"{call.row.said or call.function}({shown})" + (" FILTER (…)" if call.filter is not None else "")

@@ -36,13 +36,13 @@ from ..sql.workspace import CreateTable, ObjectName, WorkspaceStatement
 from ..waits import Stop, Stopped, until
 from .answer import Answer, AnswerColumn, EmptyNote, OnceNote, Receipt, budget_text
 from .dataset import ASK_SECONDS, Dataset, Explained, LazySnapshot, PreparedPlan
-from .explain import Explanation
 from .notes import bias_notes
 from .spine import Spine, bound_in
 from .workspace import Asking, Kept, asked_as
 
 if TYPE_CHECKING:
     from .batch import PricedBatch
+    from .explain import Explanation
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -138,7 +138,7 @@ class Session(Spine):
             if statement.verify:
                 lines = self._verified(statement.query, tuple(parameters))
             else:
-                from .explain import plan_lines  # what a query does without is loaded by an EXPLAIN
+                from .explain import plan_lines
 
                 told, is_lasting = self._explain(statement.query, tuple(parameters))
                 lines = plan_lines(told, statement.form)
@@ -498,6 +498,8 @@ class Session(Spine):
 
     def _explain(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> tuple[Explanation, bool]:
         """Return the explanation, and whether only the ledger, the policy and the settings can change it."""
+        from .explain import Explanation  # what a query does without is loaded by an EXPLAIN
+
         status = self.budget()
         with self.snapshot() as snapshot:
             key = self._key("EXPLAIN " + query.text, parameters)

@@ -60,7 +60,7 @@ _POSTGRES_WAYS = {
     "TimeZone": "UTC",
     "allow_extension_repositories": "forbidden",
 }
-"""What makes the engine behave, where this DuckDB has the setting; some came with 2.0."""
+"""What makes the engine behave, where this DuckDB has the setting (else it knows no such name); some came with 2.0."""
 
 LONGEST_SECONDS = 600.0
 """No statement takes longer, whatever limit its session asks for: the engine is shared."""
@@ -426,9 +426,11 @@ def _limited(cursor: duckdb.DuckDBPyConnection, sql: str, max_rows: int) -> str:
 
 def _open_sealed(memory_mib: int) -> duckdb.DuckDBPyConnection:
     database = duckdb.connect(":memory:")
-    known = {name for (name,) in database.execute("SELECT name FROM duckdb_settings()").fetchall()}
     try:
-        seal(database, memory_mib, {name: value for name, value in _POSTGRES_WAYS.items() if name in known})
+        for name, value in _POSTGRES_WAYS.items():
+            with suppress(duckdb.CatalogException):
+                database.execute(f"SET GLOBAL {name} = '{value}'")
+        seal(database, memory_mib, {})
     except duckdb.Error as error:
         database.close()
         raise EngineFailure(f"the post-processing engine cannot be sealed: {error}") from error
