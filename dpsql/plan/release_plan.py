@@ -681,7 +681,7 @@ def _column(source: Source, index: int) -> Iterator[Ground]:
         )
 
 
-def _grounds(table: Table) -> tuple[Ground, ...]:
+def _grounds(table: Table) -> Sequence[Ground]:
     assert table.grounds, "a table without them would be the same whatever is declared of it"
     assert len(table.column_grounds) == len(table.columns)
     return table.grounds

@@ -14,10 +14,11 @@ import hashlib
 import json
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
+from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn
@@ -32,6 +33,7 @@ from ..relation.catalog import (
     EventTime,
     Ground,
     Hop,
+    Later,
     Proved,
     Table,
     Unit,
@@ -78,6 +80,7 @@ _EPOCH = datetime(1970, 1, 1)
 _DAY = 24 * 60 * 60 * 10**6
 
 
+@cache
 def type_range(kind: SqlType) -> tuple[Fraction, Fraction] | None:
     """Return the least and the greatest finite value of a number type; None if it has none."""
     if kind.is_integer:
@@ -356,8 +359,9 @@ def build_catalog(policy: Policy, live: LiveSchema) -> Catalog:
     """
     for name in policy.undecided:
         raise without_unit(table_key(policy, name), policy, name, live)
-    dataset = _of_dataset(policy, live)
-    tables = {name: _grounded(policy, name, live, dataset) for name in policy.tables}
+    grounded = _Grounded(policy, live)
+    built = {name: grounded.built(name) for name in policy.tables}
+    tables = {name: grounded.table(table) for name, table in built.items()}
     return Catalog(
         MappingProxyType(tables), live.default_schema, live.dialect, live.case_collation, database_names(policy),
         has_periods=policy.privacy.time is not None,
@@ -432,22 +436,51 @@ def _with_members(
 
 def whole_table(policy: Policy, name: str, live: LiveSchema) -> Table:
     """Return a table with all of its columns, as views read it. Raises PolicyError."""
-    return _grounded(policy, name, live, _of_dataset(policy, live), is_whole=True)
+    grounded = _Grounded(policy, live)
+    return grounded.table(_build_table(policy, policy.tables[name], live, is_whole=True))
 
 
-def _grounded(
-    policy: Policy, name: str, live: LiveSchema, dataset: Ground, *, is_whole: bool = False
-) -> Table:
-    table = _build_table(policy, policy.tables[name], live, is_whole=is_whole)
-    found = _live(table, live)
-    columns = tuple(
-        (f"{name}.{column.name}", _digest(_column_content(column, found))) for column in table.columns
-    )
-    return replace(
-        table,
-        grounds=(dataset, *_grounds(policy, table, live)),
-        column_grounds=columns,
-        whose=whose_of(policy, name),
+class _Grounded:
+    """The tables of a policy, each built once, with what plans rest on that read it: that is made when one does."""
+
+    def __init__(self, policy: Policy, live: LiveSchema) -> None:
+        self._policy, self._live = policy, live
+        self._built: dict[str, Table] = {}
+
+    def built(self, name: str) -> Table:
+        """Return a table as the policy has it. Raises PolicyError."""
+        if name not in self._built:
+            self._built[name] = _build_table(self._policy, self._policy.tables[name], self._live)
+        return self._built[name]
+
+    def table(self, table: Table) -> Table:
+        """Return a table with its grounds."""
+        return replace(
+            table,
+            grounds=Later(lambda: (self._dataset, *self._grounds(table))),
+            column_grounds=Later(lambda: _column_grounds(table, _live(table, self._live))),
+            whose=Later(lambda: whose_of(self._policy, table.name)),
+        )
+
+    @cached_property
+    def _dataset(self) -> Ground:
+        return _of_dataset(self._policy, self._live)
+
+    def _grounds(self, table: Table) -> Iterator[Ground]:
+        """Yield what plans that read a table rest on, beside the dataset: what is said of it but for the columns that
+        they do not read, and of each table on the way to its owner what leads on from there.
+        """
+        by_periods = self._policy.privacy.time is not None
+        own = _way_content(table, self._live, by_periods=by_periods)
+        yield table.name, _digest([*own, *_own_content(table)])
+        while table.unit is not None and table.unit.references is not None:
+            table = self.built(table.unit.references[0])
+            yield table.name, _digest(_way_content(table, self._live, by_periods=by_periods))
+
+
+def _column_grounds(table: Table, found: LiveTable) -> tuple[Ground, ...]:
+    return tuple(
+        (f"{table.name}.{column.name}", _digest(_column_content(column, found))) for column in table.columns
     )
 
 
@@ -568,19 +601,6 @@ def _of_dataset(policy: Policy, live: LiveSchema) -> Ground:
     if time is not None:
         content["time"] = [time.period.value, time.zone, time.since.isoformat()]
     return MEASURING if policy.is_measuring else "dataset", _digest(content)
-
-
-def _grounds(policy: Policy, table: Table, live: LiveSchema) -> tuple[Ground, ...]:
-    """Return what plans that read a table rest on, beside the dataset: what is said of it but for the columns that they
-    do not read, and of each table on the way to its owner what leads on from there.
-    """
-    by_periods = policy.privacy.time is not None
-    own = _way_content(table, live, by_periods=by_periods)
-    found = [(table.name, _digest([*own, *_own_content(table)]))]
-    while table.unit is not None and table.unit.references is not None:
-        table = _build_table(policy, policy.tables[table.unit.references[0]], live)
-        found.append((table.name, _digest(_way_content(table, live, by_periods=by_periods))))
-    return tuple(found)
 
 
 def _way_content(table: Table, live: LiveSchema, *, by_periods: bool) -> list[object]:

@@ -9,11 +9,12 @@ from the engine's own constraints and may let the printer leave an operator out.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from datetime import date
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, overload
 
 from ..mechanisms import Channel
 from ..records import dataclass
@@ -285,6 +286,27 @@ class Proved:
     allowed: tuple[Allowed, ...] = ()
 
 
+class Later(Sequence[Ground]):
+    """Grounds that are made when a plan first rests on them: of most tables of a large policy that is never."""
+
+    def __init__(self, make: Callable[[], tuple[Ground, ...]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> tuple[Ground, ...]:
+        return self._make()
+
+    @overload
+    def __getitem__(self, place: int) -> Ground: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Ground, ...]: ...
+    def __getitem__(self, place: int | slice) -> Ground | tuple[Ground, ...]:
+        return self._made[place]
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A declared table: `unit` is None exactly for public tables.
@@ -328,9 +350,9 @@ class Table:
     proved: Proved | None = None
     referred: tuple[tuple[str, ...], ...] = ()
     order: tuple[str, ...] = field(default=(), compare=False, repr=False)
-    grounds: tuple[Ground, ...] = field(default=(), compare=False, repr=False)
-    column_grounds: tuple[Ground, ...] = field(default=(), compare=False, repr=False)
-    whose: tuple[Ground, ...] = field(default=(), compare=False, repr=False)
+    grounds: Sequence[Ground] = field(default=(), compare=False, repr=False)
+    column_grounds: Sequence[Ground] = field(default=(), compare=False, repr=False)
+    whose: Sequence[Ground] = field(default=(), compare=False, repr=False)
     own: OwnRows | None = None
     spans: Spans | None = None
     scan: int | None = None

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from dpsql.policy import LiveSchema, build_catalog
+from dpsql.policy import LiveSchema, Policy, TablePolicy, build_catalog
+from dpsql.policy import catalog as catalog_module
+from dpsql.relation.catalog import Table
 from dpsql.relation.relations import all_grounds
 
 from .conftest import CAMPUS_SQL, HEAD, STUDENT, policy_from
@@ -113,3 +116,26 @@ def test_a_catalog_takes_calls_in_proportion_to_its_tables(read_live: Callable[[
     calls(1)
     few, many = calls(40), calls(160)
     assert many < 4.4 * few
+
+
+def test_they_are_made_when_a_plan_rests_on_them(monkeypatch: pytest.MonkeyPatch, campus: LiveSchema) -> None:
+    """Of a policy of hundreds of tables a statement reads few; what is wrong is refused before all the same."""
+    built: list[str] = []
+    build = catalog_module._build_table
+
+    def counted(policy: Policy, declared: TablePolicy, *rest: Any) -> Table:
+        built.append(declared.name)
+        return build(policy, declared, *rest)
+
+    def digested(content: object) -> str:
+        made.append(content)
+        return str(len(made))
+
+    made: list[object] = []
+    monkeypatch.setattr(catalog_module, "_digest", digested)
+    monkeypatch.setattr(catalog_module, "_build_table", counted)
+    tables = build_catalog(policy_from(GROUNDED), campus).tables
+    assert built == list(tables), "each table is built once, those on the way to an owner too"
+    assert not made
+    assert all(tables["loan"].grounds)
+    assert made
